@@ -58,7 +58,9 @@
 #define ISA ISA_AVX512
 #define ISA_SUFFIX avx512
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), apply_to = function)
+#pragma clang attribute push( \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))), \
+    apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
@@ -77,10 +79,14 @@
 #define ISA ISA_VNNI
 #define ISA_SUFFIX vnni
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi"))), apply_to = function)
+#pragma clang attribute push( \
+    __attribute__((target( \
+        "avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi"))), \
+    apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
+#pragma GCC target( \
+    "avx2,fma,f16c,bmi,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi")
 #endif
 #include "simd.h"
 #include KERNEL_SOURCE
@@ -92,19 +98,27 @@
 #undef ISA
 #undef ISA_SUFFIX
 #ifdef KERNEL_USES_AMX // the half for VNNI has name_amx beside name_vnni
-#define CASE_VNNI(name, args) case ISA_VNNI: CAT(name, vnni) args; break; case ISA_AMX: CAT(name, amx) args; break;
+#define CASE_VNNI(name, args) \
+    case ISA_VNNI: CAT(name, vnni) args; break; \
+    case ISA_AMX: CAT(name, amx) args; break;
 #else
-#define CASE_VNNI(name, args) case ISA_VNNI: case ISA_AMX: CAT(name, vnni) args; break;
+#define CASE_VNNI(name, args) \
+    case ISA_VNNI: \
+    case ISA_AMX: CAT(name, vnni) args; break;
 #endif
 #else
-#define CASE_VNNI(name, args) case ISA_VNNI: case ISA_AMX: CAT(name, avx512) args; break;
+#define CASE_VNNI(name, args) \
+    case ISA_VNNI: \
+    case ISA_AMX: CAT(name, avx512) args; break;
 #endif
 
 #define DISPATCH(isa, name, args) \
     switch (isa) { \
     case ISA_AVX2: CAT(name, avx2) args; break; \
-    case ISA_AVX512: CAT(name, avx512) args; break; \
-    CASE_VNNI(name, args) \
+    case ISA_AVX512: \
+        CAT(name, avx512) args; \
+        break; \
+        CASE_VNNI(name, args) \
     }
 
 #elif defined(__aarch64__)

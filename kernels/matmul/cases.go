@@ -1,8 +1,5 @@
 package matmul
 
-// The shapes that products are tested and timed on: every packing with every group and scale type,
-// widths that no vector divides, and the sizes of real models.
-
 import (
 	"fmt"
 	"math"
@@ -42,7 +39,8 @@ func (s shape) name() string {
 	return fmt.Sprintf("linear_%s_m%d_k%d_n%d", format, s.m, s.k, s.n)
 }
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases are this family's cases, for the tests, the benchmark and the self-test: every packing with
+// every group and scale type, widths that are no multiple of a vector, and sizes of real models.
 func Cases() []kernels.Case {
 	shapes := []shape{
 		// Plain weights of any width.
@@ -65,7 +63,7 @@ func Cases() []kernels.Case {
 		{m: 5, k: 100, n: []int{30}, experts: 4, choices: 1, dtype: kernels.F32},
 		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32,
 			dtype: kernels.F16},
-		// Prefill on matrix units, with rows of decoding around it.
+		// Prefill on matrix units, between rows of decode.
 		{m: 40, k: 37, n: []int{5, 67}, prefill: Prefill{{0, 40}}, dtype: kernels.F32},
 		{m: 70, k: 131, n: []int{33}, prefill: Prefill{{1, 30}, {30, 30}, {35, 68}},
 			dtype: kernels.F16},
@@ -104,8 +102,8 @@ func Cases() []kernels.Case {
 	return append(list(shapes), gateUpCases()...)
 }
 
-// gateUpCases are those of GateUp: both ways on Metal, for tokens and for experts, with weights of
-// one format and of two.
+// gateUpCases are the cases of GateUp: both ways on Metal, with and without experts, with weights
+// of one format and of two.
 func gateUpCases() []kernels.Case {
 	var cases []kernels.Case
 	for _, s := range []struct {
@@ -143,7 +141,7 @@ func gateUpCases() []kernels.Case {
 	return cases
 }
 
-// gateUp makes the operator; its gate has gateBits. Out is columns of a wider tensor.
+// gateUp returns the operator, with a gate of gateBits. Out is a column range of a wider tensor.
 func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
 	n, rows, scale := s.n[0], s.m*max(s.choices, 1), 1/math.Sqrt(float64(s.k))
 	o := &GateUp{
@@ -165,8 +163,8 @@ func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
 	return o
 }
 
-// LargeCases are model-sized: for the benchmark, too slow for the scalar reference. Their weights
-// exceed the caches or their prompts are long.
+// LargeCases are sizes of models for the benchmark, too slow for the scalar reference. Their
+// weights exceed the caches, or their prompts are long.
 func LargeCases() []kernels.Case {
 	shapes := []shape{
 		{m: 1, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
@@ -210,21 +208,16 @@ func list(shapes []shape) []kernels.Case {
 			Name:   s.name(),
 			AbsTol: 2e-6, RelTol: 2e-6,
 			Why: "float32 sums in sixteen lanes; operands are scaled so that outputs are about " +
-				"1, " +
-				"the reference adds in float64",
-			New: func(d kernels.Device, r *rand.Rand) (kernels.Op,
-				[]kernels.Tensor) {
+				"1, the reference adds in float64",
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				return s.build(d, r)
 			},
 		}
 		if s.bits > 0 {
 			c.AbsTol = 0.04
-			c.Why =
-				"64 normal activations have a maximum of about 2.4, so steps of 0.019 and errors " +
-					"of 0.0055 (standard deviation) " +
-					"each; an output is about 1 and errs by as much; 7 times that covers all " +
-					"outputs " +
-					"(the exact check is against plain Go)"
+			c.Why = "64 normal activations have a maximum of about 2.4, so steps of 0.019 and " +
+				"errors of 0.0055 (standard deviation) each; an output is about 1 and errs by " +
+				"as much; 7 times that covers all outputs (the exact check is against plain Go)"
 		}
 		n, rows := 0, s.m
 		for _, v := range s.n {
@@ -247,7 +240,7 @@ func list(shapes []shape) []kernels.Case {
 	return cases
 }
 
-// build makes the operator. Outputs are column ranges of one tensor, so their rows are strided.
+// build returns the operator. Outputs are column ranges of one tensor, so their rows are strided.
 func (s shape) build(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 	rows, xRows, total := s.m, s.m, 3
 	if s.experts > 0 {

@@ -14,7 +14,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// formats are all weight formats, with a width that ends within a block of each kernel's loops.
+// formats returns weights of all formats, of widths that end within a block of every kernel's
+// loops.
 func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
 	var all []*kernels.Weight
 	add := func(bits, group, k int, dtype kernels.DType) {
@@ -78,8 +79,8 @@ func TestInstructionSetsAgree(t *testing.T) {
 	}
 }
 
-// Rounding is the quotient's, to nearest even, whatever way a set divides: elements next to ties,
-// of scales large, small and too small.
+// Rounding must have the bits of a division, to nearest even, next to ties and for large, small and
+// too small scales.
 func TestRoundingNextToTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	const k = 64*21 + 32 // ends in half a chunk, and in a part of a batch of them
@@ -130,8 +131,8 @@ func TestRoundingNextToTies(t *testing.T) {
 	}
 }
 
-// Codes and activations at their limits overflow no intermediate, in few rows, in slices and in
-// panels.
+// Codes and activations at their limits must overflow no intermediate result, in few rows, in
+// slices and in panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -170,8 +171,8 @@ func TestExtremeCodes(t *testing.T) {
 	}
 }
 
-// Every pair of a code of MXFP4 and an activation's end of the scale multiplies exactly, in rows
-// that are unpacked and in rows that are not.
+// Every MXFP4 code times the largest and the smallest activation must be exact, for few rows and
+// for many.
 func TestExtremeMXFP4(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -210,7 +211,7 @@ func TestExtremeMXFP4(t *testing.T) {
 	}
 }
 
-// A row's bits do not depend on the rows around it, on either path.
+// A row's bits must not depend on the rows around it, on either path.
 func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		for _, floats := range []bool{false, true} {
@@ -236,7 +237,7 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	}
 }
 
-// Experts gives the bits of a Linear with the chosen matrix, whoever else chose it.
+// Experts must give the bits of a Linear with the chosen matrix, whatever other rows chose.
 func TestExpertsEqualLinear(t *testing.T) {
 	const experts, n, tokens = 5, 21, 37
 	for _, isa := range cpu.Available() {
@@ -276,7 +277,7 @@ func TestExpertsEqualLinear(t *testing.T) {
 	}
 }
 
-// Experts that do not exist give NaN, and nothing is read.
+// Experts that do not exist must give NaN, and read nothing.
 func TestExpertOutsideRange(t *testing.T) {
 	for _, isa := range append(cpu.Available(), cpu.Auto) {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
@@ -301,7 +302,7 @@ func TestExpertOutsideRange(t *testing.T) {
 		run(isa.String())
 		o.Reference()
 		run("reference")
-		copy(o.IDs.Int32s(), []int32{-1, -1, -1, -1, -1, -1}) // nobody chose anything
+		copy(o.IDs.Int32s(), []int32{-1, -1, -1, -1, -1, -1}) // no row chose an expert
 		want = []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 		d.Run(o)
 		run(isa.String())
@@ -309,7 +310,7 @@ func TestExpertOutsideRange(t *testing.T) {
 	}
 }
 
-// Infinite and undefined activations reach the output instead of becoming some number.
+// Infinite and NaN activations must give NaN instead of some number.
 func TestNaNSpreads(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
@@ -329,7 +330,7 @@ func TestNaNSpreads(t *testing.T) {
 	}
 }
 
-// With float32 activations quantized weights are as exact as plain ones.
+// With float32 activations quantized weights must be as exact as plain ones.
 func TestFloat32Activations(t *testing.T) {
 	for _, c := range Cases() {
 		reference := kernels.NewReference()
@@ -376,8 +377,7 @@ func TestCheck(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	w := kernels.RandomWeight(d, r, 1, 8, 64, 4, 64, kernels.BF16, 1)
 	tensor := func(rows, cols int) kernels.Tensor {
-		return kernels.NewTensor(d, kernels.F32, rows,
-			cols)
+		return kernels.NewTensor(d, kernels.F32, rows, cols)
 	}
 	ids := kernels.NewTensor(d, kernels.I32, 2, 2)
 	for i, op := range []kernels.Op{

@@ -1,9 +1,5 @@
 package matmul
 
-// Products of a mixture of experts. Rows are sorted by expert first, so that each expert's weights
-// are read once however many rows chose it; a row's result does not depend on which other rows
-// share its expert.
-
 import (
 	"errors"
 	"fmt"
@@ -14,8 +10,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Experts is a Linear whose matrix each row chooses: out[m*k+j] = x W[IDs[m, j]]ᵀ, where x is row m
-// of an X with M rows (gate and up of a mixture of experts), or row m*k+j of an X with M*k (down).
+// Experts is a Linear of which each row chooses the matrix: out[m*k+j] = x W[IDs[m, j]]ᵀ. x is row
+// m of an X with M rows (gate and up of a mixture of experts), or row m*k+j of an X with M*k
+// (down).
+//
+// Rows are sorted by expert first, so each expert's weights are read once however many rows chose
+// it. A row's result does not depend on the rows that share its expert.
 //
 // X is float32 [M, K] or [M*k, K], IDs int32 [M, k], each W is E matrices [N, K], each Out float32
 // [M*k, N]. No Out may overlap X. IDs are computed, so they are not trusted: one outside [0, E)
@@ -53,7 +53,7 @@ func (o *Experts) Check() error {
 	return errors.Join(checkParts(o.Parts, o.Parts[0].W.Experts, o.X.Cols, m*k), o.Prefill.check(m))
 }
 
-// perInput is how many rows of the output share one of X.
+// perInput returns how many rows of the output share a row of X.
 func (o *Experts) perInput() int {
 	if o.X.Rows == o.IDs.Rows {
 		return max(o.IDs.Cols, 1)
@@ -102,7 +102,8 @@ func (o *Experts) CPU(c *cpu.Context) {
 		grain(c.Threads, n, blockRows*o.X.Cols, len(o.pairs)/len(o.active)))
 }
 
-// sort fills pairs, starts and active by counting, and rows whose expert does not exist with NaN.
+// sort sets pairs, starts and active by a counting sort, and fills rows whose expert does not exist
+// with NaN.
 func (o *Experts) sort() {
 	clear(o.starts)
 	experts, k := len(o.starts)-1, o.IDs.Cols
@@ -125,8 +126,7 @@ func (o *Experts) sort() {
 		}
 		o.starts[e+1] += o.starts[e]
 	}
-	// Placing moves each start to the next one's place, so that afterwards all are one expert
-	// ahead.
+	// Placing a row advances its expert's start, so afterwards every start is the next expert's.
 	for m := range o.IDs.Rows {
 		for j, e := range o.IDs.RowRange(m, m+1).Int32s() {
 			if e >= 0 && int(e) < experts {

@@ -13,23 +13,25 @@ var expertsSortText string
 var expertsSortKernel = gpu.NewKernel[expertsSortParams](
 	&gpu.Source{Name: "matmul/experts_sort.metal", Text: expertsSortText}, "experts_sort")
 
-// expertsSortParams is ExpertsSortParams of experts_sort.metal.
+// expertsSortParams mirrors ExpertsSortParams in experts_sort.metal.
 type expertsSortParams struct{ Rows, Experts, Choices, IDsStride, Tiles uint32 }
 
-// mostSorted is the experts that experts_sort can count; models with more go row by row.
-const mostSorted = 2047
+// maxSorted is the number of experts that experts_sort can count. Models with more multiply row by
+// row.
+const maxSorted = 2047
 
-// Metal implements gpu.Op: rows of prefill sorted by expert and then on matrix units, the others
-// each with the matrix that its id names.
+// Metal implements gpu.Op. Prefill rows are sorted by expert and use matrix units. Each of the
+// others uses the matrix of its id.
 func (o *Experts) Metal(c *gpu.Context) {
 	prefill := o.Prefill
-	if o.Parts[0].W.Experts > mostSorted {
+	if o.Parts[0].W.Experts > maxSorted {
 		prefill = nil
 	}
 	prefill.each(o.IDs.Rows, func(r Rows) { o.few(c, r) }, func(r Rows) { o.sorted(c, r) })
 }
 
-// launch is the dispatch for rows r of IDs, but for what chooses their experts.
+// launch returns the arguments for rows r of IDs, except for the operand that chooses their
+// experts.
 func (o *Experts) launch(part Part, r Rows) launch {
 	k, shared := o.IDs.Cols, o.perInput()
 	perToken := k / shared // rows of X
@@ -50,8 +52,7 @@ func (o *Experts) few(c *gpu.Context, r Rows) {
 
 func (o *Experts) sorted(c *gpu.Context, r Rows) {
 	rows, experts := (r.To-r.From)*o.IDs.Cols, o.Parts[0].W.Experts
-	// An expert's last tile may be partly empty, and there is one expert more, of ids that are
-	// none.
+	// An expert's last tile may be partly empty, and one more expert collects invalid ids.
 	tiles := min(rows, (rows+tileRows-1)/tileRows+experts+1)
 	lists := c.Scratch(4 * (rows + 3*tiles))
 	expertsSortKernel.Dispatch(c, expertsSortParams{

@@ -1,15 +1,15 @@
-// Lists the rows of a mixture of experts by expert, for prefill.metal, in one threadgroup. A thread
-// serves experts tid, tid + threads, ... and reads all ids, by way of threadgroup memory: no
-// atomics, and lists in order. Expert E is for ids that are none.
+// Lists the rows of a mixture of experts by expert for prefill.metal, in one threadgroup. A thread
+// serves experts tid, tid + threads, ... and reads all ids through threadgroup memory, so it needs
+// no atomics and lists are in order. Expert E collects invalid ids.
 //
-// lists is: rows of out in order of expert [rows]; then for each tile of at most 32 rows expert,
-// first place and count [tiles, 3], count 0 for tiles behind the last.
+// lists has the rows of out in order of expert [rows], and then for each tile of at most 32 rows
+// its expert, first place and count [tiles, 3]. The count is 0 for tiles behind the last.
 #include <metal_stdlib>
 using namespace metal;
 
 constant constexpr uint TILE = 32;
 constant constexpr uint CHUNK = 1024;   // ids in threadgroup memory
-constant constexpr uint MOST = 2048;    // experts, none included
+constant constexpr uint MOST = 2048;    // experts, including E
 
 struct ExpertsSortParams {
   uint rows;
@@ -26,7 +26,7 @@ kernel void experts_sort(
     uint tid                      [[thread_index_in_threadgroup]],
     uint threads                  [[threads_per_threadgroup]]) {
   threadgroup ushort chunk[CHUNK];
-  // rows of each expert; then where its list begins, and goes on
+  // The number of rows of each expert; later the next place in its list.
   threadgroup uint starts[MOST];
   const uint bins = p.experts + 1;
   for (uint e = tid; e < bins; e += threads) {

@@ -1,5 +1,5 @@
-// out = silu(gate) * out: the end of a gated product whose two halves were multiplied apart, as a
-// prompt's are. A thread takes an element; the grid is rows, then blocks of columns.
+// out = silu(gate) * out, the end of a gated product whose two halves were multiplied separately,
+// as in prefill. Grid: rows, then blocks of columns, a thread per element.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -1,8 +1,5 @@
 package matmul
 
-// The first half of a gated feed-forward layer as one operator: its two products are never whole in
-// memory where a GPU decodes.
-
 import (
 	"errors"
 	"math"
@@ -11,12 +8,14 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GateUp is out = silu(X Gateᵀ) * (X Upᵀ) (Shazeer 2020, "GLU Variants Improve Transformer"), with
-// the matrix that each row's ID names if there are IDs. Its bits are those of a Linear or Experts
-// with both weights, and of the product with silu after it.
+// GateUp computes out = silu(X Gateᵀ) * (X Upᵀ) (Shazeer 2020, "GLU Variants Improve Transformer"),
+// the first half of a gated feed-forward layer. With IDs each row chooses its matrices, as in
+// Experts. Its bits are those of a Linear or Experts with both weights, followed by silu and the
+// elementwise product. A GPU that decodes never stores the two products.
 //
-// X and IDs are as Linear's or Experts' are, Gate and Up of one shape, Out and Temp float32 of that
-// operator's output. Temp holds anything afterwards. Neither may overlap X or each other.
+// X and IDs are as in Linear or Experts. Gate and Up have the same shape. Out and Temp are float32
+// with the shape of that operator's output, and Temp is undefined afterwards. Neither may overlap X
+// or each other.
 type GateUp struct {
 	X        kernels.Tensor
 	IDs      kernels.Tensor // none, or int32 [M, k]
@@ -33,7 +32,7 @@ type GateUp struct {
 // Name implements kernels.Op.
 func (o *GateUp) Name() string { return "gate_up" }
 
-// products is the operator whose outputs are the two halves: the gate's in Temp, the other in Out.
+// products returns the operator that computes both products: the gate's in Temp, the other in Out.
 func (o *GateUp) products() kernels.Op {
 	o.parts = [2]Part{{W: o.Gate, Out: o.Temp}, {W: o.Up, Out: o.Out}}
 	if o.IDs.IsNone() {
@@ -58,7 +57,7 @@ func (o *GateUp) Reference() {
 	o.gateRows(0, o.Out.Rows*o.blocksPerRow())
 }
 
-// gateRows is the end of the operator in plain Go, over units of up to gateCols columns of a row.
+// gateRows is the elementwise part in plain Go, for units of up to gateCols columns of a row.
 func (o *GateUp) gateRows(from, to int) {
 	blocks := o.blocksPerRow()
 	for u := from; u < to; u++ {
@@ -73,7 +72,7 @@ func (o *GateUp) gateRows(from, to int) {
 
 const (
 	gateCols  = 1024
-	gateGrain = 16384 // elements: some 5 µs of work
+	gateGrain = 16384 // elements: about 5 µs of work
 )
 
 func (o *GateUp) blocksPerRow() int { return (o.Out.Cols + gateCols - 1) / gateCols }

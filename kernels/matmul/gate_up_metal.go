@@ -13,11 +13,11 @@ var gateText string
 var gateKernel = gpu.NewKernel[gateParams](&gpu.Source{Name: "matmul/gate.metal", Text: gateText},
 	"gate")
 
-// gateParams is GateParams of gate.metal.
+// gateParams mirrors GateParams in gate.metal.
 type gateParams struct{ Cols, GateStride, OutStride uint32 }
 
-// Metal implements gpu.Op: in one pass where no row is prefill and the weights have one format,
-// else the products first. A row's bits are the same either way.
+// Metal implements gpu.Op. If no row is prefill and the weights have one format, it is one
+// dispatch; otherwise the products come first. A row's bits are the same either way.
 func (o *GateUp) Metal(c *gpu.Context) {
 	g, u := o.Gate, o.Up
 	if len(o.Prefill) > 0 || g.Bits != u.Bits || g.Group != u.Group ||

@@ -10,9 +10,9 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// TestGateUpIsItsParts: on every device GateUp is silu of one product times the other, each with
-// the bits that it has alone; and on Metal it has the same bits in one pass and in three.
-func TestGateUpIsItsParts(t *testing.T) {
+// On every device GateUp must be silu of one product times the other, each with the bits that it
+// has alone. On Metal it must have the same bits in one pass and in three.
+func TestGateUpMatchesProducts(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
 		for _, s := range []shape{
 			{m: 3, k: 70, n: []int{19}, dtype: kernels.F16},
@@ -32,7 +32,7 @@ func TestGateUpIsItsParts(t *testing.T) {
 			}
 			gate, up := like(d, o.Out), like(d, o.Out)
 			parts := []Part{{W: o.Gate, Out: gate}, {W: o.Up, Out: up}}
-			apart := *o // which goes by the products on Metal, as it has ranges of prefill
+			apart := *o // with prefill ranges Metal computes the products first
 			apart.Out, apart.Prefill = like(d, o.Out), Prefill{{1, 1}}
 			last := *o
 			last.X, last.Out, last.Temp = o.X.RowRange(s.m-1, s.m),
@@ -78,7 +78,7 @@ func like(d kernels.Device, t kernels.Tensor) kernels.Tensor {
 	return kernels.NewTensor(d, kernels.F32, t.Rows, t.Cols)
 }
 
-// sameNumbers compares bits, but for those of NaN.
+// sameNumbers compares bits, treating all NaNs as equal.
 func sameNumbers(a, b kernels.Tensor) bool {
 	for i := range a.Rows {
 		for j, x := range a.Row(i) {

@@ -14,8 +14,8 @@ import (
 // input is an operator's X as the kernels read it: the float32 rows and, if a quantized weight
 // multiplies them in integers, the same rows rounded to 8 bits in scratch.
 //
-// With C = paddedChunks(K), scratch holds codes int8 [M, 2, C*64]: each row in order, and again with
-// even and odd elements apart (SPLIT_CHUNKS in policy.h). Five runs of float32 per row follow:
+// With C = paddedChunks(K), scratch holds codes int8 [M, 2, C*64]: each row in order, and again
+// with even and odd elements apart (SPLIT_CHUNKS in policy.h). Five runs of float32 per row follow:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
@@ -104,9 +104,9 @@ func (in *input) roundedBytes() int {
 	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*sumsRuns)
 }
 
-// planPacked, called after plan, sets in up to pack all rows if there are enough of them, and returns
-// how many more bytes of scratch that needs. Packing in advance pays where every weight multiplies
-// every row.
+// planPacked, called after plan, sets in up to pack all rows if there are enough of them, and
+// returns how many more bytes of scratch that needs. Packing in advance pays where every weight
+// multiplies every row.
 func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 	if !in.rounds || c.ISA == cpu.Generic || in.x.Rows <= policyOf(c.ISA).unpackedRows {
 		return 0

@@ -20,7 +20,7 @@ SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
     }
     return l_add(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
-// Units in order, after a register held 1, 2 or 4 of them at first.
+// Puts units in order, where a vector of leaf held 1, 2 or 4 of them.
 SIMD lanes KERNEL(l_order)(lanes x, const int units) {
     if (units == 2)
         return _mm512_permutexvar_epi32(
@@ -35,8 +35,8 @@ SIMD lanes KERNEL(l_dot)(lanes acc, __m512i c, __m512i q, const int wide) {
     return (void)wide, _mm512_dpbusd_epi32(acc, c, q);
 }
 #else
-// maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit of wide ones goes
-// apart.
+// maddubs adds two products in 16 bits, which holds codes up to 128. The top bit of wider codes is
+// multiplied separately.
 SIMD lanes KERNEL(l_dot7)(lanes acc, __m512i c, __m512i q) {
     return l_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(c, q), _mm512_set1_epi16(1)));
 }

@@ -8,7 +8,7 @@ SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
     return (void)level, (void)narrow, vpaddq_s32(a, b);
 }
 SIMD lanes KERNEL(l_order)(lanes x, const int units) { return (void)units, x; }
-// The dot product is of signed bytes: the top bit of wide codes goes apart.
+// The dot product is of signed bytes, so the top bit of wide codes is multiplied separately.
 SIMD lanes KERNEL(l_dot)(lanes acc, uint8x16_t c, int8x16_t q, const int wide) {
     if (!wide) return vdotq_s32(acc, vreinterpretq_s8_u8(c), q);
     int32x4_t top = vdotq_s32(vdupq_n_s32(0), vreinterpretq_s8_u8(vshrq_n_u8(c, 7)), q);

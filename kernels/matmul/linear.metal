@@ -1,18 +1,18 @@
-// out = x wᵀ for up to eight rows of x at a time: decoding. The weight is read once for all of
-// them, and read only; that is what the time goes into. Compiled once for each BITS of the weight's
-// codes, 0 for plain elements.
+// out = x wᵀ for up to eight rows of x at a time: decode. The weight is read once for all of them,
+// which is where the time goes. Compiled once for each BITS of the weight's codes, 0 for plain
+// elements.
 //
-// GATED is a feed-forward layer's first half, out = silu(x gateᵀ) * (x upᵀ): a band has a row of
-// each weight in place of NR rows of one.
+// GATED is the first half of a feed-forward layer, out = silu(x gateᵀ) * (x upᵀ): a band has a row
+// of each weight in place of NR rows of one.
 //
-// A simdgroup computes 4 NR columns of out, 4 of a GATED one: its lanes are four bands of eight
-// slices. A band has NR rows of the weight; a slice takes units of 32 elements: slice, slice + 8,
-// ... So bands share what they read of x, and a row's 128 bytes are read by one instruction. What
-// eight slices read of x, one unit each, comes by way of threadgroup memory, units a little further
-// apart than they are long: slices that read eight places 128 bytes apart would wait for one
-// another, which took most of the time. A threadgroup is two simdgroups; the grid is columns, then
-// groups of ROWS rows of x (the last one repeats its last row). Where a weight has few and long
-// rows, the two share theirs: the first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
+// A simdgroup computes 4 NR columns of out, or 4 if GATED: its lanes are four bands of eight
+// slices. A band has NR rows of the weight, and a slice takes units of 32 elements: slice, slice +
+// 8, ... Bands share what they read of x, and one instruction reads 128 bytes of a row. The eight
+// units of x that slices read pass through threadgroup memory, APART floats from each other: slices
+// that read eight places 128 bytes apart would conflict in the banks, which took most of the time.
+// A threadgroup is two simdgroups. Grid: columns, then groups of ROWS rows of x (the last group
+// repeats its last row). Where a weight has few and long rows, the two simdgroups share them: the
+// first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
 //
 // Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four
 // accumulators j, in order of i, by fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2
@@ -40,9 +40,10 @@ constant bool ALIGNED [[function_constant(1)]];
 
 constant constexpr uint QUADS = SLICES * UNIT / 128;   // of a row of x that a lane brings at a time
 
-// Loads what a lane brings of x from element first on.
-template <int ROWS> inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x, thread const ulong (&rows)[ROWS], uint first,
-                                           uint k, uint lane) {
+// Loads the quads of x that a lane brings, from element first on.
+template <int ROWS>
+inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x,
+                       thread const ulong (&rows)[ROWS], uint first, uint k, uint lane) {
 #pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
 #pragma clang loop unroll(full)
@@ -131,7 +132,8 @@ kernel void linear(
 #pragma clang loop unroll(full)
       for (uint h = 0; h < QUADS; h++) {
         const uint i = 32 * h + lane;
-        *(threadgroup float4*)(held[sg][m] + i / (UNIT / 4) * APART + i % (UNIT / 4) * 4) = ahead[m][h];
+        const uint place = i / (UNIT / 4) * APART + i % (UNIT / 4) * 4;
+        *(threadgroup float4*)(held[sg][m] + place) = ahead[m][h];
       }
     }
     simdgroup_barrier(mem_flags::mem_threadgroup);
@@ -148,7 +150,8 @@ kernel void linear(
       const uint g = unit / p.units_per_group;
       if (GATED && r == 1) {
         codes[r] = load_codes<BITS>(up_data + row[r] * p.up_data_stride + unit * BITS, ALIGNED);
-        scale[r] = load_scale(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
+        scale[r] =
+            load_scale(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
         bias[r] = load_bias(up_biases, DTYPE, p.up_biases_first + row[r] * p.up_biases_stride + g);
       } else {
         codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
@@ -166,13 +169,16 @@ kernel void linear(
         w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r], DTYPE);
 #else
         const bool up = GATED && r == 1;
-        const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride : p.data_first + row[r] * p.data_stride;
-        w[r] = load_eight((device const uchar*)(up ? up_data : data), DTYPE, place + k, p.k - min(k, p.k), ALIGNED);
+        const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride
+                               : p.data_first + row[r] * p.data_stride;
+        w[r] = load_eight((device const uchar*)(up ? up_data : data), DTYPE, place + k,
+                          p.k - min(k, p.k), ALIGNED);
 #endif
       }
 #pragma clang loop unroll(full)
       for (int m = 0; m < ROWS; m++) {
-        threadgroup const float4* own = (threadgroup const float4*)(held[sg][m] + slice * APART + 8 * part);
+        threadgroup const float4* own =
+            (threadgroup const float4*)(held[sg][m] + slice * APART + 8 * part);
         Eight v;
         v.lo = own[0];
         v.hi = own[1];
@@ -207,7 +213,8 @@ kernel void linear(
     if (column < p.n && m0 + m < p.rows) {
       const uint at = (m * NR + r) * 32 + band * SLICES;
       const float s = sum_of_shards(slices + at, ROWS * SLICES * APART, p.shards);
-      const float up = GATED ? sum_of_shards(slices + at + 32, ROWS * SLICES * APART, p.shards) : 0.0f;
+      const float up =
+          GATED ? sum_of_shards(slices + at + 32, ROWS * SLICES * APART, p.shards) : 0.0f;
       out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(s) * up : s;
     }
   }

@@ -1,7 +1,5 @@
 package matmul
 
-// The host's side of linear.metal and prefill.metal: which one takes which rows.
-
 import (
 	_ "embed"
 	"fmt"
@@ -17,12 +15,12 @@ var linearText string
 //go:embed prefill.metal
 var prefillText string
 
-// variant is what a kernel is compiled for.
+// variant selects a compiled kernel.
 type variant struct {
 	bits    int
 	dtype   kernels.DType
 	aligned bool
-	rows    int // of x that a threadgroup takes: 1 to 8, or tileRows
+	rows    int // rows of x per threadgroup: 1 to 8, or tileRows
 	gated   bool
 }
 
@@ -31,8 +29,8 @@ const (
 	tileRows = 32
 )
 
-// linearKernels has every variant. Each width of codes is a source of its own, so that a model
-// compiles only what it uses.
+// linearKernels has every variant. Each width of codes is a separate source, so a model compiles
+// only what it uses.
 var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	all := map[variant]*gpu.Kernel[linearParams]{}
 	for _, bits := range gpu.WeightBits {
@@ -58,7 +56,7 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	return all
 }()
 
-// linearParams is LinearParams of common/linear.h.
+// linearParams mirrors LinearParams in common/linear.h.
 type linearParams struct {
 	Rows, N, K, XStride, OutStride uint32
 	DataFirst, DataStride          uint32
@@ -72,14 +70,14 @@ type linearParams struct {
 	Shards                         uint32
 }
 
-// What is few rows of a weight, and long ones: then simdgroups share them, so that more can work at
-// once.
+// A weight of few and long rows has too few threadgroups, so simdgroups share its rows.
 const (
-	fewColumns  = 4096
-	longColumns = 1024 // elements; a shard takes chunks of 256
+	fewColumns  = 4096 // rows of the weight, at most
+	longColumns = 1024 // elements of a row, at least; a shard takes chunks of 256
 )
 
-// shardsOf is by the weight alone: the bits of a row of x depend on it.
+// shardsOf returns the number of simdgroups that share a row. It depends on the weight alone,
+// because the bits of a result depend on it.
 func shardsOf(w *kernels.Weight) int {
 	if w.N <= fewColumns && w.K >= longColumns {
 		return 2
@@ -87,7 +85,7 @@ func shardsOf(w *kernels.Weight) int {
 	return 1
 }
 
-// launch is a dispatch of either kernel: x's rows times a part's weight.
+// launch holds the arguments of either kernel: rows of x times a part's weight.
 type launch struct {
 	x       kernels.Tensor
 	part    Part            // Out: the rows of out to compute
@@ -99,8 +97,8 @@ type launch struct {
 	shared  int    // rows of out that share one of x
 }
 
-// Metal implements gpu.Op: rows of prefill on matrix units, those between and around them by up to
-// eight.
+// Metal implements gpu.Op. Prefill rows use matrix units, all others the kernel for up to eight
+// rows.
 func (o *Linear) Metal(c *gpu.Context) {
 	for _, part := range o.Parts {
 		over := func(r Rows) launch {
@@ -112,8 +110,7 @@ func (o *Linear) Metal(c *gpu.Context) {
 			func(r Rows) { p := over(r); p.few(c) },
 			func(r Rows) {
 				p := over(r)
-				p.dispatch(c, tileRows,
-					(r.To-r.From+tileRows-1)/tileRows)
+				p.dispatch(c, tileRows, (r.To-r.From+tileRows-1)/tileRows)
 			})
 	}
 }
@@ -127,7 +124,7 @@ func (p *launch) few(c *gpu.Context) {
 	p.dispatch(c, rows, (n+rows-1)/rows)
 }
 
-// dispatch dispatches the kernel for rows rows to a threadgroup; there are tiles of them.
+// dispatch dispatches the kernel with so many rows per threadgroup, for so many tiles of rows.
 func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	if tiles == 0 {
 		return
@@ -143,7 +140,7 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 		Experts: p.experts, Choices: p.choices, IDsStride: p.ids,
 		Shards: uint32(shardsOf(p.part.W)),
 	}
-	columns := 16 / shardsOf(p.part.W) // of a threadgroup
+	columns := 16 / shardsOf(p.part.W) // per threadgroup
 	if p.up != nil {
 		columns /= 2
 	}
@@ -154,8 +151,8 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 			Threads: metal.Size{X: 128, Y: 1, Z: 1}}
 	}
 	if rows == tileRows {
-		linearKernels[variant{w.Bits, w.DType, w.Aligned &&
-			x.Aligned(4, 16), rows, false}].Dispatch(c, params, grid,
+		v := variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows, false}
+		linearKernels[v].Dispatch(c, params, grid,
 			x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
 		return
 	}

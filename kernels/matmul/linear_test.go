@@ -9,9 +9,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestStretchesAreWhatAWorkerReadsFirst: of its own rows, beginning with the first, about as much
-// as is allowed and nothing twice.
-func TestStretchesAreWhatAWorkerReadsFirst(t *testing.T) {
+// A worker's stretches must begin with its first row, stay within its rows, cover nothing twice,
+// and have about readAheadBytes.
+func TestStretchesStartAtOwnRows(t *testing.T) {
 	const threads = 3
 	d := kernels.NewCPU(cpu.Options{Threads: threads})
 	defer d.Close()

@@ -1,6 +1,7 @@
 // Package matmul multiplies activations with weights as the checkpoint packs them: Linear with one
-// or several matrices that share an input, Experts with the matrix each row was routed to. Nothing
-// is ever dequantized into memory as a whole.
+// or more matrices that share an input, Experts with the matrix that each row was routed to, and
+// GateUp with the two matrices of a gated feed-forward layer. No weight is ever dequantized into
+// memory as a whole.
 //
 // Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the
 // input is rounded once per operator to 8 bits per 64 elements, the products of 64 elements (32 in
@@ -8,10 +9,10 @@
 // it: every instruction set, plain Go included, gives the same bits. Otherwise, and always for
 // plain weights, everything is float32 in sixteen lanes.
 //
-// In both, the operations behind an output element and their order depend on K and the weight's
-// format alone. So the bits of a row are the same in a batch of one and in a prompt of thousands,
-// though the loops around them differ: few rows read packed weights straight, many rows share a
-// tile or panel of them that is unpacked once.
+// In both, the operations of an output element and their order depend on K and the weight's format
+// alone. So the bits of a row are the same in a batch of one and in a prompt of thousands, although
+// the loops differ: few rows read packed weights directly, many rows share a tile or panel that is
+// unpacked once.
 package matmul
 
 import (
@@ -21,7 +22,7 @@ import (
 	"headroom/kernels"
 )
 
-// Part is one weight of an operator and where its product goes.
+// Part is a weight of an operator and the output of its product.
 type Part struct {
 	W   *kernels.Weight
 	Out kernels.Tensor // float32, one column per row of W; rows may be strided
@@ -30,11 +31,11 @@ type Part struct {
 // Rows are rows [From, To) of a batch.
 type Rows struct{ From, To int }
 
-// Prefill are the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU
-// multiplies them on matrix units. None is right for any batch.
+// Prefill lists the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU
+// multiplies them on matrix units. The empty list is right for any batch.
 type Prefill []Rows
 
-// Of appends to p what spans say, neighbours as one.
+// Of appends the prefill rows of spans to p and returns the result. Adjacent ranges are joined.
 func (p Prefill) Of(spans []kernels.Span) Prefill {
 	for i := range spans {
 		s := &spans[i]
@@ -60,8 +61,8 @@ func (p Prefill) check(rows int) error {
 	return nil
 }
 
-// each calls few for ranges of rows [0, rows) outside p, and many for those in it, in order; empty
-// ones are left out.
+// each calls few for the ranges of rows [0, rows) outside p and many for those in p, in order.
+// Empty ranges are skipped.
 func (p Prefill) each(rows int, few, many func(Rows)) {
 	at := 0
 	for _, r := range p {
@@ -104,7 +105,7 @@ func checkParts(parts []Part, experts, k, rows int) error {
 	return nil
 }
 
-// Threads take a weight's rows in blocks of blockRows, whole panels of any instruction set
+// blockRows is the number of a weight's rows in a unit of work: whole panels of any instruction set
 // (int8_panel.h).
 const blockRows = 32
 
@@ -116,7 +117,8 @@ func blocks(parts []Part) int {
 	return n
 }
 
-// eachPart calls do for the rows [from, to) of every part that blocks [from, to) of parts cover.
+// eachPart calls do for every part that blocks [from, to) of parts cover, with the rows that they
+// cover.
 func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	for i := range parts {
 		p := &parts[i]
@@ -128,9 +130,9 @@ func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	}
 }
 
-// grain is how many blocks a thread takes at a time: all of them when the whole takes less than
-// about 10 µs, otherwise pieces large enough to stream memory and small enough to even out. madds
-// is the work of one block for each row of its input.
+// grain returns how many blocks a thread takes at a time: all of them if the whole takes less than
+// about 10 µs, otherwise pieces large enough to stream memory and small enough to balance. madds is
+// the work of a block for each row of its input.
 func grain(threads, blocks, madds, rows int) int {
 	// Up to eight rows cost little more than one: reading and unpacking the weights dominates.
 	const serial = 1 << 18
@@ -138,7 +140,7 @@ func grain(threads, blocks, madds, rows int) int {
 	switch {
 	case blocks*cost <= serial:
 		return blocks
-	case rows <= packRows: // memory is what they wait for, and streams (int8_few.h) should be long
+	case rows <= packRows: // bound by memory: streams (int8_few.h) should be long
 		const stream = 1 << 19 // 256 KB of 4-bit codes
 		return max(1, min(blocks/(4*threads), stream/max(madds, 1)))
 	}

@@ -6,10 +6,10 @@ import (
 	"headroom/kernels"
 )
 
-// This file is both paths in plain Go: floatRows is the specification, int8Rows and roundRow do
-// what the C kernels do, bit for bit.
+// Both paths in plain Go. floatRows is the specification; int8Rows and roundRow have the bits of
+// the C kernels.
 
-// floatRows is the specification: dequantize a row of the weight, add products up in float64.
+// floatRows dequantizes each row of the weight and adds up products in float64.
 func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
 	weight := make([]float32, p.W.K)
 	for n := from; n < to; n++ {
@@ -39,7 +39,7 @@ func roundRow(x []float32, codes []int8, scales []float32) {
 			amax = max(amax, float32(math.Abs(float64(v))))
 			nan += v * 0
 		}
-		s := amax/127 + nan // so that an infinite or undefined input gives an undefined output
+		s := amax/127 + nan // an infinite or NaN input gives a NaN output
 		var sums [2]int32
 		for j := range chunk {
 			q := int8(0)
@@ -87,9 +87,9 @@ func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
 	}
 }
 
-// int8Dot is one element. A unit is 64 elements, or 32 in groups of 32; the integer sum of its
-// products is scaled and added to one of sixteen lanes, and so is its group's bias, if there are
-// any, times the sum of its activations. Then the lanes are added up.
+// int8Dot returns one element. A unit is 64 elements, or 32 in groups of 32. The integer sum of its
+// products is scaled and added to one of sixteen lanes, and so is its group's bias, if any, times
+// the sum of its activations. Then the lanes are added up.
 func int8Dot(values []int16, scales, biases []float32, group int, q []int8,
 	runs []float32) float32 {
 	c := len(runs) / sumsRuns
@@ -117,9 +117,9 @@ func int8Dot(values []int16, scales, biases []float32, group int, q []int8,
 	return lanes[0]
 }
 
-// fma is a*b + c rounded once to float32. The product is exact in float64; the sum is made odd in
-// its last bit when it is inexact, so that rounding it again cannot meet a false tie (Boldo and
-// Melquiond 2008, "Emulation of FMA and correctly rounded sums").
+// fma returns a*b + c rounded once to float32. The product is exact in float64. An inexact sum is
+// made odd in its last bit, so that rounding it again cannot meet a false tie (Boldo and Melquiond
+// 2008, "Emulation of FMA and correctly rounded sums").
 func fma(a, b, c float32) float32 {
 	p, q := float64(a)*float64(b), float64(c)
 	s := p + q

@@ -2,11 +2,11 @@
 // weight's codes, 0 for plain elements.
 //
 // A threadgroup of four simdgroups computes 32 rows by 64 columns of out. For each 32 elements of k
-// it brings the tile of x and the unpacked tile of w into threadgroup memory, as float32; a
-// simdgroup multiplies 16 rows by 32 columns of them. The grid is tiles of rows, then of columns:
-// those that run side by side share a tile of the weight.
+// it loads the tile of x and the unpacked tile of w into threadgroup memory as float32, and a
+// simdgroup multiplies 16 rows by 32 columns of them. Grid: tiles of rows, then of columns, so that
+// neighbouring threadgroups share a tile of the weight.
 //
-// With experts, rows of out are those that experts_sort has listed for a tile, all of one expert.
+// With experts, the rows of out are those that experts_sort listed for a tile, all of one expert.
 //
 // Order of sums: matrices of eight elements of k, in order, whatever the tile and the row's place
 // in it.
@@ -23,7 +23,7 @@ using namespace metal;
 constant constexpr uint ROWS = 32;
 constant constexpr uint COLS = 64;
 constant constexpr uint UNIT = 32;
-// of rows in threadgroup memory, so that they begin in different banks
+// Distance of rows in threadgroup memory, chosen so that they begin in different banks.
 constant constexpr uint PITCH = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
@@ -93,7 +93,8 @@ kernel void prefill(
   }
 
   for (uint k = 0; k < p.k; k += UNIT) {
-    Eight v = load_eight((device const uchar*)x, DTYPE_F32, at_x + k + x_col, has_x ? p.k - min(k + x_col, p.k) : 0, ALIGNED);
+    Eight v = load_eight((device const uchar*)x, DTYPE_F32, at_x + k + x_col,
+                         has_x ? p.k - min(k + x_col, p.k) : 0, ALIGNED);
     *(threadgroup float4*)(tile_x + x_row * PITCH + x_col) = v.lo;
     *(threadgroup float4*)(tile_x + x_row * PITCH + x_col + 4) = v.hi;
 #if BITS > 0
@@ -110,7 +111,8 @@ kernel void prefill(
         v = decode_eight<BITS>(codes, part, scale, bias, DTYPE);
 #else
         const uint at = k + 8 * part;
-        v = load_eight((device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at, p.k - min(at, p.k), ALIGNED);
+        v = load_eight((device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at,
+                       p.k - min(at, p.k), ALIGNED);
 #endif
         *(threadgroup float4*)(tile_w + w_row * PITCH + 8 * part) = v.lo;
         *(threadgroup float4*)(tile_w + w_row * PITCH + 8 * part + 4) = v.hi;

@@ -30,8 +30,7 @@ func (o *Linear) Operations() kernels.Operations { return operations(o.Parts, o.
 
 // Operations implements kernels.OperationCounter: each row's choices.
 func (o *Experts) Operations() kernels.Operations {
-	return operations(o.Parts,
-		o.IDs.Rows*o.IDs.Cols)
+	return operations(o.Parts, o.IDs.Rows*o.IDs.Cols)
 }
 
 // Operations implements kernels.OperationCounter: the products, without silu.
@@ -39,7 +38,7 @@ func (o *GateUp) Operations() kernels.Operations {
 	return o.products().(kernels.OperationCounter).Operations()
 }
 
-// operations is that of rows times a matrix of each part.
+// operations returns the operations of so many rows times a matrix of each part.
 func operations(parts []Part, rows int) (n kernels.Operations) {
 	for _, p := range parts {
 		each := 2 * int64(rows) * int64(p.W.N) * int64(p.W.K)

@@ -1,25 +1,30 @@
 // out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared, for units [from, to) of
-// block_cols columns of a token: unit u is block u % blocks of token u / blocks. Experts add up in
-// order, so an element is one chain of fused multiply-adds. shared and gate may be null.
+// block_cols columns of a token. Unit u is block u % blocks of token u / blocks. Experts are added
+// in order, so an element is one chain of fused multiply-adds. shared and gate may be NULL.
 #ifdef ISA
 
-static void KERNEL(combine)(const float *experts, ptrdiff_t experts_stride, const float *weights, int64_t k, const float *shared,
-                            ptrdiff_t shared_stride, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride,
-                            int64_t cols, int64_t block_cols, int64_t from, int64_t to) {
+static void KERNEL(combine)(const float *experts, ptrdiff_t experts_stride, const float *weights,
+                            int64_t k, const float *shared, ptrdiff_t shared_stride,
+                            const float *gate, ptrdiff_t gate_stride, float *out,
+                            ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from,
+                            int64_t to) {
     int64_t blocks = (cols + block_cols - 1) / block_cols;
     for (int64_t u = from; u < to; u++) {
-        int64_t r = u / blocks, first = u % blocks * block_cols, end = first + block_cols < cols ? first + block_cols : cols;
+        int64_t r = u / blocks, first = u % blocks * block_cols,
+                end = first + block_cols < cols ? first + block_cols : cols;
         const float *e = experts + r * k * experts_stride, *w = weights + r * k;
         f32x16 g = gate ? v_sigmoid(v_set1(gate[r * gate_stride])) : v_set1(1.0f);
         for (int64_t i = first; i < end; i += 16) {
             int n = end - i < 16 ? (int)(end - i) : 16;
             f32x16 sum = v_zero();
             if (n == 16) {
-                for (int64_t j = 0; j < k; j++) sum = v_fma(v_set1(w[j]), v_load(e + j * experts_stride + i), sum);
+                for (int64_t j = 0; j < k; j++)
+                    sum = v_fma(v_set1(w[j]), v_load(e + j * experts_stride + i), sum);
                 if (shared) sum = v_fma(g, v_load(shared + r * shared_stride + i), sum);
                 v_store(out + r * out_stride + i, sum);
             } else {
-                for (int64_t j = 0; j < k; j++) sum = v_fma(v_set1(w[j]), v_load_n(e + j * experts_stride + i, n), sum);
+                for (int64_t j = 0; j < k; j++)
+                    sum = v_fma(v_set1(w[j]), v_load_n(e + j * experts_stride + i, n), sum);
                 if (shared) sum = v_fma(g, v_load_n(shared + r * shared_stride + i, n), sum);
                 v_store_n(out + r * out_stride + i, sum, n);
             }
@@ -32,11 +37,13 @@ static void KERNEL(combine)(const float *experts, ptrdiff_t experts_stride, cons
 #define KERNEL_SOURCE "combine.c"
 #include "foreach_isa.h"
 
-void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride, const float *weights, int64_t k, const float *shared,
-                      ptrdiff_t shared_stride, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols,
+void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride, const float *weights,
+                      int64_t k, const float *shared, ptrdiff_t shared_stride, const float *gate,
+                      ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols,
                       int64_t block_cols, int64_t from, int64_t to) {
-    DISPATCH(isa, combine, (experts, experts_stride, weights, k, shared, shared_stride, gate, gate_stride, out, out_stride, cols,
-                            block_cols, from, to));
+    DISPATCH(isa, combine,
+             (experts, experts_stride, weights, k, shared, shared_stride, gate, gate_stride, out,
+              out_stride, cols, block_cols, from, to));
 }
 
 #endif

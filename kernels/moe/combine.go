@@ -1,8 +1,5 @@
 package moe
 
-// The end of a mixture of experts: the chosen experts' outputs, weighted and added in the order of
-// choice, with the shared expert on top.
-
 import (
 	"errors"
 	"fmt"
@@ -13,13 +10,13 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Combine is out = Σ_j weights[j]*experts[j], j in order, + sigmoid(sharedGate)*shared for each
-// token.
+// Combine computes out = Σ_j weights[j]*experts[j] + sigmoid(sharedGate)*shared for each token,
+// with j in the order of choice.
 //
-// Experts is float32 [M*K, H], the K chosen experts' outputs for token 0, then for token 1, ...;
-// Weights is contiguous float32 [M, K]. Shared, float32 [M, H], is the expert every token passes
-// (or none), and SharedGate, float32 [M, 1], its gate (or none: Shared is added as it is). Out is
-// float32 [M, H] and may be Shared.
+// Experts is float32 [M*K, H]: the outputs of the K chosen experts for token 0, then for token 1,
+// and so on. Weights is contiguous float32 [M, K]. Shared, float32 [M, H], is the output of the
+// expert that every token uses, or none. SharedGate, float32 [M, 1], is its gate; without one
+// Shared is added unscaled. Out is float32 [M, H] and may be Shared.
 type Combine struct {
 	Experts    kernels.Tensor
 	Weights    kernels.Tensor
@@ -28,7 +25,7 @@ type Combine struct {
 	Out        kernels.Tensor
 }
 
-// combineCols is the columns of one unit of work: with 8 experts a unit reads 16 KB.
+// combineCols is the number of columns in a unit of work. With 8 experts a unit reads 16 KB.
 const combineCols = 512
 
 // Name implements kernels.Op.
@@ -62,8 +59,8 @@ func (o *Combine) blocks() int { return (o.Out.Cols + combineCols - 1) / combine
 // Reference implements kernels.Op.
 func (o *Combine) Reference() { o.units(0, o.Out.Rows*o.blocks()) }
 
-// units is the specification, and what runs in builds without cgo: unit u is a block of columns of
-// token u / blocks.
+// units is the specification, and runs in builds without cgo. Unit u is a block of columns of token
+// u / blocks.
 func (o *Combine) units(from, to int) {
 	k := o.Weights.Cols
 	for u := from; u < to; u++ {
@@ -86,7 +83,7 @@ func (o *Combine) units(from, to int) {
 	}
 }
 
-// CPU implements kernels.Op: every element is independent.
+// CPU implements kernels.Op.
 func (o *Combine) CPU(c *cpu.Context) {
 	if k, h := o.Weights.Cols, o.Out.Cols; h > 0 {
 		c.Parallel(o, 0, o.Out.Rows*o.blocks(), 1+65536/((k+2)*min(h, combineCols)))

@@ -1,13 +1,13 @@
-// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared for a token, experts added
-// up in the order of choice: an element is one chain of fused multiply-adds, with the bits of
-// combine.c. A threadgroup takes a block of columns of one token, a thread one column, or four
-// where rows begin and end at multiples of 16 bytes. out may be shared.
+// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared for a token. Experts are
+// added in the order of choice, so an element is one chain of fused multiply-adds with the bits of
+// combine.c. Grid: a threadgroup per block of columns of a token; a thread takes one column, or
+// four where rows begin and end at multiples of 16 bytes. out may be shared.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
 
 struct CombineParams {
-  uint cols;  // counted, as the strides of what has cols, in what a thread takes
+  uint cols;  // in units of a thread's columns, as are the strides of tensors with cols
   uint chosen;
   uint experts_stride;
   uint shared_stride;

@@ -15,7 +15,7 @@ var (
 	combine4      = gpu.NewKernel[combineParams](combineSource, "combine_4")
 )
 
-// combineParams is CombineParams of combine.metal.
+// combineParams mirrors CombineParams in combine.metal.
 type combineParams struct {
 	Cols, Chosen, ExpertsStride, SharedStride, GateStride, OutStride uint32
 	HasShared, HasGate                                               uint32

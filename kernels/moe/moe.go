@@ -1,8 +1,8 @@
-// Package moe holds what a mixture-of-experts block does around its matrix products: choosing the
-// experts of each token, and adding up what they return.
+// Package moe has the operators of a mixture-of-experts block around its matrix products: Route
+// chooses the experts of each token, and Combine adds up their outputs.
 package moe
 
 import "headroom/kernels"
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases are this family's cases, for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case { return append(routeCases(), combineCases()...) }

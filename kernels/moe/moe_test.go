@@ -18,14 +18,14 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// onEach runs f with the reference, with every instruction set and on Metal.
+// onEach runs f on the reference, on every instruction set and on Metal.
 func onEach(t *testing.T, f func(t *testing.T, d kernels.Device)) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		t.Run(d.Name(), func(t *testing.T) { f(t, d) })
 	}
 }
 
-// run performs op and waits for it.
+// run runs op and waits for it.
 func run(d kernels.Device, op kernels.Op) {
 	d.Run(op)
 	if err := d.Sync(); err != nil {
@@ -52,8 +52,8 @@ func route(d kernels.Device, logits []float32, rows, k int, normalize bool) ([]i
 	return o.IDs.Int32s(), o.Weights.Float32s()
 }
 
-// exp gives 1, 2, 2, 4, which sum to 9. Experts 1 and 2 tie: the lower comes first. The first three
-// sum to 8/9.
+// The exponentials are 1, 2, 2, 4 and sum to 9. Experts 1 and 2 tie, so the lower comes first. The
+// largest three sum to 8/9.
 func TestRouteByHand(t *testing.T) {
 	ln2 := float32(math.Ln2)
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -67,8 +67,7 @@ func TestRouteByHand(t *testing.T) {
 	})
 }
 
-// With all experts equal the lowest come first; with far more than probabilities can tell apart,
-// too.
+// Of equal experts the lowest must come first, however many there are.
 func TestRouteTies(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
 		for _, e := range []int{1, 15, 16, 17, 100, 512} {
@@ -90,7 +89,7 @@ func TestRouteTies(t *testing.T) {
 	})
 }
 
-// A broken model may give anything: ids stay valid, since they index memory.
+// Ids must be valid for any logits, since they index memory.
 func TestRouteNaN(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -115,7 +114,7 @@ func TestRouteNaN(t *testing.T) {
 	})
 }
 
-// 2*(1, 10) + 3*(100, 1000) = (302, 3020); shared (4, 6) adds itself, or half of itself with
+// 2*(1, 10) + 3*(100, 1000) = (302, 3020). shared = (4, 6) is added, or half of it with
 // sigmoid(0) = 1/2.
 func TestCombineByHand(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -133,7 +132,7 @@ func TestCombineByHand(t *testing.T) {
 	})
 }
 
-// A token alone gives the bits it gives anywhere in a batch.
+// A token alone must give the bits that it gives in a batch.
 func TestTokenAloneOrInBatch(t *testing.T) {
 	const m, e, k, h = 9, 40, 6, 530
 	for _, d := range kerneltest.Devices(t) {
@@ -168,12 +167,10 @@ func TestTokenAloneOrInBatch(t *testing.T) {
 func TestCheck(t *testing.T) {
 	d := kernels.NewDryRun()
 	tensor := func(rows, cols int) kernels.Tensor {
-		return kernels.NewTensor(d, kernels.F32, rows,
-			cols)
+		return kernels.NewTensor(d, kernels.F32, rows, cols)
 	}
 	ids := func(rows, cols int) kernels.Tensor {
-		return kernels.NewTensor(d, kernels.I32, rows,
-			cols)
+		return kernels.NewTensor(d, kernels.I32, rows, cols)
 	}
 	for _, c := range []struct {
 		op   kernels.Op
@@ -202,12 +199,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Combine on Metal gives the bits of the CPU's kernel, in vectors and alone.
-func TestCombineGivesTheBitsOfTheCPU(t *testing.T) {
+// Combine on Metal must give the bits of the CPU's kernel, four columns at a time and one.
+func TestCombineMatchesCPUBits(t *testing.T) {
 	devices := kerneltest.Devices(t)
 	var want []byte
 	for _, d := range devices[1:] { // the first is Go, in float64
-		for _, gap := range []int{0, 1} { // with a gap rows lie at odd places
+		for _, gap := range []int{0, 1} { // with a gap rows are not aligned
 			const m, k, h = 3, 5, 1028
 			r := rand.New(rand.NewPCG(1, 2))
 			experts, weights := kernels.RandomTensor(d, r, m*k, h, 1),

@@ -10,11 +10,13 @@ package moe
 #cgo nocallback headroom_combine
 #include <stddef.h>
 #include <stdint.h>
-void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts, int64_t k, int normalize, int32_t *ids,
-                    float *weights, int64_t rows);
-void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride, const float *weights, int64_t k, const float *shared,
-                      ptrdiff_t shared_stride, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols,
-                      int64_t block_cols, int64_t from, int64_t to);
+void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
+                    int64_t k, int normalize, int32_t *ids, float *weights, int64_t rows);
+void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride,
+                      const float *weights, int64_t k, const float *shared,
+                      ptrdiff_t shared_stride, const float *gate, ptrdiff_t gate_stride,
+                      float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
+                      int64_t from, int64_t to);
 */
 import "C"
 
@@ -23,7 +25,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// floats is the address of t's first element, nil for none.
+// floats returns the address of t's first element, nil if t is none.
 func floats(t kernels.Tensor) *C.float {
 	if t.IsNone() {
 		return nil

@@ -1,8 +1,5 @@
 package moe
 
-// The router of a mixture of experts. Its choices index weights, so they stay in range and in a
-// fixed order for any input.
-
 import (
 	"errors"
 	"fmt"
@@ -13,18 +10,19 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Limits of Route: its probabilities and choices live on the stack.
+// Limits of Route, whose probabilities and choices are on the stack.
 const (
 	MaxExperts = 512
 	MaxChosen  = 16
 )
 
-// Route chooses K experts for each token: softmax over all experts, the K largest probabilities in
-// descending order (of equal ones the lower expert first) and, with Normalize, those divided by
-// their sum.
+// Route chooses K experts for each token. Weights are the K largest probabilities of a softmax over
+// all experts, in descending order, the lower expert first among equals. With Normalize they are
+// divided by their sum.
 //
 // Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous
-// [M, K] with K up to MaxChosen and E. IDs are valid whatever the logits are, NaN included.
+// [M, K] with K up to MaxChosen and E. IDs index weights, so they are
+// valid whatever the logits are, NaN included.
 type Route struct {
 	Logits    kernels.Tensor
 	K         int
@@ -57,7 +55,7 @@ func (o *Route) Check() error {
 // Reference implements kernels.Op.
 func (o *Route) Reference() { o.rows(0, o.Logits.Rows) }
 
-// rows is the specification, and what runs in builds without cgo.
+// rows is the specification, and runs in builds without cgo.
 func (o *Route) rows(from, to int) {
 	allIDs, allWeights := o.IDs.Int32s(), o.Weights.Float32s()
 	var space [MaxExperts]float32

@@ -1,8 +1,8 @@
-// The chosen experts of a token, a simdgroup to a token: softmax over its logits, then the largest
-// probabilities one after the other, of equal ones the lower expert first. Lane l holds experts l,
-// l + 32, ... in registers; the order of the sum depends on the number of experts alone. Where the
-// softmax is not a number, neither are the weights, and the experts are 0, 1, 2, ...: ids index
-// memory.
+// Chooses the experts of a token: a softmax over its logits, then the largest probabilities one
+// after the other, the lower expert first among equals. Grid: a simdgroup per token. Lane l holds
+// experts l, l + 32, ... in registers, so the order of the sum depends on the number of experts
+// alone. Where the softmax is NaN, so are the weights, and the experts are 0, 1, 2, ..., because
+// ids index memory.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -14,7 +14,7 @@ var (
 	routeKernel = gpu.NewKernel[routeParams](routeSource, "route")
 )
 
-// routeParams is RouteParams of route.metal.
+// routeParams mirrors RouteParams in route.metal.
 type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize uint32 }
 
 // routeSimdgroups is the tokens of a threadgroup.
