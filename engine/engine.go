@@ -220,7 +220,7 @@ func (e *Engine) Forget(tokens []int32) (freedBytes int64) { return e.loop.Forge
 // ForgetAll is Forget for every conversation.
 func (e *Engine) ForgetAll() (freedBytes int64) { return e.loop.ForgetAll() }
 
-// PassCost returns the least that one pass moves and computes: rows tokens in each of so many
+// PassCost returns the least that one pass moves and computes: rows tokens in each of the
 // sequences, after contextTokens, with the logits of the last row of each if they are wanted.
 func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassCost {
 	c := e.runner.Cost(sequences, rows, contextTokens, logits)

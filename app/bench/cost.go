@@ -26,7 +26,7 @@ func passCost(e *engine.Engine, sequences, rows, contextTokens int, logits bool)
 	return Cost{Bytes: c.Bytes, Int8Ops: c.Int8, Float32Ops: c.Float32}
 }
 
-// DecodeCost returns the cost of decoding one token in each of so many sequences together, each
+// DecodeCost returns the cost of decoding one token in each of the sequences together, each
 // after contextTokens.
 func DecodeCost(e *engine.Engine, sequences, contextTokens int) Cost {
 	return passCost(e, sequences, 1, contextTokens, true)

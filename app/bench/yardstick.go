@@ -22,9 +22,9 @@ type Yardstick struct {
 // yardstickBytes is far more than any cache holds.
 const yardstickBytes = 512 << 20
 
-// NewYardstick opens a device by name, as in engine.Options, with so many threads; 0: one per core.
-// It takes half a GiB of memory, except on the simulated GPU, of which nothing is measured. On a
-// CPU it spends a second to find the fastest way to read memory. Errors are Problems.
+// NewYardstick opens a device by name, as in engine.Options, with that many threads; 0: one per
+// core. It takes half a GiB of memory, except on the simulated GPU, of which nothing is measured.
+// On a CPU it spends a second to find the fastest way to read memory. Errors are Problems.
 func NewYardstick(name string, threads int) (*Yardstick, error) {
 	d, err := device.Open(device.Options{Name: name, Threads: threads})
 	if err != nil {

@@ -59,7 +59,7 @@ type Config struct {
 	History                *History
 	Fingerprint, KVFormats string
 
-	// Heartbeat is advanced by the loop and may be advanced by its device; nil: one of its own.
+	// Heartbeat is advanced by the loop and may be advanced by its device; nil: a new counter.
 	Heartbeat *atomic.Uint64
 	// Memory is what the model has allocated: the sizes in bytes of the Stats.
 	Memory Stats
@@ -111,7 +111,7 @@ func New(c Config) *Loop {
 	return l
 }
 
-// run is the loop itself. It returns once the loop is closing and nothing is under way.
+// run is the loop itself. It returns once the loop is closing and nothing is in progress.
 func (l *Loop) run() {
 	defer close(l.inbox.ended)
 	for {

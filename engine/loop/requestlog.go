@@ -1,6 +1,6 @@
 package loop
 
-// What an ended request leaves behind: a PERF line in the log, and a Finished for the UI, which
+// The record of an ended request: a PERF line in the log, and a Finished for the UI, which
 // says why its prompt missed the cache.
 //
 // The loop only appends the request to a list (record). Submit compares a new prompt with the
@@ -77,7 +77,7 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 		wake: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-// record adds a request that has ended. The loop calls it before the client is told, so that the
+// record adds a request that has ended. The loop calls it before it sends Done, so that the
 // client's next prompt is compared with this one.
 func (g *requestLog) record(r *request, reason FinishReason) {
 	n := record{miss: r.miss,

@@ -1,7 +1,7 @@
 package loop
 
 // What a running engine reports. The loop publishes a snapshot before and after every step; readers
-// copy it under a lock of its own and never wait for a step.
+// copy it under a separate lock and never wait for a step.
 
 import (
 	"sync"

@@ -323,7 +323,7 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 	return chosen
 }
 
-// CachedPrefix is a prefix in memory that no longer one in memory continues.
+// CachedPrefix is a prefix in memory that is not the beginning of a longer one.
 type CachedPrefix struct {
 	Tokens       []int32
 	ResumeTokens int // a request could resume after that many

@@ -2,8 +2,8 @@
 // the memory it needs, and the longest context that fits.
 //
 // A plan loads the architecture on a device that allocates nothing and counts instead
-// (kernels.NewDryRun), then runs its largest batch there. So no architecture has a formula for
-// memory of its own, and the figures cannot drift from the code.
+// (kernels.NewDryRun), then runs its largest batch there. So no architecture needs a formula for
+// its memory, and the figures cannot drift from the code.
 //
 //	plan.go       Plan: shapes, needs and the check that they fit
 //	kv.go         how many KV pages and kept states the free memory allows

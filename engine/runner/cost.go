@@ -13,7 +13,7 @@ type Cost struct {
 	kernels.Operations
 }
 
-// Cost returns the cost of a pass over rows tokens of each of so many sequences, after
+// Cost returns the cost of a pass over rows tokens of each sequence, after
 // contextTokens in each, with the logits of the last row of each if they are wanted. It is measured
 // by a pass on a device that allocates nothing.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {

@@ -15,8 +15,7 @@ func recent(pairs ...int32) (list []sampling.TokenCount) {
 	return list
 }
 
-// TestRows: what the device is told while the last token is on its way is what it is told when the
-// token is known, less that token.
+// TestRows: the row for a placeholder is the row for the known token, without that token.
 func TestRows(t *testing.T) {
 	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1,
 		Seed: seed(3)}, 10)

@@ -263,7 +263,7 @@ func TestBrokenLogits(t *testing.T) {
 				logits := randomLogits(20, 1)
 				logits[at] = bad
 				if r, err := New(p, 20).Sample(logits); err == nil ||
-					!strings.Contains(err.Error(), "expected finite") {
+					!strings.Contains(err.Error(), "expected a finite number") {
 					t.Errorf("%v at %d: got %+v, %v", bad, at, r, err)
 				}
 			}
