@@ -1,11 +1,13 @@
-# Headroom's targets. `make` alone prints them; every target has its line of help after "##".
-# What a target needs and the machine lacks, build/setup installs first, saying what and why.
+# Headroom's targets. `make` prints them, with the help after "##". build/setup first installs what
+# a target needs and the machine lacks, and says what and why.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app app-check sign notarize dmg tarball clean arm64 setup bin/headroom bin/headroom-agent bin/headroom-window
+.PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
+.PHONY: app-check sign notarize dmg tarball clean arm64 setup
+.PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
-# The tags of everything that shows something: Wails builds a program that refuses to start
-# without "production"; webkit2_41 names the WebKit of current Linux systems.
+# The build tags of window and tray. Without "production" Wails builds a program that refuses to
+# start. webkit2_41 is the WebKit of current Linux systems.
 ifeq ($(shell uname -s),Darwin)
 GUI_TAGS := desktop,production
 else
@@ -18,51 +20,56 @@ NV_PACKAGES := ./metal/nv ./kernels/kerneltest ./engine ./engine/device ./app/se
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X headroom/app/version.Version=$(VERSION)
 
-# The go command does not notice that a header in another folder changed. With the headers' sum
-# among the C flags (the rest is Go's default) it builds anew, and no test passes on old objects.
-export CGO_CFLAGS := -g -O2 -DHEADROOM_HEADERS=$(shell cat kernels/common/*.h | cksum | cut -d' ' -f1)
+# The go command does not notice changed headers in another folder. With their checksum in the C
+# flags (the rest is Go's default) it rebuilds.
+HEADERS_SUM := $(shell cat kernels/common/*.h | cksum | cut -d' ' -f1)
+export CGO_CFLAGS := -g -O2 -DHEADROOM_HEADERS=$(HEADERS_SUM)
 
-# The folders too, so that a deleted file counts as a change; not frontend/ itself, whose time
-# changes with every build.
-FRONTEND_SOURCES := $(shell find frontend -mindepth 1 \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -print)
+# Folders are included, so that a deleted file counts as a change, but not frontend/ itself, whose
+# time changes with every build.
+FRONTEND_SOURCES := $(shell find frontend -mindepth 1 \
+	\( -name node_modules -o -name dist -o -name '.*' \) -prune -o -print)
 
 help: ## Print these lines
-	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([^:]*):.*## /\1|/' | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([^:]*):.*## /\1|/' | \
+		awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
-run: bin/headroom ## Start Headroom with the demo model: tray and window, or the server where there is no display
+run: bin/headroom ## Start Headroom with the demo model; without a display, only the server
 	@if [ "$$(uname -s)" != Darwin ] && [ -z "$$DISPLAY$$WAYLAND_DISPLAY" ]; then \
-		echo "make run: no display here, so the server alone"; exec bin/headroom serve; \
+		echo "make run: no display, starting only the server"; exec bin/headroom serve; \
 	elif build/setup window; then \
-		$(MAKE) --no-print-directory bin/headroom-agent bin/headroom-window && exec bin/headroom-agent --open; \
+		$(MAKE) --no-print-directory bin/headroom-agent bin/headroom-window && \
+			exec bin/headroom-agent --open; \
 	else \
-		echo "make run: window and tray cannot be built here, so the server alone"; exec bin/headroom serve; \
+		echo "make run: cannot build window and tray here, starting only the server"; \
+		exec bin/headroom serve; \
 	fi
 
 build: bin/headroom bin/headroom-agent bin/headroom-window ## Build the three programs into bin/
 
-test: ## Install what is missing, then check, run every test, and use window and tray under a virtual display
+test: ## Install what is missing, check, and run every test, also of window and tray
 	@build/setup core window test sim frontend
 	@build/test test
 
-test-all: test ## test, then what it leaves out for time: arm64 kernels, the engine without cgo, race detector everywhere, fuzzing
+test-all: test ## test, then arm64 kernels, no cgo, the race detector everywhere, fuzzing
 	@build/setup arm64
 	@build/test extras
 
-bench: bin/headroom ## Measure speed against what this machine could do, then window and pages; or a part: ARGS="--only dense --quick"; or two revisions: BASE=main~1
+bench: bin/headroom ## Measure speed; a part: ARGS="--only dense --quick"; compare: BASE=main~1
 	@if [ -n "$(BASE)" ]; then build/bench revisions "$(BASE)" $(ARGS); else \
 		mkdir -p bin && bin/headroom bench --json bin/bench.json --markdown bin/bench.md $(ARGS); fi
 	@if [ -z "$(BASE)$(ARGS)" ]; then \
 		if build/setup window test frontend; then $(MAKE) --no-print-directory bench-window; \
 		else echo "make bench: window and pages cannot be measured here"; fi; fi
 
-bench-peer: bin/headroom ## Compare with llama.cpp on this machine: PEER=path/to/llama-bench MODEL=path/to/model.gguf
+bench-peer: bin/headroom ## Compare with llama.cpp: PEER=path/to/llama-bench MODEL=x.gguf
 	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
 
-bench-window: bin/headroom-agent bin/headroom-window ## Measure window and pages: first paint, memory, how fast they answer with 1,000 models and 10,000 conversations
+bench-window: bin/headroom-agent bin/headroom-window ## Measure the window and its pages
 	@build/setup test frontend
 	@build/bench window
 
-check: check-darwin app-check ## Format, vet, the repository's own rules, and builds for other systems
+check: check-darwin app-check ## Vet, the repository's rules, and builds for other systems
 	@build/setup window
 	go vet $$(build/packages plain)
 	go vet -tags $(GUI_TAGS),e2e $$(build/packages gui)
@@ -71,17 +78,17 @@ check: check-darwin app-check ## Format, vet, the repository's own rules, and bu
 	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
 
-check-darwin: ## The part of check that looks at the Mac's code from any system
+check-darwin: ## Vet the Mac's code on any system
 	@build/setup core
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet $$(build/packages plain)
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go test -c -o /dev/null ./metal/darwin
 	go run ./build/darwincheck -tags desktop,production $$(build/packages gui)
 
-app-check: ## What can be known of the Mac's bundle and of Linux's package on any system
+app-check: ## Check the Mac's bundle and Linux's package on any system
 	@build/setup core package
 	build/darwin/check
 
-lint: check ## check, and staticcheck and the web UI's types
+lint: check ## check, then staticcheck and the web UI's types
 	@build/setup frontend
 	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 $$(build/packages plain)
 	cd frontend && npm run check
@@ -90,27 +97,28 @@ arm64: ## Run the kernels' tests as arm64 code (NEON), emulated where the machin
 	@build/setup core arm64
 	@build/test arm64
 
-setup: ## Install everything that any target needs (build/setup COMPONENT installs a part)
+setup: ## Install everything that targets need (build/setup COMPONENT installs a part)
 	@build/setup all
 
-app: frontend/dist/index.html ## Build bin/Headroom.app, on a Mac with Apple silicon, signed for this Mac alone
+app: frontend/dist/index.html ## Build bin/Headroom.app on a Mac, signed for this Mac only
 	build/darwin/app
 
 sign: ## Sign bin/Headroom.app with HEADROOM_SIGN_IDENTITY
 	build/darwin/sign
 
-notarize: ## Have Apple's notary look at bin/Headroom.app, with HEADROOM_NOTARY_PROFILE, and staple its ticket
+notarize: ## Notarize bin/Headroom.app with HEADROOM_NOTARY_PROFILE and staple the ticket
 	build/darwin/notarize
 
-dmg: ## Pack bin/Headroom.app into a disk image; signed and notarized where the two above are set
+dmg: ## Make a disk image of bin/Headroom.app, signed and notarized if those are set
 	build/darwin/dmg
 
-tarball: frontend/dist/index.html ## Pack Headroom for Linux, with a script that installs it into a home folder
+tarball: frontend/dist/index.html ## Make an archive for Linux with an install script
 	@build/setup core window
 	build/programs bin/release
-	build/linux/tarball bin/release bin/headroom-$$(build/version number)-linux-$$(go env GOARCH).tar.gz
+	build/linux/tarball bin/release \
+		bin/headroom-$$(build/version number)-linux-$$(go env GOARCH).tar.gz
 
-clean: ## Remove what was built (bin/, the web UI's build); installed packages stay
+clean: ## Remove bin/ and the web UI's build; installed packages stay
 	rm -rf bin frontend/dist/* frontend/node_modules/.vite
 
 # go build decides by itself what is stale, so these run every time.
