@@ -1,0 +1,2 @@
+/** A value inside a sentence, already formatted. */
+export type Text = string | number;
