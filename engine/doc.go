@@ -4,7 +4,7 @@
 // The trail of a request, one call per hop. `headroom run` starts at Engine.Submit:
 //
 //	commands.Serve.Run        app/commands    starts the HTTP server over the host's models
-//	server.Server.handleChat  engine/server   HTTP to messages, messages to a prompt
+//	server.Server.prepare     engine/server   HTTP to messages, messages to a prompt
 //	worker.Model.Submit       app/worker      through a pipe into the model's own process
 //	engine.Engine.Submit      engine          the facade
 //	loop.Loop.Submit          engine/loop     validates the request, puts it into the inbox

@@ -15,10 +15,9 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/chat"
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
-	"headroom/engine/tokenizer"
 )
 
 // AnswerFlags are how an answer is made, in run and chat.
@@ -35,7 +34,7 @@ type AnswerFlags struct {
 type talker struct {
 	model    server.Model
 	flags    *AnswerFlags
-	defaults openai.Defaults // what the settings say about this model's answers; flags beat them
+	defaults generate.Defaults // from the settings of the model; flags win
 	out      io.Writer
 	style    bool // reasoning may be dimmed
 }
@@ -56,48 +55,37 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, err
 				"Convert it first, with iconv for example.")
 		}
 	}
-	prompt, split, err := t.prompt(messages)
+	q := t.request(messages)
+	prompt, split, err := q.Encode(t.model.Engine)
 	if err != nil {
 		return said{}, err
 	}
-	params := openai.Params{MaxTokens: t.flags.MaxTokens, Temperature: t.flags.Temperature,
-		Seed: t.flags.Seed}
-	params.Default(t.defaults)
-	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: params.MaxTokens,
-		Sampling: server.Sampling(&params, t.model.Engine.Defaults())})
+	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: q.MaxTokens,
+		Sampling: q.Sampling(t.model.Engine.Defaults())})
 	if err != nil {
 		return said{}, err
 	}
 	return t.follow(ctx, stream, split)
 }
 
-// prompt renders the conversation; a model without a template gets the last message as plain text
-// to continue.
-func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error) {
-	e := t.model.Engine
-	if e.Template() == nil {
-		text := messages[len(messages)-1].Content
-		return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: true}), nil, nil
-	}
-	q := openai.ChatRequest{}
+// request returns the conversation as a request. A model without a chat template gets the last
+// message as plain text to continue.
+func (t *talker) request(messages []chat.Message) *generate.Request {
+	q := &generate.Request{Params: generate.Params{MaxTokens: t.flags.MaxTokens,
+		Temperature: t.flags.Temperature, Seed: t.flags.Seed}}
 	if t.flags.Think != nil {
 		q.TemplateKwargs = fmt.Appendf(nil, `{"enable_thinking":%t}`, *t.flags.Think)
 	}
-	q.Default(t.defaults)
-	kwargs, err := server.TemplateKwargs(&q)
-	if err != nil {
-		return nil, nil, err
+	q.SetDefaults(t.defaults)
+	if t.model.Engine.Template() == nil {
+		q.Prompt = messages[len(messages)-1].Content
+	} else {
+		q.Messages = messages
 	}
-	text, err := e.Template().Render(
-		chat.Input{Messages: messages, AddGenerationPrompt: true, Kwargs: kwargs})
-	if err != nil {
-		return nil, nil, problem.Wrap(problem.TemplateFailed, err,
-			"The model's chat template refuses this conversation", "")
-	}
-	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
-		chat.NewSplitter(chat.StartsInReasoning(text), nil), nil
+	return q
 }
 
+// follow prints the answer as it arrives.
 func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.Splitter) (said,
 	error) {
 	var answer said

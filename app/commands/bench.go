@@ -216,7 +216,7 @@ func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens 
 		if c.times != nil {
 			c.times.Start()
 		}
-		done, err := generate(ctx, e, prompt, tokens)
+		done, err := decodeAll(ctx, e, prompt, tokens)
 		if err != nil {
 			return best, err
 		}
@@ -300,9 +300,9 @@ func row(w io.Writer, best bestRun, what string, n, tokens int, cost bench.Cost)
 		100*best.speed/ceiling, bound)
 }
 
-// generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or
-// not.
-func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event, err error) {
+// decodeAll submits a prompt of n pseudo-random tokens and decodes the given number of tokens,
+// ignoring end tokens.
+func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event, err error) {
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	for i, x := 0, uint32(12345); i < n; i++ {

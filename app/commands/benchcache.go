@@ -102,7 +102,7 @@ func (b *cacheBench) open(store string, o engine.Options) (e *engine.Engine, err
 	o.Device, o.Threads, o.MaxSequences, o.BlockStore, o.ModelName = b.Device, b.Threads,
 		b.Streams+1, b.store, b.name
 	if e, err = engine.Open(b.ctx, b.src, b.apply(o)); err == nil {
-		_, err = generate(b.ctx, e, 64, 2)
+		_, err = decodeAll(b.ctx, e, 64, 2)
 		if err != nil {
 			_ = e.Close()
 		}

@@ -21,9 +21,16 @@ import (
 	"headroom/app/logs"
 	"headroom/app/power"
 	"headroom/app/settings"
+	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/openai"
 	"headroom/engine/server"
 )
+
+// dialects are the HTTP APIs of the endpoint. A new one is a package and a row here.
+var dialects = []server.Dialect{
+	openai.Dialect{},
+}
 
 // ServiceOptions say what to serve and where. The zero value listens on any free port of every
 // interface: set Host.
@@ -83,20 +90,20 @@ func NewService(o ServiceOptions) (*Service, error) {
 	s.forget = keepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
 		UIURL: "http://" + s.Address + "/"})
-	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey,
-		Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
+	access := &guard.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey,
+		Bypass: control.TokenCheck(s.Token), Live: func() guard.Access {
 			now := o.Settings.Get()
-			return server.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
+			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
 		}}
-	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard,
+	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: access,
 		ShowWindow: o.ShowWindow,
 		Settings:   o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login,
 		Logs:       o.Logs,
 		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers,
 		Chats: openChats(),
 		Server: s.awake.Handler(
-			server.New(server.Options{Models: s.Host, Guard: guard,
-				Defaults: func(id string) openai.Defaults {
+			server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
+				Defaults: func(id string) generate.Defaults {
 					return control.RequestDefaults(o.Settings.Get().ForModel(id))
 				}}))})
 	s.announce()

@@ -22,6 +22,8 @@ import (
 	"headroom/app/settings"
 	"headroom/app/wired"
 	"headroom/engine"
+	"headroom/engine/guard"
+	"headroom/engine/openai"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -64,8 +66,8 @@ type Host interface {
 type Options struct {
 	Host   Host
 	Token  string
-	Server http.Handler  // the OpenAI-compatible endpoint, which guards itself
-	Guard  *server.Guard // Host and Origin rules; nil: loopback names only
+	Server http.Handler // the OpenAI-compatible endpoint, which guards itself
+	Guard  *guard.Guard // Host and Origin rules; nil: loopback names only
 	// Settings are what /api/settings reads and changes; nil: there is no such address.
 	Settings *settings.File
 	// CacheFlags is what the command line says about the cache on disk, which beats the settings.
@@ -136,9 +138,9 @@ func New(o Options) *API {
 	if o.Settings != nil {
 		a.begunFolders = o.Settings.Get().ModelFolders
 	}
-	guard := o.Guard
-	if guard == nil {
-		guard = &server.Guard{}
+	access := o.Guard
+	if access == nil {
+		access = &guard.Guard{}
 	}
 	api := http.NewServeMux()
 	for _, row := range a.Routes() {
@@ -154,10 +156,17 @@ func New(o Options) *API {
 	for _, path := range []string{"/v1/", "/health", "/metrics"} {
 		mux.Handle(path, o.Server)
 	}
-	mux.Handle("/api/", server.Recover(a.log, guard.Origin(a.authorized(api))))
-	mux.Handle("/", server.Recover(a.log, guard.Origin(pages())))
+	mux.Handle("/api/", a.guarded(access, a.authorized(api)))
+	mux.Handle("/", a.guarded(access, pages()))
 	a.handler = mux
 	return a
+}
+
+// guarded puts recovery and the check of host and origin before a handler. Their errors have
+// OpenAI's form, like those of the endpoint at the same address.
+func (a *API) guarded(access *guard.Guard, next http.Handler) http.Handler {
+	render := func(_ *http.Request, err error) server.Event { return openai.Dialect{}.Error(err) }
+	return server.Recover(a.log, render, access.Origin(server.Refuse(render), next))
 }
 
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }

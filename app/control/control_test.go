@@ -21,8 +21,8 @@ import (
 	"headroom/app/power"
 	"headroom/app/wired"
 	"headroom/engine"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
-	"headroom/engine/server"
 	"headroom/frontend"
 )
 
@@ -207,7 +207,7 @@ func newAPI(t *testing.T) (*API, *fakeHost, string) {
 			_,
 				_ = io.WriteString(w, "endpoint "+r.URL.Path)
 		})
-	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &server.Guard{}})
+	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &guard.Guard{}})
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
 	return a, h, s.URL

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"headroom/app/settings"
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
 
@@ -48,8 +48,8 @@ func (a *API) settingsOf(id string) ModelSettings {
 }
 
 // RequestDefaults are what the settings say about requests that do not say it themselves.
-func RequestDefaults(m settings.Model) openai.Defaults {
-	return openai.Defaults{MaxTokens: m.MaxTokens, Temperature: m.Temperature, TopP: m.TopP,
+func RequestDefaults(m settings.Model) generate.Defaults {
+	return generate.Defaults{MaxTokens: m.MaxTokens, Temperature: m.Temperature, TopP: m.TopP,
 		TopK: m.TopK, MinP: m.MinP, RepetitionPenalty: m.RepetitionPenalty,
 		PresencePenalty: m.PresencePenalty, FrequencyPenalty: m.FrequencyPenalty, Seed: m.Seed,
 		TemplateKwargs: m.TemplateArguments}

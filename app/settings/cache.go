@@ -44,7 +44,7 @@ type Model struct {
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 
-	// Defaults for requests; see openai.Defaults. A change applies from the next request on.
+	// Defaults for requests; see generate.Defaults. A change applies from the next request on.
 	MaxTokens         int             `json:"maxTokens,omitempty"`
 	Temperature       *float64        `json:"temperature,omitempty"`
 	TopP              *float64        `json:"topP,omitempty"`

@@ -36,7 +36,7 @@ var layers = []row{
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the " +
 		"network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
-		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched",
+		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/guard", "engine/sched",
 		"engine/blockstore", "engine/cachemiss",
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
 		"frontend",
@@ -107,8 +107,14 @@ var layers = []row{
 	{"A model in a process of its own, over the facade. It knows no HTTP.", []string{
 		"app/worker",
 	}},
-	{"The OpenAI-compatible endpoint over the facade.", []string{
+	{"A generation in no API's terms: what a client asks for and what it gets.", []string{
+		"engine/generate",
+	}},
+	{"HTTP, limits, errors and streaming over the facade, for every dialect.", []string{
 		"engine/server",
+	}},
+	{"The dialects: OpenAI's JSON. They import the server, which knows none of them.", []string{
+		"engine/openai",
 	}},
 	{"How fast this machine runs a model, and how fast it could.", []string{
 		"app/bench",

@@ -1,24 +1,19 @@
 package openai
 
-// Token is one token with its probability, as the server knows it.
-type Token struct {
-	Bytes   []byte // its bytes, which may be a part of a character
-	Logprob float32
-	Top     []Token // likeliest first, without Top of their own
-}
+import "headroom/engine/generate"
 
-// ChatLogprobs are the probabilities of the tokens of content, in the chat form.
+// ChatLogprobs are the log-probabilities of the tokens of content, in the form of chat completions.
 type ChatLogprobs struct {
 	Content []ChatLogprob `json:"content"`
 }
 
-// ChatLogprob is one token.
+// ChatLogprob is one token and its candidates.
 type ChatLogprob struct {
 	TopLogprob
 	TopLogprobs []TopLogprob `json:"top_logprobs"`
 }
 
-// TopLogprob is one candidate. Token is its text, with U+FFFD where its bytes are a part of a
+// TopLogprob is one candidate. Token is its text, with U+FFFD for bytes that are only a part of a
 // character; Bytes are exact.
 type TopLogprob struct {
 	Token   string  `json:"token"`
@@ -26,8 +21,8 @@ type TopLogprob struct {
 	Bytes   []int   `json:"bytes"`
 }
 
-// NewChatLogprobs makes the chat form, nil of no tokens.
-func NewChatLogprobs(tokens []Token) *ChatLogprobs {
+// NewChatLogprobs returns the tokens in the form of chat completions, nil for none.
+func NewChatLogprobs(tokens []generate.Token) *ChatLogprobs {
 	if len(tokens) == 0 {
 		return nil
 	}
@@ -42,7 +37,7 @@ func NewChatLogprobs(tokens []Token) *ChatLogprobs {
 	return l
 }
 
-func topLogprob(t Token) TopLogprob {
+func topLogprob(t generate.Token) TopLogprob {
 	bytes := make([]int, len(t.Bytes)) // []byte would be written as base64
 	for i, b := range t.Bytes {
 		bytes[i] = int(b)
@@ -50,18 +45,19 @@ func topLogprob(t Token) TopLogprob {
 	return TopLogprob{Token: text(t.Bytes), Logprob: finite(t.Logprob), Bytes: bytes}
 }
 
-// CompletionLogprobs are the probabilities in the older form of /v1/completions: parallel lists.
+// CompletionLogprobs are the log-probabilities in the form of completions: parallel lists.
 type CompletionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []float32            `json:"token_logprobs"`
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
-	// in characters, from the start of the answer
+	// TextOffset counts characters from the start of the answer.
 	TextOffset []int `json:"text_offset"`
 }
 
-// NewCompletionLogprobs makes the older form, nil of no tokens. offset is the place of the first
-// token's text in the answer, in characters; the second result is that of the next token.
-func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int) {
+// NewCompletionLogprobs returns the tokens in the form of completions, nil for none. offset is the
+// position of the first token's text in the answer, in characters. The second result is the
+// position after the last one.
+func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogprobs, int) {
 	if len(tokens) == 0 {
 		return nil, offset
 	}
@@ -77,7 +73,7 @@ func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int
 		l.TextOffset = append(l.TextOffset, offset)
 		for _, b := range t.Bytes {
 			if b&0xC0 != 0x80 {
-				// not the continuation of a character: those cut across tokens count once
+				// not a continuation byte: a character split across tokens counts once
 				offset++
 			}
 		}
@@ -85,10 +81,10 @@ func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int
 	return l, offset
 }
 
-// text makes a token's bytes a text that JSON can carry.
+// text returns the bytes of a token as valid UTF-8.
 func text(b []byte) string { return string([]rune(string(b))) }
 
-// finite keeps numbers in what JSON can say: OpenAI too writes -9999 for "practically impossible".
+// finite replaces numbers that JSON does not have. OpenAI also sends -9999 for "nearly impossible".
 func finite(logprob float32) float32 {
 	if logprob >= -9999 { // false for NaN and -Inf
 		return logprob

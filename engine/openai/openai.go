@@ -1,12 +1,10 @@
-// Package openai holds the wire types of the OpenAI-compatible endpoint and nothing else: JSON in,
-// checked Go values out, and back. It knows neither HTTP nor the engine; engine/server joins the
-// three.
+// Package openai is OpenAI's dialect of engine/server: chat completions, completions and models.
 //
-// Reading (decode.go, request.go, message.go, tools.go, parts.go) treats every byte as untrusted:
-// whatever is wrong becomes an *Error that names the parameter, what was expected and what came.
-// Unknown fields are ignored, as clients send many. Writing (response.go, logprobs.go) has OpenAI's
-// field names; the reasoning of a model goes out twice, as reasoning_content and as reasoning,
-// because clients are split over the name.
+// Dialect (dialect.go) joins the two halves. Parsing (decode.go, request.go, message.go, tools.go,
+// values.go) treats every byte as untrusted: whatever is wrong becomes an *Error that names the
+// parameter, the expected value and the value that came. Unknown fields are ignored, since clients
+// send many. Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is
+// sent twice, as reasoning_content and as reasoning, because clients differ in the name they read.
 //
 // Source: https://platform.openai.com/docs/api-reference (chat, completions, models), and vLLM's
 // extra parameters.
@@ -15,39 +13,28 @@ package openai
 import (
 	"fmt"
 
+	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
 
-// Error is a request that cannot be served as it stands. Param is the JSON path of the parameter at
-// fault ("messages[2].role"), empty when it is the body as a whole.
-type Error struct {
-	Param   string
-	Problem *problem.Problem
-}
+// Error is a request with a parameter that is not valid.
+type Error = generate.ParamError
 
-func (e *Error) Error() string { return e.Problem.Error() }
+// badParam returns the Error of one parameter: "temperature: must be between 0 and 2, got 7".
+var badParam = generate.BadParam
 
-// Unwrap returns the Problem, so that problem.From finds it.
-func (e *Error) Unwrap() error { return e.Problem }
-
-// badParam makes the Error of one parameter: "temperature: must be between 0 and 2, got 7".
-func badParam(param, format string, args ...any) *Error {
-	return &Error{Param: param,
-		Problem: problem.New(problem.BadRequest, param+": "+fmt.Sprintf(format, args...), "", "")}
-}
-
-// badBody makes the Error of a body that cannot be read at all.
+// badBody returns the Error of a body that cannot be read at all.
 func badBody(format string, args ...any) *Error {
 	return &Error{Problem: problem.New(problem.BadRequest, fmt.Sprintf(format, args...), "", "")}
 }
 
-// ErrorBody is what a refused request gets: {"error": {...}}.
+// ErrorBody answers a refused request: {"error": {...}}.
 type ErrorBody struct {
 	Error ErrorDetail `json:"error"`
 }
 
-// ErrorDetail is OpenAI's error object. Message says what happened, why and what to do; Code is a
-// problem.Code.
+// ErrorDetail is OpenAI's error object. Message says what happened, why, and what to do. Code is a
+// problem.Code, or OpenAI's own where clients match on it.
 type ErrorDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`

@@ -1,46 +1,29 @@
 package openai
 
-// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges. What
-// is not supported and would change the answer is refused by name; fields that are unknown or
-// harmless are ignored, since clients send many.
+// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges.
+// Parameters that are not supported and would change the answer are refused by name. Unknown and
+// harmless fields are ignored.
 
 import (
 	"encoding/json"
-	"math"
+
+	"headroom/engine/generate"
 )
 
-// Params are the parameters that chat and text completions share. A nil pointer means that the
-// request does not say.
+// Params are the parameters that chat completions and completions share.
 type Params struct {
-	Model string // "" means the model that runs
-
+	generate.Params
+	Model        string // "" means the loaded model
 	Stream       bool
 	IncludeUsage bool // stream_options.include_usage: a last chunk with the counts
-
-	// of the answer; 0: what the context leaves. max_completion_tokens wins over max_tokens
-	MaxTokens int
-	Stop      []string // none empty
-
-	Temperature       *float64 // [0, 2]
-	TopP              *float64 // [0, 1]
-	TopK              *int     // 0: off (-1 comes in as 0)
-	MinP              *float64 // [0, 1]
-	RepetitionPenalty *float64 // over 0; 1: off (0 comes in as 1, as mlx-lm means it)
-	PresencePenalty   *float64 // [-2, 2]
-	FrequencyPenalty  *float64 // [-2, 2]
-	LogitBias         map[int32]float32
-	Seed              *int64
-
-	Logprobs    bool // of each token
-	TopLogprobs int  // and of so many of the likeliest, at most MaxTopLogprobs
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
 type ChatRequest struct {
 	Params
 	Messages []Message // at least one
-	// Tools are the functions that the model may call, each a whole entry of tools as it came. With
-	// tool_choice "none" it is to call none and does not see them: they are nil.
+	// Tools are the functions that the model may call, each the JSON of an entry of tools. Nil with
+	// tool_choice "none", so that the model does not see them.
 	Tools []json.RawMessage
 	// TemplateKwargs are chat_template_kwargs, variables for the chat template: a JSON object, or
 	// nil.
@@ -62,7 +45,7 @@ const (
 	maxLogitBias   = 65536
 )
 
-// wireParams is Params as it comes.
+// wireParams are Params in JSON.
 type wireParams struct {
 	Model               string             `json:"model"`
 	Stream              *bool              `json:"stream"`
@@ -159,7 +142,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 	return r, nil
 }
 
-// first runs the steps up to the first that fails.
+// first runs the steps until one fails.
 func first(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -175,16 +158,11 @@ func (p *Params) read(w *wireParams) error {
 	if w.StreamOptions != nil && w.StreamOptions.IncludeUsage != nil {
 		p.IncludeUsage = *w.StreamOptions.IncludeUsage
 	}
-	p.Temperature, p.TopP, p.MinP = w.Temperature, w.TopP, w.MinP
-	p.PresencePenalty, p.FrequencyPenalty, p.Seed = w.PresencePenalty, w.FrequencyPenalty, w.Seed
+	p.Temperature, p.TopP, p.TopK, p.MinP = w.Temperature, w.TopP, w.TopK, w.MinP
+	p.RepetitionPenalty, p.PresencePenalty = w.RepetitionPenalty, w.PresencePenalty
+	p.FrequencyPenalty, p.Seed = w.FrequencyPenalty, w.Seed
 	return first(
-		func() error { return within("temperature", w.Temperature, 0, 2) },
-		func() error { return within("top_p", w.TopP, 0, 1) },
-		func() error { return within("min_p", w.MinP, 0, 1) },
-		func() error { return within("presence_penalty", w.PresencePenalty, -2, 2) },
-		func() error { return within("frequency_penalty", w.FrequencyPenalty, -2, 2) },
-		func() error { return p.readTopK(w.TopK) },
-		func() error { return p.readRepetition(w.RepetitionPenalty) },
+		p.Normalize,
 		func() error { return p.readMaxTokens(w) },
 		func() error { return onlyOne("n", w.N) },
 		func() (err error) { p.Stop, err = parseStop(w.Stop); return },
@@ -192,47 +170,15 @@ func (p *Params) read(w *wireParams) error {
 	)
 }
 
-func (p *Params) readTopK(k *int) error {
-	if k == nil {
-		return nil
-	}
-	if *k < -1 {
-		return badParam("top_k", "must be at least 1, or 0 or -1 for off, got %d", *k)
-	}
-	p.TopK = new(max(*k, 0))
-	return nil
-}
-
-func (p *Params) readRepetition(penalty *float64) error {
-	if penalty == nil {
-		return nil
-	}
-	if *penalty < 0 || *penalty > 100 {
-		return badParam("repetition_penalty", "must be over 0 and at most 100 (1 is off), got %v",
-			*penalty)
-	}
-	p.RepetitionPenalty = penalty
-	if *penalty == 0 {
-		p.RepetitionPenalty = new(1.0)
-	}
-	return nil
-}
-
-// readMaxTokens takes -1 for "no limit" too, as llama.cpp's and LM Studio's clients send it.
-func (p *Params) readMaxTokens(w *wireParams) error {
-	name, limit := "max_tokens", w.MaxTokens
-	if w.MaxCompletionTokens != nil {
-		name, limit = "max_completion_tokens", w.MaxCompletionTokens
-	}
+// readMaxTokens reads max_tokens, or max_completion_tokens, which wins.
+func (p *Params) readMaxTokens(w *wireParams) (err error) {
 	switch {
-	case limit == nil || *limit == -1:
-		return nil
-	case *limit < 1:
-		return badParam(name,
-			"must be at least 1, got %d. Leave it out for all that the context holds", *limit)
+	case w.MaxCompletionTokens != nil:
+		p.MaxTokens, err = generate.TokenLimit("max_completion_tokens", *w.MaxCompletionTokens)
+	case w.MaxTokens != nil:
+		p.MaxTokens, err = generate.TokenLimit("max_tokens", *w.MaxTokens)
 	}
-	p.MaxTokens = *limit
-	return nil
+	return err
 }
 
 func (r *ChatRequest) readLogprobs(w *wireChat) error {
@@ -267,8 +213,8 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	return onlyOne("best_of", w.BestOf)
 }
 
-// refuseUnsupported names what would change the answer's form and is not there, so that a client
-// learns it at once and not from an answer that ignores it.
+// refuseUnsupported refuses parameters that would change the form of the answer, so that no client
+// learns from the answer that they are ignored.
 func refuseUnsupported(w *wireChat) error {
 	switch {
 	case len(w.Functions) > 0:
@@ -276,13 +222,6 @@ func refuseUnsupported(w *wireChat) error {
 	case w.ResponseFormat != nil && w.ResponseFormat.Type != "text" && w.ResponseFormat.Type != "":
 		return badParam("response_format", "%q is not supported by this version, only \"text\"",
 			w.ResponseFormat.Type)
-	}
-	return nil
-}
-
-func within(name string, v *float64, low, high float64) error {
-	if v != nil && (math.IsNaN(*v) || *v < low || *v > high) {
-		return badParam(name, "must be between %g and %g, got %v", low, high, *v)
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// chat wraps parameters into the smallest valid chat request.
-func chat(params string) string {
+// chatBody puts parameters into the smallest valid chat request.
+func chatBody(params string) string {
 	if params != "" {
 		params = "," + params
 	}
@@ -25,55 +25,55 @@ func TestParseChat(t *testing.T) {
 		want func(r *ChatRequest) any // the part looked at
 		is   any
 	}{
-		{"minimal", chat(``), func(r *ChatRequest) any { return *r },
+		{"minimal", chatBody(``), func(r *ChatRequest) any { return *r },
 			ChatRequest{Messages: []Message{{Role: "user",
 				Raw: json.RawMessage(`{"role":"user","content":"hi"}`)}}}},
-		{"unknown fields", chat(`"frobnicate":{"a":[1]},"user":"u"`),
+		{"unknown fields", chatBody(`"frobnicate":{"a":[1]},"user":"u"`),
 			func(r *ChatRequest) any { return r.Model }, ""},
 		{"all numbers",
-			chat(
+			chatBody(
 				`"temperature":0,"top_p":0.5,"top_k":40,"min_p":0.1,"repetition_penalty":1.1,"presence_penalty":-2,"frequency_penalty":2,"seed":-7`),
 			func(r *ChatRequest) any {
 				return []any{*r.Temperature, *r.TopP, *r.TopK, *r.MinP, *r.RepetitionPenalty,
 					*r.PresencePenalty, *r.FrequencyPenalty, *r.Seed}
 			}, []any{0.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, int64(-7)}},
-		{"nulls are absent", chat(
+		{"nulls are absent", chatBody(
 			`"temperature":null,"stop":null,"seed":null,"n":null,"logit_bias":null,"stream_options":null,"max_tokens":null`),
 			func(r *ChatRequest) any { return r.Params }, Params{}},
-		{"max_completion_tokens wins", chat(`"max_tokens":5,"max_completion_tokens":7`),
+		{"max_completion_tokens wins", chatBody(`"max_tokens":5,"max_completion_tokens":7`),
 			func(r *ChatRequest) any { return r.MaxTokens }, 7},
-		{"max_tokens alone", chat(`"max_tokens":5`),
+		{"max_tokens alone", chatBody(`"max_tokens":5`),
 			func(r *ChatRequest) any { return r.MaxTokens }, 5},
-		{"no limit", chat(`"max_tokens":-1`), func(r *ChatRequest) any { return r.MaxTokens }, 0},
-		{"stop text", chat(`"stop":"END"`), func(r *ChatRequest) any { return r.Stop },
+		{"no limit", chatBody(`"max_tokens":-1`), func(r *ChatRequest) any { return r.MaxTokens }, 0},
+		{"stop text", chatBody(`"stop":"END"`), func(r *ChatRequest) any { return r.Stop },
 			[]string{"END"}},
-		{"stop list", chat(`"stop":["a","","b"]`), func(r *ChatRequest) any { return r.Stop },
+		{"stop list", chatBody(`"stop":["a","","b"]`), func(r *ChatRequest) any { return r.Stop },
 			[]string{"a", "b"}},
-		{"top_k off", chat(`"top_k":-1`), func(r *ChatRequest) any { return *r.TopK }, 0},
-		{"repetition off", chat(`"repetition_penalty":0`),
+		{"top_k off", chatBody(`"top_k":-1`), func(r *ChatRequest) any { return *r.TopK }, 0},
+		{"repetition off", chatBody(`"repetition_penalty":0`),
 			func(r *ChatRequest) any { return *r.RepetitionPenalty }, 1.0},
-		{"bias", chat(`"logit_bias":{"12":-100,"0":1.5}`),
+		{"bias", chatBody(`"logit_bias":{"12":-100,"0":1.5}`),
 			func(r *ChatRequest) any { return r.LogitBias }, map[int32]float32{12: -100, 0: 1.5}},
-		{"stream", chat(`"stream":true,"stream_options":{"include_usage":true}`),
+		{"stream", chatBody(`"stream":true,"stream_options":{"include_usage":true}`),
 			func(r *ChatRequest) any { return []bool{r.Stream, r.IncludeUsage} },
 			[]bool{true, true}},
-		{"logprobs", chat(`"logprobs":true,"top_logprobs":3`),
+		{"logprobs", chatBody(`"logprobs":true,"top_logprobs":3`),
 			func(r *ChatRequest) any { return []any{r.Logprobs, r.TopLogprobs} }, []any{true, 3}},
-		{"template variables", chat(`"chat_template_kwargs":{"enable_thinking":false}`),
+		{"template variables", chatBody(`"chat_template_kwargs":{"enable_thinking":false}`),
 			func(r *ChatRequest) any { return string(r.TemplateKwargs) },
 			`{"enable_thinking":false}`},
-		{"tools as they came", chat(
+		{"tools as they came", chatBody(
 			`"tools":[ {"function":{"z":1,"name":"f"},"type":"function"} ],"tool_choice":"auto","parallel_tool_calls":true`),
 			func(r *ChatRequest) any { return r.Tools },
 			[]json.RawMessage{json.RawMessage(
 				`{"function":{"z":1,"name":"f"},"type":"function"}`)}},
 		{"tools without a choice",
-			chat(
+			chatBody(
 				`"tools":[{"type":"function","function":{"name":"f","parameters":null}}],"tool_choice":null`), func(r *ChatRequest) any { return len(r.Tools) }, 1},
-		{"tools not used", chat(
+		{"tools not used", chatBody(
 			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"`),
 			func(r *ChatRequest) any { return len(r.Tools) }, 0},
-		{"no tools", chat(`"tools":[],"tool_choice":"auto"`),
+		{"no tools", chatBody(`"tools":[],"tool_choice":"auto"`),
 			func(r *ChatRequest) any { return r.Tools == nil }, true},
 		{"parts stay as they came",
 			`{"messages":[ {"role":"user","z":1,"content":[{"type":"text","text":"a"}]} ]}`,
@@ -110,16 +110,16 @@ func TestParseChatRefuses(t *testing.T) {
 			"invalid character '{' after top-level value, at line 1, column 4"},
 		{"bytes", "{\"model\":\"\xff\"}", "", "not valid UTF-8: byte 0xff at line 1, column 11"},
 		{"a list", `[]`, "", "must be a JSON object, got a list"},
-		{"wrong type", chat(`"temperature":"hot"`), "temperature",
+		{"wrong type", chatBody(`"temperature":"hot"`), "temperature",
 			"expected a number, got a string"},
-		{"whole number", chat(`"max_tokens":1.5`), "max_tokens",
+		{"whole number", chatBody(`"max_tokens":1.5`), "max_tokens",
 			"expected a whole number, got 1.5"},
-		{"huge number", chat(`"seed":99999999999999999999`), "seed",
+		{"huge number", chatBody(`"seed":99999999999999999999`), "seed",
 			"expected a whole number, got 99999999999999999999"},
-		{"beyond floats", chat(`"temperature":1e999`), "temperature",
+		{"beyond floats", chatBody(`"temperature":1e999`), "temperature",
 			"expected a number, got 1e999"},
-		{"boolean", chat(`"stream":"yes"`), "stream", "expected true or false, got a string"},
-		{"nested", chat(`"stream_options":{"include_usage":1}`), "stream_options.include_usage",
+		{"boolean", chatBody(`"stream":"yes"`), "stream", "expected true or false, got a string"},
+		{"nested", chatBody(`"stream_options":{"include_usage":1}`), "stream_options.include_usage",
 			"expected true or false, got a number"},
 		{"messages missing", `{}`, "messages", "expected at least one message"},
 		{"messages text", `{"messages":"hi"}`, "messages", "expected a list, got a string"},
@@ -139,52 +139,52 @@ func TestParseChatRefuses(t *testing.T) {
 			"expected a list, got an object"},
 		{"call name", `{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":1}}]}]}`,
 			"messages[0].tool_calls.function.name", "expected a string"},
-		{"temperature", chat(`"temperature":2.5`), "temperature",
+		{"temperature", chatBody(`"temperature":2.5`), "temperature",
 			"must be between 0 and 2, got 2.5"},
-		{"top_p", chat(`"top_p":-0.1`), "top_p", "must be between 0 and 1, got -0.1"},
-		{"top_k", chat(`"top_k":-2`), "top_k", "got -2"},
-		{"min_p", chat(`"min_p":1.1`), "min_p", "must be between 0 and 1"},
-		{"repetition", chat(`"repetition_penalty":-1`), "repetition_penalty", "must be over 0"},
-		{"max_tokens", chat(`"max_tokens":0`), "max_tokens", "must be at least 1, got 0"},
-		{"max_completion_tokens", chat(`"max_completion_tokens":-5`), "max_completion_tokens",
+		{"top_p", chatBody(`"top_p":-0.1`), "top_p", "must be between 0 and 1, got -0.1"},
+		{"top_k", chatBody(`"top_k":-2`), "top_k", "got -2"},
+		{"min_p", chatBody(`"min_p":1.1`), "min_p", "must be between 0 and 1"},
+		{"repetition", chatBody(`"repetition_penalty":-1`), "repetition_penalty", "must be over 0"},
+		{"max_tokens", chatBody(`"max_tokens":0`), "max_tokens", "must be at least 1, got 0"},
+		{"max_completion_tokens", chatBody(`"max_completion_tokens":-5`), "max_completion_tokens",
 			"got -5"},
-		{"n", chat(`"n":2`), "n", "must be 1, got 2"},
-		{"stop", chat(`"stop":[1]`), "stop",
+		{"n", chatBody(`"n":2`), "n", "must be 1, got 2"},
+		{"stop", chatBody(`"stop":[1]`), "stop",
 			"expected a string or a list of strings, got a list with a number"},
-		{"stop long", chat(`"stop":["a","` + strings.Repeat("x", maxStopBytes+1) + `"]`), "stop[1]",
+		{"stop long", chatBody(`"stop":["a","` + strings.Repeat("x", maxStopBytes+1) + `"]`), "stop[1]",
 			"at most 4096 bytes"},
-		{"stop many", chat(`"stop":[` + strings.Repeat(`"a",`, maxStops) + `"a"]`), "stop",
+		{"stop many", chatBody(`"stop":[` + strings.Repeat(`"a",`, maxStops) + `"a"]`), "stop",
 			"at most 64 texts, got 65"},
-		{"bias key", chat(`"logit_bias":{"the":1}`), "logit_bias",
+		{"bias key", chatBody(`"logit_bias":{"the":1}`), "logit_bias",
 			`the key "the" is not a token id`},
-		{"bias value", chat(`"logit_bias":{"3":"x"}`), "logit_bias.3",
+		{"bias value", chatBody(`"logit_bias":{"3":"x"}`), "logit_bias.3",
 			"expected a number, got a string"},
-		{"bias range", chat(`"logit_bias":{"3":101}`), "logit_bias.3",
+		{"bias range", chatBody(`"logit_bias":{"3":101}`), "logit_bias.3",
 			"must be between -100 and 100"},
-		{"top_logprobs alone", chat(`"top_logprobs":3`), "top_logprobs", "needs logprobs"},
-		{"top_logprobs", chat(`"logprobs":true,"top_logprobs":21`), "top_logprobs",
+		{"top_logprobs alone", chatBody(`"top_logprobs":3`), "top_logprobs", "needs logprobs"},
+		{"top_logprobs", chatBody(`"logprobs":true,"top_logprobs":21`), "top_logprobs",
 			"between 0 and 20"},
-		{"template variables", chat(`"chat_template_kwargs":[1]`), "chat_template_kwargs",
+		{"template variables", chatBody(`"chat_template_kwargs":[1]`), "chat_template_kwargs",
 			"expected an object, got a list"},
-		{"tools", chat(`"tools":{}`), "tools", "expected a list, got an object"},
-		{"tool", chat(`"tools":[{"type":"function","function":{"name":"f"}},null]`), "tools[1]",
+		{"tools", chatBody(`"tools":{}`), "tools", "expected a list, got an object"},
+		{"tool", chatBody(`"tools":[{"type":"function","function":{"name":"f"}},null]`), "tools[1]",
 			"expected an object, got null"},
-		{"tool type", chat(`"tools":[{"type":"web_search"}]`), "tools[0].type",
+		{"tool type", chatBody(`"tools":[{"type":"web_search"}]`), "tools[0].type",
 			`"web_search" is not supported, only "function"`},
-		{"tool without a function", chat(`"tools":[{"type":"function"}]`), "tools[0].function",
+		{"tool without a function", chatBody(`"tools":[{"type":"function"}]`), "tools[0].function",
 			"is missing"},
-		{"tool without a name", chat(`"tools":[{"function":{}}],"tool_choice":"none"`),
+		{"tool without a name", chatBody(`"tools":[{"function":{}}],"tool_choice":"none"`),
 			"tools[0].function.name", "is missing"},
-		{"tool name", chat(`"tools":[{"function":{"name":[]}}]`), "tools[0].function.name",
+		{"tool name", chatBody(`"tools":[{"function":{"name":[]}}]`), "tools[0].function.name",
 			"expected a string, got a list"},
-		{"tool schema", chat(`"tools":[{"function":{"name":"f","parameters":"x"}}]`),
+		{"tool schema", chatBody(`"tools":[{"function":{"name":"f","parameters":"x"}}]`),
 			"tools[0].function.parameters", "expected an object, got a string"},
-		{"a call demanded", chat(`"tools":[{"function":{"name":"f"}}],"tool_choice":"required"`),
+		{"a call demanded", chatBody(`"tools":[{"function":{"name":"f"}}],"tool_choice":"required"`),
 			"tool_choice", `"required" is not supported, only "auto" and "none"`},
-		{"a function demanded", chat(`"tool_choice":{"type":"function","function":{"name":"f"}}`),
+		{"a function demanded", chatBody(`"tool_choice":{"type":"function","function":{"name":"f"}}`),
 			"tool_choice", `only "auto" and "none"`},
-		{"functions", chat(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
-		{"format", chat(`"response_format":{"type":"json_object"}`), "response_format",
+		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
+		{"format", chatBody(`"response_format":{"type":"json_object"}`), "response_format",
 			`"json_object" is not supported`},
 	}
 	for _, c := range cases {
@@ -262,7 +262,7 @@ func TestParseCompletionRefuses(t *testing.T) {
 // FuzzParse: whatever comes, the parsers return a request or an *Error, and what they accept keeps
 // its promises.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(chat(`"stop":["a"],"logit_bias":{"1":2},"chat_template_kwargs":{"a":[]}`)))
+	f.Add([]byte(chatBody(`"stop":["a"],"logit_bias":{"1":2},"chat_template_kwargs":{"a":[]}`)))
 	f.Add(
 		[]byte(
 			`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"prompt":[1,2]}`))
@@ -271,7 +271,7 @@ func FuzzParse(f *testing.F) {
 			`{"messages":[{"role":"a","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}],"prompt":"x"}`))
 	f.Add(
 		[]byte(
-			chat(
+			chatBody(
 				`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"auto"`)))
 	f.Add([]byte("{\"prompt\":[ [1 ] ]}"))
 	f.Fuzz(func(t *testing.T, body []byte) {

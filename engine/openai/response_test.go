@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math"
 	"testing"
+
+	"headroom/engine/generate"
 )
 
 func marshal(t *testing.T, v any) string {
@@ -18,8 +20,8 @@ func marshal(t *testing.T, v any) string {
 // TestForms holds every form of answer against the text that OpenAI's clients read.
 func TestForms(t *testing.T) {
 	head := Head{ID: "id-1", Created: 1700000000, Model: "m"}
-	tokens := []Token{{Bytes: []byte("Hé"), Logprob: -0.5,
-		Top: []Token{{Bytes: []byte("Hé"), Logprob: -0.5},
+	tokens := []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5,
+		Top: []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5},
 			{Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}},
 		{Bytes: []byte("!"), Logprob: -1}}
 	older, next := NewCompletionLogprobs(tokens, 10)

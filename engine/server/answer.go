@@ -1,8 +1,8 @@
 package server
 
-// The middle of every generation: engine events on one side, an output on the other. It is the same
-// for chat and completions, streamed or whole, and it makes sure that work stops when nobody reads
-// any more.
+// The middle of every generation: the engine's events on one side, an output on the other. It is
+// the same for all dialects, streamed or whole. It stops the engine's work when nobody reads any
+// more.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/chat"
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/tokenizer"
 )
@@ -19,29 +19,19 @@ import (
 // output is where an answer goes: a stream (stream.go) or a document (whole.go). An error means
 // that the client is gone.
 type output interface {
-	// progress: done of total prompt tokens have been read.
+	// progress reports that done of total prompt tokens are in the cache.
 	progress(done, total int) error
-	// alive: the model is at work and had nothing to say for a while.
-	alive() error
-	// text adds to the answer.
-	text(part) error
-	// end completes the answer.
-	end(finish string, usage *openai.Usage) error
+	// keepAlive reports that the model works and has produced no text for a while.
+	keepAlive() error
+	// delta adds to the answer.
+	delta(generate.Delta) error
+	// finish completes the answer.
+	finish(generate.FinishReason, generate.Usage) error
 	// fail ends the answer with an error, which may come before anything else.
 	fail(err error) error
 }
 
-// part is what a step adds to the answer. Tokens are those of Content, when the request asks for
-// probabilities.
-type part struct {
-	Content, Reasoning string
-	Calls              []openai.ToolCall
-	Tokens             []openai.Token
-}
-
-func (p *part) empty() bool { return p.Content == "" && p.Reasoning == "" && len(p.Calls) == 0 }
-
-// answer reads the events of one generation, tells thought, speech and tool calls apart, and hands
+// answer reads the events of one generation, separates reasoning, content and tool calls, and hands
 // them to the output.
 type answer struct {
 	stream    *engine.Stream
@@ -54,15 +44,16 @@ type answer struct {
 
 	usage           engine.Usage
 	reasoningTokens int
-	generating      bool      // the prompt has been read
+	generating      bool      // the prompt is in the cache
 	calls           int       // tool calls so far
-	heard           time.Time // when the output last got something
-	// of text that is held back: half a character, the start of a stop text, a call
-	pending []openai.Token
+	lastOutput      time.Time // when the output last got something
+	// pending are the tokens of text that is held back: half a character, the start of a stop text,
+	// or a tool call.
+	pending []generate.Token
 }
 
-// run goes through the events until the end. When ctx ends (the client is gone, or the server shuts
-// down) it cancels the work at once.
+// run reads the events until the end. When ctx ends, because the client is gone or the server shuts
+// down, it cancels the work at once.
 func (a *answer) run(ctx context.Context) {
 	for {
 		e, err := a.next(ctx)
@@ -86,7 +77,7 @@ func (a *answer) run(ctx context.Context) {
 	}
 }
 
-// next waits for an event, and in between tells the client that its request is alive.
+// next waits for an event. In the silence before it, it keeps the client's connection alive.
 func (a *answer) next(ctx context.Context) (engine.Event, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, a.keepAlive)
@@ -96,7 +87,7 @@ func (a *answer) next(ctx context.Context) (engine.Event, error) {
 			return e, err
 		}
 		if a.generating {
-			err = a.out.alive()
+			err = a.out.keepAlive()
 		} else {
 			err = a.out.progress(a.usage.PromptDoneTokens, a.usage.PromptTokens)
 		}
@@ -108,97 +99,97 @@ func (a *answer) next(ctx context.Context) (engine.Event, error) {
 
 func (a *answer) token(e engine.Event) error {
 	a.generating = true
-	thinking := a.split != nil && a.split.InReasoning()
-	if thinking {
+	reasoning := a.split != nil && a.split.InReasoning()
+	if reasoning {
 		a.reasoningTokens++
 	}
 	if a.logprobs && !a.tokenizer.IsSpecial(e.Token) {
-		a.pending = append(a.pending, a.probability(e))
+		a.pending = append(a.pending, a.logprob(e))
 	}
-	p := a.divide(e.Text)
+	d := a.add(e.Text)
 	switch {
-	case p.Content != "":
-		p.Tokens, a.pending = a.pending, nil
-	case thinking, len(p.Calls) > 0, e.Text != "" && !a.holding():
-		a.pending = nil // of a thought, a call, or the line breaks around them
+	case d.Content != "":
+		d.Tokens, a.pending = a.pending, nil
+	case reasoning, len(d.ToolCalls) > 0, e.Text != "" && !a.holding():
+		a.pending = nil // those of reasoning, a call, or the line breaks around them
 	}
-	if p.empty() {
-		return a.quiet()
+	if d.Empty() {
+		return a.silence()
 	}
-	a.heard = time.Now()
-	return a.out.text(p)
+	a.lastOutput = time.Now()
+	return a.out.delta(d)
 }
 
-// quiet keeps the connection alive while the tokens of a long tool call come and nothing can be
-// shown.
-func (a *answer) quiet() error {
-	if a.heard.IsZero() {
-		a.heard = time.Now()
+// silence keeps the connection alive while the tokens of a long tool call arrive and no text can be
+// sent.
+func (a *answer) silence() error {
+	if a.lastOutput.IsZero() {
+		a.lastOutput = time.Now()
 	}
-	if time.Since(a.heard) < a.keepAlive {
+	if time.Since(a.lastOutput) < a.keepAlive {
 		return nil
 	}
-	a.heard = time.Now()
-	return a.out.alive()
+	a.lastOutput = time.Now()
+	return a.out.keepAlive()
 }
 
+// holding reports whether text is held back.
 func (a *answer) holding() bool { return a.split != nil && a.split.Holding() }
 
-// divide splits text that has become certain.
-func (a *answer) divide(text string) part {
+// add splits new text into reasoning, content and tool calls.
+func (a *answer) add(text string) generate.Delta {
 	if a.split == nil {
-		return part{Content: text}
+		return generate.Delta{Content: text}
 	}
 	return a.join(a.split.Add(text))
 }
 
-func (a *answer) join(pieces []chat.Piece) (p part) {
+func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 	for _, piece := range pieces {
 		switch piece.Kind {
 		case chat.Reasoning:
-			p.Reasoning += piece.Text
+			d.Reasoning += piece.Text
 		case chat.Call:
-			// the newest token may go on after the call
+			// the newest token may also have text after the call
 			a.pending = a.pending[max(0, len(a.pending)-1):]
-			p.Calls = append(p.Calls,
-				openai.NewToolCall(a.calls, newID("call_"), piece.Call.Name, piece.Call.Arguments))
+			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
+				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
 			a.calls++
 		default:
-			p.Content += piece.Text
+			d.Content += piece.Text
 		}
 	}
-	return p
+	return d
 }
 
-func (a *answer) probability(e engine.Event) openai.Token {
-	token := openai.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob}
+// logprob returns the token of an event with its log-probability and its candidates.
+func (a *answer) logprob(e engine.Event) generate.Token {
+	token := generate.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob}
 	for _, candidate := range e.Top {
 		token.Top = append(token.Top,
-			openai.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),
+			generate.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),
 				Logprob: candidate.Logprob})
 	}
 	return token
 }
 
-// done hands out what was held back, and the end.
+// done sends the text that was held back, and the end.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
-	p := a.divide(e.Text)
+	d := a.add(e.Text)
 	if a.split != nil {
 		rest := a.join(a.split.Close())
-		p.Content += rest.Content
-		p.Reasoning += rest.Reasoning
+		d.Content += rest.Content
+		d.Reasoning += rest.Reasoning
 	}
-	if p.Content != "" {
-		p.Tokens = a.pending
+	if d.Content != "" {
+		d.Tokens = a.pending
 	}
-	if !p.empty() {
-		if a.out.text(p) != nil {
-			return
-		}
+	if !d.Empty() && a.out.delta(d) != nil {
+		return
 	}
 	if e.Finish == engine.FinishStop && a.calls > 0 {
-		a.record.finish = finishCalls
+		a.record.finish = string(generate.FinishToolCalls)
 	}
 	switch e.Finish {
 	case engine.FinishError:
@@ -207,20 +198,16 @@ func (a *answer) done(e engine.Event) {
 		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "",
 			"Somebody stopped it, or the model was unloaded."))
 	default:
-		_ = a.out.end(a.record.finish, a.counts())
+		_ = a.out.finish(generate.FinishReason(a.record.finish), a.totals())
 	}
 }
 
-// finishCalls is OpenAI's word for an answer that ended by itself and calls functions. One that was
-// cut off says so instead.
-const finishCalls = "tool_calls"
-
-func (a *answer) counts() *openai.Usage {
-	u := openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens,
-		a.reasoningTokens)
-	u.Timings = &openai.Timings{FirstTokenSeconds: a.record.timing.FirstToken.Seconds(),
-		DecodeTokensPerSecond: a.record.timing.DecodeTokensPerSecond()}
-	return u
+func (a *answer) totals() generate.Usage {
+	timing := a.record.timing
+	return generate.Usage{PromptTokens: a.usage.PromptTokens, CachedTokens: a.usage.CachedTokens,
+		CompletionTokens: a.usage.CompletionTokens, ReasoningTokens: a.reasoningTokens,
+		FirstToken:            timing.FirstToken,
+		DecodeTokensPerSecond: timing.DecodeTokensPerSecond()}
 }
 
 func (a *answer) fail(err error) {
@@ -228,11 +215,11 @@ func (a *answer) fail(err error) {
 	_ = a.out.fail(err)
 }
 
-// errShutdown is the cause with which Serve ends the requests that outlast its patience.
+// errShutdown is the cause with which Serve ends requests that outlast its drain time.
 var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "",
 	"Start it again.")
 
-// abandon stops the work and, if somebody is still there, says why.
+// abandon stops the work. It sends the reason unless the client is gone.
 func (a *answer) abandon(ctx context.Context, err error) {
 	a.stream.Cancel()
 	a.record.finish = string(engine.FinishCancelled)
@@ -240,16 +227,8 @@ func (a *answer) abandon(ctx context.Context, err error) {
 	case errors.Is(cause, errShutdown):
 		a.fail(errShutdown)
 	case cause == nil && ctx.Err() == nil && !isWriteError(err):
-		a.fail(err) // the stream broke: not the client's doing
+		a.fail(err) // the engine's stream failed
 	default:
 		a.record.fail(errors.New("the client went away"))
 	}
-}
-
-// writeError marks an error of writing to the client.
-type writeError struct{ error }
-
-func isWriteError(err error) bool {
-	var w writeError
-	return errors.As(err, &w)
 }

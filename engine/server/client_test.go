@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"headroom/app/demo"
 	"headroom/engine"
+	"headroom/engine/guard"
+	"headroom/engine/server"
 )
 
 // newClient is OpenAI's own Go client at a server with the bundled model behind it.
@@ -27,7 +29,7 @@ func newClient(t *testing.T) openai.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	s := start(t, nil, Options{Models: &fakeModels{engine: e}, Guard: &Guard{APIKey: "k"}})
+	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}, Guard: &guard.Guard{APIKey: "k"}})
 	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("k"),
 		option.WithMaxRetries(0))
 }
@@ -153,7 +155,7 @@ func TestClientThatLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := start(t, nil, Options{Models: &fakeModels{engine: e}})
+	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}})
 	// never ends by itself
 	lines, leave := open(t, s.URL+"/v1/completions",
 		`{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`)

@@ -1,45 +1,16 @@
-package server
+package server_test
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"headroom/engine/guard"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
-
-// TestEveryCodeHasAMeaning reads the codes from the package's source: one that is added there needs
-// a row here.
-func TestEveryCodeHasAMeaning(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../problem/problem.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 0
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
-		}
-		if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			code, _ := strconv.Unquote(literal.Value)
-			count++
-			if _, ok := meanings[problem.Code(code)]; !ok {
-				t.Errorf("problem.%s (%q) has no row in meanings", spec.Names[0].Name, code)
-			}
-		}
-		return true
-	})
-	if count < 15 || count != len(meanings) {
-		t.Errorf("found %d codes in problem.go, %d rows in meanings", count, len(meanings))
-	}
-}
 
 func TestRefusals(t *testing.T) {
 	const hi = `{"messages":[{"role":"user","content":"hi"}]}`
@@ -115,7 +86,7 @@ func TestRefusals(t *testing.T) {
 				c.change(e, models)
 			}
 			status, header, text := do(t, c.method,
-				start(t, e, Options{Models: models, MaxBodyBytes: 900}).URL+c.path, c.body)
+				start(t, e, server.Options{Models: models, MaxBodyBytes: 900}).URL+c.path, c.body)
 			if status != c.status || header.Get("Retry-After") != c.retryAfter ||
 				header.Get("Content-Type") != "application/json" {
 				t.Errorf("status %d, retry after %q, type %q; want %d, %q", status,
@@ -133,45 +104,45 @@ func TestRefusals(t *testing.T) {
 func TestGuard(t *testing.T) {
 	cases := []struct {
 		name    string
-		guard   Guard
+		guard   guard.Guard
 		headers []string
 		status  int
 	}{
-		{"loopback", Guard{}, nil, 200},
-		{"localhost", Guard{}, []string{"Host", "localhost:11811"}, 200},
-		{"a name below localhost", Guard{}, []string{"Host", "app.localhost"}, 200},
-		{"IPv6", Guard{}, []string{"Host", "[::1]:11811"}, 200},
-		{"rebinding", Guard{}, []string{"Host", "evil.com"}, 403},
-		{"rebinding with a dot", Guard{}, []string{"Host", "evil.com.:80"}, 403},
-		{"a name that only looks like localhost", Guard{}, []string{"Host", "localhost.evil.com"},
+		{"loopback", guard.Guard{}, nil, 200},
+		{"localhost", guard.Guard{}, []string{"Host", "localhost:11811"}, 200},
+		{"a name below localhost", guard.Guard{}, []string{"Host", "app.localhost"}, 200},
+		{"IPv6", guard.Guard{}, []string{"Host", "[::1]:11811"}, 200},
+		{"rebinding", guard.Guard{}, []string{"Host", "evil.com"}, 403},
+		{"rebinding with a dot", guard.Guard{}, []string{"Host", "evil.com.:80"}, 403},
+		{"a name that only looks like localhost", guard.Guard{}, []string{"Host", "localhost.evil.com"},
 			403},
-		{"another address, loopback only", Guard{}, []string{"Host", "192.168.1.2:11811"}, 403},
-		{"allowed name", Guard{AllowHosts: []string{"mac.example"}},
+		{"another address, loopback only", guard.Guard{}, []string{"Host", "192.168.1.2:11811"}, 403},
+		{"allowed name", guard.Guard{AllowHosts: []string{"mac.example"}},
 			[]string{"Host", "Mac.Example:80"}, 200},
-		{"listening on one address", Guard{Listen: "192.168.1.2"},
+		{"listening on one address", guard.Guard{Listen: "192.168.1.2"},
 			[]string{"Host", "192.168.1.2:11811"}, 200},
-		{"listening everywhere, by address", Guard{Listen: "0.0.0.0"},
+		{"listening everywhere, by address", guard.Guard{Listen: "0.0.0.0"},
 			[]string{"Host", "192.168.1.2:11811"}, 200},
-		{"listening everywhere, by a foreign name", Guard{Listen: "0.0.0.0"},
+		{"listening everywhere, by a foreign name", guard.Guard{Listen: "0.0.0.0"},
 			[]string{"Host", "evil.com"}, 403},
-		{"page from here", Guard{}, []string{"Origin", "http://localhost:3000"}, 200},
-		{"the window", Guard{}, []string{"Origin", "wails://wails"}, 200},
-		{"page from elsewhere", Guard{}, []string{"Origin", "https://evil.com"}, 403},
-		{"sandboxed page", Guard{}, []string{"Origin", "null"}, 403},
-		{"no key", Guard{APIKey: "s3cret"}, nil, 401},
-		{"wrong key", Guard{APIKey: "s3cret"}, []string{"Authorization", "Bearer s3cre"}, 401},
-		{"bearer", Guard{APIKey: "s3cret"}, []string{"Authorization", "bearer s3cret"}, 200},
-		{"x-api-key", Guard{APIKey: "s3cret"}, []string{"X-Api-Key", "s3cret"}, 200},
-		{"not as basic", Guard{APIKey: "s3cret"}, []string{"Authorization", "Basic s3cret"}, 401},
-		{"instead", Guard{APIKey: "s3cret",
-			Instead: func(r *http.Request) bool { return r.Header.Get("X-T") == "t" }},
+		{"page from here", guard.Guard{}, []string{"Origin", "http://localhost:3000"}, 200},
+		{"the window", guard.Guard{}, []string{"Origin", "wails://wails"}, 200},
+		{"page from elsewhere", guard.Guard{}, []string{"Origin", "https://evil.com"}, 403},
+		{"sandboxed page", guard.Guard{}, []string{"Origin", "null"}, 403},
+		{"no key", guard.Guard{APIKey: "s3cret"}, nil, 401},
+		{"wrong key", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "Bearer s3cre"}, 401},
+		{"bearer", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "bearer s3cret"}, 200},
+		{"x-api-key", guard.Guard{APIKey: "s3cret"}, []string{"X-Api-Key", "s3cret"}, 200},
+		{"not as basic", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "Basic s3cret"}, 401},
+		{"instead", guard.Guard{APIKey: "s3cret",
+			Bypass: func(r *http.Request) bool { return r.Header.Get("X-T") == "t" }},
 			[]string{"X-T", "t"}, 200},
-		{"not instead", Guard{APIKey: "s3cret",
-			Instead: func(r *http.Request) bool { return false }}, []string{"X-T", "t"}, 401},
+		{"not instead", guard.Guard{APIKey: "s3cret",
+			Bypass: func(r *http.Request) bool { return false }}, []string{"X-T", "t"}, 401},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s := start(t, newFakeEngine(nil), Options{Guard: &c.guard})
+			s := start(t, newFakeEngine(nil), server.Options{Guard: &c.guard})
 			status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", "", c.headers...)
 			if status != c.status {
 				t.Errorf("status %d, want %d: %s", status, c.status, text)
@@ -187,7 +158,7 @@ func TestGuard(t *testing.T) {
 // TestCORS: a page that may use the endpoint can also read the answers, and send what makes a
 // browser ask first.
 func TestCORS(t *testing.T) {
-	s := start(t, newFakeEngine(nil), Options{Guard: &Guard{APIKey: "k"}})
+	s := start(t, newFakeEngine(nil), server.Options{Guard: &guard.Guard{APIKey: "k"}})
 	status, header, _ := do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",
 		"http://localhost:3000", "Access-Control-Request-Headers", "authorization, content-type")
 	if status != 204 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" ||

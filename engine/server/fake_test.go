@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"context"
@@ -15,8 +15,10 @@ import (
 	"headroom/app/demo"
 	"headroom/engine"
 	"headroom/engine/chat"
+	"headroom/engine/openai"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
+	"headroom/engine/server"
 	"headroom/engine/tokenizer"
 )
 
@@ -127,27 +129,32 @@ func (s *fakeStream) done(finish engine.FinishReason, err error) {
 
 // fakeModels has one model, "demo".
 type fakeModels struct {
-	engine Engine
+	engine server.Engine
 	err    error // of every Acquire
 }
 
-func (m *fakeModels) Acquire(id string) (Model, error) {
+func (m *fakeModels) Acquire(id string) (server.Model, error) {
 	switch {
 	case m.err != nil:
-		return Model{}, m.err
+		return server.Model{}, m.err
 	case id == "" || id == "demo":
-		return Model{ID: "demo", Engine: m.engine}, nil
+		return server.Model{ID: "demo", Engine: m.engine}, nil
 	}
-	return Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here",
+	return server.Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here",
 		"there is demo", "")
 }
 
-func (m *fakeModels) Wake(_ context.Context, id string) (Model, error) { return m.Acquire(id) }
+func (m *fakeModels) Wake(_ context.Context, id string) (server.Model, error) { return m.Acquire(id) }
 
-func (m *fakeModels) List() []ModelInfo { return []ModelInfo{{ID: "demo", ContextTokens: 4096}} }
+func (m *fakeModels) List() []server.ModelInfo {
+	return []server.ModelInfo{{ID: "demo", ContextTokens: 4096}}
+}
+
+// dialects are those that Headroom serves.
+var dialects = []server.Dialect{openai.Dialect{}}
 
 // start serves the engine until the test ends.
-func start(t *testing.T, e *fakeEngine, o Options) *httptest.Server {
+func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {
 	t.Helper()
 	if o.Models == nil {
 		o.Models = &fakeModels{engine: e}
@@ -158,7 +165,10 @@ func start(t *testing.T, e *fakeEngine, o Options) *httptest.Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := httptest.NewServer(New(o))
+	if o.Dialects == nil {
+		o.Dialects = dialects
+	}
+	s := httptest.NewServer(server.New(o))
 	t.Cleanup(s.Close)
 	return s
 }

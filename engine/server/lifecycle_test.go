@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headroom/engine"
+	"headroom/engine/server"
 )
 
 const hiStreamed = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
@@ -52,7 +53,7 @@ func waitClosed(t *testing.T, c <-chan struct{}, what string) {
 
 func TestKeepAlive(t *testing.T) {
 	e := newFakeEngine(nil)
-	s := start(t, e, Options{KeepAlive: time.Millisecond})
+	s := start(t, e, server.Options{KeepAlive: time.Millisecond})
 	go func() {
 		stream := <-e.streams
 		e.streams <- stream
@@ -77,7 +78,7 @@ func TestDisconnectCancels(t *testing.T) {
 		"whole": strings.Replace(hiStreamed, "true", "false", 1)} {
 		t.Run(name, func(t *testing.T) {
 			e := newFakeEngine(nil)
-			s := start(t, e, Options{})
+			s := start(t, e, server.Options{})
 			ctx, leave := context.WithCancel(t.Context())
 			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions",
 				strings.NewReader(body))
@@ -99,7 +100,7 @@ func TestDisconnectCancels(t *testing.T) {
 // TestDisconnectInMidStream leaves after the first token, when the handler is waiting for the next.
 func TestDisconnectInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.say("a") })
-	s := start(t, e, Options{})
+	s := start(t, e, server.Options{})
 	lines, leave := open(t, s.URL+"/v1/chat/completions", hiStreamed)
 	waitFor(t, lines, `"reasoning_content":"a"`)
 	leave()
@@ -110,7 +111,7 @@ func TestDisconnectInMidStream(t *testing.T) {
 // engine's work is stopped.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
-	s := start(t, nil, Options{Models: &panicking{},
+	s := start(t, nil, server.Options{Models: &panicking{},
 		Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	if status != 500 || !strings.Contains(text, `"code":"internal"`) ||
@@ -129,7 +130,7 @@ func TestPanic(t *testing.T) {
 
 type panicking struct{ fakeModels }
 
-func (*panicking) Wake(context.Context, string) (Model, error) { panic("a bug") }
+func (*panicking) Wake(context.Context, string) (server.Model, error) { panic("a bug") }
 
 func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
@@ -138,7 +139,7 @@ func TestPanicInMidStream(t *testing.T) {
 		s.put(engine.Event{Type: engine.Token, Token: -1})
 	})
 	e.tokenizer = nil
-	s := start(t, e, Options{})
+	s := start(t, e, server.Options{})
 	lines, _ := open(t, s.URL+"/v1/completions", `{"prompt":[1],"stream":true,"logprobs":1}`)
 	waitFor(t, lines, ": keepalive 1/1")
 	waitFor(t, lines, `data: {"error":{"message":"Something went wrong inside Headroom`)
@@ -156,7 +157,7 @@ func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (u
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, l, h, drain, closing) }()
+	go func() { ended <- server.Serve(ctx, l, h, drain, closing) }()
 	return "http://" + l.Addr().String(), stop, func() error {
 		select {
 		case err := <-ended:
@@ -172,7 +173,8 @@ func TestShutdownLetsAnswersFinish(t *testing.T) {
 	e := newFakeEngine(nil)
 	closing := make(chan struct{})
 	url, stop, wait := serve(t,
-		New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), patience,
+		server.New(server.Options{Models: &fakeModels{engine: e}, Dialects: dialects,
+			KeepAlive: time.Millisecond}), patience,
 		func() { close(closing) })
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams
@@ -189,7 +191,8 @@ func TestShutdownLetsAnswersFinish(t *testing.T) {
 func TestShutdownCancelsWhatTakesTooLong(t *testing.T) {
 	e := newFakeEngine(nil)
 	url, stop, wait := serve(t,
-		New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), time.Nanosecond,
+		server.New(server.Options{Models: &fakeModels{engine: e}, Dialects: dialects,
+			KeepAlive: time.Millisecond}), time.Nanosecond,
 		nil)
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams

@@ -1,6 +1,6 @@
 package server
 
-// Prometheus metrics. Names and labels are an interface: dashboards refer to them. Labels have few
+// Prometheus metrics. Names and labels are an interface that dashboards refer to. Labels have few
 // values, so that no client can make the registry grow.
 
 import (
@@ -15,8 +15,8 @@ import (
 	"headroom/engine"
 )
 
-// metrics is what /metrics tells, in a registry of its own. Counters are ours and outlive a change
-// of model; gauges are asked of the running engine at each scrape.
+// metrics are what GET /metrics returns. Counters survive a change of model; gauges are read from
+// the loaded engine at each scrape.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -31,7 +31,7 @@ func newMetrics(models Models) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_requests_total",
 			Help: "HTTP requests by route and status."}, []string{"route", "status"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_tokens_total",
-			Help: "Tokens: prompt (read), cached (of prompt, not computed again), generated, " +
+			Help: "Tokens: prompt, cached (of prompt, not computed again), generated, " +
 				"reasoning (of generated)."}, []string{"kind"}),
 		// 10 ms to 11 min: a cached prompt on a small model, and a long one on a slow machine.
 		firstToken: prometheus.NewHistogram(
@@ -45,7 +45,7 @@ func newMetrics(models Models) *metrics {
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
 	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
-		m.tokens.WithLabelValues(kind) // present from the start, at 0
+		m.tokens.WithLabelValues(kind) // present from the start, as 0
 	}
 	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
 		collectors.NewGoCollector(),
@@ -61,7 +61,7 @@ func (m *metrics) request(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
-// generation counts a request at its end, whatever kind of end that was.
+// generation counts a generation at its end, successful or not.
 func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timing) {
 	m.tokens.WithLabelValues("prompt").Add(float64(u.PromptDoneTokens))
 	m.tokens.WithLabelValues("cached").Add(float64(u.CachedTokens))
@@ -75,7 +75,7 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 	}
 }
 
-// engineCollector asks the running engine.
+// engineCollector reads the gauges of the loaded engine.
 type engineCollector struct{ models Models }
 
 var (
@@ -84,7 +84,7 @@ var (
 	speedDesc = prometheus.NewDesc("headroom_engine_tokens_per_second",
 		"Speed over the last two seconds.", []string{"phase"}, nil)
 	memoryDesc = prometheus.NewDesc("headroom_engine_memory_bytes",
-		"Memory that the engine has allocated; kv_used is a part of kv.", []string{"kind"}, nil)
+		"Memory allocated by the engine. kv_used is a part of kv.", []string{"kind"}, nil)
 )
 
 func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
@@ -94,7 +94,7 @@ func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	var s engine.Stats // zero while no model runs
+	var s engine.Stats // zero while no model is loaded
 	if m, err := c.models.Acquire(""); err == nil {
 		s = m.Engine.Stats()
 	}

@@ -1,7 +1,7 @@
 package server
 
-// What surrounds every handler: one log line and one count per request, and a panic that ends a
-// request but not the program.
+// Middleware around every handler: one log line and one count per request, and recovery from
+// panics.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// record is what a request leaves in the log: one line at its end.
+// record collects what the log line at the end of a request says.
 type record struct {
 	model, id string
 	prompt    engine.Usage
@@ -27,7 +27,7 @@ type record struct {
 
 type recordKey struct{}
 
-// recordOf returns the request's record; a scratch one for requests that came around observe.
+// recordOf returns the request's record, or a new one for a request that did not pass observe.
 func recordOf(r *http.Request) *record {
 	if rec, ok := r.Context().Value(recordKey{}).(*record); ok {
 		return rec
@@ -37,7 +37,7 @@ func recordOf(r *http.Request) *record {
 
 func (rec *record) fail(err error) { rec.err = err }
 
-// observe gives each request its record, and logs and counts it at the end.
+// observe gives each request a record, and logs and counts the request at its end.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, rec, sw := time.Now(), &record{}, &statusWriter{ResponseWriter: w}
@@ -46,7 +46,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			if status == 0 {
 				status = 200
 			}
-			s.metrics.request(routeOf(r), status)
+			s.metrics.request(s.routeLabel(r.URL.Path), status)
 			s.log.LogAttrs(r.Context(), levelOf(r, status), "request",
 				rec.attributes(r, status, time.Since(begin))...)
 		}()
@@ -54,7 +54,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// levelOf keeps probes and pages out of the ordinary log.
+// levelOf keeps health checks and pages out of the log at its usual level.
 func levelOf(r *http.Request, status int) slog.Level {
 	switch {
 	case status >= 500:
@@ -83,22 +83,28 @@ func (rec *record) attributes(r *http.Request, status int, took time.Duration) [
 	return list
 }
 
-// routeOf names the route for the metrics: a fixed set, whatever paths are asked for.
-func routeOf(r *http.Request) string {
-	path := r.URL.Path
-	switch {
-	case path == "/v1/chat/completions", path == "/v1/completions", path == "/v1/models",
-		path == "/health", path == "/metrics":
+// routeLabel names the route of a path for the metrics. The set of labels is fixed, whatever paths
+// clients ask for: "/v1/models/{id}" stands for every model, "other" for unknown paths.
+func (s *Server) routeLabel(path string) string {
+	if path == "/health" || path == "/metrics" {
 		return path
-	case strings.HasPrefix(path, "/v1/models/"):
-		return "/v1/models/{id}"
+	}
+	for pattern := range s.byPattern {
+		_, route, _ := strings.Cut(pattern, " ")
+		prefix, _, variable := strings.Cut(route, "{")
+		switch {
+		case route == path:
+			return route
+		case variable && strings.HasPrefix(path, prefix):
+			return strings.Replace(route, "...}", "}", 1)
+		}
 	}
 	return "other"
 }
 
-// Recover answers a panic of a handler with a 500 and logs where it came from. A stream that has
-// begun gets an error event.
-func Recover(log *slog.Logger, next http.Handler) http.Handler {
+// Recover answers a panic of a handler with a 500 and logs its stack. A stream that has begun gets
+// the error as an event.
+func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}
 		defer func() {
@@ -111,23 +117,23 @@ func Recover(log *slog.Logger, next http.Handler) http.Handler {
 			}
 			log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack",
 				string(debug.Stack()))
-			body, m := errorBody(problem.New(problem.Internal,
+			event := render(r, problem.New(problem.Internal,
 				"Something went wrong inside Headroom", fmt.Sprint(cause),
 				"Please report it with the log."))
+			framing, streaming := framingOf(sw.Header())
 			switch {
 			case sw.status == 0:
-				writeJSON(sw, m.status, body)
-			case strings.HasPrefix(sw.Header().Get("Content-Type"), "text/event-stream"):
-				_ = (&sse{w: sw, control: http.NewResponseController(sw),
-					timeout: time.Second}).data(body)
+				writeJSON(sw, http.StatusInternalServerError, event.Data)
+			case streaming:
+				_ = newEventWriter(sw, framing, time.Second).event(event)
 			}
 		}()
 		next.ServeHTTP(sw, r)
 	})
 }
 
-// statusWriter remembers the status. Unwrap lets http.ResponseController reach flushing and
-// deadlines.
+// statusWriter records the status. http.ResponseController reaches flushing and deadlines through
+// Unwrap.
 type statusWriter struct {
 	http.ResponseWriter
 	status int // 0: nothing written yet

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"io/fs"
@@ -10,6 +10,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/engine"
+	"headroom/engine/server"
 	"headroom/engine/tokenizer"
 )
 
@@ -27,7 +28,8 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := httptest.NewServer(New(Options{Models: &fakeModels{engine: e}}))
+	s := httptest.NewServer(server.New(server.Options{Models: &fakeModels{engine: e},
+		Dialects: dialects}))
 	defer s.Close()
 	ask := func() (status int, after, text string) {
 		status, header, text := post(t, s.URL+"/v1/chat/completions",

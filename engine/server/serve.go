@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Serve answers on the listener until ctx ends. Then it takes no new requests, calls closing (which
-// ends what would never end by itself, such as the UI's event streams; may be nil), and lets the
-// running ones finish for as long as drain; what still runs after that is cancelled and told so. It
-// returns nil after a shutdown.
+// Serve answers requests on the listener until ctx ends. It then accepts no new requests, calls
+// closing, and waits up to drain for the running ones. What still runs is cancelled, and its clients
+// get an error. closing ends what would not end by itself, such as the event streams of the web UI;
+// it may be nil. Serve returns nil after a shutdown.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
 	closing func()) error {
 	base, cancelRequests := context.WithCancelCause(context.Background())
@@ -38,8 +38,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Durat
 		return nil
 	}
 	cancelRequests(errShutdown)
-	const goodbye = 2 * time.Second // for the last events to go out
-	if shutdown(srv, goodbye) == nil {
+	const lastEvents = 2 * time.Second // for the errors of cancelled requests
+	if shutdown(srv, lastEvents) == nil {
 		return nil
 	}
 	if err := srv.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -48,8 +48,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Durat
 	return nil
 }
 
-func shutdown(srv *http.Server, patience time.Duration) error {
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+// shutdown waits up to timeout for the running requests.
+func shutdown(srv *http.Server, timeout time.Duration) error {
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	defer stop()
 	return srv.Shutdown(ctx)
 }

@@ -1,18 +1,19 @@
-// Package server is the OpenAI-compatible endpoint over HTTP.
+// Package server serves a loaded model over HTTP, in the API dialects that Options.Dialects lists.
 //
-//	POST /v1/chat/completions   chat.go         GET /v1/models[/id]   models.go
-//	POST /v1/completions        completions.go  GET /health           models.go
-//	                                            GET /metrics          metrics.go
+// It does what all dialects share: access control (engine/guard), logging and recovery
+// (middleware.go), bodies and limits (handle.go), reading the engine's events (answer.go), whole and
+// streamed answers (whole.go, stream.go, framing.go), the status of errors (errors.go), GET /health
+// (health.go) and GET /metrics (metrics.go). A dialect (dialect.go) parses requests into
+// generate.Request and renders answers; engine/openai is the first.
 //
-// A request's path: Handler puts on logging and recovery (middleware.go) and asks the Guard whether
-// caller and key may come in (guard.go); the handler parses the body (engine/openai), gets the
-// running model from Models, and starts an answer (answer.go), which reads the engine's events
-// until the end and hands them to a writer: one JSON document (whole.go) or server-sent events
-// (sse.go, stream.go). Every refusal goes through the table in errors.go.
+// The path of a request: observe logs it, Recover answers its panics, the Guard checks host, origin
+// and key. prepare then reads and parses the body, wakes the model, and encodes the prompt. generate
+// submits it to the engine and starts an answer, which hands the engine's events to an output until
+// the end.
 //
-// Invariants: no request ends the process; a client that goes away stops its work at once; what has
-// been refused says why. The package sees the engine through the interfaces below, so that tests
-// drive it with a scripted one.
+// Invariants: no request ends the process; a client that goes away stops its work at once; every
+// refusal says why. The package knows the engine by the interfaces below, so that tests drive it
+// with a scripted one.
 package server
 
 import (
@@ -23,30 +24,31 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/chat"
-	"headroom/engine/openai"
+	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
 )
 
-// Models is where the server finds what runs. The app's host implements it.
+// Models is where the server finds loaded models. The app's host implements it.
 type Models interface {
-	// Acquire returns the running model of that ID; "" means whichever runs. Errors are Problems:
-	// model_not_found, with the IDs there are, not_running, loading.
+	// Acquire returns the loaded model of that ID; "" means whichever is loaded. Errors are
+	// Problems: model_not_found, with the IDs of the models that exist, not_running, loading.
 	Acquire(id string) (Model, error)
-	// Wake is Acquire for a request: a model that was unloaded because nobody used it is loaded
-	// again first. It gives up when ctx ends.
+	// Wake is Acquire for a generation: an idle model that was unloaded is loaded again first. It
+	// gives up when ctx ends.
 	Wake(ctx context.Context, id string) (Model, error)
-	// List returns the models that a request may name, the running one first.
+	// List returns the models that a request may name, the loaded one first.
 	List() []ModelInfo
 }
 
-// Model is a running model under its name.
+// Model is a loaded model under its name.
 type Model struct {
 	ID     string
 	Engine Engine
 }
 
-// ModelInfo is an entry of /v1/models.
+// ModelInfo is an entry in a dialect's list of models.
 type ModelInfo struct {
 	ID            string
 	ContextTokens int // 0: unknown
@@ -62,43 +64,52 @@ type Engine interface {
 	Stats() engine.Stats
 }
 
-// Options configure a Server. The zero value of each field but Models works.
+// Options configure a Server. Models and Dialects are required; the zero value of the other fields
+// works.
 type Options struct {
 	Models Models
-	Guard  *Guard // nil: loopback names only, no key
-	// Defaults are what requests for the model of that ID get where they do not say, before what
-	// its authors recommend; asked for each request. nil: none.
-	Defaults func(modelID string) openai.Defaults
+	// Dialects are the APIs to serve. The first also words the errors of addresses that belong to
+	// none.
+	Dialects []Dialect
+	Guard    *guard.Guard // nil: loopback names only, no key
+	// Defaults returns the parameters that the user has set for the model of that ID. It is called
+	// for each request; nil: none are set.
+	Defaults func(modelID string) generate.Defaults
 	Log      *slog.Logger // nil: slog.Default()
 
-	MaxBodyBytes int64         // 0: 32 MiB, several times the longest context as JSON
-	KeepAlive    time.Duration // of silence, until a stream gets a comment; 0: a second
-	WriteTimeout time.Duration // for one write to a client that does not read; 0: a minute
+	MaxBodyBytes int64 // 0: 32 MiB, several times the longest context as JSON
+	// KeepAlive is the silence after which a stream gets a comment. 0: a second.
+	KeepAlive time.Duration
+	// WriteTimeout bounds one write to a client that does not read. 0: a minute.
+	WriteTimeout time.Duration
 }
 
-// Server answers requests; it is an http.Handler without state of its own beyond the metrics.
+// Server is an http.Handler without state beyond its metrics.
 type Server struct {
 	models       Models
-	guard        *Guard
-	defaults     func(modelID string) openai.Defaults
+	dialects     []Dialect
+	defaults     func(modelID string) generate.Defaults
 	log          *slog.Logger
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
 	writeTimeout time.Duration
+	routes       *http.ServeMux
+	byPattern    map[string]Dialect
 	handler      http.Handler
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(o Options) *Server {
-	s := &Server{models: o.Models, guard: o.Guard, defaults: o.Defaults, log: o.Log,
-		metrics:      newMetrics(o.Models),
-		maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
-	if s.guard == nil {
-		s.guard = &Guard{}
+	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
+		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
+		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
+	access := o.Guard
+	if access == nil {
+		access = &guard.Guard{}
 	}
 	if s.defaults == nil {
-		s.defaults = func(string) openai.Defaults { return openai.Defaults{} }
+		s.defaults = func(string) generate.Defaults { return generate.Defaults{} }
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -112,19 +123,35 @@ func New(o Options) *Server {
 	if s.writeTimeout == 0 {
 		s.writeTimeout = time.Minute
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", s.handleChat)
-	mux.HandleFunc("POST /v1/completions", s.handleCompletion)
-	mux.HandleFunc("GET /v1/models", s.handleModels)
-	mux.HandleFunc("GET /v1/models/{id...}", s.handleModel)
-	mux.Handle("GET /metrics", s.metrics.handler())
-	mux.HandleFunc("/", s.handleUnknown)
+	for _, d := range s.dialects {
+		for _, route := range d.Routes() {
+			s.routes.HandleFunc(route.Pattern, s.handle(d, route))
+			s.byPattern[route.Pattern] = d
+		}
+	}
+	s.routes.Handle("GET /metrics", s.metrics.handler())
+	s.routes.HandleFunc("/", s.handleUnknown)
 
-	open := http.NewServeMux() // what needs no key
+	open := http.NewServeMux() // the routes that need no key
 	open.HandleFunc("GET /health", s.handleHealth)
-	open.Handle("/", s.guard.Key(mux))
-	s.handler = s.observe(Recover(s.log, s.guard.Origin(s.guard.CORS(open))))
+	open.Handle("/", access.Key(s.refuse, s.routes))
+	s.handler = s.observe(
+		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
 	return s
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// refuse answers a request with an error, before anything else is written.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	Refuse(s.renderError)(w, r, err)
+}
+
+// renderError renders an error in the dialect of the request's route, else in the first one.
+func (s *Server) renderError(r *http.Request, err error) Event {
+	_, pattern := s.routes.Handler(r)
+	if d, ok := s.byPattern[pattern]; ok {
+		return d.Error(err)
+	}
+	return s.dialects[0].Error(err)
+}

@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"bytes"
@@ -9,56 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 	"headroom/engine/problem"
-	"headroom/engine/sample"
+	"headroom/engine/server"
 )
-
-func TestSampling(t *testing.T) {
-	f32 := func(v float32) *float32 { return &v }
-	model := sample.Defaults{Temperature: f32(0.6), TopP: f32(0.95), TopK: new(20)}
-	greedy := sample.Defaults{Temperature: f32(0.6), DoSample: new(false)}
-	cases := []struct {
-		name  string
-		q     openai.Params
-		model sample.Defaults
-		want  sample.Params
-	}{
-		{"nothing said", openai.Params{}, sample.Defaults{},
-			sample.Params{Temperature: 1, Logprobs: -1}},
-		{"the model's", openai.Params{}, model,
-			sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Logprobs: -1}},
-		{"do_sample false is greedy", openai.Params{}, greedy, sample.Params{Logprobs: -1}},
-		{"unless asked", openai.Params{Temperature: new(0.5)}, greedy,
-			sample.Params{Temperature: 0.5, Logprobs: -1}},
-		{"the request wins", openai.Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0),
-			MinP: new(0.25), RepetitionPenalty: new(1.5),
-			PresencePenalty: new(1.0), FrequencyPenalty: new(-1.0),
-			LogitBias: map[int32]float32{3: 4}, Seed: new(int64(-1)), Logprobs: true,
-			TopLogprobs: 5},
-			model, sample.Params{TopP: 1, MinP: 0.25, RepetitionPenalty: 1.5, PresencePenalty: 1,
-				FrequencyPenalty: -1,
-				LogitBias:        map[int32]float32{3: 4}, Seed: new(uint64(1<<64 - 1)),
-				Logprobs: 5}},
-		{"top_p 0 keeps the likeliest", openai.Params{TopP: new(0.0)}, sample.Defaults{},
-			sample.Params{Temperature: 1, TopP: leastTopP, Logprobs: -1}},
-		{"logprobs without alternatives", openai.Params{Logprobs: true}, greedy, sample.Params{}},
-	}
-	for _, c := range cases {
-		got := Sampling(&c.q, c.model)
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
-		}
-		if err := got.Validate(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-	}
-}
 
 // TestRequestReachesTheEngine: what the client asks for is what the engine is asked.
 func TestRequestReachesTheEngine(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
-	s := start(t, e, Options{})
+	s := start(t, e, server.Options{})
 	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":"U"}],
 		"max_completion_tokens":9,"max_tokens":5,"stop":["a","b"],"temperature":0.5,"chat_template_kwargs":{"enable_thinking":false}}`)
 	q := <-e.requests
@@ -80,11 +39,11 @@ func TestRequestReachesTheEngine(t *testing.T) {
 // model's own ID.
 func TestDefaults(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
-	s := start(t, e, Options{Defaults: func(id string) openai.Defaults {
+	s := start(t, e, server.Options{Defaults: func(id string) generate.Defaults {
 		if id != "demo" {
 			t.Errorf("defaults of %q", id)
 		}
-		return openai.Defaults{MaxTokens: 5, TopK: new(40),
+		return generate.Defaults{MaxTokens: 5, TopK: new(40),
 			TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
 	}})
 	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"U"}],"top_k":3}`)
@@ -101,7 +60,7 @@ func TestDefaults(t *testing.T) {
 
 func TestModelsAndHealth(t *testing.T) {
 	models := &fakeModels{engine: newFakeEngine(nil)}
-	s := start(t, nil, Options{Models: models})
+	s := start(t, nil, server.Options{Models: models})
 	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 ||
 		!strings.Contains(text, `"id":"demo"`) || !strings.Contains(text, `"max_model_len":4096`) {
 		t.Errorf("models: %d %s", status, text)
@@ -127,7 +86,7 @@ func TestMetrics(t *testing.T) {
 		s.say("Hm.\n</think>\n\nYes")
 		s.done("stop", nil)
 	})
-	s := start(t, e, Options{})
+	s := start(t, e, server.Options{})
 	post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	post(t, s.URL+"/v1/chat/completions", `{`)
 	do(t, http.MethodGet, s.URL+"/any/path", "")
@@ -157,7 +116,7 @@ func TestMetrics(t *testing.T) {
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	e := newFakeEngine(func(s *fakeStream) { s.prefill(11, 4); s.say("a"); s.done("stop", nil) })
-	s := start(t, e, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s := start(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	do(t, http.MethodGet, s.URL+"/health", "")
 	s.Close() // waits for the handlers

@@ -1,84 +1,70 @@
 package server
 
-// The streamed form of an answer. Comments keep proxies and clients waiting while a long prompt is
-// read, and half an answer never ends like a whole one.
-
 import (
 	"fmt"
 	"net/http"
 	"time"
 
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 )
 
-// streamed sends an answer as server-sent events. The headers go out with the first thing to say,
-// so that an error before it still gets its own status.
+// streamed sends an answer as it is generated. The headers go out with the first event or comment,
+// so that an earlier error still gets its own status.
 type streamed struct {
-	w            http.ResponseWriter
-	timeout      time.Duration
-	form         form
-	includeUsage bool
-	refuse       func(error)
+	w        http.ResponseWriter
+	timeout  time.Duration // of one write
+	framing  Framing
+	dialect  Dialect
+	renderer Renderer
+	refuse   func(error)
 
-	events *sse // nil until the headers are out
+	events *eventWriter // nil until the headers are out
 }
 
-func (o *streamed) begin() error {
+// start sends the headers and the opening events, once.
+func (o *streamed) start() error {
 	if o.events != nil {
 		return nil
 	}
-	o.events = startSSE(o.w, o.timeout)
-	if opening := o.form.opening(); opening != nil {
-		return o.events.data(opening)
-	}
-	return nil
+	o.events = startEvents(o.w, o.framing, o.timeout)
+	return o.events.events(o.renderer.Start())
 }
 
-// progress is a comment, which clients ignore and our UI reads; proxies see that the connection
-// lives.
+// progress sends a comment. It shows proxies that the connection lives, and our web UI reads it.
 func (o *streamed) progress(done, total int) error {
-	if err := o.begin(); err != nil {
+	if err := o.start(); err != nil {
 		return err
 	}
 	return o.events.comment(fmt.Sprintf("keepalive %d/%d", done, total))
 }
 
-func (o *streamed) alive() error {
-	if err := o.begin(); err != nil {
+func (o *streamed) keepAlive() error {
+	if err := o.start(); err != nil {
 		return err
 	}
 	return o.events.comment("alive")
 }
 
-func (o *streamed) text(p part) error {
-	if err := o.begin(); err != nil {
+func (o *streamed) delta(d generate.Delta) error {
+	if err := o.start(); err != nil {
 		return err
 	}
-	return o.events.data(o.form.piece(p))
+	return o.events.events(o.renderer.Delta(d))
 }
 
-func (o *streamed) end(finish string, usage *openai.Usage) error {
-	if err := o.begin(); err != nil {
+func (o *streamed) finish(reason generate.FinishReason, usage generate.Usage) error {
+	if err := o.start(); err != nil {
 		return err
 	}
-	if err := o.events.data(o.form.finish(finish)); err != nil {
-		return err
-	}
-	if o.includeUsage {
-		if err := o.events.data(o.form.usage(usage)); err != nil {
-			return err
-		}
-	}
-	return o.events.done()
+	return o.events.events(o.renderer.Finish(reason, usage))
 }
 
-// fail sends the error as an event, after which the stream ends without [DONE]: clients must not
-// take half an answer for a whole one.
+// fail sends the error in place of the closing events, so that no client takes half an answer for a
+// whole one.
 func (o *streamed) fail(err error) error {
 	if o.events == nil {
 		o.refuse(err)
 		return nil
 	}
-	body, _ := errorBody(err)
-	return o.events.data(body)
+	return o.events.event(o.dialect.Error(err))
 }

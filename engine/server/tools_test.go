@@ -1,23 +1,19 @@
-package server
+package server_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 
-	"headroom/engine"
-	"headroom/engine/chat"
-	wire "headroom/engine/openai"
+	"headroom/engine/server"
 )
 
 // TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt as they came,
 // next to other variables of the template; with tool_choice "none" the tools are not.
 func TestToolsReachTheTemplate(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
-	s := start(t, e, Options{})
+	s := start(t, e, server.Options{})
 	body := func(choice string) string {
 		return `{"messages":[{"role":"user","content":"Time?"},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_time","arguments":"{\"z\": 1, \"city\": \"Rome\"}"}}]},
@@ -48,44 +44,6 @@ func TestToolsReachTheTemplate(t *testing.T) {
 		t.Errorf("required: %d %s", status, text)
 	}
 }
-
-// TestLongCallKeepsTheConnection: tokens of a call that is not whole yet show nothing, so a comment
-// goes out now and then.
-func TestLongCallKeepsTheConnection(t *testing.T) {
-	e := newFakeEngine(nil)
-	out := &lifeSigns{}
-	tools := e.template.Tools([]json.RawMessage{json.RawMessage(`{"function":{"name":"f"}}`)})
-	a := &answer{out: out, tokenizer: e.tokenizer, keepAlive: time.Hour,
-		split: chat.NewSplitter(false, tools)}
-	for i, step := range []struct {
-		text string
-		ago  time.Duration // since the client last heard something
-		want lifeSigns
-	}{
-		{"Hi", 2 * time.Hour, lifeSigns{texts: 1}},
-		{"<tool_call>", time.Minute, lifeSigns{texts: 1}},
-		{"\n<function=f>", 2 * time.Hour, lifeSigns{texts: 1, comments: 1}},
-		{"\n", 0, lifeSigns{texts: 1, comments: 1}},
-		{"</function></tool_call>", 2 * time.Hour, lifeSigns{texts: 2, comments: 1}},
-	} {
-		if step.ago > 0 {
-			a.heard = time.Now().Add(-step.ago)
-		}
-		if err := a.token(engine.Event{Type: engine.Token, Text: step.text}); err != nil ||
-			*out != step.want {
-			t.Fatalf("after step %d: %+v, %v; want %+v", i, *out, err, step.want)
-		}
-	}
-}
-
-// lifeSigns is an output that counts what a client hears.
-type lifeSigns struct{ texts, comments int }
-
-func (o *lifeSigns) progress(done, total int) error { return nil }
-func (o *lifeSigns) alive() error                   { o.comments++; return nil }
-func (o *lifeSigns) text(part) error                { o.texts++; return nil }
-func (o *lifeSigns) end(string, *wire.Usage) error  { return nil }
-func (o *lifeSigns) fail(error) error               { return nil }
 
 // getTime is a tool that the bundled model has learned to call.
 var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{

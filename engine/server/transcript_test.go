@@ -1,4 +1,4 @@
-package server
+package server_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/server"
 )
 
 var rewrite = flag.Bool("rewrite", false,
@@ -148,7 +149,7 @@ func TestTranscripts(t *testing.T) {
 	created := regexp.MustCompile(`"created":\d+`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			status, header, text := post(t, start(t, newFakeEngine(c.script), Options{}).URL+c.path,
+			status, header, text := post(t, start(t, newFakeEngine(c.script), server.Options{}).URL+c.path,
 				c.body)
 			text = id.ReplaceAllString(text, `"$1-ID"`)
 			text = callID.ReplaceAllString(text, `"call_ID"`)

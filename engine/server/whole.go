@@ -4,36 +4,37 @@ import (
 	"net/http"
 	"strings"
 
-	"headroom/engine/openai"
+	"headroom/engine/generate"
 )
 
-// whole gathers an answer and sends it as one document.
+// whole collects an answer and sends it as one document.
 type whole struct {
-	w      http.ResponseWriter
-	form   form
-	refuse func(error)
+	w        http.ResponseWriter
+	renderer Renderer
+	refuse   func(error)
 
 	content, reasoning strings.Builder
-	calls              []openai.ToolCall
-	tokens             []openai.Token
+	calls              []generate.ToolCall
+	tokens             []generate.Token
 }
 
 func (o *whole) progress(done, total int) error { return nil }
 
-func (o *whole) alive() error { return nil }
+func (o *whole) keepAlive() error { return nil }
 
-func (o *whole) text(p part) error {
-	o.content.WriteString(p.Content)
-	o.reasoning.WriteString(p.Reasoning)
-	o.calls = append(o.calls, p.Calls...)
-	o.tokens = append(o.tokens, p.Tokens...)
+func (o *whole) delta(d generate.Delta) error {
+	o.content.WriteString(d.Content)
+	o.reasoning.WriteString(d.Reasoning)
+	o.calls = append(o.calls, d.ToolCalls...)
+	o.tokens = append(o.tokens, d.Tokens...)
 	return nil
 }
 
-func (o *whole) end(finish string, usage *openai.Usage) error {
-	all := part{Content: o.content.String(), Reasoning: o.reasoning.String(), Calls: o.calls,
-		Tokens: o.tokens}
-	writeJSON(o.w, http.StatusOK, o.form.whole(all, finish, usage))
+func (o *whole) finish(reason generate.FinishReason, usage generate.Usage) error {
+	all := generate.Delta{Content: o.content.String(), Reasoning: o.reasoning.String(),
+		ToolCalls: o.calls, Tokens: o.tokens}
+	writeJSON(o.w, http.StatusOK,
+		o.renderer.Whole(generate.Answer{Delta: all, Finish: reason, Usage: usage}))
 	return nil
 }
 

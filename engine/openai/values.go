@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+
+	"headroom/engine/generate"
 )
 
-// This file reads the values that come in several forms: stop, logit_bias, prompt.
+// Values that come in several forms: stop, logit_bias, prompt.
 
 // parseStop reads a text or a list of texts. Empty ones stop nothing and are dropped.
 func parseStop(raw json.RawMessage) ([]string, error) {
@@ -39,7 +41,7 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 	return stops, nil
 }
 
-// describe words a value for errors; of a list, what its first element is.
+// describe names the type of a value for errors; for a list, also that of its first element.
 func describe(raw json.RawMessage) string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
@@ -72,7 +74,7 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 		if json.Unmarshal(value, &v) != nil || v == nil {
 			return nil, badParam("logit_bias."+key, "expected a number, got %s", kind(value))
 		}
-		if err := within("logit_bias."+key, v, -100, 100); err != nil {
+		if err := generate.Within("logit_bias."+key, v, -100, 100); err != nil {
 			return nil, err
 		}
 		bias[int32(id)] = float32(*v)

@@ -1,7 +1,13 @@
-package server
-
-// Who may come in. Three checks that are composed by route: Origin for all, CORS for answers that
-// pages may read, Key for the endpoint.
+// Package guard decides which HTTP requests may come in: by the name that the client used for this
+// machine, by the web page that asks, and by an API key.
+//
+// A server on loopback is within reach of every web page that the user opens. Against DNS rebinding
+// (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of this machine.
+// Against pages that post blindly, the Origin header must be one too. Programs send no Origin.
+//
+// Origin, CORS and Key are middleware, composed by route: Origin for every route, CORS for answers
+// that pages may read, Key for the endpoint.
+package guard
 
 import (
 	"cmp"
@@ -17,50 +23,46 @@ import (
 	"headroom/engine/problem"
 )
 
-// Guard decides who may come in: by the name the caller used for us, by the web page that asks, and
-// by the key.
-//
-// A server on loopback is still within reach of every web page that the user opens. Against DNS
-// rebinding (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of
-// this machine; against pages that post blindly, the Origin header must be one too. Programs send
-// no Origin. The zero value admits loopback names without a key.
+// Guard holds the rules. The zero value admits loopback names without a key.
 type Guard struct {
-	// Listen is the host the server listens on. A loopback or empty one admits loopback names
-	// alone; any other also that address, and, for an unspecified one (0.0.0.0), every IP address
-	// and this machine's name: rebinding needs a name of the attacker's.
+	// Listen is the host that the server listens on. A loopback address or "" admits loopback names
+	// alone. Any other address admits itself too, and an unspecified one (0.0.0.0) every IP address
+	// and this machine's name, since rebinding needs a name of the attacker's.
 	Listen string
-	// AllowHosts are more names, without port, as given by --allow-host.
+	// AllowHosts are further names, without port, as given by --allow-host.
 	AllowHosts []string
 	// APIKey, when not empty, must come as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
-	// Changing is asked with each request for what may change while the server runs, besides the
-	// two above; nil: nothing does.
-	Changing func() Access
-	// Instead, when not nil, admits a request without the key: the control API's token, for the web
-	// UI.
-	Instead func(*http.Request) bool
+	// Live returns the rules that may change while the server runs. It is called for each request;
+	// nil means that there are none.
+	Live func() Access
+	// Bypass, when not nil, reports whether a request needs no key. The web UI comes in by the
+	// control API's token.
+	Bypass func(*http.Request) bool
 }
 
-// Access is a key, where APIKey is empty, and more names.
+// Access is the changeable part of a Guard. APIKey applies where Guard.APIKey is empty; AllowHosts
+// are admitted besides Guard.AllowHosts.
 type Access struct {
 	APIKey     string
 	AllowHosts []string
 }
 
-func (g *Guard) changing() Access {
-	if g.Changing == nil {
+// Refuse answers a request that the guard does not admit. The error is a Problem.
+type Refuse func(http.ResponseWriter, *http.Request, error)
+
+func (g *Guard) live() Access {
+	if g.Live == nil {
 		return Access{}
 	}
-	return g.Changing()
+	return g.Live()
 }
 
-// Origin refuses requests under foreign names and from foreign pages.
-func (g *Guard) Origin(next http.Handler) http.Handler {
+// Origin refuses requests under foreign host names and from foreign pages.
+func (g *Guard) Origin(refuse Refuse, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.check(r); err != nil {
-			body, m := errorBody(err)
-			recordOf(r).fail(err)
-			writeJSON(w, m.status, body)
+			refuse(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -90,7 +92,7 @@ func (g *Guard) allowedOrigin(origin string) bool {
 	return u.Scheme == "wails" || g.allowed(hostName(u.Host))
 }
 
-// allowed judges a host name or address without port.
+// allowed reports whether a host name or address, without port, is one of this machine's.
 func (g *Guard) allowed(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip := net.ParseIP(host)
@@ -107,15 +109,16 @@ func (g *Guard) allowed(host string) bool {
 	}
 	same := func(name string) bool { return strings.EqualFold(name, host) }
 	return slices.ContainsFunc(g.AllowHosts, same) ||
-		slices.ContainsFunc(g.changing().AllowHosts, same)
+		slices.ContainsFunc(g.live().AllowHosts, same)
 }
 
-// listensWide tells an address that other machines reach.
+// listensWide reports whether the server listens on all interfaces.
 func (g *Guard) listensWide() bool {
 	ip := net.ParseIP(g.Listen)
 	return ip != nil && ip.IsUnspecified()
 }
 
+// ownName reports whether host is this machine's name, with or without ".local".
 func ownName(host string) bool {
 	name, err := os.Hostname()
 	name = strings.ToLower(name)
@@ -123,7 +126,7 @@ func ownName(host string) bool {
 		(host == name || host == name+".local" || host+".local" == name)
 }
 
-// hostName takes the port off "name:port", "1.2.3.4:port", "[::1]:port".
+// hostName returns the host of "name:port", "1.2.3.4:port" or "[::1]:port".
 func hostName(hostPort string) string {
 	if host, _, err := net.SplitHostPort(hostPort); err == nil {
 		return host
@@ -131,7 +134,7 @@ func hostName(hostPort string) string {
 	return strings.Trim(hostPort, "[]")
 }
 
-// CORS lets the pages that Origin has admitted read the answers.
+// CORS lets the pages that Origin admits read the answers.
 func (g *Guard) CORS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
@@ -153,16 +156,13 @@ func (g *Guard) CORS(next http.Handler) http.Handler {
 	})
 }
 
-// Key refuses requests without the API key, where there is one.
-func (g *Guard) Key(next http.Handler) http.Handler {
+// Key refuses requests without the API key, if one is set.
+func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := cmp.Or(g.APIKey, g.changing().APIKey)
-		if key != "" && !sameSecret(keyOf(r), key) && (g.Instead == nil || !g.Instead(r)) {
-			err := problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
-				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\".")
-			body, m := errorBody(err)
-			recordOf(r).fail(err)
-			writeJSON(w, m.status, body)
+		key := cmp.Or(g.APIKey, g.live().APIKey)
+		if key != "" && !sameSecret(keyOf(r), key) && (g.Bypass == nil || !g.Bypass(r)) {
+			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
+				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -177,7 +177,7 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-Api-Key")
 }
 
-// sameSecret compares in a time that tells nothing about where they differ, nor about the length.
+// sameSecret compares in a time that depends neither on where the two differ nor on their lengths.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -1,24 +1,30 @@
-package server
+package guard
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"headroom/engine/problem"
 )
 
-// What may change while the server runs is asked with each request; a key that was given at the
-// start beats it.
-func TestGuardChanges(t *testing.T) {
+// TestLive changes the rules while the server runs. They hold from the next request on, and a key
+// that was given at the start wins.
+func TestLive(t *testing.T) {
 	var now Access
+	refuse := func(w http.ResponseWriter, _ *http.Request, err error) {
+		w.WriteHeader(map[problem.Code]int{problem.Forbidden: 403,
+			problem.Unauthorized: 401}[problem.From(err).Code])
+	}
 	ask := func(g *Guard, host, key string) int {
 		r := httptest.NewRequest("GET", "http://"+host+"/", nil)
 		r.Header.Set("X-Api-Key", key)
 		w := httptest.NewRecorder()
-		g.Origin(g.Key(http.HandlerFunc(
+		g.Origin(refuse, g.Key(refuse, http.HandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) {}))).ServeHTTP(w, r)
 		return w.Code
 	}
-	g := &Guard{Changing: func() Access { return now }}
+	g := &Guard{Live: func() Access { return now }}
 	for i, c := range []struct {
 		now       Access
 		host, key string

@@ -1,0 +1,125 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"headroom/engine/chat"
+	"headroom/engine/generate"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// Dialect serves OpenAI's chat completions, completions and models.
+type Dialect struct{}
+
+// Routes returns the addresses of the dialect.
+func (Dialect) Routes() []server.Route {
+	return []server.Route{
+		{Pattern: "POST /v1/chat/completions", Parse: parseChatCall},
+		{Pattern: "POST /v1/completions", Parse: parseCompletionCall},
+		{Pattern: "GET /v1/models", Document: listModels},
+		{Pattern: "GET /v1/models/{id...}", Document: getModel},
+	}
+}
+
+func parseChatCall(body []byte) (*server.Call, error) {
+	q, err := ParseChat(body)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]chat.Message, len(q.Messages))
+	for i, m := range q.Messages {
+		if err := json.Unmarshal(m.Raw, &messages[i]); err != nil {
+			return nil, problem.Wrap(problem.BadRequest, err,
+				fmt.Sprintf("messages[%d] cannot be read", i), "")
+		}
+		messages[i].Role = m.Role
+	}
+	return &server.Call{
+		ID: generate.NewID("chatcmpl-"),
+		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
+			Messages: messages, Tools: q.Tools, TemplateKwargs: q.TemplateKwargs},
+		Renderer: func(h generate.Head) server.Renderer {
+			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
+		},
+	}, nil
+}
+
+func parseCompletionCall(body []byte) (*server.Call, error) {
+	q, err := ParseCompletion(body)
+	if err != nil {
+		return nil, err
+	}
+	return &server.Call{
+		ID: generate.NewID("cmpl-"),
+		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
+			Prompt: q.Prompt, PromptTokens: q.PromptTokens},
+		Renderer: func(h generate.Head) server.Renderer {
+			return &completionRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
+		},
+	}, nil
+}
+
+// started is the "created" of every model: the time of a folder says nothing about its model.
+var started = time.Now().Unix()
+
+func listModels(_ *http.Request, models server.Models) (any, error) {
+	var list []Model
+	for _, m := range models.List() {
+		list = append(list, NewModel(m.ID, started, m.ContextTokens))
+	}
+	return NewModelList(list), nil
+}
+
+func getModel(r *http.Request, models server.Models) (any, error) {
+	id := r.PathValue("id")
+	for _, m := range models.List() {
+		if m.ID == id {
+			return NewModel(m.ID, started, m.ContextTokens), nil
+		}
+	}
+	if _, err := models.Acquire(id); err != nil {
+		return nil, err // names the models that exist
+	}
+	return nil, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "",
+		"GET /v1/models lists those there are.")
+}
+
+// Error renders err as {"error": {...}}.
+func (Dialect) Error(err error) server.Event { return server.Event{Data: NewErrorBody(err)} }
+
+// NewErrorBody renders err in OpenAI's form.
+func NewErrorBody(err error) ErrorBody {
+	p := problem.From(err)
+	detail := ErrorDetail{Message: p.Error(), Type: errorType(p), Code: string(p.Code)}
+	if p.Code == problem.ContextExceeded {
+		detail.Code = "context_length_exceeded" // clients match on OpenAI's name
+	}
+	var atParam *Error
+	if errors.As(err, &atParam) && atParam.Param != "" {
+		detail.Param = &atParam.Param
+	}
+	return ErrorBody{Error: detail}
+}
+
+// errorType returns OpenAI's type of an error.
+func errorType(p *problem.Problem) string {
+	switch p.Code {
+	case problem.Unauthorized:
+		return "authentication_error"
+	case problem.Forbidden:
+		return "permission_error"
+	case problem.Busy:
+		return "rate_limit_error"
+	case problem.Cancelled:
+		return "cancelled"
+	}
+	if server.StatusOf(p) >= http.StatusInternalServerError {
+		return "server_error"
+	}
+	return "invalid_request_error"
+}

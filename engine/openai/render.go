@@ -1,0 +1,91 @@
+package openai
+
+import (
+	"headroom/engine/generate"
+	"headroom/engine/server"
+)
+
+// newHead returns the head of an answer; the objects fill in its Object.
+func newHead(h generate.Head) Head {
+	return Head{ID: h.ID, Created: h.Created.Unix(), Model: h.Model}
+}
+
+// streamEnd ends every complete stream.
+var streamEnd = server.Event{Data: server.Text("[DONE]")}
+
+// chatRenderer renders an answer of /v1/chat/completions.
+type chatRenderer struct {
+	head         Head
+	includeUsage bool
+}
+
+func (c *chatRenderer) Whole(a generate.Answer) any {
+	return NewChat(c.head, newChatText(a.Delta), string(a.Finish), newUsage(a.Usage))
+}
+
+func (c *chatRenderer) Start() []server.Event {
+	return []server.Event{{Data: NewChatRole(c.head)}}
+}
+
+func (c *chatRenderer) Delta(d generate.Delta) []server.Event {
+	return []server.Event{{Data: NewChatText(c.head, newChatText(d))}}
+}
+
+func (c *chatRenderer) Finish(reason generate.FinishReason, u generate.Usage) []server.Event {
+	events := []server.Event{{Data: NewChatFinish(c.head, string(reason))}}
+	if c.includeUsage {
+		events = append(events, server.Event{Data: NewChatUsage(c.head, newUsage(u))})
+	}
+	return append(events, streamEnd)
+}
+
+func newChatText(d generate.Delta) ChatText {
+	var calls []ToolCall
+	for _, c := range d.ToolCalls {
+		calls = append(calls, NewToolCall(c.Index, "call_"+c.ID, c.Name, c.Arguments))
+	}
+	return ChatText{Content: d.Content, Reasoning: d.Reasoning, ToolCalls: calls,
+		Logprobs: NewChatLogprobs(d.Tokens)}
+}
+
+// newUsage returns the counts of an answer, with Headroom's timings.
+func newUsage(u generate.Usage) *Usage {
+	usage := NewUsage(u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens)
+	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
+		DecodeTokensPerSecond: u.DecodeTokensPerSecond}
+	return usage
+}
+
+// completionRenderer renders an answer of /v1/completions, which has neither reasoning nor tool
+// calls: all text is content.
+type completionRenderer struct {
+	head         Head
+	includeUsage bool
+	offset       int // of the next token's text in the answer, in characters
+}
+
+func (c *completionRenderer) Whole(a generate.Answer) any {
+	return NewCompletion(c.head, a.Content, string(a.Finish), c.logprobs(a.Tokens),
+		newUsage(a.Usage))
+}
+
+func (c *completionRenderer) Start() []server.Event { return nil }
+
+func (c *completionRenderer) Delta(d generate.Delta) []server.Event {
+	chunk := NewCompletion(c.head, d.Content, "", c.logprobs(d.Tokens), nil)
+	return []server.Event{{Data: chunk}}
+}
+
+func (c *completionRenderer) Finish(reason generate.FinishReason,
+	u generate.Usage) []server.Event {
+	events := []server.Event{{Data: NewCompletion(c.head, "", string(reason), nil, nil)}}
+	if c.includeUsage {
+		events = append(events, server.Event{Data: NewCompletionUsage(c.head, newUsage(u))})
+	}
+	return append(events, streamEnd)
+}
+
+func (c *completionRenderer) logprobs(tokens []generate.Token) (l *CompletionLogprobs) {
+	l, c.offset = NewCompletionLogprobs(tokens, c.offset)
+	return l
+}

@@ -1,0 +1,127 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// eventWriter writes the events of a stream, each flushed at once. An error means that the client
+// is gone. Sources: https://html.spec.whatwg.org/multipage/server-sent-events.html and
+// https://jsonlines.org
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	framing Framing
+	timeout time.Duration // for one write
+}
+
+// contentTypes are those of the framings.
+var contentTypes = map[Framing]string{
+	ServerSentEvents: "text/event-stream; charset=utf-8",
+	JSONLines:        "application/x-ndjson",
+}
+
+// startEvents sends the headers. X-Accel-Buffering keeps nginx from holding events back.
+func startEvents(w http.ResponseWriter, f Framing, timeout time.Duration) *eventWriter {
+	h := w.Header()
+	h.Set("Content-Type", contentTypes[f])
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	return newEventWriter(w, f, timeout)
+}
+
+func newEventWriter(w http.ResponseWriter, f Framing, timeout time.Duration) *eventWriter {
+	return &eventWriter{w: w, control: http.NewResponseController(w), framing: f, timeout: timeout}
+}
+
+// framingOf returns the framing of a response that has begun; ok is false for a document.
+func framingOf(h http.Header) (f Framing, ok bool) {
+	for f, contentType := range contentTypes {
+		if h.Get("Content-Type") == contentType {
+			return f, true
+		}
+	}
+	// an event stream of another handler
+	return ServerSentEvents, strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// events writes the events in order.
+func (e *eventWriter) events(list []Event) error {
+	for _, event := range list {
+		if err := e.event(event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *eventWriter) event(event Event) error {
+	data, ok := event.Data.(Text)
+	if !ok {
+		data = Text(encode(event.Data))
+	}
+	switch {
+	case e.framing == JSONLines:
+		return e.write(string(data) + "\n")
+	case event.Name != "":
+		return e.write("event: " + event.Name + "\ndata: " + string(data) + "\n\n")
+	}
+	return e.write("data: " + string(data) + "\n\n")
+}
+
+// comment writes a line that clients ignore, where the framing has such lines.
+func (e *eventWriter) comment(text string) error {
+	if e.framing != ServerSentEvents {
+		return nil
+	}
+	return e.write(": " + text + "\n\n")
+}
+
+// write bounds the time for which a client that does not read may hold the handler. A writer
+// without deadlines or flushing, as in tests, is used without them.
+func (e *eventWriter) write(text string) error {
+	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
+		return writeError{err}
+	}
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return writeError{err}
+	}
+	if err := e.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return writeError{err}
+	}
+	return nil
+}
+
+// writeError marks an error of writing to the client.
+type writeError struct{ error }
+
+func isWriteError(err error) bool {
+	var w writeError
+	return errors.As(err, &w)
+}
+
+// encode returns a document as JSON on one line. It leaves <, > and & as they are, since no browser
+// parses it as HTML.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("server: encode: %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data := encode(v)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n'))
+}

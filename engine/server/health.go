@@ -1,0 +1,43 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"headroom/engine/problem"
+)
+
+// handleHealth answers 200 as long as the process serves, with or without a model: a supervisor
+// must not restart it because no model is loaded.
+func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
+	body := struct {
+		Status string `json:"status"`
+		Model  string `json:"model,omitempty"`
+	}{Status: "ok"}
+	if m, err := s.models.Acquire(""); err == nil {
+		body.Model = m.ID
+	} else {
+		body.Status = string(problem.From(err).Code)
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
+	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
+		"There are "+s.addresses()+"."))
+}
+
+// addresses lists the routes without variables, for people: "GET /a, GET /health and GET /metrics".
+func (s *Server) addresses() string {
+	var list []string
+	for _, d := range s.dialects {
+		for _, route := range d.Routes() {
+			if !strings.Contains(route.Pattern, "{") {
+				list = append(list, route.Pattern)
+			}
+		}
+	}
+	list = slices.Concat(list, []string{"GET /health"})
+	return strings.Join(list, ", ") + " and GET /metrics"
+}
