@@ -72,13 +72,13 @@ func TestCompare(t *testing.T) {
 			"another version of the case"},
 		{"transfer", "copy", func(*Run) {}, ""},
 		{"transfer", "copy", func(r *Run) { r.outputs[0].Buffer.Bytes[0] ^= 1 },
-			"must be the same"},
+			"must be equal"},
 		{"activation", "add", func(*Run) {}, ""},
 		{"activation", "add", func(
 			r *Run) {
 			x := float(r, partsOf(r.outputs[0].Cols).sample(0))
 			*x = math.Nextafter32(*x, 9)
-		}, "must be the same"},
+		}, "must be equal"},
 	} {
 		c, v := firstOf(t, x.family, d, x.op)
 		r, err := Prepare(d, c)

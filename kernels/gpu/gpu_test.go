@@ -346,10 +346,10 @@ func TestMistakes(t *testing.T) {
 			o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x))
 		},
-		"operand 0, x (device const float *), is given as written: true": func(c *Context, o *add) {
+		"operand 0, x (device const float *): written is true": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Write(o.x), Write(o.out))
 		},
-		"operand 1, out (device float *), is given as written: false": func(c *Context, o *add) {
+		"operand 1, out (device float *): written is false": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x), Read(o.out))
 		},
 		"this device allows 256": func(c *Context,
@@ -397,7 +397,7 @@ func TestPanics(t *testing.T) {
 	defer host.Close()
 	for want, f := range map[string]func(){
 		"operator abacus has no Metal kernel": func() { d.Run(cpuOnly{}) },
-		"of another device": func() {
+		"belongs to another device": func() {
 			Read(
 				kernels.NewTensor(host, kernels.F32, 1, 1))
 		},
