@@ -1,8 +1,8 @@
 package commands
 
-// One answer in a terminal, for run and chat: render the conversation, submit it, print pieces as
-// they come with thought set off from answer, and close with the figures. An interrupted answer
-// still returns what was said.
+// One answer in the terminal, for run and chat: render the conversation, submit it, and print the
+// answer as it arrives, with reasoning set off from content. An interrupted answer returns its
+// beginning.
 
 import (
 	"context"
@@ -20,17 +20,17 @@ import (
 	"headroom/engine/server"
 )
 
-// AnswerFlags are how an answer is made, in run and chat.
+// AnswerFlags are the flags of run and chat about answers.
 type AnswerFlags struct {
-	Named       string   `name:"model" help:"The model, as serve names it; it may stand before the prompt as well." placeholder:"MODEL"`
+	Named       string   `name:"model" help:"Model: an ID, a name or a folder. It may also be given before the prompt." placeholder:"MODEL"`
 	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
-	MaxTokens   int      `help:"Longest answer in tokens; 0: what the context holds." placeholder:"N"`
-	Temperature *float64 `help:"0 always takes the likeliest token, 1 draws by probability. Default: the model's own." placeholder:"T"`
-	Seed        *int64   `help:"Makes a drawn answer repeatable." placeholder:"N"`
-	Think       *bool    `help:"Think before answering, if the model can." negatable:""`
+	MaxTokens   int      `help:"Maximum length of the answer in tokens; 0: as much as the context holds." placeholder:"N"`
+	Temperature *float64 `help:"Sampling temperature; 0 always takes the most likely token. Default: the model's." placeholder:"T"`
+	Seed        *int64   `help:"Seed of the random numbers, for repeatable answers." placeholder:"N"`
+	Think       *bool    `help:"Reason before answering, if the model can." negatable:""`
 }
 
-// talker makes a model's answers readable in a terminal.
+// talker prints a model's answers in a terminal.
 type talker struct {
 	model    server.Model
 	flags    *AnswerFlags
@@ -45,8 +45,8 @@ type said struct {
 	event              engine.Event // the last one
 }
 
-// answer asks the model and writes what it says as it comes. When ctx ends or the answer cannot be
-// written, it stops the work and returns what there is with the error.
+// answer submits the conversation and prints the answer as it arrives. When ctx ends or writing
+// fails, it cancels the request and returns the beginning of the answer with the error.
 func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, error) {
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
@@ -134,8 +134,7 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 	return answer, err
 }
 
-// lastOf waits for the end of a cancelled stream, which has the figures; what it still says is
-// dropped.
+// lastOf waits for the last event of a cancelled stream, which has the figures, and drops its text.
 func lastOf(stream *engine.Stream) (last engine.Event) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
@@ -150,8 +149,8 @@ func lastOf(stream *engine.Stream) (last engine.Event) {
 	return last
 }
 
-// painter writes pieces, reasoning dimmed where the terminal can, with an empty line between
-// thought and answer.
+// painter prints an answer with an empty line between reasoning and content. Reasoning is dimmed if
+// the terminal can do that.
 type painter struct {
 	out      io.Writer
 	style    bool
@@ -197,7 +196,7 @@ func (p *painter) turn(thinking bool) {
 	}
 }
 
-// end closes what is open, and the line.
+// end closes the reasoning and the line.
 func (p *painter) end() {
 	if p.thinking {
 		p.turn(false)
@@ -206,8 +205,8 @@ func (p *painter) end() {
 	}
 }
 
-// speed words an answer's figures: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached, 310.0
-// tokens/s".
+// speed returns the figures of an answer: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached,
+// 310.0 tokens/s".
 func (s said) speed() string {
 	u, t := s.event.Usage, s.event.Timing
 	line := fmt.Sprintf("%d tokens, %.1f tokens/s; prompt %d tokens", u.CompletionTokens,
@@ -221,5 +220,5 @@ func (s said) speed() string {
 	return line
 }
 
-// interrupted tells Ctrl-C from a failure.
+// interrupted reports whether err comes from Ctrl-C.
 func interrupted(err error) bool { return errors.Is(err, context.Canceled) }

@@ -1,8 +1,8 @@
 package commands
 
-// A conversation in a terminal. Ctrl-C ends what is under way: an answer, which then stays in the
-// conversation as far as it came, or, at the prompt, the program. Reads of the terminal cannot be
-// interrupted, so they run aside.
+// A conversation in the terminal. Ctrl-C stops an answer, whose beginning stays in the
+// conversation; at the prompt it ends the program. Reads of the terminal cannot be interrupted, so
+// they run in goroutines.
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ type Chat struct {
 
 const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer."
 
-// Run goes on until /exit, the end of input, SIGTERM, or Ctrl-C while nothing is being answered.
+// Run ends at /exit, the end of input, SIGTERM, or Ctrl-C at the prompt.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	kept := openSettings()
 	h := c.newHost(kept, hostUse{ssd: true})
@@ -43,7 +43,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	// From here on Ctrl-C belongs to the answer, not to the program.
+	// From here on Ctrl-C stops the answer, not the program.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
@@ -88,10 +88,10 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
 			return ctx.Err()
 		}
 		if err != nil && !interrupted(err) {
-			report(err, errOut) // a prompt that has grown too long, say: the conversation can go on
+			report(err, errOut) // for example a prompt that is too long: the conversation can go on
 			continue
 		}
-		// What was said before Ctrl-C is part of the conversation too.
+		// The part of the answer before Ctrl-C belongs to the conversation.
 		messages = append(asked,
 			chat.Message{Role: "assistant", Content: answer.content,
 				ReasoningContent: answer.reasoning})
@@ -114,9 +114,9 @@ func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal,
 	return f(ctx)
 }
 
-// leaving runs a read that nothing can interrupt. If ctx ends first, it returns ctx's error and
-// leaves the read behind, which only a program that is about to end may do.
-func leaving[T any](ctx context.Context, read func() (T, error)) (T, error) {
+// abandonable runs a read that cannot be interrupted. If ctx ends first, it returns ctx's error and
+// leaks the read, so it is only for a program that is about to end.
+func abandonable[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -161,12 +161,12 @@ func newLineReader(t *terminal) *lineReader {
 
 func (r *lineReader) interactive() bool { return r.file != nil }
 
-// next returns a line, io.EOF at the end or after Ctrl-D, and ctx's error when it ends; the reader
-// is of no more use then. The terminal is raw only while it reads, so that Ctrl-C is a signal while
-// the model answers.
+// next returns a line, io.EOF at the end of input or after Ctrl-D, or ctx's error when ctx ends;
+// the reader cannot be used after an error. The terminal is in raw mode only during a read, so that
+// Ctrl-C is a signal while the model answers.
 func (r *lineReader) next(ctx context.Context) (string, error) {
 	if r.file == nil {
-		return leaving(ctx, func() (string, error) {
+		return abandonable(ctx, func() (string, error) {
 			if r.scanner.Scan() {
 				return r.scanner.Text(), nil
 			}
@@ -174,7 +174,7 @@ func (r *lineReader) next(ctx context.Context) (string, error) {
 		})
 	}
 	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 {
-		// 0: a terminal that does not know
+		// 0 if the terminal does not report its size
 		_ = r.editor.SetSize(width, height)
 	}
 	before, err := term.MakeRaw(int(r.file.Fd()))
@@ -182,5 +182,5 @@ func (r *lineReader) next(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = term.Restore(int(r.file.Fd()), before) }()
-	return leaving(ctx, r.editor.ReadLine)
+	return abandonable(ctx, r.editor.ReadLine)
 }

@@ -1,16 +1,16 @@
-// Package commands is the headroom program: its subcommands, their flags, and what they print.
+// Package commands implements the headroom program: its subcommands, their flags and their output.
 //
 //	headroom serve    endpoint, control API and web UI      serve.go, port.go
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
-//	headroom models   what is on this machine, and fits     models.go, import.go, download.go, transfer.go
-//	headroom cache    what is kept of conversations         cache.go
+//	headroom models   models on this machine                models.go, import.go, download.go, transfer.go
+//	headroom cache    the prefix cache on disk              cache.go
 //	headroom bench    speed and memory on this machine      benchtable.go, bench.go, benchcache.go, benchkv.go
-//	headroom selftest whether the GPU can be trusted        selftest.go
-//	headroom worker   one model, for the server             worker.go
+//	headroom selftest the self-test of the GPU              selftest.go
+//	headroom worker   one model, started by the server      worker.go
 //
-// Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit
-// codes: 0, 1 for a Problem, 2 for wrong arguments, 130 after Ctrl-C.
+// Results go to stdout; progress, logs, speed and errors go to stderr. Exit codes: 0, 1 for a
+// Problem, 2 for wrong arguments, 130 after Ctrl-C.
 package commands
 
 import (
@@ -33,29 +33,29 @@ import (
 
 // CLI is the command line. Each command's fields are its flags.
 type CLI struct {
-	LogLevel string           `help:"Least important message to log: debug, info, warn or error. Default: info for serve, warn elsewhere." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
-	LogJSON  bool             `help:"Log as JSON, one object a line."`
+	LogLevel string           `help:"Lowest level to log: debug, info, warn or error. Default: info for serve, warn for the other commands." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
+	LogJSON  bool             `help:"Log as JSON, one object per line."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
 	Serve  Serve  `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
 	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
-	Models Models `cmd:"" help:"List the models on this machine and whether they fit, and bring more here."`
-	Cache  Cache  `cmd:"" help:"Look into what is kept of conversations, and clear it up."`
+	Models Models `cmd:"" help:"List, import and download models."`
+	Cache  Cache  `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 
-	Selftest Selftest `cmd:"" help:"Try this machine's GPU, and write down what a bug report should say."`
+	Selftest Selftest `cmd:"" help:"Test this machine's GPU and write a report for bug reports."`
 	Worker   Worker   `cmd:"" hidden:"" help:"Run one model for the server that started this; see app/worker."`
 }
 
-// terminal is where a command reads and writes.
+// terminal has the streams that a command reads and writes.
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
 	logs     *logs.Logs
 }
 
-// exitCode is an error without words: the command has said what there is to say.
+// exitCode is an error without a message: the command has printed it already.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
@@ -72,7 +72,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	exited := -1
 	parser, err := kong.New(&cli,
 		kong.Name("headroom"),
-		kong.Description("Runs language models on this machine, with an engine of its own."),
+		kong.Description("Runs language models on this machine."),
 		kong.Vars{"version": "headroom " + version.Version},
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exited = code; panic(exitCode(code)) }),
@@ -92,13 +92,13 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	kept := cli.startLog(errOut, parsed.Command())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second Ctrl-C ends the program the hard way.
+	// A second Ctrl-C kills the program.
 	context.AfterFunc(ctx, stop)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return report(parsed.Run(&terminal{in, out, errOut, kept}), errOut)
 }
 
-// parse lets the panic by which kong's Exit ends here.
+// parse recovers the panic with which kong.Exit unwinds.
 func parse(parser *kong.Kong, args []string) (c *kong.Context, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -112,7 +112,7 @@ func parse(parser *kong.Kong, args []string) (c *kong.Context, err error) {
 	return parser.Parse(args)
 }
 
-// report words an error and returns the exit code.
+// report prints an error and returns the exit code.
 func report(err error, out io.Writer) int {
 	var code exitCode
 	switch {
@@ -147,7 +147,7 @@ func (c *CLI) startLog(out io.Writer, command string) *logs.Logs {
 	return kept
 }
 
-// isTerminal tells whether a person looks at, or types into, the stream.
+// isTerminal reports whether the stream is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())

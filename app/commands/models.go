@@ -1,8 +1,8 @@
 package commands
 
-// What can run here: every model found, with what it needs next to what the machine has left, then
-// what is still on its way, damaged, or of a kind that does not run here. Reads headers only;
-// nothing is loaded.
+// The models on this machine: each with the memory that it needs and the memory that is available,
+// then the unfinished, the damaged and the unsupported ones. Only headers are read; no model is
+// loaded.
 
 import (
 	"fmt"
@@ -16,11 +16,11 @@ import (
 // Models is `headroom models`: what is here (this file), and what brings more (import.go,
 // download.go).
 type Models struct {
-	List     ModelsList     `cmd:"" default:"withargs" help:"What is on this machine, and whether it fits; what models alone means."`
-	Import   ModelsImport   `cmd:"" help:"Bring models into Headroom's folder, by a copy, a move or a link."`
-	Search   ModelsSearch   `cmd:"" help:"Look for models on the Hugging Face hub."`
-	Download ModelsDownload `cmd:"" help:"Download a model from the Hugging Face hub, or go on with one."`
-	Token    ModelsToken    `cmd:"" help:"Keep the hub's token, which private and gated models need; read from the input."`
+	List     ModelsList     `cmd:"" default:"withargs" help:"List the models on this machine and whether they fit (the default)."`
+	Import   ModelsImport   `cmd:"" help:"Copy, move or link models into Headroom's folder."`
+	Search   ModelsSearch   `cmd:"" help:"Search the Hugging Face Hub for models."`
+	Download ModelsDownload `cmd:"" help:"Download a model from the Hugging Face Hub, or resume a download."`
+	Token    ModelsToken    `cmd:"" help:"Save a Hugging Face token, which private and gated models need. It is read from stdin."`
 }
 
 // ModelsList is `headroom models list`, and `headroom models` with flags of its own.
@@ -33,7 +33,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	meter := &memory.Meter{}
 	reading, err := meter.Read()
 	if err != nil {
-		return problem.Wrap(problem.Internal, err, "The memory cannot be measured", "")
+		return problem.Wrap(problem.Internal, err, "The available memory could not be measured", "")
 	}
 	l := c.library(openSettings())
 	models := l.Scan()
@@ -68,7 +68,8 @@ func (c *ModelsList) Run(t *terminal) error {
 	return nil
 }
 
-// printUnusable says why those of a state cannot be used, after the table: reasons are long.
+// printUnusable prints why the models of a state cannot be used. Reasons are too long for the
+// table.
 func printUnusable(t *terminal, models []library.Model, state library.State, heading string) {
 	heading = "\n" + heading + ":\n"
 	for _, m := range models {
@@ -79,7 +80,7 @@ func printUnusable(t *terminal, models []library.Model, state library.State, hea
 	}
 }
 
-// progress words how far a download is.
+// progress describes how far a download is.
 func progress(d *library.Download) string {
 	switch {
 	case d == nil || d.DoneBytes == 0 && d.TotalBytes == 0:
@@ -90,7 +91,7 @@ func progress(d *library.Download) string {
 	return fmt.Sprintf(" (%s of %s)", gigabytes(d.DoneBytes), gigabytes(d.TotalBytes))
 }
 
-// printCopies names the models that lie in several places: one of them would do.
+// printCopies lists the models that exist in several folders.
 func printCopies(t *terminal, models []library.Model) {
 	heading := "\nIn several places:\n"
 	for _, m := range models {

@@ -142,7 +142,7 @@ func TestCacheMoveCommand(t *testing.T) {
 	refused("Nothing is kept in", first)
 	remember(t, cache.DefaultDir())
 	refused("Leave it out", "--block-ssd-cache-dir", first, second)
-	refused("lies in", filepath.Join(cache.DefaultDir(), "inside"))
+	refused("inside it", filepath.Join(cache.DefaultDir(), "inside"))
 	before := listed(t)
 	if code, out, errOut := headroom("", "cache", "move", first); code != 0 ||
 		out != "The cache is in "+first+".\n" {
@@ -155,7 +155,7 @@ func TestCacheMoveCommand(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	_, ended := served(ctx, &Serve{Host: "127.0.0.1"})
-	refused("lies in", filepath.Join(first, "inside"))
+	refused("inside it", filepath.Join(first, "inside"))
 	if code, out, errOut := headroom("", "cache", "move", second); code != 0 ||
 		out != "The cache is in "+second+".\n" {
 		t.Errorf("exit %d, %s%s", code, out, errOut)

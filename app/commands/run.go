@@ -1,7 +1,7 @@
 package commands
 
-// A single question. What the model says goes to stdout and nothing else does, so that it can be
-// piped; progress and figures go to stderr.
+// One prompt. Only the answer goes to stdout, so that it can be piped. Progress and figures go to
+// stderr.
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 			"Put the prompt into quotes, and name the model once.")
 	}
 	if prompt == "-" {
-		text, err := leaving(ctx,
+		text, err := abandonable(ctx,
 			func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })
 		switch {
 		case interrupted(err):
@@ -46,7 +46,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		case err != nil:
 			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 		}
-		// as a shell's $(...) does: echo's newline is no part of the question
+		// like $(...) in a shell: the newline of echo is not part of the prompt
 		prompt = strings.TrimRight(string(text), "\r\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
@@ -84,6 +84,6 @@ func (f *AnswerFlags) messages(prompt string) []chat.Message {
 	return list
 }
 
-// styled tells whether escape sequences are welcome: on a terminal, unless NO_COLOR is set
+// styled reports whether to print escape sequences: on a terminal, unless NO_COLOR is set
 // (https://no-color.org).
 func styled(out io.Writer) bool { return isTerminal(out) && os.Getenv("NO_COLOR") == "" }

@@ -1,6 +1,6 @@
 package commands
 
-// Whether the GPU can be trusted, tried out and written down.
+// The self-test of the GPU, and its report.
 
 import (
 	"cmp"
@@ -24,10 +24,10 @@ import (
 
 // Selftest is `headroom selftest`.
 type Selftest struct {
-	Device  string `help:"What to try: metal (the default on a Mac) or sim (the simulated GPU, the default elsewhere)." enum:",metal,sim" default:"" placeholder:"DEVICE"`
-	Short   bool   `help:"The form of the first start: seconds instead of minutes."`
-	Repeats int    `help:"Runs of each kernel, which must give the same bits; 0: 100, on a simulated GPU and in the short form 2." placeholder:"N"`
-	Out     string `help:"File for the whole report, to send with a bug report." placeholder:"FILE" type:"path"`
+	Device  string `help:"Device to test: metal (the default on a Mac) or sim (the simulated GPU, the default elsewhere)." enum:",metal,sim" default:"" placeholder:"DEVICE"`
+	Short   bool   `help:"Run the short test of the first start: seconds instead of minutes."`
+	Repeats int    `help:"Runs of each kernel, which must all give the same bits; 0: 100, or 2 for sim and --short." placeholder:"N"`
+	Out     string `help:"File for the full report, to attach to a bug report." placeholder:"FILE" type:"path"`
 }
 
 // Validate is called by kong.
@@ -38,7 +38,7 @@ func (c *Selftest) Validate() error {
 	return nil
 }
 
-// Run tries the GPU and prints the report. Exit code 1 means that it failed.
+// Run tests the GPU and prints the report. Exit code 1 means that a test failed.
 func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	device := c.Device
 	if device == "" {
@@ -55,10 +55,10 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 		repeats = cmp.Or(repeats, 2)
 	}
 	file := io.Discard
-	if c.Out != "" { // found out before the test, not after
+	if c.Out != "" { // fail before the test, not after it
 		f, err := os.Create(c.Out)
 		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The report cannot be written there",
+			return problem.Wrap(problem.BadRequest, err, "The report could not be written",
 				"Name another file.")
 		}
 		file = f
@@ -71,8 +71,8 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	case err != nil && r != nil:
 		return err // cancelled
 	case err != nil:
-		return problem.Wrap(problem.DoesNotFit, err, "There is no such device here",
-			"Say --device sim for the simulated GPU, which needs clang (build/setup sim), on "+
+		return problem.Wrap(problem.DoesNotFit, err, "This device is not available",
+			"Use --device sim for the simulated GPU, which needs clang (build/setup sim), on "+
 				"Linux.")
 	}
 	if device == engine.DeviceMetal {
@@ -90,12 +90,12 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	return exitProblem
 }
 
-// DeviceFlag is what computes in a benchmark.
+// DeviceFlag selects the device of a benchmark.
 type DeviceFlag struct {
-	Device string `help:"What computes: cpu, metal or, for development, sim and nv. Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Device string `help:"Device to run on: cpu, metal or, for development, sim and nv. Default: metal if it is available and passes its self-test." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
 }
 
-// choose settles on a device, which may have to be tried first.
+// choose selects the device, after its self-test if it needs one.
 func (f *DeviceFlag) choose(ctx context.Context) (err error) {
 	if f.Device != "" {
 		return nil
@@ -107,12 +107,12 @@ func (f *DeviceFlag) choose(ctx context.Context) (err error) {
 	return err
 }
 
-// newGate is what decides whether this Mac's GPU computes.
+// newGate returns the gate that decides whether this Mac's GPU is used.
 func newGate() *selftest.Gate {
 	return &selftest.Gate{Open: darwin.Open, Version: version.Version, Dir: gateDir()}
 }
 
-// gateDir is where the gate's outcome is kept; "" for nowhere.
+// gateDir returns the folder of the gate's result, "" for none.
 func gateDir() string {
 	dir, err := control.SettingsDir()
 	if err != nil {

@@ -54,8 +54,8 @@ func TestSelftestRefusals(t *testing.T) {
 		{[]string{"--repeats", "-1"}, 2, "--repeats"},
 		{[]string{"--device", "abacus"}, 2, "--device"},
 		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1,
-			"The report cannot be written there"},
-		{[]string{"--device", "metal"}, 1, "There is no such device here"},
+			"The report could not be written"},
+		{[]string{"--device", "metal"}, 1, "This device is not available"},
 	} {
 		if runtime.GOOS == "darwin" && c.args[1] == "metal" {
 			continue

@@ -19,13 +19,13 @@ type Serve struct {
 	Host       string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port       int           `help:"Port to listen on; 0: any free one." default:"11811"`
 	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
-	IdleUnload time.Duration `help:"Unload the model when nobody has used it for so long; the next request loads it again. Default: as set in the app, or never." placeholder:"DURATION"`
-	InProcess  bool          `help:"Run the model in the server's own process: a crash then ends the server too."`
-	AllowHost  []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
+	IdleUnload time.Duration `help:"Unload an idle model after this time; the next request loads it again. Default: the setting of the app, or never." placeholder:"DURATION"`
+	InProcess  bool          `help:"Run the model in the server's process; a crash then ends the server too."`
+	AllowHost  []string      `help:"More host names that requests may use for this machine." placeholder:"NAME" sep:","`
 }
 
-// Run listens first, so that a taken port is found before the model is read, and serves while it
-// loads.
+// Run listens before it loads the model, so that a port in use is reported at once. It serves while
+// the model loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port,
 		APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
@@ -46,7 +46,7 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	return <-served
 }
 
-// fixed are the settings that this command does not take from the file, or that its flags beat.
+// fixed returns the names of the settings that this command ignores or that its flags override.
 func (c *Serve) fixed() []string {
 	fixed := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel", "notifications"}
 	if c.APIKey != "" {
@@ -58,7 +58,7 @@ func (c *Serve) fixed() []string {
 	return fixed
 }
 
-// greet says where everything is.
+// greet prints the addresses.
 func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 	body, _ := json.Marshal(map[string]any{
 		"model":    s.Engine.Model,
@@ -77,5 +77,5 @@ func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 		address, key, quote(string(body)))
 }
 
-// quote makes a text one word of a shell.
+// quote returns s as one word of a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,7 +1,7 @@
 package commands
 
-// The service in one piece, so that the agent and `headroom serve` cannot differ: the port first,
-// then host, guard and the handlers behind it. Models are loaded later, by whoever asks the host.
+// The service that the agent and `headroom serve` share: the port, the host, the guard and the
+// handlers. Models are loaded later, through the host.
 
 import (
 	"cmp"
@@ -32,29 +32,28 @@ var dialects = []server.Dialect{
 	openai.Dialect{},
 }
 
-// ServiceOptions say what to serve and where. The zero value listens on any free port of every
-// interface: set Host.
+// ServiceOptions configure a Service. The zero value listens on a free port of all interfaces, so
+// set Host.
 type ServiceOptions struct {
 	ModelFlags
 	Host      string // address to listen on
 	Port      int    // 0: any free one
 	APIKey    string // "": none is needed
 	AllowHost []string
-	InProcess bool // the model runs in this process instead of one of its own
-	// a model that nobody uses for so long is unloaded; 0: as the settings say
+	InProcess bool // run the model in this process instead of a separate one
+	// RestAfter is the idle time after which a model is unloaded; 0: that of the settings.
 	IdleUnload time.Duration
 	Fixed      []string // see control.Options
 	Login      control.LoginItem
 	Logs       *logs.Logs
 	Settings   *settings.File // nil: those of the user's settings folder
-	// what starting without a name means before anything has run; "": the bundled model
+	// LastModel starts when no name is given and no model has run yet; "": the bundled model.
 	LastModel string
-	// opens the window at a request of /api/window/show; nil: there is none
+	// ShowWindow handles /api/window/show; nil: there is no window.
 	ShowWindow func() error
 }
 
-// Service is the endpoint, the control API and the web UI on one address: what `headroom serve` and
-// the agent share.
+// Service is the endpoint, the control API and the web UI on one address.
 type Service struct {
 	Host    *host.Host
 	Address string // "127.0.0.1:11811": where this machine reaches it
@@ -68,8 +67,8 @@ type Service struct {
 	awake    *power.Awake // while a request is worked on
 }
 
-// NewService takes the port, so that a taken one is found before anything else, and loads nothing.
-// Close ends it. A port that cannot be had is a problem.PortTaken.
+// NewService opens the port and loads no model. Close ends the service. The error is a Problem,
+// problem.PortTaken if another program listens on the port.
 func NewService(o ServiceOptions) (*Service, error) {
 	listener, err := listen(o.Host, o.Port)
 	if err != nil {
@@ -110,7 +109,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	return s, nil
 }
 
-// Jobs are its imports and downloads.
+// Jobs returns the imports and downloads of the service.
 func (s *Service) Jobs() *jobs.List { return s.jobs }
 
 // announce lets `headroom cache` find this server.
@@ -124,7 +123,7 @@ func (s *Service) announce() {
 	}
 }
 
-// drainTime is how long answers may go on after Ctrl-C; a second Ctrl-C does not wait.
+// drainTime is how long running answers may take after Ctrl-C. A second Ctrl-C does not wait.
 const drainTime = 10 * time.Second
 
 // Serve answers until ctx ends; see server.Serve.
@@ -132,7 +131,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	return server.Serve(ctx, s.listener, s.api, drainTime, s.api.Close)
 }
 
-// Close gives the port back and unloads the model. Serve should have returned.
+// Close closes the port and unloads the model. Serve must have returned.
 func (s *Service) Close() {
 	if s.withdraw != nil {
 		s.withdraw()
@@ -144,7 +143,7 @@ func (s *Service) Close() {
 	s.Host.Close()
 }
 
-// openSettings reads the user's settings; where that fails the defaults apply.
+// openSettings reads the user's settings. If that fails, the defaults apply.
 func openSettings() *settings.File {
 	dir, err := control.SettingsDir()
 	if err != nil {
@@ -167,7 +166,7 @@ func openChats() *chats.Store {
 	return chats.Open(filepath.Join(data, "chats"))
 }
 
-// loadToken falls back to one for this run where settings cannot be kept.
+// loadToken returns the saved token, or a new one for this run if it cannot be saved.
 func loadToken() string {
 	dir, err := control.SettingsDir()
 	if err == nil {
@@ -176,11 +175,11 @@ func loadToken() string {
 			return token
 		}
 	}
-	slog.Warn("the web UI's address will change with the next start", "err", err)
+	slog.Warn("the web UI's address will change at the next start", "err", err)
 	return control.NewToken()
 }
 
-// reachable is the address to tell people: a server that listens everywhere is on loopback too.
+// reachable returns the address to print: for a server on all interfaces, that of loopback.
 func reachable(listening string) string {
 	hostName, port, err := net.SplitHostPort(listening)
 	if ip := net.ParseIP(hostName); err == nil && ip != nil && ip.IsUnspecified() {

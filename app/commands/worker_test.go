@@ -167,13 +167,13 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// TestWorkerByHand: a person who starts it learns that it is not meant for people, and the help
+// TestWorkerByHand: a user who starts it is told not to, and the help
 // does not name it.
 func TestWorkerByHand(t *testing.T) {
 	out, err := exec.Command(os.Args[0], worker.Word).CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) ||
-		!strings.Contains(string(out), "this is a part of Headroom, which starts it by itself") {
+		!strings.Contains(string(out), "Headroom starts this command itself") {
 		t.Errorf("%v, said %s", err, out)
 	}
 	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Word) {

@@ -1,8 +1,8 @@
 package worker
 
-// The loaded model from the parent's side. One goroutine, listen, reads what the worker says; what
-// is asked several times a second (figures, ended requests) is answered from what it said last, so
-// that a worker that is stuck holds nobody up but its own requests.
+// The loaded model from the parent's side. One goroutine, listen, reads the worker's messages.
+// Stats and finished requests, which are read several times a second, are answered from the last
+// message, so that a stuck worker blocks only its own requests.
 
 import (
 	"errors"
@@ -18,8 +18,8 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Model is a model in a process of its own. Its methods may be called from any goroutine. Close
-// ends it.
+// Model is a model in a separate process. Its methods may be called from any goroutine. Close ends
+// the process.
 type Model struct {
 	process *process
 	options engine.Options // Progress and History
@@ -41,7 +41,7 @@ type Model struct {
 	failure error             // that the worker had with closing
 }
 
-// newModel begins to listen to the process.
+// newModel returns the model of a process and starts to listen to it.
 func newModel(p *process, o engine.Options) *Model {
 	m := unheard(p, o)
 	go m.listen()
@@ -56,13 +56,13 @@ func unheard(p *process, o engine.Options) *Model {
 
 func (m *Model) tell(message *toWorker) { m.process.outbox.send(message) }
 
-// listen hears the worker out, to its end.
+// listen reads the worker's messages until it ends.
 func (m *Model) listen() {
 	m.process.listen(m.hear)
 	m.bury()
 }
 
-// hear does what a message asks for. Errors are faults of the worker.
+// hear handles one message. An error is a fault of the worker.
 func (m *Model) hear(message *fromWorker) error {
 	switch {
 	case message.Progress != nil:
@@ -110,7 +110,7 @@ func (m *Model) hear(message *fromWorker) error {
 	return nil
 }
 
-// answer hands on what a call was answered.
+// answer delivers the answer of a call.
 func (m *Model) answer(call callNumber, message *fromWorker) {
 	m.mu.Lock()
 	answer := m.calls[call]
@@ -121,7 +121,7 @@ func (m *Model) answer(call callNumber, message *fromWorker) {
 	}
 }
 
-// call has the worker asked by ask, and waits for its answer; nil when it is gone.
+// call sends the message that ask returns and waits for its answer; nil if the process has ended.
 func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	answer := make(chan *fromWorker, 1)
 	m.mu.Lock()
@@ -137,10 +137,10 @@ func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	return <-answer
 }
 
-// maxRecent is as many as an engine keeps.
+// maxRecent is the number that an engine keeps.
 const maxRecent = 64
 
-// bury ends what was under way in a process that has ended.
+// bury ends the requests and calls of a process that has ended.
 func (m *Model) bury() {
 	m.mu.Lock()
 	m.gone = true
@@ -162,46 +162,47 @@ func (m *Model) bury() {
 	close(m.died)
 }
 
-// causeOf is the Problem of requests that the process took with it.
+// causeOf returns the Problem of requests that ended with the process.
 func (m *Model) causeOf(when string) error {
 	return problem.New(problem.Crashed, "The model's process ended "+when, m.process.how(), "")
 }
 
-// cause is why the process has ended; it waits for that.
+// cause waits for the end of the process and returns the Problem that says why it ended.
 func (m *Model) cause(when string) error {
 	<-m.died
 	return m.causeOf(when)
 }
 
-// Died is closed when the process has ended, however it did, and all requests have.
+// Died returns a channel that is closed when the process and all of its requests have ended.
 func (m *Model) Died() <-chan struct{} { return m.died }
 
-// Cause is the Problem of a process that has ended by itself.
+// Cause returns the Problem of a process that has ended by itself.
 func (m *Model) Cause() error { return m.cause("unexpectedly") }
 
-// PID is the process.
+// PID returns the ID of the process.
 func (m *Model) PID() int { return m.process.pid }
 
-// Info describes the model and how it runs.
+// Info returns the description of the model and how it runs.
 func (m *Model) Info() engine.Info { return m.opening.Info }
 
-// Tokenizer, Template and Defaults were read here: no request waits for the worker to read text.
+// Tokenizer returns the model's tokenizer. Like the template and the defaults, it is loaded in this
+// process, so that no request waits for the worker to process text.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.texts.Tokenizer() }
 
-// Template is the model's chat template, nil if it has none.
+// Template returns the model's chat template, nil if it has none.
 func (m *Model) Template() *chat.Template { return m.texts.Template() }
 
-// Defaults is what the model recommends.
+// Defaults returns the sampling parameters that the model recommends.
 func (m *Model) Defaults() sample.Defaults { return m.texts.Defaults() }
 
-// Title is how a conversation that begins with these tokens is called.
+// Title returns a title for the conversation that begins with these tokens.
 func (m *Model) Title(tokens []int32) string { return m.texts.Title(tokens) }
 
 // StoredModel returns the key of the model's blocks in the block store.
 func (m *Model) StoredModel() engine.StoredModel { return m.opening.StoredAs }
 
-// Stats is what the worker said last: at most a moment old, and never older than a Done that has
-// been read.
+// Stats returns the worker's last figures. They are never older than a Done event that has been
+// read.
 func (m *Model) Stats() engine.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,8 +211,8 @@ func (m *Model) Stats() engine.Stats {
 	return s
 }
 
-// Recent is the last requests that have ended, the newest first. A request whose Done has been read
-// is among them, unless the process died in it.
+// Recent returns the last finished requests, the newest first. A request whose Done has been read
+// is among them, unless the process ended during it.
 func (m *Model) Recent() []engine.Finished {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,8 +228,8 @@ func (m *Model) CachedPrefixes() []engine.CachedPrefix {
 	return nil
 }
 
-// Forget frees what the worker's memory has of a conversation; see engine.Engine.Forget. A worker
-// that is gone remembers nothing.
+// Forget frees the cached blocks of a conversation; see engine.Engine.Forget. It returns 0 if the
+// process has ended.
 func (m *Model) Forget(tokens []int32) (freedBytes int64) {
 	return m.forget(forgetting{Tokens: tokens})
 }
@@ -247,13 +248,13 @@ func (m *Model) forget(f forgetting) int64 {
 	return a.Forgotten.FreedBytes
 }
 
-// SetStoreLimits changes what the worker's block store may take.
+// SetStoreLimits changes the limits of the worker's block store.
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
 
 // SetDutyCycle sets the share of the time that the worker computes; see engine.Engine.SetDutyCycle.
 func (m *Model) SetDutyCycle(share float64) { m.tell(&toWorker{DutyCycle: &share}) }
 
-// FollowLogLevel has the worker log what Options.Log takes now.
+// FollowLogLevel sets the worker's log level to that of Options.Log.
 func (m *Model) FollowLogLevel() {
 	level := levelOf(m.log)
 	m.tell(&toWorker{LogLevel: &level})
@@ -276,12 +277,12 @@ func (m *Model) Cancel(id string) bool {
 	return found
 }
 
-// closeTime is how long a worker may take to end: as long as an engine writes what is not on disk
-// yet, and its block store after it.
+// closeTime is how long a worker may take to end. It covers the writes of the engine and of its
+// block store.
 const closeTime = 25 * time.Second
 
-// Close ends every request, has the block store write what it lacks, and returns when the process
-// has ended. A model that is not loaded yet has nothing to write.
+// Close ends every request, writes the cached blocks that are not on disk yet, and returns when the
+// process has ended. A model that is not loaded yet has nothing to write.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	m.closing = true

@@ -1,7 +1,6 @@
 package worker
 
-// A GPU that cannot be trusted may take the process down that tries it. So it is tried in one of
-// its own.
+// Testing a faulty GPU may crash the process. The test therefore runs in a separate one.
 
 import (
 	"context"
@@ -12,8 +11,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Gate is selftest.Gate in a process of its own: it decides once whether the GPU computes. It may
-// be used from any goroutine.
+// Gate is selftest.Gate in a separate process: it decides once whether the GPU is used. It is safe
+// for concurrent use.
 type Gate struct {
 	Dir     string // where the outcome is kept; "": nowhere
 	Options Options
@@ -22,8 +21,8 @@ type Gate struct {
 	answer *gateAnswer // nil: not decided
 }
 
-// Device is selftest.Gate.Device. A process that dies over it has left behind that it began: the
-// next one finds that, does not try again, and says so.
+// Device is selftest.Gate.Device. The test records that it has begun. If it crashes, the next
+// process finds the record, does not test again, and reports the crash.
 func (g *Gate) Device(ctx context.Context) (device string, trouble error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,13 +44,13 @@ func (g *Gate) Device(ctx context.Context) (device string, trouble error, err er
 	return g.answer.Device, g.answer.Trouble.err(), nil
 }
 
-// ask has one process answer.
+// ask runs the test in one process.
 func (g *Gate) ask(ctx context.Context) (*gateAnswer, error) {
 	p, err := start(g.Options)
 	if err != nil {
 		return nil, err
 	}
-	// it ends by itself then: one that is killed would count as failed
+	// end it through its pipe: a test that is killed would count as failed
 	defer context.AfterFunc(ctx, p.outbox.close)()
 	p.outbox.send(&toWorker{Hello: newHello()})
 	p.outbox.send(&toWorker{Gate: &gateQuestion{Dir: g.Dir, LogLevel: levelOf(g.Options.log())}})
@@ -59,7 +58,7 @@ func (g *Gate) ask(ctx context.Context) (*gateAnswer, error) {
 	p.listen(func(message *fromWorker) error {
 		if message.Gate != nil {
 			answer = message.Gate
-			p.outbox.close() // the wish to end
+			p.outbox.close() // ends the process
 		}
 		return nil
 	})

@@ -1,6 +1,6 @@
 package worker
 
-// The program that the process is.
+// The program of the worker process.
 
 import (
 	"fmt"
@@ -13,46 +13,46 @@ import (
 	"headroom/metal/darwin"
 )
 
-// openGPU is what the gate tries; a test puts another in its place.
+// openGPU opens the GPU that the gate tests. Tests replace it.
 var openGPU func() (metal.Device, error) = darwin.Open
 
-// orphanTime is how long a worker whose parent is gone may write what was read to disk.
+// orphanTime is how long a worker whose parent has ended may write cached blocks to disk.
 const orphanTime = 15 * time.Second
 
-// Main is the worker's program; it returns the exit code. Whoever starts it without the pipes is
-// told so.
+// Main runs the worker process and returns its exit code: 2 if it was started without the pipes of
+// a parent.
 func Main() int {
 	in, err := pipeAt(inDescriptor, "requests")
 	if err != nil {
 		fmt.Fprintln(os.Stderr,
-			"headroom worker: this is a part of Headroom, which starts it by itself:", err)
+			"headroom worker: Headroom starts this command itself; do not run it directly:", err)
 		return 2
 	}
 	out, err := pipeAt(outDescriptor, "replies")
 	if err != nil {
 		fmt.Fprintln(os.Stderr,
-			"headroom worker: this is a part of Headroom, which starts it by itself:", err)
+			"headroom worker: Headroom starts this command itself; do not run it directly:", err)
 		return 2
 	}
-	// The parent decides when it is time to end; what a terminal or the system sends to all of its
-	// programs, the parent gets too.
+	// The parent decides when the worker ends. It gets the signals of the terminal and the system
+	// too.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	box := newOutbox(out)
 	s := newSession(box)
 	s.listen(in)
-	time.AfterFunc(orphanTime, func() { os.Exit(1) }) // stuck: nobody is left to end us
+	time.AfterFunc(orphanTime, func() { os.Exit(1) }) // stuck, and no parent is left to kill it
 	s.end()
 	box.close()
 	<-box.done
 	return 0
 }
 
-// pipeAt is the parent's pipe at a descriptor. Programs that we start do not inherit it.
+// pipeAt returns the parent's pipe at a descriptor and keeps child processes from inheriting it.
 func pipeAt(descriptor int, name string) (*os.File, error) {
 	var s syscall.Stat_t
 	if err := syscall.Fstat(descriptor, &s); err != nil ||
 		s.Mode&syscall.S_IFMT != syscall.S_IFIFO {
-		return nil, fmt.Errorf("descriptor %d is no pipe", descriptor)
+		return nil, fmt.Errorf("descriptor %d is not a pipe", descriptor)
 	}
 	syscall.CloseOnExec(descriptor)
 	return os.NewFile(uintptr(descriptor), name), nil

@@ -1,7 +1,7 @@
 package worker
 
-// One request from the parent's side: from its submission to its one Done, which the worker says
-// or, where that is gone, we do.
+// One request from the parent's side, from Submit to its only Done event. The worker sends that
+// event; if the process has ended, bury does.
 
 import (
 	"crypto/rand"
@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// stream is the parent's end of a request. Its fields do not change; usage belongs to the goroutine
-// that listens.
+// stream is the parent's side of a request. Its fields do not change, except usage, which belongs
+// to the listening goroutine.
 type stream struct {
 	id    string
 	put   func(engine.Event)
@@ -19,7 +19,8 @@ type stream struct {
 	usage engine.Usage
 }
 
-// refusal is for requests that come when the process is gone, or going. The caller holds mu.
+// refusal returns the Problem of requests that arrive when the process has ended or is about to.
+// The caller holds mu.
 func (m *Model) refusal() error {
 	if m.closing {
 		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
@@ -51,7 +52,7 @@ func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	return stream, nil
 }
 
-// take hands on whether a request was taken.
+// take delivers whether the worker accepted a request.
 func (m *Model) take(t *taken) {
 	m.mu.Lock()
 	s := m.streams[t.Stream]
@@ -64,7 +65,7 @@ func (m *Model) take(t *taken) {
 	}
 }
 
-// answer is the first answer; others are of no effect.
+// answer delivers whether the request was accepted. Only the first call has an effect.
 func (s *stream) answer(err error) {
 	select {
 	case s.taken <- err:
@@ -72,7 +73,7 @@ func (s *stream) answer(err error) {
 	}
 }
 
-// event hands on an event. After Done there is no stream of that number.
+// event delivers an event. After Done there is no stream of that number.
 func (m *Model) event(e *event) {
 	m.mu.Lock()
 	s := m.streams[e.Stream]
@@ -83,12 +84,12 @@ func (m *Model) event(e *event) {
 	if s != nil {
 		s.usage = e.Event.Usage
 		s.put(e.Event.event())
-		s.answer(nil) // what has events was taken
+		s.answer(nil) // a request with events was accepted
 	}
 }
 
-// end is the Done of a request whose process is gone. One that has not been taken is refused
-// instead.
+// end sends the Done of a request whose process has ended. A request that was not accepted yet is
+// refused instead.
 func (s *stream) end(cause, refusal error) {
 	s.put(engine.Event{Type: engine.Done, Finish: engine.FinishError, Err: cause, Usage: s.usage})
 	s.answer(refusal)

@@ -1,28 +1,27 @@
-// Package worker runs a model in a process of its own, and is both ends of it.
+// Package worker runs a model in a separate process. It implements both sides.
 //
-//	worker.go  the parent's side: starting the process, loading the model in it
-//	client.go  the loaded model, as the host and the server want an engine
-//	stream.go  one request of it
-//	heart.go   whether it gets on
-//	process.go the process: its pipes, what it says on stderr, how it ended and why
-//	gate.go    whether the GPU can be trusted, tried in a process of its own too
-//	inside.go  the other side: Main, the program that the process is
-//	serve.go   its conversation with the parent, over an engine of its own
-//	wire.go    what the two tell each other, and frame.go how it gets over a pipe
+//	worker.go   the parent's side: starts the process and loads the model in it
+//	client.go   the loaded model, with the methods of engine.Engine that the app uses
+//	stream.go   one request
+//	watchdog.go ends a process that hangs
+//	process.go  the process: pipes, standard error, and how it ended
+//	gate.go     tests the GPU, also in a separate process
+//	inside.go   the worker's side: Main, the program of the process
+//	serve.go    its messages with the parent, and its engine
+//	wire.go     the messages
+//	frame.go    their encoding on a pipe
 //
-// A fault of a GPU driver, of a kernel in C, or the system that ends programs when memory runs out,
-// takes the process and the requests in it: they end with a Problem of code model_crashed, and the
-// parent, with all other requests, goes on. When the process has ended, the system has all of its
-// memory back.
+// A fault in a GPU driver or a kernel, or a lack of memory, ends only this process and its
+// requests. They end with a Problem of code model_crashed, and the parent goes on. The system gets
+// all of the process's memory back when it ends.
 //
-// The process is this very program, started with the one argument "worker", with two pipes that
-// nobody else can open. When the parent is gone, however it went, its pipe ends, and so does the
-// process.
+// The process is the same program, started with the argument "worker" and two pipes that no other
+// program can open. When the parent ends, its pipe closes and the process ends too.
 //
-// A process that hangs is ended, and has crashed then like any other.
+// A process that hangs is killed and counts as crashed.
 //
-// Invariants: every request that was taken ends with exactly one Done; Close returns when the
-// process has ended and is reaped; what comes over the pipe is never trusted to be well-formed.
+// Invariants: every accepted request ends with exactly one Done event. Close returns after the
+// process has ended and is reaped. Messages from the pipe are never trusted to be well-formed.
 package worker
 
 import (
@@ -38,16 +37,16 @@ import (
 	"headroom/engine/problem"
 )
 
-// Word is the argument that makes a program a worker.
+// Word is the command-line argument that runs the program as a worker.
 const Word = "worker"
 
-// Options say how workers are started. The zero value works.
+// Options configure how workers are started. The zero value works.
 type Options struct {
-	Command []string     // the program and its arguments; nil: this very program with Word
-	Log     *slog.Logger // what workers log, and what is said of them; nil: slog.Default()
+	Command []string     // the program and its arguments; nil: this program with Word
+	Log     *slog.Logger // of the workers, and about them; nil: slog.Default()
 
-	// when to look whether a worker gets on; nil: every beatTime. Tests have their own.
-	beats <-chan time.Time
+	// ticks start the checks of the watchdog, for tests; nil: one every watchInterval
+	ticks <-chan time.Time
 }
 
 func (o Options) log() *slog.Logger {
@@ -57,7 +56,7 @@ func (o Options) log() *slog.Logger {
 	return slog.Default()
 }
 
-// command is the program and its arguments.
+// command returns the program and its arguments.
 func (o Options) command() ([]string, error) {
 	if len(o.Command) > 0 {
 		return o.Command, nil
@@ -66,14 +65,14 @@ func (o Options) command() ([]string, error) {
 	return []string{path, Word}, err
 }
 
-// Open starts a process and loads a model in it: one that lies in a folder, or the bundled one.
-// Errors are Problems, those of engine.Open among them. Ending ctx stops the loading and ends the
-// process. OpenMetal and Times cannot reach another process: with them it panics. The block store
-// is opened there once more, under the limits that it has here.
+// Open starts a process and loads a model in it, from a folder or the bundled one. Errors are
+// Problems, those of engine.Open included. When ctx ends, loading stops and the process ends. The
+// process opens the block store again, with the same limits. Open panics if o has OpenMetal or
+// Times, which cannot be passed to another process.
 func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (*Model, error) {
 	if o.OpenMetal != nil || o.Times != nil {
 		panic(
-			"worker: Open: engine.Options.OpenMetal and Times cannot be handed to another " +
+			"worker: Open: engine.Options.OpenMetal and Times cannot be passed to another " +
 				"process: open the model in this one")
 	}
 	p, err := start(w)
@@ -81,7 +80,7 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 		return nil, err
 	}
 	m, loaded := newModel(p, o), false
-	defer func() { // also when reading the texts panics
+	defer func() { // also after a panic
 		if !loaded {
 			_ = m.Close()
 		}
@@ -97,12 +96,12 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 		return nil, err
 	}
 	loaded = true
-	m.FollowLogLevel() // it may have changed meanwhile
-	go m.watch(w.beats)
+	m.FollowLogLevel() // it may have changed during loading
+	go m.watch(w.ticks)
 	return m, nil
 }
 
-// await returns when the model is loaded. The texts are read here while it loads there.
+// await waits until the model is loaded. Meanwhile it reads the tokenizer and the template here.
 func (m *Model) await(ctx context.Context, src engine.Source) error {
 	texts, textsErr := engine.ReadTextProcessor(src)
 	select {
@@ -122,7 +121,7 @@ func (m *Model) await(ctx context.Context, src engine.Source) error {
 	return nil
 }
 
-// check is what either side makes of the other's greeting.
+// check compares the other side's version and protocol with our own.
 func (h *hello) check() error {
 	switch own := newHello(); {
 	case h == nil:
@@ -137,7 +136,7 @@ func (h *hello) check() error {
 
 func newHello() *hello { return &hello{Protocol: protocol, Version: version.Version} }
 
-// newOpening is what the worker needs to open the model as this process would.
+// newOpening returns the message that opens the model as this process would.
 func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening {
 	w := &opening{Dir: src.Dir, LogLevel: levelOf(log)}
 	if b := o.BlockStore; b != nil {
@@ -148,8 +147,7 @@ func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening 
 	return w
 }
 
-// levelOf is the least important level that is logged now. The worker leaves out what is below; the
-// parent what its user hides later.
+// levelOf returns the lowest level that log accepts now, for the worker to filter by.
 func levelOf(log *slog.Logger) int {
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		return int(slog.LevelDebug)

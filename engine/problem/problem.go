@@ -1,8 +1,8 @@
-// Package problem is the one kind of error a person gets to see: what happened, why, and what to
-// do, under a stable code.
+// Package problem defines the errors that users see: what happened, why, and what to do, under a
+// stable code.
 //
-// Whoever detects a fault that a user can act on wraps it in a Problem; the HTTP server and the UI
-// each map codes in one place.
+// Code that detects a fault that a user can act on wraps it in a Problem. The HTTP server and the
+// UI each map codes in one place.
 package problem
 
 import (
@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Code names a kind of fault, stable over versions: clients match on it.
+// Code names a kind of fault. Codes do not change between versions, since clients match on them.
 type Code string
 
 // The codes. A new one needs a row in engine/server's table of HTTP statuses.
 const (
 	BadRequest Code = "bad_request" // the request's JSON or a parameter is wrong
-	// the prompt is longer than the model's context
+	// ContextExceeded: the prompt is longer than the model's context.
 	ContextExceeded     Code = "context_exceeded"
 	ModelNotFound       Code = "model_not_found"      // no such model here
 	ModelBroken         Code = "model_broken"         // its files are damaged or incomplete
@@ -33,38 +33,38 @@ const (
 	NotFound            Code = "not_found"            // no such address or request
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
-	// asked under a foreign name, or by a foreign web page
+	// Forbidden: the request used a foreign host name, or came from a foreign web page.
 	Forbidden Code = "forbidden"
 	Exists    Code = "exists" // something of that name is there already
-	// it is not as it was when the change to it was made
+	// Changed: it is no longer in the state that the change was made for.
 	Changed  Code = "changed"
 	DiskFull Code = "disk_full" // there is no room left on the disk
-	// another server, which was asked, does not answer as it should
+	// Upstream: another server did not answer as expected.
 	Upstream  Code = "upstream"
 	Cancelled Code = "cancelled" // somebody stopped the request
-	// the process that ran the model has ended in the middle
+	// Crashed: the model's process ended during the request.
 	Crashed  Code = "model_crashed"
 	Internal Code = "internal" // our own fault
 )
 
-// Problem is an error for people. Message says what happened, Why the reason with its numbers, Fix
-// what to do; Why and Fix may be empty.
+// Problem is an error for users. Message says what happened, Why the reason with its numbers, and
+// Fix what to do. Why and Fix may be empty.
 type Problem struct {
 	Code    Code
 	Message string
 	Why     string
 	Fix     string
 	Err     error // the cause, for logs
-	// RetryAfter is when the same request is likely to be taken; 0: nothing is known about it.
+	// RetryAfter is when the same request is likely to succeed; 0: unknown.
 	RetryAfter time.Duration
 }
 
-// New makes a Problem.
+// New returns a Problem.
 func New(code Code, message, why, fix string) *Problem {
 	return &Problem{Code: code, Message: message, Why: why, Fix: fix}
 }
 
-// Wrap makes a Problem whose Why is err's text.
+// Wrap returns a Problem whose Why is the text of err.
 func Wrap(code Code, err error, message, fix string) *Problem {
 	return &Problem{Code: code, Message: message, Why: err.Error(), Fix: fix, Err: err}
 }

@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestHeart: what is heard at each beat, and after how many a worker counts as one that hangs.
-func TestHeart(t *testing.T) {
+// TestWatchdog: what each check answers, and after how many missed answers a worker hangs.
+func TestWatchdog(t *testing.T) {
 	silent := func(int) *engine.Heartbeat { return nil }
 	stuck := func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7, Busy: true} }
 	for name, c := range map[string]struct {
@@ -19,9 +19,9 @@ func TestHeart(t *testing.T) {
 		answer  func(beat int) *engine.Heartbeat
 		hangsAt int // the beat; 0: never
 	}{
-		"silent": {nil, silent, 1 + mostMissed}, // the first one asks
+		"silent": {nil, silent, 1 + maxMissed}, // the first one asks
 		// its first answer is as good as any
-		"stuck": {nil, stuck, 2 + mostMissed},
+		"stuck": {nil, stuck, 2 + maxMissed},
 		"at work": {nil,
 			func(n int) *engine.Heartbeat { return &engine.Heartbeat{Count: uint64(n), Busy: true} }, 0},
 		"waits for the disk": {nil,
@@ -38,10 +38,10 @@ func TestHeart(t *testing.T) {
 			func(n int) *engine.Heartbeat {
 				return &engine.Heartbeat{Count: uint64(min(n, 100)),
 					Busy: true}
-			}, 100 + mostMissed},
+			}, 100 + maxMissed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h heart
+			var h watchdog
 			asked := false
 			for n := 1; n < 1000; n++ {
 				waiting := c.waiting == nil || c.waiting(n)
@@ -49,7 +49,7 @@ func TestHeart(t *testing.T) {
 				if asked {
 					answer = c.answer(n)
 				}
-				ask, hangs := h.beat(waiting, answer)
+				ask, hangs := h.check(waiting, answer)
 				if ask != waiting {
 					t.Fatalf("beat %d: it asks: %t, and somebody waits: %t", n, ask, waiting)
 				}
@@ -71,8 +71,8 @@ func TestHangs(t *testing.T) {
 	defer settled(t)()
 	o := small
 	o.ContextTokens = 32768 // no answer comes to its end before the process does
-	beats := make(chan time.Time)
-	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet, beats: beats})
+	ticks := make(chan time.Time)
+	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet, ticks: ticks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +80,13 @@ func TestHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for beat := range 3 * mostMissed {
+	for beat := range 3 * maxMissed {
 		for range 2 { // a pass lies between two answers
 			if _, err := s.Next(t.Context()); err != nil {
 				t.Fatal(beat, err)
 			}
 		}
-		beats <- time.Time{}
+		ticks <- time.Time{}
 	}
 	if !alive(m.PID()) {
 		t.Fatal("a worker that works was ended")
@@ -96,7 +96,7 @@ func TestHangs(t *testing.T) {
 	}
 	for dead := false; !dead; {
 		select {
-		case beats <- time.Time{}:
+		case ticks <- time.Time{}:
 		case <-m.Died():
 			dead = true
 		case <-time.After(patience):
@@ -106,7 +106,7 @@ func TestHangs(t *testing.T) {
 	events := read(t, s)
 	done := events[len(events)-1]
 	if p := problem.From(done.Err); done.Finish != engine.FinishError ||
-		p.Code != problem.Crashed || !strings.Contains(p.Why, "did nothing for 3 minutes") {
+		p.Code != problem.Crashed || !strings.Contains(p.Why, "made no progress for 3 minutes") {
 		t.Errorf("the request ended with %s, %v", done.Finish, done.Err)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {
