@@ -10,129 +10,124 @@ import (
 // own. It is a statement of policy. A failing import is mended in the code; this table changes when
 // the design does. To insert a row, write it where it belongs: rows are numbered by their place.
 var layers = []row{
-	{"The one kind of error that a person gets to see: any package may find a fault that a " +
-		"person " +
-		"can mend.", []string{
+	{"Problems: the kind of error that a person can act on. Any package may return one.", []string{
 		"engine/problem",
 	}},
-	{"A part that one package of the next row keeps in a folder of its own, as it is an idea of " +
-		"its own.", []string{
-		"engine/chat/jinja", "engine/prefix",
-	}},
-	{"The file operations that package os lacks: what keeps data on disk is written with them.",
+	{"Parts with an idea and a folder of their own, each used by one package of a later row.",
 		[]string{
-			"app/disk",
+			"engine/chat/jinja", "engine/prefix",
 		}},
+	{"File operations that package os lacks; whatever writes user data uses them.", []string{
+		"app/disk",
+	}},
 	{"Metal's sources as text: read, checked and translated without a device.", []string{
 		"metal/msl",
 	}},
 	{"Metal as an interface, which a Mac's GPU and its simulation implement.", []string{
 		"metal",
 	}},
-	{"What implementations of Metal's interface share: libraries, recording, compiling by clang.",
-		[]string{
-			"metal/base", "metal/clang",
-		}},
-	{"What stands alone: formats, translations and decisions, pure Go without a device or the " +
-		"network; it can be read and tested without the rest.", []string{
+	{"What implementations of Metal share: libraries, recording, compiling with clang.", []string{
+		"metal/base", "metal/clang",
+	}},
+	{"Independent packages in pure Go: formats, translations, decisions. None needs a model, and " +
+		"none speaks HTTP.", []string{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/guard", "engine/sched",
 		"engine/blockstore", "engine/cachemiss",
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
 		"frontend",
 	}},
-	{"What a person and a model have said to each other, on disk.", []string{
+	{"The chats of the Chat page, on disk.", []string{
 		"app/chats",
 	}},
-	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and " +
-		"nothing " +
-		"about models.", []string{
+	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them; they know no " +
+		"models.", []string{
 		"kernels",
 	}},
-	{"Operators on a GPU: how they are dispatched, and what must wait for what.", []string{
+	{"How operators are dispatched on a GPU, and their barriers.", []string{
 		"kernels/gpu",
 	}},
-	{"Operator families, independent of each other, so that one can be read, replaced or " +
-		"measured " +
+	{"Operator families. They do not know each other, so each can be read, replaced or measured " +
 		"alone.", []string{
 		"kernels/*",
 	}},
-	{"The cases of all families, and what they answer on the simulated device.", []string{
+	{"The cases of all families, and their outputs on the simulated device.", []string{
 		"kernels/golden",
 	}},
-	{"Devices by name: the only package that knows which there are.", []string{
+	{"Devices by name. The engine opens a device through this package alone.", []string{
 		"engine/device",
 	}},
-	{"A sequence's parameters and random numbers, over the operators that choose tokens.", []string{
+	{"Sampling: the parameters and random numbers of a sequence, over the operators that choose " +
+		"tokens.", []string{
 		"engine/sample",
 	}},
-	{"The input of one forward pass. Operators do not know it; what calls them does.", []string{
+	{"The input of one forward pass. Operators do not know it.", []string{
 		"engine/batch",
 	}},
-	{"What a sequence keeps between passes (KV pages, recurrent state), in the layout that the " +
-		"kernels read. Layers use it; it decides nothing.", []string{
+	{"The memory of a sequence between passes (KV pages, recurrent state), in the layout that " +
+		"kernels read.", []string{
 		"engine/cache",
 	}},
-	{"Operators on tensors: shapes checked once, variant chosen. Above this row nobody names a " +
-		"kernel.", []string{
+	{"Operators on tensors: shapes are checked, variants chosen. Later rows name no operator " +
+		"family, except the self-test.", []string{
 		"engine/ops",
 	}},
 	{"Layers (Linear, RMSNorm, Attention), built of operators.", []string{
 		"engine/nn",
 	}},
-	{"A checkpoint's config, quantization and weights, as layers want them.", []string{
+	{"Checkpoints: config, quantization and weights, as layers need them.", []string{
 		"engine/checkpoint",
 	}},
-	{"Text to tokens and back: what a model has beside its weights, for clients without a " +
-		"device.", []string{
+	{"Tokenizer and chat template of a model, for clients that have no device.", []string{
 		"engine/textproc",
 	}},
 	{"Architectures: one file each, written in layers and the checkpoint's own names.", []string{
 		"engine/models",
 	}},
-	{"One step on the device's goroutine: the only caller of an architecture's forward pass.",
-		[]string{
-			"engine/runner",
-		}},
-	{"Before a model is loaded, and while it serves. Neither knows the other: the facade passes " +
-		"the plan's figures on.", []string{
-		"engine/plan", "engine/loop",
+	{"One step on the device: the only caller of an architecture's forward pass.", []string{
+		"engine/runner",
 	}},
-	{"The facade: the app and the server know the engine by this package alone.", []string{
+	{"Planning before a model is loaded, and the loop that serves it. They do not know each other.",
+		[]string{
+			"engine/plan", "engine/loop",
+		}},
+	{"The facade. The app and the server run models through it, and through no package between " +
+		"operators and here.", []string{
 		"engine",
 	}},
-	{"What the self-test of a device measures and compares.", []string{
+	{"The self-test of a device, over kernels and facade.", []string{
 		"app/selftest",
 	}},
-	{"A model in a process of its own, over the facade. It knows no HTTP.", []string{
+	{"A model in its own process, over the facade. It speaks no HTTP.", []string{
 		"app/worker",
 	}},
-	{"A generation in no API's terms: what a client asks for and what it gets.", []string{
+	{"A generation in neutral terms: what a client asks for, and the answer.", []string{
 		"engine/generate",
 	}},
-	{"HTTP, limits, errors and streaming over the facade, for every dialect.", []string{
+	{"The server: HTTP, limits, errors and streaming over the facade, for every dialect.", []string{
 		"engine/server",
 	}},
-	{"The dialects: OpenAI's JSON. They import the server, which knows none of them.", []string{
+	{"The dialects. They import the server, which knows none of them.", []string{
 		"engine/openai",
 	}},
-	{"How fast this machine runs a model, and how fast it could.", []string{
+	{"Benchmarks: how fast this machine runs a model, and how fast it could.", []string{
 		"app/bench",
 	}},
-	{"What the app knows about this machine and its models, before it runs one.", []string{
+	{"What the app knows about this machine and its models before it runs one.", []string{
 		"app/memory", "app/power", "app/wired", "app/library", "app/cache",
 	}},
-	{"What brings models to this machine, and into the list of those that are here.", []string{
+	{"What brings models to this machine.", []string{
 		"app/importer", "app/hub",
 	}},
-	{"The life of an engine in the app: start, stop, state.", []string{
+	{"The host: it starts and stops models and reports their state.", []string{
 		"app/host",
 	}},
-	{"The control API: the one door through which tray, window and browser reach the host.",
+	{"The control API: the HTTP interface of window, browser and `headroom cache` to the host.",
 		[]string{
 			"app/control",
 		}},
-	{"What shows something. It sees the core only through the control API.", []string{
+	{"Menu bar, notifications and window. They show the host's state and know nothing of the " +
+		"engine.", []string{
 		"app/tray", "app/window", "app/notify",
 	}},
 	{"The commands of the headroom program.", []string{

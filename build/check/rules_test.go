@@ -14,7 +14,8 @@ var imports = []forbidden{
 		imports: []string{"github.com/getlantern/systray"},
 		in:      ours,
 		except:  []string{"app/tray", "app/cmd/headroom-agent"},
-		why: "Only the menu-bar program links systray: it needs GTK, and on a Mac its AppDelegate " +
+		why: "Only the menu-bar program links systray: it needs GTK, and on a Mac its " +
+			"AppDelegate " +
 			"collides with that of Wails.",
 	},
 	{
@@ -35,23 +36,38 @@ var imports = []forbidden{
 		imports: operatorFamilies,
 		in:      []string{"engine/...", "app/...", "."},
 		except:  []string{"engine/ops", "engine/cache", "engine/sample", "app/selftest"},
-		why: "Only engine/ops, the caches' layouts, the sampler and the self-test name an operator " +
+		why: "Only engine/ops, the caches' layouts, the sampler and the self-test name an " +
+			"operator " +
 			"family: call engine/ops instead.",
 	},
 	{
 		imports: []string{"headroom/engine/batch", "headroom/engine/cache",
-			"headroom/engine/models", "headroom/engine/nn", "headroom/engine/ops",
-			"headroom/engine/prefix", "headroom/engine/runner", "headroom/engine/sched"},
+			"headroom/engine/loop", "headroom/engine/models", "headroom/engine/nn",
+			"headroom/engine/ops", "headroom/engine/plan", "headroom/engine/prefix",
+			"headroom/engine/runner", "headroom/engine/sched"},
 		in: []string{"app/...", "engine/server", "engine/openai", "."},
-		why: "The app and the server run a model through package engine alone. Add what is missing " +
+		why: "The app and the server run a model through package engine alone. Add what is " +
+			"missing " +
 			"there.",
+	},
+	{
+		imports: []string{"headroom/metal/darwin", "headroom/metal/sim", "headroom/metal/nv"},
+		in:      []string{"engine/..."},
+		except:  []string{"engine/device"},
+		why:     "The engine opens a device through engine/device alone.",
+	},
+	{
+		imports: []string{"net/http"},
+		in:      []string{"app/worker", "app/host"},
+		why:     "Worker and host speak no HTTP: app/control and the server translate.",
 	},
 	{
 		imports: []string{"headroom/engine", "headroom/kernels", "headroom/metal",
 			"headroom/app/worker"},
 		allowed: []string{"headroom/engine/problem"},
 		in:      []string{"app/tray", "app/notify", "app/window", "."},
-		why: "Menu bar, notifications and window show the state of the host; they know nothing of " +
+		why: "Menu bar, notifications and window show the state of the host; they know nothing " +
+			"of " +
 			"what runs a model.",
 	},
 }
@@ -135,6 +151,11 @@ func TestImports(t *testing.T) {
 		{"the facade in the app", "app/host/a.go", "headroom/engine", ""},
 		{"the engine in the tray", "app/tray/a.go", "headroom/engine",
 			"app/tray/a.go imports headroom/engine."},
+		{"a Metal device in the engine", "engine/a.go", "headroom/metal/sim",
+			"through engine/device alone"},
+		{"the loop in the app", "app/host/a.go", "headroom/engine/loop",
+			"through package engine alone"},
+		{"HTTP in the worker", "app/worker/a.go", "net/http", "speak no HTTP"},
 		{"a problem in the tray", "app/tray/a.go", "headroom/engine/problem", ""},
 	}
 	for _, c := range cases {
