@@ -1,7 +1,7 @@
 // The pages of the window, in the order of the sidebar and of the keys Cmd-1 to Cmd-9. App, router,
 // sidebar and command palette read this table: a page is one view and one row.
 import type { Component } from 'svelte';
-import type { IconName } from './components/shared/Icon.svelte';
+import type { IconName } from './components/shared/icons';
 import type { CacheStore } from './lib/stores/cache.svelte';
 import type { ChatStore } from './lib/stores/chat.svelte';
 import type { EngineStore } from './lib/stores/engine.svelte';
