@@ -26,9 +26,6 @@ struct query_group { float scale, sum; int32_t codes; };
 
 #define store_query KERNEL(store_query)
 #define store_weights KERNEL(store_weights)
-#define v_abs KERNEL(v_abs)
-
-SIMD f32x16 v_abs(f32x16 x) { return v_max(x, v_sub(v_zero(), x)); }
 
 #define WEIGHT_TOP 32512.0f // 127 * 256, so that the high byte of a weight is at most 127
 

@@ -23,6 +23,7 @@
 #define v_div KERNEL(v_div)
 #define v_fma KERNEL(v_fma)
 #define v_fnma KERNEL(v_fnma)
+#define v_abs KERNEL(v_abs)
 #define v_max KERNEL(v_max)
 #define v_min KERNEL(v_min)
 #define v_round KERNEL(v_round)
@@ -75,6 +76,7 @@ SIMD f32x16 v_mul(f32x16 a, f32x16 b) { return _mm512_mul_ps(a, b); }
 SIMD f32x16 v_div(f32x16 a, f32x16 b) { return _mm512_div_ps(a, b); }
 SIMD f32x16 v_fma(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fmadd_ps(a, b, c); }   // a*b + c
 SIMD f32x16 v_fnma(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmadd_ps(a, b, c); } // c - a*b
+SIMD f32x16 v_abs(f32x16 a) { return _mm512_abs_ps(a); }
 SIMD f32x16 v_max(f32x16 a, f32x16 b) { return _mm512_max_ps(a, b); }
 SIMD f32x16 v_min(f32x16 a, f32x16 b) { return _mm512_min_ps(a, b); }
 SIMD f32x16 v_round(f32x16 a) {
@@ -165,6 +167,10 @@ SIMD f32x16 v_fma(f32x16 x, f32x16 y, f32x16 z) {
 }
 SIMD f32x16 v_fnma(f32x16 x, f32x16 y, f32x16 z) {
     return V2(_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b));
+}
+SIMD f32x16 v_abs(f32x16 x) {
+    __m256 sign = _mm256_set1_ps(-0.0f);
+    return V2(_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b));
 }
 SIMD f32x16 v_max(f32x16 x, f32x16 y) {
     return V2(_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b));
@@ -257,6 +263,9 @@ SIMD f32x16 v_fma(f32x16 x, f32x16 y, f32x16 z) { return V4(F); }
 #undef F
 #define F(i) vfmsq_f32(z.v[i], x.v[i], y.v[i])
 SIMD f32x16 v_fnma(f32x16 x, f32x16 y, f32x16 z) { return V4(F); }
+#undef F
+#define F(i) vabsq_f32(x.v[i])
+SIMD f32x16 v_abs(f32x16 x) { return V4(F); }
 #undef F
 #define F(i) vmaxq_f32(x.v[i], y.v[i])
 SIMD f32x16 v_max(f32x16 x, f32x16 y) { return V4(F); }

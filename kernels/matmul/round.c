@@ -14,13 +14,10 @@
 #define BATCH 16              // chunks
 #define LEAST_SCALE 0x1p-126f // smaller scales round to zeros
 
-// Each of these files has two functions:
-//
-//     v_abs(v)                  the absolute values of sixteen floats
-//     store_codes(q, split, v)  stores 64 codes from the low bits of v (V_ROUNDER): in order at q,
-//                               and at split with the even ones apart from the odd ones. split
-//                               belongs to the first of SPLIT_CHUNKS neighbouring chunks, which
-//                               store all their even codes before their odd ones.
+// Each of these files defines store_codes(q, split, v). It stores 64 codes from the low bits of v
+// (V_ROUNDER): in order at q, and separated into even and odd elements at split. split belongs to
+// the first of SPLIT_CHUNKS neighbouring chunks, which store all their even codes before their odd
+// ones.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #include "round_avx512.h"
 #elif ISA == ISA_AVX2
@@ -48,8 +45,7 @@ SIMD f32x16 KERNEL(scales_of)(const float *x, int64_t k, int n) {
     for (int i = 0; i < n; i++, x += 64, k -= 64) {
         f32x16 v[4];
         KERNEL(load_chunk)(x, k, v);
-        most[i] = v_max(v_max(KERNEL(v_abs)(v[0]), KERNEL(v_abs)(v[1])),
-                        v_max(KERNEL(v_abs)(v[2]), KERNEL(v_abs)(v[3])));
+        most[i] = v_max(v_max(v_abs(v[0]), v_abs(v[1])), v_max(v_abs(v[2]), v_abs(v[3])));
         odd[i] = v_fma(v[0], v_zero(),
                        v_fma(v[1], v_zero(), v_fma(v[2], v_zero(), v_mul(v[3], v_zero()))));
     }

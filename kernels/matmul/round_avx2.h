@@ -1,9 +1,5 @@
-// v_abs and store_codes of round.c with AVX2.
+// store_codes of round.c with AVX2.
 
-SIMD f32x16 KERNEL(v_abs)(f32x16 v) {
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return (f32x16){_mm256_andnot_ps(sign, v.a), _mm256_andnot_ps(sign, v.b)};
-}
 SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(V_ROUNDER)),
                   low = _mm256_set1_epi16(255);

@@ -1,6 +1,5 @@
-// v_abs and store_codes of round.c with AVX-512.
+// store_codes of round.c with AVX-512.
 
-SIMD f32x16 KERNEL(v_abs)(f32x16 v) { return _mm512_abs_ps(v); }
 SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     __m512i x[4];
 #pragma GCC unroll 4

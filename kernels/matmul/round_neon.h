@@ -1,8 +1,5 @@
-// v_abs and store_codes of round.c with NEON.
+// store_codes of round.c with NEON.
 
-SIMD f32x16 KERNEL(v_abs)(f32x16 v) {
-    return (f32x16){{vabsq_f32(v.v[0]), vabsq_f32(v.v[1]), vabsq_f32(v.v[2]), vabsq_f32(v.v[3])}};
-}
 SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     int8x16_t codes[4];
     for (int j = 0; j < 4; j++) {

@@ -15,7 +15,7 @@
 
 #ifdef ISA
 
-#include "kept.h"
+#include "state.h"
 
 // Computes channels [0, n) of a block for one output row, n <= BLOCK. weight is [taps, BLOCK], and
 // input points to the taps input rows.
@@ -45,11 +45,11 @@ typedef struct {
 } KERNEL(conv_state);
 
 SIMD KERNEL(conv_state)
-    KERNEL(state_at)(const int form, void *slot, int past, int64_t channels, int64_t c) {
+    KERNEL(state_at)(const int dtype, void *slot, int past, int64_t channels, int64_t c) {
     int64_t groups = (channels + GROUP - 1) / GROUP;
-    switch (form) {
-    case KEPT_BF16: return (KERNEL(conv_state)){(char *)slot + c * 2, NULL, channels, groups};
-    case KEPT_I8:
+    switch (dtype) {
+    case STATE_BF16: return (KERNEL(conv_state)){(char *)slot + c * 2, NULL, channels, groups};
+    case STATE_I8:
         return (KERNEL(conv_state)){
             (char *)slot + past * groups * 4 + c, (float *)slot + c / GROUP, channels, groups};
     }
@@ -59,35 +59,35 @@ SIMD KERNEL(conv_state)
 // A row of a block, rounded: values, or for int8 codes and scales.
 typedef struct {
     float values[BLOCK], scales[BLOCK / GROUP];
-} KERNEL(conv_kept);
+} KERNEL(rounded_row);
 
-SIMD void KERNEL(kept_row_load)(
-    const int form, KERNEL(conv_kept) * row, float *values, KERNEL(conv_state) s, int t, int n) {
-    if (form == KEPT_I8)
+SIMD void KERNEL(rounded_row_load)(
+    const int dtype, KERNEL(rounded_row) * row, float *values, KERNEL(conv_state) s, int t, int n) {
+    if (dtype == STATE_I8)
         memcpy(row->scales, s.scales + t * s.groups, (size_t)((n + GROUP - 1) / GROUP) * 4);
     for (int c = 0; c < n; c += 16) {
-        f32x16 x = kept_load(form, s.values, t * s.channels + c, n - c < 16 ? n - c : 16);
+        f32x16 x = state_load(dtype, s.values, t * s.channels + c, n - c < 16 ? n - c : 16);
         v_store(row->values + c, x);
-        if (form == KEPT_I8) v_store(values + c, v_mul(x, v_set1(row->scales[c / GROUP])));
+        if (dtype == STATE_I8) v_store(values + c, v_mul(x, v_set1(row->scales[c / GROUP])));
     }
 }
 
-SIMD void KERNEL(kept_row_store)(
-    const int form, const KERNEL(conv_kept) * row, KERNEL(conv_state) s, int t, int n) {
-    if (form == KEPT_I8)
+SIMD void KERNEL(rounded_row_store)(
+    const int dtype, const KERNEL(rounded_row) * row, KERNEL(conv_state) s, int t, int n) {
+    if (dtype == STATE_I8)
         memcpy(s.scales + t * s.groups, row->scales, (size_t)((n + GROUP - 1) / GROUP) * 4);
     for (int c = 0; c < n; c += 16)
-        kept_store(
-            form, s.values, t * s.channels + c, n - c < 16 ? n - c : 16, v_load(row->values + c));
+        state_store(
+            dtype, s.values, t * s.channels + c, n - c < 16 ? n - c : 16, v_load(row->values + c));
 }
 
 // Rounds a row x into row. For int8 it also stores the rounded values in values.
-SIMD void KERNEL(kept_row_round)(
-    const int form, KERNEL(conv_kept) * row, float *values, const float *x, int n) {
+SIMD void KERNEL(rounded_row_round)(
+    const int dtype, KERNEL(rounded_row) * row, float *values, const float *x, int n) {
     for (int from = 0; from < n; from += GROUP) {
         int to = n < from + GROUP ? n : from + GROUP;
         f32x16 amax = v_set1(LEAST_AMAX), inverse = v_zero(), scale = v_zero();
-        if (form == KEPT_I8) {
+        if (dtype == STATE_I8) {
             for (int c = from; c < to; c += 16)
                 amax = v_max(amax, v_abs(to - c < 16 ? v_load_n(x + c, to - c) : v_load(x + c)));
             amax = v_set1(v_hmax(amax));
@@ -96,9 +96,9 @@ SIMD void KERNEL(kept_row_round)(
         }
         for (int c = from; c < to; c += 16) {
             f32x16 v = to - c < 16 ? v_load_n(x + c, to - c) : v_load(x + c);
-            v = form == KEPT_I8 ? v_round(v_mul(v, inverse)) : v_bf16(v);
+            v = dtype == STATE_I8 ? v_round(v_mul(v, inverse)) : v_bf16(v);
             v_store(row->values + c, v);
-            if (form == KEPT_I8) v_store(values + c, v_mul(v, scale));
+            if (dtype == STATE_I8) v_store(values + c, v_mul(v, scale));
         }
     }
 }
@@ -124,10 +124,10 @@ SIMD const float *KERNEL(row_at)(
     return row < 0 ? before + (row + past) * BLOCK : x + row * x_stride;
 }
 
-// Computes rows [from, to) of a span with a float32 state. With keep, these must be the last rows
-// of the span, and the state is updated. Rows of the span are read in place.
+// Computes rows [from, to) of a span with a float32 state. If update is not zero, these must
+// be the last rows of the span, and the state is updated. Rows of the span are read in place.
 SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n,
-    KERNEL(conv_state) s, int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
+    KERNEL(conv_state) s, int64_t from, int64_t to, int update, float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], before[(MAX_TAPS - 1) * BLOCK], *state = (float *)s.values;
     const float *x = span->x + c;
     const int past = taps - 1;
@@ -143,27 +143,27 @@ SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
         KERNEL(conv_row)(input, w, taps, out, n);
     }
-    for (int t = 0; t < past && keep; t++)
+    for (int t = 0; t < past && update; t++)
         memcpy(state + t * s.channels,
             KERNEL(row_at)(x, span->x_stride, before, to - past + t, past), (size_t)n * 4);
 }
 
-// The same for other types of state. The rows before the current one are rounded and kept in a
-// ring.
-SIMD void KERNEL(conv_block_as)(const int form, const headroom_conv_span *span, const int taps,
-    int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int keep, float *out,
+// The same for other types of state. The rows before the current one are stored,
+// rounded, in a ring.
+SIMD void KERNEL(conv_block_as)(const int dtype, const headroom_conv_span *span, const int taps,
+    int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int update, float *out,
     ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], values[MAX_TAPS - 1][BLOCK]; // values of int8 codes
-    KERNEL(conv_kept) ring[MAX_TAPS - 1];
+    KERNEL(rounded_row) ring[MAX_TAPS - 1];
     const float *x = span->x + c;
     const int past = taps - 1;
     for (int t = 0; t < past; t++) {
         int64_t row = from - past + t;
         if (row >= 0)
-            KERNEL(kept_row_round)(form, &ring[t], values[t], x + row * span->x_stride, n);
+            KERNEL(rounded_row_round)(dtype, &ring[t], values[t], x + row * span->x_stride, n);
         else if (span->start)
             memset(&ring[t], 0, sizeof ring[t]), memset(values[t], 0, sizeof values[t]);
-        else KERNEL(kept_row_load)(form, &ring[t], values[t], s, (int)(row + past), n);
+        else KERNEL(rounded_row_load)(dtype, &ring[t], values[t], s, (int)(row + past), n);
     }
     KERNEL(transpose)(w, span->weight + c * taps, taps, n);
     int oldest = 0;
@@ -171,42 +171,44 @@ SIMD void KERNEL(conv_block_as)(const int form, const headroom_conv_span *span, 
         r++, out += out_stride, oldest = oldest + 1 == past ? 0 : oldest + 1) {
         const float *input[MAX_TAPS];
         for (int t = 0, i = oldest; t < past; t++, i = i + 1 == past ? 0 : i + 1)
-            input[t] = form == KEPT_I8 ? values[i] : ring[i].values;
+            input[t] = dtype == STATE_I8 ? values[i] : ring[i].values;
         input[past] = x + r * span->x_stride;
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
         KERNEL(conv_row)(input, w, taps, out, n);
-        KERNEL(kept_row_round)(form, &ring[oldest], values[oldest], input[past], n);
+        KERNEL(rounded_row_round)(dtype, &ring[oldest], values[oldest], input[past], n);
     }
-    for (int t = 0, i = oldest; t < past && keep; t++, i = i + 1 == past ? 0 : i + 1)
-        KERNEL(kept_row_store)(form, &ring[i], s, t, n);
+    for (int t = 0, i = oldest; t < past && update; t++, i = i + 1 == past ? 0 : i + 1)
+        KERNEL(rounded_row_store)(dtype, &ring[i], s, t, n);
 }
 
-SIMD void KERNEL(conv_as)(const int form, const headroom_conv_span *span, int64_t c, int64_t to_c,
-    int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
+SIMD void KERNEL(conv_as)(const int dtype, const headroom_conv_span *span, int64_t c, int64_t to_c,
+    int64_t from, int64_t to, int update, float *out, ptrdiff_t out_stride) {
     const int taps = span->taps;
     for (; c < to_c; c += BLOCK, out += BLOCK) {
         const int n = to_c - c < BLOCK ? (int)(to_c - c) : BLOCK;
         const KERNEL(conv_state)
-            s = KERNEL(state_at)(form, span->state.slot, taps - 1, span->channels, c);
-        if (form != KEPT_F32 && taps == 4)
-            KERNEL(conv_block_as)(form, span, 4, c, n, s, from, to, keep, out, out_stride);
-        else if (form != KEPT_F32)
-            KERNEL(conv_block_as)(form, span, taps, c, n, s, from, to, keep, out, out_stride);
-        else if (taps == 4) KERNEL(conv_block)(span, 4, c, n, s, from, to, keep, out, out_stride);
-        else KERNEL(conv_block)(span, taps, c, n, s, from, to, keep, out, out_stride);
+            s = KERNEL(state_at)(dtype, span->state.slot, taps - 1, span->channels, c);
+        if (dtype != STATE_F32 && taps == 4)
+            KERNEL(conv_block_as)(dtype, span, 4, c, n, s, from, to, update, out, out_stride);
+        else if (dtype != STATE_F32)
+            KERNEL(conv_block_as)(dtype, span, taps, c, n, s, from, to, update, out, out_stride);
+        else if (taps == 4) KERNEL(conv_block)(span, 4, c, n, s, from, to, update, out, out_stride);
+        else KERNEL(conv_block)(span, taps, c, n, s, from, to, update, out, out_stride);
     }
 }
 
 // Computes channels [c, to_c) of rows [from, to). out points to the first of these elements.
 // gated_delta.c calls it too.
 void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c,
-    int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
-    switch (span->state.form) {
-    case KEPT_BF16:
-        KERNEL(conv_as)(KEPT_BF16, span, c, to_c, from, to, keep, out, out_stride);
+    int64_t from, int64_t to, int update, float *out, ptrdiff_t out_stride) {
+    switch (span->state.dtype) {
+    case STATE_BF16:
+        KERNEL(conv_as)(STATE_BF16, span, c, to_c, from, to, update, out, out_stride);
         break;
-    case KEPT_I8: KERNEL(conv_as)(KEPT_I8, span, c, to_c, from, to, keep, out, out_stride); break;
-    default: KERNEL(conv_as)(KEPT_F32, span, c, to_c, from, to, keep, out, out_stride);
+    case STATE_I8:
+        KERNEL(conv_as)(STATE_I8, span, c, to_c, from, to, update, out, out_stride);
+        break;
+    default: KERNEL(conv_as)(STATE_F32, span, c, to_c, from, to, update, out, out_stride);
     }
 }
 
@@ -220,7 +222,7 @@ void headroom_conv(
     DISPATCH(isa, headroom_conv_rows, (&span, c, to_c, 0, span.rows, 1, out + c, out_stride));
 }
 
-void headroom_conv_keep(int isa, headroom_conv_span span, int64_t c, int64_t to_c) {
+void headroom_conv_update(int isa, headroom_conv_span span, int64_t c, int64_t to_c) {
     DISPATCH(isa, headroom_conv_rows, (&span, c, to_c, span.rows, span.rows, 1, NULL, 0));
 }
 

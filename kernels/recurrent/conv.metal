@@ -11,11 +11,11 @@
 // A span of one chunk writes its state itself. For a span of several chunks a second dispatch,
 // conv_keep, writes the state, because the first chunk may still be reading it.
 #include <metal_stdlib>
-#include "common/kept.h"
+#include "common/state.h"
 #include "common/span.h"
 using namespace metal;
 
-constant uint form [[function_constant(0)]];
+constant uint dtype [[function_constant(0)]];
 constant uint taps [[function_constant(1)]];
 
 constant constexpr int GROUP = 64;  // channels that share a scale, as in state.go
@@ -30,21 +30,21 @@ struct ConvParams {
 };
 
 // Two channels of a rounded row: values, or for int8 codes with a scale.
-struct Kept {
+struct Rounded {
   float2 values;
   float scale;
 };
 
-inline float2 value_of(Kept k) { return form == KEPT_I8 ? k.values * k.scale : k.values; }
+inline float2 value_of(Rounded k) { return dtype == STATE_I8 ? k.values * k.scale : k.values; }
 
 // Rounds a row. Lanes past the last channel have zeros, which do not change the scale.
-inline Kept round_row(float2 x) {
-  Kept k;
+inline Rounded round_row(float2 x) {
+  Rounded k;
   k.values = x;
   k.scale = 1.0f;
-  if (form == KEPT_BF16) {
+  if (dtype == STATE_BF16) {
     k.values = float2(from_bf16(to_bf16(x.x)), from_bf16(to_bf16(x.y)));
-  } else if (form == KEPT_I8) {
+  } else if (dtype == STATE_I8) {
     const float amax = max(simd_max(max(fabs(x.x), fabs(x.y))), LEAST_AMAX);
     const float inverse = LARGEST_CODE / amax;
     k.values = float2(float(to_code(x.x, inverse)), float(to_code(x.y, inverse)));
@@ -53,18 +53,18 @@ inline Kept round_row(float2 x) {
   return k;
 }
 
-inline float load_kept(device const uchar* slot, uint at, uint rows_of_scales) {
-  switch (form) {
-    case KEPT_BF16: return from_bf16(((device const ushort*)slot)[at]);
-    case KEPT_I8: return float(((device const char*)(slot + rows_of_scales))[at]);
+inline float load_value(device const uchar* slot, uint at, uint rows_of_scales) {
+  switch (dtype) {
+    case STATE_BF16: return from_bf16(((device const ushort*)slot)[at]);
+    case STATE_I8: return float(((device const char*)(slot + rows_of_scales))[at]);
   }
   return ((device const float*)slot)[at];
 }
 
-inline void store_kept(device uchar* slot, uint at, uint rows_of_scales, float value) {
-  switch (form) {
-    case KEPT_BF16: ((device ushort*)slot)[at] = ushort(as_type<uint>(value) >> 16); return;
-    case KEPT_I8: ((device char*)(slot + rows_of_scales))[at] = char(int(value)); return;
+inline void store_value(device uchar* slot, uint at, uint rows_of_scales, float value) {
+  switch (dtype) {
+    case STATE_BF16: ((device ushort*)slot)[at] = ushort(as_type<uint>(value) >> 16); return;
+    case STATE_I8: ((device char*)(slot + rows_of_scales))[at] = char(int(value)); return;
   }
   ((device float*)slot)[at] = value;
 }
@@ -87,24 +87,24 @@ inline Place place_of(uint block, uint channels, uint lane) {
   return at;
 }
 
-inline Kept load_row(device const uchar* slot, uint t, Place at, uint channels) {
+inline Rounded load_row(device const uchar* slot, uint t, Place at, uint channels) {
   const uint scales = (taps - 1) * at.groups * 4;
-  Kept k;
-  k.values = float2(at.has0 ? load_kept(slot, t * channels + at.c0, scales) : 0.0f,
-      at.has1 ? load_kept(slot, t * channels + at.c1, scales) : 0.0f);
-  k.scale = form == KEPT_I8 ? ((device const float*)slot)[t * at.groups + at.group] : 1.0f;
+  Rounded k;
+  k.values = float2(at.has0 ? load_value(slot, t * channels + at.c0, scales) : 0.0f,
+      at.has1 ? load_value(slot, t * channels + at.c1, scales) : 0.0f);
+  k.scale = dtype == STATE_I8 ? ((device const float*)slot)[t * at.groups + at.group] : 1.0f;
   return k;
 }
 
-inline void store_row(device uchar* slot, uint t, Place at, uint channels, Kept k, uint lane) {
+inline void store_row(device uchar* slot, uint t, Place at, uint channels, Rounded k, uint lane) {
   const uint scales = (taps - 1) * at.groups * 4;
   if (at.has0) {
-    store_kept(slot, t * channels + at.c0, scales, k.values.x);
+    store_value(slot, t * channels + at.c0, scales, k.values.x);
   }
   if (at.has1) {
-    store_kept(slot, t * channels + at.c1, scales, k.values.y);
+    store_value(slot, t * channels + at.c1, scales, k.values.y);
   }
-  if (form == KEPT_I8 && lane == 0) {
+  if (dtype == STATE_I8 && lane == 0) {
     ((device float*)slot)[t * at.groups + at.group] = k.scale;
   }
 }
@@ -141,7 +141,7 @@ kernel void conv(
   device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
 
   // before[PAST - 1] is the row before the current one. The first PAST - past entries are not used.
-  Kept before[PAST];
+  Rounded before[PAST];
   float2 w[PAST + 1];
   for (int i = 0; i < PAST; i++) {
     const int t = i - (PAST - past);

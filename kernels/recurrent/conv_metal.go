@@ -12,30 +12,32 @@ import (
 var convText string
 
 var (
-	convSource      = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
-	convKernels     [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams] // by state type and taps
-	convKeepKernels [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams]
+	convSource  = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
+	convKernels [len(stateDTypes)][MaxTaps +
+		1]*gpu.Kernel[convParams] // by state type and taps
+	convUpdateKernels [len(stateDTypes)][MaxTaps + 1]*gpu.Kernel[convParams]
 )
 
-// metalForms are the types of a state. Kernels have the type as a function constant.
-var metalForms = [...]kernels.DType{kernels.F32, kernels.BF16, kernels.I8}
+// stateDTypes are the types of a state. Each kernel is specialized for one of them by a function
+// constant.
+var stateDTypes = [...]kernels.DType{kernels.F32, kernels.BF16, kernels.I8}
 
-func metalForm(dtype kernels.DType) int {
-	for i, f := range metalForms {
+func stateDTypeIndex(dtype kernels.DType) int {
+	for i, f := range stateDTypes {
 		if f == dtype {
 			return i
 		}
 	}
-	panic("recurrent: metalForm of " + dtype.String() + ": Check must refuse it")
+	panic("recurrent: no Metal kernel for a state of " + dtype.String() + ": Check must reject it")
 }
 
 func init() {
-	for i, form := range metalForms {
+	for i, dtype := range stateDTypes {
 		for taps := 2; taps <= MaxTaps; taps++ {
-			constants := []metal.ConstantValue{{Name: "form", Value: uint32(form)},
+			constants := []metal.ConstantValue{{Name: "dtype", Value: uint32(dtype)},
 				{Name: "taps", Value: uint32(taps)}}
 			convKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv", constants...)
-			convKeepKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep",
+			convUpdateKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep",
 				constants...)
 		}
 	}
@@ -61,12 +63,13 @@ func (o *Conv) Metal(c *gpu.Context) {
 	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
 	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk,
 		Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
-	form, taps := metalForm(o.State.DType), o.Weight.Cols
-	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State),
+	dtype, taps := stateDTypeIndex(o.State.DType), o.Weight.Cols
+	convKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight),
+		gpu.Write(o.State),
 		c.Spans(o.Spans), gpu.Write(o.Out))
 	if longest > convChunk {
 		g.Groups.Y = 1
-		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),
+		convUpdateKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),
 			c.Spans(o.Spans))
 	}
 }

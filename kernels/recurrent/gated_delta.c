@@ -21,7 +21,7 @@
 
 #ifdef ISA
 
-#include "kept.h"
+#include "state.h"
 
 // Value rows whose dot products run at once, as measured (PERF.md).
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
@@ -219,37 +219,38 @@ SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) * c) {
 typedef struct {
     void *rows;
     float *scales;
-} KERNEL(kept_rows);
+} KERNEL(state_rows);
 
-SIMD KERNEL(kept_rows)
-    KERNEL(rows_at)(const int form, headroom_gated_delta d, void *slot, int64_t row) {
+SIMD KERNEL(state_rows)
+    KERNEL(rows_at)(const int dtype, headroom_gated_delta d, void *slot, int64_t row) {
     char *p = slot;
-    switch (form) {
-    case KEPT_BF16: return (KERNEL(kept_rows)){p + row * d.dk * 2, NULL};
-    case KEPT_I8: return (KERNEL(kept_rows)){p + d.hv * d.dv * 4 + row * d.dk, (float *)p + row};
+    switch (dtype) {
+    case STATE_BF16: return (KERNEL(state_rows)){p + row * d.dk * 2, NULL};
+    case STATE_I8: return (KERNEL(state_rows)){p + d.hv * d.dv * 4 + row * d.dk, (float *)p + row};
     }
-    return (KERNEL(kept_rows)){p + row * d.dk * 4, NULL};
+    return (KERNEL(state_rows)){p + row * d.dk * 4, NULL};
 }
 
 // The same rows from index row on.
-SIMD KERNEL(kept_rows)
-    KERNEL(rows_after)(const int form, KERNEL(kept_rows) kept, int64_t row, int64_t dk) {
-    int64_t bytes = form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1;
-    return (KERNEL(kept_rows)){
-        (char *)kept.rows + row * dk * bytes, kept.scales ? kept.scales + row : NULL};
+SIMD KERNEL(state_rows)
+    KERNEL(rows_after)(const int dtype, KERNEL(state_rows) state, int64_t row, int64_t dk) {
+    int64_t bytes = dtype == STATE_F32 ? 4 : dtype == STATE_BF16 ? 2 : 1;
+    return (KERNEL(state_rows)){
+        (char *)state.rows + row * dk * bytes, state.scales ? state.scales + row : NULL};
 }
 
 // Sets n rows of a slot to zeros.
-static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n, int64_t dk) {
-    memset(kept.rows, 0, (size_t)(n * dk * (form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1)));
-    if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
+static void KERNEL(rows_clear)(const int dtype, KERNEL(state_rows) state, int64_t n, int64_t dk) {
+    memset(
+        state.rows, 0, (size_t)(n * dk * (dtype == STATE_F32 ? 4 : dtype == STATE_BF16 ? 2 : 1)));
+    if (dtype == STATE_I8) memset(state.scales, 0, (size_t)n * 4);
 }
 
 // A block of sixteen value rows. Between tokens the rows are floats in the L1 cache, rounded to the
 // type of the state. They are in the slot itself, or in a copy that the first token reads from the
 // slot and the last one writes back. For int8 the floats are codes, and the scales one vector.
 typedef struct {
-    KERNEL(kept_rows) kept;
+    KERNEL(state_rows) state;
     float *rows;                // [16, width]
     float decay[16], step[16];  // g and d of the next update; decay is the same for all rows,
                                 // except for int8
@@ -301,19 +302,19 @@ SIMD void KERNEL(float_pass)(KERNEL(sixteen) * s, int64_t width, const float *la
 // token's dot products with k and with q, as quads. Rows are loaded as type from and stored as type
 // to. float32 rows are in s->rows. All arguments except pointers and sizes must be constants after
 // inlining.
-SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update,
+SIMD void KERNEL(sixteen_pass)(const int dtype, const int from, const int to, const int update,
     const int dots, KERNEL(sixteen) * s, int64_t width, int64_t dk, const float *last_k,
     const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
 #if ISA == ISA_AVX2
-    if (form == KEPT_F32 && update && dots && width == 128) { // as models have it
+    if (dtype == STATE_F32 && update && dots && width == 128) { // as models have it
         KERNEL(float_pass)(s, width, last_k, k, q, sk, sq);
         return;
     }
 #endif
-    const void *in = from == KEPT_F32 ? s->rows : s->kept.rows;
-    void *out = to == KEPT_F32 ? s->rows : s->kept.rows;
-    const int64_t in_stride = from == KEPT_F32 ? width : dk,
-                  out_stride = to == KEPT_F32 ? width : dk;
+    const void *in = from == STATE_F32 ? s->rows : s->state.rows;
+    void *out = to == STATE_F32 ? s->rows : s->state.rows;
+    const int64_t in_stride = from == STATE_F32 ? width : dk,
+                  out_stride = to == STATE_F32 ? width : dk;
     const f32x16 g = v_set1(s->decay[0]);
     for (int quad = 0; quad < 4; quad++) {
         f32x16 ak[4], aq[4];
@@ -325,24 +326,24 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
                 ak[r] = aq[r] = v_zero();
                 if (update)
                     by[r] = v_set1(
-                        form == KEPT_I8 ? s->recode[4 * quad + r] : s->step[4 * quad + r]);
+                        dtype == STATE_I8 ? s->recode[4 * quad + r] : s->step[4 * quad + r]);
             }
 #pragma GCC unroll 8
             for (int64_t c = 0; c < width; c += 16) {
                 const int n = dk - c < 16 ? (int)(dk - c) : 16;
-                const int in_n = from == KEPT_F32 && width - c >= 16 ? 16 : n,
-                          out_n = to == KEPT_F32 && width - c >= 16 ? 16 : n;
+                const int in_n = from == STATE_F32 && width - c >= 16 ? 16 : n,
+                          out_n = to == STATE_F32 && width - c >= 16 ? 16 : n;
                 f32x16 before = v_zero(), kc = v_zero(), qc = v_zero();
-                if (update && form != KEPT_I8) before = v_load(last_k + c);
+                if (update && dtype != STATE_I8) before = v_load(last_k + c);
                 if (dots) kc = v_load(k + c), qc = v_load(q + c);
 #pragma GCC unroll 4
                 for (int r = first; r < first + ROWS_AT_ONCE; r++) {
-                    f32x16 x = kept_load(from, in, (4 * quad + r) * in_stride + c, in_n);
-                    if (update && form == KEPT_I8) x = v_round(v_mul(x, by[r]));
-                    if (update && form != KEPT_I8) x = v_fma(by[r], before, v_mul(g, x));
-                    if (update && form == KEPT_BF16 && to == KEPT_F32) x = v_bf16(x);
+                    f32x16 x = state_load(from, in, (4 * quad + r) * in_stride + c, in_n);
+                    if (update && dtype == STATE_I8) x = v_round(v_mul(x, by[r]));
+                    if (update && dtype != STATE_I8) x = v_fma(by[r], before, v_mul(g, x));
+                    if (update && dtype == STATE_BF16 && to == STATE_F32) x = v_bf16(x);
                     if (update || from != to)
-                        kept_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
+                        state_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
                     if (dots) ak[r] = v_fma(x, kc, ak[r]), aq[r] = v_fma(x, qc, aq[r]);
                 }
             }
@@ -376,65 +377,65 @@ SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k
 }
 
 // Computes all tokens for sixteens blocks of sixteen value rows, from column row of v and out on.
-// The blocks alternate: the sums of one are added while the rows of the other are processed. form
+// The blocks alternate: the sums of one are added while the rows of the other are processed. dtype
 // and dk must be constants after inlining.
-SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row,
-    KERNEL(kept_rows) kept, int64_t dk, int sixteens) {
+SIMD void KERNEL(rows_pass)(const int dtype, KERNEL(head_tokens) h, int64_t row,
+    KERNEL(state_rows) state, int64_t dk, int sixteens) {
     KERNEL(sixteen) all[SIXTEENS];
     float copy[SIXTEENS][16 * MAX_KEY_DIM];
-    const int in_place = form == KEPT_F32;
+    const int in_place = dtype == STATE_F32;
     const int64_t width = in_place ? dk : (dk + 15) / 16 * 16;
     for (int i = 0; i < sixteens; i++) {
-        all[i].kept = KERNEL(rows_after)(form, kept, 16 * i, dk);
-        all[i].rows = in_place ? all[i].kept.rows : copy[i];
-        all[i].scale = form == KEPT_I8 ? v_load(all[i].kept.scales) : v_set1(1.0f);
+        all[i].state = KERNEL(rows_after)(dtype, state, 16 * i, dk);
+        all[i].rows = in_place ? all[i].state.rows : copy[i];
+        all[i].scale = dtype == STATE_I8 ? v_load(all[i].state.scales) : v_set1(1.0f);
     }
     for (int64_t t = 0; t <= h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded, *last_k = k - 2 * h.padded;
         for (int i = 0; i < sixteens; i++) {
             KERNEL(sixteen) *s = &all[i];
             KERNEL(quad) sk[4], sq[4];
-            if (form == KEPT_I8 && t > 0) KERNEL(sixteen_grow)(s, width, last_k);
+            if (dtype == STATE_I8 && t > 0) KERNEL(sixteen_grow)(s, width, last_k);
             if (t == h.tokens) {
                 KERNEL(sixteen_pass)(
-                    form, KEPT_F32, form, 1, 0, s, width, dk, last_k, k, q, sk, sq);
+                    dtype, STATE_F32, dtype, 1, 0, s, width, dk, last_k, k, q, sk, sq);
                 continue;
             }
             if (t == 0)
                 KERNEL(sixteen_pass)(
-                    form, form, KEPT_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
+                    dtype, dtype, STATE_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
             else
                 KERNEL(sixteen_pass)(
-                    form, KEPT_F32, KEPT_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
+                    dtype, STATE_F32, STATE_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
             const int64_t at = t * h.columns + row + 16 * i;
             f32x16 g = v_set1(h.g[t]);
-            if (form == KEPT_I8) g = v_mul(g, s->scale);
+            if (dtype == STATE_I8) g = v_mul(g, s->scale);
             f32x16 d = v_mul(v_fnma(g, KERNEL(fold16)(0, sk), v_load(h.v + at)), v_set1(h.beta[t]));
             v_store(h.out + at, v_fma(d, v_set1(h.qk[t]), v_mul(g, KERNEL(fold16)(0, sq))));
             v_store(s->step, d);
             v_store(s->decay, g);
         }
     }
-    if (form == KEPT_I8)
-        for (int i = 0; i < sixteens; i++) v_store(all[i].kept.scales, all[i].scale);
+    if (dtype == STATE_I8)
+        for (int i = 0; i < sixteens; i++) v_store(all[i].state.scales, all[i].scale);
 }
 
 // Loads a row of dk elements as floats, which are codes for int8, padded with zeros.
-SIMD void KERNEL(row_load)(const int form, float *s, KERNEL(kept_rows) kept, int64_t dk) {
+SIMD void KERNEL(row_load)(const int dtype, float *s, KERNEL(state_rows) state, int64_t dk) {
     for (int64_t c = 0; c < dk; c += 16)
-        v_store(s + c, kept_load(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16));
+        v_store(s + c, state_load(dtype, state.rows, c, dk - c < 16 ? (int)(dk - c) : 16));
 }
 // Stores a row of dk elements.
-SIMD void KERNEL(row_store)(const int form, const float *s, KERNEL(kept_rows) kept, int64_t dk) {
+SIMD void KERNEL(row_store)(const int dtype, const float *s, KERNEL(state_rows) state, int64_t dk) {
     for (int64_t c = 0; c < dk; c += 16)
-        kept_store(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + c));
+        state_store(dtype, state.rows, c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + c));
 }
 
 // Computes all tokens for one value row. It handles the rows of a head after the blocks of sixteen.
 SIMD void KERNEL(one_row)(
-    const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk) {
-    float s[MAX_KEY_DIM], scale = form == KEPT_I8 ? *kept.scales : 1.0f;
-    KERNEL(row_load)(form, s, kept, dk);
+    const int dtype, KERNEL(head_tokens) h, int64_t row, KERNEL(state_rows) state, int64_t dk) {
+    float s[MAX_KEY_DIM], scale = dtype == STATE_I8 ? *state.scales : 1.0f;
+    KERNEL(row_load)(dtype, s, state, dk);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
         f32x16 ak = v_zero(), aq = v_zero(), amax = v_zero();
@@ -442,7 +443,7 @@ SIMD void KERNEL(one_row)(
             ak = v_fma(v_load(s + c), v_load(k + c), ak);
             aq = v_fma(v_load(s + c), v_load(q + c), aq);
         }
-        f32x16 g = v_set1(form == KEPT_I8 ? h.g[t] * scale : h.g[t]);
+        f32x16 g = v_set1(dtype == STATE_I8 ? h.g[t] * scale : h.g[t]);
         f32x16 d = v_mul(
             v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.columns + row])), v_set1(h.beta[t]));
         v_store_n(
@@ -450,9 +451,9 @@ SIMD void KERNEL(one_row)(
         for (int64_t c = 0; c < h.padded; c += 16) {
             f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + c)));
             amax = v_max(amax, v_abs(next));
-            v_store(s + c, form == KEPT_BF16 ? v_bf16(next) : next);
+            v_store(s + c, dtype == STATE_BF16 ? v_bf16(next) : next);
         }
-        if (form == KEPT_I8) {
+        if (dtype == STATE_I8) {
             f32x16 most = v_max(v_set1(v_hmax(amax)), v_set1(LEAST_AMAX));
             f32x16 factor = v_div(v_set1(LARGEST_CODE), most);
             for (int64_t c = 0; c < h.padded; c += 16)
@@ -460,33 +461,33 @@ SIMD void KERNEL(one_row)(
             v_store_n(&scale, v_div(most, v_set1(LARGEST_CODE)), 1);
         }
     }
-    KERNEL(row_store)(form, s, kept, dk);
-    if (form == KEPT_I8) *kept.scales = scale;
+    KERNEL(row_store)(dtype, s, state, dk);
+    if (dtype == STATE_I8) *state.scales = scale;
 }
 
-// Computes all tokens for the first h.columns rows of kept.
+// Computes all tokens for the first h.columns rows of state.
 SIMD void KERNEL(head_rows)(
-    const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+    const int dtype, KERNEL(head_tokens) h, KERNEL(state_rows) state, int64_t dk) {
     // int8 has enough work between the sums and the rows of a token.
-    const int64_t most = form == KEPT_I8 ? 1 : SIXTEENS;
+    const int64_t most = dtype == STATE_I8 ? 1 : SIXTEENS;
     for (int64_t row = 0; row < h.columns;) {
         const int64_t sixteens = (h.columns - row) / 16 < most ? (h.columns - row) / 16 : most;
-        const KERNEL(kept_rows) rows = KERNEL(rows_after)(form, kept, row, dk);
-        if (sixteens == 0) KERNEL(one_row)(form, h, row, rows, dk), row++;
+        const KERNEL(state_rows) rows = KERNEL(rows_after)(dtype, state, row, dk);
+        if (sixteens == 0) KERNEL(one_row)(dtype, h, row, rows, dk), row++;
         else if (dk == 128)
-            KERNEL(rows_pass)(form, h, row, rows, 128, (int)sixteens), row += 16 * sixteens;
-        else KERNEL(rows_pass)(form, h, row, rows, dk, (int)sixteens), row += 16 * sixteens;
+            KERNEL(rows_pass)(dtype, h, row, rows, 128, (int)sixteens), row += 16 * sixteens;
+        else KERNEL(rows_pass)(dtype, h, row, rows, dk, (int)sixteens), row += 16 * sixteens;
     }
 }
 
 void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c,
-    int64_t from, int64_t to, int keep, float *out,
+    int64_t from, int64_t to, int update, float *out,
     ptrdiff_t out_stride); // conv.c
 
-// Computes q and k of the window that begins with token first. With keep, the last window of a span
-// also updates the convolution's state of these channels.
+// Computes q and k of the window that begins with token first. If update is not zero, the last
+// window of a span also updates the convolution's state of these channels.
 SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
-    const headroom_conv_span *in, int64_t first, int64_t key_head, int keep) {
+    const headroom_conv_span *in, int64_t first, int64_t key_head, int update) {
     const int64_t q = key_head * d.dk, k = q + d.hk * d.dk, end = first + h.tokens;
     if (!in->weight) {
         const float *x = in->x + first * in->x_stride;
@@ -494,9 +495,9 @@ SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
         return;
     }
     KERNEL(headroom_conv_rows)(
-        in, q, q + d.dk, first, end, keep && end == in->rows, h.keys, 2 * h.padded);
+        in, q, q + d.dk, first, end, update && end == in->rows, h.keys, 2 * h.padded);
     KERNEL(headroom_conv_rows)(
-        in, k, k + d.dk, first, end, keep && end == in->rows, h.keys + h.padded, 2 * h.padded);
+        in, k, k + d.dk, first, end, update && end == in->rows, h.keys + h.padded, 2 * h.padded);
     KERNEL(take_keys)(h, d.dk, h.keys, h.keys + h.padded, 2 * h.padded);
 }
 
@@ -513,7 +514,7 @@ SIMD void KERNEL(window_values)(
 }
 
 // Computes units [from, to) for one type of state.
-SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d,
+SIMD void KERNEL(units_as)(const int dtype, headroom_gated_delta d,
     const headroom_gated_delta_inputs *in, void *slot, float *out, ptrdiff_t out_stride,
     int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     const int64_t group = d.hv / d.hk, tokens = in->conv.rows;
@@ -528,11 +529,11 @@ SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d,
             for (int64_t at = begin; at < end; at += h.columns) { // to the end of a value head
                 const int64_t row = at % d.dv, head = key_head * group + at / d.dv;
                 h.columns = end - at < d.dv - row ? end - at : d.dv - row;
-                const KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
-                if (in->conv.start && first == 0) KERNEL(rows_clear)(form, kept, h.columns, d.dk);
+                const KERNEL(state_rows) state = KERNEL(rows_at)(dtype, d, slot, head * d.dv + row);
+                if (in->conv.start && first == 0) KERNEL(rows_clear)(dtype, state, h.columns, d.dk);
                 KERNEL(take_gates)(h, in, first, head);
                 KERNEL(window_values)(h, &in->conv, first, 2 * d.hk * d.dk + head * d.dv + row);
-                KERNEL(head_rows)(form, h, kept, d.dk);
+                KERNEL(head_rows)(dtype, h, state, d.dk);
                 KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride,
                     h.out, h.columns, h.tokens, h.columns);
             }
@@ -541,19 +542,19 @@ SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d,
 }
 
 static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in,
-    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    headroom_state state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
     int64_t part_rows, int64_t from, int64_t to, float *scratch) {
-    switch (state.form) {
-    case KEPT_BF16:
-        KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+    switch (state.dtype) {
+    case STATE_BF16:
+        KERNEL(units_as)(STATE_BF16, d, &in, state.slot, out, out_stride, window, parts, part_rows,
             from, to, scratch);
         break;
-    case KEPT_I8:
-        KERNEL(units_as)(KEPT_I8, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+    case STATE_I8:
+        KERNEL(units_as)(STATE_I8, d, &in, state.slot, out, out_stride, window, parts, part_rows,
             from, to, scratch);
         break;
     default:
-        KERNEL(units_as)(KEPT_F32, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+        KERNEL(units_as)(STATE_F32, d, &in, state.slot, out, out_stride, window, parts, part_rows,
             from, to, scratch);
     }
 }
@@ -566,7 +567,7 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
 #include "foreach_isa.h"
 
 void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
-    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    headroom_state state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
     int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     DISPATCH(isa, gated_delta,
         (d, in, state, out, out_stride, window, parts, part_rows, from, to, scratch));

@@ -15,11 +15,11 @@
 // A lane adds its columns in ascending order, and simd_sum adds the lanes. So the bits of a row
 // depend only on the row's inputs, and not on windows, spans or the grid.
 #include <metal_stdlib>
-#include "common/kept.h"
+#include "common/state.h"
 #include "common/span.h"
 using namespace metal;
 
-constant uint form [[function_constant(0)]];
+constant uint dtype [[function_constant(0)]];
 constant bool wide [[function_constant(1)]];   // rows of more than 128 columns
 // rows are multiples of 4 columns and aligned, so that four can be loaded at once
 constant bool whole [[function_constant(2)]];
@@ -54,12 +54,12 @@ inline float4 load4_f32(device const float* x, ulong at, uint c, uint dk) {
 }
 
 inline float4 load4(device const uchar* values, ulong at, uint c, uint dk) {
-  if (form == KEPT_F32) {
+  if (dtype == STATE_F32) {
     return load4_f32((device const float*)values, at, c, dk);
   }
   float4 v = float4(0.0f);
   if (whole) {
-    if (c < dk && form == KEPT_BF16) {
+    if (c < dk && dtype == STATE_BF16) {
       const ushort4 b = *(device const ushort4*)((device const ushort*)values + at + c);
       v = float4(from_bf16(b.x), from_bf16(b.y), from_bf16(b.z), from_bf16(b.w));
     } else if (c < dk) {
@@ -69,7 +69,7 @@ inline float4 load4(device const uchar* values, ulong at, uint c, uint dk) {
   }
   for (uint i = 0; i < 4; i++) {
     if (c + i < dk) {
-      v[i] = form == KEPT_BF16 ? from_bf16(((device const ushort*)values)[at + c + i])
+      v[i] = dtype == STATE_BF16 ? from_bf16(((device const ushort*)values)[at + c + i])
                                : float(((device const char*)values)[at + c + i]);
     }
   }
@@ -82,9 +82,9 @@ inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
     if (c >= dk) {
       return;
     }
-    if (form == KEPT_F32) {
+    if (dtype == STATE_F32) {
       *(device float4*)((device float*)values + at + c) = v;
-    } else if (form == KEPT_BF16) {
+    } else if (dtype == STATE_BF16) {
       *(device ushort4*)((device ushort*)values + at + c) = ushort4(
           to_bf16(v.x), to_bf16(v.y), to_bf16(v.z), to_bf16(v.w));
     } else {
@@ -96,9 +96,9 @@ inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
     if (c + i >= dk) {
       return;
     }
-    if (form == KEPT_F32) {
+    if (dtype == STATE_F32) {
       ((device float*)values)[at + c + i] = v[i];
-    } else if (form == KEPT_BF16) {
+    } else if (dtype == STATE_BF16) {
       ((device ushort*)values)[at + c + i] = to_bf16(v[i]);
     } else {
       ((device char*)values)[at + c + i] = char(v[i]);
@@ -170,7 +170,7 @@ kernel void gated_delta(
   device const float* values_in = qkv + 2 * p.hk * p.dk + head * p.dv;
   device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dv;
   device uchar* values = state + ulong(span->slot) * p.slot_bytes +
-      (form == KEPT_I8 ? ulong(p.hv) * p.dv * 4 : 0);
+      (dtype == STATE_I8 ? ulong(p.hv) * p.dv * 4 : 0);
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
@@ -186,7 +186,7 @@ kernel void gated_delta(
         s[r][1] = load4(values, at, 128 + 4 * lane, p.dk);
       }
     }
-    if (form == KEPT_I8) {
+    if (dtype == STATE_I8) {
       scale[r] = here && span->pos != 0 ? scales[row0 + r] : 0.0f;
     }
   }
@@ -270,12 +270,12 @@ kernel void gated_delta(
         if (wide) {
           s[r][1] = fma(float4(d[r]), k[1], g[r] * s[r][1]);
         }
-        if (form == KEPT_BF16) {
+        if (dtype == STATE_BF16) {
           s[r][0] = rounded_bf16(s[r][0]);
           s[r][1] = rounded_bf16(s[r][1]);
         }
       }
-      if (form == KEPT_I8) {
+      if (dtype == STATE_I8) {
         float4 most = float4(0.0f);
 #pragma clang loop unroll(full)
         for (uint r = 0; r < ROWS; r++) {
@@ -307,7 +307,7 @@ kernel void gated_delta(
       if (wide) {
         store4(values, at, 128 + 4 * lane, p.dk, s[r][1]);
       }
-      if (form == KEPT_I8 && lane == 0) {
+      if (dtype == STATE_I8 && lane == 0) {
         scales[row0 + r] = scale[r];
       }
     }

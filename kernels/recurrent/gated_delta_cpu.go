@@ -91,6 +91,6 @@ func (o *GatedDelta) units(c *cpu.Context, worker, from, to int) {
 // keepKeys updates the convolution's state of a key head's q and k to that after span s.
 func (o *GatedDelta) keepKeys(isa cpu.ISA, s kernels.Span, head int) {
 	q, k := head*o.Dk, (o.Hk+head)*o.Dk
-	o.conv.nativeKeep(isa, s, q, q+o.Dk)
-	o.conv.nativeKeep(isa, s, k, k+o.Dk)
+	o.conv.nativeUpdate(isa, s, q, q+o.Dk)
+	o.conv.nativeUpdate(isa, s, k, k+o.Dk)
 }

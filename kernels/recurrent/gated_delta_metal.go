@@ -14,16 +14,16 @@ var gatedDeltaText string
 var (
 	gatedDeltaSource = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
 	// gatedDeltaKernels are indexed by state type, wide and whole.
-	gatedDeltaKernels [len(metalForms)][2][2]*gpu.Kernel[gatedDeltaParams]
+	gatedDeltaKernels [len(stateDTypes)][2][2]*gpu.Kernel[gatedDeltaParams]
 )
 
 func init() {
-	for i, form := range metalForms {
+	for i, dtype := range stateDTypes {
 		for wide := range 2 {
 			for whole := range 2 {
 				gatedDeltaKernels[i][wide][whole] =
 					gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
-						metal.ConstantValue{Name: "form", Value: uint32(form)},
+						metal.ConstantValue{Name: "dtype", Value: uint32(dtype)},
 						metal.ConstantValue{Name: "wide", Value: wide == 1},
 						metal.ConstantValue{Name: "whole", Value: whole == 1})
 			}
@@ -71,7 +71,8 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		Threads:          metal.Size{X: 32 * gatedDeltaSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
 	}
-	gatedDeltaKernels[metalForm(o.State.DType)][wide][whole].Dispatch(c, p, g, gpu.Read(o.QKV),
+	gatedDeltaKernels[stateDTypeIndex(o.State.DType)][wide][whole].Dispatch(c, p, g,
+		gpu.Read(o.QKV),
 		gpu.Read(o.A), gpu.Read(o.B),
 		gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Write(o.State), c.Spans(o.Spans),
 		gpu.Write(o.Out))

@@ -7,8 +7,8 @@ package recurrent
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_conv
 #cgo nocallback headroom_conv
-#cgo noescape headroom_conv_keep
-#cgo nocallback headroom_conv_keep
+#cgo noescape headroom_conv_update
+#cgo nocallback headroom_conv_update
 #cgo noescape headroom_gated_delta_run
 #cgo nocallback headroom_gated_delta_run
 #include "recurrent.h"
@@ -22,9 +22,9 @@ import (
 
 func floats(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
-// kept returns the slot of span s.
-func kept(state kernels.Tensor, s kernels.Span) C.headroom_kept {
-	return C.headroom_kept{form: C.int(state.DType),
+// slotOf returns the slot of span s.
+func slotOf(state kernels.Tensor, s kernels.Span) C.headroom_state {
+	return C.headroom_state{dtype: C.int(state.DType),
 		slot: state.RowRange(int(s.Slot), int(s.Slot)+1).Ptr()}
 }
 
@@ -33,7 +33,7 @@ func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
 	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)),
 		weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
 		rows: C.int64_t(s.Rows), channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols),
-		start: flag(s.Pos == 0), state: kept(o.State, s)}
+		start: flag(s.Pos == 0), state: slotOf(o.State, s)}
 }
 
 // native computes channels [from, to) of span s.
@@ -43,9 +43,9 @@ func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 		C.ptrdiff_t(out.Stride))
 }
 
-// nativeKeep updates only the state of channels [from, to) to that after span s.
-func (o *Conv) nativeKeep(isa cpu.ISA, s kernels.Span, from, to int) {
-	C.headroom_conv_keep(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to))
+// nativeUpdate updates only the state of channels [from, to) to that after span s.
+func (o *Conv) nativeUpdate(isa cpu.ISA, s kernels.Span, from, to int) {
+	C.headroom_conv_update(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to))
 }
 
 func flag(b bool) C.int {
@@ -71,7 +71,8 @@ func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, fro
 	C.headroom_gated_delta_run(C.int(c.ISA),
 		C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk),
 			dv: C.int64_t(o.Dv)},
-		in, kept(o.State, s), floats(out), C.ptrdiff_t(out.Stride), windowRows, C.int64_t(o.parts),
+		in, slotOf(o.State, s), floats(out), C.ptrdiff_t(out.Stride), windowRows,
+		C.int64_t(o.parts),
 		C.int64_t(o.partRows), C.int64_t(from), C.int64_t(to),
 		(*C.float)(cpu.Ptr(c.Local(worker, o.scratchBytes()))))
 }

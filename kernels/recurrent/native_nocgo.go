@@ -13,6 +13,6 @@ const noNative = "recurrent: native kernels in a build without cgo"
 
 func (o *Conv) native(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
 
-func (o *Conv) nativeKeep(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
+func (o *Conv) nativeUpdate(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
 
 func (o *GatedDelta) nativeUnits(*cpu.Context, int, kernels.Span, int, int) { panic(noNative) }

@@ -6,9 +6,9 @@
 // A slot of a state tensor and its type: a kernels.DType, F32, BF16 or I8. state.go describes the
 // layout.
 typedef struct {
-    int form;
+    int dtype;
     void *slot;
-} headroom_kept;
+} headroom_state;
 
 // One span of a convolution: x [rows, channels] and weight [channels, taps]. start is 1 if the span
 // begins its sequence.
@@ -17,7 +17,7 @@ typedef struct {
     ptrdiff_t x_stride;
     int64_t rows, channels;
     int taps, start;
-    headroom_kept state;
+    headroom_state state;
 } headroom_conv_span;
 
 // Computes channels [from, to) of a span and updates their state.
@@ -25,7 +25,7 @@ void headroom_conv(
     int isa, headroom_conv_span span, int64_t from, int64_t to, float *out, ptrdiff_t out_stride);
 
 // Only updates the state of channels [from, to).
-void headroom_conv_keep(int isa, headroom_conv_span span, int64_t from, int64_t to);
+void headroom_conv_update(int isa, headroom_conv_span span, int64_t from, int64_t to);
 
 typedef struct {
     int64_t hk, hv, dk, dv;
@@ -41,9 +41,9 @@ typedef struct {
 
 // Computes units [from, to) of a span. Unit u is part u % parts of the value rows of key head u /
 // parts, and a part has part_rows rows. If a key head has several parts, the convolution's state of
-// its q and k is not updated, because each part reads it: call headroom_conv_keep afterwards.
+// its q and k is not updated, because each part reads it: call headroom_conv_update afterwards.
 // scratch belongs to the calling thread and holds a window of tokens: [window, 2 * (dk rounded up
 // to a multiple of 16) + 2 * dv + 3].
 void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
-    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    headroom_state state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
     int64_t part_rows, int64_t from, int64_t to, float *scratch);

@@ -14,7 +14,7 @@ package recurrent
 // amax / 127, and code = round(value * (127 / amax)). A group is a value row of the gated delta
 // rule, or convGroup channels of a row of the convolution. So units of work share no scale, and one
 // channel with large values affects only its group. A slot of zero bytes is a state of zeros.
-// kept.h does the same in C.
+// state.h does the same in C.
 
 import (
 	"encoding/binary"

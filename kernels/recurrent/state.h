@@ -3,22 +3,20 @@
 // guard.
 
 // Values of headroom/kernels.DType.
-#define KEPT_F32 0
-#define KEPT_BF16 2
-#define KEPT_I8 5
+#define STATE_F32 0
+#define STATE_BF16 2
+#define STATE_I8 5
 
 #define LARGEST_CODE 127.0f
 #define LEAST_AMAX 1e-30f // keeps the reciprocal of the scale of a row of zeros finite
 
-#define v_abs KERNEL(v_abs)
 #define v_bf16 KERNEL(v_bf16)
 #define v_load_i8 KERNEL(v_load_i8)
 #define v_store_i8 KERNEL(v_store_i8)
-#define kept_load KERNEL(kept_load)
-#define kept_store KERNEL(kept_store)
+#define state_load KERNEL(state_load)
+#define state_store KERNEL(state_store)
 
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-SIMD f32x16 v_abs(f32x16 a) { return _mm512_abs_ps(a); }
 // Rounds to bfloat16, to nearest even, and back.
 SIMD f32x16 v_bf16(f32x16 a) {
     __m512i x = _mm512_castps_si512(a),
@@ -34,10 +32,6 @@ SIMD void v_store_i8(int8_t *p, f32x16 a) {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a)));
 }
 #elif ISA == ISA_AVX2
-SIMD f32x16 v_abs(f32x16 x) {
-    __m256 sign = _mm256_set1_ps(-0.0f);
-    return (f32x16){_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
-}
 SIMD __m256 KERNEL(bf16_half)(__m256 a) {
     __m256i x = _mm256_castps_si256(a),
             odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
@@ -58,10 +52,6 @@ SIMD void v_store_i8(int8_t *p, f32x16 x) {
         _mm_packs_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
 }
 #else
-SIMD f32x16 v_abs(f32x16 x) {
-    for (int i = 0; i < 4; i++) x.v[i] = vabsq_f32(x.v[i]);
-    return x;
-}
 SIMD f32x16 v_bf16(f32x16 a) {
     for (int i = 0; i < 4; i++) {
         uint32x4_t x = vreinterpretq_u32_f32(a.v[i]),
@@ -88,16 +78,16 @@ SIMD void v_store_i8(int8_t *p, f32x16 a) {
 #endif
 
 // Loads elements [i, i+n) of p as floats, n <= 16. All other lanes are zero. For int8 it returns
-// the codes. form, the type of the state, must be a constant after inlining, here and below.
-SIMD f32x16 kept_load(const int form, const void *p, int64_t i, int n) {
+// the codes. dtype, the type of the state, must be a constant after inlining, here and below.
+SIMD f32x16 state_load(const int dtype, const void *p, int64_t i, int n) {
     uint16_t halves[16] = {0};
     int8_t codes[16] = {0};
-    switch (form) {
-    case KEPT_BF16:
+    switch (dtype) {
+    case STATE_BF16:
         if (n == 16) return v_load_bf16((const uint16_t *)p + i);
         memcpy(halves, (const uint16_t *)p + i, (size_t)n * 2);
         return v_load_bf16(halves);
-    case KEPT_I8:
+    case STATE_I8:
         if (n == 16) return v_load_i8((const int8_t *)p + i);
         memcpy(codes, (const int8_t *)p + i, (size_t)n);
         return v_load_i8(codes);
@@ -106,11 +96,11 @@ SIMD f32x16 kept_load(const int form, const void *p, int64_t i, int n) {
 }
 
 // Stores elements [i, i+n) of p. a must be rounded to the type already.
-SIMD void kept_store(const int form, void *p, int64_t i, int n, f32x16 a) {
+SIMD void state_store(const int dtype, void *p, int64_t i, int n, f32x16 a) {
     uint16_t halves[16];
     int8_t codes[16];
-    switch (form) {
-    case KEPT_BF16:
+    switch (dtype) {
+    case STATE_BF16:
         if (n == 16) {
             v_store_bf16((uint16_t *)p + i, a);
             return;
@@ -118,7 +108,7 @@ SIMD void kept_store(const int form, void *p, int64_t i, int n, f32x16 a) {
         v_store_bf16(halves, a);
         memcpy((uint16_t *)p + i, halves, (size_t)n * 2);
         return;
-    case KEPT_I8:
+    case STATE_I8:
         if (n == 16) {
             v_store_i8((int8_t *)p + i, a);
             return;
