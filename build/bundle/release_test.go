@@ -173,7 +173,7 @@ func TestNotaryRefuses(t *testing.T) {
 	m.notary = "  id: 0a-1b\n  status: Invalid"
 	said, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
 	if err == nil || !strings.Contains(said, "the log says why") ||
-		!strings.Contains(said, "did not accept") {
+		!strings.Contains(said, "service rejected") {
 		t.Errorf("%v: %s", err, said)
 	}
 	if last :=
@@ -205,7 +205,7 @@ func TestDiskImage(t *testing.T) {
 			"[--identifier] [app.headroom.dmg] [DIR/Headroom.dmg]",
 		"codesign [--verify] [--strict] [--verbose=2] [DIR/Headroom.dmg]")
 	said, calls, err = m.run("dmg", []string{identity}, m.app, image)
-	if err != nil || !strings.Contains(said, "but not notarized") {
+	if err != nil || !strings.Contains(said, "signed but not notarized") {
 		t.Fatalf("%v: %s", err, said)
 	}
 	m.expect(calls, signed...)
@@ -246,10 +246,10 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 		{"no hardened runtime", "sign", []string{identity},
 			func(m *mac) { m.display = "flags=0x2(adhoc)" }, "lacks the hardened runtime", 5},
 		{"entitlements", "sign", []string{identity}, func(m *mac) { m.entitlements = "<plist/>" },
-			"has entitlements, and should have none", 6},
+			"has entitlements but should have none", 6},
 		{"no profile", "notarize", nil, nil, "HEADROOM_NOTARY_PROFILE is not set", 0},
 		{"nothing to notarize", "notarize", []string{profile}, func(m *mac) { os.RemoveAll(m.app) },
-			"there is nothing at", 0},
+			"does not exist", 0},
 		{"signed for one Mac alone", "notarize", []string{profile},
 			func(m *mac) { m.display = "Signature=adhoc" }, "is not signed with a Developer ID", 1},
 		{"the notary cannot be reached", "notarize", []string{profile},
