@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headroom/app/cache"
+	"headroom/app/service"
 	"headroom/engine/problem"
 )
 
@@ -67,7 +68,7 @@ type CacheClear struct {
 
 // folder is where the cache lies and what it may take, for whoever has switched it off too.
 func (c *Cache) folder() (cache.Options, error) {
-	s := openSettings().Get().Cache
+	s := service.OpenSettings().Get().Cache
 	s.Off = false
 	o := CacheFlags{BlockSSDCacheDir: c.Dir}.ssd(s, true)
 	if o.Dir == "" {

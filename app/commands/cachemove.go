@@ -14,6 +14,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/jobs"
+	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -60,7 +61,7 @@ func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (st
 		return "", problem.New(problem.NotFound, "Nothing is kept in "+o.Dir+" yet", "",
 			"Set the folder on the Settings or Cache page, or as dir under cache in the settings.")
 	}
-	mover, err := CacheFlags{}.mover(nil, openSettings())
+	mover, err := CacheFlags{}.mover(nil, service.OpenSettings())
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"headroom/app/control"
+	"headroom/app/service"
 	"headroom/engine/chat"
 )
 
@@ -33,7 +34,7 @@ const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C 
 
 // Run ends at /exit, the end of input, SIGTERM, or Ctrl-C at the prompt.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
-	kept := openSettings()
+	kept := service.OpenSettings()
 	h := c.newHost(kept, hostUse{ssd: true})
 	defer h.Close()
 	if err := load(ctx, h, cmp.Or(c.Model, c.Named), t.err); err != nil {

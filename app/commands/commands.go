@@ -1,6 +1,6 @@
 // Package commands implements the headroom program: its subcommands, their flags and their output.
 //
-//	headroom serve    endpoint, control API and web UI      serve.go, port.go
+//	headroom serve    endpoint, control API and web UI      serve.go, app/service
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   models on this machine                models.go, import.go, download.go, transfer.go

@@ -15,10 +15,8 @@ import (
 
 	"headroom/app/hub"
 	"headroom/app/jobs"
-	"headroom/app/library"
+	"headroom/app/service"
 	"headroom/app/settings"
-	"headroom/app/version"
-	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -28,15 +26,7 @@ type HubFlags struct {
 }
 
 func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
-	return newHub(cmp.Or(f.Endpoint, s.HubEndpoint), new(hub.Tokens))
-}
-
-// newHub makes the hub's client as every part of the program uses it. The error is a Problem.
-func newHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
-	return hub.New(hub.Options{Cache: library.HubCache(),
-		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),
-		Token:     func() string { token, _ := tokens.Token(); return token },
-		UserAgent: "headroom/" + version.Version})
+	return service.NewHub(cmp.Or(f.Endpoint, s.HubEndpoint), new(hub.Tokens))
 }
 
 // ModelsSearch is `headroom models search`.
@@ -48,7 +38,7 @@ type ModelsSearch struct {
 
 // Run prints what is found.
 func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
-	client, err := c.client(openSettings().Get())
+	client, err := c.client(service.OpenSettings().Get())
 	if err != nil {
 		return err
 	}
@@ -95,7 +85,7 @@ type ModelsDownload struct {
 
 // Run downloads, and shows how far it is. A second run goes on where the first has stopped.
 func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
-	client, err := c.client(openSettings().Get())
+	client, err := c.client(service.OpenSettings().Get())
 	if err != nil {
 		return err
 	}

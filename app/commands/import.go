@@ -3,13 +3,12 @@ package commands
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"headroom/app/importer"
 	"headroom/app/jobs"
 	"headroom/app/library"
-	"headroom/app/settings"
+	"headroom/app/service"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -36,26 +35,10 @@ func (c *ModelsImport) mode() importer.Mode {
 	return importer.Copy
 }
 
-// importFolder is where imports go: the folder that is given, that of the settings, or Headroom's
-// own. The error is a Problem.
-func importFolder(given string, s settings.Settings) (string, error) {
-	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
-		if dir != "" {
-			if !filepath.IsAbs(dir) {
-				return "", problem.New(problem.BadRequest, "Models cannot be imported into "+dir,
-					"the path is not absolute", "Set importFolder to a path from the root on.")
-			}
-			return dir, nil
-		}
-	}
-	return "", problem.New(problem.BadRequest, "There is no folder to import into",
-		"this user has no home folder", "Name one with --to.")
-}
-
 // Run imports all that can be, one after another.
 func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
-	s := openSettings().Get()
-	root, err := importFolder(c.To, s)
+	s := service.OpenSettings().Get()
+	root, err := service.ImportFolder(c.To, s)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/service"
 	"headroom/engine/problem"
 )
 
@@ -35,7 +36,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The available memory could not be measured", "")
 	}
-	l := c.library(openSettings())
+	l := c.library(service.OpenSettings())
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{})
 	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room),

@@ -16,6 +16,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/jobs"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -25,15 +26,17 @@ import (
 // hit from the new folder, at once and after a restart; a folder of the command line stays.
 func TestMoveCacheOfAServer(t *testing.T) {
 	alone(t)
-	file := openSettings()
+	file := service.OpenSettings()
 	to := filepath.Join(t.TempDir(), "disk")
 	if err := os.MkdirAll(filepath.Join(to, "others"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	begin := func(f CacheFlags) (*Service, func()) {
+	begin := func(f CacheFlags) (*service.Service, func()) {
 		t.Helper()
-		s, err := NewService(ServiceOptions{Host: "127.0.0.1", Settings: file,
-			ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096, CacheFlags: f}})
+		flags := ModelFlags{Device: "cpu", Threads: 1, Context: 4096, CacheFlags: f}
+		o := flags.ServiceOptions(ServiceUse{})
+		o.Listen, o.Settings = "127.0.0.1", file
+		s, err := service.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +47,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 		}
 		return s, func() { s.Close(); <-served }
 	}
-	send := func(s *Service, path string, body any, answer any) int {
+	send := func(s *service.Service, path string, body any, answer any) int {
 		t.Helper()
 		text, _ := json.Marshal(body)
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+path,
@@ -63,7 +66,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 		}
 		return got.StatusCode
 	}
-	cached := func(s *Service) int {
+	cached := func(s *service.Service) int {
 		t.Helper()
 		var answer struct {
 			Usage struct {
@@ -127,7 +130,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 func TestCacheMoveCommand(t *testing.T) {
 	home := alone(t)
 	first, second := filepath.Join(home, "first"), filepath.Join(home, "second")
-	if err := openSettings().Change(
+	if err := service.OpenSettings().Change(
 		func(s *settings.Settings) { s.Cache.MinFree = settings.Unlimited }); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +201,7 @@ func TestMoveOverARestart(t *testing.T) {
 	transfers := &control.Transfers{Mover: func() (*cache.Mover, error) { return mover, nil }}
 
 	first := jobs.NewList()
-	end := keepJobs(dir, first, transfers)
+	end := service.KeepJobs(dir, first, transfers)
 	first.Start(mover.Job(to))
 	<-waiting
 	first.Close()
@@ -213,7 +216,7 @@ func TestMoveOverARestart(t *testing.T) {
 		return errors.Join(err, cache.FinishMove(dir))
 	}
 	second := jobs.NewList()
-	end = keepJobs(dir, second, transfers)
+	end = service.KeepJobs(dir, second, transfers)
 	listed := second.Jobs()
 	if len(listed) != 1 || listed[0].State != jobs.Stopped || listed[0].Kind != jobs.Cache ||
 		listed[0].Title != to {
@@ -235,7 +238,7 @@ func TestMoveOverARestart(t *testing.T) {
 	}
 	third := jobs.NewList()
 	defer third.Close()
-	keepJobs(dir, third, transfers)()
+	service.KeepJobs(dir, third, transfers)()
 	if left := third.Jobs(); len(left) != 0 {
 		t.Errorf("a move that is done is listed again: %+v", left)
 	}

@@ -1,7 +1,7 @@
 package commands
 
-// What the commands that run a model have in common: the flags, the way from flags to engine
-// options, and loading with a progress bar.
+// What the commands that run a model share: their flags, the engine options that flags and settings
+// add up to, and loading with a progress bar.
 
 import (
 	"cmp"
@@ -17,26 +17,27 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/power"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/app/version"
 	"headroom/app/worker"
 	"headroom/engine"
 )
 
-// ModelFlags are how a model is found and run, in every command that runs one.
+// ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
 type ModelFlags struct {
-	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or, for development, sim and nv (the same kernels, simulated and on an NVIDIA GPU). Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads      int    `help:"Threads that compute; 0: one a core." placeholder:"N"`
-	Context      int    `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
-	Float32      bool   `name:"float32" help:"Exact activations; several times slower."`
-	NoPrefixes   bool   `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
-	MaxSequences int    `help:"Requests that run at once; 0: 8." placeholder:"N"`
+	Device       string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Threads      int    `help:"Compute threads; 0: one per core." placeholder:"N"`
+	Context      int    `help:"Context length in tokens; 0: that of the model, or as much as fits in memory." placeholder:"TOKENS"`
+	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
+	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
+	MaxSequences int    `help:"Most requests that run at once; 0: 8." placeholder:"N"`
 	KVFlags
 	CacheFlags
-	ModelsDir []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
+	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
-// Validate is called by kong: a number below zero is a slip, not a wish for the default.
+// Validate rejects negative numbers; only 0 means the default. kong calls it.
 func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
@@ -54,7 +55,7 @@ func (f *ModelFlags) Validate() error {
 	return nil
 }
 
-// options are the flags, and where they are silent the settings, for the model of that ID.
+// options returns the engine options for a model: the flags, else its settings.
 func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	m := s.ForModel(id)
 	kv := f.KVFlags.or(m)
@@ -64,7 +65,7 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
-// givenModel is what the flags say about every model, as settings.
+// givenModel returns the flags about models as settings.
 func (f *ModelFlags) givenModel() settings.Model {
 	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences,
 		KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
@@ -72,19 +73,19 @@ func (f *ModelFlags) givenModel() settings.Model {
 		StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
 }
 
-// KVFlags choose how keys, values and recurrent states are kept.
+// KVFlags set the formats of the KV cache and of recurrent states.
 type KVFlags struct {
-	KVFormat         string `name:"kv-format" help:"KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
-	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values, as \"(8, 4)\", or one number for both." placeholder:"BITS"`
-	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values, as \"(64, 32)\", or one number." placeholder:"SIZES"`
-	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end that keep more bits; 2 unless given." placeholder:"N"`
-	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
-	QuantizedKVStart int    `name:"quantized-kv-start" help:"First tokens of a conversation that stay float16, for good; rounded up to a multiple of 512. 0: none." placeholder:"TOKENS"`
-	StateFormat      string `name:"state-format" help:"States of recurrent layers: f32, bf16 or int8; f32 unless given." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
-	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens that are kept of a conversation: its first 4 and its last ones; 0: all." placeholder:"TOKENS"`
+	KVFormat         string `name:"kv-format" help:"Format of the KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
+	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values: \"(8, 4)\", or one number for both." placeholder:"BITS"`
+	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values: \"(64, 32)\", or one number for both." placeholder:"SIZES"`
+	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end of the model that keep more bits. Default: 2." placeholder:"N"`
+	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"Bits of the boundary layers; 0: 8." placeholder:"BITS"`
+	QuantizedKVStart int    `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512; 0: none." placeholder:"TOKENS"`
+	StateFormat      string `name:"state-format" help:"Format of recurrent states: f32, bf16 or int8. Default: f32." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
+	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens of a conversation in the KV cache: the first 4 and the last ones; 0: no limit." placeholder:"TOKENS"`
 }
 
-// or is the flags, and where they are silent the model's settings.
+// or returns the flags, else the model's settings.
 func (f KVFlags) or(m settings.Model) KVFlags {
 	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits),
 		KVGroupSize:      cmp.Or(f.KVGroupSize, m.KVGroupSize),
@@ -108,7 +109,7 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 	return o
 }
 
-// args are the flags for a process of the same.
+// args returns the flags as arguments of another process.
 func (f *KVFlags) args() []string {
 	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits,
 		"--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
@@ -126,21 +127,45 @@ func (f *ModelFlags) library(s *settings.File) *library.Library {
 		func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
-// hostUse is what commands want of a host that their flags do not say.
+// hostUse is how a command uses its host, beyond what its flags say.
 type hostUse struct {
-	lastModel string // what Start without a name means at first
-	// conversations are kept on disk where neither flags nor settings decide
-	ssd       bool
-	watch     bool                 // the list of models follows the disk
-	worker    bool                 // the model runs in a process of its own
-	restAfter func() time.Duration // see host.Options
-	power     bool                 // battery and heat are looked at
+	lastModel  string               // the model that Start("") means until one has run
+	ssd        bool                 // keep the prefix cache on disk if neither flags nor settings decide
+	watch      bool                 // watch the model folders
+	worker     bool                 // run the model in a separate process
+	idleUnload func() time.Duration // see host.Options
+	power      bool                 // follow battery and temperature
 }
 
-// newHost makes the host that the command will close.
+// ServiceUse is how a program runs its Service, beyond what its flags say.
+type ServiceUse struct {
+	InProcess  bool          // run the model in this process instead of a separate one
+	IdleUnload time.Duration // idle time after which the model is unloaded; 0: the settings'
+	// LastModel is the model that starts when none is named and none has run; "": the demo model.
+	LastModel string
+}
+
+// ServiceOptions returns the options of a service that runs models by these flags. The caller adds
+// the address and the rest.
+func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
+	return service.Options{
+		NewHost: func(s *settings.File) *host.Host {
+			idleUnload := func() time.Duration {
+				return cmp.Or(u.IdleUnload, time.Duration(s.Get().RestMinutes)*time.Minute)
+			}
+			return f.newHost(s, hostUse{lastModel: u.LastModel, ssd: true, watch: true, power: true,
+				worker: !u.InProcess, idleUnload: idleUnload})
+		},
+		NewMover:   f.mover,
+		CacheFlags: f.CacheFlags.given(f.NoPrefixes), ModelFlags: f.givenModel(),
+		ModelOptions: f.options,
+	}
+}
+
+// newHost returns the host of a command, which closes it.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
-		LastModel: use.lastModel, IdleUnload: use.restAfter,
+		LastModel: use.lastModel, IdleUnload: use.idleUnload,
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
 		Device: newGate().Device}
 	if !f.NoPrefixes {
@@ -173,7 +198,7 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	return host.New(o)
 }
 
-// load starts a model and waits for it, with a bar where somebody looks.
+// load starts a model and waits until it is loaded, with a progress bar on a terminal.
 func load(ctx context.Context, h *host.Host, model string, errOut io.Writer) error {
 	if err := h.Start(model); err != nil {
 		return err
@@ -185,24 +210,24 @@ func load(ctx context.Context, h *host.Host, model string, errOut io.Writer) err
 	return h.Wait(ctx)
 }
 
-// showProgress draws the bar until the returned function is called, which wipes it. What loads
-// within a blink gets none.
+// showProgress draws a progress bar until the returned function is called, which erases it. A model
+// that loads within 200 ms gets no bar.
 func showProgress(h *host.Host, out io.Writer) (finish func()) {
-	const blink = 200 * time.Millisecond
+	const delay = 200 * time.Millisecond
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
 		case <-stop:
 			return
-		case <-time.After(blink):
+		case <-time.After(delay):
 		}
 		bar := progressbar.NewOptions(100, progressbar.OptionSetWriter(out),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetDescription("Loading "+h.State().Engine.Model),
 			progressbar.OptionSetPredictTime(false))
 		defer func() { _ = bar.Finish() }()
-		_ = bar.RenderBlank() // at 0 % too: that is when people wonder
+		_ = bar.RenderBlank() // show 0 % too
 		changed, done := h.Subscribe()
 		defer done()
 		for {

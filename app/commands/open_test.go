@@ -13,6 +13,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/service"
 	"headroom/engine"
 )
 
@@ -89,7 +90,7 @@ func TestProgress(t *testing.T) {
 // TestProgressOfABlink: what loads at once draws nothing.
 func TestProgressOfABlink(t *testing.T) {
 	alone(t)
-	h := (&ModelFlags{}).newHost(openSettings(), hostUse{})
+	h := (&ModelFlags{}).newHost(service.OpenSettings(), hostUse{})
 	defer h.Close()
 	var s screen
 	showProgress(h, &s)()

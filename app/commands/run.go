@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"headroom/app/control"
+	"headroom/app/service"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 )
@@ -52,7 +53,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
 	}
-	kept := openSettings()
+	kept := service.OpenSettings()
 	h := c.newHost(kept, hostUse{})
 	defer h.Close()
 	if err := load(ctx, h, model, t.err); err != nil {

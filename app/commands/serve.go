@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headroom/app/host"
+	"headroom/app/service"
 	"headroom/app/version"
 )
 
@@ -27,9 +28,10 @@ type Serve struct {
 // Run listens before it loads the model, so that a port in use is reported at once. It serves while
 // the model loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
-	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port,
-		APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
-		IdleUnload: c.IdleUnload, Fixed: c.fixed(), Logs: t.logs})
+	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
+	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
+	o.Fixed, o.Logs = c.fixed(), t.logs
+	s, err := service.New(o)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"headroom/app/host"
+	"headroom/app/service"
 	"headroom/app/worker"
 	"headroom/engine/problem"
 )
@@ -61,8 +62,9 @@ func children(t *testing.T) (pids []int) {
 // for it is told, the next request is answered, and in the end no process is left.
 func TestServeSurvivesItsWorker(t *testing.T) {
 	alone(t)
-	s, err := NewService(ServiceOptions{Host: "127.0.0.1",
-		ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 32768}})
+	o := ModelFlags{Device: "cpu", Threads: 1, Context: 32768}.ServiceOptions(ServiceUse{})
+	o.Listen = "127.0.0.1"
+	s, err := service.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +152,10 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 // TestInProcess: with the flag there is no other process.
 func TestInProcess(t *testing.T) {
 	alone(t)
-	s, err := NewService(ServiceOptions{Host: "127.0.0.1", InProcess: true,
-		ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096}})
+	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 4096}
+	o := flags.ServiceOptions(ServiceUse{InProcess: true})
+	o.Listen = "127.0.0.1"
+	s, err := service.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

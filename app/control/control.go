@@ -23,7 +23,6 @@ import (
 	"headroom/app/wired"
 	"headroom/engine"
 	"headroom/engine/guard"
-	"headroom/engine/openai"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -162,10 +161,12 @@ func New(o Options) *API {
 	return a
 }
 
-// guarded puts recovery and the check of host and origin before a handler. Their errors have
-// OpenAI's form, like those of the endpoint at the same address.
+// guarded puts recovery and the check of host and origin before a handler. Their errors have the
+// same form as those of the handler.
 func (a *API) guarded(access *guard.Guard, next http.Handler) http.Handler {
-	render := func(_ *http.Request, err error) server.Event { return openai.Dialect{}.Error(err) }
+	render := func(_ *http.Request, err error) server.Event {
+		return server.Event{Data: ErrorBody{host.NewError(problem.From(err))}}
+	}
 	return server.Recover(a.log, render, access.Origin(server.Refuse(render), next))
 }
 

@@ -126,6 +126,10 @@ var layers = []row{
 		[]string{
 			"app/control",
 		}},
+	{"The endpoint, the control API and the web UI on one address: what `headroom serve` and " +
+		"the menu-bar app share.", []string{
+		"app/service",
+	}},
 	{"Menu bar, notifications and window. They show the host's state and know nothing of the " +
 		"engine.", []string{
 		"app/tray", "app/window", "app/notify",

@@ -22,6 +22,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/login"
 	"headroom/app/notify"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/app/tray"
 	"headroom/app/window"
@@ -32,7 +33,7 @@ import (
 type agent struct {
 	instance *instance
 	settings *settings.File
-	service  *commands.Service
+	service  *service.Service
 	window   *window.Supervisor
 	taken    string                 // why another port than the usual one is used; "": it is not
 	failure  atomic.Pointer[string] // of the last click, for the tray; nil: none
@@ -116,14 +117,14 @@ func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 // a free one, since nobody reads the error of a program in the menu bar.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
-	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port,
-		LastModel: cmp.Or(s.DefaultModel, s.Model), Settings: a.settings, ShowWindow: a.show,
-		Logs: f.logs, Fixed: f.fixed(), Login: loginItem()}
-	o.ModelsDir = s.ModelFolders
+	o := commands.ModelFlags{ModelsDir: s.ModelFolders}.ServiceOptions(
+		commands.ServiceUse{LastModel: cmp.Or(s.DefaultModel, s.Model)})
+	o.Listen, o.Port, o.Settings, o.ShowWindow = "127.0.0.1", s.Port, a.settings, a.show
+	o.Logs, o.Fixed, o.Login = f.logs, f.fixed(), loginItem()
 	if f.Port != nil {
 		o.Port = *f.Port
 	}
-	a.service, err = commands.NewService(o)
+	a.service, err = service.New(o)
 	if err == nil || f.Port != nil || problem.From(err).Code != problem.PortTaken {
 		return err
 	}
@@ -131,7 +132,7 @@ func (a *agent) listen(f flags) (err error) {
 	slog.Warn("another port is used", "err", err)
 	a.taken = fmt.Sprintf("%s: %s", taken.Message, taken.Why)
 	o.Port = 0
-	a.service, err = commands.NewService(o)
+	a.service, err = service.New(o)
 	return err
 }
 

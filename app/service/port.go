@@ -1,4 +1,4 @@
-package commands
+package service
 
 import (
 	"errors"
@@ -12,26 +12,26 @@ import (
 	"headroom/engine/problem"
 )
 
-// listenProblem says why an address cannot be had, and by whom it is taken.
+// listenProblem returns the Problem of an address that cannot be listened on. It names the program
+// that listens there, if the system tells.
 func listenProblem(err error, host string, port int) error {
+	taken := fmt.Sprintf("Port %d is taken", port)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		owner, pid := portOwner(port)
 		fix := "Choose another port with --port, or --port 0 for any free one."
 		if owner == "" {
-			return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port),
-				"another program listens there", fix)
+			return problem.New(problem.PortTaken, taken, "another program listens there", fix)
 		}
 		if strings.HasPrefix(owner, "headroom") {
-			fix =
-				fmt.Sprintf(
-					"Headroom runs already: use that one, end it with `kill %d`, or choose "+
-						"another port with --port.", pid)
+			fix = fmt.Sprintf("Headroom is already running: use that one, end it with "+
+				"`kill %d`, or choose another port with --port.", pid)
 		}
-		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port),
+		return problem.New(problem.PortTaken, taken,
 			fmt.Sprintf("%s (process %d) listens there", owner, pid), fix)
 	case errors.Is(err, syscall.EACCES):
-		return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Port %d may not be used", port),
+		return problem.Wrap(problem.PortTaken, err,
+			fmt.Sprintf("Headroom may not listen on port %d", port),
 			"Ports below 1024 need root: choose a higher one with --port.")
 	}
 	return problem.Wrap(problem.PortTaken, err,
@@ -39,8 +39,7 @@ func listenProblem(err error, host string, port int) error {
 		"Check --host and --port.")
 }
 
-// portOwner finds the program that listens on a port, as far as the system tells this user; "" if
-// it does not.
+// portOwner returns the program that listens on a port; "" if the system does not tell this user.
 func portOwner(port int) (name string, pid int32) {
 	connections, err := psnet.Connections("tcp")
 	if err != nil {

@@ -1,7 +1,7 @@
-package commands
+package service
 
-// Imports, downloads and moves of the cache that an earlier run has left unfinished are listed
-// again, stopped, to be gone on with or removed.
+// Imports, downloads and cache moves that an earlier run left unfinished are listed again, stopped,
+// so that the user can resume or remove them.
 
 import (
 	"encoding/json"
@@ -18,33 +18,33 @@ import (
 	"headroom/app/jobs"
 )
 
-// keepJobs lists what the file in the folder has, and keeps it up to date until the returned
-// function is called. Of several programs over one folder the first alone does: two would go on
-// with the same work.
-func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
+// KeepJobs adds the unfinished jobs of jobs.json in dir to the list, and keeps the file current
+// until the returned function is called. Only the first program over a folder does so, or two would
+// resume the same job; for the others KeepJobs does nothing.
+func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	path := filepath.Join(dir, "jobs.json")
 	lock, err := disk.TryLock(path + ".lock")
 	if err != nil {
-		slog.Debug("unfinished downloads are another program's, or cannot be kept", "err", err)
+		slog.Debug("unfinished jobs are not kept: another program may keep them", "err", err)
 		return func() {}
 	}
 	kept, err := jobs.ReadKept(path)
 	if err != nil {
-		slog.Warn("unfinished imports and downloads cannot be read: start them again, they go on",
+		slog.Warn("unfinished jobs cannot be read: start them again, and they resume",
 			"err", err)
 	}
 	for _, k := range kept {
-		if spec, err := again(k, t); errors.Is(err, errEnded) {
+		if spec, err := specOf(k, t); errors.Is(err, errEnded) {
 			slog.Info("the cache has moved", "dir", k.Title)
 		} else if err != nil {
-			slog.Warn("an unfinished job is forgotten", "title", k.Title, "err", err)
+			slog.Warn("an unfinished job is dropped", "title", k.Title, "err", err)
 		} else {
 			spec.TotalBytes = k.TotalBytes
 			list.Recall(spec, k.DoneBytes)
 		}
 	}
 	stop := list.Keep(path, func(err error) {
-		slog.Warn("unfinished imports and downloads cannot be kept over a restart", "err", err)
+		slog.Warn("unfinished jobs cannot be saved for the next start", "err", err)
 	})
 	return func() {
 		stop()
@@ -52,11 +52,11 @@ func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	}
 }
 
-// errEnded says that a job which was kept has done all it had to.
+// errEnded reports that a saved job was already complete.
 var errEnded = errors.New("the job has ended")
 
-// again makes the work of a job that was kept.
-func again(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
+// specOf returns the work of a saved job.
+func specOf(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 	switch k.Kind {
 	case jobs.Download:
 		var q hub.Request
@@ -95,5 +95,5 @@ func again(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 		}
 		return mover.Job(m.To), nil
 	}
-	return jobs.Spec{}, fmt.Errorf("there is no kind %q of job", k.Kind)
+	return jobs.Spec{}, fmt.Errorf("unknown kind of job %q", k.Kind)
 }

@@ -1,4 +1,4 @@
-package commands
+package service
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"headroom/engine"
 )
 
-// An import and a download that had failed are listed by the next program, stopped; a second
-// program beside it has none.
+// TestUnfinishedOverARestart: the next program lists an interrupted import and download, stopped. A
+// second program beside the first lists none.
 func TestUnfinishedOverARestart(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	tokens := &hub.Tokens{}
@@ -27,7 +27,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 			return importer.New(importer.Options{Root: root, Describe: library.Describe(describe)}),
 				nil
 		},
-		Hub: func() (*hub.Client, error) { return newHub("http://127.0.0.1:1", tokens) },
+		Hub: func() (*hub.Client, error) { return NewHub("http://127.0.0.1:1", tokens) },
 	}
 	client, err := transfers.Hub()
 	if err != nil {
@@ -38,7 +38,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := jobs.NewList()
-	end := keepJobs(dir, first, transfers)
+	end := KeepJobs(dir, first, transfers)
 	gone := filepath.Join(root, "gone")
 	for _, spec := range []jobs.Spec{client.Job(hub.Request{ID: "o/m"}),
 		im.Again(importer.Memo{Source: gone, Target: filepath.Join(root, "n"), Name: "n",
@@ -49,7 +49,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 		}
 	}
 	beside := jobs.NewList()
-	keepJobs(dir, beside, transfers)()
+	KeepJobs(dir, beside, transfers)()
 	if len(beside.Jobs()) != 0 {
 		t.Errorf("a second program has them too: %+v", beside.Jobs())
 	}
@@ -57,7 +57,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	end()
 
 	second := jobs.NewList()
-	end = keepJobs(dir, second, transfers)
+	end = KeepJobs(dir, second, transfers)
 	listed := second.Jobs()
 	if len(listed) != 2 || listed[0].Title != "o/m" || listed[0].State != jobs.Stopped ||
 		listed[1].Title != "n" || listed[1].Kind != jobs.Import {

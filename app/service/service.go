@@ -1,0 +1,209 @@
+// Package service serves a machine's models: the endpoint, the control API and the web UI on one
+// address. `headroom serve` and the menu-bar app both run one Service.
+//
+// New (service.go) opens the port and builds the host, the guard and the handlers. Models are
+// loaded later, through the host. The other files are parts of it: why a port cannot be opened
+// (port.go), imports and downloads (transfers.go), and the jobs that survive a restart
+// (unfinished.go).
+package service
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"headroom/app/cache"
+	"headroom/app/chats"
+	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/logs"
+	"headroom/app/power"
+	"headroom/app/settings"
+	"headroom/engine"
+	"headroom/engine/generate"
+	"headroom/engine/guard"
+	"headroom/engine/openai"
+	"headroom/engine/server"
+)
+
+// dialects are the HTTP APIs of the endpoint. A new one is a package and a row here.
+var dialects = []server.Dialect{
+	openai.Dialect{},
+}
+
+// Options configure a Service. NewHost and NewMover are required. The zero value of the other
+// fields listens on a free port of all interfaces, so set Listen.
+type Options struct {
+	Listen     string   // host name or address to listen on; "": all interfaces
+	Port       int      // 0: any free one
+	APIKey     string   // "": the key of the settings, if any
+	AllowHosts []string // see guard.Guard
+
+	// NewHost returns the host that finds and runs models. Service.Close closes it.
+	NewHost func(*settings.File) *host.Host
+	// NewMover returns what moves the cache of the host on disk. The error is a Problem.
+	NewMover func(*host.Host, *settings.File) (*cache.Mover, error)
+
+	// Each of these is documented at control.Options.
+	CacheFlags   settings.Cache
+	ModelFlags   settings.Model
+	ModelOptions func(s settings.Settings, modelID string) engine.Options
+	Fixed        []string
+	Login        control.LoginItem
+	Logs         *logs.Logs
+	ShowWindow   func() error
+
+	Settings *settings.File // nil: OpenSettings
+}
+
+// Service is the endpoint, the control API and the web UI on one address.
+type Service struct {
+	Host    *host.Host
+	Address string // where this machine reaches the service, such as "127.0.0.1:11811"
+	Token   string // of the control API
+
+	listener net.Listener
+	api      *control.API
+	jobs     *jobs.List
+	withdraw func()       // removes the announcement; nil if announcing failed
+	endJobs  func()       // stops saving unfinished jobs
+	awake    *power.Awake // keeps the machine awake during requests
+}
+
+// New opens the port. It loads no model. Close ends the service. The error is a Problem:
+// problem.PortTaken if another program listens on the port.
+func New(o Options) (*Service, error) {
+	listener, err := listen(o.Listen, o.Port)
+	if err != nil {
+		return nil, err
+	}
+	if o.Settings == nil {
+		o.Settings = OpenSettings()
+	}
+	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
+		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New()}
+	transfers := s.transfers(o.Settings)
+	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
+	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
+	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
+		UIURL: "http://" + s.Address + "/"})
+	access := o.guard(s.Token)
+	s.api = control.New(control.Options{
+		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
+		Settings: o.Settings, CacheFlags: o.CacheFlags, Fixed: o.Fixed, Login: o.Login,
+		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
+		Transfers: transfers, Chats: openChats(),
+		Server: s.awake.Handler(s.endpoint(o.Settings, access))})
+	s.announce()
+	return s, nil
+}
+
+// guard returns the rules of access. Those of the settings apply at once when they change.
+func (o *Options) guard(token string) *guard.Guard {
+	return &guard.Guard{Listen: o.Listen, AllowHosts: o.AllowHosts, APIKey: o.APIKey,
+		Bypass: control.TokenCheck(token), Live: func() guard.Access {
+			now := o.Settings.Get()
+			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
+		}}
+}
+
+// endpoint returns the handler of the dialects.
+func (s *Service) endpoint(file *settings.File, access *guard.Guard) *server.Server {
+	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
+		Defaults: func(modelID string) generate.Defaults {
+			return control.RequestDefaults(file.Get().ForModel(modelID))
+		}})
+}
+
+// Jobs returns the imports and downloads of the service.
+func (s *Service) Jobs() *jobs.List { return s.jobs }
+
+// announce lets `headroom cache` find this server.
+func (s *Service) announce() {
+	dir, err := control.SettingsDir()
+	if err == nil {
+		s.withdraw, err = control.Announce(dir, "http://"+s.Address+"/")
+	}
+	if err != nil {
+		slog.Warn("headroom cache will not find this server", "err", err)
+	}
+}
+
+// drainTime is how long running answers may take after Ctrl-C. A second Ctrl-C does not wait.
+const drainTime = 10 * time.Second
+
+// Serve answers until ctx ends; see server.Serve.
+func (s *Service) Serve(ctx context.Context) error {
+	return server.Serve(ctx, s.listener, s.api, drainTime, s.api.Close)
+}
+
+// Close closes the port and unloads the model. Serve must have returned.
+func (s *Service) Close() {
+	if s.withdraw != nil {
+		s.withdraw()
+	}
+	_ = s.listener.Close() // Serve may have closed it
+	s.awake.Close()
+	s.jobs.Close()
+	s.endJobs()
+	s.Host.Close()
+}
+
+// OpenSettings reads the user's settings. If that fails, the defaults apply.
+func OpenSettings() *settings.File {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		slog.Warn("settings", "err", err)
+	}
+	file, err := settings.Open(dir)
+	if err != nil {
+		slog.Warn("settings", "err", err)
+	}
+	return file
+}
+
+// openChats opens the Chat page's conversations; nil without a home folder.
+func openChats() *chats.Store {
+	data := library.Data()
+	if data == "" {
+		slog.Warn("conversations are not kept: there is no home folder")
+		return nil
+	}
+	return chats.Open(filepath.Join(data, "chats"))
+}
+
+// loadToken returns the saved token, or a new one for this run if it cannot be saved.
+func loadToken() string {
+	dir, err := control.SettingsDir()
+	if err == nil {
+		var token string
+		if token, err = control.LoadToken(dir); err == nil {
+			return token
+		}
+	}
+	slog.Warn("the web UI's address will change at the next start", "err", err)
+	return control.NewToken()
+}
+
+// reachable returns the address to print: for a server on all interfaces, that of loopback.
+func reachable(listening string) string {
+	hostName, port, err := net.SplitHostPort(listening)
+	if ip := net.ParseIP(hostName); err == nil && ip != nil && ip.IsUnspecified() {
+		return "127.0.0.1:" + port
+	}
+	return listening
+}
+
+func listen(hostName string, port int) (net.Listener, error) {
+	address := net.JoinHostPort(hostName, strconv.Itoa(port))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenProblem(err, hostName, port)
+	}
+	return listener, nil
+}

@@ -1,0 +1,75 @@
+package service
+
+// Imports and downloads: where models come from, and the folder that they go to.
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+
+	"headroom/app/control"
+	"headroom/app/hub"
+	"headroom/app/importer"
+	"headroom/app/library"
+	"headroom/app/settings"
+	"headroom/app/version"
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// transfers returns what the control API needs for imports and downloads. The settings decide about
+// the folder and the hub when a transfer starts.
+func (s *Service) transfers(file *settings.File) *control.Transfers {
+	tokens := new(hub.Tokens)
+	return &control.Transfers{
+		Jobs:   s.jobs,
+		Tokens: tokens,
+		Importer: func() (*importer.Importer, error) {
+			root, err := ImportFolder("", file.Get())
+			if err != nil {
+				return nil, err
+			}
+			return importer.New(importer.Options{Root: root, Describe: engine.Describe,
+				Known: s.listed}), nil
+		},
+		Hub: func() (*hub.Client, error) { return NewHub(file.Get().HubEndpoint, tokens) },
+	}
+}
+
+// listed returns the models of the list, with their places.
+func (s *Service) listed() []library.Model {
+	var models []library.Model
+	for _, m := range s.Host.Models(0).Models {
+		one := library.Model{ID: m.ID}
+		for _, p := range m.Places {
+			one.Places = append(one.Places, library.Place{ID: p.ID, Dir: p.Path, Origin: p.Origin})
+		}
+		models = append(models, one)
+	}
+	return models
+}
+
+// ImportFolder returns the folder that imports go to: the given one, else that of the settings, else
+// Headroom's own. The error is a Problem.
+func ImportFolder(given string, s settings.Settings) (string, error) {
+	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
+		if dir != "" {
+			if !filepath.IsAbs(dir) {
+				return "", problem.New(problem.BadRequest, "Models cannot be imported into "+dir,
+					"the path is not absolute", "Set importFolder to an absolute path.")
+			}
+			return dir, nil
+		}
+	}
+	return "", problem.New(problem.BadRequest, "There is no folder to import into",
+		"this user has no home folder", "Name one with --to.")
+}
+
+// NewHub returns a client of the hub at that address; "": HF_ENDPOINT, or huggingface.co. The error
+// is a Problem.
+func NewHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
+	return hub.New(hub.Options{Cache: library.HubCache(),
+		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),
+		Token:     func() string { token, _ := tokens.Token(); return token },
+		UserAgent: "headroom/" + version.Version})
+}
