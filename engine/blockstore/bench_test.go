@@ -66,7 +66,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkSweep compares 25,000 files with their rows, as happens in the background after opening.
+// BenchmarkSweep compares 25,000 files with their rows, like the sweep after opening.
 func BenchmarkSweep(b *testing.B) {
 	dir := b.TempDir()
 	fillIndex(b, dir, 25_000)

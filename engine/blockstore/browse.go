@@ -1,6 +1,6 @@
 package blockstore
 
-// Listing and removing conversations, from any process that has the folder open.
+// Lists and removes conversations, from any process that has the folder open.
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ type Conversation struct {
 	SharedBytes                int64     // of files that it shares with other conversations
 	Created                    time.Time // when its first unshared entry was written
 	LastHit                    time.Time // zero: never
-	Hits                       int       // Loads whose deepest entry is on its path, shared or not
+	Hits                       int       // Loads whose deepest entry is part of it, shared or not
 	SecondsSaved               float64   // by these Loads
 	Pinned                     bool
 }
@@ -60,13 +60,14 @@ type Removed struct {
 	Bytes   int64
 }
 
-// Errors of Show, Pin and Remove for the beginning of a key that no conversation, or several, have.
+// Errors of Show, Pin and Remove if no conversation, or more than one, has a key with the given
+// prefix.
 var (
 	ErrNotFound  = errors.New("blockstore: no such conversation")
 	ErrAmbiguous = errors.New("blockstore: several conversations begin with this key")
 )
 
-// minKeyDigits is the shortest beginning of a key that is accepted.
+// minKeyDigits is the minimum length of a key prefix.
 const minKeyDigits = 4
 
 // Conversations lists the stored conversations, the most recently used first.
@@ -103,9 +104,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Show returns the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits. A
-// conversation that has grown is still found by its earlier key. The error wraps ErrNotFound or
-// ErrAmbiguous.
+// Show returns the conversation whose key begins with keyPrefix, which must have at least 4
+// hexadecimal digits. A conversation that has grown is still found by its earlier key. The error
+// wraps ErrNotFound or ErrAmbiguous.
 func (s *Store) Show(keyPrefix string) (Detail, error) {
 	var d Detail
 	err := s.browse(func(x *index) error {
@@ -192,8 +193,8 @@ func (s *Store) RemoveModel(fingerprint string) (Removed, error) {
 // Clear removes all entries.
 func (s *Store) Clear() (Removed, error) { return s.removeWhere("1") }
 
-// removeWhere removes the entries that meet an SQL condition, children first, in several
-// transactions, so that others can write in between.
+// removeWhere removes the entries that meet an SQL condition, children first. It uses several
+// transactions, so that other processes can write in between.
 func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	const atOnce = 200
 	var removed Removed
@@ -325,7 +326,7 @@ func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	return c
 }
 
-// resolve returns the end of the only conversation that the beginning of a key identifies.
+// resolve returns the end of the only conversation whose key begins with a prefix.
 func (f *forest) resolve(keyPrefix string) (*node, error) {
 	prefix := strings.ToLower(keyPrefix)
 	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) ||

@@ -45,7 +45,7 @@ func TestConversations(t *testing.T) {
 	v, a, _ := family(t, s)
 	clock.add(1)
 	if err := load(v, a, v.Find(a, 690, 0, false)); err != nil {
-		// its deepest entry is a's last tail
+		// the deepest entry is the last tail of a
 		t.Fatal(err)
 	}
 	list, err := s.Conversations(Filter{})
@@ -107,7 +107,7 @@ func TestShow(t *testing.T) {
 		!slices.Equal(d.TokenIDs(), b) {
 		t.Errorf("%+v, %v", d.Conversation, err)
 	}
-	// The key that the conversation had before it grew.
+	// A conversation is also found by the key that it had before it grew.
 	if d, err := s.Show(end(a[:650])); err != nil || d.Tokens != 700 {
 		t.Errorf("%+v, %v", d.Conversation, err)
 	}
@@ -185,8 +185,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A pinned conversation and its states survive any number of others, also after it has grown. Once
-// unpinned, it is evicted like any other.
+// TestPin checks that a pinned conversation and its states survive any number of others, even after
+// it has grown. Once unpinned, it is evicted like any other.
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -232,7 +232,7 @@ func TestPin(t *testing.T) {
 	save(t, s2.Model(testModel), sequence(a, true, 1300))
 	flood()
 	if got := v.Find(a, 1300, 0, true).Tokens; got != 1300 || pinned() != 1 {
-		t.Fatalf("%d tokens of what it grew into are left, %d are pinned", got, pinned())
+		t.Fatalf("%d tokens of the grown conversation are left, %d are pinned", got, pinned())
 	}
 	var marked, protected int
 	if err := s.index.db.QueryRow("SELECT sum(pin), sum(pinned) FROM entries").Scan(&marked,
@@ -270,7 +270,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// A pinned conversation may use the whole daily limit.
+// TestPinnedWritesPastHalf checks that a pinned conversation may use the whole daily limit.
 func TestPinnedWritesPastHalf(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -291,7 +291,8 @@ func TestPinnedWritesPastHalf(t *testing.T) {
 	}
 }
 
-// A second process, such as a command beside a server, sees and changes the same entries.
+// TestTwoProcessesBrowse checks that a second process, such as a command next to a server, sees and
+// changes the same entries.
 func TestTwoProcessesBrowse(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))
@@ -324,7 +325,8 @@ func TestTwoProcessesBrowse(t *testing.T) {
 	}
 }
 
-// A tail is attached to the ends that continue its tokens, not to tails in between.
+// TestLonger checks that a tail is attached to the deepest entries that continue its tokens, not to
+// shorter tails.
 func TestLonger(t *testing.T) {
 	var group []*node
 	for _, tokens := range [][]int32{{1}, {1, 2}, {1, 2, 3}, {1, 3}, {2}} {
@@ -332,7 +334,7 @@ func TestLonger(t *testing.T) {
 	}
 	for i, want := range [][]*node{{group[2], group[3]}, {group[2]}, nil, nil, nil} {
 		if got := longer(group, group[i]); !slices.Equal(got, want) {
-			t.Errorf("%d hangs on %d nodes, expected %d", i, len(got), len(want))
+			t.Errorf("node %d has %d hosts, expected %d", i, len(got), len(want))
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package blockstore
 
-// Limits on writes. Every file's bytes are reserved in the transaction that creates its row. The
-// same transaction checks the cap, the free disk and the day's writes, and evicts the least
-// recently used entries, so that no two processes spend the same space.
+// Limits on writes. The bytes of a file are reserved in the transaction that creates its row. The
+// same transaction checks the cap, the free disk space and the writes of the day, and evicts the
+// least recently used entries. So two processes never use the same space.
 
 import (
 	"database/sql"
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clockSlackDays is how many days the calendar may go back and still count as the same day.
+// clockSlackDays is the number of days that the calendar may go back without starting a new day.
 const clockSlackDays = 2
 
 // reserve creates the row of an entry that is about to be written, and makes room for it. It
@@ -66,7 +66,8 @@ const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owne
 		position, n, bytes, used, pinned, created, seconds, title, tokens)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// isVacant reports whether no row has the key. It removes the row of a write that a crash ended.
+// isVacant reports whether no row has the key. It removes the row of a write that a crash
+// interrupted.
 func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
 	var status int
 	var owner string
@@ -106,8 +107,8 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 }
 
 // today returns the bytes written on this day. A clock that goes back up to clockSlackDays does not
-// begin a new day. A clock that goes back further was ahead before: the day is corrected, and the
-// bytes stay counted.
+// begin a new day. If a clock goes back further, it was ahead before: the day is corrected, and the
+// bytes still count.
 func (s *Store) today(tx *sql.Tx) (int64, error) {
 	var day, written int64
 	if err := tx.QueryRow("SELECT day, today FROM totals").Scan(&day, &written); err != nil {
@@ -191,7 +192,7 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	}
 }
 
-// releaseDead frees the reservations of processes that died while they wrote.
+// releaseDead frees the reservations of processes that crashed during a write.
 func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 	dead := map[Key]int64{}
 	err = scanRows(tx, "SELECT key, owner, bytes FROM entries WHERE status = 0 AND owner <> ?",
@@ -258,7 +259,7 @@ func (s *Store) nextVictim(tx *sql.Tx, keep map[Key]bool) (k Key, bytes int64, o
 	return k, 0, false, rows.Err()
 }
 
-// removeFile removes an entry's file. A missing file is no error.
+// removeFile removes the file of an entry. A missing file is not an error.
 func (s *Store) removeFile(k Key) error {
 	if err := s.o.disk.Remove(entryPath(s.dir, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

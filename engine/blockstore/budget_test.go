@@ -14,7 +14,8 @@ func blockBytes(t *testing.T) int64 {
 	return save(t, s.Model(testModel), sequence(numbers(1, 256), false)).Bytes
 }
 
-// The cap holds, and eviction starts at the end of the least recently used chain.
+// TestCap checks that the cap holds, and eviction starts at the end of the least recently used
+// chain.
 func TestCap(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -44,7 +45,8 @@ func TestCap(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Of a sequence that exceeds the cap, the beginning is kept: it is not evicted for its end.
+	// If a sequence exceeds the cap, its first blocks stay: they are not evicted to store its last
+	// blocks.
 	long := numbers(20, 10*256)
 	saved := save(t, v, sequence(long, true))
 	if !errors.Is(saved.Err, ErrBudget) || saved.Blocks != 5 || found(long) != 5*256 {
@@ -55,7 +57,8 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// An entry that is being loaded is not evicted, and neither are the entries before it.
+// TestLoadingIsNotEvicted checks that an entry that is being loaded is not evicted, and neither are
+// the entries before it.
 func TestLoadingIsNotEvicted(t *testing.T) {
 	o := options(t)
 	o.MaxBytes = 4 * blockBytes(t)
@@ -78,7 +81,8 @@ func TestLoadingIsNotEvicted(t *testing.T) {
 	}
 }
 
-// Opening a store evicts down to a lower cap, unless Visit is set.
+// TestLowerCap checks that opening a store evicts entries until they fit a lower cap, unless Visit
+// is set.
 func TestLowerCap(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -125,7 +129,8 @@ func TestFreeDisk(t *testing.T) {
 	}
 }
 
-// Bytes that another store has reserved count as used before they are on disk.
+// TestFreeDiskOfOthers checks that bytes reserved by another store count as used before they are on
+// disk.
 func TestFreeDiskOfOthers(t *testing.T) {
 	size := blockBytes(t)
 	dir := t.TempDir()
@@ -148,7 +153,8 @@ func TestFreeDiskOfOthers(t *testing.T) {
 	}
 }
 
-// Reservations of a crashed process are released before anything is evicted.
+// TestReservationsOfTheDead checks that reservations of a crashed process are released before
+// anything is evicted.
 func TestReservationsOfTheDead(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -173,7 +179,7 @@ func TestReservationsOfTheDead(t *testing.T) {
 	}
 }
 
-// An entry that is removed during its write leaves no file.
+// TestClearedWhileWritten checks that an entry that is removed during its write leaves no file.
 func TestClearedWhileWritten(t *testing.T) {
 	dir := t.TempDir()
 	d := &fakeDisk{}
@@ -203,7 +209,7 @@ func TestDailyBudget(t *testing.T) {
 	s := open(t, dir, o)
 	v := s.Model(testModel)
 	seed := 100
-	// write saves n new blocks and returns how many were written.
+	// write saves n new blocks and returns the number of blocks written.
 	write := func(n int, reused bool) (written int) {
 		t.Helper()
 		for range n {
@@ -234,7 +240,7 @@ func TestDailyBudget(t *testing.T) {
 		{"the second for what was read before", 0, 3, true, 3},
 		{"not for new ones", 0, 2, false, 0},
 		{"up to the whole", 0, 5, true, 2},
-		{"a little back is no new day", -1, 1, true, 0},
+		{"a little back is the same day", -1, 1, true, 0},
 		{"nor a little more", -1, 1, true, 0},
 		{"nor back again", 2, 1, true, 0},
 		{"the next day is", 1, 12, true, 10},
@@ -258,8 +264,8 @@ func TestDailyBudget(t *testing.T) {
 	}
 }
 
-// After any failed operation of a write, the entry is missing and counted, no file is left behind,
-// and the next save succeeds.
+// TestWriteErrors checks that after any failed operation of a write, the entry is missing and
+// counted, no file is left behind, and the next save succeeds.
 func TestWriteErrors(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "rename"} {
 		t.Run(op, func(t *testing.T) {
@@ -293,7 +299,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// Only bytes that reached the disk count as written.
+// TestFailedWritesAreRefunded checks that only bytes that reached the disk count as written.
 func TestFailedWritesAreRefunded(t *testing.T) {
 	d := &fakeDisk{}
 	o := options(t)

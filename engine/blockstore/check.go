@@ -12,7 +12,7 @@ import (
 
 // Check compares the whole index with the folder: every row with its file, every file's content
 // with its name, the totals, the cap, the chains, their recency, and the temporary files. It is for
-// tests, and valid only while nobody writes.
+// tests, and valid only while no process writes.
 func (s *Store) Check() error {
 	if err := s.waitAdopted(); err != nil {
 		return err

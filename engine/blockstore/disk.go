@@ -1,7 +1,7 @@
 package blockstore
 
-// The file system that entries are written to, behind an interface so that tests can inject faults.
-// The index does not use it.
+// The file system for entries is an interface, so that tests can inject faults. The index does not
+// use it.
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func (osDisk) Create(path string) (writeFile, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// Open opens regular files only: opening a pipe would wait for a writer, and a link leads out of
+// Open opens regular files only: opening a pipe would wait for a writer, and a link may lead out of
 // the folder.
 func (osDisk) Open(path string) (readFile, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
@@ -98,7 +98,8 @@ func lockFile(path string) (*flock.Flock, error) {
 		if err := lock.Lock(); err != nil {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		// The previous holder may have removed the file. Nobody else would find this lock then.
+		// The previous holder may have removed the file. No other process would find this lock
+		// then.
 		named, err := isAt(lock, path)
 		if err == nil && named {
 			return lock, nil
@@ -122,7 +123,8 @@ func isAt(lock *flock.Flock, path string) (bool, error) {
 	return err == nil && os.SameFile(held, named), err
 }
 
-// isLocked reports whether somebody holds the lock on the file at path. It creates no file.
+// isLocked reports whether any process holds the lock on the file at path. It does not create the
+// file.
 func isLocked(path string) (bool, error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	locked, err := lock.TryLock()

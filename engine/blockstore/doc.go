@@ -1,5 +1,6 @@
-// Package blockstore is the prefix cache on SSD: what a model computed for the beginning of a
-// conversation, kept across restarts. It stores bytes and knows nothing of models or devices.
+// Package blockstore is the prefix cache on SSD. It stores the keys, values and states that a model
+// computed for the beginning of a conversation, across restarts. It stores bytes and does not
+// depend on models or devices.
 //
 // # What is stored
 //
@@ -30,5 +31,5 @@
 //
 // View.Save queues a sequence for the writer (save.go). View.Find asks the index (find.go), and
 // View.Load reads and verifies files (load.go). After opening, sweep.go makes index and folder
-// agree. browse.go and pin.go serve people.
+// agree. browse.go and pin.go list, remove and pin conversations for the user.
 package blockstore

@@ -31,8 +31,8 @@ func edit(t testing.TB, path string, change func(b []byte) []byte) {
 	}
 }
 
-// In 1,000 files one random bit is flipped. Each file is refused, removed and counted, and no wrong
-// byte is returned.
+// TestBitFlips flips one random bit in each of 1,000 files. Each file must be rejected, removed and
+// counted, and no wrong byte returned.
 func TestBitFlips(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -71,7 +71,7 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// Every single byte of one file of each kind is damaged in turn.
+// TestEveryByteCounts damages every byte of one file of each kind in turn.
 func TestEveryByteCounts(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -125,7 +125,8 @@ func (f memoryFile) Stat() (os.FileInfo, error)     { return sizeOnly{size: f.si
 func (f memoryFile) Close() error                   { return nil }
 func (f memoryFile) Read(p []byte) (n int, e error) { return f.Reader.Read(p) }
 
-// FuzzRead: no file panics, and a file that differs from the written one is refused.
+// FuzzRead checks that no file causes a panic, and that a file that differs from the written one is
+// rejected.
 func FuzzRead(f *testing.F) {
 	s, err := Open(f.TempDir(), options(f))
 	if err != nil {
@@ -192,7 +193,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// A link or a pipe with an entry's name is neither followed nor waited for.
+// TestNotAFile checks that Load neither follows a link with an entry's name nor waits for a pipe.
 func TestNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"link": func(path string) error { // to the right bytes, but outside the folder
@@ -226,7 +227,7 @@ func TestNotAFile(t *testing.T) {
 	}
 }
 
-// A valid file under another entry's name is refused.
+// TestExchangedFiles checks that a valid file is rejected under the name of another entry.
 func TestExchangedFiles(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -247,7 +248,8 @@ func TestExchangedFiles(t *testing.T) {
 	}
 }
 
-// A row with wrong tokens leads to a valid file of other tokens, which is refused.
+// TestWrongTokensInTheIndex checks that Load rejects a valid file that the index lists with the
+// wrong tokens.
 func TestWrongTokensInTheIndex(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -296,8 +298,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// One damaged file among several that are read at once costs no other file, even though its error
-// stops the other readers midway.
+// TestDamageIsNotCatching reads several files concurrently, one of them damaged. Only that one is
+// removed, even though its error stops the other readers midway.
 func TestDamageIsNotCatching(t *testing.T) {
 	o := options(t)
 	o.Readers = 8

@@ -1,9 +1,9 @@
 package blockstore
 
-// Finding a prefix. Full blocks and states are looked up by key. After the last matching block, a
-// block or tail may still begin with the wanted tokens. Among the entries of one parent, sorted by
-// tokens, the one that shares most is a neighbour of the wanted tokens, before or after them, so
-// two index lookups find it however many there are.
+// Finds a prefix. Full blocks and states are looked up by key. After the last matching block, a
+// block or tail may still begin with the requested tokens. If the entries of one parent are sorted
+// by tokens, the entry with the longest common prefix is directly before or after the requested
+// tokens. So two index lookups find it, regardless of the number of entries.
 
 import (
 	"database/sql"
@@ -11,11 +11,11 @@ import (
 	"slices"
 )
 
-// Entry is a stored file, as the index knows it.
+// Entry describes a stored file according to the index.
 type Entry struct {
 	Key     Key
 	Bytes   int64   // of the file
-	Seconds float64 // what computing it cost
+	Seconds float64 // computing time
 	Tokens  int     // in it
 
 	want []int32 // first tokens that Load must find in the file; nil if Key implies them
@@ -31,8 +31,8 @@ type Block struct {
 // Prefix is the result of Find: a prefix at whose end a sequence can resume.
 type Prefix struct {
 	Tokens int // its length; 0: nothing was found
-	// Blocks hold the keys and values to load, in order. Positions that the caller already has
-	// need none.
+	// Blocks hold the keys and values to load, in order. There are none for positions that the
+	// caller already has.
 	Blocks []Block
 	State  *Entry // the recurrent state after Tokens tokens; nil for models without one
 }
@@ -116,7 +116,7 @@ func (v *View) find(x *index, tokens []int32, have int, recurrent bool) (Prefix,
 }
 
 // findBlocks returns the stored blocks without a gap, from the one that holds position have. It
-// returns none if they add nothing.
+// returns none if they do not extend what the caller has.
 func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Block, error) {
 	var blocks []Block
 	i := have / BlockTokens
@@ -204,8 +204,8 @@ func (q *findQueries) stateLengths(parent Key, n int) ([]int, error) {
 	return lengths, rows.Err()
 }
 
-// closest returns the block or tail after parent that shares the most first tokens with tokens, and
-// how many it shares.
+// closest returns the block or tail after parent that has the longest common prefix with tokens,
+// and the length of that prefix.
 func (q *findQueries) closest(parent Key, tokens []int32) (best Entry, common int, err error) {
 	wanted := ordered(tokens)
 	for _, stmt := range []*sql.Stmt{q.before, q.after} {

@@ -149,7 +149,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Load skips nil pieces, and pieces beyond the last target.
+// TestLoadSkips checks that Load skips nil pieces, and pieces beyond the last target.
 func TestLoadSkips(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -164,7 +164,8 @@ func TestLoadSkips(t *testing.T) {
 	}
 }
 
-// A target that does not fit the file means that another program wrote the file: it is removed.
+// TestLoadRefusesOtherShapes checks that Load removes a file whose tensors do not fit the caller's
+// targets: another program wrote it.
 func TestLoadRefusesOtherShapes(t *testing.T) {
 	piece := func(n int) [][]byte { return [][]byte{make([]byte, n)} }
 	for name, target := range map[string][]Tensor{

@@ -1,10 +1,10 @@
 package blockstore
 
-// Conversations, as people see the entries. Chains share their beginnings, so the entries form
-// trees, and a conversation is the path from a root to a leaf. A state, or a tail whose tokens a
-// longer block or tail also has, is attached to the entries that continue its tokens, and belongs
-// to the same conversations as they do. The forest is built from the index for each request: a
-// listing is rare and may take tens of milliseconds.
+// Conversations for listings. Chains share prefixes, so the entries form trees, and a conversation
+// is the path from a root to a leaf. A state, or a tail whose tokens a longer block or tail also
+// has, is attached to the entries that continue its tokens, and belongs to the same conversations
+// as they do. The forest is built from the index for each request. Listings are rare, so this may
+// take tens of milliseconds.
 
 import (
 	"bytes"
@@ -95,8 +95,8 @@ func (f *forest) connect() {
 	}
 }
 
-// longer returns the entries of the sorted group that begin with e's tokens, without e and without
-// those that a longer entry of the group continues in turn.
+// longer returns the entries of the sorted group that begin with the tokens of e, except for e and
+// for entries that a longer entry of the group continues.
 func longer(group []*node, e *node) []*node {
 	var hosts []*node
 	from, _ := slices.BinarySearchFunc(group, e.tokens,

@@ -1,8 +1,7 @@
 package blockstore
 
-// An entry's file. It is a safetensors file that any reader can open, and stricter than the format
-// requires: order and spacing are fixed, so that reading is one scan. A file in any other layout is
-// foreign.
+// The file of an entry. It is a safetensors file that any reader can open, with a fixed order and
+// spacing, so that it can be read in one scan. A file in any other layout is foreign.
 //
 //	u64 n | n bytes of JSON, padded to 8
 //	tokens I32 [n]
@@ -36,12 +35,12 @@ const (
 	maxTitleBytes  = 200
 )
 
-// header is the content of a file without the engine's tensors.
+// header is the content of a file except for the tensors of the engine.
 type header struct {
 	kind        kind
 	fingerprint string
 	format      string // of the cache
-	model       string // name for people
+	model       string // display name
 	parent      Key
 	position    int // of the first token
 	title       string
@@ -60,7 +59,7 @@ type layout struct {
 
 func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
 
-// key returns the key that follows from the content.
+// key computes the key from the content.
 func (h *header) key() Key {
 	return newKeys(h.fingerprint, h.format).name(h.kind, h.parent, h.tokens)
 }

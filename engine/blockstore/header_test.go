@@ -120,7 +120,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no input panics, and decode accepts only what encode writes.
+// FuzzDecode checks that no input causes a panic, and that decode accepts only what encode writes.
 func FuzzDecode(f *testing.F) {
 	h := testHeader()
 	head, err := h.encode()
@@ -153,7 +153,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Other readers of safetensors can read the files.
+// TestFileIsSafetensors checks that other safetensors readers can read the files.
 func TestFileIsSafetensors(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))

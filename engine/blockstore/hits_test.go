@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharedHits: a Load of a shared prefix counts as a hit of every conversation that shares it.
+// TestSharedHits checks that a Load of a shared prefix counts as a hit of every conversation that
+// shares it.
 func TestSharedHits(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})

@@ -1,8 +1,8 @@
 package blockstore
 
-// The index: one SQLite file with a row per entry. None of it is held in memory. Every request is a
-// query, so opening takes milliseconds at any size, and processes that share the folder see each
-// other's entries.
+// The index is one SQLite file with a row per entry. No part of it is cached in memory, and every
+// lookup is a query. So opening takes milliseconds at any size, and processes that share the folder
+// see each other's entries.
 //
 // A row is "writing" from the reservation of its bytes until its file is in place, then "ready".
 // Triggers maintain the totals in every transaction. Recency is a counter in the index, not a time.
@@ -29,8 +29,8 @@ const (
 	indexPageBytes = 8192 // a block's 1,024 bytes of tokens stay on one page, in an index too
 )
 
-// sinceCount is the counter that holds when the index was created, in seconds since 1970. The total
-// "ever" counts from then.
+// sinceCount is the name of the counter that holds the creation time of the index, in seconds since
+// 1970. The total "ever" counts from that time.
 const sinceCount = "since"
 
 // schema of the index. parent is the key of the parent block, or the model's root key at position
@@ -72,8 +72,8 @@ type index struct {
 	find     findQueries
 }
 
-// openIndex opens the index in dir. It replaces an index that is missing, damaged or of another
-// version by an empty one. With force it replaces any index.
+// openIndex opens the index in dir. If the index is missing, damaged or of another version,
+// openIndex replaces it with an empty one. With force it replaces any index.
 func openIndex(dir string, force bool) (*index, error) {
 	lock, err := lockFile(filepath.Join(dir, lockName))
 	if err != nil {
@@ -165,8 +165,8 @@ func (x *index) prepare(path string, create bool) error {
 		close(x.adopted)
 	}
 	if err := x.find.prepare(x.db); err != nil {
-		// Unless the file itself is damaged, its tables are those of another version, whatever its
-		// version number.
+		// Unless the file itself is damaged, its tables are those of another version, regardless of
+		// its version number.
 		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 			return fmt.Errorf("%w: %v", errIndexVersion, err)
 		}
@@ -213,7 +213,7 @@ func tick(tx *sql.Tx) (clock int64, err error) {
 	return clock, err
 }
 
-// touch marks an entry and all entries before it as used at clock.
+// touch sets the recency of an entry and of all entries before it to clock.
 func touch(tx *sql.Tx, k Key, clock int64) error {
 	_, err := tx.Exec(`WITH RECURSIVE path (key, parent) AS (
 			SELECT key, parent FROM entries WHERE key = ?

@@ -1,8 +1,8 @@
 package blockstore
 
-// Keys of entries. A key is a hash over everything that the entry's bytes depend on, chained
-// through the parent's key. Equal keys mean the same model, cache format and tokens from position 0
-// on, so a prefix is found by looking up keys.
+// Keys of entries. A key is a hash over everything that determines the bytes of an entry, chained
+// through the key of the parent. Equal keys mean the same model, cache format and tokens from
+// position 0, so a prefix is found by looking up keys.
 
 import (
 	"crypto/sha256"
@@ -30,8 +30,8 @@ const (
 	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
 	kindState kind = 3 // 0 to BlockTokens-1 tokens
 
-	// kindRoot is no entry. Its key is the parent, in the index, of a model's entries at position
-	// 0.
+	// kindRoot is not an entry. In the index, its key is the parent of the entries of a model at
+	// position 0.
 	kindRoot kind = 4
 )
 

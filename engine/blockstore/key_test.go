@@ -14,8 +14,8 @@ func count(from, to int) []int32 {
 	return tokens
 }
 
-// The expected keys were computed with Python's hashlib and struct from the layout in the comment
-// of keys.name.
+// TestKeys compares with keys computed in Python (hashlib and struct) from the layout in the
+// comment of keys.name.
 func TestKeys(t *testing.T) {
 	k := newKeys("fp", "k8v4")
 	block := k.name(kindBlock, Key{}, count(0, 256))
@@ -40,7 +40,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Every property of an entry changes its key, and fields cannot be confused with each other.
+// TestKeysDiffer checks that every property of an entry changes its key, and fields cannot be
+// confused with each other.
 func TestKeysDiffer(t *testing.T) {
 	seen := map[Key]string{}
 	add := func(what string, k Key) {

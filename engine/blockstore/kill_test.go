@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// The store under kill -9. The test runs its own program as a child that saves in a loop and
-// reports every disk operation, and kills it after a random number of them. Whatever the child was
-// doing, everything found afterwards is intact.
+// Tests the store under kill -9. The test starts its own program as a child, which saves in a loop
+// and reports every disk operation. It kills the child after a random number of operations.
+// Everything that the store then finds must be intact.
 
 const killDir = "HEADROOM_BLOCKSTORE_KILL" // the child's folder and first conversation
 const killSeed = "HEADROOM_BLOCKSTORE_SEED"

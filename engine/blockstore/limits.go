@@ -6,8 +6,8 @@ import "database/sql"
 // names: 0 means the default, a negative value no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
-	// Sparing writes only sequences that resumed a cached prefix (Sequence.Reused), as happens once
-	// half of the day's budget is spent.
+	// Sparing applies the rule for the second half of the daily budget to all of it: only sequences
+	// that resumed a cached prefix (Sequence.Reused) are written.
 	Sparing bool
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limits of an open store: a lower cap evicts unpinned entries at once. The other limits apply from
-// the next save on.
+// TestSetLimits changes the limits of an open store. A lower cap evicts unpinned entries
+// immediately. The other limits apply from the next save on.
 func TestSetLimits(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -71,7 +71,8 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
-// WrittenSince is when the index was created, also for a store that opens it later.
+// TestWrittenSince checks that WrittenSince is the creation time of the index, even for a store
+// that opens it later.
 func TestWrittenSince(t *testing.T) {
 	dir := t.TempDir()
 	before := time.Now().Truncate(time.Second)

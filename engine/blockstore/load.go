@@ -1,8 +1,8 @@
 package blockstore
 
-// Reading entries. Every byte passes through the checksum on its way to the caller's pieces, which
-// are valid only once Load returns. Files are read in parts that stay in the processor's cache,
-// several files at once.
+// Reads entries. The checksum covers every byte that is copied to the pieces of the caller. The
+// pieces are valid only after Load returns. Several files are read concurrently, in parts that fit
+// the processor cache.
 
 import (
 	"bytes"
@@ -30,10 +30,10 @@ type reading struct {
 	targets []Tensor
 }
 
-// Load reads and verifies the entries of a Prefix, several files at once. It fills the pieces that
-// kv returns for a block and state returns for the state. Load calls both on the caller's
+// Load reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
+// that kv returns for a block and state returns for the state. Load calls both on the caller's
 // goroutine, in order, before it reads anything. After an error the pieces must not be used. A
-// damaged file is removed and counted. The error wraps ErrDamaged for it, and for a file that was
+// damaged file is removed and counted. The error wraps ErrDamaged if a file is damaged or was
 // removed since Find.
 func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	state func() []Tensor) error {
@@ -121,8 +121,8 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that could not be read because of why. If why is nil, the file is gone;
-// others may be gone too, so drop starts a sweep.
+// drop removes an entry that could not be read because of why. If why is nil, the file is missing.
+// Other files may be missing too, so drop starts a sweep.
 func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {
@@ -188,7 +188,7 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 	return nil
 }
 
-// source reads a file from the beginning up to the checksum, and sums what it reads.
+// source reads a file from the beginning up to the checksum, and computes the checksum.
 type source struct {
 	ctx      context.Context
 	f        io.Reader
@@ -244,8 +244,8 @@ func (s *source) header(size int64) (*header, error) {
 	return h, nil
 }
 
-// fill reads the tensors in file order into the targets with their names. A tensor without a target
-// is only summed.
+// fill reads the tensors in file order into the targets with their names. For a tensor without a
+// target, it only updates the checksum.
 func (s *source) fill(tensors []layout, targets []Tensor) error {
 	found := 0
 	for _, t := range tensors {
@@ -310,7 +310,7 @@ func (s *source) checksum() (uint32, error) {
 	return binary.LittleEndian.Uint32(last[:]), nil
 }
 
-// markLoading adds by to the number of Loads that read each file. Such a file is not evicted.
+// markLoading adds by to the number of Loads that read each file. A file in use is not evicted.
 func (s *Store) markLoading(files []reading, by int) {
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()

@@ -1,16 +1,17 @@
 package blockstore
 
-// Moving a store to another folder. Copy transfers the entries while the store is in use: by hard
-// links within one disk, otherwise by copies that are read back. When nobody has the store open,
-// Settle transfers the changes since, the pins and the index. Both folders are then complete, and
-// the caller can switch to the new one in the settings. Only after that, Clear empties the old one.
+// Moves a store to another folder. Copy transfers the entries while the store is in use: by hard
+// links within one disk, otherwise by copies that are read back. Once no process has the store
+// open, Settle transfers the pins, the index and all changes since Copy. Both folders are then
+// complete, and the caller can switch to the new one in the settings. After that, Clear empties the
+// old one.
 //
 // A marker file in the new folder records the progress. A crash is safe at any point:
 //
 //   - The old folder stays complete until Clear, which removes no entry that the new folder lacks.
 //   - A folder whose marker does not say "whole" is an unfinished copy. Copy continues it, and
 //     DiscardMove removes it.
-//   - A folder whose marker says "whole", and that the settings name, still needs Clear; see
+//   - If the marker of the folder in the settings says "whole", the move still needs Clear; see
 //     FinishMove.
 
 import (
@@ -54,7 +55,7 @@ func (e *NoRoom) Error() string {
 type Move struct {
 	From, To     string
 	MinFreeBytes int64 // reserve of free bytes on the new disk
-	AlwaysCopy   bool  // copy where hard links would work
+	AlwaysCopy   bool  // copy even if hard links would work
 	// Found, if not nil, is called for each entry that is already in place, and Moved for each
 	// entry that Copy has transferred.
 	Found, Moved func(bytes int64)
@@ -66,8 +67,8 @@ type Move struct {
 type mark struct {
 	From  string `json:"from"`
 	Whole bool   `json:"whole"`
-	// IndexTime is the old index's modification time at Settle, in nanoseconds since 1970. If it
-	// is unchanged, nobody has used the old folder since.
+	// IndexTime is the old index's modification time at Settle, in nanoseconds since 1970. If it is
+	// unchanged, the old folder has not been used since.
 	IndexTime int64 `json:"indexTime"`
 }
 
@@ -186,8 +187,8 @@ func (m *Move) has(f entryFile) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.size
 }
 
-// Copy transfers the entries that the new folder lacks. The store may be in use meanwhile; call
-// Settle once it is not. Copy returns soon after ctx ends.
+// Copy transfers the entries that the new folder lacks. The store may be in use during Copy. Call
+// Settle once it is closed. Copy returns soon after ctx ends.
 func (m *Move) Copy(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -220,7 +221,7 @@ func (m *Move) entries(ctx context.Context) error {
 			return err
 		}
 		if links {
-			_ = os.Remove(to) // a file of another size, which is not the store's
+			_ = os.Remove(to) // a file of another size does not belong to the store
 			err := os.Link(from, to)
 			if err == nil {
 				notify(m.Moved, f.size)
@@ -289,7 +290,7 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	if !bytes.Equal(sum.Sum(nil), again.Sum(nil)) {
-		return fmt.Errorf("blockstore: verifying %s: the disk returns other bytes than were written", part)
+		return fmt.Errorf("blockstore: verifying %s: the disk returns different bytes than were written", part)
 	}
 	if info, err := in.Stat(); err == nil {
 		// A rebuilt index derives recency from it.
@@ -311,13 +312,13 @@ func (u *contextReader) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// Settle completes the new folder with the changes since Copy, the pins and the index. Nobody may
-// open either folder meanwhile. The error is ErrInUse if somebody has the old one open.
+// Settle completes the new folder with the changes since Copy, the pins and the index. No process
+// may open either folder during Settle. The error is ErrInUse if a process has the old one open.
 func (m *Move) Settle(ctx context.Context) error {
 	if used, err := inUse(m.From); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))
 	}
-	if err := m.Copy(ctx); err != nil { // it also marks the new folder as not whole
+	if err := m.Copy(ctx); err != nil { // it also marks the new folder as incomplete
 		return err
 	}
 	if err := m.removeStrays(); err != nil {
@@ -345,8 +346,8 @@ func (m *Move) Settle(ctx context.Context) error {
 	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
 }
 
-// syncFolders makes the new names durable before Clear removes the old ones. Not every file system
-// can do that, so there is no error.
+// syncFolders makes the new names durable before Clear removes the old ones. It ignores errors,
+// because not every file system supports that.
 func (m *Move) syncFolders() {
 	dirs, _ := filepath.Glob(filepath.Join(m.To, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, dir := range append(dirs, filepath.Join(m.To, blocksDir), filepath.Join(m.To, pinsDir),
@@ -365,7 +366,7 @@ func choose(is bool, err error) error {
 	return nil
 }
 
-// removeStrays removes entries that the old folder has lost since Copy: somebody may have removed
+// removeStrays removes entries that the old folder has lost since Copy: the user may have removed
 // them on purpose.
 func (m *Move) removeStrays() error {
 	files, err := filesOf(m.To, true)
@@ -384,7 +385,7 @@ func (m *Move) removeStrays() error {
 	return nil
 }
 
-// pins replaces the new folder's pins by those of the old one.
+// pins replaces the pins of the new folder with those of the old one.
 func (m *Move) pins() error {
 	if err := os.RemoveAll(filepath.Join(m.To, pinsDir)); err != nil {
 		return err
@@ -408,9 +409,9 @@ func (m *Move) pins() error {
 	return nil
 }
 
-// Clear removes the store's files from the old folder, once the settings name the new one. If
-// somebody has used the old folder since Settle, entries that the new folder lacks stay there, with
-// their index.
+// Clear removes the store's files from the old folder, once the settings name the new one. If the
+// old folder has been used since Settle, entries that the new folder lacks stay there, with their
+// index.
 func (m *Move) Clear() error {
 	known, err := readMark(m.To)
 	if err != nil || known == nil || !known.Whole {
@@ -421,7 +422,7 @@ func (m *Move) Clear() error {
 	}
 	if info, err := os.Stat(m.From); err != nil || !info.IsDir() {
 		if _, parent := os.Stat(filepath.Dir(m.From)); parent != nil {
-			return errors.Join(err, parent) // its disk may be mounted again
+			return errors.Join(err, parent) // its disk may be mounted again later
 		}
 		return m.unmark()
 	}
@@ -508,7 +509,7 @@ func DiscardMove(dir string) error {
 }
 
 // FinishMove completes a move to dir, the folder that the settings name. If the copy was never
-// whole, FinishMove only removes its marker, and the old folder stays.
+// complete, FinishMove only removes its marker, and the old folder stays.
 func FinishMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {

@@ -71,7 +71,8 @@ func expectGone(t testing.TB, path string) {
 	}
 }
 
-// TestMove: after a move the new folder has everything, and the old one only files of others.
+// TestMove checks that after a move the new folder has every entry, and the old one only files that
+// are not the store's.
 func TestMove(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir := t.TempDir()
@@ -124,7 +125,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveRefuses: an impossible move is refused before anything is written.
+// TestMoveRefuses checks that an impossible move is refused before anything is written.
 func TestMoveRefuses(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "old")
@@ -168,8 +169,8 @@ func TestMoveRefuses(t *testing.T) {
 	expectKept(t, from, 1)
 }
 
-// TestMoveStops: a move that is stopped or fails leaves the old folder unchanged, can be continued,
-// and can be discarded.
+// TestMoveStops checks that a move that is stopped or fails leaves the old folder unchanged, can be
+// continued, and can be discarded.
 func TestMoveStops(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
@@ -226,8 +227,8 @@ func TestMoveStops(t *testing.T) {
 	expectGone(t, from)
 }
 
-// TestMoveUsedSince: an old folder that was used after Settle keeps the entries that the new one
-// lacks.
+// TestMoveUsedSince checks that an old folder that was used after Settle keeps the entries that the
+// new one lacks.
 func TestMoveUsedSince(t *testing.T) {
 	dir := t.TempDir()
 	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new")}
@@ -330,8 +331,8 @@ func TestMoveChild(t *testing.T) {
 	}
 }
 
-// TestMoveKilled: wherever a move is killed, the current folder is whole, and the next start ends
-// with one folder that has everything.
+// TestMoveKilled kills a move at every stage. The current folder must be complete, and the next
+// start must end with one folder that has everything.
 func TestMoveKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {

@@ -2,8 +2,8 @@ package blockstore
 
 // Pins. A pinned conversation has one marked entry, its end. The mark protects that entry, all
 // entries before it, and the states on the path. When the conversation grows, the mark moves to its
-// new end. A pin is a person's wish that no entry records, so each mark is also an empty file
-// (pins/KEY), which survives the loss of the index.
+// new end. Entries do not record pins, so each mark is also an empty file (pins/KEY), which
+// survives the loss of the index.
 
 import (
 	"database/sql"

@@ -1,7 +1,8 @@
 package blockstore
 
-// The writer: one goroutine that takes sequences from a bounded queue and writes the entries that
-// are not stored yet, parents before children. A crash or a spent budget thus leaves a prefix.
+// The writer is one goroutine that receives sequences from a bounded queue. It writes the entries
+// that are not stored yet, parents before children, so a crash or a spent budget leaves a usable
+// prefix.
 
 import (
 	"database/sql"
@@ -35,11 +36,11 @@ type Sequence struct {
 	Tail   bool    // also save the tokens after the last full block
 	Reused bool    // it resumed a cached prefix, so it is likely to be read again
 
-	Title           string  // shown to people
+	Title           string  // display name
 	SecondsPerToken float64 // computing time
 
-	// Stop may be nil. The writer's goroutine calls it before each file; true ends the save with
-	// ErrClosed.
+	// Stop may be nil. The writer's goroutine calls it before each file. If it returns true, the
+	// save ends with ErrClosed.
 	Stop func() bool
 	// Done may be nil. The writer's goroutine calls it exactly once if Save returned true.
 	Done func(Saved)
@@ -49,8 +50,8 @@ type Sequence struct {
 type Saved struct {
 	Blocks, States int   // written by this save; a tail counts as a block
 	Bytes          int64 // of their files
-	// Err is nil if all entries are stored. It wraps ErrBudget if a limit forbade some of them,
-	// and ErrClosed if the store was closed or Stop ended the save.
+	// Err is nil if all entries are stored. It wraps ErrBudget if a limit did not allow some of
+	// them, and ErrClosed if the store was closed or Stop returned true.
 	Err error
 }
 
@@ -59,8 +60,8 @@ type job struct {
 	q    Sequence
 }
 
-// Save queues a sequence for the writer and never waits. It returns false if the queue is full or
-// the store closed: the sequence is dropped and counted, and Done is not called.
+// Save queues a sequence for the writer and never waits. If the queue is full or the store is
+// closed, it returns false: the sequence is dropped and counted, and Done is not called.
 func (v *View) Save(q Sequence) bool {
 	s := v.store
 	s.queueMu.Lock()
@@ -100,7 +101,7 @@ type saving struct {
 	*View
 	q      *Sequence
 	chain  []Key
-	path   map[Key]bool // the sequence's own entries, which are not evicted for each other
+	path   map[Key]bool // entries of this sequence, which must not evict each other
 	pin    *pinnedEnd   // end of the pinned conversation that it continues; nil if none
 	result Saved
 }

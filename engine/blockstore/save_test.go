@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Save never waits: while the writer is busy, sequences fill the queue, and further ones are
-// dropped.
+// TestSaveNeverWaits checks that Save does not block while the writer is busy: sequences fill the
+// queue, and further ones are dropped.
 func TestSaveNeverWaits(t *testing.T) {
 	o := options(t)
 	o.QueueSequences = 2
@@ -50,7 +50,8 @@ func TestSaveNeverWaits(t *testing.T) {
 	}
 }
 
-// Close calls Done for every queued sequence, and saves those that CloseTimeout allows.
+// TestClose checks that Close calls Done for every queued sequence, and saves those that
+// CloseTimeout allows.
 func TestClose(t *testing.T) {
 	for _, hurry := range []bool{false, true} {
 		dir := t.TempDir()
@@ -116,7 +117,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// An invalid sequence is reported, and nothing of it is stored.
+// TestSaveRefuses checks that an invalid sequence is an error and none of it is stored.
 func TestSaveRefuses(t *testing.T) {
 	tokens := numbers(1, 300)
 	for want, change := range map[string]func(q *Sequence){
@@ -147,7 +148,7 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// KV is called only for blocks that are not stored yet.
+// TestSaveAsksForNewBlocksOnly checks that KV is called only for blocks that are not stored yet.
 func TestSaveAsksForNewBlocksOnly(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)

@@ -104,7 +104,7 @@ func (p *player) step(dangerous bool) {
 	}
 }
 
-// harm damages the folder, then reads the damaged entry.
+// harm damages an entry and reads it, or removes the index.
 func (p *player) harm(op int) {
 	files := entryFiles(p.t, p.dir)
 	if op == 25 {
@@ -158,8 +158,8 @@ func smallCap(t testing.TB) Options {
 	return o
 }
 
-// Two stores of one folder take turns at random operations, damage included. After every step,
-// index and folder agree.
+// TestScenario performs random operations on one folder through two stores in turn, damage
+// included. After every step, index and folder agree.
 func TestScenario(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {
@@ -186,7 +186,7 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-// Two stores use one folder concurrently.
+// TestTwoStores uses one folder from two stores concurrently.
 func TestTwoStores(t *testing.T) {
 	dir, all := t.TempDir(), tree(12, rand.New(rand.NewPCG(7, 7)))
 	var wait sync.WaitGroup

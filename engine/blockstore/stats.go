@@ -1,7 +1,7 @@
 package blockstore
 
-// Counters. Find and Load collect counts and hits in memory, and the writer writes them to the
-// index, so that Find and Load never wait for a transaction and other processes see the counts too.
+// Counters. Find and Load collect counts and hits in memory, so they never wait for a transaction.
+// The writer adds them to the index, where other processes see them.
 
 import (
 	"database/sql"
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Stats is the state of the folder, over all processes that use it.
+// Stats describes the folder. Its counts include all processes that use the folder.
 type Stats struct {
 	Bytes, MaxBytes int64 // of all entries' files, and their cap; negative: no cap
 	Entries         int64
@@ -27,7 +27,7 @@ type Stats struct {
 	Dropped         int64            // sequences dropped because the queue was full
 	Skipped         int64            // sequences that a limit cut short
 	Damaged         int64            // entries removed because their file was damaged or missing
-	Foreign         int64            // files removed because they are no entries of this version
+	Foreign         int64            // files removed because they are not entries of this version
 	Evicted         int64            // entries
 	SaveErrors      int64            // sequences
 	LastSaveError   string           // "" if there was none
@@ -43,16 +43,16 @@ type touched struct {
 	at      time.Time
 }
 
-// pending holds what flush has yet to write to the index.
+// pending holds the counts and hits that flush has not written to the index yet.
 type pending struct {
-	// writing is held by flush. Whoever gets it afterwards sees an index with all counts.
+	// flush holds writing. Once another goroutine has locked it, the index has all counts.
 	writing sync.Mutex
 
 	mu       sync.Mutex
 	counts   map[string]float64
 	lastSave string
 	touches  []touched
-	noted    map[string]bool // kinds of error that were logged
+	noted    map[string]bool // kinds of error already logged
 }
 
 // count adds n to a counter.
@@ -89,7 +89,7 @@ func (s *Store) saveFailed(err error) {
 	s.note("save", err)
 }
 
-// touchLater has the writer record a Load.
+// touchLater queues a Load for the writer to record.
 func (s *Store) touchLater(t touched) {
 	s.count("hits", 1)
 	s.count("seconds saved", t.seconds)
@@ -146,7 +146,7 @@ func (s *Store) flush() {
 	if p.lastSave == "" {
 		p.lastSave = lastSave
 	}
-	const most = 1000 // touches that stay pending
+	const most = 1000 // maximum number of pending touches
 	if p.touches = append(touches, p.touches...); len(p.touches) > most {
 		p.touches = p.touches[len(p.touches)-most:]
 	}

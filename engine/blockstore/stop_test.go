@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestStop: Stop ends a save between two files, and the written entries stay valid.
+// TestStop checks that Stop ends a save between two files, and that the files written by then are
+// valid.
 func TestStop(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})

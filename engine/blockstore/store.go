@@ -23,7 +23,7 @@ type Options struct {
 	DailyWriteBytes int64 // bytes written per calendar day; 0: 40 GB; negative: no limit
 
 	QueueSequences int           // sequences that may wait to be saved; 0: 16
-	Readers        int           // files that one Load reads at once; 0: 4
+	Readers        int           // files that one Load reads concurrently; 0: 4
 	CloseTimeout   time.Duration // how long Close waits for queued sequences; 0: 10 s
 	Log            *slog.Logger  // nil: slog.Default
 	// Visit is for a command that opens the folder of a running server: the store then evicts
@@ -119,15 +119,15 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Model identifies what entries belong to. Find never returns entries of another fingerprint or
-// format.
+// Model identifies the model and cache format of entries. Find never returns entries of another
+// fingerprint or format.
 type Model struct {
 	Fingerprint string // of the weights and everything else that keys and values depend on
 	Format      string // of the cache's bytes
-	Name        string // shown to people; not part of any key
+	Name        string // display name; not part of any key
 }
 
-// View is the store as one model sees it.
+// View gives access to the entries of one model.
 type View struct {
 	store *Store
 	model Model
@@ -139,8 +139,8 @@ func (s *Store) Model(m Model) *View {
 	return &View{store: s, model: m, keys: newKeys(m.Fingerprint, m.Format)}
 }
 
-// Close waits for queued saves, for at most CloseTimeout; the others get ErrClosed. Then it removes
-// the store's own temporary files. A second Close does nothing.
+// Close waits for queued saves for at most CloseTimeout. Saves that have not run by then fail with
+// ErrClosed. Then it removes the temporary files of this store. A second Close does nothing.
 func (s *Store) Close() error {
 	s.queueMu.Lock()
 	if s.closed {
@@ -200,7 +200,7 @@ func (s *Store) reopen(old *index) error {
 		}
 		s.lock = lock
 	}
-	// Damage is of the index that this store has open, not of one that replaced it.
+	// The damage concerns the index that this store has open, not one that replaced it.
 	damaged := s.broken.Load() && old != nil && !old.replaced(filepath.Join(s.dir, indexName))
 	x, err := openIndex(s.dir, damaged)
 	if err != nil {
@@ -215,12 +215,12 @@ func (s *Store) reopen(old *index) error {
 	return nil
 }
 
-// lockPath is the lock file of the store that is named owner.
+// lockPath returns the lock file of the store called owner.
 func (s *Store) lockPath(owner string) string {
 	return filepath.Join(s.dir, tempDir, owner+".lock")
 }
 
-// lockInPlace reports whether this store holds its lock on a file that others can still find.
+// lockInPlace reports whether the lock file that this store holds is still in the folder.
 func (s *Store) lockInPlace() bool {
 	if s.lock == nil {
 		return false

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// alive reports whether the store that is named owner is still open, in any process: it holds the
-// lock on its file. An error counts as alive, so that nobody's files are removed by mistake.
+// alive reports whether the store called owner is still open, in any process: an open store holds
+// the lock on its file. An error counts as alive, so that no files in use are removed.
 func (s *Store) alive(owner string) bool {
 	held, err := isLocked(s.lockPath(owner))
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) sweepTemps() error {
 	return err
 }
 
-// onDisk is a file that is named like an entry.
+// onDisk is a file with a name like an entry.
 type onDisk struct {
 	key  Key
 	time time.Time
@@ -125,7 +125,7 @@ func (s *Store) sweepEntries(x *index) error {
 		there[f.key] = true
 	}
 	rows := make(map[Key]bool, len(files))
-	var suspect []Key // rows without a file, or of a write that a crash ended
+	var suspect []Key // rows without a file, or of a write interrupted by a crash
 	alive := map[string]bool{s.owner: true}
 	err = scanRows(x.db, "SELECT key, status, owner FROM entries", func(rs *sql.Rows) error {
 		var k Key
@@ -162,7 +162,7 @@ func (s *Store) sweepEntries(x *index) error {
 }
 
 // dropSuspect removes a row if it still has no file. It always removes the row of a write that a
-// crash ended; if that file is in place, the sweep adopts it like any other.
+// crash interrupted. If the file exists, the sweep adopts it like any other.
 func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	var status int
 	var owner string
@@ -180,8 +180,8 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	return err
 }
 
-// listFiles returns every file under blocks that is named like an entry, the oldest first. Other
-// files are not the store's.
+// listFiles returns every file under blocks with a name like an entry, the oldest first. Other
+// files do not belong to the store.
 func (s *Store) listFiles() ([]onDisk, error) {
 	var files []onDisk
 	err := filepath.WalkDir(filepath.Join(s.dir, blocksDir),
@@ -214,9 +214,9 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// adoptAll creates rows for files without one, and removes files that are no entries.
+// adoptAll creates rows for files without one, and removes files that are not entries.
 func (s *Store) adoptAll(files []onDisk) error {
-	const atOnce = 100 // files per transaction, so that others can write in between
+	const atOnce = 100 // files per transaction, so that other processes can write in between
 	adopted := false
 	for from := 0; from < len(files) && s.ctx.Err() == nil; from += atOnce {
 		err := s.change(func(tx *sql.Tx) error {
@@ -313,8 +313,8 @@ func (s *Store) readHeader(k Key) (*header, int64, error) {
 	return h, info.Size(), nil
 }
 
-// settleRecency makes every entry at least as recent as the entries that follow it. Adoption gives
-// parents a lower recency than their children, because their files are older.
+// settleRecency makes every entry at least as recent as the entries that follow it. After adoption,
+// parents have a lower recency than their children, because their files are older.
 func settleRecency(tx *sql.Tx) error {
 	type row struct {
 		key, parent Key

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The folder of an open store is removed: its entries are misses, and new ones are stored again.
+// TestFolderDeleted removes the folder of an open store. Its entries are misses, and new ones are
+// stored again.
 func TestFolderDeleted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	s := open(t, dir, options(t))
@@ -79,7 +80,8 @@ func TestFolderDeleted(t *testing.T) {
 	}
 }
 
-// An index that is missing, truncated, garbage or of another version is rebuilt with all entries.
+// TestIndexRebuilt checks that an index that is missing, truncated, garbage or of another version
+// is rebuilt with all entries.
 func TestIndexRebuilt(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"missing": func(t *testing.T, path string) { os.Remove(path) },
@@ -173,7 +175,8 @@ func TestIndexRebuilt(t *testing.T) {
 	}
 }
 
-// The index is damaged while it is open: the store continues with a new one.
+// TestIndexDamagedWhileOpen checks that a store whose open index is damaged continues with a new
+// one.
 func TestIndexDamagedWhileOpen(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -213,7 +216,8 @@ func TestIndexDamagedWhileOpen(t *testing.T) {
 	}
 }
 
-// Opening removes what crashed processes left behind, and leaves foreign files alone.
+// TestSweep checks that opening removes what crashed processes left behind, and leaves foreign
+// files alone.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))
@@ -295,8 +299,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The index of an open store is replaced, and the store closes: it must not remove the new index's
-// write-ahead log.
+// TestStaleIndexClosed replaces the index of an open store. When the store closes, it must not
+// remove the write-ahead log of the new index.
 func TestStaleIndexClosed(t *testing.T) {
 	dir := t.TempDir()
 	tokens := numbers(1, 600)
@@ -323,7 +327,8 @@ func TestStaleIndexClosed(t *testing.T) {
 	}
 }
 
-// A store whose index is damaged does not discard the index that another store has created since.
+// TestRebuiltOnce checks that a store whose index is damaged does not discard the index that
+// another store has created since.
 func TestRebuiltOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, options(t)), open(t, dir, options(t))

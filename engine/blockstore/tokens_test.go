@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestEachTokens: EachTokens returns every conversation of the selected model, and no others.
+// TestEachTokens checks that EachTokens returns every conversation of the selected model, and no
+// others.
 func TestEachTokens(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	one, other := s.Model(Model{Fingerprint: "one", Format: "f"}),
@@ -35,11 +36,11 @@ func TestEachTokens(t *testing.T) {
 		want[c.Key] = d.TokenIDs()
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got the tokens of %d conversations, which are not those that Show has", len(got))
+		t.Errorf("the tokens of %d conversations differ from those of Show", len(got))
 	}
 	for _, tokens := range got {
 		if !slices.Equal(tokens, a) && !slices.Equal(tokens, b) {
-			t.Errorf("%d tokens that nobody saved", len(tokens))
+			t.Errorf("got %d tokens that were never saved", len(tokens))
 		}
 	}
 	n := 0

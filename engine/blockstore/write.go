@@ -1,8 +1,8 @@
 package blockstore
 
-// Writing one entry: reserve its bytes with a row, write the file under another name, sync it,
-// rename it, mark the row ready. A crash in between leaves a row that no query returns and a file
-// that nobody reads. The next sweep removes both.
+// Writes one entry: reserves its bytes with a row, writes the file under another name, syncs it,
+// renames it, and marks the row ready. A crash in between leaves a row that no query returns and a
+// file that is never read. The next sweep removes both.
 
 import (
 	"bytes"
@@ -59,13 +59,13 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 			return size, nil
 		}
 	}
-	// If even this fails, the next sweep finds a row without a file.
+	// If this fails too, the next sweep finds a row without a file.
 	undo := s.change(func(tx *sql.Tx) error { return s.giveUp(tx, key, size-written) })
 	return 0, errors.Join(err, undo)
 }
 
-// ready marks the row of a complete file, so that queries return it. If the row was removed
-// meanwhile, ready removes the file, unless a new index has already adopted it.
+// ready marks the row of a complete file, so that queries return it. If the row has been removed
+// since, ready removes the file, unless a new index has already adopted it.
 func (s *Store) ready(tx *sql.Tx, k Key) error {
 	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:],
 		s.owner)

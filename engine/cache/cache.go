@@ -1,7 +1,7 @@
-// Package cache has the memory of a model's sequences: pages of keys and values for attention
-// layers, and slots of fixed-size state for recurrent layers. All of it is allocated once, when a
-// model is loaded. Sequences share it through page tables and slot numbers (kernels.Span), which
-// engine/sched assigns.
+// Package cache manages the memory of the sequences of a model: pages of keys and values for
+// attention layers, and slots of fixed-size state for recurrent layers. All of it is allocated when
+// the model is loaded. Sequences share it through page tables and slot numbers (kernels.Span),
+// which engine/sched assigns.
 package cache
 
 import (
@@ -12,17 +12,17 @@ import (
 )
 
 // PageTokens is the number of positions in a page, P. Small pages let sequences share more of a
-// prefix. It is a multiple of the 16 lanes in which kernels compute.
+// prefix. It is a multiple of the 16 lanes of the kernels.
 const PageTokens = 32
 
-// LayerSpec is the memory that one layer needs. It has the fields of an attention layer or those of
-// a recurrent layer; the zero value is a layer without memory.
+// LayerSpec describes the memory that one layer needs. Either the fields of an attention layer or
+// those of a recurrent layer are set. The zero value is a layer without memory.
 type LayerSpec struct {
 	// KVHeads and HeadDim are those of an attention layer's keys and values.
 	KVHeads, HeadDim int
-	// Window is the number of positions that a row of an attention layer sees, its own included, in
-	// addition to the first SinkTokens of the sequence. 0: all. With a window, keys and values are
-	// in a ring (ring.go), not in pages of the pool.
+	// Window is the number of positions that a row of an attention layer sees, including its own,
+	// in addition to the first SinkTokens of the sequence. 0 means all. With a window, keys and
+	// values are in a ring (ring.go), not in pages of the pool.
 	Window, SinkTokens int
 	// ConvValues is the number of values in the last rows of a recurrent layer's convolution,
 	// ConvChannels in each row.
@@ -48,11 +48,11 @@ type Options struct {
 	Pages int
 	// Slots is the number of sequences that can have recurrent state or rings.
 	Slots int
-	// StartPages is how many of the pages, the first ones, are for the first Format.Start tokens of
-	// sequences. 0 where Format.Start is 0.
+	// StartPages is the number of pages, from the first one, that hold the first Format.Start
+	// tokens of sequences. It is 0 if Format.Start is 0.
 	StartPages int
-	// SpanTokens is the most tokens of one sequence in one pass. Rings have room for them after the
-	// window.
+	// SpanTokens is the maximum number of tokens of one sequence in one pass. Rings have room for
+	// them after the window.
 	SpanTokens int
 }
 
@@ -87,7 +87,7 @@ func (s LayerSpec) pageBytes(f LayerFormat) int64 {
 	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
 }
 
-// PageBytes returns the memory of one page over all layers, after the start.
+// PageBytes returns the memory of one page over all layers, for a page after the start.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {

@@ -36,7 +36,7 @@ func TestBytes(t *testing.T) {
 			t.Errorf("a slot in %q: %d bytes, expected %d, %v", name, got, want, err)
 		}
 		if name != "" && f.String() != name {
-			t.Errorf("%q calls itself %q", name, f)
+			t.Errorf("format %q is described as %q", name, f)
 		}
 	}
 	if with, without := (StateFormat{}).Describe(specs),
@@ -44,10 +44,10 @@ func TestBytes(t *testing.T) {
 		t.Errorf("described as %q and %q", with, without)
 	}
 	if _, err := ParseStateFormat("f16"); err == nil {
-		t.Error("f16 is no form of states")
+		t.Error("ParseStateFormat accepts f16")
 	}
 	if PageBytes(specs[1:3], Plain(kernels.F16)) != 0 || SlotBytes(specs[2:], StateFormat{}) != 0 {
-		t.Error("layers that keep nothing of a kind must not be counted")
+		t.Error("layers without such memory are counted")
 	}
 }
 
@@ -82,7 +82,7 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 			t.Errorf("recurrent layer: %+v", l)
 		}
 		if l := layers[2]; l.KV != nil || !l.Conv.IsNone() || !l.State.IsNone() {
-			t.Errorf("a layer that keeps nothing: %+v", l)
+			t.Errorf("a layer without memory: %+v", l)
 		}
 	}
 }

@@ -19,8 +19,8 @@ type Format struct {
 	K, V           attention.Format
 	BoundaryLayers int // the number of attention layers at each end with BoundaryBits; 0: none
 	BoundaryBits   int
-	// StartTokens is how many first positions of every sequence stay float16, a multiple of
-	// attention.StartStep. 0: none. See Start.
+	// StartTokens is the number of first positions of every sequence that stay float16. It is a
+	// multiple of attention.StartStep, or 0 for none. See Start.
 	StartTokens int
 }
 
@@ -35,8 +35,8 @@ type FormatOptions struct {
 	GroupSize      string
 	BoundaryLayers int // 0 means 2, a negative number none
 	BoundaryBits   int // 0 means 8
-	// StartTokens is how many first tokens stay float16. It is rounded up to a multiple of
-	// attention.StartStep. 0: none.
+	// StartTokens is the number of first tokens that stay float16. It is rounded up to a multiple
+	// of attention.StartStep. 0 means none.
 	StartTokens int
 }
 
@@ -56,7 +56,7 @@ func Affine() Format {
 	}
 }
 
-// Default returns the format for a user who has not chosen one: Affine.
+// Default returns the default format, Affine.
 func Default() Format { return Affine() }
 
 // maxStartTokens is more than the context of any model.
@@ -153,9 +153,9 @@ func parsePair(what, text string, k, v int) (int, int, error) {
 	return k, v, nil
 }
 
-// Start returns how many first positions the layers of specs store as float16: StartTokens, or 0 if
-// that makes no difference, because no layer without a window has codes. It depends on the position
-// alone, so results do not depend on when a position was computed.
+// Start returns the number of first positions that the layers of specs store as float16. It is
+// StartTokens, or 0 if StartTokens has no effect because no layer without a window has codes.
+// Whether a position is float16 depends only on the position, not on when it was computed.
 func (f Format) Start(specs []LayerSpec) int {
 	for i, l := range f.Layers(specs) {
 		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 &&
@@ -203,8 +203,8 @@ func (f Format) side(s attention.Format, boundary bool, headDim int) attention.F
 	return s
 }
 
-// Describe returns the format for people, such as "K8 g64 + V4 g32, first and last 2 layers K8 V8,
-// first 512 tokens f16".
+// Describe returns the display name of the format, such as "K8 g64 + V4 g32, first and last 2
+// layers K8 V8, first 512 tokens f16".
 func (f Format) Describe(specs []LayerSpec) string {
 	var kv []LayerFormat
 	for i, l := range f.Layers(specs) {

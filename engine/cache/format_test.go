@@ -109,7 +109,7 @@ func TestStartBytes(t *testing.T) {
 	}
 	f := parse(t, FormatOptions{StartTokens: 512})
 	if windows := Limit(layers, 64); f.Start(windows) != 0 || StartPageBytes(windows, f) != 0 {
-		t.Error("rings have no start")
+		t.Error("a model with rings only has a start")
 	}
 }
 

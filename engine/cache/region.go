@@ -13,21 +13,21 @@ import (
 type Region struct {
 	Name   string // such as "layers.3.k"
 	Buffer *kernels.Buffer
-	// Offset of piece 0 in Buffer, in bytes. In a region whose first pieces have no memory it is
-	// where piece 0 would be.
+	// Offset is the position of piece 0 in Buffer, in bytes. If the first pieces have no memory, it
+	// is the position that piece 0 would have.
 	Offset     int
 	PieceBytes int
 }
 
-// Piece returns the host's view of one page or slot.
+// Piece returns the memory of one page or slot on the host.
 func (r *Region) Piece(i int32) []byte {
 	from := r.Offset + int(i)*r.PieceBytes
 	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
 }
 
-// PageRegions returns the regions of a page over all layers: of a page for the start of sequences,
-// or of any other page. Both kinds are numbered as in page tables, and a region has memory only for
-// the pages of its kind.
+// PageRegions returns the regions of a page over all layers, either for pages of the start of
+// sequences or for other pages. Both kinds are numbered as in page tables. A region has memory only
+// for pages of its kind.
 func PageRegions(layers []Layer, start bool) (regions []Region) {
 	for i, l := range layers {
 		if l.KV == nil || l.Ring != nil || start && l.KV.Start.Tokens == 0 {
@@ -50,7 +50,8 @@ func PageRegions(layers []Layer, start bool) (regions []Region) {
 func SlotRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
 		if r := l.Ring; r != nil {
-			// The name has the window: with another one, keys and values are different.
+			// The name contains the window, because a different window gives different keys and
+			// values.
 			name := fmt.Sprintf("layers.%d.ring_%d_%d", i, r.SinkTokens, r.Window)
 			regions = append(regions,
 				Region{Name: name + ".k", Buffer: l.KV.K,

@@ -9,9 +9,9 @@ package cache
 //	                   = slot*R + S + (p/P - S) mod T  else, R = S + T
 //
 // A pass writes the keys of all its rows before any row reads them. So T pages have room for the
-// window and the longest span, less the one position that is in both. A copy of the ring made after
-// the pass is therefore valid for every position inside the pass too: everything that a row at that
-// position sees is still there, and later positions are written again before they are read.
+// window and the longest span, minus the one position that is in both. A copy of the ring after the
+// pass is therefore valid for every position inside the pass too. It contains everything that a row
+// at that position sees, and later positions are written again before they are read.
 //
 // A ring has a fixed size and belongs to a sequence, like recurrent state. It is copied, saved and
 // restored with that state.
@@ -24,8 +24,8 @@ import (
 	"headroom/kernels"
 )
 
-// sinkTokens is how many first positions stay visible in layers that Limit gives a window. mlx-lm's
-// rotating cache has the same number.
+// sinkTokens is the number of first positions that stay visible in layers to which Limit adds a
+// window. The rotating cache of mlx-lm uses the same number.
 const sinkTokens = 4
 
 // MinLimitTokens is the smallest limit that Limit applies.
@@ -33,7 +33,7 @@ const MinLimitTokens = PageTokens
 
 // Ring has the page tables of all layers with the same window.
 type Ring struct {
-	Window     int // positions that a row sees, its own included
+	Window     int // positions that a row sees, including its own
 	SinkTokens int // first positions that every row sees in addition
 	SlotPages  int // R: pages of one slot in each of the layers
 
@@ -96,9 +96,9 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 }
 
 // Limit returns specs in which no attention layer stores more than maxTokens positions of a
-// sequence. Layers without a window get one, and keep the first few positions too. Larger windows
-// are shortened; their layers were trained without the first positions. 0 is no limit; a limit
-// below MinLimitTokens is raised to that.
+// sequence. Layers without a window get one, plus the first few positions. Larger windows are
+// shortened, without the first positions, because their layers were trained without them. A
+// maxTokens of 0 means no limit, and one below MinLimitTokens is raised to that.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs
@@ -116,8 +116,8 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	return specs
 }
 
-// DescribeRings returns a text about the layers with a window, such as "; 5 of 6 layers keep 512
-// tokens". It begins with a semicolon, and is empty if there are no such layers.
+// DescribeRings describes the layers with a window, such as "; 5 of 6 layers keep 512 tokens". The
+// text begins with a semicolon. It is empty if there are no such layers.
 func DescribeRings(specs []LayerSpec) (words string) {
 	layers := 0
 	counts := map[int]int{} // by positions seen

@@ -105,7 +105,7 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 		}
 		if layers[0].Ring != nil || layers[4].Ring == nil || layers[4].Ring != layers[5].Ring ||
 			layers[4].Ring == layers[6].Ring {
-			t.Error("layers with the same window share a ring's tables, others do not")
+			t.Error("expected layers to share page tables if and only if they have the same window")
 		}
 	}
 }

@@ -19,12 +19,12 @@ import (
 //	bool…, binary                            true if the text is "true", else false
 //	object, array, arr, dict…, list…         JSON, or a Python literal
 //
-// Text that does not have the type stays a string: the client checks the arguments
-// and can report the fault to the model.
+// Text that does not match the type stays a string. The client checks the arguments and can report
+// the fault to the model.
 //
-// Source: mlx_lm/tool_parsers/qwen3_coder.py. In addition, a parameter may have
-// several types ("type" as a list, anyOf, oneOf): string if it is one of them, else
-// the first that is not null.
+// Source: mlx_lm/tool_parsers/qwen3_coder.py. In addition, a parameter may have several types
+// ("type" as a list, anyOf, oneOf). Then its type is string if that is one of them, else the first
+// that is not null.
 
 // schema maps the parameters of a function to their types, in lower case.
 type schema map[string]string
@@ -120,9 +120,9 @@ var (
 	anyNumber   = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )
 
-// number parses a decimal number and returns it as JSON. Integers of any length stay
-// exact, and a number with an integer value is written as an integer. With whole,
-// any other number is refused.
+// number parses a decimal number and returns it as JSON. Integers of any length stay exact, and a
+// number with an integer value is written as an integer. With whole, number rejects any other
+// number.
 func number(text string, whole bool) (string, bool) {
 	text = strings.TrimSpace(text)
 	if m := wholeNumber.FindStringSubmatch(text); m != nil {
@@ -136,7 +136,7 @@ func number(text string, whole bool) (string, bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
-	case err != nil: // beyond what a float64 holds
+	case err != nil: // out of range of float64
 		return "", false
 	case f == math.Trunc(f):
 		return strconv.FormatFloat(f+0, 'f', 0, 64), true // +0: minus zero is zero

@@ -9,5 +9,5 @@
 //     arguments.go and literal.go convert arguments to JSON.
 //   - StopMatcher ends a text at a stop string (stop.go).
 //
-// The package is pure: strings in, strings out.
+// The package does no I/O.
 package chat

@@ -1,7 +1,7 @@
 package chat
 
-// Tool calls written as JSON objects. The reader is called again with every new piece of text. It
-// returns undecided until the closing tag. Text that is not a call is returned as text.
+// Tool calls written as JSON objects. The reader is called with every new piece of text, and
+// returns undecided until the closing tag.
 
 import (
 	"encoding/json"
@@ -33,7 +33,7 @@ func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	}
 	to := outsideStrings(text, from, toolClose)
 	if to < 0 {
-		return ToolCall{}, 0, undecided // if a quote is missing, it ends as text
+		return ToolCall{}, 0, undecided // if a quote is missing, Close returns it as text
 	}
 	if call, ok := readJSONCall(text[from:to]); ok {
 		return call, to + len(toolClose), isCall

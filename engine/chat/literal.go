@@ -1,7 +1,6 @@
 package chat
 
-// Arguments that are Python literals instead of JSON. Text that is not a literal as a whole is
-// refused.
+// Converts arguments that are Python literals instead of JSON. The whole text must be one literal.
 
 import (
 	"strconv"
@@ -134,8 +133,7 @@ func (p *literalParser) str(delimiter byte) (string, bool) {
 	return "", false
 }
 
-// escape reads an escape sequence. One that Python does not have stays as it is
-// written.
+// escape reads an escape sequence. One that Python does not define stays unchanged.
 func (p *literalParser) escape() (string, bool) {
 	p.at++
 	if p.at == len(p.text) {

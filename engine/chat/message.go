@@ -1,6 +1,6 @@
 package chat
 
-// From a client's message to the value that a template sees. Unknown fields are kept in their
+// This file converts the messages of a client to template values. Unknown fields are kept in their
 // order, because the templates of some models read more than OpenAI defines. All text becomes valid
 // UTF-8.
 
@@ -12,14 +12,13 @@ import (
 	"headroom/engine/chat/jinja"
 )
 
-// Message is one message of an OpenAI chat request. Unmarshalled from JSON, it
-// also keeps fields that are not listed here and the order of all keys, and
-// hands them to the template.
+// Message is one message of an OpenAI chat request. UnmarshalJSON also keeps the fields that are
+// not listed here, and the order of all keys, for the template.
 type Message struct {
 	Role string
 
-	// Content is the text. Parts, if not nil, is a JSON list of content parts
-	// and replaces it.
+	// Content is the text. If Parts is not nil, it is a JSON list of content parts and Content is
+	// ignored.
 	Content string
 	Parts   json.RawMessage
 
@@ -31,8 +30,8 @@ type Message struct {
 	fields *jinja.Dict // all keys as sent; nil if the message was made in Go
 }
 
-// UnmarshalJSON parses a message of an OpenAI request. A null or missing content
-// is "". The key reasoning is read where there is no reasoning_content.
+// UnmarshalJSON parses a message of an OpenAI request. A null or missing content is "". If
+// reasoning_content is missing or empty, UnmarshalJSON reads the key reasoning.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	v, err := jinja.FromJSON(data)
 	if err != nil {
@@ -89,9 +88,9 @@ func text(s *string) string {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// value returns the message as the template sees it: the keys as sent, but content
-// is never null, and the arguments of tool calls are decoded, since templates
-// iterate over them. With keepParts a list of text parts stays a list.
+// value returns the message for the template. It has the keys that the client sent, but content is
+// never null, and the arguments of tool calls are decoded, since templates iterate over them. A
+// list of text parts is joined into a string unless keepParts is set.
 func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
 	d := jinja.NewDict()
 	if m.fields != nil {
@@ -128,11 +127,11 @@ func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
 	return d, nil
 }
 
-// valid replaces invalid UTF-8 by U+FFFD.
+// valid replaces invalid UTF-8 with U+FFFD.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// joinText joins content parts into a string, for templates that support only
-// strings. It returns false unless all parts are text.
+// joinText joins content parts into a string, for templates that support only strings. It returns
+// false if a part is not text.
 func joinText(parts any) (string, bool) {
 	list, ok := parts.(*jinja.List)
 	if !ok {
@@ -157,9 +156,8 @@ func joinText(parts any) (string, bool) {
 	return b.String(), true
 }
 
-// decodeToolCalls replaces the arguments of each call, which are JSON text in the
-// OpenAI form, by the object. Arguments that are not valid JSON stay text: a model
-// may have been cut off while it wrote them.
+// decodeToolCalls decodes the arguments of each call, which OpenAI sends as JSON text. Arguments
+// that are not valid JSON stay text: the model may have been cut off while it wrote them.
 func decodeToolCalls(raw json.RawMessage) (any, error) {
 	v, err := jinja.FromJSON(raw)
 	if err != nil {

@@ -1,7 +1,7 @@
 package chat
 
-// Tool calls written as tags with raw text as values. Types come from the tool's schema, and the
-// end of a value is inferred.
+// Tool calls written as tags around unescaped values. The types of values come from the schema of
+// the tool, and the end of a value is inferred.
 
 import "strings"
 
@@ -15,11 +15,11 @@ import "strings"
 //	</function>
 //	</tool_call>
 //
-// A VALUE is not escaped. So a </parameter> ends it only if a <parameter= or the
-// </function> follows; any other is part of the value, which may be XML. A
-// </function> or </parameter> that is directly followed by </tool_call> inside a
-// value means that the model forgot a closing tag: the call is malformed. A value
-// with a whole call as an example ends too early; the format is ambiguous there.
+// A VALUE is not escaped. So a </parameter> ends it only if a <parameter= or the </function>
+// follows; any other is part of the value, which may be XML. A </function> or </parameter> that is
+// directly followed by </tool_call> inside a value means that the model forgot a closing tag: the
+// call is malformed. A value that contains a complete call ends too early, because the format is
+// ambiguous.
 type qwen3Coder struct{}
 
 const (
@@ -38,7 +38,7 @@ func (qwen3Coder) begin(schemas map[string]schema) callReader {
 type coderReader struct {
 	schemas    map[string]schema
 	name       string // of the function; "" until it has been read
-	at         int    // the text before it has been read
+	at         int    // text[:at] has been read
 	parameters []parameter
 	inValue    bool // at is inside the value of the last parameter
 }
@@ -132,8 +132,8 @@ func (r *coderReader) call(text string) ToolCall {
 	return ToolCall{Name: r.name, Arguments: arguments.String()}
 }
 
-// tagName reads a tag such as "<function=NAME>" at text[at:]; open is "<function=".
-// next is the index after the tag, or that of the fault.
+// tagName reads a tag such as "<function=NAME>" at text[at:]; open is "<function=". next is the
+// index after the tag, or the index of the fault.
 func tagName(text string, at int, open string) (name string, next int, v verdict) {
 	word, decided := expect(text[at:], open)
 	if !decided {

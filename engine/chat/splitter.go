@@ -41,9 +41,8 @@ type Piece struct {
 	Call ToolCall // set if Kind is Call
 }
 
-// StartsInReasoning reports whether text generated after the prompt begins inside
-// a think block. The prompt must end with <think>: a message that only mentions it
-// opens no block.
+// StartsInReasoning reports whether text generated after the prompt begins inside a think block,
+// which is the case if the prompt ends with <think>. A <think> in a message does not open a block.
 func StartsInReasoning(prompt string) bool {
 	return strings.HasSuffix(strings.TrimRight(prompt, spaces), thinkOpen)
 }
@@ -64,9 +63,8 @@ type Splitter struct {
 
 const lineBreaks = "\r\n"
 
-// NewSplitter returns a Splitter for text that begins inside a think block or
-// outside; StartsInReasoning finds out from the prompt. With nil tools a tool call
-// is content.
+// NewSplitter returns a Splitter for text that begins inside or outside a think block (see
+// StartsInReasoning). With nil tools a tool call is content.
 func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 	if startInReasoning {
 		return &Splitter{tools: tools, kind: Reasoning, trim: lineBreaks}
@@ -77,11 +75,11 @@ func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 // InReasoning reports whether the text so far ends inside a think block.
 func (s *Splitter) InReasoning() bool { return s.kind == Reasoning }
 
-// Holding reports whether some of the text so far is held back.
+// Holding reports whether part of the text so far is held back.
 func (s *Splitter) Holding() bool { return s.lead+s.held != "" }
 
-// Add adds the next generated text and returns the pieces that are certain now, in
-// order. That is often one piece, and none while a tag may be arriving.
+// Add adds the next generated text and returns the completed pieces, in order. It returns none
+// while a tag may be arriving.
 func (s *Splitter) Add(text string) []Piece {
 	if s.kind == Call {
 		s.body.WriteString(text)

@@ -87,8 +87,7 @@ func cut(rng *rand.Rand, text string) (pieces []string) {
 	return pieces
 }
 
-// TestSplitterStreams checks that text that cannot be part of a tag is returned at
-// once.
+// TestSplitterStreams checks that text that cannot be part of a tag is returned immediately.
 func TestSplitterStreams(t *testing.T) {
 	s := NewSplitter(true, nil)
 	for _, step := range []struct {

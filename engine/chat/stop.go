@@ -1,7 +1,7 @@
 package chat
 
-// Stop strings are matched on text, not on tokens, since several token sequences spell the same
-// string.
+// Stop strings are matched on text, not on tokens, since different token sequences can spell the
+// same string.
 
 import "strings"
 
@@ -9,8 +9,8 @@ import "strings"
 // Text that could be the beginning of a stop string is held back, so that no part
 // of a stop string is ever shown.
 //
-// The first match is the one that ends first. If two end at the same place, the
-// longer one wins. So the result depends on the text alone, not on the pieces.
+// The first match is the one that ends first. If two end at the same position, the longer one wins.
+// So the result depends on the text alone, not on the pieces.
 //
 // A StopMatcher is not safe for concurrent use.
 type StopMatcher struct {
@@ -19,8 +19,8 @@ type StopMatcher struct {
 	stopped bool
 }
 
-// NewStopMatcher returns a matcher for the stop strings. Empty ones are ignored.
-// Without stop strings every text passes at once.
+// NewStopMatcher returns a matcher for the stop strings. Empty ones are ignored. Without stop
+// strings Add returns every text immediately.
 func NewStopMatcher(stops []string) *StopMatcher {
 	m := &StopMatcher{}
 	for _, s := range stops {

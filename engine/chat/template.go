@@ -1,8 +1,8 @@
 package chat
 
-// A model's chat template, rendered with the variables that transformers gives it. The prompt must
+// Renders the chat template of a model with the same variables as transformers. The prompt must
 // have the format that the model was trained on. So a missing template, or one that raises an
-// exception, is an error; there is no fallback.
+// exception, is an error. There is no fallback.
 
 import (
 	"encoding/json"
@@ -58,24 +58,23 @@ func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 	return &with
 }
 
-// Input is what a template is rendered with.
+// Input holds the variables of a template.
 type Input struct {
 	Messages            []Message
 	Tools               []json.RawMessage // as in the request; empty: tools is none
 	AddGenerationPrompt bool              // end with the opening of the assistant's message
 
-	// Kwargs are more variables: chat_template_kwargs of the request, such as
-	// enable_thinking. Values have the types that encoding/json decodes to, or are
-	// json.RawMessage, whose key order is kept. A float64 without a fraction becomes
-	// an integer, since encoding/json decodes 5 to it. Kwargs replace special
-	// tokens.
+	// Kwargs are additional variables: chat_template_kwargs of the request, such as
+	// enable_thinking. Values have the types that encoding/json decodes to, or are json.RawMessage,
+	// whose key order is kept. A float64 without a fraction becomes an integer, since encoding/json
+	// decodes 5 to a float64. Kwargs override special tokens.
 	Kwargs map[string]any
 
 	// Now is the time of strftime_now; zero means the current time.
 	Now time.Time
 }
 
-// reserved are the variables that Kwargs may not replace.
+// reserved lists the variables that Kwargs must not override.
 var reserved = []string{"messages", "tools", "documents", "add_generation_prompt"}
 
 // Render returns the prompt. The same input always gives the same bytes. The error

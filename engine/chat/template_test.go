@@ -75,7 +75,7 @@ func TestDemoPrompts(t *testing.T) {
 	}
 }
 
-// goldenTemplates has a template that may be used for tests but is not shipped.
+// goldenTemplates is the folder of a template that may be used in tests but is not distributed.
 const goldenTemplates = "../../../shared/goldens/templates"
 
 func TestQwen36Template(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // The Splitter takes them out of the text, and a toolFormat (qwen3_coder.go,
 // json_tools.go) parses the text between the tags.
 //
-//   - A call is returned whole, once its </tool_call> has arrived.
+//   - A call is returned when its </tool_call> has arrived.
 //   - The white space around a call belongs to it: templates write it, and content
 //     should not consist of line breaks alone.
 //   - A call of a function that was not offered is a call too: the client answers
@@ -44,9 +44,9 @@ type Tools struct {
 	schemas map[string]schema // by function
 }
 
-// Tools returns the offered tools, each {"type": "function", "function": {...}} as
-// in the request, for NewSplitter. It returns nil, with which calls stay text, if
-// no tools are offered or the template has no known tool call format.
+// Tools returns the offered tools for NewSplitter. Each tool is {"type": "function", "function":
+// {...}}, as in the request. It returns nil, so that calls stay text, if no tools are offered or
+// the tool call format of the template is unknown.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	if len(offered) == 0 || t.format == nil {
 		return nil
@@ -81,13 +81,12 @@ type toolFormat interface {
 	begin(schemas map[string]schema) callReader
 }
 
-// callReader parses one call. Its decision depends on the text alone, not on how
-// much of the following text has arrived.
+// callReader parses one call. Its verdict depends only on the text, not on the pieces in which the
+// text arrives.
 type callReader interface {
-	// read parses the text after <tool_call>: that of the last call of read, and
-	// the text that has arrived since. n is the number of bytes that the verdict
-	// covers: up to and including </tool_call> for a call; up to the fault, perhaps
-	// 0, for text.
+	// read parses the text after <tool_call>. Each call of read passes the text of the previous
+	// call and the text that has arrived since. n is the number of bytes that the verdict covers:
+	// for a call up to and including </tool_call>, for text up to the fault, perhaps 0.
 	read(text string) (call ToolCall, n int, v verdict)
 }
 

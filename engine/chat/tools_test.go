@@ -237,8 +237,8 @@ func TestToolCallPieces(t *testing.T) {
 	})
 }
 
-// TestToolCallsStream checks that text is returned as soon as it cannot be part of a
-// call, and a call with its last byte.
+// TestToolCallsStream checks that text is returned as soon as it cannot be part of a call, and that
+// a call is returned with its last byte.
 func TestToolCallsStream(t *testing.T) {
 	s := NewSplitter(false, toolsOf(t, coderSource))
 	for _, step := range []struct {
@@ -272,7 +272,7 @@ func TestToolCallsStream(t *testing.T) {
 func TestNoTools(t *testing.T) {
 	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}")
 	if known.Tools(nil) != nil || unknown.Tools(offered()) != nil {
-		t.Error("tools out of nothing")
+		t.Error("Tools is not nil, although no tools are offered or the format is unknown")
 	}
 	text := "a\n" + coder("now") + "\n"
 	if got, want := summary(false, nil, []string{text}), " | "+text+" | "; got != want {
@@ -315,7 +315,7 @@ func FuzzToolParser(f *testing.F) {
 			}
 		}
 		if !strings.Contains(text, "think>") && squeeze(all) != squeeze(text) {
-			t.Fatalf("of %q came %q", text, all)
+			t.Fatalf("%q became %q", text, all)
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Package checkpoint opens a model folder, an MLX conversion or a Hugging Face original, and loads
-// its weights by name. Large matrices are views of the mapped files, packed or plain as they are
-// stored; small vectors are float32 copies.
+// its weights by name. Large matrices are views of the mapped files, packed or plain as in the
+// file. Small vectors are float32 copies.
 package checkpoint
 
 import (
@@ -23,7 +23,7 @@ type Source struct {
 	random []byte // config.json of a random model
 }
 
-// maxTextBytes bounds config.json, tokenizer.json and other text files. Real ones stay below 50 MB.
+// maxTextBytes bounds config.json, tokenizer.json and other text files. Real ones are below 50 MB.
 const maxTextBytes = 256 << 20
 
 // ReadFile reads one of the model's text files. The error of a missing file is fs.ErrNotExist.

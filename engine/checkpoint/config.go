@@ -1,8 +1,8 @@
 package checkpoint
 
-// config.json. Where writers differ, all forms are read: a nested text_config, two names for the
-// quantization, three places for rope. Where a wrong value would only show as bad answers, such as
-// an unsupported packing or rope type, the config is refused.
+// config.json. It reads every form that writers use: a nested text_config, two names for the
+// quantization, three places for rope. It rejects values that would silently give bad answers, such
+// as an unsupported packing or rope type.
 
 import (
 	"bytes"
@@ -180,8 +180,8 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	return freqs, nil
 }
 
-// llama3 scales a frequency as Llama 3.1 does: long wavelengths by 1/Factor, short ones not, and
-// those between by a blend of both.
+// llama3 scales a frequency as Llama 3.1 does: long wavelengths by 1/Factor, short ones by 1, and
+// those in between by a blend of both.
 func (r RopeParameters) llama3(f float64) float64 {
 	wavelength := 2 * math.Pi / f
 	switch {

@@ -66,7 +66,7 @@ func TestDecode(t *testing.T) {
 		Hidden string `json:"hidden_size"`
 	}
 	if err := c.Decode(&wrong); err == nil || !strings.Contains(err.Error(), "hidden_size") {
-		t.Errorf("a number where a text is wanted: %v, expected an error that names hidden_size",
+		t.Errorf("a number instead of a string: %v, expected an error that names hidden_size",
 			err)
 	}
 }
@@ -163,8 +163,8 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// TestRope compares with frequencies computed by hand. With theta 16 and 4 rotated dimensions they
-// are 1 and 16^(-2/4) = 1/4.
+// TestRope compares with frequencies computed by hand. With theta 16 and 4 rotated dimensions, the
+// frequencies are 1 and 16^(-2/4) = 1/4.
 func TestRope(t *testing.T) {
 	const llama3 = `"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": `
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestRope(t *testing.T) {
 		{"linear", `"rope_theta": 16, "rope_scaling": {"type": "linear", "factor": 2}`, 4,
 			[]float64{0.5, 0.125}},
 		{"partial", `"rope_theta": 16, "partial_rotary_factor": 0.5`, 8, []float64{1, 0.25}},
-		// 5.6 dimensions are 4
+		// 5.6 dimensions are rounded down to 4.
 		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}},
 		{"no scaling", `"rope_theta": 16, "rope_scaling": null`, 4, []float64{1, 0.25}},
 		// Wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions the bounds are

@@ -1,9 +1,9 @@
 package checkpoint
 
-// A fingerprint tells two models apart, so that a stored prefix cache is never used with another
-// model. Hashing every byte of 20 GB at each start would take longer than loading, and names and
-// shapes alone cannot tell a fine-tune from its base. So both ends and the middle of each tensor
-// are hashed: training, merging or quantizing again changes practically every tensor.
+// A fingerprint identifies the weights of a model, so that a stored prefix cache is never used with
+// another model. Hashing every byte of 20 GB at each start would take longer than loading, and
+// names and shapes alone cannot tell a fine-tune from its base. So both ends and the middle of each
+// tensor are hashed: training, merging or quantizing again changes practically every tensor.
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// sampleBytes is the bytes hashed at each of the three places.
+// sampleBytes is the number of bytes hashed at each of the three places.
 const sampleBytes = 1 << 10
 
 // Fingerprint returns 32 hex digits that depend on config.json and the tensors, but not on where

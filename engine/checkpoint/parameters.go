@@ -1,8 +1,8 @@
 package checkpoint
 
-// The number of parameters, from the headers of a model's files: the number in most models' names.
-// A packed matrix counts its elements; the scales and biases of its groups belong to the packing
-// and do not count.
+// The number of parameters of a model, from the headers of its files. It is the number in the name
+// of most models. A packed matrix counts its elements. The scales and biases of its groups belong
+// to the packing and do not count.
 
 import (
 	"strings"
@@ -16,8 +16,8 @@ const (
 	biasesSuffix = ".biases"
 )
 
-// Parameters returns the number of parameters in all tensors of the files, used or not; for a
-// random model, in the tensors made so far.
+// Parameters returns the number of parameters in all tensors of the files, used or not. For a
+// random model, it counts the tensors generated so far.
 func (w *Weights) Parameters() int64 {
 	if w.files == nil {
 		return w.parameters
@@ -55,8 +55,8 @@ func (w *Weights) isPacked(module string) bool {
 	return ok && scaled && t.DType == safetensors.U32
 }
 
-// packedBits returns the bits per element of a packed module: from config.json, or from the number
-// of words for each scale. It returns 0 if neither tells.
+// packedBits returns the bits per element of a packed module, from config.json or from the number
+// of words for each scale. It returns 0 if neither gives them.
 func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	const usualGroup = 64
 	p := w.Config.Quantization.of(module)

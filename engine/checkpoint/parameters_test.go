@@ -32,7 +32,7 @@ func TestParameters(t *testing.T) {
 	w := open(t, "", zeros("a.weight", safetensors.BF16, n, k),
 		zeros("a.scales", safetensors.BF16, n))
 	if got := w.Parameters(); got != n*k+n {
-		t.Errorf("a plain matrix beside scales of its own: %d parameters, want %d", got, n*k+n)
+		t.Errorf("a plain matrix with scales: %d parameters, want %d", got, n*k+n)
 	}
 	if empty := open(t, "", packedOf(0)...); empty.Parameters() != 0 {
 		t.Errorf("matrices without columns: %d parameters", empty.Parameters())
@@ -45,7 +45,7 @@ func packedOf(cols int) []safetensors.Tensor {
 		zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}
 }
 
-// TestParametersOfRandomModels checks that the tensors made so far are counted.
+// TestParametersOfRandomModels checks that the tensors generated so far are counted.
 func TestParametersOfRandomModels(t *testing.T) {
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32}}`))

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// prefaultStep is the bytes between two checks of ctx and two reports of progress.
+// prefaultStep is the number of bytes between two checks of ctx and two reports of progress.
 const prefaultStep = 64 << 20
 
 // Prefault reads every mapped page once, in file order, so that the system loads the weights at the

@@ -14,8 +14,8 @@ import (
 )
 
 // Quantization is the packing of weights by config.json: a default, and exceptions by module. The
-// shapes in the files decide (see Scope.Linear). They are checked against Quantization, because
-// hand-made mixes are common.
+// actual packing follows from the shapes in the files (see Scope.Linear). It is checked against
+// Quantization, because checkpoints mixed by hand are common.
 type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
 	Modules map[string]pack // exceptions by module path; Bits 0: plain
@@ -36,7 +36,7 @@ func (p pack) String() string {
 }
 
 // modes maps each supported mode to its defaults of bits and group size. An entry without a mode is
-// affine. That holds for exceptions too: they do not inherit the mode of the default.
+// affine. Exceptions do not inherit the mode of the default.
 var modes = map[string]pack{
 	"":                      {Mode: kernels.Affine},
 	kernels.Affine.String(): {Mode: kernels.Affine},
@@ -83,7 +83,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 			"The quantization entry of config.json is not an object", "Download the model again.")
 	}
 	var foreign struct {
-		Method string `json:"quant_method"` // GPTQ, AWQ and the like; MLX writes none
+		Method string `json:"quant_method"` // such as GPTQ or AWQ; empty in MLX conversions
 	}
 	_ = json.Unmarshal(data, &foreign)
 	if foreign.Method != "" {
@@ -127,7 +127,7 @@ func (p pack) check(where string) error {
 	return nil
 }
 
-// of returns the packing of a module by config.json.
+// of returns the packing of a module according to config.json.
 func (q Quantization) of(module string) pack {
 	if p, ok := q.Modules[module]; ok {
 		return p

@@ -1,8 +1,7 @@
 package checkpoint
 
-// Random models. Architectures load them as they load real ones: a Scope without files makes each
-// tensor when it is asked for, in the requested shape. The seed is fixed, so two runs have equal
-// weights.
+// Random models. Architectures load them like real ones: a Scope without files generates each
+// tensor on request, in the requested shape. The seed is fixed, so two runs have equal weights.
 
 import (
 	"errors"
@@ -20,8 +19,8 @@ import (
 	"headroom/kernels"
 )
 
-// Random returns a model of random weights with the shapes and packing of a config.json, made in
-// memory. Speed and memory can be measured with it where the real weights are missing. Its
+// Random returns a model of random weights with the shapes and packing of a config.json. The
+// weights are generated in memory, to measure speed and memory without the real weights. The
 // tokenizer has one token for each byte.
 func Random(config []byte) Source { return Source{random: config} }
 
@@ -41,7 +40,8 @@ func byteTokenizer() []byte {
 	b := []byte(`{"model": {"type": "BPE", "merges": [], "vocab": {`)
 	next := rune(256)
 	for i := range rune(256) {
-		// Byte-level BPE writes printable bytes as themselves, and the others from U+0100 on.
+		// Byte-level BPE writes printable bytes unchanged, and the others as the characters from
+		// U+0100 on.
 		letter := i
 		if i < '!' || i > '~' && i < '¡' || i == 0xad {
 			letter = next
@@ -58,7 +58,7 @@ func byteTokenizer() []byte {
 		`}}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": {"type": "ByteLevel"}}`...)
 }
 
-// openRandom returns Weights that make every tensor.
+// openRandom returns Weights that generate every tensor.
 func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	if config.Quantization.Bits == 0 {
 		return nil, problem.New(problem.BadRequest,
@@ -69,11 +69,11 @@ func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 }
 
 // slabBytes is the size of the buffers that small tensors share. It is larger than the 2 MB pages
-// in which systems map large buffers and files.
+// that systems use for large buffers and files.
 const slabBytes = 32 << 20
 
-// newTensor allocates a tensor of a random model. Small tensors are packed into a slab, as in a
-// file: separate buffers would get 4 KB pages, which a mapped file does not have.
+// newTensor allocates a tensor of a random model. Small tensors share a slab. In separate buffers
+// they would use 4 KB pages, unlike those of a mapped file.
 func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	const alignment = 256
 	bytes := (rows*cols*dtype.Size() + alignment - 1) &^ (alignment - 1)
@@ -89,7 +89,7 @@ func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor 
 	return t
 }
 
-// randomExperts makes a packed weight whose products with unit inputs are of order one.
+// randomExperts generates a packed weight whose products with unit inputs are of order one.
 func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	p := s.w.Config.Quantization.of(s.path + name)
 	if p.Bits == 0 {
@@ -155,7 +155,7 @@ func fillBF16(t kernels.Tensor, v float32) {
 	}
 }
 
-// randomMatrix makes a small tensor with values near 1, like norm weights.
+// randomMatrix generates a small tensor with values near 1, like norm weights.
 func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	t := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
 	s.w.parameters += int64(rows) * int64(cols)
@@ -182,7 +182,7 @@ func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, di
 }
 
 // WriteRandom writes a model of random weights to the folder dir: config.json, tokenizer.json and a
-// model.safetensors with the tensors that load asks for. It makes all of them in memory first.
+// model.safetensors with the tensors that load requests. It generates all of them in memory first.
 func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	parsed, err := ParseConfig(config)
 	if err != nil {

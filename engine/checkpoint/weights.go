@@ -1,8 +1,8 @@
 package checkpoint
 
-// From tensor names to operands of kernels. Large weights stay in the mapping and are never
-// dequantized; small ones are copied to float32. Shapes are checked here against those that the
-// architecture expects, so that kernels can rely on them.
+// This file turns named tensors into operands of kernels. Large weights stay in the mapping and are
+// never dequantized. Small ones are copied to float32. Shapes are checked here against those that
+// the architecture expects, so that kernels can rely on them.
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ import (
 	"headroom/kernels"
 )
 
-// Weights loads the tensors of a model by name. It keeps the first fault, so that an architecture
-// can load all its tensors before Err is checked.
+// Weights loads the tensors of a model by name. It records the first fault, so an architecture can
+// load all its tensors before it checks Err.
 type Weights struct {
 	Config *Config
 	Device kernels.Device
@@ -27,11 +27,11 @@ type Weights struct {
 	bytes   int64
 	err     error
 
-	// Of a random model:
+	// Only for a random model:
 	random     *rand.Rand
 	slab       *kernels.Buffer // shared by small tensors
 	slabUsed   int             // bytes
-	parameters int64           // made so far
+	parameters int64           // generated so far
 	record     bool            // add tensors to made, for WriteRandom
 	made       []safetensors.Tensor
 }
@@ -160,7 +160,7 @@ func (s Scope) raw(name string) kernels.Tensor {
 		rows = t.Elements() / cols
 	}
 	s.w.bytes += int64(len(t.Data))
-	if t.From%dtype.Size() != 0 { // old writers did not align tensors, but kernels need it
+	if t.From%dtype.Size() != 0 { // kernels need aligned tensors; old writers did not align them
 		out := kernels.NewTensor(s.w.Device, dtype, rows, cols)
 		if out.Buffer.Bytes != nil {
 			copy(out.Bytes(), t.Data)
@@ -171,12 +171,12 @@ func (s Scope) raw(name string) kernels.Tensor {
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// Linear loads the matrix name.weight of shape [n, k], packed or plain as it is stored.
+// Linear loads the matrix name.weight of shape [n, k], packed or plain as in the file.
 func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
 
 // Experts loads the stack of e matrices name.weight of shape [e, n, k], packed or plain. The
-// packing follows from the shapes of weight and scales. Where config.json gives a packing, it must
-// agree.
+// packing follows from the shapes of weight and scales, and must agree with config.json if that
+// gives one.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
@@ -286,7 +286,7 @@ func float16(h uint16) float32 {
 
 // Stack copies the plain matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
 // experts: older Hugging Face checkpoints have a module per expert, and kernels need a stack. It
-// allocates memory after it has found all of them.
+// allocates no memory until it has found all of them.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	var parts []*kernels.Weight
 	for i := range e {

@@ -116,13 +116,13 @@ func TestMXFP4IsRecognised(t *testing.T) {
 			t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
 		}
 		if got := w.Parameters(); got != 2*n*k {
-			t.Errorf("config %q: stands for %d parameters, expected %d", config, got, 2*n*k)
+			t.Errorf("config %q: counts %d parameters, expected %d", config, got, 2*n*k)
 		}
 	}
 }
 
-// TestLeftPlain checks that weights that are plain in the file load as such, whatever config.json
-// says about them.
+// TestLeftPlain checks that weights that are plain in the file are loaded as plain, regardless of
+// config.json.
 func TestLeftPlain(t *testing.T) {
 	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`,
 		`"quantization": {"bits": 4, "group_size": 64}`} {
@@ -157,14 +157,14 @@ func TestWeightFaults(t *testing.T) {
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
 			func(s Scope) {
 				if w := s.Linear("a", 3, 128); s.w.err == nil {
-					s.w.Failf("m.a: taken as %s", w.Format()) // plain: the scales are nobody's
+					s.w.Failf("m.a: loaded as %s", w.Format()) // plain, without the scales
 				}
-			}, []string{"m.a: taken as float32"}},
-		{"other bits than config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,
+			}, []string{"m.a: loaded as float32"}},
+		{"bits differ from config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,
 			linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
-		{"other groups than config.json", `"quantization": {"bits": 4, "group_size": 32}`, four,
+		{"groups differ from config.json", `"quantization": {"bits": 4, "group_size": 32}`, four,
 			linear, []string{"4 bits in groups of 64", "4 bits in groups of 32"}},
-		{"other bits than its exception",
+		{"bits differ from its exception",
 			`"quantization": {"bits": 4, "group_size": 64, "m.a": {"bits": 6, "group_size": 64}}`,
 			four, linear, []string{"4 bits in groups of 64", "6 bits"}},
 		{"mxfp4 that is affine",
@@ -174,7 +174,7 @@ func TestWeightFaults(t *testing.T) {
 			packedMXFP4("m.a", 3, 128), linear,
 			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
 		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32),
-			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 of 8 bits"}},
+			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 with 8 bits"}},
 		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16),
 			zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
 		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
@@ -247,7 +247,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestMatrix checks that every float type is converted to float32, whatever its shape and offset.
+// TestMatrix checks that every float type is converted to float32, for any shape and offset.
 func TestMatrix(t *testing.T) {
 	want := []float32{1, -2, 0.5, 65504, 6.103515625e-05, 5.9604644775390625e-08}
 	f32, f16, bf16 := zeros("f32", safetensors.F32, 3, 1, 2), zeros("f16", safetensors.F16, 6),

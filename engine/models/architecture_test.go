@@ -15,8 +15,8 @@ const toyModelConfig = `{"model_type": "toy", "vocab_size": 256, "hidden_size": 
 	"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
 	"max_position_embeddings": 128, "quantization": {"bits": 4, "group_size": 32}}`
 
-// TestToyArchitecture adds an architecture by one file (toy_test.go) and one row of the registry,
-// and runs it.
+// TestToyArchitecture checks that one file (toy_test.go) and one registry entry are enough to add
+// an architecture.
 func TestToyArchitecture(t *testing.T) {
 	config, err := checkpoint.ParseConfig([]byte(toyModelConfig))
 	if err != nil {
@@ -31,11 +31,11 @@ func TestToyArchitecture(t *testing.T) {
 		return models.Load(w)
 	}
 	if _, err := open(); err == nil {
-		t.Fatal("the toy was loaded before it was registered")
+		t.Fatal("Load accepts the toy architecture before it is registered")
 	}
 	t.Cleanup(models.Register("toy", models.LoadToy))
 	if !slices.Contains(models.Architectures(), "toy") {
-		t.Error("the toy is not listed")
+		t.Error("Architectures does not list the toy architecture")
 	}
 	m, err := open()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestToyArchitecture(t *testing.T) {
 	r.pages[0] = []int32{0}
 	whole := r.score(ids, len(ids))
 	if got := r.score(ids, 3); !equalBits(got, whole) {
-		t.Error("chunks of 3 give other bits")
+		t.Error("reading the prompt in chunks of 3 changes the logits")
 	}
 	if equalBits(whole[:1], whole[1:2]) {
 		t.Error("two tokens have the same logits")

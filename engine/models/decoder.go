@@ -1,8 +1,8 @@
 package models
 
-// What every architecture here repeats: the config keys that all of them have, and a decoder of
-// embedding, layers, final norm and output head. An architecture file adds its own keys, its weight
-// names and the Forward of one layer.
+// Code that all architectures share: their common config keys, and a decoder of embedding, layers,
+// final norm and output head. An architecture file adds its own keys, its weight names and the
+// Forward of one layer.
 
 import (
 	"fmt"
@@ -40,8 +40,8 @@ type decoderConfig struct {
 // defaultRMSNormEps is the default of rms_norm_eps in transformers.
 const defaultRMSNormEps = 1e-6
 
-// resolve derives head_dim where the config leaves it out, and returns what is wrong with the other
-// keys. It does not check intermediate_size, which a mixture of experts may leave out.
+// resolve sets a missing head_dim and returns the faults of the other keys. It does not check
+// intermediate_size, which a mixture of experts may leave out.
 func (c *decoderConfig) resolve() []error {
 	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
 		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
@@ -58,8 +58,8 @@ func (c *decoderConfig) resolve() []error {
 	}
 }
 
-// layerTypes returns the kind of every layer. It is kinds, the config's layer_types, or where the
-// config has none, full attention in every interval-th layer and other in the rest.
+// layerTypes returns the kind of every layer. kinds is layer_types of the config. If it is empty,
+// every interval-th layer is full attention, and the rest are of kind other.
 func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) ([]string, error) {
 	if len(kinds) == 0 && interval > 0 {
 		for i := range min(c.NumHiddenLayers, maxLayers) {
@@ -84,7 +84,7 @@ func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) (
 	return kinds, nil
 }
 
-// attentionSpec is the memory of an attention layer that sees the whole sequence.
+// attentionSpec returns the memory of an attention layer that sees the whole sequence.
 func (c *decoderConfig) attentionSpec() cache.LayerSpec {
 	return cache.LayerSpec{KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim}
 }
@@ -111,7 +111,7 @@ type decoder struct {
 	lmHead      *kernels.Weight // embedTokens where the weights are tied
 }
 
-// decoderWeights says where a checkpoint keeps the weights of a decoder.
+// decoderWeights locates the weights of a decoder in a checkpoint.
 type decoderWeights struct {
 	model      checkpoint.Scope // has embed_tokens, layers and norm
 	lmHead     string           // the module of the output head
@@ -156,8 +156,8 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 	return m
 }
 
-// loadAttention loads an attention module. With outputGate q_proj has a gate after each head's
-// query.
+// loadAttention loads an attention module. With outputGate, q_proj has a gate after the query of
+// each head.
 func loadAttention(s checkpoint.Scope, c *decoderConfig, invFreq kernels.Tensor, outputGate bool,
 	normOffset float32) nn.Attention {
 	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim

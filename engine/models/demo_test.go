@@ -1,7 +1,7 @@
 package models_test
 
-// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights).
-// It is a trained model, so errors show in its answers.
+// Compares the bundled model with Hugging Face transformers 5.17 (float32, on the dequantized
+// weights). The model is trained, so errors show in its answers.
 
 import (
 	"encoding/json"
@@ -34,12 +34,12 @@ type demoCase struct {
 	SmallestGap float64 `json:"smallest_gap"`
 }
 
-// long reports whether the tests run in their long form, as build/test long runs them. Otherwise
-// they cover a part, in a fraction of the time.
+// long reports whether the tests run in their long form, as build/test long runs them. The short
+// form covers fewer conversations.
 func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
 
-// longestCase returns the greatest length of prompts to read: any in the long form, otherwise 5,800
-// tokens (one prompt). Where that takes too long, it is 300 (-short) or 50 (the plain Go kernels).
+// longestCase returns the maximum length of the prompts to read. It is unlimited in the long form
+// and 5,800 tokens (one prompt) otherwise, or 300 with -short and 50 with the plain Go kernels.
 func longestCase() int {
 	switch {
 	case cpu.Best() == cpu.Generic:
@@ -59,8 +59,8 @@ type demoText struct {
 	NLL float64 `json:"nll_all"`
 }
 
-// demoTexts returns one in every conversations, of those that are short enough. A third of them
-// have 1,300 tokens or more, the others 20 to 500.
+// demoTexts returns the conversations 0, every, 2*every and so on of those that are short enough. A
+// third of them have 1,300 tokens or more, the others 20 to 500.
 func demoTexts(t *testing.T, every int) (texts []demoText) {
 	t.Helper()
 	n := 0
@@ -76,8 +76,8 @@ func demoTexts(t *testing.T, every int) (texts []demoText) {
 	return texts
 }
 
-// unlessLong returns n, but 1 in the long form, and with the plain Go kernels, for which only two
-// conversations are short enough.
+// unlessLong returns n in the short form and 1 in the long form. It also returns 1 with the plain
+// Go kernels, because only two conversations are short enough for them.
 func unlessLong(n int) int {
 	if long() || cpu.Best() == cpu.Generic {
 		return 1
@@ -230,7 +230,7 @@ func (r *demoRig) step(ids []int32, pos int, rows []int32) []float32 {
 	return logits
 }
 
-// greedy returns the greedy continuation of n tokens, given the logits after pos tokens.
+// greedy returns the next n tokens by greedy decoding, given the logits after pos tokens.
 func (r *demoRig) greedy(logits []float32, pos, n int) (out []int32) {
 	for {
 		best, _ := argmax(logits)
@@ -242,8 +242,8 @@ func (r *demoRig) greedy(logits []float32, pos, n int) (out []int32) {
 	}
 }
 
-// nll returns the summed negative log-likelihood of each of ids after the first, given those
-// before.
+// nll returns the summed negative log-likelihood of ids, except for the first, each given those
+// before it.
 func (r *demoRig) nll(ids []int32) (sum float64) {
 	rows := make([]int32, demoChunk)
 	for i := range rows {
@@ -265,7 +265,7 @@ func (r *demoRig) nll(ids []int32) (sum float64) {
 	return sum
 }
 
-// loss returns the summed negative log-likelihood of texts, here and in the reference.
+// loss returns the summed negative log-likelihood of texts for this model and for the reference.
 func (r *demoRig) loss(texts []demoText) (got, want float64) {
 	for _, c := range texts {
 		got += r.nll(c.IDs)

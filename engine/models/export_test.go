@@ -5,16 +5,16 @@ import (
 	"headroom/kernels"
 )
 
-// Register adds a row to the registry and returns a function that removes it.
+// Register adds an entry to the registry and returns a function that removes it.
 func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (remove func()) {
 	registry[modelType] = load
 	return func() { delete(registry, modelType) }
 }
 
 // RoundInvFreq rounds the rotary frequencies of Qwen3 and Gemma 3 to bfloat16. Their reference
-// outputs were computed that way: transformers had made the tiny models in bfloat16, buffers
-// included, before it widened them to float32. With float32 frequencies the logits of Qwen3 differ
-// by up to 0.04, growing with the position; with rounded ones by 8e-6. Real checkpoints keep
+// outputs were computed that way: transformers created the tiny models in bfloat16, buffers
+// included, and then converted them to float32. With float32 frequencies the logits of Qwen3 differ
+// by up to 0.04, growing with the position. With rounded ones they differ by 8e-6. Real models use
 // float32 frequencies.
 func RoundInvFreq(m Model) {
 	rounded := map[*kernels.Buffer]bool{} // layers share their frequencies

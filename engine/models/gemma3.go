@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	gemma3RopeTheta  = 1e6 // of full attention, where config.json has none
+	gemma3RopeTheta  = 1e6 // the default of rope_theta for full attention
 	gemma3NormOffset = 1   // norm weights are stored zero-centred
 )
 
@@ -150,7 +150,7 @@ func (c *gemma3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *gemma3
 	return l
 }
 
-// bfloat16 rounds x to the nearest bfloat16, ties to even. The reference keeps the scale of the
+// bfloat16 rounds x to the nearest bfloat16, ties to even. The reference stores the scale of the
 // embeddings in that type.
 func bfloat16(x float32) float32 {
 	bits := math.Float32bits(x)

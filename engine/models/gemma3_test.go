@@ -1,6 +1,6 @@
 package models_test
 
-// The forms of Gemma 3's configs and tensor names, and the variants that are refused.
+// Tests the forms of Gemma 3 configs and tensor names, and the variants that are not supported.
 
 import (
 	"strings"

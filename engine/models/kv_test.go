@@ -1,7 +1,8 @@
 package models_test
 
-// The cost of each KV cache format for the bundled model: loss against transformers with a float32
-// cache, and recall of what it read. cache/FORMATS.md has the table that TestKVFormats logs.
+// Measures the cost of each KV cache format for the bundled model: the loss against transformers
+// with a float32 cache, and the recall of facts in the prompt. cache/FORMATS.md has the table that
+// TestKVFormats logs.
 
 import (
 	"fmt"
@@ -17,10 +18,10 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// kvFormats are the formats to measure, and how far the loss may differ. The bounds other than
-// those of the default and of K8 V8 are measured and rounded up, to notice a format that breaks.
-// Rare formats run only in the long form: the tests of kernels/attention compare what they compute
-// with the reference.
+// kvFormats lists the formats to measure and the maximum difference in loss. The bounds are
+// measured and rounded up, to detect a format that breaks, except those of the default and of K8
+// V8. Rare formats run only in the long form, because the tests of kernels/attention cover them
+// too.
 var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // of the loss
@@ -89,8 +90,8 @@ func TestFormatsTables(t *testing.T) {
 	}
 }
 
-// mustRecall selects the cases that every format is measured on: two whose answer depends on what
-// was read 1,800 tokens before.
+// mustRecall selects the cases that every format must answer: two whose answer depends on text
+// 1,800 tokens before it.
 func mustRecall(i int, c demoCase) bool {
 	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 &&
 		c.SmallestGap > decidedGap
@@ -99,7 +100,7 @@ func mustRecall(i int, c demoCase) bool {
 // TestKVFormats measures loss and recall of every format, with float32 activations so that only the
 // cache differs. With -v it logs the rows of the table in FORMATS.md.
 func TestKVFormats(t *testing.T) {
-	const part = 7 // one in so many of the conversations
+	const part = 7 // measures every 7th conversation
 	cases := readJSON[[]demoCase](t, "demo_cases.json")
 	for _, f := range kvFormats {
 		texts := demoTexts(t, part)
@@ -121,7 +122,7 @@ func TestKVFormats(t *testing.T) {
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				// The default format answers every case.
+				// The default format must answer every case.
 				all := long() && f.options.Name == "affine"
 				if !mustRecall(i, c) && !(all && c.SmallestGap > decidedGap) {
 					continue
@@ -142,12 +143,12 @@ func TestKVFormats(t *testing.T) {
 	}
 }
 
-// TestIntegerAttentionLoss measures the loss of a format with the activations that users have: 8
-// bits, and attention in integers. It compares with a float16 cache and the same activations. The
-// bounds are measured over all conversations and over the part that is read here.
+// TestIntegerAttentionLoss measures the loss of a format with the default activations of 8 bits and
+// integer attention. It compares with a float16 cache and the same activations. The bounds hold for
+// all conversations, and for the part that the short form reads.
 func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() || cpu.Best() == cpu.Generic {
-		t.Skip("short conversations scatter more than the bounds")
+		t.Skip("the loss of short conversations varies by more than the bounds")
 	}
 	texts := demoTexts(t, unlessLong(7))
 	loss := func(o cache.FormatOptions) (sum float64) {

@@ -1,6 +1,6 @@
 package models_test
 
-// One model in every layout that checkpoints use: the logits must be the same, bit for bit.
+// Every checkpoint layout of a model must give the same logits, bit for bit.
 
 import (
 	"bytes"
@@ -23,11 +23,11 @@ import (
 	"headroom/kernels"
 )
 
-// folder is a model's files in memory.
+// folder holds the files of a model in memory.
 type folder struct {
 	config  string
 	tensors map[string]safetensors.Tensor
-	// unknownDType writes tensors of type I64 as F31, a type that does not exist.
+	// unknownDType makes load write type I64 as F31, a type that does not exist.
 	unknownDType bool
 }
 
@@ -57,11 +57,11 @@ func (f folder) put(name string, x safetensors.Tensor) {
 	f.tensors[name] = x
 }
 
-// rename returns f with to applied to every tensor's name.
-func (f folder) rename(to func(string) string) folder {
+// rename returns a copy of f in which the tensor called name is called newName(name).
+func (f folder) rename(newName func(string) string) folder {
 	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
 	for name, x := range f.tensors {
-		out.put(to(name), x)
+		out.put(newName(name), x)
 	}
 	return out
 }
@@ -117,8 +117,8 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 
 const tinyExperts = 16
 
-// stacked joins the experts of every layer into tensors [E, n, k] named
-// mlp.switch_mlp.gate_proj.weight and so on.
+// stacked returns f with the experts of every layer joined into tensors [E, n, k], such as
+// mlp.switch_mlp.gate_proj.weight.
 func (f folder) stacked() folder {
 	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
 	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
@@ -138,8 +138,8 @@ func (f folder) stacked() folder {
 	return out
 }
 
-// fused is the layout of Hugging Face since 5.0: experts.gate_up_proj [E, 2I, H] with the gate's
-// rows first.
+// fused returns f in the layout of transformers 5: experts.gate_up_proj [E, 2I, H], gate rows
+// first, and experts.down_proj.
 func (f folder) fused() folder {
 	out := f.stacked()
 	for name, gate := range maps.Clone(out.tensors) {
@@ -171,8 +171,9 @@ func zeroCentred(name string) bool {
 		strings.Contains(name, "pre_fc_norm")
 }
 
-// mlx returns f as mlx-lm converts it: stacked experts, shifted norms, conv1d [C, taps, 1], and all
-// names under language_model. Norms are float32 here, so that nothing is rounded.
+// mlx returns f as mlx-lm converts it: stacked experts, norm weights plus 1, conv1d [C, taps, 1],
+// and all names under language_model. Norm weights are float32, because adding 1 in bfloat16 would
+// round them.
 func (f folder) mlx() folder {
 	out := f.stacked()
 	for name, x := range out.tensors {
@@ -219,7 +220,8 @@ func TestLayouts(t *testing.T) {
 		want := original.logits(t, d)
 		check := func(layout string, f folder) {
 			if got := f.logits(t, d); !equalBits(got, want) {
-				t.Errorf("%s, %s: other logits than in its own layout", name, layout)
+				t.Errorf("%s, %s: the logits differ from those of the original layout", name,
+					layout)
 			}
 		}
 		check("MLX", original.mlx())
@@ -228,12 +230,12 @@ func TestLayouts(t *testing.T) {
 			return strings.Replace(name, "model.", "model.language_model.", 1)
 		})
 		inside.config = nested(strings.TrimSuffix(name, "_text"), original.config)
-		check("Hugging Face, with a vision tower's names", inside)
+		check("Hugging Face, multimodal names", inside)
 	}
 }
 
-// TestUnreadTensorsAreSkipped adds MTP tensors to a checkpoint that no kernel could use. Nothing
-// reads them, so the model must load and compute the same logits.
+// TestUnreadTensorsAreSkipped adds invalid MTP tensors to a checkpoint. No architecture reads them,
+// so the model must load and compute the same logits.
 func TestUnreadTensorsAreSkipped(t *testing.T) {
 	d := cpuDevice(t, 1)
 	original := readTiny(t, "qwen3_5_text")

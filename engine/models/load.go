@@ -1,7 +1,7 @@
 package models
 
-// What architectures share while loading: checks of the sizes in config.json before anything is
-// allocated from them, and modules that several checkpoints have in common.
+// Loading code that architectures share: checks of the sizes in config.json, before anything is
+// allocated from them, and loaders of common modules.
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func layers(key string, value int) error {
 	return nil
 }
 
-// epsilon returns an error unless value keeps a norm from dividing by zero.
+// epsilon returns an error unless value is between 0 and 1.
 func epsilon(key string, value float32) error {
 	if !(value > 0 && value < 1) {
 		return fmt.Errorf("%s is %g, expected a small positive number", key, value)
@@ -65,8 +65,8 @@ func validate(modelType string, faults ...error) error {
 	return nil
 }
 
-// invFreq returns the rotary frequencies of w's config on the device, [1, rotary/2]. theta is the
-// default of rope_theta.
+// invFreq returns the rotary frequencies of the config of w on the device, [1, rotary/2]. theta is
+// the default of rope_theta.
 func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor, error) {
 	r, err := w.Config.Rope(theta)
 	if err != nil {

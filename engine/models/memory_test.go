@@ -1,7 +1,7 @@
 package models_test
 
-// No step makes a float copy of a sequence's keys or values. The test measures memory while a long
-// prompt is read and decoded with a quantized cache.
+// With a quantized cache, no step may make a float copy of a sequence's keys or values. The test
+// measures peak memory while it reads a long prompt and decodes.
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ func longTokens() int {
 }
 
 // TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and
-// decodes 16 tokens more, in a child process. The whole cache is written before, and the first
-// 1,024 tokens touch all weights and activations. From then on the peak may not grow with the
+// decodes 16 tokens, in a child process. The child first writes to the whole cache, and the first
+// 1,024 tokens touch all weights and activations. After that, the peak must not grow with the
 // context. A float copy of one layer's keys would be 2 heads * 128 * 6,000 tokens * 2 bytes = 3.1
 // MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at 16,000), and the same again for
 // values.
@@ -63,8 +63,8 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	}
 }
 
-// readLong reads the prompt in the child process, and returns by how many bytes the peak grows
-// after the first tokens.
+// readLong reads the prompt in the child process. It returns the growth of the peak after the first
+// tokens, in bytes.
 func readLong(t *testing.T) int64 {
 	r, tok := newDemoWith(t, false, cache.Default())
 	longTokens := longTokens()
@@ -75,7 +75,7 @@ func readLong(t *testing.T) int64 {
 	}
 	ids := make([]int32, longTokens+16)
 	for i, x := 0, uint32(12345); i < len(ids); i++ {
-		// The generator of Numerical Recipes: fixed ids that are spread well.
+		// Fixed, well distributed ids, from the generator of Numerical Recipes.
 		x = x*1664525 + 1013904223
 		ids[i] = int32((x >> 8) % uint32(tok.VocabSize()))
 	}
@@ -84,7 +84,7 @@ func readLong(t *testing.T) int64 {
 		part := ids[from:min(from+demoChunk, longTokens)]
 		r.step(part, from, []int32{int32(len(part) - 1)})
 		if from+len(part) == firstTokens {
-			// One decode step, so that its memory is part of before.
+			// This decode step makes before include the memory of decoding.
 			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0})
 			before = peakBytes(t)
 		}

@@ -1,7 +1,7 @@
 package models_test
 
-// Whole models on the simulated Metal device: which rows the kernels on matrix units compute, and
-// that the bits do not depend on the chunks of a prompt or on the rest of the batch.
+// Runs whole models on the simulated Metal device. Prompt rows must use the kernels on matrix
+// units, and the logits must not depend on the chunks of a prompt or on the rest of the batch.
 
 import (
 	"errors"
@@ -37,8 +37,8 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// read returns the logits after each of ids, read in pieces. The first prompt tokens are the
-// prompt, the others were generated.
+// read returns the logits after each of ids, read in pieces. The first prompt ids are the prompt,
+// and the others count as generated.
 func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
 	var all [][]float32
 	for from := 0; len(pieces) > 0; pieces = pieces[1:] {
@@ -61,7 +61,7 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			ids := readExpected(t, name)[4].IDs[:prompt+generated]
 			decoded := r.read(ids, 0, prompt+generated)
 			if d.Kernels()["prefill"] || d.Kernels()["attend_prefill"] {
-				t.Error("rows that are no prompt's went through the matrix kernels")
+				t.Error("generated rows went through the matrix kernels")
 			}
 			whole := r.read(ids, prompt, prompt+generated)
 			if !d.Kernels()["prefill"] || !d.Kernels()["attend_prefill"] {
@@ -79,14 +79,14 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			for _, pieces := range [][]int{{32, 32, 11, 1, 1, 1, 1, 1, 1}, {1, 40, 33, 7},
 				{74, 3, 4}} {
 				if got := r.read(ids, prompt, pieces...); !equalBits(got, whole) {
-					t.Errorf("in pieces of %v: other bits", pieces)
+					t.Errorf("reading the prompt in pieces of %v changes the logits", pieces)
 				}
 			}
 			last, err := r.Step(ids[:prompt],
 				[]kernels.Span{{Rows: prompt, Prefill: prompt, Pages: r.pages[0]}},
 				[]int32{prompt - 1})
 			if err != nil || !equalBits([][]float32{last}, whole[prompt-1:prompt]) {
-				t.Errorf("the last row's logits alone: other bits (%v)", err)
+				t.Errorf("requesting only the logits of the last row changes them (%v)", err)
 			}
 			// After a decode row of another sequence, and before a prompt.
 			tokens := slices.Concat(ids[:1], ids[:prompt+generated], ids[20:60])
@@ -95,7 +95,7 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 				kernels.Span{Row: 1, Rows: prompt + generated, Prefill: prompt, Pages: r.pages[0]},
 				kernels.Span{Row: end, Rows: 40, Prefill: 40, Slot: 2, Pages: []int32{30, 28}})
 			if !equalBits(got[1:end], whole) {
-				t.Error("other sequences in the batch change the bits")
+				t.Error("other sequences in the batch change the logits")
 			}
 		})
 	}

@@ -1,6 +1,7 @@
-// Package models has the architectures that Headroom runs, one file each, and their registry.
-// Config fields and weights keep their names in Hugging Face checkpoints. decoder.go has what
-// architectures have in common. A new architecture is a file and a row of the registry.
+// Package models implements the architectures that Headroom runs, one file each, and their
+// registry. Config fields and weights have the same names as in Hugging Face checkpoints.
+// decoder.go has the code that architectures share. A new architecture needs one file and one
+// registry entry.
 package models
 
 import (
@@ -26,10 +27,10 @@ type Model interface {
 	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 }
 
-// Spec is what the runner and the memory plan need to know of a model.
+// Spec describes a model to the runner and the memory plan.
 type Spec struct {
 	VocabSize     int
-	ContextTokens int // longest sequence the model was trained for
+	ContextTokens int // maximum sequence length that the model was trained for
 	Layers        []cache.LayerSpec
 }
 

@@ -35,7 +35,7 @@ var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text",
 const packedByMLX = "_mxfp4"
 
 const (
-	// logitTolerance bounds the effect of float32 rounding in another order of summation.
+	// logitTolerance bounds the effect of float32 rounding in a different order of summation.
 	logitTolerance = 2e-3
 	// decidedGap is a lead of the best logit over the second that such rounding cannot reverse.
 	decidedGap = 0.05
@@ -81,9 +81,9 @@ func checkExpected(t *testing.T, device string, r *rig, want expected) {
 	}
 }
 
-// TestSameBits checks the exactness rule on whole models. Every row of logits has the same bits,
-// however a prompt is split into chunks, whatever else is in the batch, and with a page table in
-// any order. Decoding gives the same bits as prefill.
+// TestSameBits checks the exactness rule on whole models. The bits of a row of logits do not depend
+// on the chunks of the prompt, on the rest of the batch or on the order of the page table. Decoding
+// gives the same bits as prefill.
 func TestSameBits(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {
@@ -92,15 +92,15 @@ func TestSameBits(t *testing.T) {
 			whole := r.score(ids, len(ids))
 			for _, chunk := range []int{1, 7, 32, 64, 199} {
 				if got := r.score(ids, chunk); !equalBits(got, whole) {
-					t.Errorf("chunks of %d give other bits", chunk)
+					t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
 				}
 			}
 			if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
-				t.Error("another sequence in the batch changes the bits")
+				t.Error("another sequence in the batch changes the logits")
 			}
 			if one, two := newTiny(t, cpuDevice(t, 1), name).score(ids, 64),
 				newTiny(t, cpuDevice(t, 3), name).score(ids, 64); !equalBits(one, two) {
-				t.Error("the number of threads changes the bits")
+				t.Error("the number of threads changes the logits")
 			}
 		})
 	}

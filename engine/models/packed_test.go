@@ -1,7 +1,7 @@
 package models_test
 
-// Tiny models with weights packed like MLX's, in every width, against the same models with the
-// dequantized values as plain weights.
+// Compares tiny models with weights packed as by MLX, in every width, with the same models whose
+// weights are the dequantized values.
 
 import (
 	"encoding/binary"
@@ -14,14 +14,14 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// packedTolerance is for kernels that sum in another order for packed weights than for plain ones.
-// On x86 the difference is 0: code*scale is exact (8 bits by 8), code*scale+bias is rounded once,
-// and the lanes are the same. A bias that is wrong by 0.1 % changes logits by hundreds of times
-// this.
+// packedTolerance allows for kernels that sum in a different order for packed weights than for
+// plain ones. On x86 the difference is 0: code*scale is exact (8 bits by 8), code*scale+bias is
+// rounded once, and the lanes are the same. A bias that is wrong by 0.1 % changes logits by
+// hundreds of times the tolerance.
 const packedTolerance = 1e-5
 
-// quantize packs BF16 matrices, whose width must be a multiple of group. It returns the packed
-// tensors and their dequantized float32 values.
+// quantize packs a BF16 matrix whose width is a multiple of group. It returns the packed tensors
+// and the dequantized float32 values.
 func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 	plain safetensors.Tensor) {
 	values, k := widen(x), x.Shape[len(x.Shape)-1]
@@ -59,8 +59,8 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 
 func bfloat16(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ 0xffff) }
 
-// packed returns f with every matrix packed whose width is a multiple of group, and f with the
-// dequantized values of those matrices.
+// packed packs the matrices of f whose width is a multiple of group. It returns f with those
+// matrices packed, and f with their dequantized values.
 func (f folder) packed(bits, group int) (packed, plain folder) {
 	same := func(name string) string { return name }
 	packed, plain = f.rename(same), f.rename(same)

@@ -13,7 +13,7 @@ import (
 	"headroom/kernels"
 )
 
-const qwen3RopeTheta = 1e6 // where config.json has none
+const qwen3RopeTheta = 1e6 // the default of rope_theta
 
 type qwen3Config struct{ decoderConfig }
 

@@ -18,7 +18,7 @@ import (
 	"headroom/kernels"
 )
 
-const qwen35RopeTheta = 1e7 // where config.json has none
+const qwen35RopeTheta = 1e7 // the default of rope_theta
 
 type qwen35Config struct {
 	decoderConfig
@@ -92,8 +92,8 @@ func loadQwen35(w *checkpoint.Weights) (Model, error) {
 	return from.load(w, &c.decoderConfig), nil
 }
 
-// normOffset tells the two conventions of norm weights apart. Hugging Face stores w-1 and lays
-// conv1d out as [C, 1, taps]; MLX converts both.
+// normOffset returns the value to add to norm weights: 1 in Hugging Face checkpoints, which store
+// w-1, and 0 in MLX conversions. It tells them apart by conv1d, [C, 1, taps] or [C, taps, 1].
 func (c *qwen35Config) normOffset(model checkpoint.Scope) float32 {
 	for i, kind := range c.LayerTypes {
 		shape := model.Shape(fmt.Sprintf("layers.%d.linear_attn.conv1d.weight", i))
@@ -170,7 +170,7 @@ func (c *qwen35Config) convChannels() int {
 	return 2*s.Hk*s.Dk + s.Hv*s.Dv
 }
 
-// linearAttentionSpec is the memory of a GatedDeltaNet layer.
+// linearAttentionSpec returns the memory that a GatedDeltaNet layer needs.
 func (c *qwen35Config) linearAttentionSpec() cache.LayerSpec {
 	s := c.deltaShape()
 	return cache.LayerSpec{

@@ -1,8 +1,8 @@
 package models_test
 
-// Models with a window, in rings whose pages are reused several times during a prompt, against the
-// same models in rings so large that no page is reused. Every row of logits must have the same
-// bits.
+// Compares models with a window in small rings, whose pages are reused several times during a
+// prompt, with the same models in rings so large that no page is reused. Every row of logits must
+// have the same bits.
 
 import (
 	"fmt"
@@ -25,12 +25,12 @@ var ringed = []struct {
 	maxKVTokens int
 }{{"gemma3_text", 0}, {"gemma3_text", 48}, {"qwen3", 48}, {"qwen3_5_text", 48}}
 
-// eachRing runs test on every ringed model in several formats, with its tokens and their logits
-// from one long pass.
+// eachRing runs test on every model with a window, in several formats. small returns a new model
+// with small rings. ids is a prompt, and want its logits from one pass in large rings.
 func eachRing(t *testing.T,
 	test func(t *testing.T, small func() *rig, ids []int32, want [][]float32)) {
 	formats := []cache.FormatOptions{{}, {Name: "f16"}, {Name: "q4_0"}}
-	if cpu.Best() == cpu.Generic { // the plain Go kernels take seconds for each
+	if cpu.Best() == cpu.Generic { // the plain Go kernels need seconds for each
 		formats = formats[:1]
 	}
 	for _, c := range ringed {
@@ -52,13 +52,13 @@ func eachRing(t *testing.T,
 	}
 }
 
-// TestRingsAreReused reads a prompt in chunks, and beside another sequence.
+// TestRingsAreReused reads a prompt in chunks, and in a batch with another sequence.
 func TestRingsAreReused(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		r := small()
 		for _, chunk := range []int{1, 7, 32, ringRows} {
 			if got := r.score(ids, chunk); !equalBits(got, want) {
-				t.Errorf("chunks of %d give other bits", chunk)
+				t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
 			}
 		}
 		// The other sequence is three tokens behind.
@@ -69,16 +69,16 @@ func TestRingsAreReused(t *testing.T) {
 			got := r.step(rows, kernels.Span{Rows: n, Pos: other, Pages: r.pages[1], Slot: 2},
 				kernels.Span{Row: n, Rows: to - from, Pos: from, Pages: r.pages[0]})
 			if !equalBits(got[n:], want[from:to]) {
-				t.Fatalf("positions %d to %d: another sequence in the batch changes the bits", from,
-					to)
+				t.Fatalf("positions %d to %d: another sequence in the batch changes the logits",
+					from, to)
 			}
 		}
 	})
 }
 
 // TestRingSnapshots takes snapshots inside the passes that read a prompt. A sequence that resumes
-// from one in another slot must have the bits of a sequence that read the whole prompt, whatever
-// the first sequence read after that point.
+// from a snapshot in another slot must have the same bits as a sequence that read the whole prompt,
+// regardless of the tokens that the first sequence read after the snapshot.
 func TestRingSnapshots(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		const end = 200
@@ -99,7 +99,7 @@ func TestRingSnapshots(t *testing.T) {
 					}
 				}
 				tokens := slices.Clone(ids[from:to])
-				for i := range tokens { // other tokens after the snapshot
+				for i := range tokens { // different tokens after the snapshot
 					if from+i >= at {
 						tokens[i] = 7
 					}
@@ -114,15 +114,16 @@ func TestRingSnapshots(t *testing.T) {
 				if got := r.step(ids[from:to],
 					kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0],
 						Slot: 2}); !equalBits(got, want[from:to]) {
-					t.Fatalf("snapshot at %d: positions %d to %d have other bits", at, from, to)
+					t.Fatalf("snapshot at %d: the logits of positions %d to %d differ", at, from,
+						to)
 				}
 			}
 		}
 	})
 }
 
-// TestLimitChangesNothingUntilItIsReached checks that with a limit of 48, the first 48 positions
-// see all before them, and only later ones have other logits.
+// TestLimitChangesNothingUntilItIsReached checks that a limit of 48 changes only the logits after
+// the first 48 positions.
 func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	for _, name := range []string{"qwen3", "gemma3_text"} {
 		ids := readExpected(t, name)[4].IDs[:120]

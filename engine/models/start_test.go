@@ -1,7 +1,7 @@
 package models_test
 
-// Models whose cache has the first tokens of a sequence as float16, before and after the end of
-// those.
+// Runs models whose cache stores the first tokens of a sequence (the start) as float16, inside and
+// after the start.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ func TestStart(t *testing.T) {
 	const start, tokens = 512, 560
 	for _, name := range []string{"gemma3_text", "qwen3", "qwen3_5_text"} {
 		if cpu.Best() == cpu.Generic && name != "qwen3" {
-			// the plain Go kernels take seconds for each
+			// the plain Go kernels need seconds for each
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestStart(t *testing.T) {
 			whole := r.score(ids, tokens)
 			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) {
 				// Gemma's windows are q4_0 from the first token on.
-				t.Error("rows in the start have other bits than in a float16 cache")
+				t.Error("the logits in the start differ from those of a float16 cache")
 			}
 			if equalBits(whole[:start], coarse[:start]) ||
 				equalBits(whole[start:], coarse[start:]) || equalBits(whole[start:], f16[start:]) {
@@ -50,7 +50,7 @@ func TestStart(t *testing.T) {
 			}
 			for _, chunk := range []int{37, 511} {
 				if got := r.score(ids, chunk); !equalBits(got, whole) {
-					t.Errorf("chunks of %d give other bits", chunk)
+					t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
 				}
 			}
 			r.score(ids[:start-4], start-4)
@@ -59,7 +59,7 @@ func TestStart(t *testing.T) {
 				got := r.step([]int32{7, ids[from]}, beside,
 					kernels.Span{Row: 1, Rows: 1, Pos: from, Pages: r.pages[0]})
 				if !equalBits(got[1:], whole[from:from+1]) {
-					t.Fatalf("decoding position %d gives other bits", from)
+					t.Fatalf("decoding from position %d changes the logits", from)
 				}
 			}
 		})

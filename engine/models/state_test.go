@@ -1,7 +1,8 @@
 package models_test
 
-// The cost of each format of recurrent states for the bundled model, and that with none of them a
-// result depends on how it was computed. cache/FORMATS.md has the table that TestStateFormats logs.
+// Measures the cost of each format of recurrent states for the bundled model, and checks that no
+// format makes a result depend on how it was computed. cache/FORMATS.md has the table that
+// TestStateFormats logs.
 
 import (
 	"fmt"
@@ -14,9 +15,10 @@ import (
 	"headroom/kernels"
 )
 
-// stateFormats are the formats to measure, and two bounds, measured and rounded up: how far the
-// loss may differ from the reference's, and the mean Kullback-Leibler divergence in nats of the
-// next token's distribution from the one with a float32 state.
+// stateFormats lists the formats to measure, each with two bounds, which are measured and rounded
+// up. One is for the difference in loss from the reference. The other is for the mean
+// Kullback-Leibler divergence, in nats, of the next-token distribution from that with a float32
+// state.
 var stateFormats = []struct {
 	name       string
 	within     float64
@@ -39,10 +41,11 @@ func stateRow(name string, f cache.StateFormat, layers []cache.LayerSpec) string
 
 // TestStateFormats measures loss and recall of every format, with float32 activations and a float32
 // KV cache so that only the state differs. With -v it logs the rows of the table in FORMATS.md. The
-// short form measures a part of the conversations, and not float32, which TestDemoLoss covers.
+// short form measures only a part of the conversations, and leaves out float32, which TestDemoLoss
+// covers.
 func TestStateFormats(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short conversations scatter more than the bounds")
+		t.Skip("the loss of short conversations varies by more than the bounds")
 	}
 	texts, cases := demoTexts(t, unlessLong(7)), readJSON[[]demoCase](t, "demo_cases.json")
 	plain, _ := newDemo(t, true)
@@ -92,7 +95,7 @@ func TestStateFormats(t *testing.T) {
 	}
 }
 
-// all returns the logits after each of ids, at most demoChunk of them.
+// all returns the logits after each of ids. There must be at most demoChunk ids.
 func (r *demoRig) all(ids []int32) (all [][]float32) {
 	rows := make([]int32, len(ids))
 	for i := range rows {
@@ -142,19 +145,19 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				r := newTinyWithState(t, cpuDevice(t, 2), name, state)
 				whole := r.score(ids, len(ids))
 				if equalBits(whole, plain) {
-					t.Error("the same bits as with float32 states: nothing was rounded")
+					t.Error("the logits equal those with float32 states: nothing was rounded")
 				}
 				for _, chunk := range []int{1, 2, 7, 64, 199} {
 					if got := r.score(ids, chunk); !equalBits(got, whole) {
-						t.Errorf("chunks of %d give other bits", chunk)
+						t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
 					}
 				}
 				if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
-					t.Error("another sequence in the batch changes the bits")
+					t.Error("another sequence in the batch changes the logits")
 				}
 				if got := newTinyWithState(t, cpuDevice(t, 3), name, state).score(ids,
 					64); !equalBits(got, whole) {
-					t.Error("the number of threads changes the bits")
+					t.Error("the number of threads changes the logits")
 				}
 				r.score(ids[:111], 64)
 				r.CopyState(0, 1)
@@ -162,15 +165,15 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				r.CopyState(1, 0)
 				got := r.step(ids[111:], kernels.Span{Rows: 89, Pos: 111, Pages: r.pages[0]})
 				if !equalBits(got, whole[111:]) {
-					t.Error("a sequence that resumes from a snapshot has other bits")
+					t.Error("resuming from a snapshot changes the logits")
 				}
 			})
 		}
 	}
 }
 
-// TestDemoSameBitsInEveryStateFormat checks the bundled model with the KV cache and activations
-// that users have.
+// TestDemoSameBitsInEveryStateFormat checks the bundled model with the default KV cache and
+// activations.
 func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 	text := readJSON[[]demoCase](t, "demo_cases.json")[0].Prompt
 	for _, f := range stateFormats {
@@ -194,7 +197,7 @@ func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 		whole := score(len(ids))
 		for _, chunk := range []int{1, 5, 64} {
 			if !equalBits(score(chunk), whole) {
-				t.Errorf("%s: chunks of %d give other bits", f.name, chunk)
+				t.Errorf("%s: reading the prompt in chunks of %d changes the logits", f.name, chunk)
 			}
 		}
 	}

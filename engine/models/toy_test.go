@@ -1,7 +1,7 @@
 package models
 
-// A toy architecture, to show what a new one takes: this file, and one row of the registry. It has
-// attention without an MLP, and rotary frequencies shared by all layers.
+// A toy architecture: a new architecture needs no more than this file and one registry entry. It
+// has attention without an MLP, and all layers share their rotary frequencies.
 
 import (
 	"headroom/engine/batch"
@@ -16,7 +16,7 @@ type toyConfig struct{ decoderConfig }
 
 func (c *toyConfig) validate(modelType string) error { return validate(modelType, c.resolve()...) }
 
-// LoadToy is the row's function.
+// LoadToy is the function of the registry entry.
 func LoadToy(w *checkpoint.Weights) (Model, error) {
 	c := toyConfig{decoderConfig{RMSNormEps: defaultRMSNormEps}}
 	if err := w.Config.Decode(&c); err != nil {

@@ -1,6 +1,6 @@
-// Package nn has the modules that architectures are made of: attention, GatedDeltaNet, MLP and
-// mixture of experts. A module is a struct of weights, named as in checkpoints, and a Forward over
-// the rows of a batch. The KV cache or recurrent state is an argument of Forward.
+// Package nn provides the modules of architectures: attention, GatedDeltaNet, MLP and mixture of
+// experts. A module is a struct of weights, named as in checkpoints, and a Forward over the rows of
+// a batch. The KV cache or recurrent state is an argument of Forward.
 package nn
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // Attention is grouped-query attention with rotary positions over the paged KV cache, or over a
-// ring of pages in layers with a window. Optional parts are zero where a model has none. QNorm and
+// ring of pages in layers with a window. Optional parts are zero if a model has none. QNorm and
 // KNorm normalize each head before the rotation (Qwen3). With OutputGate, q_proj computes a query
 // and a gate of the same width for each head, and the sigmoid of the gate scales the head's output
 // (Qwen3.5).
@@ -68,8 +68,8 @@ func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Lay
 }
 
 // GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024).
-// After a short convolution over q, k and v, each token decays, corrects and reads a state of Dv x
-// Dk per head.
+// Each token first passes a short convolution over q, k and v. It then decays, updates and reads a
+// state of Dv x Dk per head.
 type GatedDeltaNet struct {
 	InProjQKV, InProjZ, InProjB, InProjA, OutProj *kernels.Weight
 	Conv1D                                        kernels.Tensor // [C, taps]
@@ -79,8 +79,8 @@ type GatedDeltaNet struct {
 	Eps float32
 }
 
-// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It updates state, and
-// copies it where the batch asks for snapshots.
+// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It updates state, and takes
+// the snapshots that the batch requests.
 func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m := x.Rows

@@ -1,6 +1,6 @@
-// Package ops has the operators that layers are written in. They take and return tensors. Results
-// are in the context's arena and valid until it is released. The device checks shapes when it runs
-// an operator. The package is the same for every device.
+// Package ops provides the operators of layers, for every device. Operators accept and return
+// tensors. Results are in the arena of the Context and valid until Release. The device checks
+// shapes when it runs an operator.
 package ops
 
 import (
@@ -42,7 +42,7 @@ func NewContext(d kernels.Device, arenaBytes int) *Context {
 	return &Context{Device: d, arena: d.NewBuffer(arenaBytes)}
 }
 
-// PeakBytes returns the most arena memory in use at once, in bytes.
+// PeakBytes returns the peak use of the arena, in bytes.
 func (c *Context) PeakBytes() int { return c.peak }
 
 // Temp allocates a contiguous tensor in the arena. Its elements are not initialized. It panics if
@@ -74,8 +74,8 @@ func (c *Context) Release(mark int) { c.used = mark }
 
 func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32, rows, cols) }
 
-// operators has one operator of each kind, which is filled in for every run. A device has consumed
-// an operator when Run returns, so a pass allocates nothing on the Go heap.
+// operators holds one operator of each kind, which is filled in for every run. A device has
+// consumed an operator when Run returns, so a pass allocates nothing on the Go heap.
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows

@@ -37,7 +37,7 @@ func TestArena(t *testing.T) {
 	}
 	c.Release(0)
 	if whole := c.Temp(kernels.F32, 1, 256); len(whole.Float32s()) != 256 {
-		t.Error("the whole arena cannot be used")
+		t.Error("Temp fails although the tensor fits the arena")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestProductsTogether(t *testing.T) {
 	check := func(what string, got ...kernels.Tensor) {
 		for i, g := range got {
 			if g.Rows != 5 || g.Cols != w[i].N || !slices.Equal(g.Float32s(), want[i]) {
-				t.Errorf("%s: product %d is %s, not what it is alone", what, i, g)
+				t.Errorf("%s: product %d is %s and differs from the single product", what, i, g)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestOperatorsKeepNothing(t *testing.T) {
 	}
 	if after := c.RMSNorm(x, weight, 1e-6).Float32s(); !slices.Equal(after, before) ||
 		!slices.Equal(residual.Float32s(), sum) {
-		t.Error("RMSNorm after AddRMSNorm is another one")
+		t.Error("AddRMSNorm changes the result of a later RMSNorm")
 	}
 	experts, weights, shared, gate := randomTensor(c, r, 4, 32), randomTensor(c, r, 2, 2),
 		randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 1)
@@ -157,6 +157,6 @@ func TestOperatorsKeepNothing(t *testing.T) {
 	plain := slices.Clone(c.Combine(experts, weights, none, none).Float32s())
 	c.Combine(experts, weights, shared, gate)
 	if !slices.Equal(c.Combine(experts, weights, none, none).Float32s(), plain) {
-		t.Error("Combine without a shared expert, after one with it, is another one")
+		t.Error("Combine with a shared expert changes the result of a later one without it")
 	}
 }

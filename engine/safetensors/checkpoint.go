@@ -1,9 +1,9 @@
 package safetensors
 
-// A checkpoint: the safetensors files of one model folder as one set of tensors.
-// Every model*.safetensors belongs to it, so that a sidecar (an MTP head added
-// after the index was written) loads as well. The index, if there is one, adds
-// the files that it names, and shows whether a download is complete.
+// A checkpoint is the safetensors files of one model folder as one set of tensors. Every
+// model*.safetensors belongs to it, even a sidecar that the index does not list, such as an MTP
+// head. The index, if there is one, adds the files that it names, and shows whether a download is
+// complete.
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ const (
 	indexName     = "model.safetensors.index.json"
 	shardPattern  = "model*.safetensors"
 	maxIndexBytes = 100_000_000
-	listedAtMost  = 8 // names in an error message
+	listedAtMost  = 8 // maximum number of names in an error message
 )
 
 // Checkpoint holds the mapped files of one model folder. The rules of File about
@@ -34,10 +34,9 @@ type Checkpoint struct {
 	bytes int64
 }
 
-// OpenDir maps the checkpoint in the folder dir: the files that its
-// model.safetensors.index.json names, if it has one, and every
-// model*.safetensors. Missing shards, tensors that the index promises and their
-// shard lacks, and tensors that two files hold are errors.
+// OpenDir maps the checkpoint in the folder dir: the files that its model.safetensors.index.json
+// names, if it has one, and every model*.safetensors. It returns an error if a shard is missing, if
+// a shard lacks a tensor that the index lists, or if two files contain the same tensor.
 func OpenDir(dir string) (*Checkpoint, error) {
 	index, err := readIndex(filepath.Join(dir, indexName))
 	if err != nil {
@@ -97,7 +96,7 @@ func (c *Checkpoint) add(f *File) error {
 	return nil
 }
 
-// Tensor returns the tensor called name, from whichever file has it.
+// Tensor returns the tensor called name from the file that has it.
 func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	f, ok := c.owner[name]
 	if !ok {
@@ -106,8 +105,8 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// FileOf returns the file that has the tensor called name, nil if none has. The
-// tensor's From and To are offsets into that file's Mapping.
+// FileOf returns the file that has the tensor called name, or nil. From and To of the tensor are
+// offsets into Mapping of that file.
 func (c *Checkpoint) FileOf(name string) *File { return c.owner[name] }
 
 // Files returns the mapped files, sorted by name. Do not change the slice.
@@ -163,8 +162,8 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	return shards, nil
 }
 
-// readIndex returns the index's weight_map, tensor to file name; nil without
-// error when there is no index.
+// readIndex returns weight_map of the index, from tensor to file name. It returns nil without an
+// error if there is no index.
 func readIndex(path string) (map[string]string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -166,7 +166,7 @@ func TestOpenFS(t *testing.T) {
 	}
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(
 		os.Getpagesize()) != 0 {
-		t.Errorf("the file lies at %#x, expected whole pages", at)
+		t.Errorf("the file is at %#x, expected a page boundary", at)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -183,7 +183,7 @@ func TestOpenFS(t *testing.T) {
 	}
 }
 
-// The bundled model, written by MLX.
+// TestOpenDemo opens the bundled model, which MLX wrote.
 func TestOpenDemo(t *testing.T) {
 	c, err := OpenDir("../../app/demo/model")
 	if err != nil {

@@ -42,7 +42,7 @@ func Open(path string) (*File, error) {
 	return &File{path: path, mapping: mapping, tensors: tensors, metadata: metadata}, nil
 }
 
-// Path returns the path that Open was given.
+// Path returns the path passed to Open.
 func (f *File) Path() string { return f.path }
 
 // Tensor returns the tensor called name.
@@ -66,10 +66,9 @@ func (f *File) Names() []string {
 // Metadata returns a copy of the header's __metadata__; nil when it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Mapping returns the whole file, header included; nil after Close. It starts on a
-// page boundary, and whole pages are mapped (the rest of the last one reads as
-// zero). So a GPU device can wrap it without a copy, with its length rounded up to
-// a whole page.
+// Mapping returns the whole file, header included, or nil after Close. It starts on a page boundary
+// and consists of whole pages: the rest of the last one reads as zero. So a GPU device can use it
+// without a copy, with its length rounded up to a whole page.
 func (f *File) Mapping() []byte { return f.mapping }
 
 // Close unmaps the file. Mapping and every tensor's Data must not be touched

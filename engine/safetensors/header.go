@@ -110,7 +110,7 @@ func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("does not begin with '{'")
 	}
-	// encoding/json would turn bad bytes into U+FFFD and so merge names.
+	// encoding/json would replace invalid bytes with U+FFFD, so different names could become equal.
 	if !utf8.Valid(header) {
 		return nil, nil, errors.New("is not valid UTF-8")
 	}
@@ -198,8 +198,8 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 	return t, nil
 }
 
-// The readers below walk the token stream instead of decoding into structs,
-// because encoding/json silently lets the last of duplicate keys win.
+// The readers below walk the token stream instead of decoding into structs, because encoding/json
+// silently uses the last of duplicate keys.
 
 // readObject calls field for each key of the next value, an object; field must
 // consume the key's value.
@@ -235,7 +235,7 @@ func readStrings(dec *json.Decoder) (map[string]string, error) {
 	return m, err
 }
 
-// readInts reads an array of non-negative integers; never nil without error.
+// readInts reads an array of non-negative integers. The result is nil only on error.
 func readInts(dec *json.Decoder) ([]int, error) {
 	if err := expectDelim(dec, '['); err != nil {
 		return nil, err

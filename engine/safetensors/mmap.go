@@ -32,8 +32,8 @@ func mapFile(path string) ([]byte, error) {
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
 	}
-	// Shared, so that the pages belong to the page cache: clean memory that the
-	// system may drop and read again, counted once for all processes that map it.
+	// MAP_SHARED makes the pages part of the page cache: clean memory that the system may drop and
+	// read again, counted once for all processes that map it.
 	mapping, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s (%d bytes): %w", path, size, err)

@@ -63,8 +63,7 @@ var dtypeBytes = map[DType]int{
 	F64: 8, I64: 8, U64: 8,
 }
 
-// Bytes returns the size of one element, or 0 for a type that this package does
-// not know.
+// Bytes returns the size of one element, or 0 for an unknown type.
 func (d DType) Bytes() int { return dtypeBytes[d] }
 
 // knownDTypes lists the types for error messages.

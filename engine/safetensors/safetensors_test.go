@@ -19,7 +19,7 @@ func withHeader(header string, n int) []byte {
 	return append(append(b, header...), make([]byte, n)...)
 }
 
-// Invalid files, and a text that the error must contain.
+// TestParseRefuses parses invalid files. Each error must contain the given text.
 func TestParseRefuses(t *testing.T) {
 	const a = `"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}`
 	length := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
@@ -179,7 +179,7 @@ func someTensors() []Tensor {
 func TestWriteThenOpen(t *testing.T) {
 	metadata := map[string]string{"format": "mlx", "note": "a & b\n\"c\""}
 	var first []byte
-	for range 4 { // the map gives another order each time
+	for range 4 { // the order of the map is different each time
 		var buf bytes.Buffer
 		if err := Write(&buf, someTensors(), metadata); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestWriteThenOpen(t *testing.T) {
 			first = buf.Bytes()
 		}
 		if !bytes.Equal(first, buf.Bytes()) {
-			t.Fatal("the same tensors in another order gave other bytes")
+			t.Fatal("the order of the tensors changes the file")
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x.safetensors")

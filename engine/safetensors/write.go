@@ -1,7 +1,7 @@
 package safetensors
 
-// Writing a file. Names, sizes and the length of the header must pass the checks of reading, and
-// nothing is written before they have.
+// Writing a file. Names, sizes and the length of the header must pass the checks of Open before
+// anything is written.
 
 import (
 	"bytes"
@@ -15,11 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// Write writes one file with the tensors and the metadata, nil for none. It reads
-// the Name, DType, Shape and Data of a tensor and ignores From and To. Tensors are
-// written with wider types first, then by name, so that the same content gives the
-// same bytes whatever the order of tensors. With the header padded to 8 bytes,
-// every tensor is aligned to its type.
+// Write writes one file with the tensors and the metadata, nil for none. It reads the Name, DType,
+// Shape and Data of a tensor and ignores From and To. Tensors are written with wider types first,
+// then by name. So the order of tensors does not change the file. With the header padded to 8
+// bytes, every tensor is aligned to its type.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Tensor) int {

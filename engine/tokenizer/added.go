@@ -20,8 +20,8 @@ type addedToken struct {
 	Special    bool   `json:"special"`
 }
 
-// addedTokens finds added tokens in text: the leftmost match, and of several at one
-// place the longest. It is a byte trie; node 0 is the root.
+// addedTokens finds added tokens in text: the leftmost match, and the longest one if several start
+// there. It is a byte trie. Node 0 is the root.
 type addedTokens struct {
 	tokens []addedToken
 	root   [256]int32 // node after the first byte, 0 for none
@@ -96,7 +96,7 @@ func (a *addedTokens) find(text string, from int) (start, end int, token *addedT
 // splitAdded appends the ids of the added tokens in text, and calls plain for the
 // text between them.
 func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder, string)) {
-	done := 0 // text before it has been handled
+	done := 0 // text[:done] has been handled
 	for from := 0; ; {
 		start, end, token := set.find(text, from)
 		if token == nil {

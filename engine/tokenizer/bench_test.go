@@ -30,7 +30,7 @@ func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
 
 func BenchmarkEncodeProse(b *testing.B) { benchmarkEncode(b, demo(b), prose(b)) }
 
-// New words, which are not in the cache.
+// BenchmarkEncodeUncached encodes new words, which are not in the cache.
 func BenchmarkEncodeUncached(b *testing.B) {
 	tok, err := Load(demoPath)
 	if err != nil {
@@ -56,7 +56,7 @@ func BenchmarkEncodeCJK(b *testing.B) {
 	benchmarkEncode(b, demo(b), strings.Repeat("日本語のテキスト。漢字とカタカナ、", 1<<14))
 }
 
-// regexp2 instead of the scanner, for comparison with BenchmarkEncodeProse.
+// BenchmarkSplitRegex splits with regexp2 instead of the scanner; compare BenchmarkEncodeProse.
 func BenchmarkSplitRegex(b *testing.B) {
 	find, err := findRegex(qwen35Pattern)
 	if err != nil {

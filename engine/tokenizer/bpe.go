@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// Byte-pair encoding of one word. Its bytes are the first symbols. Then the pair of
-// neighbours with the lowest rank, the leftmost of equals, is merged into one symbol,
-// until no pair has a rank.
+// Byte-pair encoding of one word. The first symbols are its bytes. The pair of neighbours with the
+// lowest rank, the leftmost if several are equal, is merged into one symbol, until no pair has a
+// rank.
 //
-// Symbols are a linked list in an array and candidate pairs a heap. So a word of n
-// bytes takes O(n log n), even if it is a megabyte without a space. A cache has the
-// ids of recent words.
+// Symbols are a linked list in an array and candidate pairs a heap. So a word of n bytes takes O(n
+// log n) time, even if it is a megabyte without a space. A cache holds the ids of recent words.
 
-// bpe is the model part of the file; see model in config.go.
+// bpe is the model part of tokenizer.json; see model in config.go.
 type bpe struct {
 	byteID       [256]int32 // id of each single byte, -1 for none
 	merges       map[uint64]merged
@@ -37,7 +36,7 @@ func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint6
 type symbol struct {
 	id         int32 // -1 once merged into its left neighbour
 	prev, next int32 // index, -1 at the ends
-	end        int32 // index after the last symbol it was made of
+	end        int32 // index after the last symbol merged into it
 }
 
 // encodeWord appends the ids of word, which is not empty.
@@ -69,8 +68,8 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 	for len(e.queue) > 0 {
 		c := e.queue.pop()
 		left := &symbols[c.at()]
-		// A candidate is stale if its pair has been merged meanwhile. Symbols only
-		// grow, so a newer pair at the same index has another end.
+		// A candidate is stale if one of its symbols has been merged since. Symbols only grow, so a
+		// newer pair at the same index has a different end.
 		if left.id < 0 || left.next < 0 || symbols[left.next].end != c.end {
 			continue
 		}
@@ -178,10 +177,9 @@ func (q *mergeQueue) pop() candidate {
 	return top
 }
 
-// wordCache caches the ids of short words. The hash of a word gives it two adjacent
-// places. A new word is stored in the first place, and the word there moves to the
-// second. So the cache is bounded and needs no lock, and a reader sees a whole entry
-// or none.
+// wordCache caches the ids of short words. The hash of a word selects two adjacent slots. A new
+// word is stored in the first slot, and the word there moves to the second. So the cache is bounded
+// and needs no lock, and a reader sees a complete entry or none.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cachedWord] // a power of two
@@ -201,7 +199,7 @@ func newWordCache() wordCache {
 	return wordCache{maphash.MakeSeed(), make([]atomic.Pointer[cachedWord], cacheSlots)}
 }
 
-// places returns the two places of word.
+// places returns the two slots of word.
 func (c *wordCache) places(word string) (first, second *atomic.Pointer[cachedWord]) {
 	i := maphash.String(c.seed, word) & (cacheSlots - 1)
 	return &c.slots[i], &c.slots[i^1]
@@ -229,6 +227,6 @@ func (c *wordCache) put(word string, ids []int32) {
 	if old := first.Load(); old != nil {
 		second.Store(old)
 	}
-	// Cloned, because word is part of a prompt and ids part of a result.
+	// Clone both: word is part of a prompt, and ids is part of a result.
 	first.Store(&cachedWord{strings.Clone(word), slices.Clone(ids)})
 }

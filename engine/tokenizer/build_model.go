@@ -11,7 +11,7 @@ import (
 // buildModel fills vocab and model.
 func (t *Tokenizer) buildModel(file *fileJSON) error {
 	f := &file.Model
-	// Old files have no type, but merges.
+	// Old files have merges but no type.
 	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
 		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
 	}
@@ -51,7 +51,7 @@ func (t *Tokenizer) buildModel(file *fileJSON) error {
 }
 
 func (t *Tokenizer) buildMerges(raw []byte) error {
-	merges := make(map[uint64]merged, len(t.vocab)) // about one merge a token
+	merges := make(map[uint64]merged, len(t.vocab)) // about one merge per token
 	var joined []byte
 	rank := int32(0)
 	err := eachMerge(raw, func(left, right []byte) error {
@@ -115,9 +115,8 @@ type piece struct {
 	special bool
 }
 
-// newPieces returns a list, by id, that has the tokens of vocab and room for those of
-// added. Ids may have gaps. Since the highest id determines the size of the list, it
-// is bounded by the number of tokens.
+// newPieces returns the tokens of vocab by id, with room for those of added. Ids may have gaps. The
+// highest id determines the size of the list, so it is bounded by the number of tokens.
 func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	limit := int32(min(4*(len(vocab)+len(added))+1<<16, math.MaxInt32-1))
 	last := int32(0)

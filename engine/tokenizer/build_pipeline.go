@@ -45,7 +45,7 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 	return nil
 }
 
-// replacer returns a step that replaces every match by content.
+// replacer returns a step that replaces every match with content.
 func replacer(find finder, content string) normalizeStep {
 	return func(s string) string {
 		var b strings.Builder
@@ -78,8 +78,8 @@ func (t *Tokenizer) buildSplitters(file *fileJSON) error {
 	return err
 }
 
-// addSplitter appends the splitters of s, and reports whether ByteLevel is one of
-// them. It must be the last, because it changes the alphabet of the text.
+// addSplitter appends the splitters of s, and reports whether ByteLevel is one of them. ByteLevel
+// must be the last, because it changes the alphabet of the text.
 func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	if s == nil {
 		return false, nil
@@ -215,8 +215,8 @@ func (t *Tokenizer) checkDecoder(file *fileJSON) error {
 	return checkDecoder(file.Decoder)
 }
 
-// checkDecoder accepts ByteLevel, alone or as the only part of a Sequence, and
-// no decoder, which some files leave out although their model is byte-level.
+// checkDecoder accepts ByteLevel, alone or as the only part of a Sequence. It also accepts a
+// missing decoder, since some files of byte-level models have none.
 func checkDecoder(d *decoderJSON) error {
 	switch {
 	case d == nil || d.Type == "ByteLevel":

@@ -1,14 +1,14 @@
 package tokenizer
 
-// The alphabet of byte-level BPE, in which the vocabulary is written, and a table of every token's
-// bytes, so that decoding is a lookup.
+// The alphabet of byte-level BPE, in which the vocabulary is written, and a table of the bytes of
+// every token for decoding.
 
 import "unicode/utf8"
 
-// Byte-level BPE writes every byte as one printable character, so that its vocabulary
-// is plain text. Printable Latin-1 bytes are written as themselves, the others, in
-// order, as the characters from U+0100 on (space is Ġ).
-// Source: bytes_to_unicode in https://github.com/openai/gpt-2, src/encoder.py
+// Byte-level BPE writes every byte as one printable character, so that its vocabulary is plain
+// text. Printable Latin-1 bytes are written unchanged, and the others, in order, as the characters
+// from U+0100 on (space is Ġ). Source: bytes_to_unicode in https://github.com/openai/gpt-2,
+// src/encoder.py
 var (
 	runeOfByte [256]rune
 	byteOfRune = make(map[rune]byte, 256)

@@ -1,8 +1,8 @@
 package tokenizer
 
-// Decode returns the text of ids, without special tokens if skipSpecial. It ignores
-// ids outside the vocabulary. Bytes that are not valid UTF-8, such as an incomplete
-// character at the end, become U+FFFD.
+// Decode returns the text of ids. With skipSpecial it leaves out special tokens. It ignores ids
+// outside the vocabulary. Bytes that are not valid UTF-8, such as an incomplete character at the
+// end, become U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	size := 0
 	for _, id := range ids {
@@ -17,9 +17,9 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return toValidUTF8(string(b))
 }
 
-// Stream decodes ids one at a time. Each piece of text that it returns has whole
-// characters, and all pieces together are the text that Decode returns for all ids.
-// A Stream is not safe for concurrent use.
+// Stream decodes ids one at a time. Each piece of text that it returns consists of complete
+// characters. Together, the pieces are the text that Decode returns for all ids. A Stream is not
+// safe for concurrent use.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
@@ -27,13 +27,13 @@ type Stream struct {
 	text        []byte // scratch
 }
 
-// NewStream returns a Stream, which leaves out special tokens if skipSpecial.
+// NewStream returns a Stream. With skipSpecial it leaves out special tokens.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return &Stream{t: t, skipSpecial: skipSpecial}
 }
 
-// Add adds the next id and returns the text that is certain now. That is "" while the
-// bytes so far end inside a character.
+// Add adds the next id and returns the text that is complete. It returns "" while the bytes so far
+// end inside a character.
 func (s *Stream) Add(id int32) string {
 	if s.skipSpecial && s.t.pieces.special(id) {
 		return ""

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Normalization before splitting. Its result must be that of the tokenizers library, since text
-// that is composed differently has other tokens.
+// Normalization before splitting. The result must equal that of the tokenizers library, since text
+// that is composed differently has different tokens.
 
 import (
 	"slices"
@@ -17,8 +17,8 @@ type normalizeStep func(string) string
 // inserts U+034F (Unicode's Stream-Safe Text Format), which would change the text.
 // Such text is composed by decomposeAll and composeAll instead.
 //
-// The reference has the tables of an older Unicode, about version 9, and does not
-// reorder or compose newer marks. That makes a difference only for rare scripts.
+// The reference uses Unicode tables of about version 9, and does not reorder or compose newer
+// marks. The result differs only for rare scripts.
 func nfc(s string) string {
 	if norm.NFC.QuickSpanString(s) == len(s) { // true for nearly all text
 		return s

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// decomposeAll and composeAll must agree with x/text wherever its limit does not apply.
+// TestComposeEqualsNFC checks that decomposeAll and composeAll agree with x/text, except on runs of
+// marks beyond its limit.
 func TestComposeEqualsNFC(t *testing.T) {
 	// Bases that compose in one or two steps, Hangul, an excluded composition, and
 	// marks of several classes that block each other or do not.
@@ -27,7 +28,8 @@ func TestComposeEqualsNFC(t *testing.T) {
 	}
 }
 
-// More than 30 marks in a row must be reordered and composed, and nothing inserted.
+// TestNFCOfManyMarks checks that more than 30 marks in a row are reordered and composed, and that
+// nothing is inserted.
 func TestNFCOfManyMarks(t *testing.T) {
 	below, above := strings.Repeat("\u0323", 20), strings.Repeat("\u0301", 20)
 	for in, want := range map[string]string{

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Splitting text into words, which merges do not cross. Splitters form a chain: each passes its
-// pieces to the next. Pieces are substrings, so nothing is copied.
+// Splits text into words, which merges do not cross. Splitters form a chain: each passes its pieces
+// to the next. Pieces are substrings, so nothing is copied.
 
 import (
 	"fmt"
@@ -61,7 +61,7 @@ func (p *patternSplitter) split(e *encoder, at int, text string) {
 			spans[i].match = !spans[i].match
 		}
 	}
-	e.spans[at] = spans // keep the memory
+	e.spans[at] = spans // for reuse
 	for _, s := range p.behavior(spans) {
 		e.split(at+1, text[s.from:s.to])
 	}
@@ -71,7 +71,7 @@ func (p *patternSplitter) split(e *encoder, at int, text string) {
 // may overwrite its argument.
 type behavior func([]span) []span
 
-// behaviors has the names of the file; see SplitDelimiterBehavior in
+// behaviors maps the names in tokenizer.json; see SplitDelimiterBehavior in
 // https://github.com/huggingface/tokenizers, tokenizer/normalizer.rs.
 var behaviors = map[string]behavior{
 	"Isolated": func(spans []span) []span { return spans },
@@ -89,8 +89,8 @@ var behaviors = map[string]behavior{
 	"MergedWithNext":     mergeWithNext,
 }
 
-// joinSpans returns a behavior that appends a span to the piece before it where join
-// returns true. last and s report whether the span before and this one are matches.
+// joinSpans returns a behavior that appends a span to the previous piece if join returns true. The
+// arguments of join report whether the previous span and this one are matches.
 func joinSpans(join func(last, s bool) bool) behavior {
 	return func(spans []span) []span {
 		out, last := spans[:0], false
@@ -136,9 +136,9 @@ func findString(literal string) finder {
 	}
 }
 
-// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET,
-// with the look-ahead and classes that tokenizers use. It backtracks over runes at a
-// few MB/s, so it serves only patterns without a scanner.
+// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET, with the
+// look-ahead and classes that tokenizers use. It backtracks over runes at a few MB/s, so it is used
+// only for patterns without a scanner.
 func findRegex(pattern string) (finder, error) {
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {

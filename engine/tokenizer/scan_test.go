@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words returns the words of text by the scanner and by regexp2.
+// words returns the words of text from the scanner and from regexp2.
 func words(s scanner, find finder, text string) (scanned, matched []string) {
 	for i := 0; i < len(text); {
 		end := s.next(text, i)
@@ -38,7 +38,7 @@ func checkScanners(t *testing.T, finders map[string]finder, text string) {
 	if strings.Contains(text, "'\u017f") {
 		return
 	}
-	// Nor does it know the latest letters.
+	// Nor does .NET know the newest letters.
 	if strings.ContainsFunc(text, func(r rune) bool { return addedClass(r) != other }) {
 		return
 	}
@@ -49,11 +49,11 @@ func checkScanners(t *testing.T, finders map[string]finder, text string) {
 	}
 }
 
-// The words of the reference for texts that regexp2 splits differently, and for texts
-// that illustrate the alternatives.
+// TestScannerWords compares with the words of the reference, for texts that regexp2 splits
+// differently and texts that illustrate the alternatives.
 func TestScannerWords(t *testing.T) {
 	for text, want := range map[string]string{ // words ended by |
-		"'\u017fa":   "'\u017f|a|", // a long s is an s in another case
+		"'\u017fa":   "'\u017f|a|", // a long s matches s if case is ignored
 		"I'LLa 'x":   "I|'LL|a| '|x|",
 		"a\n \n  b":  "a|\n \n| | b|",
 		"a  ":        "a|  |",
@@ -75,7 +75,8 @@ func TestScannerWords(t *testing.T) {
 	}
 }
 
-// Every short text over an alphabet with one character of each class.
+// TestScannersEqualRegexShort splits every short text over an alphabet with one character of each
+// class.
 func TestScannersEqualRegexShort(t *testing.T) {
 	finders := findAll(t)
 	alphabet := []string{"'", "s", "L", "é", "\u0301", "1", "\n", "\r", " ", "\u00a0", "!"}
@@ -91,7 +92,8 @@ func TestScannersEqualRegexShort(t *testing.T) {
 	all("", 4)
 }
 
-// Random longer texts, with all contractions and characters from all of Unicode.
+// TestScannersEqualRegexRandom splits longer random texts, with all contractions and characters
+// from all of Unicode.
 func TestScannersEqualRegexRandom(t *testing.T) {
 	finders := findAll(t)
 	pieces := strings.Split(
@@ -113,7 +115,8 @@ func TestScannersEqualRegexRandom(t *testing.T) {
 	}
 }
 
-// The added classes must be in order, for the search, and must not contradict Go's.
+// TestAddedClasses checks that the added classes are in ascending order, for the search, and do not
+// contradict Go's.
 func TestAddedClasses(t *testing.T) {
 	end := rune(0)
 	for _, c := range addedClasses {
@@ -128,7 +131,7 @@ func TestAddedClasses(t *testing.T) {
 			}
 		}
 		if addedClass(c.to+1) == c.class && classOf(c.to+1) != c.class {
-			t.Errorf("%#x is taken for part of %#x-%#x", c.to+1, c.from, c.to)
+			t.Errorf("%#x counts as part of %#x-%#x", c.to+1, c.from, c.to)
 		}
 	}
 }

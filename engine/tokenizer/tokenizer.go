@@ -1,7 +1,6 @@
-// Package tokenizer encodes text as token ids and decodes it, by the Hugging Face
-// tokenizer.json of a model. It supports byte-level BPE, which Qwen, Llama 3, GPT-2
-// and most of their relatives use. For any other kind, Parse returns an error that
-// names the unsupported part.
+// Package tokenizer encodes text as token ids and decodes it, according to the Hugging Face
+// tokenizer.json of a model. It supports byte-level BPE, as used by Qwen, Llama 3, GPT-2 and
+// related models. For any other kind, Parse returns an error that names the unsupported part.
 //
 // Encoding is a pipeline, in the order and with the names of the file:
 //
@@ -9,12 +8,11 @@
 //	     → pre_tokenizer: words → model: BPE over the bytes of a word → ids
 //	     → post_processor: special tokens around them, on request
 //
-// Decoding joins the tokens' bytes and reads them as UTF-8. The reference is Hugging
-// Face's tokenizers (https://github.com/huggingface/tokenizers). Tests compare ids
-// with stored vectors of the reference. Two differences are intended. Truncation and
-// padding are ignored, since the engine decides about length. And an added token
-// that vocab lacks decodes to exactly its text, even if that text is in the alphabet
-// of byte-level BPE.
+// Decoding joins the tokens' bytes and reads them as UTF-8. The reference is Hugging Face's
+// tokenizers (https://github.com/huggingface/tokenizers). Tests compare ids with stored vectors of
+// the reference. Two differences are intended. Truncation and padding are ignored, since the engine
+// limits the length. An added token that vocab lacks decodes to exactly its text, even if that text
+// is in the alphabet of byte-level BPE.
 //
 // In text that is not valid UTF-8, each maximal invalid part is read as U+FFFD. A
 // caller in Python or Rust would have replaced it in the same way.
@@ -26,7 +24,7 @@ import (
 	"sync"
 )
 
-// maxFileBytes bounds tokenizer.json; the largest known ones have about 35 MB.
+// maxFileBytes bounds tokenizer.json. The largest known ones have about 35 MB.
 const maxFileBytes = 256 << 20
 
 // Tokenizer is immutable after Parse; all methods are safe for concurrent use.

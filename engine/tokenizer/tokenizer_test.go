@@ -23,7 +23,8 @@ func demo(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// The demo model's vectors and chat prompts, encoded by Hugging Face tokenizers.
+// TestDemo encodes the demo model's vectors and chat prompts, and compares with Hugging Face
+// tokenizers.
 func TestDemo(t *testing.T) {
 	for _, path := range []string{"testdata/demo_vectors.json", "testdata/demo_prompts.json"} {
 		var vectors []vector
@@ -51,7 +52,7 @@ func TestLookups(t *testing.T) {
 	}
 	for _, id := range []int32{-1, 2093, 1 << 30} {
 		if tok.TokenBytes(id) != nil || tok.IsSpecial(id) || tok.Decode([]int32{id}, false) != "" {
-			t.Errorf("id %d is outside the vocabulary but has a meaning", id)
+			t.Errorf("id %d is outside the vocabulary but has bytes or is special", id)
 		}
 	}
 	if _, ok := tok.TokenID("no such token"); ok {
@@ -62,8 +63,8 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// One U+FFFD for each maximal subpart; the expected values are those of the
-// Unicode Standard, table 3-8 and following.
+// TestInvalidUTF8 expects one U+FFFD for each maximal subpart, as in table 3-8 and following of the
+// Unicode Standard.
 func TestInvalidUTF8(t *testing.T) {
 	tok := demo(t)
 	for in, want := range map[string]string{
@@ -145,7 +146,7 @@ func TestConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for _, v := range vectors {
 				if got := tok.Encode(v.Text, EncodeOptions{}); !slices.Equal(got, v.IDs) {
-					t.Errorf("Encode(%.40q…) differs when run beside others", v.Text)
+					t.Errorf("Encode(%.40q…) differs when run concurrently", v.Text)
 				}
 			}
 		})
@@ -244,7 +245,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// The intended differences from the reference, which its vectors cannot show.
+// TestAddedTokenKeepsItsText checks the intended differences from the reference, which its vectors
+// cannot show.
 func TestAddedTokenKeepsItsText(t *testing.T) {
 	// "é" is the byte 0xe9 in the byte-level alphabet.
 	tok, err := Parse([]byte(
@@ -262,7 +264,8 @@ func TestAddedTokenKeepsItsText(t *testing.T) {
 	}
 }
 
-// With ignore_merges a word in the vocabulary is one token even if no merge makes it.
+// TestIgnoreMerges checks that with ignore_merges a word in the vocabulary is one token, even if no
+// merge produces it.
 func TestIgnoreMerges(t *testing.T) {
 	for ignore, want := range map[bool][]int32{false: {3, 0, 1, 1, 0}, true: {2, 1, 0}} {
 		tok, err := Parse([]byte(
@@ -279,8 +282,8 @@ func TestIgnoreMerges(t *testing.T) {
 	}
 }
 
-// A megabyte without a space, in the worst order for the heap, takes linear memory and
-// n log n time.
+// TestLongWord encodes a megabyte without a space, in the worst order for the heap. It must need
+// linear memory and O(n log n) time.
 func TestLongWord(t *testing.T) {
 	tok := demo(t)
 	for _, unit := range []string{"a", "the", "thx🙂", "\u0301"} {
@@ -331,7 +334,7 @@ func FuzzRoundTrip(f *testing.F) {
 		tok := demo(t)
 		ids := tok.Encode(text, EncodeOptions{})
 		for _, id := range ids {
-			if id >= 2084 { // an added token: what lies around it is not normalized with it
+			if id >= 2084 { // an added token: the text around it is normalized separately
 				return
 			}
 		}

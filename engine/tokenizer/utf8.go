@@ -1,7 +1,7 @@
 package tokenizer
 
-// Bytes that are not UTF-8, on the way in (text from anywhere) and on the way out (a character may
-// be spread over several tokens and is shown when it is whole).
+// Handles bytes that are not UTF-8, in the input, and in the output, where a character may be
+// spread over several tokens and is held back until it is complete.
 
 import (
 	"strings"

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// vector is a text and its ids by Hugging Face tokenizers.
+// vector is a text and its ids from Hugging Face tokenizers.
 type vector struct {
 	Text        string  `json:"text"`
 	IDs         []int32 `json:"ids"`
@@ -81,7 +81,7 @@ func spell(tok *Tokenizer, ids []int32) string {
 	return strings.Join(parts, "|")
 }
 
-// The tokenizers and vectors of testdata/make_vectors.py.
+// TestVectors encodes the texts of testdata/make_vectors.py with each of its tokenizers.
 func TestVectors(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/vectors_*.json")
 	if len(paths) < 8 {

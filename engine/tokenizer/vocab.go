@@ -1,9 +1,8 @@
 package tokenizer
 
-// vocab and merges are most of a tokenizer.json: a quarter of a million entries
-// each, tens of megabytes. Decoding them with encoding/json takes seconds on a busy
-// machine, so they are parsed by hand. Their text is known to be valid JSON, but it
-// may have other types than expected.
+// vocab and merges make up most of a tokenizer.json: a quarter of a million entries each, tens of
+// megabytes. Decoding them with encoding/json takes seconds on a busy machine, so they are parsed
+// by hand. The text is known to be valid JSON, but its types may differ from those expected.
 
 import (
 	"bytes"

@@ -289,7 +289,8 @@ func wordCountFilter(r *renderer, v any, a *args) any {
 func toJSONFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "tojson", "ensure_ascii?", "indent?", "separators?", "sort_keys?")
 	style := jsonStyle{
-		ascii: orBool(p[0], false), sortKeys: orBool(p[3], false), itemSep: ", ", keySep: ": ",
+		ascii:    orBool(p[0], false), // the default of transformers
+		sortKeys: orBool(p[3], false), itemSep: ", ", keySep: ": ",
 	}
 	if p[1] != (absent{}) && p[1] != nil {
 		style.multiline, style.itemSep = true, ","

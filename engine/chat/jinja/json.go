@@ -1,7 +1,7 @@
 package jinja
 
-// Reading and writing JSON like Python's json module. Models were trained on prompts from
-// json.dumps, so key order, separators, numbers and escapes must be the same to the byte.
+// This file reads and writes JSON like Python's json module. Models were trained on prompts from
+// json.dumps, so key order, separators, numbers and escapes must match byte for byte.
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON parses one JSON value into template values. Objects keep the order of
-// their keys; a repeated key has its first place and last value, as in Python.
-// Integers of any size stay integers, and 2.0 stays a float.
+// FromJSON parses one JSON value into template values. Objects keep the order of their keys. A
+// repeated key keeps its first position and its last value, as in Python. Integers of any size stay
+// integers, and 2.0 stays a float.
 func FromJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -68,7 +68,7 @@ func readJSON(dec *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			d.set(key, v) // the decoder lets only strings be keys
+			d.set(key, v) // key is a string: the decoder accepts no other keys
 		}
 		_, err := dec.Token()
 		return d, err
@@ -78,11 +78,11 @@ func readJSON(dec *json.Decoder, depth int) (any, error) {
 
 func jsonNumber(s string) (any, error) {
 	if strings.ContainsAny(s, ".eE") {
-		f, _ := strconv.ParseFloat(s, 64) // out of range is an infinity, as in Python
+		f, _ := strconv.ParseFloat(s, 64) // infinite if out of range, as in Python
 		return f, nil
 	}
 	if len(s) > maxIntBits/4 {
-		return nil, fmt.Errorf("a number of %d digits", len(s))
+		return nil, fmt.Errorf("an integer of %d digits is too long", len(s))
 	}
 	n, ok := new(big.Int).SetString(s, 10)
 	if !ok {
@@ -91,7 +91,7 @@ func jsonNumber(s string) (any, error) {
 	return intValue(n), nil
 }
 
-// jsonStyle has the arguments of json.dumps that tojson accepts.
+// jsonStyle holds the arguments of json.dumps that tojson accepts.
 type jsonStyle struct {
 	ascii           bool
 	indent          string
@@ -100,8 +100,7 @@ type jsonStyle struct {
 	itemSep, keySep string
 }
 
-// toJSON is Python's json.dumps. As in transformers' tojson, ensure_ascii is false by
-// default, and nothing is escaped for HTML.
+// toJSON returns v as json.dumps of Python writes it, without HTML escapes.
 func (r *renderer) toJSON(style jsonStyle, v any) string {
 	var b strings.Builder
 	r.writeJSON(&b, &style, v, 0)
@@ -139,7 +138,7 @@ func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth 
 	}
 }
 
-// writeJSONGroup writes n elements between brackets, laid out by the style.
+// writeJSONGroup writes n elements between brackets, with the separators and line breaks of style.
 func (r *renderer) writeJSONGroup(b *strings.Builder, style *jsonStyle, depth int, open, end byte,
 	n int, element func(i int)) {
 	newline := func(depth int) {
