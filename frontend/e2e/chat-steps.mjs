@@ -94,7 +94,7 @@ export const chatSteps = [
       await look(page, shot, 'chat-search');
       assert.equal(await found.count(), 1);
       await search.fill('nobody said this');
-      await list(page).getByText('No conversation has these words.').waitFor();
+      await list(page).getByText('No chats match.').waitFor();
       await search.press('Escape');
       await page.getByRole('button', { name: 'Rename: What is 31 - 12?' }).click();
       const title = page.getByRole('textbox', { name: 'Title' });

@@ -137,7 +137,9 @@ export const steps = [
     async ({ context, server }) => {
       const stranger = await context.newPage();
       await stranger.goto(server.url.split('#')[0]);
-      await stranger.getByRole('heading', { name: 'This page has no key to Headroom' }).waitFor();
+      await stranger
+        .getByRole('heading', { name: 'This page is not connected to Headroom' })
+        .waitFor();
       await stranger.close();
     },
   ],
@@ -233,7 +235,7 @@ export const steps = [
       );
       assert.match(
         await answer.getByTestId('stats').innerText(),
-        /tokens?[\s\S]*cached[\s\S]*first after/,
+        /tokens?[\s\S]*reused[\s\S]*first token in/,
       );
     },
   ],
@@ -409,7 +411,7 @@ export const steps = [
       await until('three conversations are listed', async () => (await rows.count()) >= 3);
       await until(
         'they are on disk',
-        async () => (await page.getByRole('button', { name: /^Forget: / }).count()) >= 3,
+        async () => (await page.getByRole('button', { name: /^Delete from cache: / }).count()) >= 3,
       );
       await page
         .getByRole('group', { name: 'Conversations by size' })
@@ -448,9 +450,9 @@ export const steps = [
         .waitFor();
       await rows
         .first()
-        .getByRole('button', { name: /^Forget: / })
+        .getByRole('button', { name: /^Delete from cache: / })
         .click();
-      const dialog = page.getByRole('dialog', { name: 'Forget this conversation?' });
+      const dialog = page.getByRole('dialog', { name: 'Delete this conversation from the cache?' });
       await dialog.waitFor();
       await shot('cache-forget-light');
       await page.keyboard.press('Escape');
@@ -460,9 +462,9 @@ export const steps = [
       );
       await rows
         .first()
-        .getByRole('button', { name: /^Forget: / })
+        .getByRole('button', { name: /^Delete from cache: / })
         .click();
-      await dialog.getByRole('button', { name: 'Forget' }).click();
+      await dialog.getByRole('button', { name: 'Delete' }).click();
       await page.getByText(/^Forgotten: \d+ files?, /).waitFor();
       await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('');
     },
@@ -492,13 +494,13 @@ export const steps = [
     'a limit applies at once and can be undone',
     async ({ page, shot }) => {
       await page.getByRole('tab', { name: 'Limits' }).click();
-      const field = page.getByRole('textbox', { name: /^Leave free/ });
+      const field = page.getByRole('textbox', { name: /^Keep free/ });
       await field.fill('3 GB');
       await field.press('Tab');
-      await page.getByText('3.0 GB left alone').waitFor();
+      await page.getByText('keeps 3.0 GB free').waitFor();
       await shot('cache-limits-light');
       await page.getByRole('button', { name: 'Undo' }).click();
-      await page.getByText('10.0 GB left alone').waitFor();
+      await page.getByText('keeps 10.0 GB free').waitFor();
       assert.equal(await field.inputValue(), '');
       await page.getByRole('tab', { name: 'Conversations' }).click();
     },
@@ -517,12 +519,12 @@ export const steps = [
       );
       assert.match(
         await rows.filter({ hasText: 'Half-Here-8bit' }).innerText(),
-        /Arriving|Stopped at/,
+        /Downloading|Paused at/,
       );
       await page.getByRole('searchbox', { name: 'Search models' }).fill('tiny QWEN');
       await until('one is left', async () => (await rows.count()) === 1);
       await page.getByRole('searchbox', { name: 'Search models' }).fill('');
-      await page.getByLabel('Needs at').selectOption({ label: '8K tokens' });
+      await page.getByLabel('Memory at').selectOption({ label: '8K tokens' });
       await tiny.getByRole('button', { name: /^Tiny-Qwen/ }).click();
       await until('the details follow', async () =>
         /Needs at 8,192/.test(await text(page, 'model-details')),
@@ -535,16 +537,16 @@ export const steps = [
     'a setting of a model is kept and undone',
     async ({ page }) => {
       const details = page.getByTestId('model-details');
-      await details.getByText('Settings of this model').click();
+      await details.getByText('How it is loaded').click();
       await details.getByLabel(/^Longest context/).fill('4096');
       await details.getByLabel(/^Longest context/).press('Tab');
-      await details.getByText(/^Kept\./).waitFor();
+      await details.getByText(/^Saved/).waitFor();
       await details.getByRole('button', { name: 'Undo' }).click();
       await until(
         'the field is empty again',
         async () => (await details.getByLabel(/^Longest context/).inputValue()) === '',
       );
-      await page.getByLabel('Needs at').selectOption({ index: 0 });
+      await page.getByLabel('Memory at').selectOption({ index: 0 });
     },
   ],
 
@@ -572,7 +574,7 @@ export const steps = [
       await server.finishDownload();
       const note = page.getByTestId('arrival');
       await note.waitFor();
-      assert.match(await note.innerText(), /^Half-Here-8bit is here/);
+      assert.match(await note.innerText(), /^Half-Here-8bit is ready/);
       await shot('models-arrived-light');
       await note.getByRole('button', { name: 'Start' }).click();
       await page.getByRole('button', { name: 'Unload: Half-Here-8bit' }).waitFor();
@@ -588,12 +590,12 @@ export const steps = [
         .filter({ hasText: 'Tiny-Qwen-4bit' })
         .getByRole('button', { name: /^Tiny-Qwen/ })
         .click();
-      await page.getByRole('button', { name: /^Move to the trash: / }).click();
+      await page.getByRole('button', { name: /^Move to Trash: / }).click();
       await page.getByRole('dialog', { name: /^Move Tiny-Qwen/ }).waitFor();
       await shot('models-remove-light');
       await page.keyboard.press('Escape');
-      await page.getByRole('button', { name: /^Move to the trash: / }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Move to trash' }).click();
+      await page.getByRole('button', { name: /^Move to Trash: / }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Move to Trash' }).click();
       await until(
         'it is gone',
         async () => (await rows.filter({ hasText: 'Tiny-Qwen-4bit' }).count()) === 0,
@@ -608,9 +610,9 @@ export const steps = [
     'a setting holds at once, is undone, and the log is there',
     async ({ page, server, shot }) => {
       await goTo(page, 'Settings');
-      const rest = page.getByLabel('Unload when unused');
+      const rest = page.getByLabel('Unload when idle');
       await rest.selectOption('30');
-      await page.getByRole('status').filter({ hasText: 'Holds now.' }).waitFor();
+      await page.getByRole('status').filter({ hasText: 'Saved.' }).waitFor();
       const kept = async () => {
         const [address, fragment] = server.url.split('#');
         const headers = { 'X-Headroom-Token': new URLSearchParams(fragment).get('token') };
@@ -632,9 +634,7 @@ export const steps = [
         /model loaded/.test(await log.innerText()),
       );
       await page.getByRole('searchbox', { name: 'Search the log' }).fill('no line is like this');
-      await until('nothing is found', async () =>
-        /No line is like that/.test(await log.innerText()),
-      );
+      await until('nothing is found', async () => /No lines match/.test(await log.innerText()));
       await page.getByRole('searchbox', { name: 'Search the log' }).fill('');
       await page.getByLabel('Appearance').selectOption('dark');
       assert.equal(
@@ -689,9 +689,9 @@ export const steps = [
       await until('more is needed', async () => (await need()) !== little);
       await shot('memory-what-if-light');
       await page.getByRole('radio').last().check();
-      await page.getByRole('button', { name: /^Keep for / }).click();
-      await page.getByText(/^Kept\. Holds when/).waitFor();
-      await page.getByText(/as it is set/).waitFor();
+      await page.getByRole('button', { name: /^Save for / }).click();
+      await page.getByText(/^Saved\. Applies when/).waitFor();
+      await page.getByText(/\(current\)/).waitFor();
       await page.getByTestId('wired').waitFor();
     },
   ],
@@ -700,20 +700,20 @@ export const steps = [
     'the wired limit: the command is shown before it runs, and undone',
     async ({ page, shot }) => {
       const card = page.getByTestId('wired');
-      if (!/Holds now/.test(await card.innerText())) return 'this machine has no wired limit';
+      if (!/Current/.test(await card.innerText())) return 'this machine has no wired limit';
       if (process.platform === 'darwin') return 'the dialog of the system would wait for a person';
-      await card.getByRole('button', { name: 'Keep over restarts…' }).click();
-      const dialog = page.getByRole('dialog', { name: 'Keep the wired limit?' });
+      await card.getByRole('button', { name: 'Apply permanently…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Change the wired limit permanently?' });
       assert.match(
         await dialog.innerText(),
         /iogpu\.wired_limit_mb=20480[\s\S]*launchctl bootstrap/,
       );
       await shot('memory-wired-command-light');
-      await dialog.getByRole('button', { name: 'Keep', exact: true }).click();
+      await dialog.getByRole('button', { name: 'Change', exact: true }).click();
       await card.getByText('20.0 GB is set again').waitFor();
       await shot('memory-wired-light');
-      await card.getByRole('button', { name: 'Undo…' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+      await card.getByRole('button', { name: 'Restore default…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
       await until('nothing is set again', async () => !/is set again/.test(await card.innerText()));
     },
   ],

@@ -41,11 +41,11 @@ export const transferSteps = [
       try {
         await toModels(page);
         await page.getByRole('button', { name: 'Download…' }).click();
-        await page.getByText('Hub and token').click();
-        await page.getByLabel('Address of a mirror').fill(hub.url);
+        await page.getByText('Hugging Face account').click();
+        await page.getByLabel('Mirror address').fill(hub.url);
         await page.getByRole('button', { name: 'Use', exact: true }).click();
-        await page.getByText(`Models come from ${hub.url}`).waitFor();
-        await page.getByLabel('Search the hub').fill('hub');
+        await page.getByText(`Models are downloaded from ${hub.url}`).waitFor();
+        await page.getByLabel('Search Hugging Face').fill('hub');
         await page.keyboard.press('Enter');
         await page.getByRole('button', { name: 'Files', exact: true }).click();
         await page.getByRole('checkbox', { name: /model\.safetensors/ }).waitFor();
@@ -54,11 +54,11 @@ export const transferSteps = [
         const job = page.getByTestId('job');
         await job.getByText(/ MB of /).waitFor();
         await job.getByRole('button', { name: 'Stop', exact: true }).click();
-        await job.getByText(/^Stopped at /).waitFor();
+        await job.getByText(/^Paused at /).waitFor();
         await look(page, shot, 'download-stopped');
-        await job.getByRole('button', { name: 'Go on' }).click();
-        await page.getByTestId('arrival').getByText('From-The-Hub-4bit is here').waitFor();
-        await job.getByText(/, checked$/).waitFor();
+        await job.getByRole('button', { name: 'Resume' }).click();
+        await page.getByTestId('arrival').getByText('From-The-Hub-4bit is ready').waitFor();
+        await job.getByText(/, verified$/).waitFor();
         await page.getByRole('button', { name: 'Dismiss: tiny/From-The-Hub-4bit' }).click();
         await page.getByRole('button', { name: 'Dismiss: From-The-Hub-4bit' }).click();
       } finally {
@@ -76,7 +76,7 @@ export const transferSteps = [
         await cp(demo, join(folder, 'Ada\'s "own" model'), { recursive: true });
         await toModels(page);
         await page.getByRole('button', { name: 'Import…' }).click();
-        const path = page.getByLabel("Path of a model's folder");
+        const path = page.getByLabel('Model folder');
         await path.fill(join(folder, 'nothing'));
         await page.keyboard.press('Enter');
         await page
@@ -90,7 +90,7 @@ export const transferSteps = [
         await page.getByRole('button', { name: /^Copy 1 model, / }).click();
         await page
           .getByTestId('job')
-          .getByText(/, checked$/)
+          .getByText(/, verified$/)
           .waitFor();
         await page
           .getByRole('button', { name: /^Dismiss: Ada's/ })

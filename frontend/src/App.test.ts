@@ -248,7 +248,9 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
   expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe(
     'What is 76 - 27?',
   );
-  expect(byId('stats')).toMatch(/tok\/s\s?\d+ tokens\s?384 of 512 cached\s?first after/);
+  expect(byId('stats')).toMatch(
+    /tok\/s\s?\d+ tokens\s?384 of 512 prompt tokens reused\s?first token in/,
+  );
   expect(backend.asked[0]).toEqual({
     model: 'headroom-demo',
     messages: [{ role: 'user', content: 'What is 76 - 27?' }],
@@ -390,7 +392,7 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   find('stop');
   expect(options()).toEqual(['Stop the engine']);
   find('nothing like it');
-  expect(text('dialog [role="status"]')).toBe('Nothing is called like that.');
+  expect(text('dialog [role="status"]')).toBe('No results.');
   press('Enter', {}, field);
   find('memory');
   press('Enter', {}, field);
@@ -440,7 +442,7 @@ test('answer settings and tools go with the next question, and calls are shown',
   expect(text('#chat-temperature-help')).toBe('A number, 0 to 2.');
   change('#chat-temperature', '0.2');
   change('#chat-tools', '{}');
-  expect(text('#chat-tools-help')).toMatch(/^A JSON list/);
+  expect(text('#chat-tools-help')).toMatch(/^Enter a JSON list/);
   change('#chat-tools', '[{"type":"function","function":{"name":"weather"}}]');
   button(/^Close$/).click();
   await pass(1);
@@ -451,7 +453,7 @@ test('answer settings and tools go with the next question, and calls are shown',
     sampling: { temperature: 0.2 },
     tools: [{ type: 'function' }],
   });
-  expect(text('[data-testid="call"]')).toBe('Asks for weather { "city": "Oslo" }');
+  expect(text('[data-testid="call"]')).toBe('Calls weather { "city": "Oslo" }');
   expect(new ChatStore(backend, localStorage)).toMatchObject({
     sampling: { temperature: 0.2 },
     tools: [{ type: 'function' }],

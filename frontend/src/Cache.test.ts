@@ -84,12 +84,12 @@ async function press(key: string) {
 
 test('the figures, and what they mean for the drive', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenBytes: 24e9 })));
-  expect(text('[aria-labelledby="cache-title"] header')).toBe('Cache on disk 4.2 GB of 20.0 GB');
+  expect(text('[aria-labelledby="cache-title"] header')).toBe('Disk cache 4.2 GB of 20.0 GB');
   expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe(
     '4.2 GB of 20.0 GB',
   );
   expect(text('dl')).toMatch(
-    /Read back 48 times 84 % of the looks Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
+    /Disk hits 48 times 84 % hit rate Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
   );
   // 24 GB in 12 days on a drive of 494 GB, assumed to stand 200 times that.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB a year drive: ~135 years');
@@ -100,7 +100,7 @@ test('the figures, and what they mean for the drive', async () => {
 
 test('a first day makes no forecast, but the budget bounds it', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenSince: Date.now() - 3_600_000 })));
-  expect(text('[data-testid="wear"]')).toBe('Wear Too early to tell at worst ~6.8 years');
+  expect(text('[data-testid="wear"]')).toBe('Wear Too early to tell at least ~6.8 years');
 });
 
 test('map, table and details share the choice; the table is sorted and filtered', async () => {
@@ -112,7 +112,7 @@ test('map, table and details share the choice; the table is sorted and filtered'
   );
   expect(text('tr.selected .words')).toBe('Translate the release notes into German');
   expect(text('[data-testid="details"]')).toMatch(
-    /^Translate the release notes.*45,300 tokens In memory 45,000 of them.*1 block, 1 tail, 1 state.*Unpin Forget$/,
+    /^Translate the release notes.*45,300 tokens In memory 45,000 of them.*1 block, 1 tail, 1 state.*Unpin Delete$/,
   );
   await click(/Size/, document.querySelector('thead')!);
   expect(rows()[0]).toBe('Translate the release notes into German');
@@ -133,22 +133,20 @@ test('what is in memory alone can be looked at and not forgotten', async () => {
   );
   document.querySelector<HTMLElement>('td.title button')!.click();
   await pass(10);
-  expect(text('[data-testid="details"]')).toMatch(
-    /nothing yet: it is written a moment after its answer$/,
-  );
+  expect(text('[data-testid="details"]')).toMatch(/nothing yet; written shortly after the answer$/);
 });
 
 test('forgetting asks first, with the numbers', async () => {
   await open();
-  await click(/^Forget: Why does/);
+  await click(/^Delete from cache: Why does/);
   expect(text('dialog')).toMatch(
-    /^Forget this conversation\? “Why does the build fail on arm64\?”: 502 MB of files .* Cancel Forget$/,
+    /^Delete this conversation from the cache\? “Why does the build fail on arm64\?”: 502 MB not shared .* Cancel Delete$/,
   );
   await click(/^Cancel/, document.querySelector('dialog')!);
   expect(document.querySelector('dialog')).toBeNull();
   expect(backend.calls.some((call) => call.startsWith('forget'))).toBe(false);
-  await click(/^Forget: Why does/);
-  await click(/^Forget$/, document.querySelector('dialog')!);
+  await click(/^Delete from cache: Why does/);
+  await click(/^Delete$/, document.querySelector('dialog')!);
   expect(backend.calls.filter((call) => call.startsWith('forget'))).toHaveLength(1);
   expect(rows()).not.toContain('Why does the build fail on arm64?');
   expect(text('.head [role="status"]')).toBe('Forgotten: 3 files, 502 MB, and 286 MB of memory.');
@@ -184,7 +182,7 @@ test('the keyboard goes through the table with one tab stop', async () => {
   expect(document.activeElement?.textContent).toMatch(/^Why does/);
   expect(stops()).toEqual([document.activeElement]);
   await press('Delete');
-  expect(text('dialog h2')).toBe('Forget this conversation?');
+  expect(text('dialog h2')).toBe('Delete this conversation from the cache?');
 });
 
 test('of 10,000 conversations a few dozen lines exist', async () => {
@@ -272,13 +270,13 @@ test('a cap below what is kept asks first', async () => {
   await click(/^Limits$/);
   await fill('#cache-maxBytes', '1 GB', 'change');
   expect(text('dialog')).toMatch(
-    /^Make the cache smaller\? 4\.2 GB are kept\. What is above 1\.0 GB is removed now/,
+    /^Make the cache smaller\? The cache holds 4\.2 GB\. Headroom deletes .* until 1\.0 GB is left/,
   );
   await click(/^Cancel$/, document.querySelector('dialog')!);
   expect(backend.calls.some((call) => call.startsWith('change'))).toBe(false);
   expect(document.querySelector<HTMLInputElement>('#cache-maxBytes')!.value).toBe('');
   await fill('#cache-maxBytes', '1 GB', 'change');
-  await click(/^Remove and set$/);
+  await click(/^Delete and apply$/);
   expect(backend.calls.at(-1)).toBe('change {"maxBytes":1000000000}');
 });
 
@@ -288,7 +286,7 @@ test('the switch holds from the next start on, and says so; the command line bea
   document.querySelector<HTMLElement>('[role="switch"]')!.click();
   await pass(10);
   expect(backend.calls.at(-1)).toBe('change {"on":false}');
-  expect(text('.later')).toBe('Turned off from the next start of Headroom on.');
+  expect(text('.later')).toBe('Turns off when Headroom restarts.');
   void unmount(page!);
   engine.close();
   await open((b) => (b.settings = { ...b.settings, fixed: ['on', 'dir', 'maxBytes'] }));
@@ -306,18 +304,16 @@ test('off, failed and empty say what that means and what to do', async () => {
     b.settings = { ...b.settings, on: false };
     b.kept = [];
   });
-  expect(text('[data-testid="cache-off"]')).toMatch(/^The cache on disk is off .* Turn it on$/);
-  await click(/^Turn it on$/);
-  expect(text('[data-testid="cache-off"]')).toMatch(
-    /turned on from the next start of Headroom on\.$/,
-  );
-  expect(text('.empty')).toMatch(/^Nothing is kept yet Ask something/);
+  expect(text('[data-testid="cache-off"]')).toMatch(/^The disk cache is off .* Turn on$/);
+  await click(/^Turn on$/);
+  expect(text('[data-testid="cache-off"]')).toMatch(/turns on when Headroom restarts\.$/);
+  expect(text('.empty')).toMatch(/^Nothing is cached yet Ask something/);
   backend.set(
     (state) => (state.cache = fakeCache({ ...off, dir: '/d', error: 'mkdir /d: not a directory' })),
   );
   flushSync();
   expect(text('[role="alert"]')).toMatch(
-    /^Nothing is kept on disk\. Mkdir \/d: not a directory\. Free the folder \/d/,
+    /^The disk cache is not working\. Mkdir \/d: not a directory\. Make the folder \/d available/,
   );
 });
 
@@ -364,15 +360,13 @@ test('a move: the folder is typed in a browser, followed, stopped and given up',
   expect(backend.calls.at(-1)).toBe('move /Volumes/SSD');
   expect(text('[role="status"]')).toBe('4.2 GB move to /Volumes/SSD.');
   const job = () => text('[data-testid="job"]');
-  expect(job()).toMatch(/^Move of the cache to \/Volumes\/SSD 0 .?B of 4\.2 GB/);
+  expect(job()).toMatch(/^Move: cache to \/Volumes\/SSD 0 .?B of 4\.2 GB/);
   expect(button(/^Move…$/).disabled).toBe(true);
   await click(/^Stop$/);
-  expect(job()).toMatch(/Stopped at .* Go on$/);
-  await click(/^Give up: /);
-  expect(text('dialog')).toMatch(
-    /^Give up the move of the cache to \/Volumes\/SSD\? The cache stays where it is/,
-  );
-  await click(/^Give up$/);
+  expect(job()).toMatch(/Paused at .* Resume$/);
+  await click(/^Discard: /);
+  expect(text('dialog')).toMatch(/^Discard this move\? The cache stays where it is/);
+  await click(/^Discard$/);
   expect(backend.calls.at(-1)).toBe('remove cache-1');
   expect(button(/^Move…$/).disabled).toBe(false);
 });

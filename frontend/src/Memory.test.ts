@@ -70,18 +70,18 @@ test('every part of the memory, with where its number comes from', async () => {
   expect(rows).toHaveLength(8);
   expect(rows[0]).toMatch(/^Weights ?4\.1 GB ?17 % ?The model itself.*Measured by Headroom$/);
   expect(rows[2]).toMatch(
-    /^KV kept ?1\.4 GB ?6 % ?The prefix cache in memory\. Of it 1\.1 GB are reserved and not used yet\./,
+    /^KV kept ?1\.4 GB ?6 % ?The prefix cache in memory\. 1\.1 GB of this is reserved but not used yet\./,
   );
   expect(rows[4]).toMatch(/^Scratch ?~410 MB.*Estimated$/);
   expect(rows[7]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
-  expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*the cache on disk keeps 4\.2 GB/);
+  expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*The disk cache holds another 4\.2 GB/);
 });
 
 test('what if: sliders ask when they rest, forms are compared without asking', async () => {
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(
-    'Needs ~3.2 GB, 15.5 GB free: fits. Longest that fits: 203,040 tokens each.',
+    'Needs ~3.2 GB, 15.5 GB free: fits. Longest context that fits: 203,040 tokens each.',
   );
   expect(all('[data-testid="format"]')).toHaveLength(3);
   const select = document.querySelector<HTMLSelectElement>('select[aria-label="Model"]')!;
@@ -120,14 +120,14 @@ test('what was tried is kept for the model', async () => {
   await slide('#what-if-streams', 1);
   document.querySelectorAll<HTMLInputElement>('input[type="radio"]')[2]!.click();
   await pass(10);
-  await click(/^Keep for Headroom demo$/);
+  await click(/^Save for Headroom demo$/);
   expect(backend.calls.at(-1)).toBe(
     'settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,"kvFormat":"f16","kvBits":""}',
   );
   const asked = questions().length;
   await pass(300);
   expect(questions()).toHaveLength(asked + 1);
-  expect(text('.actions [role="status"]')).toBe('Kept. Holds when the model is started again.');
+  expect(text('.actions [role="status"]')).toBe('Saved. Applies when the model is reloaded.');
 });
 
 test('a plan that cannot be worked out says why', async () => {
@@ -156,28 +156,28 @@ test('a wired limit that cannot be read says why, and the rest is there', async 
 test('the wired limit: nothing is done before its command was shown', async () => {
   await open();
   expect(text('[data-testid="wired"] dl')).toMatch(
-    /Holds now ?the system's default ?Metal recommends ?at most 16\.0 GB ?Safe on this Mac ?20\.0 GB.*After a restart ?the system's default/,
+    /Current ?the system's default ?Metal recommends ?at most 16\.0 GB ?Safe on this Mac ?20\.0 GB.*After a restart ?the system's default/,
   );
   expect(text('[data-testid="wired"] [role="status"]')).toMatch(
     /^Headroom demo needs ~3\.2 GB, which is within the limit/,
   );
-  expect(button(/^Undo/).disabled).toBe(true);
-  await click(/^Keep over restarts/);
+  expect(button(/^Restore default/).disabled).toBe(true);
+  await click(/^Apply permanently/);
   expect(text('dialog')).toMatch(
-    /^Keep the wired limit\? 20\.0 GB, now and after each restart\. .*\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && .*launchctl bootstrap/,
+    /^Change the wired limit permanently\? 20\.0 GB, now and after each restart\. .*\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && .*launchctl bootstrap/,
   );
   await click(/^Cancel$/);
   expect(backend.calls.some((call) => call.startsWith('wired'))).toBe(false);
-  await click(/^Keep over restarts/);
-  await click(/^Keep$/);
+  await click(/^Apply permanently/);
+  await click(/^Change$/);
   expect(backend.calls.at(-1)).toBe(`wired keep ${20 * 2 ** 30}`);
   expect(text('[data-testid="wired"] dl')).toMatch(
-    /Holds now ?20\.0 GB, set by iogpu.*After a restart ?20\.0 GB is set again/,
+    /Current ?20\.0 GB, set by iogpu.*After a restart ?20\.0 GB is set again/,
   );
-  await click(/^Undo/);
-  await click(/^Undo$/);
+  await click(/^Restore default/);
+  await click(/^Restore$/);
   expect(backend.calls.at(-1)).toBe('wired undo 0');
-  expect(button(/^Undo/).disabled).toBe(true);
+  expect(button(/^Restore default/).disabled).toBe(true);
 });
 
 test('a limit that would starve the system cannot be asked for', async () => {
@@ -207,8 +207,6 @@ test('a limit that would starve the system cannot be asked for', async () => {
 
 test('where there is no such limit, the page says so and shows the rest', async () => {
   await open((b) => (b.limit = { ...b.limit, inapplicable: 'Only macOS limits this' }));
-  expect(text('[data-testid="wired"]')).toBe(
-    'Wired limit Only macOS limits this. Everything else on this page holds here too.',
-  );
+  expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this.');
   expect(all('[data-testid="part"]')).toHaveLength(8);
 });

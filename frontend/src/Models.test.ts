@@ -89,9 +89,9 @@ test('every model says what it is, what it needs and whether that fits', async (
     'Qwen3.6-35B-A3B',
   ]);
   expect(rows().map((row) => text('.need .words', row))).toEqual([
-    'Arriving, 36 %',
+    'Downloading, 36 %',
     '~307 MB Running',
-    'Cannot be run',
+    'Unsupported',
     '~7.2 GB Fits',
     '~19.4 GB Does not fit',
   ]);
@@ -115,7 +115,7 @@ test('searched by words, narrowed by kind, sorted', async () => {
   await fill('input[type="search"]', 'QWEN lmstudio');
   expect(names()).toEqual(['Qwen3.5-9B-4bit']);
   await fill('input[type="search"]', 'nothing like it');
-  expect(text('.none')).toMatch(/^No model is like that/);
+  expect(text('.none')).toMatch(/^No models match/);
   await click(/^Show all$/);
   await fill('select[aria-label="Which models"]', 'fits', 'change');
   expect(names()).toEqual(['Headroom demo', 'Qwen3.5-9B-4bit']);
@@ -155,27 +155,27 @@ test('the details say why not, what is missing, and where it lies', async () => 
   expect(button(/^Start$/).disabled).toBe(true);
   await choose('gemma-3');
   expect(details()).toMatch(
-    /The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are not whole.*00002-of-00003\.safetensors, in part.*00003-of-00003\.safetensors, missing/,
+    /The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are incomplete.*00002-of-00003\.safetensors, partial.*00003-of-00003\.safetensors, missing/,
   );
   await choose('llama3.2');
   expect(details()).toMatch(
-    /Cannot be run\. This model is in Ollama's format: Headroom runs \.safetensors\./,
+    /Unsupported\. This model is in Ollama's format: Headroom runs \.safetensors\./,
   );
-  expect(() => button(/^Move to the trash/)).toThrow();
+  expect(() => button(/^Move to Trash/)).toThrow();
 });
 
 test('a copy is removed after a question with the numbers', async () => {
   await open();
   await choose('Qwen3.5-9B');
-  expect(details()).toMatch(/The same model in 2 places Hugging Face cache .*LM Studio/);
-  await click(/^Move to the trash: .*lmstudio/);
+  expect(details()).toMatch(/2 copies Hugging Face cache .*LM Studio/);
+  await click(/^Move to Trash: .*lmstudio/);
   expect(text('dialog')).toMatch(
-    /^Move Qwen3\.5-9B-4bit to the trash\? 5\.1 GB in .*lmstudio.* It stays in the other place\./,
+    /^Move Qwen3\.5-9B-4bit to the Trash\? 5\.1 GB in .*lmstudio.* The other copy stays\./,
   );
   await click(/^Cancel$/, document.querySelector('dialog')!);
   expect(backend.calls).toEqual([]);
-  await click(/^Move to the trash: .*lmstudio/);
-  await click(/^Move to trash$/, document.querySelector('dialog')!);
+  await click(/^Move to Trash: .*lmstudio/);
+  await click(/^Move to Trash$/, document.querySelector('dialog')!);
   expect(backend.calls).toEqual([
     'remove mlx-community/Qwen3.5-9B-4bit /home/you/.lmstudio/models/mlx-community/Qwen3.5-9B-4bit',
   ]);
@@ -183,9 +183,9 @@ test('a copy is removed after a question with the numbers', async () => {
   expect(names()).not.toContain('Qwen3.5-9B-4bit');
   expect(text('header [role="status"]')).toMatch(/^Qwen3\.5-9B-4bit is in the trash\./);
   await choose('Headroom demo');
-  expect(details()).toMatch(/It is part of Headroom/);
+  expect(details()).toMatch(/Included with Headroom/);
   await choose('Qwen3.6-35B');
-  await click(/^Show in its folder/);
+  await click(/^Show in folder/);
   expect(backend.calls.at(-1)).toBe('reveal qwen3.6-35b-a3b /home/you/models/qwen3.6-35b-a3b');
 });
 
@@ -203,7 +203,7 @@ test('settings are kept at once, undone, and offer a restart while it runs', asy
   expect(backend.calls.at(-1)).toBe(
     'settings headroom-demo {"kvFormat":"q8_0","contextTokens":16384}',
   );
-  expect(details()).toMatch(/Holds when it is started again\. Restart now/);
+  expect(details()).toMatch(/Applies when the model is reloaded\. Reload now/);
   await click(/^Undo$/);
   expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"q8_0"}');
   await fill('#option-kv', '1', 'change');
@@ -212,7 +212,7 @@ test('settings are kept at once, undone, and offer a restart while it runs', asy
   );
   await fill('#option-context', 'many', 'change');
   expect(backend.calls.filter((call) => call.startsWith('settings'))).toHaveLength(3);
-  await click(/^Restart now$/);
+  await click(/^Reload now$/);
   await pass(1000);
   expect(backend.calls.slice(-2)).toEqual(['stop', 'start headroom-demo']);
 });
@@ -222,14 +222,14 @@ test('what requests get is set, holds at once, and what cannot be is said', asyn
   await choose('Headroom demo');
   await fill('#option-temperature', '0.6', 'change');
   expect(backend.calls.at(-1)).toBe('settings headroom-demo {"temperature":0.6}');
-  expect(details()).toMatch(/Kept\. Holds from the next request on\. Undo/);
+  expect(details()).toMatch(/Saved\. Applies from the next request\. Undo/);
   await fill('#option-arguments', '{"enable_thinking": false}', 'change');
   expect(backend.calls.at(-1)).toBe(
     'settings headroom-demo {"temperature":0.6,"templateArguments":{"enable_thinking":false}}',
   );
   await fill('#option-arguments', '[1]', 'change');
   await fill('#option-topP', '7', 'change');
-  expect(text('#option-arguments-help')).toMatch(/^A JSON object/);
+  expect(text('#option-arguments-help')).toMatch(/^Enter a JSON object/);
   expect(text('#option-topP-help')).toBe('A number, 0 to 1.');
   await fill('#option-temperature', '', 'change');
   expect(backend.calls.at(-1)).toBe(
@@ -254,7 +254,7 @@ test('what is refused is said with what to do', async () => {
     why: 'Why.',
     fix: 'Fix.',
   });
-  await click(/^Look again/);
+  await click(/^Rescan/);
   expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\./);
   await click(/^Dismiss/);
   expect(document.querySelector('[role="alert"]')).toBeNull();
@@ -274,7 +274,7 @@ test('a download that ends is announced, and one click starts it', async () => {
   );
   await pass(2000);
   expect(text('[data-testid="arrival"]')).toBe(
-    'new is here 3.0 GB, checked. Needs ~4.0 GB, 15.5 GB free. Start Show',
+    'new is ready 3.0 GB, verified. Needs ~4.0 GB, 15.5 GB free. Start Show',
   );
   await click(/^Show$/, document.querySelector('[data-testid="arrival"]')!);
   expect([shown, engine.models.selected]).toEqual([1, 'org/new']);

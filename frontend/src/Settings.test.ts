@@ -68,7 +68,7 @@ test('a change holds at once and can be taken back', async () => {
   await open();
   await set('restMinutes', '30');
   expect(calls()).toEqual(['general {"restMinutes":30}']);
-  expect(status()).toBe('Holds now.');
+  expect(status()).toBe('Saved.');
   button('Undo').click();
   await pass(10);
   expect(calls().at(-1)).toBe('general {"restMinutes":0}');
@@ -79,7 +79,7 @@ test('a change holds at once and can be taken back', async () => {
   expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
   for (const [label, key] of [
     ['Save on battery', 'saveOnBattery'],
-    ['Ease when hot', 'easeWhenHot'],
+    ['Slow down when hot', 'easeWhenHot'],
   ] as const) {
     button(label).click();
     await pass(10);
@@ -91,7 +91,7 @@ test('the folder for imports is set, and says when it holds', async () => {
   await open();
   await set('importFolder', ' /Volumes/Disk/models ');
   expect(calls()).toEqual(['general {"importFolder":"/Volumes/Disk/models"}']);
-  expect(status()).toBe('The next import goes there.');
+  expect(status()).toBe('Saved. Used for the next import.');
 });
 
 test('a port that is none is refused beside the field, another waits for the next start', async () => {
@@ -104,7 +104,7 @@ test('a port that is none is refused beside the field, another waits for the nex
   await set('port', '12000');
   expect(calls()).toEqual(['general {"port":12000}']);
   expect(document.querySelector('#setting-port-help')?.textContent).toContain(
-    'Holds from the next start of Headroom on.',
+    'Applies after a restart.',
   );
 });
 

@@ -113,7 +113,7 @@ test('a drop onto the window, on any page, is planned, can be changed, and becom
     'Qwen 18.6 GB, copied',
     'other.zip other.zip is an archive. Unpack it, then import the folder that was in it.',
   ]);
-  expect(text('dialog')).toContain('Into /home/you/models, where 212.0 GB are free.');
+  expect(text('dialog')).toContain('Into /home/you/models, 212.0 GB free.');
   expect(document.activeElement?.textContent?.trim()).toBe('Copy 1 model, 18.6 GB');
   const link = document.querySelector<HTMLInputElement>('input[value="link"]')!;
   link.focus();
@@ -128,7 +128,7 @@ test('a drop onto the window, on any page, is planned, can be changed, and becom
     'plan link /home/you/Downloads/Qwen /home/you/Downloads/other.zip',
   ]);
   expect(acts().at(-1)).toBe('import link /home/you/Downloads/Qwen /home/you/Downloads/other.zip');
-  expect(text('[data-testid="job"] .title')).toBe('Import of Qwen');
+  expect(text('[data-testid="job"] .title')).toBe('Import: Qwen');
   void unmount(page!);
   page = null;
   expect(dropped).toBeNull();
@@ -138,7 +138,7 @@ test('a path can be typed; nothing importable offers no button; a failed plan sa
   await open();
   await click(/^Import…$/);
   expect(() => button(/^Choose…$/)).toThrow();
-  await fill("Path of a model's folder", '/x/y.zip');
+  await fill('Model folder', '/x/y.zip');
   expect(button(/^Import$/, document.querySelector('dialog')!).disabled).toBe(true);
   backend.nextError = new HeadroomError({
     code: 'internal',
@@ -146,7 +146,7 @@ test('a path can be typed; nothing importable offers no button; a failed plan sa
     why: '',
     fix: 'Try again.',
   });
-  await fill("Path of a model's folder", '/x/z');
+  await fill('Model folder', '/x/z');
   expect(text('dialog [role="alert"]')).toMatch(/^The plan failed\. Try again\./);
   await click(/^Cancel$/);
   expect(document.querySelector('dialog')).toBeNull();
@@ -177,8 +177,8 @@ test('a job says how far it is, stops, goes on, and is given up only after a que
   );
   expect(document.querySelector('progress')!.value).toBeCloseTo(3.2 / 18.6);
   await click(/^Stop$/);
-  expect(text('[data-testid="job"] .quiet')).toBe('Stopped at 3.2 GB of 18.6 GB (17 %)');
-  await click(/^Go on$/);
+  expect(text('[data-testid="job"] .quiet')).toBe('Paused at 3.2 GB of 18.6 GB (17 %)');
+  await click(/^Resume$/);
   backend.transfers.set([
     {
       ...job,
@@ -196,11 +196,11 @@ test('a job says how far it is, stops, goes on, and is given up only after a que
     'The hub cannot be reached. No route. Go on later.',
   );
   await click(/^Try again$/);
-  await click(/^Give up: /);
+  await click(/^Discard: /);
   await click(/^Cancel$/);
   expect(acts()).toEqual(['stop download-1', 'resume download-1', 'resume download-1']);
-  await click(/^Give up: /);
-  await click(/^Give up$/);
+  await click(/^Discard: /);
+  await click(/^Discard$/);
   expect(acts().at(-1)).toBe('remove download-1');
   expect(all('job')).toEqual([]);
   backend.transfers.set([{ ...job, state: 'done', doneBytes: 18.6e9, path: '/p' }]);
@@ -228,11 +228,11 @@ test('a failed action is told on the page', async () => {
 test('the hub is searched; files are shown, chosen and downloaded', async () => {
   await open();
   await click(/^Download…$/);
-  await fill('Search the hub', 'qwen');
+  await fill('Search Hugging Face', 'qwen');
   expect(all('found').map((row) => text('.quiet', row))).toEqual([
     'qwen3_5_moe, MLX, 48,210 downloads a month',
-    'llama9, Hugging Face format, 1,000 downloads a month, Headroom does not run this kind yet',
-    "qwen3, Hugging Face format, 1,000 downloads a month, its terms have to be accepted on the hub's page first",
+    'llama9, Hugging Face format, 1,000 downloads a month, not supported yet',
+    'qwen3, Hugging Face format, 1,000 downloads a month, accept its licence on Hugging Face first',
   ]);
   expect(button(/^Download somebody/).disabled).toBe(true);
   await click(/^Files$/);
@@ -246,7 +246,7 @@ test('the hub is searched; files are shown, chosen and downloaded', async () => 
   );
   expect(document.querySelector('dialog')).toBeNull();
   await click(/^Download…$/);
-  expect(button(/^Download mlx-community/).textContent?.trim()).toBe('Under way');
+  expect(button(/^Download mlx-community/).textContent?.trim()).toBe('Downloading');
   await click(/^Download makers/);
   expect(acts().at(-1)).toBe('download makers/Gated-8B');
 });
@@ -254,14 +254,14 @@ test('the hub is searched; files are shown, chosen and downloaded', async () => 
 test('the token is kept and never shown; a mirror is used', async () => {
   await open();
   await click(/^Download…$/);
-  expect(text('details')).toContain('There is no token');
+  expect(text('details')).toContain('No token');
   await fill('Token', 'hf_abc');
-  expect(text('details')).toContain("There is a token in the system's keychain.");
+  expect(text('details')).toContain("A token is stored in the system's keychain.");
   expect(document.querySelector<HTMLInputElement>('[aria-label="Token"]')!.value).toBe('');
-  await fill('Address of a mirror', 'https://mirror.example');
-  expect(text('details')).toContain('Models come from https://mirror.example into');
+  await fill('Mirror address', 'https://mirror.example');
+  expect(text('details')).toContain('Models are downloaded from https://mirror.example to');
   await click(/^Remove$/);
-  expect(text('details')).toContain('There is no token');
+  expect(text('details')).toContain('No token');
   await click(/^Close$/);
 });
 
@@ -290,9 +290,9 @@ test('a download that nobody goes on with can be gone on with', async () => {
     ];
   });
   expect(all('left').map((row) => text('.words', row))).toEqual([
-    'Download of o/left Stopped at 3.0 GB of 9.0 GB',
+    'Download: o/left Paused at 3.0 GB of 9.0 GB',
   ]);
-  await click(/^Go on$/);
+  await click(/^Resume$/);
   expect(acts().at(-1)).toBe('download o/left');
 });
 
@@ -312,7 +312,7 @@ test('in words', () => {
     '2.0 GB, moved on one disk: nothing is written',
   );
   expect(itemText(item, 'link')).toBe('2.0 GB, linked: nothing is copied, and it stays in /from/m');
-  expect(jobText(fakeJob({ state: 'waiting' }))).toBe('Waits for the one before it');
+  expect(jobText(fakeJob({ state: 'waiting' }))).toBe('Queued');
   expect(jobText(fakeJob({ state: 'running', totalBytes: 0, doneBytes: 5e6 }))).toBe('5.0 MB');
-  expect(jobText(fakeJob({ state: 'done', doneBytes: 5e9 }))).toBe('5.0 GB, checked');
+  expect(jobText(fakeJob({ state: 'done', doneBytes: 5e9 }))).toBe('5.0 GB, verified');
 });

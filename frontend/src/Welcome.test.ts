@@ -94,7 +94,7 @@ test('three steps lead to an answer, once', async () => {
   expect(document.activeElement?.textContent).toBe('Welcome to Headroom');
   await press('Next');
   expect(document.activeElement?.textContent).toBe('What fits here');
-  expect(text()).toMatch(/room for a model of .*On this computer/);
+  expect(text()).toMatch(/space for a model of .*On this computer/);
   await press('Back');
   expect(text()).toContain('Step 1 of 3');
   await press('Next');

@@ -9,7 +9,7 @@ import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { Page } from './pages';
 
-const looks: Record<Appearance, string> = { system: 'as the system', light: 'light', dark: 'dark' };
+const looks: Record<Appearance, string> = { system: 'system', light: 'light', dark: 'dark' };
 
 export function commandsFor(
   engine: EngineStore,

@@ -47,7 +47,7 @@ test('one more row is one more page', () => {
   flushSync();
   expect(location.hash).toBe('#page=toy');
   expect(document.querySelector('nav [aria-current]')?.textContent).toContain('Toy');
-  expect(document.querySelector('main h1')?.textContent).toContain('no key');
+  expect(document.querySelector('main h1')?.textContent).toContain('not connected');
   expect(commandsFor(engine, chat, settings, router, table).map(({ id }) => id)).toContain(
     'page-toy',
   );

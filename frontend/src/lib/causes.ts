@@ -11,20 +11,20 @@ interface CauseText {
 
 const texts: Record<RereadCause, CauseText> = {
   new_conversation: { label: 'New conversation', avoidable: false },
-  continued: { label: 'Went on from what was kept', avoidable: false },
+  continued: { label: 'Continued from cache', avoidable: false },
   head_changed: { label: 'The beginning changed', avoidable: true },
   date_changed: { label: 'A date or time changed', avoidable: true },
   counter_changed: { label: 'A number or id changed', avoidable: true },
-  tools_reordered: { label: 'The tools came in another order', avoidable: true },
+  tools_reordered: { label: 'The tools were reordered', avoidable: true },
   tools_changed: { label: 'The tools changed', avoidable: true },
-  thinking_stripped: { label: 'Thoughts were left out', avoidable: true },
+  thinking_stripped: { label: 'Reasoning dropped from history', avoidable: true },
   message_edited: { label: 'An earlier message was edited', avoidable: true },
-  retokenized: { label: 'The same text, as other tokens', avoidable: true },
-  evicted: { label: 'No longer held: the room was needed', avoidable: true },
-  state_not_kept: { label: 'No state was kept at this place', avoidable: true },
+  retokenized: { label: 'Same text, tokenized differently', avoidable: true },
+  evicted: { label: 'Evicted to free memory', avoidable: true },
+  state_not_kept: { label: 'No checkpoint at this point', avoidable: true },
   cache_off: { label: 'The cache is off', avoidable: true },
   format_changed: { label: 'The cache format changed', avoidable: true },
-  model_changed: { label: 'Another model had read it', avoidable: false },
+  model_changed: { label: 'Computed by another model', avoidable: false },
 };
 
 export function causeText(cause: string): CauseText {

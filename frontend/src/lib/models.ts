@@ -67,13 +67,13 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
       const stopped = model.updatedAt > 0 && now - model.updatedAt > stillMs;
       const done = totalBytes > 0 ? share(doneBytes, totalBytes) : diskBytes(doneBytes);
       return stopped
-        ? { text: `Stopped at ${done}`, tone: 'tight' }
-        : { text: `Arriving, ${done}`, tone: 'plain' };
+        ? { text: `Paused at ${done}`, tone: 'tight' }
+        : { text: `Downloading, ${done}`, tone: 'plain' };
     }
     case 'broken':
       return { text: 'Damaged', tone: 'bad' };
     case 'not_loadable':
-      return { text: 'Cannot be run', tone: 'plain' };
+      return { text: 'Unsupported', tone: 'plain' };
   }
   if (model.loaded) return { text: 'Running', tone: 'good' };
   const words: Record<Fit, { text: string; tone: Tone }> = {
@@ -119,7 +119,7 @@ export function contextText(tokens: number): string {
 
 /** The ways to keep keys and values that a person can choose from, as settings have them. */
 export const kvFormats: { label: string; kvFormat: string; kvBits: string }[] = [
-  { label: 'Usual: 8-bit keys, 4-bit values', kvFormat: '', kvBits: '' },
+  { label: 'Default: 8-bit keys, 4-bit values', kvFormat: '', kvBits: '' },
   { label: '8-bit', kvFormat: 'affine', kvBits: '(8, 8)' },
   { label: '4-bit', kvFormat: 'affine', kvBits: '(4, 4)' },
   { label: 'q8_0', kvFormat: 'q8_0', kvBits: '' },

@@ -10,11 +10,11 @@ export function jobText(job: Job): string {
       : diskBytes(job.doneBytes);
   switch (job.state) {
     case 'waiting':
-      return 'Waits for the one before it';
+      return 'Queued';
     case 'done':
-      return `${diskBytes(job.doneBytes)}, checked`;
+      return `${diskBytes(job.doneBytes)}, verified`;
     case 'stopped':
-      return `Stopped at ${amount}`;
+      return `Paused at ${amount}`;
     case 'failed':
       return `Failed at ${amount}`;
   }

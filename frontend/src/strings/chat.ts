@@ -6,38 +6,39 @@ export const chat = {
   tellMeStoryAbout: 'Tell me a story about Ada and a fox.',
   conversationsFileDamaged: 'This conversation’s file is damaged',
   canReadShownFile: (path: Text) =>
-    `What can be read is shown, and the file stays as it is: ${path}. If you go on here, that becomes a chat of its own`,
+    `The readable part is shown, and the file is left unchanged: ${path}. Continuing here starts a new chat`,
   closeList: 'Close the list',
   conversation: 'Conversation',
   conversations: 'Conversations',
   chat: 'Chat',
-  readingConversation: 'Reading the conversation',
+  readingConversation: 'Loading the conversation',
   ask: (name: Text) => `Ask ${name}`,
-  runsComputerNothingYou: 'It runs on this computer. Nothing you write leaves it.',
+  runsComputerNothingYou: 'The model runs on this computer. Nothing you write leaves it.',
 };
 
 export const answerSettings = {
-  jsonListRequestsTools: (example: Text) => `A JSON list, as a request’s tools has it: ${example}`,
+  jsonListRequestsTools: (example: Text) =>
+    `Enter a JSON list in the form of a request’s tools: ${example}`,
   answerSettings: 'Answer settings',
   windowAsksNextQuestion:
-    'For what this window asks, from the next question on. Empty: as the model’s own settings say, on the Models page.',
-  models: 'The model’s',
+    'Applies to this window’s chats from the next question. Leave empty for the model’s defaults.',
+  models: 'Model default',
   tools: 'Tools',
   modelMayAskThese:
-    'The model may ask for these; what it asks for is shown under the answer, and nothing is run.',
+    'The model may call these functions. Calls are shown under the answer, never executed.',
 };
 
 export const answerStats = {
   countedPiecesTextArrived:
-    'Counted by the pieces of text that arrived, because the answer was stopped before its count came.',
+    'Counted from the received pieces of text, because the answer was stopped before its final count.',
   countedEngineReasoningIncluded: 'Counted by the engine, reasoning included.',
   tokensAfterFirstTime:
-    'Tokens after the first, by the time they took to arrive; measured on this page.',
-  promptKeptEarlierNot:
-    'Of the prompt, what was kept from earlier and not read again; counted by the engine.',
-  cached: (cachedTokens: Text, promptTokens: Text) => `${cachedTokens} of ${promptTokens} cached`,
+    'Tokens after the first, per second of their arrival; measured on this page.',
+  promptKeptEarlierNot: 'Prompt tokens reused from the cache; counted by the engine.',
+  cached: (cachedTokens: Text, promptTokens: Text) =>
+    `${cachedTokens} of ${promptTokens} prompt tokens reused`,
   sendingFirstTokenMeasured: 'From sending to the first token; measured on this page.',
-  firstAfter: (firstTokenSeconds: Text) => `first after ${firstTokenSeconds}`,
+  firstAfter: (firstTokenSeconds: Text) => `first token in ${firstTokenSeconds}`,
 };
 
 export const composer = {
@@ -48,9 +49,9 @@ export const composer = {
   thinking: (suffix: Text) => `Thinking ${suffix}`,
   answerSettingsChanged: 'Answer settings, changed',
   answerSettings: 'Answer settings',
-  tokensChosenToolsWindow: 'How tokens are chosen, and tools, for what this window asks.',
-  escStops: 'Esc stops',
-  sends: (sendKey: Text) => `${sendKey} sends`,
+  tokensChosenToolsWindow: 'Sampling and tools for this window’s chats.',
+  escStops: 'Esc to stop',
+  sends: (sendKey: Text) => `${sendKey} to send`,
   stop: 'Stop',
   send: 'Send',
 };
@@ -68,12 +69,13 @@ export const conversationList = {
   rename2: 'Rename',
   deleteLabel: (title: Text) => `Delete: ${title}`,
   delete2: 'Delete',
-  noConversationTheseWords: 'No conversation has these words.',
+  noConversationTheseWords: 'No chats match.',
   deleted: (untitled: Text) => `Deleted: ${untitled}`,
   undo: 'Undo',
-  keptComputerOnly: 'Kept on this computer only.',
+  keptComputerOnly: 'Stored on this computer only.',
   deleteDamagedConversation: 'Delete the damaged conversation?',
-  fileGoesCannotRead: (path: Text) => `Its file goes, with what cannot be read in it: ${path}`,
+  fileGoesCannotRead: (path: Text) =>
+    `Its file is deleted, including the part that cannot be read: ${path}`,
 };
 
 export const message = {
@@ -81,7 +83,7 @@ export const message = {
   notCopied: 'Not copied',
   copy: 'Copy',
   editYourQuestion: 'Edit your question',
-  followsDropped: 'What follows is dropped.',
+  followsDropped: 'Later messages will be removed.',
   cancel: 'Cancel',
   askAgain: 'Ask again',
   yourQuestion: 'Your question',
@@ -89,15 +91,15 @@ export const message = {
   edit: 'Edit',
   retry: 'Retry',
   stopped: 'Stopped.',
-  cutOffLongestAnswer: 'Cut off at the longest answer that is set, or at the end of the context.',
+  cutOffLongestAnswer: 'Stopped at the token limit.',
   answer: 'answer',
-  goHereChatOwn: 'Go on from here in a chat of its own',
+  goHereChatOwn: 'Continue from here in a new chat',
   branch: 'Branch',
 };
 
 export const reasoning = {
   reasoningModelWroteItself:
-    'Reasoning: what the model wrote for itself before the answer. It is not sent back with the next question.',
+    'Reasoning: the model’s notes before its answer. They are not sent back with the next question.',
   thinking: 'Thinking',
   thought: 'Thought',
 };
@@ -105,7 +107,7 @@ export const reasoning = {
 export const startOffer = {
   model: 'the model',
   loading: (t: Text) => `Loading ${t}`,
-  youCanTypeAlready: (progress: Text) => `${progress}. You can type already.`,
+  youCanTypeAlready: (progress: Text) => `${progress}. You can start typing.`,
   noModelRunning: 'No model is running',
   needsFree: (name: Text, needBytes: Text, headroomBytes: Text) =>
     `${name} needs ~${needBytes}, ${headroomBytes} free.`,
@@ -114,7 +116,7 @@ export const startOffer = {
 };
 
 export const toolCalls = {
-  asks: 'Asks for',
+  asks: 'Calls',
 };
 
 export const waiting = {

@@ -6,41 +6,41 @@ export const memory = {
 
 export const ledgerCard = {
   prefixCacheMemoryReserved: (untouchedBytes: Text) =>
-    `The prefix cache in memory. Of it ${untouchedBytes} are reserved and not used yet.`,
+    `The prefix cache in memory. ${untouchedBytes} of this is reserved but not used yet.`,
   prefixCacheMemory: 'The prefix cache in memory.',
   fillsMemory: 'What fills the memory',
   newModelCouldTake:
-    'What a new model could take beside what runs: what is free, less a reserve for the system and other apps.',
-  roomModel: (totalBytes: Text) => `room for a model, of ${totalBytes}`,
+    'Memory available for another model: free memory less a reserve for the system and other apps.',
+  roomModel: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
   part: 'Part',
   gbBytesSystemMonitor: 'GB of 2^30 bytes, as the system monitor counts.',
   size: 'Size',
   share: 'Share',
   whatItIs: 'What it is',
-  number: 'Number from',
+  number: 'Source',
   all: 'All',
-  besideCacheDiskKeeps: (bytes: Text) => `Beside it, the cache on disk keeps ${bytes}.`,
+  besideCacheDiskKeeps: (bytes: Text) => `The disk cache holds another ${bytes}.`,
   reportedSystem: 'Reported by the system',
 };
 
 export const whatIfCard = {
-  fitsTight: 'fits, tight',
+  fitsTight: 'tight fit',
   doesNotFit: 'does not fit',
   all: (largestContextTokens: Text) => `all ${largestContextTokens}`,
-  keptHoldsWhenModel: 'Kept. Holds when the model is started again.',
-  keptHoldsWhenModel2: 'Kept. Holds when the model is started.',
+  keptHoldsWhenModel: 'Saved. Applies when the model is reloaded.',
+  keptHoldsWhenModel2: 'Saved. Applies when the model is started.',
   ifLabel: 'What if',
   model: 'Model',
   contextMuchModelCan:
-    'Context: how much the model can look at in one go, prompt and answer together.',
+    'Context: the tokens that the model can see at once, prompt and answer together.',
   context: 'Context',
-  requestsRunOnceEach: 'Requests that run at once, each with a context of its own.',
+  requestsRunOnceEach: 'Requests that run at once, each with its own context.',
   streams: 'Streams',
   once: (atOnce: Text) => `${atOnce} at once`,
   needsFree: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} free:`,
   each: ' each',
   longestFits: (largestContextTokens: Text, suffix: Text) =>
-    `Longest that fits: ${largestContextTokens}${suffix}.`,
+    `Longest context that fits: ${largestContextTokens}${suffix}.`,
   noContextFits: 'No context fits.',
   weightsKeysValuesState: (
     weightsBytes: Text,
@@ -50,18 +50,17 @@ export const whatIfCard = {
   ) =>
     `Weights ${weightsBytes}, keys and values ${kvBytes}, state ${stateBytes}, scratch ${scratchBytes}. Estimated before loading, with every stream at its full length.`,
   keysValues: 'Keys and values',
-  thousandTokens: 'A thousand tokens',
+  thousandTokens: 'Per 1,000 tokens',
   needs: 'Needs',
   fits: 'Fits',
-  longestFits2: 'Longest that fits',
-  set: ', as it is set',
-  keep: (name: Text) => `Keep for ${name}`,
+  longestFits2: 'Longest context that fits',
+  set: ' (current)',
+  keep: (name: Text) => `Save for ${name}`,
 };
 
 export const wiredCard = {
   needs: (name: Text, needBytes: Text) => `${name} needs ~${needBytes}`,
-  withinLimitNothingNeeds: (need: Text) =>
-    `${need}, which is within the limit: nothing needs to be changed.`,
+  withinLimitNothingNeeds: (need: Text) => `${need}, which is within the limit.`,
   moreLimitSafeEnough: (need: Text, safeBytes: Text) =>
     `${need}, more than the limit. ${safeBytes} is safe and enough.`,
   moreSafeMacShorter: (need: Text) =>
@@ -70,35 +69,34 @@ export const wiredCard = {
   untilNextRestartMacos: (askedBytes: Text) =>
     `${askedBytes}, until the next restart. macOS asks for an administrator, then runs this:`,
   change: 'Change',
-  keepWiredLimit: 'Keep the wired limit?',
+  keepWiredLimit: 'Change the wired limit permanently?',
   nowAfterEachRestart: (askedBytes: Text) =>
     `${askedBytes}, now and after each restart. macOS asks for an administrator, then runs this:`,
-  keep: 'Keep',
-  undoWiredLimit: 'Undo the wired limit?',
+  keep: 'Change',
+  undoWiredLimit: 'Restore the default wired limit?',
   backDefaultSystemNow:
-    'Back to the default of the system, now and after restarts. macOS asks for an administrator, then runs this:',
-  undo: 'Undo',
+    'The system default applies now and after restarts. macOS asks for an administrator, then runs this:',
+  undo: 'Restore',
   typeSize: (leastBytes: Text, mostBytes: Text) =>
     `Type a size from ${leastBytes} to ${mostBytes}.`,
   wiredLimit: 'Wired limit',
-  everythingElsePageHolds: (inapplicable: Text) =>
-    `${inapplicable} Everything else on this page holds here too.`,
+  everythingElsePageHolds: (inapplicable: Text) => `${inapplicable}`,
   muchMemoryGraphicsProcessor:
-    'How much memory the graphics processor may keep in place. macOS chooses it; a model that needs more does not run on the GPU, although there may be memory left.',
-  holdsNow: 'Holds now',
+    'How much memory macOS lets the GPU use. A model that needs more does not run on the GPU, even if memory is free.',
+  holdsNow: 'Current',
   setIogpuWiredLimit: (setBytes: Text) => `${setBytes}, set by iogpu.wired_limit_mb`,
   systemsDefault: "the system's default",
   metalRecommends: 'Metal recommends',
   most: (recommendedBytes: Text) => `at most ${recommendedBytes}`,
-  nothingDidNotAnswer: 'nothing: it did not answer',
+  nothingDidNotAnswer: 'unknown: Metal did not answer',
   safeMac: 'Safe on this Mac',
   leavesSystemOtherApps: (safeBytes: Text) =>
-    `${safeBytes}, which leaves the system and other apps what they need`,
+    `${safeBytes}, which leaves enough for the system and other apps`,
   afterRestart: 'After a restart',
   setAgain: (keptBytes: Text) => `${keptBytes} is set again`,
   limitGb: 'Limit, GB',
   applyUntilRestart: 'Apply until restart…',
-  keepOverRestarts: 'Keep over restarts…',
-  undo2: 'Undo…',
+  keepOverRestarts: 'Apply permanently…',
+  undo2: 'Restore default…',
   macosAskingAdministrator: 'macOS is asking for an administrator.',
 };

@@ -5,11 +5,11 @@ export const endpointCard = {
   example: (label: Text) => `${label} example`,
   settings: (label: Text) => `settings for ${label}`,
   endpoint: 'Endpoint',
-  baseUrlAnyOpenai: 'the base URL for any OpenAI client',
+  baseUrlAnyOpenai: 'Base URL for any OpenAI client',
   endpointAddress: 'endpoint address',
   example2: 'Example',
   tool: 'Tool',
-  documentation: 'Its documentation',
+  documentation: 'Documentation',
 };
 
 export const headroomBar = {
@@ -17,9 +17,9 @@ export const headroomBar = {
   of: (label: Text, segment: Text, part: Text, totalBytes: Text, meaning: Text, source: Text) =>
     `${label}: ${segment}, ${part} of ${totalBytes}. ${meaning} ${source}`,
   headroom: 'Headroom',
-  newModelCouldTake: (unit: Text) => `What a new model could take now. ${unit}`,
-  roomModel: (totalBytes: Text) => `room for a model, of ${totalBytes}`,
-  wiredLimitMuchGraphics: 'Wired limit: how much the graphics processor may keep in place.',
+  newModelCouldTake: (unit: Text) => `Memory available for a new model now. ${unit}`,
+  roomModel: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
+  wiredLimitMuchGraphics: 'Wired limit: how much memory macOS lets the GPU use.',
   wiredLimit: 'Wired limit',
 };
 
@@ -33,51 +33,50 @@ export const requestList = {
   read: (promptDoneTokens: Text, promptTokens: Text) =>
     `${promptDoneTokens} of ${promptTokens} read`,
   promptKeptEarlierRequests: (cachedTokens: Text) =>
-    `${cachedTokens} of the prompt were kept from earlier requests and not read again. Measured.`,
+    `${cachedTokens} of the prompt were reused from earlier requests. Measured.`,
   cached: (promptTokens: Text) => `${promptTokens} cached`,
   cancel: 'Cancel',
-  noneAnyProgramSpeaks:
-    'None. Any program that speaks the OpenAI API can send one to the address above.',
-  noneEngineStopped: 'None. The engine is stopped.',
+  noneAnyProgramSpeaks: 'No active requests. Point any OpenAI-compatible app at the address above.',
+  noneEngineStopped: 'No active requests. The engine is stopped.',
 };
 
 export const speedCard = {
-  tokensWrittenSecond: 'Tokens written a second',
-  promptTokensReadSecond: 'Prompt tokens read a second',
-  memoryHeldHeadroom: 'Memory held by Headroom',
+  tokensWrittenSecond: 'Decode, tokens per second',
+  promptTokensReadSecond: 'Prefill, prompt tokens per second',
+  memoryHeldHeadroom: 'Memory used by Headroom',
   speedMemory: 'Speed and memory',
   speed: 'Speed',
   tokensWrittenSecondAll:
-    'Tokens written a second by all requests together, measured over the last seconds.',
+    'Decode: tokens per second of all requests together, measured over the last seconds.',
   tokS: 'tok/s',
   prefillPromptTokensRead:
-    'Prefill: prompt tokens read a second, measured over the last seconds. It has a scale of its own, at the right.',
-  reading: (prefillTokensPerSecond: Text) => `reading ${prefillTokensPerSecond}`,
+    'Prefill: prompt tokens per second, measured over the last seconds. The right axis is its scale.',
+  reading: (prefillTokensPerSecond: Text) => `prefill ${prefillTokensPerSecond}`,
   memory: 'Memory',
   headroomItselfHoldsModel:
-    'What Headroom itself holds, model included, measured. GB of 2^30 bytes, as the system monitor counts.',
-  heldHeadroom: 'held by Headroom',
+    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor counts.',
+  heldHeadroom: 'used by Headroom',
 };
 
 export const stateLine = {
   of: (progress: Text, sizeBytes: Text) => `${progress} of ${sizeBytes}`,
   partModelFilesBeen: 'The part of the model files that has been read. GB of 10^9 bytes.',
-  notMemoryNextRequest: 'Not in memory; the next request loads it again',
-  nobodyUsedTimeSet: 'Nobody used it for the time that is set under Settings.',
-  computesHeadroomFound: 'What computes, as Headroom found it.',
+  notMemoryNextRequest: 'Unloaded; the next request loads it again',
+  nobodyUsedTimeSet: 'The model was idle for the time set in Settings.',
+  computesHeadroomFound: 'The device that runs the model.',
   tokensContext: (contextTokens: Text) => `${contextTokens} tokens of context`,
   contextMuchModelCan:
-    'Context: how much the model can look at in one go, prompt and answer together.',
+    'Context: the tokens that the model can see at once, prompt and answer together.',
   cache: (cacheFormat: Text) => `${cacheFormat} cache`,
   eachNumberKvCache: (cacheFormat: Text) =>
-    `${cacheFormat}: how each number of the KV cache is stored. KV cache: what the model has already read, kept so that it need not read it again.`,
+    `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already processed, kept so that they are not computed again.`,
   state: (stateFormat: Text) => `${stateFormat} state`,
-  fixedSizeMemoryRecurrent: 'How the fixed-size memory of recurrent layers is stored.',
-  cannotUsed: (name: Text) => `${name}, cannot be used`,
+  fixedSizeMemoryRecurrent: 'The format of the fixed-size state of recurrent layers.',
+  cannotUsed: (name: Text) => `${name}, unsupported or damaged`,
   needsFree: (name: Text, need: Text, headroomBytes: Text) =>
     `${name}, needs ${need}, ${headroomBytes} free`,
   engine: 'Engine',
-  noModelMemory: 'No model is in memory.',
+  noModelMemory: 'No model is loaded.',
   stopEngine: 'Stop the engine',
   startEngine: 'Start the engine',
   loadingModel: 'Loading the model',

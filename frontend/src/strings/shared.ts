@@ -1,14 +1,14 @@
 import type { Text } from './text';
 
 export const app = {
-  dropModelsFolderImport: "Drop a model's folder to import it",
+  dropModelsFolderImport: 'Drop a model folder to import it',
 };
 
 export const unauthorized = {
-  pageNoKeyHeadroom: 'This page has no key to Headroom',
+  pageNoKeyHeadroom: 'This page is not connected to Headroom',
   openHeadroomMenuBar: 'Open Headroom from the menu bar, or use the address that',
   headroomServe: 'headroom serve',
-  printedKeyLastPart: 'printed: the key is its last part.',
+  printedKeyLastPart: 'printed, with the token at its end.',
 };
 
 export const confirm = {
@@ -18,7 +18,7 @@ export const confirm = {
 export const connectionBanner = {
   connectionLost: 'Connection lost.',
   headroomStoppedAnsweringIf:
-    'Headroom has stopped answering. If you closed it, start it again; this page comes back by itself.',
+    'Headroom does not answer. If you quit it, start it again; this page reconnects by itself.',
   nextTry: (seconds: Text) => `Next try in ${seconds}`,
   trying: 'Trying',
   tryNow: 'Try now',
@@ -37,7 +37,7 @@ export const errorCard = {
 
 export const memoryBar = {
   wiredLimitMuchGraphics: (wiredBytes: Text) =>
-    `Wired limit, ${wiredBytes}: how much the graphics processor may keep in place.`,
+    `Wired limit, ${wiredBytes}: how much memory macOS lets the GPU use.`,
   metalRecommendsMost: (recommendedBytes: Text) => `Metal recommends at most ${recommendedBytes}.`,
   allMemoryThere: (endBytes: Text) => `All the memory there is, ${endBytes}.`,
   of: (
@@ -54,7 +54,7 @@ export const palette = {
   commands: 'Commands',
   command: 'Command',
   pagesModelsActions: 'Pages, models, actions',
-  nothingCalledLike: 'Nothing is called like that.',
+  nothingCalledLike: 'No results.',
 };
 
 export const samplingFields = {
@@ -63,7 +63,7 @@ export const samplingFields = {
   whole: 'whole ',
   number: (suffix: Text, range: Text) => `A ${suffix}number, ${range}.`,
   random: 'Random',
-  fits: 'What fits',
+  fits: 'Automatic',
 };
 
 export const sheet = {
@@ -74,7 +74,7 @@ export const sidebar = {
   pages: 'Pages',
   connectionLost: 'Connection lost',
   notConnected: 'Not connected',
-  room: (headroomBytes: Text) => `${headroomBytes} of room`,
+  room: (headroomBytes: Text) => `${headroomBytes} available`,
 };
 
 export const timeChart = {

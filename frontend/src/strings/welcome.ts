@@ -8,14 +8,14 @@ export const welcome = {
   step: (step: Text, welcomeSteps: Text) => `Step ${step} of ${welcomeSteps}`,
   closeWelcome: 'Close the welcome',
   headroomRunsLanguageModels:
-    "Headroom runs language models on this computer, and shows what they take of its memory. They answer in this window, and to every program that speaks OpenAI's API, at this address:",
+    'Headroom runs language models on this computer and shows exactly how much memory they use. Chat here, or connect any app that speaks the OpenAI API:',
   endpointAddress: 'endpoint address',
   nothingSentElsewhereQuestions:
-    'Nothing is sent elsewhere: questions and answers stay on this computer. Headroom goes on working when this window is closed. The Overview page has the lines to paste into common tools.',
+    'Everything stays on this computer. Close this window and Headroom keeps running. The Overview page has examples to paste into common tools.',
   smallModelComesHeadroom:
-    'A small model comes with Headroom, so that something answers at once. It knows a few facts and sums, and shows that all of it works.',
+    'A tiny demo model is included so you can try it now. It is a toy: get a real one next.',
   model: 'A model',
-  oneAnswers: (t: Text) => `${t} is the one that answers.`,
+  oneAnswers: (t: Text) => `${t} will answer.`,
   model2: 'the model',
   loading: (model2: Text, suffix: Text) => `Loading ${model2}${suffix}.`,
   worksConversationChatPage: 'It works. This conversation is on the Chat page.',
@@ -29,17 +29,16 @@ export const welcome = {
 
 export const whatFits = {
   computer: 'This computer has',
-  memoryRoomModel: 'of memory, and room for a model of',
+  memoryRoomModel: 'of memory, and space for a model of',
   now: 'now.',
   thatIs: 'That is',
-  billionParametersBitsConversatio:
-    'billion parameters at 4 bits, with a conversation of usual length.',
+  billionParametersBitsConversatio: 'billion parameters at 4 bits, with a typical conversation.',
   computer2: 'On this computer',
   running: 'Running',
-  noModelFitsFound: 'No model that fits was found yet.',
+  noModelFitsFound: 'No model that fits was found.',
   moreFit: (most: Text) => `${most} more fit.`,
-  moreHereCannotStarted: (others: Text, suffix: Text) =>
-    `${others} more ${suffix} here that cannot be started now; the Models page says why.`,
+  moreHereCannotStarted: (others: Text) =>
+    `${others} more cannot run right now; the Models page says why.`,
   othersComeModelsPage:
-    'Others come from the Models page: from the Hugging Face hub, or as a folder dropped onto this window.',
+    'Get others on the Models page: from Hugging Face, or by dropping a folder onto this window.',
 };
