@@ -1,32 +1,34 @@
-// Package control is the control API: the one door through which tray, window and browser reach the
-// host.
+// Package control is the control API: the HTTP interface through which the window, a browser and
+// the command line use the host.
 //
-// routes.go says what an address is, and engine.go, models.go, memory.go, cache.go, jobs.go, hub.go
-// and the files of settings have the rows; GET /api/openapi.json tells them to others.
+// routes.go defines a route. The routes themselves are in the files of their subjects: engine.go,
+// models.go, memory.go, cache.go, chats.go, jobs.go, hub.go, general.go, settings.go and
+// modelsettings.go. GET /api/openapi.json describes them all.
 //
-// Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for
-// EventSource, which cannot send headers, as query parameter token. The web UI lies at /, without a
-// token: it holds no secret, and gets the token from the address that the owner was given. /v1,
-// /health and /metrics go to the OpenAI-compatible server, so that one address serves both. The
-// web UI's types are generated from the OpenAPI document: frontend/src/lib/backend/schema.ts.
+// Every request under /api needs the token of this installation (token.go). It is sent in the
+// header X-Headroom-Token, or in the query parameter token, because an EventSource cannot send
+// headers. The web UI is served at / without a token, because it contains no secret: it takes the
+// token from the address that the owner opened. /v1, /health and /metrics go to the
+// OpenAI-compatible server on the same address. The types of the web UI
+// (frontend/src/lib/backend/schema.ts) are generated from the OpenAPI document.
 package control
 
 import "headroom/app/host"
 
-// State is the document of /api/state and of each event. It does not carry the models: where its
-// ModelsVersion changes, /api/models has something new.
+// State is the response of /api/state and the data of a "state" event. It does not contain the
+// models: a new ModelsVersion means that /api/models has changed.
 type State = host.State
 
-// Error is what a refused request carries as {"error": ...}.
+// Error describes why a request failed.
 type Error = host.Error
 
-// ErrorBody is the body of a refused request.
+// ErrorBody is the response body of a request that failed.
 type ErrorBody struct {
 	Error *Error `json:"error"`
 }
 
-// TokenHeader carries the token.
+// TokenHeader is the request header that holds the token.
 const TokenHeader = "X-Headroom-Token"
 
-// tokenQuery carries it where headers cannot.
+// tokenQuery is the query parameter that holds the token of a client that cannot send headers.
 const tokenQuery = "token"

@@ -1,6 +1,6 @@
 package control
 
-// What is kept of conversations, over HTTP: the documents of app/cache, word for word.
+// The prefix cache over HTTP, as app/cache encodes it: its conversations, on disk and in memory.
 
 import (
 	"net/http"
@@ -9,23 +9,22 @@ import (
 	"headroom/engine/problem"
 )
 
-// PinRequest is the body of /api/cache/{key}/pin; without Pinned it pins.
+// PinRequest is the body of /api/cache/{key}/pin. Without Pinned, the conversation is pinned.
 type PinRequest struct {
 	Pinned *bool `json:"pinned"`
 }
 
-// onlyQuery is for who removes the files himself, as `headroom cache` does, and cannot reach
-// memory.
-var onlyQuery = Query{"only", `"memory" leaves the files.`}
+// onlyQuery is for the command `headroom cache`, which removes the files itself.
+var onlyQuery = Query{"only", `"memory" keeps the files on disk.`}
 
 func onlyMemory(r *http.Request) bool { return r.URL.Query().Get("only") == "memory" }
 
 func (a *API) cacheRoutes() []Route {
 	return []Route{
-		route("GET /api/cache", "What is kept of conversations, on disk and in memory.", "",
+		route("GET /api/cache", "Lists the cached conversations, on disk and in memory.", "",
 			func(*http.Request, nothing) (cache.List, error) { return a.host.Conversations() }),
 		route("DELETE /api/cache",
-			"Forgets all that is kept on disk and in memory, or what is one model's.", "",
+			"Clears the cache on disk and in memory, for all models or for one.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				model := r.URL.Query().Get("model")
 				if onlyMemory(r) {
@@ -33,15 +32,15 @@ func (a *API) cacheRoutes() []Route {
 				}
 				return a.host.ClearCache(model)
 			}).
-			with(Query{"model", "A model's fingerprint or name."}, onlyQuery),
+			with(Query{"model", "The fingerprint or name of a model. Default: all models."},
+				onlyQuery),
 		route("GET /api/cache/{key}",
-			"One conversation and its files. At least 4 digits of the key.", "",
-			func(r *http.Request, _ nothing) (cache.Detail,
-				error) {
+			"Returns one conversation and its files. The key may be shortened to 4 digits.", "",
+			func(r *http.Request, _ nothing) (cache.Detail, error) {
 				return a.host.Conversation(r.PathValue("key"))
 			}),
 		route("DELETE /api/cache/{key}",
-			"Forgets a conversation: what memory has of it, and the files that are its alone.", "",
+			"Removes a conversation from memory, and its unshared files from disk.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				if onlyMemory(r) {
 					return a.host.ForgetConversation(r.PathValue("key"))
@@ -50,24 +49,24 @@ func (a *API) cacheRoutes() []Route {
 			}).
 			with(onlyQuery),
 		route("POST /api/cache/{key}/pin",
-			"Pins a conversation, which is never evicted then, or unpins it.", `{"pinned": true}`,
+			"Pins a conversation, so that it is never evicted, or unpins it.", `{"pinned": true}`,
 			func(r *http.Request, q PinRequest) (nothing, error) {
-				return nothing{}, a.host.PinConversation(r.PathValue("key"), q.Pinned == nil ||
-					*q.Pinned)
+				pinned := q.Pinned == nil || *q.Pinned
+				return nothing{}, a.host.PinConversation(r.PathValue("key"), pinned)
 			}),
 	}
 }
 
 // MoveRequest is the body of /api/cache/move.
 type MoveRequest struct {
-	// absolute; the cache gets a folder of its own in one that has other things
+	// Dir is an absolute path. If the folder is not empty, the cache moves to a new folder in it.
 	Dir string `json:"dir"`
 }
 
-// CacheMove is what begins.
+// CacheMove describes a move of the cache that has started.
 type CacheMove struct {
-	Dir   string `json:"dir"`   // where the cache will lie
-	Bytes int64  `json:"bytes"` // of its entries
+	Dir   string `json:"dir"`   // the new folder of the cache
+	Bytes int64  `json:"bytes"` // total size of the cache's entries
 	Job   string `json:"job"`   // the ID of the job
 }
 
@@ -75,9 +74,8 @@ func (a *API) moveRoutes() []Route {
 	return []Route{
 		route("POST /api/cache/move",
 			"Moves the cache to another folder, as a job. The model is loaded again when no "+
-				"answer is under way.", `{"dir": "/Volumes/Disk"}`,
-			func(_ *http.Request, q MoveRequest) (CacheMove,
-				error) {
+				"request is running.", `{"dir": "/Volumes/Disk"}`,
+			func(_ *http.Request, q MoveRequest) (CacheMove, error) {
 				return a.moveCache(q)
 			}).answering(http.StatusAccepted),
 	}
@@ -89,7 +87,7 @@ func (a *API) moveCache(q MoveRequest) (CacheMove, error) {
 			"")
 	}
 	if q.Dir == "" {
-		return CacheMove{}, problem.New(problem.BadRequest, "The cache has nowhere to go",
+		return CacheMove{}, problem.New(problem.BadRequest, "The cache cannot be moved",
 			"no folder was given", `Send {"dir": "/Volumes/Disk"}.`)
 	}
 	mover, err := a.transfers.Mover()

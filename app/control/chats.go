@@ -1,6 +1,6 @@
 package control
 
-// The Chat page's conversations over HTTP: the documents of app/chats, word for word.
+// The conversations of the Chat page over HTTP, as app/chats encodes them.
 
 import (
 	"net/http"
@@ -8,38 +8,42 @@ import (
 	"headroom/app/chats"
 )
 
-// ChatList is the document of /api/chats.
+// ChatList is the response of /api/chats.
 type ChatList struct {
-	Chats []chats.Summary `json:"chats"` // those changed last first
+	Chats []chats.Summary `json:"chats"` // last changed first
 }
 
 // ChatsEvent is the data of a "chats" event.
 type ChatsEvent struct {
-	Version int `json:"version"` // another number: the list is another, or a conversation in it
+	Version int `json:"version"` // changes whenever a conversation does
 }
 
-const chatExample = `{"revision": 0, "title": "Hello", "updatedAt": 0, "from": 0, "messages": [{"id": "1", "role": "user", "content": "Hello"}]}`
+const chatExample = `{"revision": 0, "title": "Hello", "updatedAt": 0, "from": 0, ` +
+	`"messages": [{"id": "1", "role": "user", "content": "Hello"}]}`
 
 func (a *API) chatRoutes() []Route {
 	return []Route{
-		route("GET /api/chats", "The Chat page's conversations, without what was said in them.", "",
+		route("GET /api/chats", "Lists the conversations of the Chat page, without their messages.",
+			"",
 			func(r *http.Request, _ nothing) (ChatList, error) {
 				list, err := a.chats.Search(r.URL.Query().Get("search"))
 				return ChatList{list}, err
 			}).
-			with(Query{"search", "Words that must all stand in title or messages, in any case."}),
-		route("GET /api/chats/{id}", "One conversation; of a damaged one, what can be read.", "",
-			func(r *http.Request, _ nothing) (chats.Chat,
-				error) {
+			with(
+				Query{"search",
+					"Words that the title or the messages must all contain, ignoring case."}),
+		route("GET /api/chats/{id}",
+			"Returns one conversation. Of a damaged one, it returns the readable part.", "",
+			func(r *http.Request, _ nothing) (chats.Chat, error) {
 				return a.chats.Read(r.PathValue("id"))
 			}),
 		route("PUT /api/chats/{id}",
-			"Replaces a conversation's messages from one on, or makes one. Refused with 409 if it "+
-				"is not the revision that is named.", chatExample,
+			"Creates a conversation, or replaces its messages from an index on. Responds with 409 "+
+				"if the conversation has another revision.", chatExample,
 			func(r *http.Request, c chats.Change) (chats.Summary, error) {
 				return a.chats.Write(r.PathValue("id"), c)
 			}).upTo(chats.MaxBodyBytes),
-		route("DELETE /api/chats/{id}", "Deletes a conversation's file.", "",
+		route("DELETE /api/chats/{id}", "Deletes a conversation.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				return nothing{}, a.chats.Remove(r.PathValue("id"))
 			}),

@@ -10,10 +10,12 @@ import (
 	"headroom/app/chats"
 )
 
-// Two pages on one conversation: both hear of what the other writes, and neither writes over it.
+// TestChats opens one conversation in two pages. Each write is announced to the other page, and a
+// write to an outdated revision is refused.
 func TestChats(t *testing.T) {
 	w := newGeneral(t)
-	w.api.rhythm = rhythm{busy: time.Millisecond, idle: patience, heartbeat: patience}
+	w.api.intervals = eventIntervals{busy: time.Millisecond, idle: testTimeout,
+		heartbeat: testTimeout}
 	lines := events(t, w.url)
 	waitFor(t, lines, `data: {"version":`)
 	address := w.url + "/api/chats/c-1"
@@ -30,14 +32,14 @@ func TestChats(t *testing.T) {
 		""); status != 200 || len(list.Chats) != 0 {
 		t.Errorf("%d %+v", status, list)
 	}
-	goesOn :=
-		`{"revision":1,"title":"Hello","updatedAt":9,"from":1,"messages":[{"id":"2","role":"assistant","content":"Hi"}]}`
-	if status, _ := ask[chats.Summary](t, "PUT", address, goesOn); status != 200 {
-		t.Errorf("going on: %d", status)
+	const next = `{"revision":1,"title":"Hello","updatedAt":9,"from":1,` +
+		`"messages":[{"id":"2","role":"assistant","content":"Hi"}]}`
+	if status, _ := ask[chats.Summary](t, "PUT", address, next); status != 200 {
+		t.Errorf("second write: %d", status)
 	}
-	if status, _, text := do(t, "PUT", address, goesOn, TokenHeader,
+	if status, _, text := do(t, "PUT", address, next, TokenHeader,
 		"T"); status != http.StatusConflict || !strings.Contains(text, `"code":"changed"`) {
-		t.Errorf("the same again: %d %s", status, text)
+		t.Errorf("write to an outdated revision: %d %s", status, text)
 	}
 	if status, c := ask[chats.Chat](t, "GET", address, ""); status != 200 || len(c.Messages) != 2 ||
 		c.Messages[1].Content != "Hi" {
@@ -45,12 +47,12 @@ func TestChats(t *testing.T) {
 	}
 	if status, _, text := do(t, "PUT", w.url+"/api/chats/..%2Fx", chatExample, TokenHeader,
 		"T"); status != 400 {
-		t.Errorf("a name that leads elsewhere: %d %s", status, text)
+		t.Errorf("an ID that leaves the folder: %d %s", status, text)
 	}
 	long := `{"title":"` + strings.Repeat("x", maxBodyBytes) + `"}`
 	if status, _, text := do(t, "PUT", w.url+"/api/chats/long", long, TokenHeader,
 		"T"); status != 200 {
-		t.Errorf("longer than other bodies: %d %.200s", status, text)
+		t.Errorf("a body longer than maxBodyBytes: %d %.200s", status, text)
 	}
 	if status, _, _ := do(t, "DELETE", address, "", TokenHeader,
 		"T"); status != http.StatusNoContent {

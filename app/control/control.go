@@ -1,8 +1,8 @@
 package control
 
-// The routes and who may use them. Three handlers share an address, each behind its own check: the
-// endpoint guards itself, /api/ wants the token and an origin of this machine, the pages want the
-// origin alone.
+// Three handlers share an address, and each has its own checks. The OpenAI-compatible endpoint
+// checks its requests itself. /api/ requires the token and an origin on this machine. The pages of
+// the web UI require the origin only.
 
 import (
 	"crypto/subtle"
@@ -27,7 +27,7 @@ import (
 	"headroom/engine/server"
 )
 
-// Host is what the API needs of *host.Host.
+// Host is the part of *host.Host that the API uses.
 type Host interface {
 	State() host.State
 	Start(nameOrDir string) error
@@ -42,9 +42,9 @@ type Host interface {
 	PauseWatching(paused bool) error
 	RemoveModel(id, path string) error
 	RevealModel(id, path string) error
-	// CheckModel tells whether a model could be opened so; RenewModel that its settings have
-	// changed.
+	// CheckModel reports why a model could not be opened with these options.
 	CheckModel(id string, o engine.Options) error
+	// RenewModel is called after the settings of a model have changed.
 	RenewModel(id string)
 	WhatIf(host.WhatIfQuery) (host.WhatIf, error)
 
@@ -57,7 +57,7 @@ type Host interface {
 	ClearCache(model string) (cache.Removed, error)
 	SetCacheLimits(engine.BlockStoreLimits) error
 
-	// FollowLogLevel tells whoever logs in another process that the level has changed.
+	// FollowLogLevel passes a changed log level on to the worker process.
 	FollowLogLevel()
 }
 
@@ -65,33 +65,33 @@ type Host interface {
 type Options struct {
 	Host   Host
 	Token  string
-	Server http.Handler // the OpenAI-compatible endpoint, which guards itself
+	Server http.Handler // the OpenAI-compatible endpoint, which checks its requests itself
 	Guard  *guard.Guard // Host and Origin rules; nil: loopback names only
-	// Settings are what /api/settings reads and changes; nil: there is no such address.
+	// Settings is the file behind /api/settings. If it is nil, there is no such route.
 	Settings *settings.File
-	// CacheFlags is what the command line says about the cache on disk, which beats the settings.
-	// The zero value: nothing.
+	// CacheFlags holds the cache flags of the command line, which override the settings. Zero
+	// fields were not given.
 	CacheFlags settings.Cache
-	// Fixed are the fields of GeneralSettings that the command line says, or that this program does
-	// not take from the settings.
+	// Fixed names the fields of GeneralSettings that the command line sets, or that this program
+	// does not take from the settings file.
 	Fixed []string
-	// Login starts Headroom when its user logs in; nil: this program cannot.
+	// Login is the login item. If it is nil, this program cannot start at login.
 	Login LoginItem
-	// Logs are what /api/logs shows; nil: there is no such address.
+	// Logs holds the lines of /api/logs. If it is nil, there is no such route.
 	Logs *logs.Logs
-	// ModelFlags is what the command line says about every model, which beats the settings. The
-	// zero value: nothing.
+	// ModelFlags holds the model flags of the command line, which override the settings of every
+	// model. Zero fields were not given.
 	ModelFlags settings.Model
-	// ModelOptions is how a model of that ID would be opened by such settings; nil: settings of
-	// models are not tried before they are kept.
+	// ModelOptions returns the options with which these settings would open the model with this ID.
+	// If it is nil, model settings are saved without a trial.
 	ModelOptions func(s settings.Settings, id string) engine.Options
-	// Transfers are imports and downloads; nil: this program has none.
+	// Transfers holds imports, downloads and cache moves. If it is nil, there are no such routes.
 	Transfers *Transfers
-	// Chats are the Chat page's conversations; nil: there is no folder for them.
+	// Chats holds the conversations of the Chat page. If it is nil, there are no such routes.
 	Chats *chats.Store
-	// Wired is the wired limit; nil: this machine's.
+	// Wired is the wired memory limit; nil means that of this machine.
 	Wired *wired.Limit
-	// ShowWindow opens the window or raises it; nil: this program has none.
+	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
 }
@@ -109,7 +109,7 @@ type API struct {
 	fixed        []string
 	login        LoginItem
 	logs         *logs.Logs
-	begunFolders []string // ModelFolders when the program began
+	startFolders []string // ModelFolders when the program started
 	modelFlags   settings.Model
 	wired        *wired.Limit
 	modelOptions func(settings.Settings, string) engine.Options
@@ -118,16 +118,16 @@ type API struct {
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
-	rhythm    rhythm
+	intervals eventIntervals
 }
 
-// New makes the handler.
+// New returns an API with these options.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings,
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed,
 		login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
-		closing: make(chan struct{}), rhythm: ordinaryRhythm}
+		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -135,7 +135,7 @@ func New(o Options) *API {
 		a.wired = wired.New(wired.Here())
 	}
 	if o.Settings != nil {
-		a.begunFolders = o.Settings.Get().ModelFolders
+		a.startFolders = o.Settings.Get().ModelFolders
 	}
 	access := o.Guard
 	if access == nil {
@@ -147,8 +147,8 @@ func New(o Options) *API {
 			func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row) })
 	}
 	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
-			""))
+		refuse(w, problem.New(problem.NotFound, "There is no route "+r.Method+" "+r.URL.Path, "",
+			"See GET /api/openapi.json for the routes."))
 	})
 
 	mux := http.NewServeMux()
@@ -172,13 +172,14 @@ func (a *API) guarded(access *guard.Guard, next http.Handler) http.Handler {
 
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// Close ends the event streams, which would hold up a shutdown for ever.
+// Close ends the event streams. Without it, an open stream would block the shutdown of the server.
 func (a *API) Close() { a.closeOnce.Do(func() { close(a.closing) }) }
 
-// HasToken tells whether a request carries the token.
+// HasToken reports whether a request carries the token.
 func (a *API) HasToken(r *http.Request) bool { return hasToken(r, a.token) }
 
-// TokenCheck is HasToken for those who are made before the API.
+// TokenCheck returns a function that reports whether a request carries the token. The server needs
+// it before the API exists.
 func TokenCheck(token string) func(*http.Request) bool {
 	return func(r *http.Request) bool { return hasToken(r, token) }
 }
@@ -194,7 +195,7 @@ func hasToken(r *http.Request, token string) bool {
 func (a *API) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.HasToken(r) {
-			refuse(w, problem.New(problem.Unauthorized, "This page is not allowed in",
+			refuse(w, problem.New(problem.Unauthorized, "This page has no access to Headroom",
 				"its token is missing or wrong",
 				"Open Headroom from the menu bar, or use the address that headroom serve printed."))
 			return
@@ -204,10 +205,11 @@ func (a *API) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// maxBodyBytes bounds most bodies: a model's name, a switch.
+// maxBodyBytes is the longest request body of a route without a larger limit.
 const maxBodyBytes = 64 << 10
 
-// readBody reads a body of JSON, which may be empty. The error is a Problem that says what to send.
+// readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a
+// Problem that quotes example, a valid body.
 func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any,
 	example string) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
@@ -216,12 +218,12 @@ func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any,
 	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		return problem.New(problem.TooLarge, "The request is too long",
-			fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit),
-			"Send less at once.")
+			fmt.Sprintf("%s accepts at most %d bytes", r.URL.Path, tooLong.Limit),
+			"Send a shorter request.")
 	}
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "The request cannot be read",
-			"Send "+example+".")
+		return problem.Wrap(problem.BadRequest, err, "The request body is not valid",
+			"Send, for example, "+example+".")
 	}
 	return nil
 }
@@ -241,14 +243,14 @@ func write(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// rhythm is how often an event stream speaks.
-type rhythm struct {
-	busy      time.Duration // between states while the engine works: at most four a second
-	idle      time.Duration // while nothing happens but memory and history
-	heartbeat time.Duration // of silence, until a comment
+// eventIntervals are the intervals of an event stream.
+type eventIntervals struct {
+	busy      time.Duration // shortest time between two states
+	idle      time.Duration // time between two states while nothing runs
+	heartbeat time.Duration // silence after which a comment is sent
 }
 
-var ordinaryRhythm = rhythm{busy: 250 * time.Millisecond, idle: time.Second,
+var defaultIntervals = eventIntervals{busy: 250 * time.Millisecond, idle: time.Second,
 	heartbeat: 10 * time.Second}
 
 var errClosing = errors.New("the server is shutting down")

@@ -26,19 +26,20 @@ import (
 	"headroom/frontend"
 )
 
-const patience = 20 * time.Second
+// testTimeout is longer than any test waits on a loaded machine.
+const testTimeout = 20 * time.Second
 
-// fakeHost remembers what it was told.
+// fakeHost is a Host that records its calls.
 type fakeHost struct {
 	mu      sync.Mutex
 	state   host.State
 	started []string
 	pins    []string
 	limits  []engine.BlockStoreLimits
-	levels  int // times that the log's level changed
+	levels  int // calls of FollowLogLevel
 	changed chan struct{}
 	subs    int
-	models  []string // what was done to them
+	models  []string // calls about models
 	changes []host.ModelChange
 }
 
@@ -83,26 +84,25 @@ func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {
 	return h.changes[min(after, len(h.changes)):], len(h.changes)
 }
 
-func (h *fakeHost) did(what string) {
+func (h *fakeHost) record(call string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.models = append(h.models, what)
+	h.models = append(h.models, call)
 }
 
-func (h *fakeHost) RescanModels() { h.did("rescan") }
+func (h *fakeHost) RescanModels() { h.record("rescan") }
 
-func (h *fakeHost) PauseWatching(
-	paused bool) error {
-	h.did(fmt.Sprint("pause ", paused))
+func (h *fakeHost) PauseWatching(paused bool) error {
+	h.record(fmt.Sprint("pause ", paused))
 	return nil
 }
 
 func (h *fakeHost) RevealModel(id, path string) error {
-	h.did("reveal " + id + " at " + path)
+	h.record("reveal " + id + " at " + path)
 	return nil
 }
 
-func (h *fakeHost) RenewModel(id string) { h.did("renew " + id) }
+func (h *fakeHost) RenewModel(id string) { h.record("renew " + id) }
 
 func (h *fakeHost) CheckModel(id string, o engine.Options) error {
 	if o.KVFormat == "f17" {
@@ -116,45 +116,45 @@ func (h *fakeHost) WhatIf(q host.WhatIfQuery) (host.WhatIf, error) {
 }
 
 func (h *fakeHost) RemoveModel(id, path string) error {
-	h.did("remove " + id + " at " + path)
+	h.record("remove " + id + " at " + path)
 	if id != "o/m" {
 		return problem.New(problem.ModelNotFound, "There is no such model", "", "")
 	}
 	return nil
 }
 
-// A cache with the conversation "abcd", and one in memory.
+// Conversations returns the conversation "abcd", and one in memory only.
 func (h *fakeHost) Conversations() (cache.List, error) {
 	return cache.List{Stats: cache.Stats{On: true},
 		Conversations: []cache.Conversation{{Key: "abcd", HotTokens: 7}, {Title: "in memory"}}}, nil
 }
 
-func (h *fakeHost) known(key string) error {
+// checkKey returns a Problem for any key but "abcd".
+func (h *fakeHost) checkKey(key string) error {
 	if key != "abcd" {
-		return problem.New(problem.NotFound, "No conversation has a key that begins with "+key, "",
-			"")
+		return problem.New(problem.NotFound, "No conversation has the key "+key, "", "")
 	}
 	return nil
 }
 
 func (h *fakeHost) Conversation(key string) (cache.Detail, error) {
 	return cache.Detail{Conversation: cache.Conversation{Key: key},
-		Entries: []cache.Entry{{Kind: "tail"}}}, h.known(key)
+		Entries: []cache.Entry{{Kind: "tail"}}}, h.checkKey(key)
 }
 
 func (h *fakeHost) RemoveConversation(key string) (cache.Removed, error) {
-	return cache.Removed{Entries: 1, Bytes: 2}, h.known(key)
+	return cache.Removed{Entries: 1, Bytes: 2}, h.checkKey(key)
 }
 
 func (h *fakeHost) PinConversation(key string, pinned bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pins = append(h.pins, fmt.Sprint(key, " ", pinned))
-	return h.known(key)
+	return h.checkKey(key)
 }
 
 func (h *fakeHost) ForgetConversation(key string) (cache.Removed, error) {
-	return cache.Removed{MemoryBytes: 7}, h.known(key)
+	return cache.Removed{MemoryBytes: 7}, h.checkKey(key)
 }
 
 func (h *fakeHost) ForgetAll(model string) cache.Removed {
@@ -162,15 +162,16 @@ func (h *fakeHost) ForgetAll(model string) cache.Removed {
 }
 
 func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
-	if model == "nobody" {
+	if model == "unknown" {
 		return cache.Removed{}, problem.New(problem.NotFound,
-			"The cache has nothing of a model nobody", "", "")
+			"The cache has no entries of the model unknown", "", "")
 	}
 	return cache.Removed{Entries: len(model)}, nil
 }
 
 func (h *fakeHost) Finished() host.FinishedList {
-	return host.FinishedList{Requests: []host.Finished{{ID: "chatcmpl-9", Reread: host.Reread{Cause: "date_changed"}}}}
+	return host.FinishedList{Requests: []host.Finished{{ID: "chatcmpl-9",
+		Reread: host.Reread{Cause: "date_changed"}}}}
 }
 
 func (h *fakeHost) SetCacheLimits(l engine.BlockStoreLimits) error {
@@ -204,8 +205,7 @@ func newAPI(t *testing.T) (*API, *fakeHost, string) {
 		changed: make(chan struct{}, 1)}
 	endpoint := http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
-			_,
-				_ = io.WriteString(w, "endpoint "+r.URL.Path)
+			_, _ = io.WriteString(w, "endpoint "+r.URL.Path)
 		})
 	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &guard.Guard{}})
 	s := httptest.NewServer(a)
@@ -215,7 +215,7 @@ func newAPI(t *testing.T) (*API, *fakeHost, string) {
 
 func do(t *testing.T, method, url, body string, headers ...string) (int, http.Header, string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
 	defer stop()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -226,16 +226,16 @@ func do(t *testing.T, method, url, body string, headers ...string) (int, http.He
 			r.Host = headers[i+1]
 		}
 	}
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer.StatusCode, answer.Header, string(text)
+	return response.StatusCode, response.Header, string(text)
 }
 
 func TestAPI(t *testing.T) {
@@ -243,14 +243,15 @@ func TestAPI(t *testing.T) {
 		name, method, path, body string
 		headers                  []string
 		status                   int
-		want                     string // in the body
+		want                     string // part of the body
 	}{
 		{"state", "GET", "/api/state", "", []string{TokenHeader, "T"}, 200, `"status":"ready"`},
 		{"token in the query", "GET", "/api/state?token=T", "", nil, 200, `"version":"v"`},
 		{"no token", "GET", "/api/state", "", nil, 401, `"code":"unauthorized"`},
 		{"wrong token", "GET", "/api/state", "", []string{TokenHeader, "t"}, 401,
 			`"fix":"Open Headroom from the menu bar`},
-		{"an API key is no token", "GET", "/api/state", "", []string{"Authorization", "Bearer T"},
+		{"API key instead of the token", "GET", "/api/state", "",
+			[]string{"Authorization", "Bearer T"},
 			401, ""},
 		{"foreign host", "GET", "/api/state?token=T", "", []string{"Host", "evil.com"}, 403,
 			`"code":"forbidden"`},
@@ -258,26 +259,28 @@ func TestAPI(t *testing.T) {
 			[]string{TokenHeader, "T", "Origin", "https://evil.com"}, 403, ""},
 		{"start", "POST", "/api/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202,
 			`"status":"loading","model":"m"`},
-		{"start the last", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202,
+		{"start without a model", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202,
 			`"status":"loading"`},
-		{"start what is not there", "POST", "/api/engine/start", `{"model":"gone"}`,
+		{"start a missing model", "POST", "/api/engine/start", `{"model":"gone"}`,
 			[]string{TokenHeader, "T"}, 404,
 			`{"error":{"code":"model_not_found","message":"There is no model \"gone\" here","why":"there is demo","fix":"Name it."}}`},
-		{"start nonsense", "POST", "/api/engine/start", `{"model":7}`, []string{TokenHeader, "T"},
+		{"start with an invalid body", "POST", "/api/engine/start", `{"model":7}`,
+			[]string{TokenHeader, "T"},
 			400, `"code":"bad_request"`},
-		{"start too much", "POST", "/api/engine/start",
+		{"start with too long a body", "POST", "/api/engine/start",
 			`{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"},
-			413, "65536 bytes at most"},
+			413, "at most 65536 bytes"},
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200,
 			`"status":"stopped"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204,
 			""},
-		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"},
+		{"cancel an unknown request", "POST", "/api/requests/x/cancel", "",
+			[]string{TokenHeader, "T"},
 			404, `"code":"not_found"`},
 		{"requests", "GET", "/api/requests/recent", "", []string{TokenHeader, "T"}, 200,
 			`"cause":"date_changed"`},
 		{"requests without a token", "GET", "/api/requests/recent", "", nil, 401, ""},
-		{"no settings here", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404,
+		{"no settings file", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404,
 			`"code":"not_found"`},
 		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
 		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
@@ -286,34 +289,40 @@ func TestAPI(t *testing.T) {
 			`{"entries":0,"bytes":0,"memoryBytes":0}`},
 		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200,
 			`{"entries":3,`},
-		{"clear nobody", "DELETE", "/api/cache?model=nobody", "", []string{TokenHeader, "T"}, 404,
+		{"clear an unknown model", "DELETE", "/api/cache?model=unknown", "",
+			[]string{TokenHeader, "T"}, 404,
 			`"code":"not_found"`},
 		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
 			`"entries":[{`},
-		{"no conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404,
-			"begins with beef"},
+		{"unknown conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404,
+			"has the key beef"},
 		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
 			`{"entries":1,"bytes":2,"memoryBytes":0}`},
-		{"free", "DELETE", "/api/cache/abcd?only=memory", "", []string{TokenHeader, "T"}, 200,
+		{"clear from memory", "DELETE", "/api/cache/abcd?only=memory", "",
+			[]string{TokenHeader, "T"}, 200,
 			`{"entries":0,"bytes":0,"memoryBytes":7}`},
-		{"free all", "DELETE", "/api/cache?model=xyz&only=memory", "", []string{TokenHeader, "T"},
+		{"clear a model from memory", "DELETE", "/api/cache?model=xyz&only=memory", "",
+			[]string{TokenHeader, "T"},
 			200, `{"entries":0,"bytes":0,"memoryBytes":3}`},
-		{"remove nothing", "DELETE", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, ""},
+		{"remove an unknown conversation", "DELETE", "/api/cache/beef", "",
+			[]string{TokenHeader, "T"}, 404, ""},
 		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204,
 			""},
-		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`,
+		{"pin an unknown conversation", "POST", "/api/cache/beef/pin", `{"pinned":true}`,
 			[]string{TokenHeader, "T"}, 404, ""},
-		{"pin nonsense", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`,
-			[]string{TokenHeader, "T"}, 400, `Send {\"pinned\": true}.`},
+		{"pin with an invalid body", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`,
+			[]string{TokenHeader, "T"}, 400, `{\"pinned\": true}.`},
 		{"models", "GET", "/api/models?context=4096", "", []string{TokenHeader, "T"}, 200,
 			`"contextTokens":4096`},
-		{"models at no context", "GET", "/api/models?context=-1", "", []string{TokenHeader, "T"},
+		{"models with a negative context", "GET", "/api/models?context=-1", "",
+			[]string{TokenHeader, "T"},
 			400, "?context=32768"},
-		{"models without the token", "GET", "/api/models", "", nil, 401, ""},
+		{"models without a token", "GET", "/api/models", "", nil, 401, ""},
 		{"rescan", "POST", "/api/models/rescan", "", []string{TokenHeader, "T"}, 200, `"id":"o/m"`},
 		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"},
 			204, ""},
-		{"watching nonsense", "POST", "/api/models/watching", `[]`, []string{TokenHeader, "T"}, 400,
+		{"watching with an invalid body", "POST", "/api/models/watching", `[]`,
+			[]string{TokenHeader, "T"}, 400,
 			"paused"},
 		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`,
 			[]string{TokenHeader, "T"}, 204, ""},
@@ -322,22 +331,23 @@ func TestAPI(t *testing.T) {
 		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "",
 			[]string{TokenHeader, "T"}, 200,
 			`"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
-		{"what if nothing is said", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"},
+		{"what if without parameters", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"},
 			200, `"streams":0`},
-		{"what if so many streams", "GET", "/api/memory/what-if?streams=1000", "",
+		{"what if with too many streams", "GET", "/api/memory/what-if?streams=1000", "",
 			[]string{TokenHeader, "T"}, 400, "1 to 256"},
-		{"the wired limit", "GET", "/api/memory/wired?limit=8589934592", "",
+		{"wired limit", "GET", "/api/memory/wired?limit=8589934592", "",
 			[]string{TokenHeader, "T"}, 200, `"commands"`},
-		{"a wired limit of words", "GET", "/api/memory/wired?limit=much", "",
+		{"wired limit that is not a number", "GET", "/api/memory/wired?limit=much", "",
 			[]string{TokenHeader, "T"}, 400, "number of bytes"},
-		{"a wired limit that nobody asked for", "POST", "/api/memory/wired", `{"action":"burn"}`,
+		{"unknown action on the wired limit", "POST", "/api/memory/wired", `{"action":"burn"}`,
 			[]string{TokenHeader, "T"}, 400, ""},
-		{"what if without the token", "GET", "/api/memory/what-if", "", nil, 401, ""},
-		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404,
+		{"what if without a token", "GET", "/api/memory/what-if", "", nil, 401, ""},
+		{"remove an unknown model", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"},
+			404,
 			"no such model"},
-		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
-		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
-		{"the endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
+		{"unknown route", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
+		{"no window", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
+		{"endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
 		{"health", "GET", "/health", "", nil, 200, "endpoint /health"},
 		{"metrics", "GET", "/metrics", "", nil, 200, "endpoint /metrics"},
 	}
@@ -352,7 +362,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// TestPin: the body says which way.
+// TestPin: the body says whether to pin or unpin; an empty one pins.
 func TestPin(t *testing.T) {
 	_, h, url := newAPI(t)
 	for _, body := range []string{`{"pinned":true}`, `{"pinned":false}`, ``} {
@@ -363,7 +373,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestModels: the bodies say what.
+// TestModels checks which calls of the host the routes of the models make.
 func TestModels(t *testing.T) {
 	_, h, url := newAPI(t)
 	do(t, "POST", url+"/api/models/rescan", "", TokenHeader, "T")
@@ -372,12 +382,11 @@ func TestModels(t *testing.T) {
 	do(t, "POST", url+"/api/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
 	if got := strings.Join(h.models,
 		", "); got != "rescan, pause true, pause false, remove o/m at /p" {
-		t.Errorf("done: %s", got)
+		t.Errorf("calls: %s", got)
 	}
 }
 
-// TestModelEvents: what changed before the stream began is no event, what changes then is one,
-// once.
+// TestModelEvents: a change before the stream started is not sent, a later one is sent once.
 func TestModelEvents(t *testing.T) {
 	_, h, url := newAPI(t)
 	h.changes = []host.ModelChange{{Kind: "appeared", ID: "old", State: "ready"}}
@@ -388,21 +397,22 @@ func TestModelEvents(t *testing.T) {
 	h.mu.Unlock()
 	h.set(host.Ready)
 	waitFor(t, lines, "event: models")
-	if lines.Scan(); lines.Text() != `data: {"changes":[{"kind":"finished","id":"new","state":"ready"}]}` {
+	const want = `data: {"changes":[{"kind":"finished","id":"new","state":"ready"}]}`
+	if lines.Scan(); lines.Text() != want {
 		t.Errorf("%s", lines.Text())
 	}
 	for _, status := range []host.Status{host.Stopped, host.Ready} {
-		// two more events of state, with room for one of models between
+		// Wait for two more state events: a second models event would come between them.
 		h.set(status)
 		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"status":%q`, status)) {
 			if strings.Contains(lines.Text(), "event: models") {
-				t.Fatal("told twice")
+				t.Fatal("the change was sent twice")
 			}
 		}
 	}
 }
 
-// TestContract holds the names of whole documents against the contract that the web UI reads.
+// TestContract checks the field names of whole documents, on which the web UI depends.
 func TestContract(t *testing.T) {
 	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}}
 	state.Engine.Error = &Error{}
@@ -426,7 +436,8 @@ func TestContract(t *testing.T) {
 		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
 			"generatedTokens tokensPerSecond startedAt",
 	})
-	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}, map[string]string{
+	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{},
+		Places: []host.Place{{}}}}}, map[string]string{
 		"": "models contextTokens roomBytes folders watch",
 		"models": "id name path architecture parameters quantization sizeBytes needBytes fits " +
 			"loaded bundled error state contextTokens updatedAt " +
@@ -449,7 +460,7 @@ func TestContract(t *testing.T) {
 	contract(t, ModelSettings{}, map[string]string{"": "settings fixed"})
 }
 
-// contract expects each object of the document, by its path, to have those keys and no others.
+// contract checks that each object of the document, named by its path, has exactly these keys.
 func contract(t *testing.T, document any, objects map[string]string) {
 	t.Helper()
 	data, err := json.Marshal(document)
@@ -481,20 +492,20 @@ func contract(t *testing.T, document any, objects map[string]string) {
 	}
 }
 
-// events opens the stream and returns its lines.
+// events opens the event stream and returns a scanner of its lines.
 func events(t *testing.T, url string) *bufio.Scanner {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
 	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events?token=T", nil)
-	answer, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(); answer.Body.Close() })
-	if answer.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
-		t.Errorf("content type %q", answer.Header.Get("Content-Type"))
+	t.Cleanup(func() { stop(); response.Body.Close() })
+	if response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Errorf("content type %q", response.Header.Get("Content-Type"))
 	}
-	return bufio.NewScanner(answer.Body)
+	return bufio.NewScanner(response.Body)
 }
 
 func waitFor(t *testing.T, lines *bufio.Scanner, text string) {
@@ -509,30 +520,31 @@ func waitFor(t *testing.T, lines *bufio.Scanner, text string) {
 
 func TestEvents(t *testing.T) {
 	a, h, url := newAPI(t)
-	a.rhythm = rhythm{busy: time.Millisecond, idle: patience, heartbeat: patience}
+	a.intervals = eventIntervals{busy: time.Millisecond, idle: testTimeout, heartbeat: testTimeout}
 	lines := events(t, url)
 	waitFor(t, lines, "event: state")
 	waitFor(t, lines, `"status":"ready"`)
-	h.set(host.Busy) // announced: long before the idle interval is over
+	h.set(host.Busy) // announced by the host, so it does not wait for the idle interval
 	waitFor(t, lines, `"status":"busy"`)
 	a.Close()
 	if lines.Scan(); lines.Scan() {
 		t.Errorf("after Close: %q", lines.Text())
 	}
-	a.Close() // a second time is fine
+	a.Close() // a second call does nothing
 }
 
 func TestEventsHeartbeat(t *testing.T) {
 	a, _, url := newAPI(t)
-	a.rhythm = rhythm{busy: time.Millisecond, idle: 2 * time.Millisecond,
+	a.intervals = eventIntervals{busy: time.Millisecond, idle: 2 * time.Millisecond,
 		heartbeat: 3 * time.Millisecond}
 	lines := events(t, url)
 	waitFor(t, lines, "data: ")
-	waitFor(t, lines, ": heartbeat") // the state stays the same, so there is nothing else to say
+	waitFor(t, lines, ": heartbeat") // equal states are not sent
 	waitFor(t, lines, ": heartbeat")
 }
 
-// TestPages: the UI, or the page that says how to build it; in both cases nothing but files.
+// TestPages: the API serves the web UI, or the page that says how to build it. Folders are not
+// listed.
 func TestPages(t *testing.T) {
 	_, _, url := newAPI(t)
 	status, header, text := do(t, "GET", url+"/", "")

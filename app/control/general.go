@@ -1,8 +1,9 @@
 package control
 
-// The settings that are about Headroom as a whole, over HTTP. They go into the settings file. Port
-// and folders hold from the next start on, all else at once: whoever uses it asks the file. What
-// the command line says beats the file, so it is shown and cannot be changed here.
+// The general settings over HTTP. They are saved in the settings file. A new port or new model
+// folders take effect at the next start, everything else at once, because its users read the file
+// each time. A command-line flag overrides the file; such a setting is shown here, but cannot be
+// changed.
 
 import (
 	"cmp"
@@ -22,13 +23,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// GeneralSettings is the document of /api/settings.
+// GeneralSettings is the response of /api/settings.
 type GeneralSettings struct {
 	Port          int             `json:"port"`
 	APIKey        string          `json:"apiKey"`
 	AllowHosts    []string        `json:"allowHosts"`
 	ModelFolders  []string        `json:"modelFolders"`
-	ImportFolder  string          `json:"importFolder"` // "": Headroom's own
+	ImportFolder  string          `json:"importFolder"` // "": Headroom's default folder
 	Launch        settings.Launch `json:"launch"`
 	DefaultModel  string          `json:"defaultModel"`
 	RestMinutes   int             `json:"restMinutes"`
@@ -37,17 +38,17 @@ type GeneralSettings struct {
 	Notifications bool            `json:"notifications"`
 	SaveOnBattery bool            `json:"saveOnBattery"`
 	EaseWhenHot   bool            `json:"easeWhenHot"`
-	Welcomed      bool            `json:"welcomed"` // the welcome was seen
+	Welcomed      bool            `json:"welcomed"` // the welcome page was shown
 
-	Path string `json:"path"` // of the file that people may edit while Headroom is closed
-	// of the fields above, those that cannot be changed here: the command line says them, or this
-	// system has no such thing
+	Path string `json:"path"` // of the settings file, which may be edited while Headroom is closed
+	// Fixed names the fields above that cannot be changed here, because the command line sets them
+	// or this system does not support them.
 	Fixed []string `json:"fixed"`
-	// of them, those that hold from the next start of Headroom on: another value is in force
+	// Pending names the fields above whose new value takes effect at the next start.
 	Pending []string `json:"pending"`
 }
 
-// GeneralChange is the body of a PUT: what is missing stays.
+// GeneralChange is the body of PUT /api/settings. A missing field does not change.
 type GeneralChange struct {
 	Port          *int             `json:"port"`
 	APIKey        *string          `json:"apiKey"`
@@ -65,30 +66,33 @@ type GeneralChange struct {
 	Welcomed      *bool            `json:"welcomed"`
 }
 
-// LoginItem has Headroom started when its user logs in.
+// LoginItem controls whether Headroom starts when its user logs in.
 type LoginItem interface {
 	On() bool
 	Set(on bool) error
 }
 
-// LogLines is the document of /api/logs.
+// LogLines is the response of /api/logs.
 type LogLines struct {
 	Lines []logs.Line `json:"lines"` // oldest first
-	// the newest line's number, also where it is not among them: send it as ?after=
+	// Last is the number of the newest line, whether or not Lines contains it. Send it as ?after=
+	// to get the lines after it.
 	Last int `json:"last"`
 }
 
 const (
-	mostLogLines    = 5000
-	mostRestMinutes = 7 * 24 * 60
+	maxLogLines    = 5000
+	maxIdleMinutes = 7 * 24 * 60
 )
 
 func (a *API) generalRoutes() []Route {
 	return []Route{
-		route("GET /api/settings", "What is set for Headroom as a whole.", "",
+		route("GET /api/settings", "Returns the general settings.", "",
 			func(*http.Request, nothing) (GeneralSettings, error) { return a.general(), nil }),
 		route("PUT /api/settings",
-			"Changes what is sent. Port and folders hold from the next start on, all else at once.",
+			"Changes the settings in the body. A new port or new model folders take effect at the "+
+				"next "+
+				"start, everything else at once.",
 			`{"restMinutes": 30}`,
 			func(_ *http.Request, c GeneralChange) (GeneralSettings, error) {
 				if err := a.changeGeneral(c); err != nil {
@@ -101,7 +105,7 @@ func (a *API) generalRoutes() []Route {
 
 func (a *API) logRoutes() []Route {
 	return []Route{
-		route("GET /api/logs", "The last lines of the log.", "",
+		route("GET /api/logs", "Returns the last lines of the log.", "",
 			func(r *http.Request, _ nothing) (LogLines, error) {
 				q := r.URL.Query()
 				after, err := strconv.Atoi(cmp.Or(q.Get("after"), "0"))
@@ -111,18 +115,18 @@ func (a *API) logRoutes() []Route {
 				}
 				if err != nil {
 					return LogLines{}, problem.Wrap(problem.BadRequest, err,
-						"These log lines cannot be looked up",
-						"Send ?after=NUMBER&level=warn&text=WORD, each if you like.")
+						"The query for log lines is not valid",
+						"Send ?after=NUMBER&level=warn&text=WORD; each is optional.")
 				}
-				lines, last := a.logs.Recent(after, level, q.Get("text"), mostLogLines)
+				lines, last := a.logs.Recent(after, level, q.Get("text"), maxLogLines)
 				return LogLines{lines, last}, nil
-			}).with(Query{"after", "The number of the last line that is known already."},
-			Query{"level", "The least important level: debug, info, warn or error."},
-			Query{"text", "What must be in a line, in any case."}),
+			}).with(Query{"after", "Return only lines after this number."},
+			Query{"level", "The lowest level to return: debug, info, warn or error."},
+			Query{"text", "Text that a line must contain, ignoring case."}),
 	}
 }
 
-// general is what is set, and of it what does not hold yet.
+// general returns the settings and which of them are fixed or pending.
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
 	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey,
@@ -145,44 +149,45 @@ func (a *API) general() GeneralSettings {
 		u.Port() != strconv.Itoa(s.Port) && !slices.Contains(g.Fixed, "port") {
 		g.Pending = append(g.Pending, "port")
 	}
-	if !slices.Equal(s.ModelFolders, a.begunFolders) && !slices.Contains(g.Fixed, "modelFolders") {
+	if !slices.Equal(s.ModelFolders, a.startFolders) && !slices.Contains(g.Fixed, "modelFolders") {
 		g.Pending = append(g.Pending, "modelFolders")
 	}
 	return g
 }
 
-// changeGeneral keeps the change. The error is a Problem.
+// changeGeneral saves the change and applies it to the log level and the login item. The error is
+// a Problem.
 func (a *API) changeGeneral(c GeneralChange) error {
 	if err := a.checkGeneral(c); err != nil {
 		return err
 	}
 	if c.StartAtLogin != nil {
 		if err := a.login.Set(*c.StartAtLogin); err != nil {
-			if told := (*problem.Problem)(nil); errors.As(err, &told) {
-				return told
+			if p := (*problem.Problem)(nil); errors.As(err, &p) {
+				return p
 			}
-			return problem.Wrap(problem.Internal, err, "Starting at login could not be changed",
-				"Look whether the folder may be written.")
+			return problem.Wrap(problem.Internal, err, "The login item could not be changed",
+				"Check the permissions of its folder.")
 		}
 	}
 	err := a.settings.Change(func(s *settings.Settings) {
-		set(&s.Port, c.Port)
-		set(&s.APIKey, c.APIKey)
-		set(&s.AllowHosts, c.AllowHosts)
-		set(&s.ModelFolders, c.ModelFolders)
-		set(&s.ImportFolder, c.ImportFolder)
-		set(&s.Launch, c.Launch)
-		set(&s.DefaultModel, c.DefaultModel)
-		set(&s.RestMinutes, c.RestMinutes)
-		set(&s.LogLevel, c.LogLevel)
-		set(&s.Notifications, c.Notifications)
-		set(&s.SaveOnBattery, c.SaveOnBattery)
-		set(&s.EaseWhenHot, c.EaseWhenHot)
-		set(&s.Welcomed, c.Welcomed)
+		setIfSent(&s.Port, c.Port)
+		setIfSent(&s.APIKey, c.APIKey)
+		setIfSent(&s.AllowHosts, c.AllowHosts)
+		setIfSent(&s.ModelFolders, c.ModelFolders)
+		setIfSent(&s.ImportFolder, c.ImportFolder)
+		setIfSent(&s.Launch, c.Launch)
+		setIfSent(&s.DefaultModel, c.DefaultModel)
+		setIfSent(&s.RestMinutes, c.RestMinutes)
+		setIfSent(&s.LogLevel, c.LogLevel)
+		setIfSent(&s.Notifications, c.Notifications)
+		setIfSent(&s.SaveOnBattery, c.SaveOnBattery)
+		setIfSent(&s.EaseWhenHot, c.EaseWhenHot)
+		setIfSent(&s.Welcomed, c.Welcomed)
 	})
 	if err != nil {
 		return problem.Wrap(problem.Internal, err,
-			"The settings could not be kept, and hold until Headroom ends", "")
+			"The settings could not be saved; they apply until Headroom quits", "")
 	}
 	if c.LogLevel != nil && a.logs != nil {
 		var level slog.Level
@@ -193,13 +198,14 @@ func (a *API) changeGeneral(c GeneralChange) error {
 	return nil
 }
 
-func set[T any](to, from *T) {
+// setIfSent copies *from to *to, unless from is nil.
+func setIfSent[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// checkGeneral refuses what cannot be set. The error is a Problem.
+// checkGeneral returns a Problem if the change is not valid.
 func (a *API) checkGeneral(c GeneralChange) error {
 	fixed := a.general().Fixed
 	for name, asked := range map[string]bool{"port": c.Port != nil, "apiKey": c.APIKey != nil,
@@ -209,53 +215,57 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		"defaultModel":  c.DefaultModel != nil,
 		"notifications": c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
 		if asked && slices.Contains(fixed, name) {
-			return problem.New(problem.BadRequest, "This cannot be changed here",
-				name+" was given when Headroom was started, or this program cannot do it",
-				"Start Headroom without that flag, or use its menu-bar app.")
+			return problem.New(problem.BadRequest, "This setting cannot be changed here",
+				name+" is set on the command line, or this program does not support it",
+				"Start Headroom without that flag, or use the menu-bar app.")
 		}
 	}
-	refused := func(what, why,
-		fix string) error {
+	refused := func(what, why, fix string) error {
 		return problem.New(problem.BadRequest, what, why, fix)
 	}
 	switch {
 	case c.Port != nil && (*c.Port < 1 || *c.Port > 65535):
-		return refused(fmt.Sprintf("The port cannot be %d", *c.Port), "ports are 1 to 65535",
-			"Use 11811, or any port above 1023 that is free.")
+		return refused(fmt.Sprintf("Port %d is not valid", *c.Port), "ports are 1 to 65535",
+			"Use 11811, or any free port above 1023.")
 	case c.APIKey != nil && strings.ContainsFunc(*c.APIKey,
 		func(r rune) bool { return r <= ' ' || r > '~' }):
-		return refused("This key cannot be sent in a header",
-			"it has a space, or a letter that is not ASCII", "Use letters, digits and signs.")
+		return refused("The API key is not valid",
+			"it contains a space or a character outside ASCII",
+			"Use ASCII letters, digits and punctuation.")
 	case c.Launch != nil && !slices.Contains(
 		[]settings.Launch{settings.LaunchAsLeft, settings.LaunchOn, settings.LaunchOff}, *c.Launch):
-		return refused(fmt.Sprintf("launch cannot be %q", *c.Launch), "",
-			"Send \"on\", \"off\", or \"\" for as it was left.")
-	case c.RestMinutes != nil && (*c.RestMinutes < 0 || *c.RestMinutes > mostRestMinutes):
-		return refused(fmt.Sprintf("A model cannot rest after %d minutes", *c.RestMinutes), "",
-			fmt.Sprintf("Send 1 to %d, or 0 for never.", mostRestMinutes))
+		return refused(fmt.Sprintf("%q is not a value of launch", *c.Launch), "",
+			"Send \"on\", \"off\", or \"\" to restore the last state.")
+	case c.RestMinutes != nil && (*c.RestMinutes < 0 || *c.RestMinutes > maxIdleMinutes):
+		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.RestMinutes),
+			"an idle model is unloaded after at most a week",
+			fmt.Sprintf("Send 1 to %d, or 0 for never.", maxIdleMinutes))
 	case c.LogLevel != nil &&
 		!slices.Contains([]string{"debug", "info", "warn", "error"}, *c.LogLevel):
-		return refused("There is no log level "+*c.LogLevel, "", "Send debug, info, warn or error.")
+		return refused("There is no log level "+strconv.Quote(*c.LogLevel), "",
+			"Send debug, info, warn or error.")
 	}
 	if c.ImportFolder != nil && *c.ImportFolder != "" && !filepath.IsAbs(*c.ImportFolder) {
 		return refused("Models cannot be imported into "+strconv.Quote(*c.ImportFolder),
-			"it is no absolute path",
-			"Give the whole path of a folder, or nothing for Headroom's own.")
+			"it is not an absolute path",
+			"Enter the full path of a folder, or nothing for the default folder.")
 	}
 	if c.AllowHosts != nil {
 		for _, name := range *c.AllowHosts {
 			if _, _, err := net.SplitHostPort(name); name == "" || err == nil ||
 				strings.ContainsAny(name, "/ *") {
-				return refused("A host cannot be "+strconv.Quote(name),
-					"it is a name without port and address bar", "Send a name as my-mac.local.")
+				return refused(strconv.Quote(name)+" is not a host name",
+					"a host name has no port, path or wildcard",
+					"Enter a name such as my-mac.local.")
 			}
 		}
 	}
 	if c.ModelFolders != nil {
 		for _, dir := range *c.ModelFolders {
 			if !filepath.IsAbs(dir) {
-				return refused("Models cannot lie in "+strconv.Quote(dir), "it is no absolute path",
-					"Give the whole path of a folder, as /Volumes/Disk/models.")
+				return refused(strconv.Quote(dir)+" cannot be a model folder",
+					"it is not an absolute path",
+					"Enter the full path of a folder, such as /Volumes/Disk/models.")
 			}
 		}
 	}

@@ -18,8 +18,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// fakeLogin is an entry that a folder without rights, or something that a person can mend, keeps
-// from being written.
+// fakeLogin is a LoginItem in memory. Set fails if locked is set, or with the Problem in refuses.
 type fakeLogin struct {
 	on, locked bool
 	refuses    error
@@ -37,7 +36,7 @@ func (l *fakeLogin) Set(on bool) error {
 	return nil
 }
 
-// generalWorld is an API with settings of its own.
+// generalWorld is an API over a fake host, with a new settings file.
 type generalWorld struct {
 	file  *settings.File
 	login *fakeLogin
@@ -74,15 +73,18 @@ func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, str
 	return status, g, text
 }
 
-// What is sent is kept and holds, what is not stays.
+// TestGeneralSettings: sent settings are saved and applied, others do not change.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,"easeWhenHot":true,"welcomed":true}`
+	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],` +
+		`"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,` +
+		`"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
+		`"easeWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
-		DefaultModel: "o/m",
-		RestMinutes:  30, LogLevel: "debug", StartAtLogin: true, Notifications: false,
+		DefaultModel: "o/m", RestMinutes: 30, LogLevel: "debug", StartAtLogin: true,
+		Notifications: false,
 		SaveOnBattery: false, EaseWhenHot: true, Welcomed: true, Path: w.file.Path(),
 		Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
@@ -90,7 +92,8 @@ func TestGeneralSettings(t *testing.T) {
 	}
 	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
 		w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
-		t.Errorf("kept: %+v, login %v, level %s, told %d times", s, w.login.on, w.logs.Level(),
+		t.Errorf("saved: %+v, login %v, level %s, passed on %d times", s, w.login.on,
+			w.logs.Level(),
 			w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
@@ -105,20 +108,20 @@ func TestGeneralSettingsRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"port":0}`:                      "ports are 1 to 65535",
 		`{"port":70000}`:                  "ports are 1 to 65535",
-		`{"port":"x"}`:                    "cannot be read",
-		`{"apiKey":"a b"}`:                "cannot be sent in a header",
-		`{"apiKey":"schlüssel"}`:          "cannot be sent in a header",
-		`{"allowHosts":["mac.local:80"]}`: "without port",
-		`{"allowHosts":[""]}`:             "A host cannot be",
-		`{"allowHosts":["*"]}`:            "A host cannot be",
-		`{"modelFolders":["models"]}`:     "no absolute path",
-		`{"importFolder":"models"}`:       "no absolute path",
-		`{"launch":"maybe"}`:              "launch cannot be",
-		`{"restMinutes":-1}`:              "cannot rest",
-		`{"restMinutes":99999999}`:        "cannot rest",
-		`{"logLevel":"loud"}`:             "no log level loud",
-		// and the other is not kept either
-		`{"restMinutes":5,"logLevel":"loud"}`: "no log level loud",
+		`{"port":"x"}`:                    "request body is not valid",
+		`{"apiKey":"a b"}`:                "API key is not valid",
+		`{"apiKey":"schlüssel"}`:          "API key is not valid",
+		`{"allowHosts":["mac.local:80"]}`: "has no port",
+		`{"allowHosts":[""]}`:             "is not a host name",
+		`{"allowHosts":["*"]}`:            "is not a host name",
+		`{"modelFolders":["models"]}`:     "not an absolute path",
+		`{"importFolder":"models"}`:       "not an absolute path",
+		`{"launch":"maybe"}`:              "is not a value of launch",
+		`{"restMinutes":-1}`:              "not a valid number of minutes",
+		`{"restMinutes":99999999}`:        "not a valid number of minutes",
+		`{"logLevel":"loud"}`:             `no log level \"loud\"`,
+		// The valid setting is not saved either.
+		`{"restMinutes":5,"logLevel":"loud"}`: `no log level \"loud\"`,
 	} {
 		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", body, status, text)
@@ -136,11 +139,11 @@ func TestGeneralSettingsRefused(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	if !reflect.DeepEqual(before, w.file.Get()) {
-		t.Errorf("kept: %+v", w.file.Get())
+		t.Errorf("saved: %+v", w.file.Get())
 	}
 }
 
-func TestGeneralSettingsOfTheCommandLine(t *testing.T) {
+func TestGeneralSettingsFixedByFlags(t *testing.T) {
 	w := newGeneral(t, "port", "launch")
 	status, _, text := do(t, "GET", w.url+"/api/settings", "", TokenHeader, "T")
 	if status != 200 || !strings.Contains(text, `"fixed":["port","launch"],"pending":[]`) {
@@ -153,7 +156,7 @@ func TestGeneralSettingsOfTheCommandLine(t *testing.T) {
 		}
 	}
 	if status, _, _ := w.put(t, `{"restMinutes":5}`); status != 200 {
-		t.Error("what is not fixed cannot be changed")
+		t.Error("a setting that is not fixed could not be changed")
 	}
 }
 

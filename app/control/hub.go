@@ -1,5 +1,7 @@
 package control
 
+// The model hub over HTTP: its settings, a search, the files of a repository, and downloads.
+
 import (
 	"net/http"
 	"slices"
@@ -10,22 +12,22 @@ import (
 	"headroom/engine/problem"
 )
 
-// HubSettings is the document of /api/hub. The token itself is never told.
+// HubSettings is the response of /api/hub. It never contains the token itself.
 type HubSettings struct {
-	Endpoint string `json:"endpoint"` // that is asked
-	Own      string `json:"own"`      // of the settings; "": Hugging Face's
-	// where there is one: "environment", "keychain" or "file"; "": nowhere
+	Endpoint string `json:"endpoint"` // address in use
+	Own      string `json:"own"`      // address in the settings; "": Hugging Face
+	// Token says where the token was found: "environment", "keychain" or "file"; "": nowhere.
 	Token  hub.TokenSource `json:"token"`
-	Folder string          `json:"folder"` // that models are downloaded into
+	Folder string          `json:"folder"` // folder of downloaded models
 }
 
-// HubChange is the body of a PUT: what is missing stays.
+// HubChange is the body of PUT /api/hub. A missing field does not change.
 type HubChange struct {
 	Endpoint *string `json:"endpoint"`
-	Token    *string `json:"token"` // "" removes the one that is kept
+	Token    *string `json:"token"` // "" removes the saved token
 }
 
-// HubSearch is the document of /api/hub/search.
+// HubSearch is the response of /api/hub/search.
 type HubSearch struct {
 	Models []HubModel `json:"models"`
 }
@@ -33,60 +35,60 @@ type HubSearch struct {
 // HubModel is one result of a search.
 type HubModel struct {
 	ID              string   `json:"id"`
-	Kind            string   `json:"kind"` // its config.json's model_type; "": not known
-	Runs            bool     `json:"runs"` // Headroom knows that kind, or the kind is not known
+	Kind            string   `json:"kind"` // model_type of its config.json; "": unknown
+	Runs            bool     `json:"runs"` // Headroom supports this kind, or the kind is unknown
 	MLX             bool     `json:"mlx"`
 	Tags            []string `json:"tags"`
 	Downloads       int64    `json:"downloads"`
 	Likes           int64    `json:"likes"`
 	Gated           bool     `json:"gated"`
-	UpdatedAtUnixMs int64    `json:"updatedAt"` // 0: not known
+	UpdatedAtUnixMs int64    `json:"updatedAt"` // 0: unknown
 }
 
-// HubRepository is the document of /api/hub/repository.
+// HubRepository is the response of /api/hub/repository.
 type HubRepository struct {
 	ID     string    `json:"id"`
 	Commit string    `json:"commit"`
 	Gated  bool      `json:"gated"`
 	Files  []HubFile `json:"files"`
-	Error  *Error    `json:"error"` // why it is of no use here; null: it is
+	Error  *Error    `json:"error"` // why Headroom cannot use it; null: it can
 }
 
 // HubFile is one file of a repository.
 type HubFile struct {
 	Path   string `json:"path"`
-	Bytes  int64  `json:"bytes"`  // below 0: not known
-	Needed bool   `json:"needed"` // it is downloaded unless files are chosen
+	Bytes  int64  `json:"bytes"`  // negative: unknown
+	Needed bool   `json:"needed"` // downloaded unless the request selects files
 }
 
 // DownloadRequest is the body of /api/downloads.
 type DownloadRequest struct {
 	ID       string   `json:"id"`       // "org/name"
 	Revision string   `json:"revision"` // "": main
-	Files    []string `json:"files"`    // null: those that the model needs
+	Files    []string `json:"files"`    // null: the files that the model needs
 }
 
-const mostFound = 50
+const maxResults = 50
 
 func (a *API) hubRoutes() []Route {
 	return []Route{
 		route("GET /api/hub",
-			"The hub that models are downloaded from, and whether there is a token for it.", "",
+			"Returns the hub's address, and where its token was found.", "",
 			func(*http.Request, nothing) (HubSettings, error) { return a.hubSettings() }),
-		route("PUT /api/hub", "Changes the hub's address or its token; what is missing stays.",
+		route("PUT /api/hub", "Changes the hub's address or its token.",
 			`{"endpoint": "https://huggingface.co"}`,
 			func(_ *http.Request, q HubChange) (HubSettings, error) { return a.changeHub(q) }),
-		route("GET /api/hub/search", "Looks for models on the hub.", "",
+		route("GET /api/hub/search", "Searches the hub for models.", "",
 			func(r *http.Request, _ nothing) (HubSearch, error) { return a.searchHub(r) }).
-			with(Query{"words", "That are in the name."}, Query{"limit", "Most results, 1 to 50."}),
-		route("GET /api/hub/repository", "The files of a repository of the hub.", "",
+			with(Query{"words", "Words that the name must contain."},
+				Query{"limit", "The maximum number of results, 1 to 50."}),
+		route("GET /api/hub/repository", "Lists the files of a repository on the hub.", "",
 			func(r *http.Request, _ nothing) (HubRepository, error) { return a.hubRepository(r) }).
-			with(Query{"id", "As the hub calls it: org/name."},
-				Query{"revision", "A branch, a tag or a commit; none: main."}),
-		route("POST /api/downloads", "Downloads a model as a job, or goes on with it.",
+			with(Query{"id", "The ID of the repository: org/name."},
+				Query{"revision", "A branch, tag or commit. Default: main."}),
+		route("POST /api/downloads", "Starts the download of a model as a job, or resumes it.",
 			`{"id": "org/name"}`,
-			func(_ *http.Request, q DownloadRequest) (Job,
-				error) {
+			func(_ *http.Request, q DownloadRequest) (Job, error) {
 				return a.download(q)
 			}).answering(http.StatusAccepted),
 	}
@@ -114,7 +116,8 @@ func (a *API) changeHub(q HubChange) (HubSettings, error) {
 		}
 		if a.settings == nil {
 			return HubSettings{}, problem.New(problem.BadRequest,
-				"The hub's address cannot be kept", "this program has no settings", "")
+				"The hub's address cannot be saved",
+				"this program runs without a settings file", "")
 		}
 		if err := a.settings.Change(
 			func(s *settings.Settings) { s.HubEndpoint = *q.Endpoint }); err != nil {
@@ -130,13 +133,13 @@ func (a *API) changeHub(q HubChange) (HubSettings, error) {
 }
 
 func (a *API) searchHub(r *http.Request) (HubSearch, error) {
-	limit := mostFound
+	limit := maxResults
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostFound {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > maxResults {
 			return HubSearch{}, problem.New(problem.BadRequest,
-				"There cannot be "+strconv.Quote(text)+" results", "it is a number from 1 to 50",
-				"Send ?limit=20, or none.")
+				strconv.Quote(text)+" is not a valid number of results", "it must be 1 to 50",
+				"Send ?limit=20, or leave it out.")
 		}
 	}
 	c, err := a.transfers.Hub()

@@ -1,7 +1,7 @@
 package control
 
-// Imports, downloads and moves of the cache over HTTP: what they would do, what they are doing, and
-// the hub that downloads come from. The jobs are events too.
+// Jobs over HTTP: imports, downloads and moves of the cache, and the plan of an import. Job changes
+// are also sent as events (events.go).
 
 import (
 	"net/http"
@@ -14,19 +14,20 @@ import (
 	"headroom/engine/problem"
 )
 
-// Transfers are what brings models here, and what moves the cache.
+// Transfers runs imports, downloads and moves of the cache.
 type Transfers struct {
 	Jobs *jobs.List
-	// Importer and Hub are asked for each time: settings may change what they work with. Their
+	// Importer and Hub are called for each request, because they depend on the settings. Their
 	// errors are Problems.
 	Importer func() (*importer.Importer, error)
 	Hub      func() (*hub.Client, error)
 	Tokens   *hub.Tokens
-	// Mover moves the cache on disk; nil: it cannot be moved. Its error is a Problem.
+	// Mover returns what moves the cache on disk. If it is nil, the cache cannot be moved. Its
+	// error is a Problem.
 	Mover func() (*cache.Mover, error)
 }
 
-// subscribe is that of the jobs; without any, nothing ever comes.
+// subscribe returns a channel that signals changes of the jobs. Without jobs it is nil.
 func (t *Transfers) subscribe() (changed <-chan struct{}, done func()) {
 	if t == nil {
 		return nil, func() {}
@@ -40,19 +41,19 @@ type Job struct {
 	Kind           jobs.Kind  `json:"kind"`  // "import", "download" or "cache"
 	Title          string     `json:"title"` // the model's name, or the cache's new folder
 	State          jobs.State `json:"state"` // "waiting", "running", "done", "failed" or "stopped"
-	Phase          string     `json:"phase"` // what it does now, in a word or two
-	File           string     `json:"file"`  // with which file
+	Phase          string     `json:"phase"` // current step, in a word or two
+	File           string     `json:"file"`  // file of the current step
 	DoneBytes      int64      `json:"doneBytes"`
-	TotalBytes     int64      `json:"totalBytes"` // 0: not known
+	TotalBytes     int64      `json:"totalBytes"` // 0: unknown
 	BytesPerSecond float64    `json:"bytesPerSecond"`
-	SecondsLeft    float64    `json:"secondsLeft"` // below 0: not known
-	// of one that is done: the model's folder, or the cache's
+	SecondsLeft    float64    `json:"secondsLeft"` // negative: unknown
+	// Path is the folder of the model or the cache, once the job is done.
 	Path            string `json:"path"`
-	Error           *Error `json:"error"` // of one that failed
+	Error           *Error `json:"error"` // of a failed job; null otherwise
 	StartedAtUnixMs int64  `json:"startedAt"`
 }
 
-// JobList is the document of /api/jobs and the data of a "jobs" event: all of them, oldest first.
+// JobList is the response of /api/jobs and the data of a "jobs" event: all jobs, oldest first.
 type JobList struct {
 	Jobs []Job `json:"jobs"`
 }
@@ -73,7 +74,7 @@ func jobView(j jobs.Job) Job {
 
 func newError(err error) *Error { return host.NewError(problem.From(err)) }
 
-// jobList is empty where nothing can be imported or downloaded.
+// jobList returns all jobs. It is empty in a program without transfers.
 func (a *API) jobList() JobList {
 	l := JobList{Jobs: []Job{}}
 	if a.transfers != nil {
@@ -86,78 +87,77 @@ func (a *API) jobList() JobList {
 
 func (a *API) jobRoutes() []Route {
 	list := a.transfers.Jobs
-	on := func(do func(id string) error) func(r *http.Request, _ nothing) (nothing, error) {
+	byID := func(do func(id string) error) func(r *http.Request, _ nothing) (nothing, error) {
 		return func(r *http.Request, _ nothing) (nothing, error) {
-			return nothing{},
-				do(r.PathValue("id"))
+			return nothing{}, do(r.PathValue("id"))
 		}
 	}
 	return []Route{
 		route("GET /api/jobs",
-			"Imports, downloads and moves of the cache, how far they are, and what became of them.",
+			"Lists imports, downloads and moves of the cache, with their progress and result.",
 			"",
 			func(*http.Request, nothing) (JobList, error) { return a.jobList(), nil }),
-		route("POST /api/jobs/{id}/stop", "Stops one; what it has done so far is kept.", "",
-			on(list.Stop)),
-		route("POST /api/jobs/{id}/resume", "Goes on with one that has stopped or failed.", "",
-			on(list.Resume)),
+		route("POST /api/jobs/{id}/stop", "Stops a job and keeps its partial result.", "",
+			byID(list.Stop)),
+		route("POST /api/jobs/{id}/resume", "Resumes a stopped or failed job.", "",
+			byID(list.Resume)),
 		route("DELETE /api/jobs/{id}",
-			"Takes one off the list; if it is not done, what it has left behind is removed.", "",
-			on(list.Remove)),
+			"Removes a job from the list, and the partial result of a job that is not done.", "",
+			byID(list.Remove)),
 	}
 }
 
 // ImportRequest is the body of /api/imports and /api/imports/plan.
 type ImportRequest struct {
-	Paths []string      `json:"paths"` // of folders or files on this machine
+	Paths []string      `json:"paths"` // folders or files on this machine
 	Mode  importer.Mode `json:"mode"`  // "copy", "move" or "link"
-	Name  string        `json:"name"`  // for one model alone; "": its own
+	Name  string        `json:"name"`  // new name of a single model; "": its own name
 }
 
-// ImportPlan says what an import does.
+// ImportPlan describes what an import does.
 type ImportPlan struct {
 	Mode         importer.Mode `json:"mode"`
-	Folder       string        `json:"folder"` // that models are imported into
+	Folder       string        `json:"folder"` // destination folder
 	Items        []ImportItem  `json:"items"`
-	WrittenBytes int64         `json:"writtenBytes"` // that the disk must take at most
-	FreeBytes    int64         `json:"freeBytes"`    // below 0: not known
+	WrittenBytes int64         `json:"writtenBytes"` // upper bound of the bytes written to disk
+	FreeBytes    int64         `json:"freeBytes"`    // negative: unknown
 }
 
-// ImportItem is one model, or something that is none.
+// ImportItem is one model to import, or a source that is not a model.
 type ImportItem struct {
 	Name         string `json:"name"`
 	Source       string `json:"source"`
-	Path         string `json:"path"` // of the folder that it becomes
+	Path         string `json:"path"` // its new folder
 	Bytes        int64  `json:"bytes"`
 	WrittenBytes int64  `json:"writtenBytes"` // 0: nothing is copied
-	Clones       bool   `json:"clones"`       // the disk can share the original's blocks
+	Clones       bool   `json:"clones"`       // the copy shares the original's blocks on disk
 	Error        *Error `json:"error"`        // why it cannot be imported; null: it can
-	Job          string `json:"job"`          // the ID of its import; "" in a plan
+	Job          string `json:"job"`          // ID of its job; "" in a plan
 }
 
 const importExample = `{"paths": ["/folder"], "mode": "copy"}`
 
 func (a *API) importRoutes() []Route {
 	return []Route{
-		route("POST /api/imports/plan", "What importing would do; changes nothing.", importExample,
-			func(_ *http.Request, q ImportRequest) (ImportPlan,
-				error) {
+		route("POST /api/imports/plan",
+			"Returns what an import would do, without changing anything.", importExample,
+			func(_ *http.Request, q ImportRequest) (ImportPlan, error) {
 				return a.imports(q, false)
 			}),
-		route("POST /api/imports", "Imports what can be imported, as jobs.", importExample,
-			func(_ *http.Request, q ImportRequest) (ImportPlan,
-				error) {
+		route("POST /api/imports",
+			"Imports every model of the plan that can be imported, each as a job.", importExample,
+			func(_ *http.Request, q ImportRequest) (ImportPlan, error) {
 				return a.imports(q, true)
 			}).answering(http.StatusAccepted),
 	}
 }
 
-func (a *API) imports(q ImportRequest, begin bool) (ImportPlan, error) {
+func (a *API) imports(q ImportRequest, start bool) (ImportPlan, error) {
 	switch q.Mode {
 	case importer.Copy, importer.Move, importer.Link:
 	default:
 		return ImportPlan{}, problem.New(problem.BadRequest,
-			"There is no way \""+string(q.Mode)+"\" to import", "",
+			"There is no import mode \""+string(q.Mode)+"\"", "",
 			"Send copy, move or link as mode.")
 	}
 	if len(q.Paths) == 0 {
@@ -172,11 +172,11 @@ func (a *API) imports(q ImportRequest, begin bool) (ImportPlan, error) {
 	v := ImportPlan{Mode: plan.Mode, Folder: plan.Root, Items: []ImportItem{},
 		WrittenBytes: plan.WrittenBytes, FreeBytes: plan.FreeBytes}
 	for _, item := range plan.Items {
-		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target, Bytes: item.Bytes,
-			WrittenBytes: item.WrittenBytes, Clones: item.Clones}
+		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target,
+			Bytes: item.Bytes, WrittenBytes: item.WrittenBytes, Clones: item.Clones}
 		if item.Refused != nil {
 			one.Error = newError(item.Refused)
-		} else if begin {
+		} else if start {
 			one.Job = a.transfers.Jobs.Start(im.Job(item)).ID
 		}
 		v.Items = append(v.Items, one)

@@ -17,14 +17,17 @@ import (
 	"headroom/engine"
 )
 
-// hubText answers as a hub that has o/m would, without the files' bytes.
+// hubSearchText and hubRepositoryText are responses of a hub with the model o/m.
 const (
-	hubSearchText     = `[{"id":"o/m","tags":["mlx"],"downloads":5,"config":{"model_type":"strange"}},{"id":"o/n","lastModified":"2026-01-02T03:04:05Z"}]`
-	hubRepositoryText = `{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"config.json","size":2},{"rfilename":"model.safetensors","size":9},{"rfilename":"x.bin"}]}`
+	hubSearchText = `[{"id":"o/m","tags":["mlx"],"downloads":5,"config":{"model_type":"strange"}},` +
+		`{"id":"o/n","lastModified":"2026-01-02T03:04:05Z"}]`
+	hubRepositoryText = `{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[` +
+		`{"rfilename":"config.json","size":2},` +
+		`{"rfilename":"model.safetensors","size":9},{"rfilename":"x.bin"}]}`
 )
 
-// newTransfers are those of a program with folders of its own, and a hub that lies on this machine;
-// its address stands in the settings.
+// newTransfers returns Transfers with new folders and a fake hub, whose address it saves in the
+// settings. The hub serves no file contents.
 func newTransfers(t *testing.T, file *settings.File) *Transfers {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,17 +72,18 @@ func newTransfers(t *testing.T, file *settings.File) *Transfers {
 	}
 }
 
-// ask sends a request with the token and reads the answer.
-func ask[Answer any](t *testing.T, method, url, body string) (status int, answer Answer) {
+// ask sends a request with the token and decodes the response.
+func ask[Response any](t *testing.T, method, url, body string) (status int, response Response) {
 	t.Helper()
 	status, _, text := do(t, method, url, body, TokenHeader, "T")
-	if err := json.Unmarshal([]byte(text), &answer); err != nil && status < 300 && text != "" {
+	if err := json.Unmarshal([]byte(text), &response); err != nil && status < 300 && text != "" {
 		t.Fatalf("%s %s: %v in %s", method, url, err, text)
 	}
-	return status, answer
+	return status, response
 }
 
-// A folder is planned, imported, followed over the events, and taken off the list.
+// TestImportOverHTTP plans the import of a folder, imports it, follows the job over the events, and
+// removes the job.
 func TestImportOverHTTP(t *testing.T) {
 	w := newGeneral(t)
 	from := filepath.Join(t.TempDir(), "a model")
@@ -93,11 +97,11 @@ func TestImportOverHTTP(t *testing.T) {
 	status, plan := ask[ImportPlan](t, "POST", w.url+"/api/imports/plan", string(body))
 	if status != http.StatusOK || len(plan.Items) != 2 || plan.Items[0].Name != "a model" ||
 		plan.Items[0].Bytes != 2 || plan.Items[0].Job != "" || plan.Items[1].Error == nil {
-		t.Errorf("planned: %d %+v", status, plan)
+		t.Errorf("plan: %d %+v", status, plan)
 	}
 	status, plan = ask[ImportPlan](t, "POST", w.url+"/api/imports", string(body))
 	if status != http.StatusAccepted || plan.Items[0].Job == "" || plan.Items[1].Job != "" {
-		t.Fatalf("begun: %d %+v", status, plan)
+		t.Fatalf("started: %d %+v", status, plan)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/api/events?token=T", nil)
 	if err != nil {
@@ -118,18 +122,18 @@ func TestImportOverHTTP(t *testing.T) {
 	}
 	if done.ID != plan.Items[0].Job || done.Path != plan.Items[0].Path || done.DoneBytes != 2 ||
 		done.Error != nil {
-		t.Errorf("over events: %+v", done)
+		t.Errorf("job in the events: %+v", done)
 	}
 	if _, err := os.Stat(filepath.Join(done.Path, "config.json")); err != nil {
 		t.Error(err)
 	}
 	if status, _ := ask[struct{}](t, "DELETE", w.url+"/api/jobs/"+done.ID,
 		""); status != http.StatusNoContent {
-		t.Errorf("taken off: %d", status)
+		t.Errorf("removing the job: %d", status)
 	}
 	if status, _ := ask[struct{}](t, "POST", w.url+"/api/jobs/"+done.ID+"/stop",
 		""); status != http.StatusNotFound {
-		t.Errorf("stopped what is gone: %d", status)
+		t.Errorf("stopping a removed job: %d", status)
 	}
 	for _, body := range []string{`{"paths":[],"mode":"copy"}`, `{"paths":["/x"],"mode":"burn"}`} {
 		if status, _ := ask[ErrorBody](t, "POST", w.url+"/api/imports",
@@ -155,10 +159,10 @@ func TestHubOverHTTP(t *testing.T) {
 		r.Files[2].Bytes != -1 || r.Error != nil {
 		t.Errorf("repository %+v", r)
 	}
-	// The hub has no bytes: the download fails, and says so.
+	// The hub serves no file contents, so the download fails.
 	status, job := ask[Job](t, "POST", w.url+"/api/downloads", `{"id":"o/m"}`)
 	if status != http.StatusAccepted || job.Kind != jobs.Download || job.Title != "o/m" {
-		t.Errorf("begun: %d %+v", status, job)
+		t.Errorf("started: %d %+v", status, job)
 	}
 	if ended, err := w.api.transfers.Jobs.Wait(t.Context(), job.ID); err != nil ||
 		ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {

@@ -1,7 +1,7 @@
 package control
 
-// Memory over HTTP: what a model would take, opened otherwise, and how much the GPU of a Mac may
-// hold.
+// Memory over HTTP: how much a model would need with other options, and the wired memory limit of a
+// Mac's GPU.
 
 import (
 	"net/http"
@@ -12,30 +12,33 @@ import (
 	"headroom/engine/problem"
 )
 
-// mostStreams is more than anybody runs at once; what is planned for them is allocated for each.
-const mostStreams = 256
+// maxStreams bounds the requests that run at once, because memory is reserved for each of them.
+const maxStreams = 256
 
 func (a *API) memoryRoutes() []Route {
 	return []Route{
 		route("GET /api/memory/what-if",
-			"What a model would need with another context, more streams, or another form of keys "+
-				"and values.", "",
+			"Computes how much memory a model would need with another context length or number of "+
+				"streams, in each KV cache format.", "",
 			func(r *http.Request, _ nothing) (host.WhatIf, error) { return a.whatIf(r) }).
-			with(Query{"model", "A model's ID; none: the one that runs."},
-				Query{"context", "Tokens of each stream."},
-				Query{"streams", "That run at once, 1 to 256."}),
+			with(Query{"model", "A model's ID. Default: the loaded model."},
+				Query{"context", "The context length of each stream, in tokens."},
+				Query{"streams", "How many streams run at once, 1 to 256."}),
 		route("GET /api/memory/wired",
-			"How much the GPU may hold in place, what is safe, and the commands that would change "+
-				"it.", "",
+			"Returns the wired memory limit of the GPU, a safe limit, and the commands that would "+
+				"set it.", "",
 			func(r *http.Request, _ nothing) (wired.Status, error) {
-				limitBytes, err := limitOf(r)
+				limitBytes, err := limitParameter(r)
 				if err != nil {
 					return wired.Status{}, err
 				}
 				return a.wired.Status(limitBytes)
-			}).with(Query{"limit", "Bytes that the commands are for; none: what is safe."}),
+			}).
+			with(
+				Query{"limit",
+					"The limit in bytes that the commands set. Default: the safe limit."}),
 		route("POST /api/memory/wired",
-			"Changes it, once the system's own dialog was given an administrator's password.",
+			"Changes the wired memory limit. macOS asks for an administrator's password.",
 			`{"action": "once"}`,
 			func(r *http.Request, q WiredRequest) (wired.Status, error) {
 				return a.wired.Change(r.Context(), q.Action, q.LimitBytes)
@@ -46,8 +49,8 @@ func (a *API) memoryRoutes() []Route {
 func (a *API) whatIf(r *http.Request) (host.WhatIf, error) {
 	q := host.WhatIfQuery{Model: r.URL.Query().Get("model")}
 	var err error
-	if q.ContextTokens, err = contextOf(r); err == nil {
-		q.Streams, err = streamsOf(r)
+	if q.ContextTokens, err = contextParameter(r); err == nil {
+		q.Streams, err = streamsParameter(r)
 	}
 	if err != nil {
 		return host.WhatIf{}, err
@@ -55,31 +58,31 @@ func (a *API) whatIf(r *http.Request) (host.WhatIf, error) {
 	return a.host.WhatIf(q)
 }
 
-// WiredRequest is the body of POST /api/memory/wired. LimitBytes 0 is what is safe; to undo takes
-// none.
+// WiredRequest is the body of POST /api/memory/wired. A LimitBytes of 0 means the safe limit. The
+// action undo ignores it.
 type WiredRequest struct {
 	Action     wired.Action `json:"action"`
 	LimitBytes int64        `json:"limitBytes"`
 }
 
-// limitOf reads ?limit=, 0 without it.
-func limitOf(r *http.Request) (limitBytes int64, err error) {
+// limitParameter returns the query parameter limit, or 0 without one. The error is a Problem.
+func limitParameter(r *http.Request) (limitBytes int64, err error) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limitBytes, err = strconv.ParseInt(text, 10, 64); err != nil || limitBytes < 0 {
-			return 0, problem.New(problem.BadRequest, "The limit cannot be "+strconv.Quote(text),
-				"it is a number of bytes", "Send ?limit=34359738368, or none.")
+			return 0, problem.New(problem.BadRequest, strconv.Quote(text)+" is not a valid limit",
+				"the limit is a number of bytes", "Send ?limit=34359738368, or leave it out.")
 		}
 	}
 	return limitBytes, nil
 }
 
-// streamsOf reads ?streams=, 0 without it.
-func streamsOf(r *http.Request) (streams int, err error) {
+// streamsParameter returns the query parameter streams, or 0 without one. The error is a Problem.
+func streamsParameter(r *http.Request) (streams int, err error) {
 	if text := r.URL.Query().Get("streams"); text != "" {
-		if streams, err = strconv.Atoi(text); err != nil || streams < 1 || streams > mostStreams {
+		if streams, err = strconv.Atoi(text); err != nil || streams < 1 || streams > maxStreams {
 			return 0, problem.New(problem.BadRequest,
-				"There cannot be "+strconv.Quote(text)+" streams", "it is a number from 1 to 256",
-				"Send ?streams=4, or none.")
+				strconv.Quote(text)+" is not a valid number of streams", "it must be 1 to 256",
+				"Send ?streams=4, or leave it out.")
 		}
 	}
 	return streams, nil

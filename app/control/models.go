@@ -1,6 +1,6 @@
 package control
 
-// The models over HTTP: the documents of app/host/models.go, word for word.
+// The models over HTTP, as app/host/models.go encodes them.
 
 import (
 	"net/http"
@@ -15,8 +15,8 @@ type WatchRequest struct {
 	Paused bool `json:"paused"`
 }
 
-// PlaceRequest is the body of /api/models/{id}/remove and reveal. An empty Path means the only
-// place, or the first to be shown.
+// PlaceRequest is the body of /api/models/{id}/remove and reveal. Path selects one of several
+// copies of a model. An empty Path means its only copy, and for reveal the first one.
 type PlaceRequest struct {
 	Path string `json:"path"`
 }
@@ -28,32 +28,33 @@ type ModelsEvent struct {
 
 func (a *API) modelRoutes() []Route {
 	context := Query{"context",
-		"Tokens of the one conversation that needBytes and fits are for; none: what each model " +
-			"would be opened with."}
+		"The context length, in tokens, for which needBytes and fits are computed. Default: the " +
+			"context with which each model would be loaded."}
 	return []Route{
-		route("GET /api/models", "Everything that was found on this machine.", "",
-			func(r *http.Request, _ nothing) (host.ModelList,
-				error) {
+		route("GET /api/models", "Lists the models on this machine.", "",
+			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				return a.modelList(r)
 			}).with(context),
-		route("POST /api/models/rescan", "Reads all folders anew, and answers when that is done.",
+		route("POST /api/models/rescan",
+			"Scans all folders again, and responds when the scan is complete.",
 			"",
 			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				a.host.RescanModels()
 				return a.modelList(r)
 			}).with(context),
-		route("POST /api/models/watching", "Whether the list follows the disk by itself.",
+		route("POST /api/models/watching", "Pauses or resumes watching the folders for changes.",
 			`{"paused": true}`,
 			func(_ *http.Request, q WatchRequest) (nothing, error) {
 				return nothing{}, a.host.PauseWatching(q.Paused)
 			}),
 		route("POST /api/models/{id}/remove",
-			"Moves a model to the trash. The \"/\" of an ID is written %2F.", `{"path": "/folder"}`,
+			"Moves a model to the Trash. Encode the \"/\" in its ID as %2F.", `{"path": "/folder"}`,
 			func(r *http.Request, q PlaceRequest) (nothing, error) {
 				return nothing{}, a.host.RemoveModel(r.PathValue("id"), q.Path)
 			}),
 		route("POST /api/models/{id}/reveal",
-			"Shows a model's folder in the system's file manager.", `{"path": "/folder"}`,
+			"Shows a model's folder in the Finder, or in the file manager of this system.",
+			`{"path": "/folder"}`,
 			func(r *http.Request, q PlaceRequest) (nothing, error) {
 				return nothing{}, a.host.RevealModel(r.PathValue("id"), q.Path)
 			}),
@@ -61,23 +62,23 @@ func (a *API) modelRoutes() []Route {
 }
 
 func (a *API) modelList(r *http.Request) (host.ModelList, error) {
-	tokens, err := contextOf(r)
+	tokens, err := contextParameter(r)
 	if err != nil {
 		return host.ModelList{}, err
 	}
 	return a.host.Models(tokens), nil
 }
 
-// contextOf is ?context=, 0 if there is none. The error is a Problem.
-func contextOf(r *http.Request) (tokens int, err error) {
-	const mostTokens = 1 << 30
+// contextParameter returns the query parameter context, or 0 without one. The error is a Problem.
+func contextParameter(r *http.Request) (tokens int, err error) {
+	const maxTokens = 1 << 30
 	text := r.URL.Query().Get("context")
 	if text == "" {
 		return 0, nil
 	}
-	if tokens, err = strconv.Atoi(text); err != nil || tokens < 0 || tokens > mostTokens {
-		return 0, problem.New(problem.BadRequest, "The context cannot be "+strconv.Quote(text),
-			"it is a number of tokens", "Send ?context=32768, or none.")
+	if tokens, err = strconv.Atoi(text); err != nil || tokens < 0 || tokens > maxTokens {
+		return 0, problem.New(problem.BadRequest, strconv.Quote(text)+" is not a valid context",
+			"the context is a number of tokens", "Send ?context=32768, or leave it out.")
 	}
 	return tokens, nil
 }

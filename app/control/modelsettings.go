@@ -1,9 +1,9 @@
 package control
 
-// How single models are run, over HTTP: app/settings.Model word for word. What the command line
-// says about every model beats it, so that is told beside it. Settings are tried on the model's
-// headers before they are kept, and hold when it is next started; those that are about requests
-// hold from the next one on.
+// The settings of one model over HTTP, as app/settings.Model encodes them. A command-line flag
+// overrides them for every model, so its name is returned too. New settings are checked against the
+// headers of the model's files before they are saved. Sampling defaults apply from the next request
+// on, everything else when the model is loaded again.
 
 import (
 	"encoding/json"
@@ -16,38 +16,37 @@ import (
 	"headroom/engine/problem"
 )
 
-// ModelSettings is the document of /api/models/{id}/settings.
+// ModelSettings is the response of /api/models/{id}/settings.
 type ModelSettings struct {
 	Settings settings.Model `json:"settings"`
-	Fixed    []string       `json:"fixed"` // names of settings that the command line says
+	Fixed    []string       `json:"fixed"` // names of the settings that the command line sets
 }
 
 func (a *API) modelSettingsRoutes() []Route {
 	return []Route{
 		route("GET /api/models/{id}/settings",
-			"How a model is run. The \"/\" of an ID is written %2F.", "",
-			func(r *http.Request, _ nothing) (ModelSettings,
-				error) {
-				return a.settingsOf(r.PathValue("id")), nil
+			"Returns the settings of a model. Encode the \"/\" in its ID as %2F.", "",
+			func(r *http.Request, _ nothing) (ModelSettings, error) {
+				return a.modelSettings(r.PathValue("id")), nil
 			}),
 		route("PUT /api/models/{id}/settings",
-			"Sets all of them, what is missing to its default. What is about requests holds from "+
-				"the next one on, the rest when the model is next started.",
+			"Replaces the settings of a model; a missing one gets its default. Sampling defaults "+
+				"apply from the next request on, the rest when the model is loaded again.",
 			`{"contextTokens": 32768}`,
 			func(r *http.Request, m settings.Model) (ModelSettings, error) {
 				id := r.PathValue("id")
 				err := a.changeModel(id, m)
-				return a.settingsOf(id), err
+				return a.modelSettings(id), err
 			}),
 	}
 }
 
-func (a *API) settingsOf(id string) ModelSettings {
+func (a *API) modelSettings(id string) ModelSettings {
 	return ModelSettings{Settings: a.settings.Get().ForModel(id),
-		Fixed: slices.Sorted(maps.Keys(keys(a.modelFlags)))}
+		Fixed: slices.Sorted(maps.Keys(givenFields(a.modelFlags)))}
 }
 
-// RequestDefaults are what the settings say about requests that do not say it themselves.
+// RequestDefaults returns the parameters of a request that does not set them itself.
 func RequestDefaults(m settings.Model) generate.Defaults {
 	return generate.Defaults{MaxTokens: m.MaxTokens, Temperature: m.Temperature, TopP: m.TopP,
 		TopK: m.TopK, MinP: m.MinP, RepetitionPenalty: m.RepetitionPenalty,
@@ -55,43 +54,43 @@ func RequestDefaults(m settings.Model) generate.Defaults {
 		TemplateKwargs: m.TemplateArguments}
 }
 
-// keys are the settings that say something, by their names in JSON.
-func keys(m settings.Model) map[string]json.RawMessage {
-	said := map[string]json.RawMessage{}
-	_ = json.Unmarshal(encoded(m), &said)
-	return said
+// givenFields returns the settings that differ from their zero value, by their names in JSON.
+func givenFields(m settings.Model) map[string]json.RawMessage {
+	given := map[string]json.RawMessage{}
+	_ = json.Unmarshal(mustMarshal(m), &given)
+	return given
 }
 
-// changeModel tries the settings and keeps them. The error is a Problem.
+// changeModel checks the settings and saves them. The error is a Problem.
 func (a *API) changeModel(id string, m settings.Model) error {
-	if m.ContextTokens < 0 || m.MaxSequences < 0 || m.MaxSequences > mostStreams {
-		return problem.New(problem.BadRequest, "These settings cannot be",
-			"lengths are not below 0, and at most 256 requests run at once",
-			"Leave out what is to be as usual.")
+	if m.ContextTokens < 0 || m.MaxSequences < 0 || m.MaxSequences > maxStreams {
+		return problem.New(problem.BadRequest, "These settings are not valid",
+			"the context cannot be negative, and at most 256 requests run at once",
+			"Leave out a setting to get its default.")
 	}
 	set := func(s *settings.Settings) {
 		if s.Models == nil {
 			s.Models = map[string]settings.Model{}
 		}
 		s.ForgetModel(id)
-		if len(keys(m)) > 0 {
+		if len(givenFields(m)) > 0 {
 			s.Models[id] = m
 		}
 	}
 	if err := RequestDefaults(m).Check(); err != nil {
-		return problem.Wrap(problem.BadRequest, err, "These settings cannot be",
-			"Leave out what is to be as usual.")
+		return problem.Wrap(problem.BadRequest, err, "These settings are not valid",
+			"Leave out a setting to get its default.")
 	}
 	if a.modelOptions != nil {
-		tried := a.settings.Get()
-		set(&tried)
-		if err := a.host.CheckModel(id, a.modelOptions(tried, id)); err != nil {
+		trial := a.settings.Get()
+		set(&trial)
+		if err := a.host.CheckModel(id, a.modelOptions(trial, id)); err != nil {
 			return err
 		}
 	}
 	if err := a.settings.Change(set); err != nil {
 		return problem.Wrap(problem.Internal, err,
-			"The settings could not be kept, and hold until Headroom ends", "")
+			"The settings could not be saved; they apply until Headroom quits", "")
 	}
 	a.host.RenewModel(id)
 	return nil

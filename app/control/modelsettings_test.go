@@ -12,7 +12,7 @@ import (
 	"headroom/engine"
 )
 
-// TestModelSettings: what is sent is tried, kept and told; what cannot be changes nothing.
+// TestModelSettings: valid settings are checked, saved and returned; invalid ones change nothing.
 func TestModelSettings(t *testing.T) {
 	file, err := settings.Open(t.TempDir())
 	if err != nil {
@@ -54,16 +54,16 @@ func TestModelSettings(t *testing.T) {
 		}
 		if status == 200 && (!reflect.DeepEqual(got.Settings, c.want) ||
 			!reflect.DeepEqual(got.Fixed, []string{"maxSequences"})) {
-			t.Errorf("%s: told %+v, want %+v", c.body, got, c.want)
+			t.Errorf("%s: returned %+v, want %+v", c.body, got, c.want)
 		}
-		if kept := file.Get().ForModel("o/m"); !reflect.DeepEqual(kept, c.want) {
-			t.Errorf("%s: kept %+v, want %+v", c.body, kept, c.want)
+		if saved := file.Get().ForModel("o/m"); !reflect.DeepEqual(saved, c.want) {
+			t.Errorf("%s: saved %+v, want %+v", c.body, saved, c.want)
 		}
 	}
 	if len(file.Get().Models) != 0 {
-		t.Errorf("settings that say nothing are kept: %v", file.Get().Models)
+		t.Errorf("empty settings were saved: %v", file.Get().Models)
 	}
 	if got := strings.Join(h.models, ", "); got != "renew O/M, renew O/M, renew O/M, renew O/M" {
-		t.Errorf("done: %s", got)
+		t.Errorf("calls: %s", got)
 	}
 }

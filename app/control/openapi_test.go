@@ -21,7 +21,7 @@ import (
 	"testing"
 )
 
-// described is the description as a client gets it.
+// described returns the OpenAPI document that a client receives.
 func described(t *testing.T, url string) (document map[string]any) {
 	t.Helper()
 	status, _, text := do(t, "GET", url+"/api/openapi.json", "", TokenHeader, "T")
@@ -31,7 +31,7 @@ func described(t *testing.T, url string) (document map[string]any) {
 	return document
 }
 
-// at goes down the names, each a key of an object.
+// at returns the value at a path of object keys; nil if a key is missing.
 func at(node any, names ...string) any {
 	for _, name := range names {
 		m, _ := node.(map[string]any)
@@ -40,8 +40,8 @@ func at(node any, names ...string) any {
 	return node
 }
 
-// What the fake host answers has the shape that the description says, to the last field.
-func TestAnswersAreAsDescribed(t *testing.T) {
+// TestResponsesMatchTheDocument checks every field of the responses against the schemas.
+func TestResponsesMatchTheDocument(t *testing.T) {
 	_, _, plain := newAPI(t)
 	general := newGeneral(t)
 	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
@@ -59,7 +59,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{plain, "DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},
 		{plain, "GET", "/api/openapi.json", "/api/openapi.json", ""},
 		{plain, "GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
-		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another
+		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another error
 		{settled, "GET", "/api/settings", "/api/settings", ""},
 		{settled, "PUT", "/api/settings", "/api/settings", `{"restMinutes":1}`},
 		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
@@ -83,19 +83,19 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if response == nil {
 			response = at(operation, "responses", "default")
 		}
-		var answer any
-		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		var body any
+		if err := json.Unmarshal([]byte(text), &body); err != nil {
 			t.Errorf("%s %s: %v", c.method, c.path, err)
 		}
-		if fault := fits(document, at(response, "content", "application/json", "schema"), answer,
-			"answer"); fault != "" {
+		if fault := fits(document, at(response, "content", "application/json", "schema"), body,
+			"body"); fault != "" {
 			t.Errorf("%s %s: %s", c.method, c.path, fault)
 		}
 	}
 }
 
-// fits says where a value departs from a schema of the few keywords that openapi.go writes; "" if
-// nowhere.
+// fits reports where a value departs from a schema, or "" if it conforms. It knows the keywords
+// that openapi.go writes.
 func fits(document, schema, value any, path string) string {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -162,8 +162,9 @@ func fits(document, schema, value any, path string) string {
 	return ""
 }
 
-// Every address says what it does, names its parameters and refers to schemas that are there.
-func TestDescriptionIsWhole(t *testing.T) {
+// TestDocumentIsComplete: every route has a summary and its path parameters, and every reference
+// leads to a schema.
+func TestDocumentIsComplete(t *testing.T) {
 	a, _, url := newAPI(t)
 	document := described(t, url)
 	for _, row := range a.Routes() {
@@ -180,7 +181,7 @@ func TestDescriptionIsWhole(t *testing.T) {
 			}
 		}
 		if inPath != strings.Count(path, "{") {
-			t.Errorf("%s: %d parameters of the path are described", row.Pattern, inPath)
+			t.Errorf("%s: %d path parameters are described", row.Pattern, inPath)
 		}
 	}
 	text, err := json.Marshal(document)
@@ -195,9 +196,9 @@ func TestDescriptionIsWhole(t *testing.T) {
 	}
 }
 
-// No address answers a stranger: without the token, from a foreign page, or under a foreign name
-// that was pointed at this machine.
-func TestStrangers(t *testing.T) {
+// TestUnauthorizedRequests: every route refuses a request without the token, from a foreign origin,
+// or with a foreign host name that resolves to this machine (DNS rebinding).
+func TestUnauthorizedRequests(t *testing.T) {
 	a, h, url := newAPI(t)
 	h.models, h.pins = nil, nil
 	settled := newGeneral(t)
@@ -213,17 +214,17 @@ func TestStrangers(t *testing.T) {
 			status  int
 		}{
 			{"no token", nil, http.StatusUnauthorized},
-			{"another token", []string{TokenHeader, "t"}, http.StatusUnauthorized},
-			{"a foreign page", []string{TokenHeader, "T", "Origin", "https://evil.com"},
+			{"wrong token", []string{TokenHeader, "t"}, http.StatusUnauthorized},
+			{"foreign origin", []string{TokenHeader, "T", "Origin", "https://evil.com"},
 				http.StatusForbidden},
-			{"a page of nowhere", []string{TokenHeader, "T", "Origin", "null"},
+			{"null origin", []string{TokenHeader, "T", "Origin", "null"},
 				http.StatusForbidden},
-			{"a foreign name for this machine", []string{TokenHeader, "T", "Host", "evil.com"},
+			{"foreign host name", []string{TokenHeader, "T", "Host", "evil.com"},
 				http.StatusForbidden},
 		} {
 			body := "{}"
 			if strings.HasPrefix(path, "/api/chats/") {
-				body = chatExample // which would make one
+				body = chatExample // would create a conversation
 			}
 			if status, _, text := do(t, method, url+path, body, c.headers...); status != c.status {
 				t.Errorf("%s, %s: %d %s; want %d", row.Pattern, c.name, status, text, c.status)
@@ -231,10 +232,10 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	if len(h.models)+len(h.pins)+len(h.started)+len(h.limits) > 0 {
-		t.Errorf("a stranger had something done: %v %v %v", h.models, h.pins, h.started)
+		t.Errorf("an unauthorized request had an effect: %v %v %v", h.models, h.pins, h.started)
 	}
 	if list, err := settled.chats.List(); err != nil || len(list) > 0 {
-		t.Errorf("a stranger has written a conversation: %v, %v", list, err)
+		t.Errorf("an unauthorized request wrote a conversation: %v, %v", list, err)
 	}
 }
 

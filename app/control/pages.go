@@ -9,12 +9,12 @@ import (
 	"headroom/frontend"
 )
 
-// policy keeps the pages to themselves: nothing from elsewhere is loaded, and nobody may frame
-// them.
-const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy is the Content-Security-Policy of the pages: they load nothing from other origins, and no
+// page may embed them in a frame.
+const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pages serves the built web UI, or, in a program that was built without it, a page that says how
-// to get it.
+// pages serves the web UI. In a program built without it, every page says how to build it.
 func pages() http.Handler {
 	if !frontend.Built() {
 		return http.HandlerFunc(notBuilt)
@@ -28,7 +28,7 @@ func pages() http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "Only GET is possible here.", http.StatusMethodNotAllowed)
+			http.Error(w, "Only GET and HEAD are allowed here.", http.StatusMethodNotAllowed)
 			return
 		}
 		name := strings.TrimPrefix(r.URL.Path, "/")
@@ -37,7 +37,7 @@ func pages() http.Handler {
 			return
 		}
 		if strings.HasPrefix(name, "assets/") {
-			// their names change with their content
+			// The name of an asset contains a hash of its content.
 			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		} else {
 			h.Set("Cache-Control", "no-cache")
@@ -46,13 +46,14 @@ func pages() http.Handler {
 	})
 }
 
+// notBuilt serves the page of a program without the web UI.
 func notBuilt(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusNotFound)
 	fmt.Fprint(w, `<!doctype html><meta charset="utf-8"><title>Headroom</title>
 <body style="font: 15px system-ui; max-width: 40em; margin: 4em auto">
-<h1>The web UI is not in this program</h1>
-<p>It was built without its pages. Build them first, then the program: <code>make build</code>.</p>
-<p>The endpoint works: <a href="/v1/models">/v1/models</a>.</p>
+<h1>This program does not include the web UI</h1>
+<p>It was built without the pages. Run <code>make build</code> to build the pages and the program.</p>
+<p>The endpoint is available: <a href="/v1/models">/v1/models</a>.</p>
 `)
 }

@@ -1,8 +1,8 @@
 package control
 
-// The API as data: one row for each address, with the types of what is sent and of what comes back.
-// The mux is built from the rows, and so is the OpenAPI document (openapi.go): neither can know of
-// an address that the other does not.
+// The routes of the API as data, with the types of their request and response bodies. New registers
+// every route with an http.ServeMux, and openapi.go describes the same list, so the two always
+// agree.
 
 import (
 	"cmp"
@@ -10,27 +10,28 @@ import (
 	"reflect"
 )
 
-// Route is one address of the API.
+// Route is one method and path of the API.
 type Route struct {
-	Pattern string       // as http.ServeMux takes it: "GET /api/cache/{key}"
-	Does    string       // one sentence for people
-	Queries []Query      // that may stand behind the path
-	Status  int          // of success
-	Body    reflect.Type // of what is sent as JSON; nil: nothing is
-	Answer  reflect.Type // of what comes back as JSON; nil: nothing does, or events
-	Events  bool         // what comes back is a stream of server-sent events
-	most    int64        // bytes of a body; 0: maxBodyBytes
+	Pattern string       // pattern of http.ServeMux: "GET /api/cache/{key}"
+	Does    string       // one sentence for the OpenAPI document
+	Queries []Query      // optional query parameters
+	Status  int          // status of a successful response
+	Body    reflect.Type // type of the JSON request body; nil: none
+	Answer  reflect.Type // type of the JSON response body; nil: none, or events
+	Events  bool         // the response is a stream of server-sent events
+	maxBody int64        // bytes of the request body; 0: maxBodyBytes
 	serve   func(w http.ResponseWriter, r *http.Request, row Route)
 }
 
-// Query is a query parameter.
+// Query is a query parameter. Does is its description.
 type Query struct{ Name, Does string }
 
-// nothing is the type of a body or an answer that there is none of.
+// nothing is the type of an absent request or response body.
 type nothing struct{}
 
-// route is a row whose handler takes the body and gives the document to answer with; its errors are
-// Problems. example is a body that makes sense, for those who send one that does not.
+// route returns a Route whose handler do takes the decoded request body and returns the response
+// body. The errors of do are Problems. example is a valid request body, quoted in the error for an
+// invalid one.
 func route[Body, Answer any](pattern, does, example string,
 	do func(r *http.Request, body Body) (Answer, error)) Route {
 	row := Route{Pattern: pattern, Does: does, Status: http.StatusOK,
@@ -41,7 +42,8 @@ func route[Body, Answer any](pattern, does, example string,
 	row.serve = func(w http.ResponseWriter, r *http.Request, row Route) {
 		var body Body
 		if row.Body != nil {
-			if err := readBody(w, r, cmp.Or(row.most, maxBodyBytes), &body, example); err != nil {
+			if err := readBody(w, r, cmp.Or(row.maxBody, maxBodyBytes), &body,
+				example); err != nil {
 				refuse(w, err)
 				return
 			}
@@ -65,25 +67,25 @@ func typeUnlessNothing[T any]() reflect.Type {
 	return nil
 }
 
-// answering is the row with another status of success.
+// answering returns the route with another status of success.
 func (r Route) answering(status int) Route {
 	r.Status = status
 	return r
 }
 
-// upTo is the row with a longer body.
+// upTo returns the route with another limit of the request body.
 func (r Route) upTo(bytes int64) Route {
-	r.most = bytes
+	r.maxBody = bytes
 	return r
 }
 
-// with is the row with query parameters.
+// with returns the route with these query parameters.
 func (r Route) with(queries ...Query) Route {
 	r.Queries = queries
 	return r
 }
 
-// Routes are the rows that this API serves: some depend on its options.
+// Routes returns the routes of this API. Some exist only with certain options.
 func (a *API) Routes() []Route {
 	rows := append(a.engineRoutes(), a.modelRoutes()...)
 	rows = append(rows, a.cacheRoutes()...)
@@ -107,10 +109,13 @@ func (a *API) Routes() []Route {
 	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /api/window/show",
-			"Opens the window or raises it; a second start of the agent sends this to the first.",
+			"Opens the window or brings it to the front. A second start of the app sends this to "+
+				"the "+
+				"first.",
 			"",
 			func(*http.Request, nothing) (nothing, error) { return nothing{}, a.showWindow() }))
 	}
-	return append(rows, route("GET /api/openapi.json", "This description, in OpenAPI 3.1.", "",
+	return append(rows, route("GET /api/openapi.json", "Returns this description in OpenAPI 3.1.",
+		"",
 		func(*http.Request, nothing) (map[string]any, error) { return a.openAPI(), nil }))
 }

@@ -1,8 +1,8 @@
 package control
 
-// How programs of one user find the servers that run: each announces its address in a file under
-// "running" in the settings folder, and holds a lock on it. The lock goes with its process however
-// that ends, so a file that can be locked is a leftover.
+// The programs of one user find running servers through files. A server writes its address to a
+// file in the folder "running" of the settings folder, and locks the file. The system releases the
+// lock when the process ends, so a file that can be locked is stale.
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ const (
 	maxURLBytes   = 1 << 10
 )
 
-// Announce makes a server's address ("http://127.0.0.1:11811/") known until withdraw is called or
-// the process ends. dir is the settings folder.
+// Announce publishes the address of a server, such as "http://127.0.0.1:11811/", until withdraw is
+// called or the process ends. dir is the settings folder.
 func Announce(dir, url string) (withdraw func(), err error) {
 	defer func() {
 		if err != nil {
@@ -38,7 +38,7 @@ func Announce(dir, url string) (withdraw func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The file is locked and complete before it gets a name that others look for.
+	// Other programs look for runningSuffix: the file gets it once it is complete and locked.
 	name := strings.TrimSuffix(lock.Path(), newSuffix) + runningSuffix
 	if err := os.Rename(lock.Path(), name); err != nil {
 		return nil, errors.Join(err, os.Remove(lock.Path()), lock.Close())
@@ -49,7 +49,7 @@ func Announce(dir, url string) (withdraw func(), err error) {
 	}, nil
 }
 
-// lockedFile creates a file that holds text, and locks it. Its name ends in newSuffix.
+// lockedFile creates a file with this text and locks it. Its name ends in newSuffix.
 func lockedFile(dir, text string) (*flock.Flock, error) {
 	file, err := os.CreateTemp(dir, "*"+newSuffix) // mode 0600
 	if err != nil {
@@ -66,29 +66,29 @@ func lockedFile(dir, text string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// Running lists the addresses of the servers that are announced and alive, and clears away
-// leftovers.
+// Running returns the addresses of the running servers, and removes stale files. dir is the
+// settings folder.
 func Running(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, runningDir, "*"+runningSuffix))
 	var urls []string
 	for _, name := range files {
-		if url := announced(name); url != "" {
+		if url := readAnnounced(name); url != "" {
 			urls = append(urls, url)
 		}
 	}
 	return urls
 }
 
-// announced reads an announcement; "" if its server is gone.
-func announced(name string) string {
+// readAnnounced returns the address in a file, or "" if its server has ended.
+func readAnnounced(name string) string {
 	file, err := os.Open(name)
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
 	lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
-	if unheld, err := lock.TryRLock(); err == nil && unheld {
-		_ = os.Remove(name) // its server is gone
+	if locked, err := lock.TryRLock(); err == nil && locked {
+		_ = os.Remove(name) // its server has ended
 		_ = lock.Close()
 		return ""
 	}

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestRunning: servers are found while they run, and what a dead one left is cleared away.
+// TestRunning: servers are found while they run, and the file of a dead server is removed.
 func TestRunning(t *testing.T) {
 	dir := t.TempDir()
 	if got := Running(dir); got != nil {
-		t.Errorf("before anything: %q", got)
+		t.Errorf("without servers: %q", got)
 	}
 	if _, err := os.Stat(filepath.Join(dir, runningDir)); err == nil {
-		t.Error("looking has made a folder")
+		t.Error("Running created a folder")
 	}
 	withdraw := map[string]func(){}
 	for _, url := range []string{"http://127.0.0.1:1/", "http://127.0.0.1:2/"} {
@@ -24,8 +24,8 @@ func TestRunning(t *testing.T) {
 		}
 		withdraw[url] = end
 	}
-	leftover := filepath.Join(dir, runningDir, "dead"+runningSuffix)
-	if err := os.WriteFile(leftover, []byte("http://127.0.0.1:3/\n"), 0o600); err != nil {
+	stale := filepath.Join(dir, runningDir, "dead"+runningSuffix)
+	if err := os.WriteFile(stale, []byte("http://127.0.0.1:3/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	check := func(want ...string) {
@@ -37,20 +37,19 @@ func TestRunning(t *testing.T) {
 		}
 	}
 	check("http://127.0.0.1:1/", "http://127.0.0.1:2/")
-	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
-		t.Errorf("the leftover stays: %v", err)
+	if _, err := os.Stat(stale); !os.IsNotExist(err) {
+		t.Errorf("the stale file was not removed: %v", err)
 	}
 	withdraw["http://127.0.0.1:1/"]()
 	check("http://127.0.0.1:2/")
 	withdraw["http://127.0.0.1:2/"]()
 	check()
 	if files, _ := os.ReadDir(filepath.Join(dir, runningDir)); len(files) != 0 {
-		t.Errorf("%d files are left", len(files))
+		t.Errorf("%d files remain", len(files))
 	}
 }
 
-// TestRunningReadsOnlyAddresses: a file that somebody holds, but that names no address, is
-// nobody's.
+// TestRunningReadsOnlyAddresses: a locked file without a valid address is ignored.
 func TestRunningReadsOnlyAddresses(t *testing.T) {
 	for _, text := range []string{"", "file:///etc/passwd/", "http://127.0.0.1:1", "nonsense"} {
 		dir := t.TempDir()
@@ -59,7 +58,7 @@ func TestRunningReadsOnlyAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := Running(dir); got != nil {
-			t.Errorf("%q was read as %q", text, got)
+			t.Errorf("%q was accepted as %q", text, got)
 		}
 		end()
 	}

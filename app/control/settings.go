@@ -1,9 +1,9 @@
 package control
 
-// The cache's settings over HTTP. They go into the settings file, and the limits to the cache that
-// is open, at once; whether there is a cache, and where, holds from the next start on, because the
-// engine that runs has the old one in its hands. What the command line says beats the file, so it
-// is shown and cannot be changed here.
+// The settings of the disk cache over HTTP. They are saved in the settings file. New limits apply
+// to the open cache at once. The switch and the folder take effect at the next start, because the
+// running engine has the old cache open. A command-line flag overrides the file; such a setting is
+// shown here, but cannot be changed.
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheSettings is the document of /api/settings/cache. Sizes are in bytes; 0 is the default, below
-// 0 no limit.
+// CacheSettings is the response of /api/settings/cache. Sizes are in bytes: 0 means the default, a
+// negative number no limit.
 type CacheSettings struct {
 	On              bool   `json:"on"`
 	Dir             string `json:"dir"`
@@ -29,12 +29,13 @@ type CacheSettings struct {
 	MinFreeBytes    int64  `json:"minFreeBytes"`
 	DailyWriteBytes int64  `json:"dailyWriteBytes"`
 
-	Fixed []string `json:"fixed"` // of the fields above, those that the command line says
-	// of them, those that hold from the next start of Headroom on: another value is in force
+	Fixed []string `json:"fixed"` // names of the fields above that the command line sets
+	// Pending names the fields above whose new value takes effect at the next start.
 	Pending []string `json:"pending"`
 }
 
-// CacheChange is the body of a PUT: what is missing stays. An empty Dir is the default.
+// CacheChange is the body of PUT /api/settings/cache. A missing field does not change. An empty Dir
+// means the default folder.
 type CacheChange struct {
 	On              *bool   `json:"on"`
 	Dir             *string `json:"dir"`
@@ -43,15 +44,16 @@ type CacheChange struct {
 	DailyWriteBytes *int64  `json:"dailyWriteBytes"`
 }
 
-// leastCapBytes is below what anybody means by a cap.
-const leastCapBytes = 1e6
+// minCapBytes is the smallest limit of the cache's size: about one block of a small model.
+const minCapBytes = 1e6
 
 func (a *API) settingsRoutes() []Route {
 	return []Route{
-		route("GET /api/settings/cache", "The cache's switch, folder and limits.", "",
+		route("GET /api/settings/cache", "Returns the settings of the disk cache.", "",
 			func(*http.Request, nothing) (CacheSettings, error) { return a.cacheSettings(), nil }),
 		route("PUT /api/settings/cache",
-			"Changes what is sent. Limits hold at once, switch and folder from the next start on.",
+			"Changes the settings in the body. New limits take effect at once, the switch and the "+
+				"folder at the next start.",
 			`{"maxBytes": 20000000000}`,
 			func(_ *http.Request, c CacheChange) (CacheSettings, error) {
 				if err := a.changeCache(c); err != nil {
@@ -62,15 +64,18 @@ func (a *API) settingsRoutes() []Route {
 	}
 }
 
-// cacheSettings is what is set, by the command line or else by the file.
+// cacheSettings returns the settings: those of the command line, else those of the file.
 func (a *API) cacheSettings() CacheSettings {
 	s, flags, running := a.settings.Get().Cache, a.cacheFlags, a.host.State().Cache
-	c := CacheSettings{On: !flags.Off &&
-		(!s.Off || flags.Dir != ""), Dir: cmp.Or(flags.Dir, s.Dir, cache.DefaultDir()),
+	c := CacheSettings{
+		On:              !flags.Off && (!s.Off || flags.Dir != ""),
+		Dir:             cmp.Or(flags.Dir, s.Dir, cache.DefaultDir()),
 		MaxBytes:        int64(cmp.Or(flags.MaxSize, s.MaxSize)),
 		MinFreeBytes:    int64(cmp.Or(flags.MinFree, s.MinFree)),
-		DailyWriteBytes: int64(cmp.Or(flags.DailyWrites, s.DailyWrites)), Fixed: []string{},
-		Pending: []string{}}
+		DailyWriteBytes: int64(cmp.Or(flags.DailyWrites, s.DailyWrites)),
+		Fixed:           []string{},
+		Pending:         []string{},
+	}
 	for _, f := range []struct {
 		name  string
 		fixed bool
@@ -89,9 +94,9 @@ func (a *API) cacheSettings() CacheSettings {
 	return c
 }
 
-// changeCache keeps the change and has the limits applied. The error is a Problem.
+// changeCache saves the change and applies new limits. The error is a Problem.
 func (a *API) changeCache(c CacheChange) error {
-	if err := a.check(c); err != nil {
+	if err := a.checkCache(c); err != nil {
 		return err
 	}
 	err := a.settings.Change(func(s *settings.Settings) {
@@ -113,34 +118,32 @@ func (a *API) changeCache(c CacheChange) error {
 	})
 	if err != nil {
 		return problem.Wrap(problem.Internal, err,
-			"The settings could not be kept, and hold until Headroom ends", "")
+			"The settings could not be saved; they apply until Headroom quits", "")
 	}
 	if c.MaxBytes == nil && c.MinFreeBytes == nil && c.DailyWriteBytes == nil {
 		return nil
 	}
 	now := a.cacheSettings()
-	return a.host.SetCacheLimits(
-		engine.BlockStoreLimits{MaxBytes: now.MaxBytes, MinFreeBytes: now.MinFreeBytes,
-			DailyWriteBytes: now.DailyWriteBytes})
+	return a.host.SetCacheLimits(engine.BlockStoreLimits{MaxBytes: now.MaxBytes,
+		MinFreeBytes: now.MinFreeBytes, DailyWriteBytes: now.DailyWriteBytes})
 }
 
-// check refuses what cannot be set. The error is a Problem.
-func (a *API) check(c CacheChange) error {
-	asked := map[string]bool{"on": c.On != nil, "dir": c.Dir != nil, "maxBytes": c.MaxBytes != nil,
-		"minFreeBytes":    c.MinFreeBytes != nil,
-		"dailyWriteBytes": c.DailyWriteBytes != nil}
+// checkCache returns a Problem if the change is not valid.
+func (a *API) checkCache(c CacheChange) error {
+	sent := map[string]bool{"on": c.On != nil, "dir": c.Dir != nil, "maxBytes": c.MaxBytes != nil,
+		"minFreeBytes": c.MinFreeBytes != nil, "dailyWriteBytes": c.DailyWriteBytes != nil}
 	for _, name := range a.cacheSettings().Fixed {
-		if asked[name] {
-			return problem.New(problem.BadRequest, "This is set on the command line",
-				name+" was given when Headroom was started",
+		if sent[name] {
+			return problem.New(problem.BadRequest, "This setting cannot be changed here",
+				name+" is set on the command line",
 				"Start Headroom without that flag to change it here.")
 		}
 	}
-	if c.MaxBytes != nil && *c.MaxBytes > 0 && *c.MaxBytes < leastCapBytes {
+	if c.MaxBytes != nil && *c.MaxBytes > 0 && *c.MaxBytes < minCapBytes {
 		return problem.New(problem.BadRequest,
-			fmt.Sprintf("A cap of %d bytes keeps nothing", *c.MaxBytes),
+			fmt.Sprintf("A limit of %d bytes is too small", *c.MaxBytes),
 			"one block of a small model takes about a megabyte",
-			"Give a size in bytes, at least 1000000; 0 for the default; or turn the cache off.")
+			"Send at least 1000000 bytes, or 0 for the default, or turn the cache off.")
 	}
 	if c.Dir != nil && *c.Dir != "" {
 		return checkDir(*c.Dir)
@@ -148,22 +151,23 @@ func (a *API) check(c CacheChange) error {
 	return nil
 }
 
-// checkDir accepts an absolute path to a folder, or to one that can be made beside others.
+// checkDir returns a Problem unless dir is the absolute path of a folder, or of a new folder in an
+// existing one.
 func checkDir(dir string) error {
-	const fix = "Give the whole path of a folder, as /Volumes/Disk/headroom-cache."
+	const fix = "Enter the full path of a folder, such as /Volumes/Disk/headroom-cache."
 	if !filepath.IsAbs(dir) {
-		return problem.New(problem.BadRequest, "The cache cannot lie in "+dir,
-			"it is no absolute path", fix)
+		return problem.New(problem.BadRequest, "The cache cannot be in "+dir,
+			"it is not an absolute path", fix)
 	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err = os.Stat(filepath.Dir(dir))
 	}
 	if err != nil {
-		return problem.New(problem.BadRequest, "The cache cannot lie in "+dir, err.Error(), fix)
+		return problem.New(problem.BadRequest, "The cache cannot be in "+dir, err.Error(), fix)
 	}
 	if !info.IsDir() {
-		return problem.New(problem.BadRequest, "The cache cannot lie in "+dir, "it is no folder",
+		return problem.New(problem.BadRequest, "The cache cannot be in "+dir, "it is not a folder",
 			fix)
 	}
 	return nil

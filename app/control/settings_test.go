@@ -15,12 +15,12 @@ import (
 	"headroom/engine"
 )
 
-// settingsAPI serves settings of their own. running is the folder of the cache that is open; "":
-// there is none.
+// settingsAPI serves a new settings file. running is the folder of the open cache; "" means no
+// cache.
 func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHost,
 	file *settings.File, ask func(method, body string) (int, CacheSettings, string)) {
-	t.Setenv("XDG_CACHE_HOME", "/usual")
-	t.Setenv("HOME", "/usual")
+	t.Setenv("XDG_CACHE_HOME", "/home")
+	t.Setenv("HOME", "/home")
 	file, err := settings.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +39,14 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 	}
 }
 
-// TestCacheSettings: a change is kept, limits go to the open cache with those that were not named,
-// and what has to wait is said.
+// TestCacheSettings: a change is saved, all limits are applied to the open cache, and settings that
+// take effect at the next start are pending.
 func TestCacheSettings(t *testing.T) {
-	usual := func() string { return cache.DefaultDir() }
+	defaultDir := func() string { return cache.DefaultDir() }
 	h, file, ask := settingsAPI(t, settings.Cache{}, "")
-	h.state.Cache = cache.Stats{On: true, Dir: usual()}
+	h.state.Cache = cache.Stats{On: true, Dir: defaultDir()}
 	_, got, _ := ask("GET", "")
-	if want := (CacheSettings{On: true, Dir: usual(), Fixed: []string{},
+	if want := (CacheSettings{On: true, Dir: defaultDir(), Fixed: []string{},
 		Pending: []string{}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("at first: %+v, want %+v", got, want)
 	}
@@ -54,20 +54,21 @@ func TestCacheSettings(t *testing.T) {
 	steps := []struct {
 		body    string
 		want    CacheSettings
-		applied int // times that limits went to the cache
+		applied int // calls of SetCacheLimits so far
 	}{
-		{`{"maxBytes":5000000000}`, CacheSettings{On: true, Dir: usual(), MaxBytes: 5e9}, 1},
+		{`{"maxBytes":5000000000}`, CacheSettings{On: true, Dir: defaultDir(), MaxBytes: 5e9}, 1},
 		{`{"minFreeBytes":-7,"dailyWriteBytes":1000}`,
-			CacheSettings{On: true, Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1,
+			CacheSettings{On: true, Dir: defaultDir(), MaxBytes: 5e9, MinFreeBytes: -1,
 				DailyWriteBytes: 1000}, 2},
-		{`{"on":false}`, CacheSettings{Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1,
+		{`{"on":false}`, CacheSettings{Dir: defaultDir(), MaxBytes: 5e9, MinFreeBytes: -1,
 			DailyWriteBytes: 1000, Pending: []string{"on"}}, 2},
 		{`{"on":true,"dir":"` + other + `"}`,
 			CacheSettings{On: true, Dir: other, MaxBytes: 5e9, MinFreeBytes: -1,
 				DailyWriteBytes: 1000, Pending: []string{"dir"}}, 2},
 		{`{"dir":"","maxBytes":0}`,
-			CacheSettings{On: true, Dir: usual(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
-		{``, CacheSettings{On: true, Dir: usual(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
+			CacheSettings{On: true, Dir: defaultDir(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
+		{``, CacheSettings{On: true, Dir: defaultDir(), MinFreeBytes: -1, DailyWriteBytes: 1000},
+			3},
 	}
 	for _, s := range steps {
 		status, got, text := ask("PUT", s.body)
@@ -83,14 +84,15 @@ func TestCacheSettings(t *testing.T) {
 		DailyWriteBytes: 1000}); h.limits[1] != want {
 		t.Errorf("applied %+v, want %+v", h.limits[1], want)
 	}
-	if got := file.Get().Cache; got != (settings.Cache{MinFree: settings.Unlimited, DailyWrites: 1000}) {
-		t.Errorf("kept %+v", got)
+	saved := settings.Cache{MinFree: settings.Unlimited, DailyWrites: 1000}
+	if got := file.Get().Cache; got != saved {
+		t.Errorf("saved %+v, want %+v", got, saved)
 	}
 }
 
-// TestCacheSettingsRefused: what cannot be set changes nothing, and says why.
+// TestCacheSettingsRefused: an invalid change is refused with a reason and changes nothing.
 func TestCacheSettingsRefused(t *testing.T) {
-	h, kept, ask := settingsAPI(t, settings.Cache{MaxSize: 7e9}, "/usual/headroom/blocks")
+	h, saved, ask := settingsAPI(t, settings.Cache{MaxSize: 7e9}, "/home/headroom/blocks")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -98,34 +100,34 @@ func TestCacheSettingsRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"maxBytes":9000000000}`:                  "command line",
 		`{"maxBytes":0,"minFreeBytes":1}`:          "command line",
-		`{"dir":"blocks"}`:                         "no absolute path",
-		`{"dir":"` + file + `"}`:                   "no folder",
+		`{"dir":"blocks"}`:                         "not an absolute path",
+		`{"dir":"` + file + `"}`:                   "not a folder",
 		`{"dir":"` + file + `/blocks"}`:            "not a directory",
 		`{"dir":"/no/such/folder/for/blocks"}`:     "no such file",
-		`{"minFreeBytes":"10GB"}`:                  "cannot be read",
-		`{"on":"yes"}`:                             "cannot be read",
-		`{"dailyWriteBytes":99999999999999999999}`: "cannot be read",
+		`{"minFreeBytes":"10GB"}`:                  "request body is not valid",
+		`{"on":"yes"}`:                             "request body is not valid",
+		`{"dailyWriteBytes":99999999999999999999}`: "request body is not valid",
 	} {
 		if status, _, text := ask("PUT", body); status != 400 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s, want 400 with %q", body, status, text, want)
 		}
 	}
-	if got := kept.Get().Cache; got != (settings.Cache{}) || len(h.limits) != 0 {
-		t.Errorf("kept %+v, applied %+v", got, h.limits)
+	if got := saved.Get().Cache; got != (settings.Cache{}) || len(h.limits) != 0 {
+		t.Errorf("saved %+v, applied %+v", got, h.limits)
 	}
 	_, _, ask = settingsAPI(t, settings.Cache{}, "")
 	if status, _, text := ask("PUT", `{"maxBytes":20}`); status != 400 ||
-		!strings.Contains(text, "A cap of 20 bytes") {
+		!strings.Contains(text, "A limit of 20 bytes") {
 		t.Errorf("20 GB without the unit: %d %s", status, text)
 	}
 }
 
-// TestCacheSettingsOfTheCommandLine: flags are shown as what holds.
-func TestCacheSettingsOfTheCommandLine(t *testing.T) {
+// TestCacheSettingsFixedByFlags: flags override the settings file.
+func TestCacheSettingsFixedByFlags(t *testing.T) {
 	for _, c := range []struct {
 		flags   settings.Cache
 		running string
-		kept    settings.Cache
+		saved   settings.Cache
 		want    CacheSettings
 	}{
 		{settings.Cache{Dir: "/f", MaxSize: 7}, "/f",
@@ -138,7 +140,7 @@ func TestCacheSettingsOfTheCommandLine(t *testing.T) {
 				Fixed: []string{"on", "minFreeBytes", "dailyWriteBytes"}, Pending: []string{}}},
 	} {
 		_, file, ask := settingsAPI(t, c.flags, c.running)
-		if err := file.Change(func(s *settings.Settings) { s.Cache = c.kept }); err != nil {
+		if err := file.Change(func(s *settings.Settings) { s.Cache = c.saved }); err != nil {
 			t.Fatal(err)
 		}
 		if _, got, _ := ask("GET", ""); !reflect.DeepEqual(got, c.want) {

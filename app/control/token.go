@@ -1,7 +1,7 @@
 package control
 
-// The secret that tells our own windows and pages from other programs' requests: one per user, kept
-// in the settings folder, readable by its owner alone.
+// The token is a secret that tells requests of Headroom's own windows and pages from those of other
+// programs. Each user has one, in a file of the settings folder that only the user can read.
 
 import (
 	"crypto/rand"
@@ -16,10 +16,10 @@ import (
 	"headroom/app/disk"
 )
 
-// tokenBytes: 256 bits of chance, written as 64 hexadecimal digits.
+// tokenBytes is the length of a token: 256 random bits, written as 64 hexadecimal digits.
 const tokenBytes = 32
 
-// SettingsDir is Headroom's folder for settings: "headroom" in the user's configuration folder.
+// SettingsDir returns Headroom's settings folder: "headroom" in os.UserConfigDir.
 func SettingsDir() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -28,8 +28,8 @@ func SettingsDir() (string, error) {
 	return filepath.Join(dir, "headroom"), nil
 }
 
-// LoadToken returns the token kept in the folder, made at first use, readable by its owner alone. A
-// file that holds anything but a token is replaced.
+// LoadToken returns the token in the settings folder dir. It creates the token on first use, in a
+// file with mode 0600, and replaces a file that holds anything else.
 func LoadToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
 	data, err := os.ReadFile(path)
@@ -41,16 +41,16 @@ func LoadToken(dir string) (string, error) {
 	}
 	token := NewToken()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the settings folder: %w", err)
+		return "", fmt.Errorf("creating the settings folder: %w", err)
 	}
-	// Atomic: two programs that start at once never read half a token.
+	// Atomic, so that two programs that start at once never read half a token.
 	if err := disk.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keeping the control token: %w", err)
+		return "", fmt.Errorf("writing the control token: %w", err)
 	}
 	return token, nil
 }
 
-// NewToken makes a token that is kept nowhere.
+// NewToken returns a random token without saving it.
 func NewToken() string {
 	var b [tokenBytes]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
