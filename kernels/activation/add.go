@@ -5,7 +5,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Add is out = x + y.
+// Add computes out = x + y.
 //
 // X, Y and Out are float32 [M, N], and their strides may differ. Out may be X or Y.
 type Add struct {

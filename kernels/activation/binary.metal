@@ -1,7 +1,7 @@
 // out = f(x, y) element by element, with the same operations and bits as binary.c.
 //
 // Grid: a threadgroup computes a block of columns of one row. A thread has one element, or four if
-// rows begin and end at multiples of 16 bytes. A thread reads only elements that it writes itself,
+// rows begin and end at multiples of 16 bytes. A thread reads only elements that it also writes,
 // so out may be x or y.
 #include <metal_stdlib>
 #include "common/exp.h"

@@ -7,7 +7,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GELUMul is out = gelu(gate) * up, the product of a GEGLU feed-forward (Shazeer 2020, "GLU
+// GELUMul computes out = gelu(gate) * up, the product of a GEGLU feed-forward (Shazeer 2020, "GLU
 // Variants Improve Transformer"). It uses the tanh approximation (Hendrycks and Gimpel 2016,
 // "Gaussian Error Linear Units"), which Hugging Face calls gelu_pytorch_tanh:
 //
@@ -45,8 +45,8 @@ func gelu(x float64) float64 {
 
 func geluMulCases() []kernels.Case {
 	list := cases("gelu_mul", 8e-7,
-		"v_exp is within 2e-7 and six float32 roundings follow; its argument, rounded too, moves "+
-			"the small results of negative gates by less than 2e-7",
+		"v_exp has a relative error of 2e-7, and six float32 roundings follow; rounding the "+
+			"argument of v_exp changes the small results of negative gates by less than 2e-7",
 		func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} })
 	for i := range list {
 		list[i].AbsTol = 2e-7

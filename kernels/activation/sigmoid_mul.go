@@ -5,7 +5,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// SigmoidMul is out = x * sigmoid(gate), the output gate of attention.
+// SigmoidMul computes out = x * sigmoid(gate), the output gate of attention.
 //
 // X, Gate and Out are float32 [M, N], and their strides may differ. Out may be X or Gate.
 type SigmoidMul struct {

@@ -1,7 +1,8 @@
 package attention
 
-// The shapes that attention is tested and timed with: lengths around the ends of pages, tiles and
-// segments, all formats, windows and sinks, and decoding and prefill at the sizes of real models.
+// The test cases and benchmarks of attention. They cover lengths around the ends of pages, tiles
+// and segments, all formats, windows and sinks, and decoding and prefill at the sizes of real
+// models.
 
 import (
 	"fmt"
@@ -11,16 +12,16 @@ import (
 	"headroom/kernels"
 )
 
-// shape is a case. Its spans belong to different sequences, which share one cache with shuffled
-// pages.
+// shape describes a case. Each span belongs to a different sequence. The sequences share one cache,
+// and their pages are shuffled.
 type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
 	window, sinkTokens   int
-	start                int // tokens of the cache's Start
-	sinks                bool
+	start                int      // Cache.Start.Tokens
+	sinks                bool     // with sink logits (Attention.Sinks)
 	spans                [][3]int // position, rows, prefill rows
-	timed                bool
+	timed                bool     // also a benchmark
 }
 
 func (s shape) name() string {
@@ -47,7 +48,8 @@ func (s shape) name() string {
 	return name
 }
 
-// work returns the bytes of the cache that the case must read and the operations it must do.
+// work returns the number of bytes of the cache that the case must read and the number of
+// floating-point operations.
 func (s shape) work() (bytes, flops int64) {
 	for _, x := range s.spans {
 		for r := range x[1] {
@@ -66,9 +68,9 @@ func (s shape) work() (bytes, flops int64) {
 	return bytes, flops
 }
 
-// build makes the operator. All positions of the sequences have random keys and values, and the
-// random queries are a view of a wider projection. There is one row before the first span and one
-// after the last; both must stay zero.
+// build returns the operator. All positions of the sequences have random keys and values. The
+// random queries are a view of a wider tensor. There is one row before the first span and one after
+// the last. Both must remain zero.
 func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	rows, pages := 2, 1
 	for _, x := range s.spans {
@@ -83,7 +85,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window, SinkTokens: s.sinkTokens,
 	}
 	if s.k.quantized() {
-		// The queries are exact after rounding: TestRoundedQueries covers the error of rounding.
+		// These queries do not change when rounded. TestRoundedQueries tests the rounding error.
 		for i := range o.Q.Rows {
 			roundQuery(o.Q.Row(i), s.k.group())
 		}
@@ -160,7 +162,7 @@ func pagedAttentionCases() []kernels.Case {
 		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70,
 			spans: [][3]int{{1200, 1}, {300, 60}}},
 		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{700, 1}}},
-		// More records than Metal's merge reads at a time.
+		// This long sequence has more records than the merge on Metal reads at a time.
 		{k: q8, v: f16, heads: 2, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{4400, 1}}},
 		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{700, 1}, {30, 12}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 2, d: 64, p: 32, start: 512,
@@ -216,9 +218,9 @@ func (s shape) toCase() kernels.Case {
 	}
 	if s.v.quantized() {
 		c.AbsTol = 4e-4
-		c.Why += "; weights are rounded to 1/32512 of a tile's largest, a random error of up to " +
-			"1/65024 for each of 64 positions, times values up to 3 from the middle of their " +
-			"group's range"
+		c.Why += "; weights are rounded to multiples of 1/32512 of the largest weight of a tile, " +
+			"which gives each of 64 positions a random error of up to 1/65024, times its value's " +
+			"distance of up to 3 from the middle of the group's range"
 	}
 	if s.timed {
 		c.Bytes, c.Flops = s.work()

@@ -389,7 +389,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 		{"half a start", func(o *Attention) { o.Cache.Start.Tokens = 32 }, "a start of 32 tokens"},
 		{"pages without a start", func(o *Attention) { o.Cache.Start.Pages = 1 },
 			"a start of 0 tokens"},
-		{"page behind the start", func(o *Attention) { o.Cache.Start = Start{512, 2} },
+		{"page past the start", func(o *Attention) { o.Cache.Start = Start{512, 2} },
 			"expected one of [0, 2)"},
 		{"page of the start", func(o *Attention) { // for the position after the Start
 			o.Cache.Start, o.Spans[0].Pos, o.Spans[0].Rows = Start{512, 2}, 512, 1

@@ -40,7 +40,7 @@ SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *c
     }
 }
 
-// The same for all four positions of a bundle of V. Their codes are MAX_GROUP bytes apart.
+// Does the same for all four positions of a bundle of V. Their codes are MAX_GROUP bytes apart.
 #define pack_v4 KERNEL(pack_v4)
 SIMD void pack_v4(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
     const int per = 8 / width, lanes = 4 * width;

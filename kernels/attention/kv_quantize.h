@@ -1,12 +1,12 @@
-// Quantizes groups of keys or values by the rules in quantized.go: first the range of each group,
-// then the scales of all groups, then the codes. Included once per instruction set, after
+// Quantizes groups of keys or values by the rules in quantized.go. It computes the range of each
+// group, then the scales of all groups, then the codes. Included once per instruction set, after
 // kv_format.h.
 
 #define MAX_GROUP 128
-#define BATCH 16 // groups at a time, so that their scales fill a vector
+#define BATCH 16 // groups quantized together, so that their scales fill a vector
 
 #define in_range KERNEL(in_range)
-// Saturates to the range of float16. In this order of operands NaN stays NaN.
+// Clamps x to the range of float16. This order of operands preserves NaN.
 SIMD f32x16 in_range(f32x16 x) { return v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)); }
 
 // Stores sixteen values in [0, 256), truncated to integers, as bytes.
@@ -28,15 +28,16 @@ SIMD void store_codes(uint8_t *codes, f32x16 x) {
 #endif
 }
 
-// Chooses the scales and biases of groups of finite elements in [lo, hi]: as float32 after
-// rounding, and as the 16 bits to store.
+// Computes the scales and biases of n groups. The elements of group i are finite and in [lo[i],
+// hi[i]]. scale16 and bias16 are the float16 values to store, and scale and bias the float32 values
+// to compute codes with.
 #define choose KERNEL(choose)
 static void choose(const struct kv_format *f, const float *const *x, int n, const float *lo,
     const float *hi, float *scale, float *bias, uint16_t *scale16, uint16_t *bias16) {
     float edge[BATCH], q0[BATCH];
     if (f->zero) {
         for (int i = 0; i < n; i++) {
-            // The largest magnitude. q4_0 takes the sign of the first element that has it.
+            // The largest magnitude. For q4_0, with the sign of the first element that has it.
             float m = hi[i] > -lo[i] ? hi[i] : -lo[i];
             if (f->zero == 8 && m > 0)
                 for (int64_t j = 0;; j++)
@@ -44,13 +45,13 @@ static void choose(const struct kv_format *f, const float *const *x, int n, cons
                         m = x[i][j] > 0 ? m : -m;
                         break;
                     }
-            scale[i] = (f->zero == 8 ? m / -8 : m / 127) + 0.0f; // 0, never -0
+            scale[i] = (f->zero == 8 ? m / -8 : m / 127) + 0.0f; // turns -0 into 0
         }
-        v_store_f16(scale16, v_load(scale)); // codes follow from the unrounded scale
+        v_store_f16(scale16, v_load(scale)); // codes are computed with the unrounded scale
         return;
     }
     const float top = (float)((1 << f->bits) - 1);
-    for (int i = 0; i < BATCH; i++) { // all lanes without branches, so that it vectorizes
+    for (int i = 0; i < BATCH; i++) { // all lanes, without branches, so that compilers vectorize it
         const float s = (hi[i] - lo[i]) / top, least = s < 1e-7f ? 1e-7f : s;
         const int low = fabsf(lo[i]) > fabsf(hi[i]);
         edge[i] = low ? lo[i] : hi[i];
@@ -69,8 +70,8 @@ static void choose(const struct kv_format *f, const float *const *x, int n, cons
     v_store(bias, v_load_f16(bias16));
 }
 
-// Quantizes n groups, at most BATCH, to codes, scales and biases. The codes of a group are
-// MAX_GROUP bytes after those of the previous one.
+// Quantizes n groups, at most BATCH. The codes of consecutive groups are MAX_GROUP bytes apart. A
+// group with an infinity or NaN gets NaN as its scale and bias.
 #define quantize KERNEL(quantize)
 static void quantize(const struct kv_format *f, int n, const float *const *x, uint8_t *codes,
     uint16_t *scale16, uint16_t *bias16) {
@@ -95,13 +96,13 @@ static void quantize(const struct kv_format *f, int n, const float *const *x, ui
             memset(codes, bad[g] != 0 ? 0 : (int)f->zero, (size_t)f->group);
             continue;
         }
-        // The scale of affine codes is a float16 and not 0.
+        // Not 0: affine scales have magnitudes of at least 5e-8 before they are rounded to float16.
         const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]), inverse = v_set1(1.0f / scale[g]);
         for (int64_t i = 0; i < f->group; i += 16) {
             f32x16 q = in_range(v_load(x[g] + i));
             switch (f->zero) {
             case 128: q = v_add(v_round(v_div(q, s)), v_set1(128.0f)); break;
-            // store_codes truncates
+            // store_codes truncates, so 8.5 also rounds
             case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break;
             default: q = v_max(v_zero(), v_min(top, v_round(v_quotient(v_sub(q, b), s, inverse))));
             }

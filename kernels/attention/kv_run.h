@@ -20,7 +20,7 @@ struct run {
     float before[RUN_ROWS], highest[RUN_ROWS], scales[RUN_ROWS], units[RUN_ROWS];
 };
 
-// Sets the lanes of x from n on to zero.
+// Sets lanes [n, 16) of x to zero.
 #define first_lanes KERNEL(first_lanes)
 SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
     static const int32_t ones[32] = {
@@ -247,7 +247,8 @@ static void sum_run(const struct job *j, const struct run *x, int64_t i) {
         (to + 15) & ~15, x->next[i], step);
 }
 
-// Adds tiles tiles from t on to the records of all vectors. end is the end of the unit's positions.
+// Adds the tiles t, t+1, ..., as many as tiles, to the records of all vectors. end is the end of
+// the unit's positions.
 #define do_run KERNEL(do_run)
 static void do_run(const struct job *j, int64_t t, int64_t tiles, int64_t end) {
     struct run x; // not cleared, which would take as long as the exponentials of a tile

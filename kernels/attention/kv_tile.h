@@ -163,7 +163,7 @@ static void open_values(const struct job *j, const struct tile_view *v) {
 #endif
 }
 
-// Computes the scores of count vectors from first on.
+// Computes the scores of vectors [first, first + count).
 #define score_codes KERNEL(score_codes)
 static void score_codes(
     const struct job *j, const struct tile_view *v, int64_t first, int64_t count) {
@@ -193,7 +193,7 @@ static void score_codes(
         next_bytes);
 }
 
-// The number of vectors from i on that see the whole tile, at most n.
+// Returns how many of the vectors i, i+1, ... see the whole tile, at most n.
 #define whole_vectors KERNEL(whole_vectors)
 SIMD int64_t whole_vectors(const struct tile_view *v, int64_t i, int64_t n) {
     if (i < v->whole_from || i >= v->whole_to) return 0;
@@ -236,7 +236,7 @@ SIMD void fetch_next(struct tile_view *v, int64_t share, int64_t bytes) {
         for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(v->next[n] + v->asked, 0, 2);
 }
 
-// Rounds the weights of count vectors from i on for group, which is group g of groups.
+// Rounds the weights of vectors [i, i + count) for group, which is group g of groups.
 #define round_rows KERNEL(round_rows)
 SIMD void round_rows(const struct job *j, const struct value_group *group, const int matrix,
     int64_t first, int64_t i, int64_t count, int64_t g, int64_t groups) {

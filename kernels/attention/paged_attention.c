@@ -88,7 +88,7 @@ static void read_values(const struct job *j, int64_t t, int64_t from, int64_t to
     }
 }
 
-// part += weights V over positions [from, to) of the tile at t, for count vectors from first on.
+// part += weights V over positions [from, to) of the tile at t, for vectors [first, first + count).
 #define sum_tile KERNEL(sum_tile)
 static void sum_tile(
     const struct job *j, int64_t t, int64_t from, int64_t to, int64_t first, int64_t count) {

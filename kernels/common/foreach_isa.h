@@ -1,18 +1,19 @@
-// Compiles one C source once per instruction set.
+// Compiles a C file once per instruction set.
 //
 // A kernel file has two halves:
 //
-//     #ifdef ISA                        // compiled once per set, with simd.h at hand
+//     #ifdef ISA                        // compiled once per instruction set, after simd.h
 //     static void KERNEL(rms_norm)(...) { ... }
-//     #else                             // compiled once
+//     #else                             // compiled once; includes this file
 //     #define KERNEL_SOURCE "rms_norm.c"
 //     #include "foreach_isa.h"
 //     void headroom_rms_norm(int isa, ...) { DISPATCH(isa, rms_norm, (...)); }
 //     #endif
 //
-// KERNEL(name) is name with the set's suffix. All arithmetic is written with explicit fused
-// multiply-adds and the compiler makes none of its own (GCC: by -std=c11 in the package's #cgo
-// CFLAGS; clang: by the pragma), so every set gives the same bits unless a kernel says otherwise.
+// KERNEL(name) appends the suffix of the instruction set to name. Fused multiply-adds are written
+// explicitly, and the compiler may not create others: -std=c11 in the package's #cgo CFLAGS forbids
+// it to GCC, and the pragma below to clang. So every instruction set gives the same bits, unless a
+// kernel documents a difference.
 #pragma once
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -22,7 +23,7 @@
 #include <string.h>
 #include <math.h>
 
-// Numbers of headroom/kernels/cpu.ISA.
+// Values of headroom/kernels/cpu.ISA.
 #define ISA_AVX2 2
 #define ISA_AVX512 3
 #define ISA_VNNI 4
@@ -75,7 +76,7 @@
 #undef ISA
 #undef ISA_SUFFIX
 
-#ifdef KERNEL_USES_VNNI // the kernel has code of its own for integer dot products and byte permutes
+#ifdef KERNEL_USES_VNNI // the kernel uses integer dot products or byte permutes
 #define ISA ISA_VNNI
 #define ISA_SUFFIX vnni
 #ifdef __clang__
@@ -97,7 +98,7 @@
 #endif
 #undef ISA
 #undef ISA_SUFFIX
-#ifdef KERNEL_USES_AMX // the half for VNNI has name_amx beside name_vnni
+#ifdef KERNEL_USES_AMX // the VNNI half also defines name_amx
 #define CASE_VNNI(name, args) \
     case ISA_VNNI: CAT(name, vnni) args; break; \
     case ISA_AMX: CAT(name, amx) args; break;

@@ -41,7 +41,8 @@ typedef __m512 f32x16;
 SIMD f32x16 v_zero(void) { return _mm512_setzero_ps(); }
 SIMD f32x16 v_set1(float x) { return _mm512_set1_ps(x); }
 SIMD f32x16 v_load(const float *p) { return _mm512_loadu_ps(p); }
-// Loads the first n of 16, 0 <= n <= 16. Other lanes are zero, and memory behind them is not read.
+// Loads the first n of 16 lanes, 0 <= n <= 16. The other lanes are zero, and no memory is read for
+// them.
 SIMD f32x16 v_load_n(const float *p, int n) {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultThreads returns the number of performance cores. An Intel Mac does not tell it, since all
-// of its cores are alike.
+// defaultThreads returns the number of performance cores. On an Intel Mac, which has only one type
+// of core and no such sysctl, it returns the number of cores.
 func defaultThreads() int {
 	n, err := unix.SysctlUint32("hw.perflevel0.physicalcpu")
 	if err != nil || n == 0 {

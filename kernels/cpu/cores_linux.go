@@ -31,9 +31,9 @@ func defaultThreads() int {
 	return runtime.NumCPU()
 }
 
-// keepOnPerformanceCores lets the calling system thread run on performance cores only, if so many
-// threads fit on them. It does nothing where all cores are alike: a thread that may use any of
-// several cores does not wait for a busy one.
+// keepOnPerformanceCores restricts the calling system thread to performance cores, if there is one
+// for each thread. It does nothing if there is only one type of core: a thread that may run on
+// several cores does not have to wait for a busy one.
 func keepOnPerformanceCores(threads int) {
 	allowed, performance := affinity()
 	if threads > len(performance) || len(performance) == len(allowed) {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options configure the CPU device. The zero value is right for inference.
+// Options configure the CPU device. Use the zero value for inference.
 type Options struct {
 	// Threads is the number of threads that compute, the caller's included. 0 means one per
 	// performance core that the process may use, or one per logical processor where the system
@@ -78,9 +78,9 @@ func (c *Context) String() string {
 	return fmt.Sprintf("CPU, %s, %d threads", c.ISA, c.Threads)
 }
 
-// Shared returns at least so many bytes of scratch that all threads of the running operator share.
-// Its contents are undefined, it is page-aligned, and it is valid until the operator returns or
-// calls Shared again. Call it outside Parallel.
+// Shared returns scratch memory of at least the given size in bytes. All threads of the running
+// operator share it. It is page-aligned, its contents are undefined, and it is valid until the
+// operator returns or calls Shared again. Call Shared outside Parallel.
 func (c *Context) Shared(bytes int) []byte {
 	if len(c.shared) < bytes {
 		Unmap(c.shared)
@@ -89,8 +89,8 @@ func (c *Context) Shared(bytes int) []byte {
 	return c.shared
 }
 
-// Local returns at least so many bytes of scratch for one worker inside Parallel. Its contents are
-// undefined.
+// Local returns scratch memory of at least the given size in bytes, for one worker inside Parallel.
+// Its contents are undefined.
 func (c *Context) Local(worker, bytes int) []byte {
 	if len(c.local[worker]) < bytes {
 		Unmap(c.local[worker])
@@ -104,7 +104,7 @@ func (c *Context) Local(worker, bytes int) []byte {
 // than it has.
 const hugeBytes = 4 << 20
 
-// Map returns zeroed, page-aligned memory outside the Go heap: it never moves and C may keep its
+// Map returns zeroed, page-aligned memory outside the Go heap: it never moves and C may store its
 // address.
 func Map(bytes int) []byte {
 	if bytes == 0 {

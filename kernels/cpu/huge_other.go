@@ -2,5 +2,5 @@
 
 package cpu
 
-// preferHugePages does nothing: this system takes no such request.
+// preferHugePages does nothing: this system has no such request.
 func preferHugePages([]byte) {}

@@ -12,8 +12,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Lookup is out[m] = Scale * W[Tokens[m]], dequantized. A token outside the vocabulary gives a row
-// of NaN, because tokens may come from sampling on the device, where Check cannot see them.
+// Lookup computes out[m] = Scale * W[Tokens[m]], dequantized. A token outside the vocabulary gives
+// a row of NaN, because tokens may come from sampling on the device, where Check cannot see them.
 //
 // Tokens is int32 [M, 1], W a single matrix [V, K] of any format, and Out float32 [M, K].
 type Lookup struct {

@@ -9,8 +9,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Rows is out[i] = x[Indices[i]]. It gathers the rows of a pass that need logits. The host knows
-// the indices, so Check verifies them.
+// Rows computes out[i] = x[Indices[i]]. It gathers the rows of a forward pass that need logits. The
+// indices are known on the host, so Check verifies them.
 //
 // X is float32 [M, N], Out float32 [len(Indices), N].
 type Rows struct {
@@ -41,7 +41,7 @@ func (o *Rows) Reference() {
 	}
 }
 
-// CPU implements kernels.Op on one thread, because it copies only a few rows.
+// CPU implements kernels.Op. It uses one thread, because there are only a few rows.
 func (o *Rows) CPU(*cpu.Context) { o.Reference() }
 
 func rowsCases() []kernels.Case {

@@ -111,7 +111,7 @@ func TestRoundingNextToTies(t *testing.T) {
 		in := input{x: x}
 		in.scratch = make([]byte, in.roundedBytes())
 		in.round(&cpu.Context{ISA: isa}, 0, x.Rows)
-		if isa == cpu.Generic { // which keeps no second copy of the codes
+		if isa == cpu.Generic { // has no second copy of the codes
 			want = in.scratch
 			continue
 		}
@@ -120,8 +120,8 @@ func TestRoundingNextToTies(t *testing.T) {
 			if !slices.Equal(in.codes(row), plain.codes(row)) {
 				t.Errorf("%s, row %d: codes differ from plain Go's", isa, row)
 			}
-			for i, v := range in.scales(row) {
-				if e := plain.scales(row)[i]; math.Float32bits(v) != math.Float32bits(e) &&
+			for i, v := range in.params(row) {
+				if e := plain.params(row)[i]; math.Float32bits(v) != math.Float32bits(e) &&
 					(v == v || e == e) {
 					t.Errorf("%s, row %d: number %d of the scales and sums is %g, expected %g", isa,
 						row, i, v, e)
@@ -225,8 +225,8 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got,
 						all[4*19*from:4*19*(from+m)]) {
 						t.Errorf(
-							"%s, float32 activations %t, %s [19, %d]: rows [%d, %d) have other "+
-								"bits apart than among 40", isa, floats, w.Format(), w.K, from,
+							"%s, float32 activations %t, %s [19, %d]: rows [%d, %d) "+
+								"alone differ from the same rows in a batch of 40", isa, floats, w.Format(), w.K, from,
 							from+m)
 						break
 					}
@@ -237,7 +237,8 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	}
 }
 
-// Experts must give the bits of a Linear with the chosen matrix, whatever other rows chose.
+// Experts must give the bits of a Linear with the chosen matrix, even if other rows choose
+// differently.
 func TestExpertsEqualLinear(t *testing.T) {
 	const experts, n, tokens = 5, 21, 37
 	for _, isa := range cpu.Available() {

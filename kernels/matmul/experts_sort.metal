@@ -3,7 +3,7 @@
 // no atomics and lists are in order. Expert E collects invalid ids.
 //
 // lists has the rows of out in order of expert [rows], and then for each tile of at most 32 rows
-// its expert, first place and count [tiles, 3]. The count is 0 for tiles behind the last.
+// its expert, first place and count [tiles, 3]. The count is 0 for tiles after the last.
 #include <metal_stdlib>
 using namespace metal;
 

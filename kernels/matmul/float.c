@@ -10,9 +10,9 @@
 #define NR FLOAT_WEIGHT_ROWS
 #define MR FLOAT_INPUT_ROWS
 
-// Packed weights are prefetched this many bytes ahead, a line per chunk. Rows are short and read in
-// three streams, which hardware prefetchers follow badly. Prefetching behind the matrix is
-// harmless.
+// Packed weights are prefetched this many bytes ahead, a line per chunk. Rows are short and
+// are read in three streams, a pattern that hardware prefetchers follow badly. Prefetching past the
+// end of the matrix is harmless.
 #undef AHEAD
 #define AHEAD 4096
 
@@ -22,7 +22,7 @@ typedef struct {
     const float *x[MR];
     float *out[MR];
     int64_t k;
-    int group, dtype, n; // only n rows of the weight count; the others repeat the last
+    int group, dtype, n; // number of different rows of the weight; the others repeat the last
 } KERNEL(operands);
 
 #define EACH_N _Pragma("GCC unroll 4") for (int n = 0; n < NR; n++)
@@ -34,7 +34,7 @@ SIMD void KERNEL(store_sums)(const KERNEL(operands) * t, int mr, f32x16 (*acc)[M
     if (n < t->n) t->out[m][n] = v_sum(acc[n][m]);
 }
 
-// Loads sixteen plain elements from at on.
+// Loads plain elements [at, at + 16).
 SIMD f32x16 KERNEL(load_plain)(const uint8_t *row, int64_t at, int dtype) {
     return dtype == DTYPE_F32    ? v_load((const float *)row + at)
            : dtype == DTYPE_BF16 ? v_load_bf16((const uint16_t *)row + at)

@@ -11,11 +11,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// input is an operator's X as the kernels read it: the float32 rows and, if a quantized weight
-// multiplies them in integers, the same rows rounded to 8 bits in scratch.
+// input is the X of an operator: its float32 rows and, if a quantized weight multiplies them in
+// integers, the same rows rounded to 8 bits in scratch.
 //
 // With C = paddedChunks(K), scratch holds codes int8 [M, 2, C*64]: each row in order, and again
-// with even and odd elements apart (SPLIT_CHUNKS in policy.h). Five runs of float32 per row follow:
+// separated into even and odd elements (SPLIT_CHUNKS in policy.h). Then follow the float32 params
+// of each row [M, 8*C]:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
@@ -34,7 +35,7 @@ type input struct {
 // packing is how rows are packed into blocks for panels of weights (int8_pack.h).
 type packing struct {
 	unit  int // elements whose products add up to one integer
-	sums  int // the run of sums that the weight's biases multiply
+	sums  int // offset of the sums that the weight's biases multiply, in multiples of C
 	split int // 0: elements in order; else a unit's even elements come first (PANEL_SPLIT)
 }
 
@@ -57,7 +58,7 @@ func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	return packing{64, 5, split}
 }
 
-// bytes returns the size of so many packed rows of width k.
+// bytes returns the size of the packed rows: rows of width k.
 func (p packing) bytes(k, rows int) int {
 	return (rows + packRows - 1) / packRows * (k / p.unit) * packRows * (p.unit + 8)
 }
@@ -79,8 +80,8 @@ func (r rows) at(i int) (out, in int) {
 }
 
 const (
-	chunk    = 64 // elements that share a scale
-	sumsRuns = 8  // runs of C float32 in a row
+	chunk       = 64 // elements that share a scale
+	chunkParams = 8  // params per padded chunk of a row
 )
 
 func chunks(k int) int       { return (k + chunk - 1) / chunk }
@@ -101,7 +102,7 @@ func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 }
 
 func (in *input) roundedBytes() int {
-	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*sumsRuns)
+	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*chunkParams)
 }
 
 // planPacked, called after plan, sets in up to pack all rows if there are enough of them, and
@@ -131,9 +132,9 @@ func (in *input) codes(r int) []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*2*n])), n)
 }
 
-// scales returns row r's runs of float32.
-func (in *input) scales(r int) []float32 {
-	n := paddedChunks(in.x.Cols) * sumsRuns
+// params returns row r's scales and sums, as input describes them.
+func (in *input) params(r int) []float32 {
+	n := paddedChunks(in.x.Cols) * chunkParams
 	at := in.x.Rows*paddedChunks(in.x.Cols)*2*chunk + r*n*4
 	return unsafe.Slice((*float32)(unsafe.Pointer(&in.scratch[at])), n)
 }
@@ -142,7 +143,7 @@ func (in *input) scales(r int) []float32 {
 func (in *input) round(c *cpu.Context, from, to int) {
 	if c.ISA == cpu.Generic {
 		for r := from; r < to; r++ {
-			roundRow(in.x.Row(r), in.codes(r), in.scales(r))
+			roundRow(in.x.Row(r), in.codes(r), in.params(r))
 		}
 		return
 	}

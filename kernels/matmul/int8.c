@@ -27,11 +27,11 @@ static const struct matmul_policy KERNEL(policy) = {MAX_SLICE_ROWS ? MAX_SLICE_R
                                                     PANEL_SPLIT, WEIGHT_STREAMS};
 
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                              const float *runs, const void *packed, const matmul_rows *r,
+                              const float *params, const void *packed, const matmul_rows *r,
                               void *scratch) {
-    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, runs, r);
+    if (r->count <= MAX_FEW_ROWS) KERNEL(few_rows)(w, from, to, q, params, r);
 #if MAX_SLICE_ROWS
-    else if (r->count <= MAX_SLICE_ROWS) KERNEL(slice_rows)(w, from, to, q, runs, r);
+    else if (r->count <= MAX_SLICE_ROWS) KERNEL(slice_rows)(w, from, to, q, params, r);
 #endif
     else KERNEL(panel_rows)(w, from, to, packed, r, scratch);
 }
@@ -39,7 +39,7 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
 #if ISA == ISA_VNNI
 static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT, WEIGHT_STREAMS};
 
-// GCC before 11 does not know AMX, and clang takes one set of targets for a function.
+// GCC before 11 does not support AMX, and clang allows one set of targets for a function.
 #if !defined(__clang__) && __GNUC__ >= 11
 #include "int8_amx.h"
 #else
@@ -47,9 +47,10 @@ static const struct matmul_policy policy_amx = {MAX_SLICE_ROWS_AMX, PANEL_SPLIT,
 #endif
 
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                          const float *runs, const void *packed, const matmul_rows *r,
+                          const float *params, const void *packed, const matmul_rows *r,
                           void *scratch) {
-    if (r->count <= MAX_SLICE_ROWS_AMX) KERNEL(int8_rows)(w, from, to, q, runs, packed, r, scratch);
+    if (r->count <= MAX_SLICE_ROWS_AMX)
+        KERNEL(int8_rows)(w, from, to, q, params, packed, r, scratch);
     else KERNEL(amx_rows)(w, from, to, packed, r, scratch);
 }
 #endif
@@ -69,8 +70,8 @@ void headroom_matmul_policy(int isa, struct matmul_policy *p) {
 }
 
 void matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                 const float *runs, const void *packed, const matmul_rows *r, void *scratch) {
-    DISPATCH(isa, int8_rows, (w, from, to, q, runs, packed, r, scratch));
+                 const float *params, const void *packed, const matmul_rows *r, void *scratch) {
+    DISPATCH(isa, int8_rows, (w, from, to, q, params, packed, r, scratch));
 }
 
 #endif

@@ -1,16 +1,17 @@
-// Few rows of activations: weights are unpacked in registers, row by row, once for up to FEW_ROWS
-// rows of activations. Vectors of products are added pairwise while they are transposed, so that
-// sixteen units give sixteen integers in the order of their scales in memory. Included once per
-// instruction set, after lanes.h.
+// Multiplies a weight with few rows of activations. It unpacks one row of the weight at a time, in
+// registers, and multiplies it with up to FEW_ROWS rows of activations. A tree of additions that
+// also transposes turns the products of sixteen units into sixteen integer sums, in the order of
+// the units' scales in memory. Included once per instruction set, after lanes.h.
 //
-// Codes of 4 bits are not put in order: the low halves of bytes are the even elements, the high
-// halves the odd ones, and round.c keeps the activations in that order too. An integer sum does not
-// depend on the order.
+// Codes of 4 bits are not reordered. The low halves of bytes are the even elements, and the high
+// halves the odd ones. round.c stores the activations in that order too (SPLIT_CHUNKS). An integer
+// sum does not depend on the order of its terms.
 
 #define dots16 KERNEL(dots16)
 #define few_tile KERNEL(few_tile)
 
-// MERGE defines a function of 2^level vectors by the one of half as many.
+// MERGE defines a function that merges 2^level vectors of sums. It merges the results of two calls
+// of half, the function for half as many.
 #define MERGE(name, half, level) \
     SIMD void KERNEL(name)(const block *b, const int i, const int mr, const int mode, \
                            const int bits, const int unit, lanes *out) { \
@@ -26,7 +27,7 @@ MERGE(leaf8, leaf4, 3)
 MERGE(leaf16, leaf8, 4)
 #undef MERGE
 
-// The sums of LANES units from number i*LANES of the block on, in order.
+// Computes the sums of units [i*LANES, (i+1)*LANES) of the block, in order.
 SIMD void dots16(const block *b, const int i, const int mr, const int mode, const int bits,
                  const int unit, lanes *out) {
     switch (LANES / UNITS(bits, unit)) {
@@ -38,11 +39,11 @@ SIMD void dots16(const block *b, const int i, const int mr, const int mode, cons
     for (int m = 0; m < mr; m++) out[m] = KERNEL(l_order)(out[m], UNITS(bits, unit));
 }
 
-// The scales or biases of units [first, first+16) of a row; zero behind its last.
+// Returns the scales or biases of units [first, first+16) of a row, and zeros past its last unit.
 #define unit_params KERNEL(unit_params)
 SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_t first) {
     if (group != 128) {
-        // a division by `group` would take as long as four units
+        // Not k / group: the division would cost as much as four units.
         const int64_t n = group == 32 ? k / 32 : k / 64;
         const uint16_t *p = (const uint16_t *)row + first;
         if (n - first < 16 || dtype == DTYPE_F32) return v_load_param(row, dtype, first, n);
@@ -57,14 +58,14 @@ SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_
 #undef FEW_AHEAD
 #define FEW_AHEAD 2048 // bytes between a load of a stream and its prefetch
 
-// The streams of a row, and the distances of their prefetches in bytes.
+// The streams of a row of the weight, and how many bytes ahead they are prefetched.
 #define row_at KERNEL(row_at)
 typedef struct {
     const uint8_t *codes, *scales, *biases;
     ptrdiff_t codes_ahead, scales_ahead;
 } row_at;
 
-// Row i, whose prefetches skip `rows` rows in addition to FEW_AHEAD.
+// Returns row i. Its prefetches are `rows` rows and FEW_AHEAD bytes ahead.
 SIMD row_at KERNEL(few_row)(const matmul_weight *w, int64_t i, int64_t rows, ptrdiff_t scales_ahead,
                             const int mode) {
     return (row_at){w->data + i * w->data_stride, w->scales + i * w->scales_stride,
@@ -72,10 +73,11 @@ SIMD row_at KERNEL(few_row)(const matmul_weight *w, int64_t i, int64_t rows, ptr
                     FEW_AHEAD + rows * w->data_stride, scales_ahead + rows * w->scales_stride};
 }
 
-// Adds to acc the products of sixteen units of a row, from unit u on, with mr rows.
+// Multiplies units [u, u+16) of a row of the weight with mr rows of activations and adds the
+// results to acc.
 #define few_block KERNEL(few_block)
 SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const int8_t *const *q,
-                    const float *const *runs, f32x16 *acc, const int mr, const int mode,
+                    const float *const *params, f32x16 *acc, const int mr, const int mode,
                     const int bits, const int unit) {
     const int64_t units = w->k / unit, c = matmul_padded_chunks(w->k), at = u / 8 * unit * bits;
     block b;
@@ -105,7 +107,7 @@ SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const 
         lanes mine[16 / LANES];
 #pragma GCC unroll 4
         for (int j = 0; j < 16 / LANES; j++) mine[j] = sums[j][m];
-        const float *x = runs[m] + u;
+        const float *x = params[m] + u;
         f32x16 dots = as_floats(mine);
         if (mode == MODE_MXFP4) dots = v_fma(v_set1(-E2M1_OFFSET), v_load(x + 6 * c), dots);
         acc[m] = v_fma(dots, v_mul(scale, v_load(unit == 32 ? x + c : x)), acc[m]);
@@ -114,10 +116,11 @@ SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const 
     }
 }
 
-// Multiplies rows i, i + apart, ... of the weight, one of each stream, with mr rows.
+// Multiplies rows i, i + apart, ... of the weight, one for each stream, with mr rows of
+// activations.
 #define few_streams KERNEL(few_streams)
 SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t ahead_rows,
-                      ptrdiff_t scales_ahead, const int8_t *const *q, const float *const *runs,
+                      ptrdiff_t scales_ahead, const int8_t *const *q, const float *const *params,
                       float *const *out, const int streams, const int mr, const int mode,
                       const int bits, const int unit) {
     f32x16 acc[WEIGHT_STREAMS][FEW_ROWS];
@@ -131,7 +134,7 @@ SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t 
     for (int64_t u = 0; u < w->k / unit; u += 16) {
 #pragma GCC unroll 1
         for (int s = 0; s < streams; s++)
-            few_block(w, rows + s, u, q, runs, acc[s], mr, mode, bits, unit);
+            few_block(w, rows + s, u, q, params, acc[s], mr, mode, bits, unit);
     }
 #pragma GCC unroll 1
     for (int s = 0; s < streams; s++)
@@ -139,29 +142,30 @@ SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t 
         for (int m = 0; m < mr; m++) out[m][i + s * apart] = v_sum(acc[s][m]);
 }
 
-// Multiplies rows [0, n) of the weight with mr rows. The same thread usually continues with the
-// rows behind n (kernels/cpu/pool.go), so a stream that ends prefetches where it will begin there.
+// Multiplies rows [0, n) of the weight with mr rows of activations. The same thread usually
+// continues with the rows after n (kernels/cpu/pool.go). So at its end a stream prefetches the
+// first rows that it will read there.
 SIMD void few_tile(const matmul_weight *w, int64_t n, const int8_t *const *q,
-                   const float *const *runs, float *const *out, const int mr, const int mode,
+                   const float *const *params, float *const *out, const int mr, const int mode,
                    const int bits, const int unit) {
     const int64_t length = n / WEIGHT_STREAMS, last = length - FEW_AHEAD / (w->k / 8 * bits);
     const ptrdiff_t scales_ahead = FEW_AHEAD * w->scales_stride / w->data_stride;
-    const int64_t rest = n - length * WEIGHT_STREAMS; // rows behind the streams
+    const int64_t rest = n - length * WEIGHT_STREAMS; // rows after the streams
     for (int64_t i = 0; i < length + rest; i++) {
         const int streamed = i < length;
         few_streams(w, streamed ? i : length * (WEIGHT_STREAMS - 1) + i, length,
-                    i < last ? 0 : n - length, scales_ahead, q, runs, out,
+                    i < last ? 0 : n - length, scales_ahead, q, params, out,
                     streamed ? WEIGHT_STREAMS : 1, mr, mode, bits, unit);
     }
 }
 
 typedef void KERNEL(few_function)(const matmul_weight *w, int64_t n, const int8_t *const *q,
-                                  const float *const *runs, float *const *out);
+                                  const float *const *params, float *const *out);
 
 #define FUNCTION(name, mr, mode, bits, unit) \
     static void KERNEL(name)(const matmul_weight *w, int64_t n, const int8_t *const *q, \
-                             const float *const *runs, float *const *out) { \
-        few_tile(w, n, q, runs, out, mr, mode, bits, unit); \
+                             const float *const *params, float *const *out) { \
+        few_tile(w, n, q, params, out, mr, mode, bits, unit); \
     }
 #define TILE(mr, bits, unit) FUNCTION(few_##mr##_##bits##_##unit, mr, MODE_AFFINE, bits, unit)
 #define TILES(mr) \
@@ -177,7 +181,7 @@ TILES(4)
 
 // Multiplies rows [from, to) of the weight with every row of the input, FEW_ROWS at a time.
 static void KERNEL(few_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                             const float *runs, const matmul_rows *r) {
+                             const float *params, const matmul_rows *r) {
     static KERNEL(few_function) *const functions[2][9][3] = {{[2] = EACH(2_64),
                                                               [3] = EACH(3_64),
                                                               [4] = EACH(4_64),
@@ -198,16 +202,16 @@ static void KERNEL(few_rows)(const matmul_weight *w, int64_t from, int64_t to, c
     for (int64_t m = 0; m < r->count; m += FEW_ROWS) {
         const int rows = r->count - m < FEW_ROWS ? (int)(r->count - m) : FEW_ROWS;
         const int8_t *codes[FEW_ROWS];
-        const float *run[FEW_ROWS];
+        const float *row_params[FEW_ROWS];
         float *out[FEW_ROWS];
         for (int i = 0; i < FEW_ROWS; i++) { // three rows run as four, with the last one twice
             const int64_t row = matmul_out_row(r, m + (i < rows ? i : rows - 1)),
                           x = row / r->per_input;
             codes[i] = q + (2 * x + (w->bits == 4)) * c * 64;
-            run[i] = runs + x * MATMUL_RUNS * c;
+            row_params[i] = params + x * MATMUL_PARAMS * c;
             out[i] = r->out + row * r->out_stride + from;
         }
-        tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&part, to - from, codes, run, out);
+        tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&part, to - from, codes, row_params, out);
     }
 }
 

@@ -8,7 +8,7 @@
 
 #define panel KERNEL(panel)
 
-// Unpacks n rows of the weight from its first on. The last one replaces those that are missing.
+// Unpacks the first n rows of the weight. The last one replaces those that are missing.
 SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n, const int mode,
                          const int bits, uint8_t *codes) {
     const int64_t per = 64 / o->unit, unit_bytes = o->unit * PANEL_ROWS;
@@ -71,7 +71,7 @@ SIMD void KERNEL(unpack_nibbles)(const matmul_weight *w, const pack_order *o, in
 }
 #endif
 
-// The scales and biases of n rows of the weight from its first on.
+// The scales and biases of the first n rows of the weight.
 static void KERNEL(unpack_params)(const matmul_weight *w, const pack_order *o, int64_t n,
                                   float *scales, float *biases) {
     for (int first = 0; first < PANEL_ROWS; first += LANES) {
@@ -135,7 +135,7 @@ typedef struct {
 // once, without the few buffers that a core has for its loads.
 #define prefetcher KERNEL(prefetcher)
 typedef struct {
-    matmul_weight w;   // from the panel's first row on
+    matmul_weight w;   // starts with the panel's first row
     int64_t asked;     // rows that were prefetched
     int64_t at, steps; // products of units that were done, and that there are
 } prefetcher;
@@ -177,7 +177,7 @@ typedef struct {
     int remainder;    // its number in the order of remainders
     int k;            // units in the batch; 0 if the remainder has none
     int first, last;  // it is the first or last batch of its remainder
-    int64_t at, left; // place of its first unit, and units that the remainder has from there on
+    int64_t at, left; // index of its first unit, and the units of the remainder that are left
 } batch;
 
 SIMD batch KERNEL(batch_at)(int remainder, int first, int64_t at, int64_t left) {
@@ -221,7 +221,8 @@ static panel KERNEL(panel_from)(const matmul_weight *w, const pack_order *o, int
     return p;
 }
 
-// Sets x to the block of activations from row m on, and its outputs from column n on.
+// Sets x to the block of activations that starts with row m, and to its outputs, which start with
+// column n.
 static void KERNEL(inputs_from)(inputs *x, const pack_order *o, const void *packed,
                                 const matmul_rows *r, int64_t m, int64_t n, const panel *p) {
     const uint8_t *block = (const uint8_t *)packed + m / PACK_ROWS * pack_bytes(o->units, o->unit);

@@ -18,7 +18,7 @@ typedef struct {
     const float *scale[MAX_SLICE_ROWS]; // their scales
     const float *sum[MAX_SLICE_ROWS];   // their sums, which biases multiply
     int count;                          // rows of activations
-    matmul_weight w;                    // from the slice's first row on
+    matmul_weight w;                    // starts with the slice's first row
     const uint8_t *rows[SLICE_ROWS];    // packed rows of the slice
 } __attribute__((aligned(64))) slice;
 
@@ -166,7 +166,7 @@ BOTH(3)
 
 // Sets t's rows of activations.
 static void KERNEL(slice_inputs)(slice *t, const matmul_weight *w, const int8_t *q,
-                                 const float *runs, const matmul_rows *r) {
+                                 const float *params, const matmul_rows *r) {
     const int64_t c = matmul_padded_chunks(w->k);
     const int64_t scale = w->group == 32 ? c : 0, sum = w->mode == MODE_MXFP4 ? 6 * c
                                                         : w->group == 32      ? 3 * c
@@ -175,17 +175,17 @@ static void KERNEL(slice_inputs)(slice *t, const matmul_weight *w, const int8_t 
     for (int i = 0; i < MAX_SLICE_ROWS; i++) {
         const int64_t x = matmul_out_row(r, i < t->count ? i : t->count - 1) / r->per_input;
         t->q[i] = q + (2 * x + (w->bits == 4)) * c * 64;
-        t->scale[i] = runs + x * MATMUL_RUNS * c + scale;
-        t->sum[i] = runs + x * MATMUL_RUNS * c + sum;
+        t->scale[i] = params + x * MATMUL_PARAMS * c + scale;
+        t->sum[i] = params + x * MATMUL_PARAMS * c + sum;
     }
 }
 
-// Multiplies rows [from, to) of the weight with every row of the input, MAX_SLICE_ROWS at most.
+// Multiplies rows [from, to) of the weight with all rows of the input, at most MAX_SLICE_ROWS.
 static void KERNEL(slice_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                               const float *runs, const matmul_rows *r) {
+                               const float *params, const matmul_rows *r) {
     KERNEL(slice_function) *const run = KERNEL(slice_function_of)(w);
     slice t;
-    KERNEL(slice_inputs)(&t, w, q, runs, r);
+    KERNEL(slice_inputs)(&t, w, q, params, r);
     for (; to - from >= SLICE_ROWS; from += SLICE_ROWS) {
         t.w = matmul_weight_from(w, from);
         for (int i = 0; i < SLICE_ROWS; i++) {
@@ -199,5 +199,5 @@ static void KERNEL(slice_rows)(const matmul_weight *w, int64_t from, int64_t to,
         for (int i = 0; i < t.count; i++)
             KERNEL(slice_out)(&t, i, r->out + matmul_out_row(r, i) * r->out_stride + from);
     }
-    if (from < to) KERNEL(few_rows)(w, from, to, q, runs, r);
+    if (from < to) KERNEL(few_rows)(w, from, to, q, params, r);
 }

@@ -214,7 +214,7 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int 
                 const lanes ax = MM(maddubs_epi16)(a, x), bx = MM(maddubs_epi16)(b, x);
                 pairs[m][0] = s == first ? ax : MM(add_epi16)(pairs[m][0], ax);
                 pairs[m][1] = s == first ? bx : MM(add_epi16)(pairs[m][1], bx);
-                // or GCC makes trees of the sums and runs out of registers
+                // without it GCC builds trees of the sums and runs out of registers
                 __asm__("" : "+v"(pairs[m][0]), "+v"(pairs[m][1]));
             }
         }

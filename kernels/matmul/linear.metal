@@ -1,22 +1,25 @@
-// out = x wᵀ for up to eight rows of x at a time: decode. The weight is read once for all of them,
-// which is where the time goes. Compiled once for each BITS of the weight's codes, 0 for plain
-// elements.
+// Decode: out = x wᵀ for up to eight rows of x at a time. Reading the weight dominates, and it is
+// read once for all rows. Compiled once for each value of BITS, the size of the weight's codes.
+// BITS is 0 for plain elements.
 //
-// GATED is the first half of a feed-forward layer, out = silu(x gateᵀ) * (x upᵀ): a band has a row
-// of each weight in place of NR rows of one.
+// GATED is the first half of a feed-forward layer, out = silu(x gateᵀ) * (x upᵀ). A band then has
+// one row of each of the two weights instead of NR rows of one weight.
 //
-// A simdgroup computes 4 NR columns of out, or 4 if GATED: its lanes are four bands of eight
-// slices. A band has NR rows of the weight, and a slice takes units of 32 elements: slice, slice +
-// 8, ... Bands share what they read of x, and one instruction reads 128 bytes of a row. The eight
-// units of x that slices read pass through threadgroup memory, APART floats from each other: slices
-// that read eight places 128 bytes apart would conflict in the banks, which took most of the time.
-// A threadgroup is two simdgroups. Grid: columns, then groups of ROWS rows of x (the last group
-// repeats its last row). Where a weight has few and long rows, the two simdgroups share them: the
-// first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
+// A simdgroup computes 4 NR columns of out, or 4 if GATED. Its lanes are four bands of eight
+// slices. A band has NR rows of the weight. Slice s computes units s, s + 8, ... of 32 elements.
+// All bands use the same elements of x, and one instruction reads 128 bytes of a row of x. The
+// eight units that the slices use pass through threadgroup memory, APART floats from one to the
+// next. With a distance of 128 bytes, the slices' reads would conflict in the banks and take most
+// of the time.
 //
-// Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four
-// accumulators j, in order of i, by fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2
-// and 4, then shards.
+// A threadgroup has two simdgroups. The grid is [columns, groups of ROWS rows of x]. The last group
+// repeats its last row. If a weight has few and long rows, both simdgroups compute the same rows:
+// the first adds up chunks 0, 2, ... of eight units, and the second chunks 1, 3, ... These two
+// parts of a sum are its shards.
+//
+// The order of sums is the same for every ROWS. A slice adds the products of elements 4i + j to
+// accumulator j of four, in order of i, by fma. The accumulators are added as (0 + 1) + (2 + 3),
+// then slices at distances of 1, 2 and 4, then shards.
 #include <metal_stdlib>
 #include "common/exp.h"
 #include "common/linear.h"
@@ -32,15 +35,16 @@ constant constexpr uint UNIT = 32;
 constant constexpr uint SLICES = 8;
 constant constexpr uint SIMDGROUPS = 2;
 constant constexpr uint STEP = SLICES * UNIT;   // elements of a chunk
-// floats from a unit of x to the next in threadgroup memory
+// floats from one unit of x to the next in threadgroup memory
 constant constexpr uint APART = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
 
-constant constexpr uint QUADS = SLICES * UNIT / 128;   // of a row of x that a lane brings at a time
+// float4s of a row of x that a lane loads at a time
+constant constexpr uint QUADS = SLICES * UNIT / 128;
 
-// Loads the quads of x that a lane brings, from element first on.
+// Loads a lane's float4s of x. first is the first element of the chunk.
 template <int ROWS>
 inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x,
                        thread const ulong (&rows)[ROWS], uint first, uint k, uint lane) {
@@ -54,14 +58,14 @@ inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* 
   }
 }
 
-// The sum of a column's eight slices.
+// Returns the sum of a column's eight slices.
 inline float sum_of_slices(threadgroup const float* s) {
   const float4 a = *(threadgroup const float4*)s;
   const float4 b = *(threadgroup const float4*)(s + 4);
   return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
 }
 
-// The sum of a column's shards, which lie so far apart.
+// Returns the sum of a column's shards, which are apart floats from each other.
 inline float sum_of_shards(threadgroup const float* s, uint apart, uint shards) {
   const float first = sum_of_slices(s);
   return shards == 1 ? first : first + sum_of_slices(s + apart);

@@ -124,7 +124,8 @@ func (p *launch) few(c *gpu.Context) {
 	p.dispatch(c, rows, (n+rows-1)/rows)
 }
 
-// dispatch dispatches the kernel with so many rows per threadgroup, for so many tiles of rows.
+// dispatch dispatches the kernel for a number of rows per threadgroup and a number of tiles of
+// rows.
 func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	if tiles == 0 {
 		return

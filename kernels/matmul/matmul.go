@@ -1,18 +1,19 @@
-// Package matmul multiplies activations with weights as the checkpoint packs them: Linear with one
-// or more matrices that share an input, Experts with the matrix that each row was routed to, and
-// GateUp with the two matrices of a gated feed-forward layer. No weight is ever dequantized into
-// memory as a whole.
+// Package matmul multiplies activations with weights in the checkpoint's packed format. Linear
+// multiplies an input with one or more matrices, Experts multiplies each row with the matrices of
+// its experts, and GateUp computes the gate and up projections of a feed-forward layer. No weight
+// is ever dequantized into memory as a whole.
 //
-// Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the
-// input is rounded once per operator to 8 bits per 64 elements, the products of 64 elements (32 in
-// groups of 32) add up to an exact integer, and one fused multiply-add applies the two scales to
-// it: every instruction set, plain Go included, gives the same bits. Otherwise, and always for
-// plain weights, everything is float32 in sixteen lanes.
+// Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation, each row of the
+// input is rounded to 8 bits once per operator, with a scale per 64 elements. The products of 64
+// elements (32 in groups of 32) add up to an exact integer, and one fused multiply-add applies the
+// scales of the weight and of the activations. Every instruction set gives the same bits, and so
+// does plain Go. Without Int8Activation, and always for plain weights, products are float32 and are
+// summed in sixteen lanes.
 //
-// In both, the operations of an output element and their order depend on K and the weight's format
-// alone. So the bits of a row are the same in a batch of one and in a prompt of thousands, although
-// the loops differ: few rows read packed weights directly, many rows share a tile or panel that is
-// unpacked once.
+// On both paths, the operations of an output element and their order depend only on K and on the
+// weight's format. So a row has the same bits in a batch of one and in a prompt of thousands,
+// although the loops differ: with few rows, packed weights are read directly; with many, a tile or
+// panel of the weight is unpacked once and shared.
 package matmul
 
 import (
@@ -32,10 +33,10 @@ type Part struct {
 type Rows struct{ From, To int }
 
 // Prefill lists the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU
-// multiplies them on matrix units. The empty list is right for any batch.
+// multiplies them on matrix units. An empty list is valid for any batch: it only costs speed.
 type Prefill []Rows
 
-// Of appends the prefill rows of spans to p and returns the result. Adjacent ranges are joined.
+// Of appends the prefill rows of spans to p, joins adjacent ranges, and returns the result.
 func (p Prefill) Of(spans []kernels.Span) Prefill {
 	for i := range spans {
 		s := &spans[i]
@@ -105,8 +106,8 @@ func checkParts(parts []Part, experts, k, rows int) error {
 	return nil
 }
 
-// blockRows is the number of a weight's rows in a unit of work: whole panels of any instruction set
-// (int8_panel.h).
+// blockRows is the number of rows of a weight in a unit of work. It is a multiple of the panel size
+// of every instruction set (PANEL_ROWS in lanes.h).
 const blockRows = 32
 
 func blocks(parts []Part) int {
@@ -117,8 +118,8 @@ func blocks(parts []Part) int {
 	return n
 }
 
-// eachPart calls do for every part that blocks [from, to) of parts cover, with the rows that they
-// cover.
+// eachPart calls do for every part that overlaps blocks [from, to), with the part's rows in these
+// blocks. Blocks are numbered across all parts.
 func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	for i := range parts {
 		p := &parts[i]
@@ -130,17 +131,18 @@ func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	}
 }
 
-// grain returns how many blocks a thread takes at a time: all of them if the whole takes less than
-// about 10 µs, otherwise pieces large enough to stream memory and small enough to balance. madds is
-// the work of a block for each row of its input.
+// grain returns the number of blocks that a thread claims at a time. If all blocks together take
+// less than about 10 µs, one thread does them all. Otherwise the pieces are large enough to stream
+// memory and small enough to balance the threads. madds is the number of multiply-adds of a block
+// per row of the input.
 func grain(threads, blocks, madds, rows int) int {
-	// Up to eight rows cost little more than one: reading and unpacking the weights dominates.
+	// Eight rows cost little more than one, because reading and unpacking the weights dominates.
 	const serial = 1 << 18
 	cost := madds * (1 + rows/8)
 	switch {
 	case blocks*cost <= serial:
 		return blocks
-	case rows <= packRows: // bound by memory: streams (int8_few.h) should be long
+	case rows <= packRows: // bound by memory, so streams (int8_few.h) should be long
 		const stream = 1 << 19 // 256 KB of 4-bit codes
 		return max(1, min(blocks/(4*threads), stream/max(madds, 1)))
 	}

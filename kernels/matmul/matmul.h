@@ -1,16 +1,16 @@
-// What Go passes to the kernels, and what they pass on. Operators check the arguments; C trusts
-// them.
+// The types and functions that Go and the kernels share. Operators check the arguments, and C does
+// not check them again.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 #define MATMUL_CHUNK 64     // elements of a row of activations that share a scale
-#define MATMUL_RUNS 8       // floats beside a rounded row, for each of its padded chunks (input.go)
+#define MATMUL_PARAMS 8     // scales and sums per padded chunk of a rounded row (input.go)
 #define MATMUL_PACK_ROWS 16 // rows of activations in a block (int8_pack.h)
 
 // How an instruction set multiplies packed weights (policy.h).
 struct matmul_policy {
-    int64_t unpacked_rows; // up to so many rows of activations need no packing
+    int64_t unpacked_rows; // the largest number of rows of activations that need no packing
     int64_t panel_split;   // PANEL_SPLIT
     int64_t streams;       // WEIGHT_STREAMS
 };
@@ -18,7 +18,7 @@ struct matmul_policy {
 // How rows of activations are packed into blocks (int8_pack.h).
 struct matmul_packing {
     int64_t unit;  // elements whose products add up to one integer
-    int64_t sums;  // the run of sums that the weight's biases multiply
+    int64_t sums;  // offset of the sums that the weight's biases multiply, in padded chunks
     int64_t split; // 0: elements in order; else SPLIT_CHUNKS
 };
 
@@ -42,8 +42,8 @@ typedef struct {
     int mode, bits, group, dtype;
 } matmul_weight;
 
-// Rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes input
-// row r/per_input.
+// Rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r is computed
+// from input row r/per_input.
 typedef struct {
     const int32_t *list;
     int64_t count, per_input;
@@ -69,7 +69,7 @@ static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) {
     return r->list ? r->list[i] : i;
 }
 
-// The weight from row `row` on.
+// Returns the weight without its first `row` rows.
 static inline matmul_weight matmul_weight_from(const matmul_weight *w, int64_t row) {
     matmul_weight from = *w;
     from.data += row * w->data_stride;
@@ -86,17 +86,17 @@ void headroom_matmul_policy(int isa, struct matmul_policy *p);
 
 // Rounds rows of activations to 8 bits (round.c).
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
-                           int8_t *q, float *runs);
+                           int8_t *q, float *params);
 
 // Packs blocks [from, to) of `count` rounded rows of width k.
 void headroom_matmul_pack(const struct matmul_packing *p, int64_t k, int64_t count, int64_t from,
-                          int64_t to, const int8_t *q, const float *runs, void *packed);
+                          int64_t to, const int8_t *q, const float *params, void *packed);
 
-// Multiplies. Without q activations are the floats x; else they are the rounded rows q and runs,
-// and in blocks at `packed` where they are packed. With room, the rows of list are packed there
-// first.
+// Multiplies activations with a weight. If q is null, the activations are the floats x. Otherwise
+// they are the rounded rows q with their scales and sums params, and packed has the same rows in
+// blocks, if they are packed. If room is not null, the rows of list are first packed there.
 void headroom_matmul(int isa, const struct matmul_shape *s, const void *data, const void *scales,
-                     const void *biases, const float *x, const int8_t *q, const float *runs,
+                     const void *biases, const float *x, const int8_t *q, const float *params,
                      const void *packed, void *room, const int32_t *list, float *out, void *tile);
 
 // out = silu(gate) * out (gate.c).
@@ -106,6 +106,6 @@ void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, flo
 
 // The two multiplying kernels.
 void matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
-                 const float *runs, const void *packed, const matmul_rows *r, void *scratch);
+                 const float *params, const void *packed, const matmul_rows *r, void *scratch);
 void matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x,
                   ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile);

@@ -20,7 +20,8 @@ func sync(t *testing.T, d kernels.Device) {
 	}
 }
 
-// Activations are never rounded on Metal: quantized weights are as exact as plain ones.
+// TestMetalFloat32Activations checks that quantized weights are as exact as plain ones on Metal,
+// which never rounds activations.
 func TestMetalFloat32Activations(t *testing.T) {
 	d := kerneltest.Metal(t)
 	reference := kernels.NewReference()
@@ -43,7 +44,8 @@ func TestMetalFloat32Activations(t *testing.T) {
 	}
 }
 
-// A row's bits do not depend on the rows around it, nor on its place among them.
+// TestMetalRowAloneEqualsRowInBatch checks that the bits of a row do not depend on the other rows
+// of the batch or on its position among them.
 func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(5, 6))
@@ -52,36 +54,36 @@ func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
 		x := kernels.RandomTensor(d, r, most, w.K, 1)
 		all := kernels.NewTensor(d, kernels.F32, most, n)
 		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: all}}})
-		type some struct {
+		type part struct {
 			from int
 			out  kernels.Tensor
 		}
-		var runs []some
+		var parts []part
 		for m := 1; m <= most; m++ {
-			s := some{r.IntN(most - m + 1), kernels.NewTensor(d, kernels.F32, m, n)}
-			runs = append(runs, s)
-			d.Run(&Linear{X: x.RowRange(s.from, s.from+m), Parts: []Part{{W: w, Out: s.out}}})
+			p := part{r.IntN(most - m + 1), kernels.NewTensor(d, kernels.F32, m, n)}
+			parts = append(parts, p)
+			d.Run(&Linear{X: x.RowRange(p.from, p.from+m), Parts: []Part{{W: w, Out: p.out}}})
 		}
 		sync(t, d)
-		for _, s := range runs {
-			if m := s.out.Rows; !bytes.Equal(s.out.Bytes(),
-				all.RowRange(s.from, s.from+m).Bytes()) {
-				t.Errorf("%s [%d, %d]: rows [%d, %d) have other bits apart than among %d",
-					w.Format(), n, w.K, s.from, s.from+m, most)
+		for _, p := range parts {
+			if m := p.out.Rows; !bytes.Equal(p.out.Bytes(),
+				all.RowRange(p.from, p.from+m).Bytes()) {
+				t.Errorf("%s [%d, %d]: rows [%d, %d) alone differ from the same rows in a batch of %d",
+					w.Format(), n, w.K, p.from, p.from+m, most)
 			}
 		}
 	}
 }
 
-// A row of prefill has the same bits alone, in any chunk of the prompt, and beside rows of
-// decoding; and those keep theirs.
+// TestMetalPrefillRowAloneEqualsRowInBatch checks that a prefill row has the same bits alone, in
+// any chunk of the prompt, and in a batch with decode rows. Decode rows must not change either.
 func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(6, 7))
 	const most, n = 41, 9
 	for i, w := range formats(d, r, 1, n) {
 		if i%2 == 1 {
-			continue // what differs between the formats of a width is in both kernels
+			continue // one format per width is enough: both kernels decode them with the same code
 		}
 		x := kernels.RandomTensor(d, r, most, w.K, 1)
 		run := func(from, to int, prefill ...Rows) kernels.Tensor {
@@ -92,28 +94,29 @@ func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 		}
 		prompt, decoded := run(0, most, Rows{0, most}), run(0, most)
 		cut := 1 + r.IntN(most-1)
-		before, behind, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}),
+		before, after, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}),
 			run(most-1, most, Rows{0, 1})
 		mixed := run(0, most, Rows{cut / 2, cut})
 		two := run(0, most, Rows{0, cut / 2}, Rows{cut, most})
 		sync(t, d)
 		same := func(what string, from int, got, want kernels.Tensor) {
 			if !bytes.Equal(got.Bytes(), want.RowRange(from, from+got.Rows).Bytes()) {
-				t.Errorf("%s [%d, %d], cut at %d: %s: other bits", w.Format(), n, w.K, cut, what)
+				t.Errorf("%s [%d, %d], cut at %d: %s: bits differ", w.Format(), n, w.K, cut, what)
 			}
 		}
 		same("rows before the cut", 0, before, prompt)
-		same("rows behind the cut", cut, behind, prompt)
+		same("rows after the cut", cut, after, prompt)
 		same("the last row alone", most-1, last, prompt)
-		same("prefill beside decoding", cut/2, mixed.RowRange(cut/2, cut), prompt)
-		same("decoding before prefill", 0, mixed.RowRange(0, cut/2), decoded)
-		same("decoding behind prefill", cut, mixed.RowRange(cut, most), decoded)
-		same("decoding between two prompts", cut/2, two.RowRange(cut/2, cut), decoded)
+		same("prefill between decode rows", cut/2, mixed.RowRange(cut/2, cut), prompt)
+		same("decode rows before prefill", 0, mixed.RowRange(0, cut/2), decoded)
+		same("decode rows after prefill", cut, mixed.RowRange(cut, most), decoded)
+		same("decode rows between two prompts", cut/2, two.RowRange(cut/2, cut), decoded)
 		same("a second prompt", cut, two.RowRange(cut, most), prompt)
 	}
 }
 
-// Operands that no vector load can take, views at odd places, give the bits that aligned ones give.
+// TestMetalUnaligned checks that views at odd offsets, which vector loads cannot read, give the
+// same bits as aligned operands.
 func TestMetalUnaligned(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(7, 7))
@@ -134,13 +137,13 @@ func TestMetalUnaligned(t *testing.T) {
 		sync(t, d)
 		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) ||
 			!bytes.Equal(kerneltest.Elements(gotTiles), kerneltest.Elements(wantTiles)) {
-			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType,
+			t.Errorf("%s %s [%d, %d]: unaligned operands change the bits", w.Format(), w.Data.DType,
 				n, w.K)
 		}
 	}
 }
 
-// moved is a copy of x as columns [1, Cols+1) of a wider tensor.
+// moved returns a copy of x in columns [1, Cols+1) of a wider tensor.
 func moved(d kernels.Device, x kernels.Tensor) kernels.Tensor {
 	if x.IsNone() {
 		return x
@@ -152,7 +155,7 @@ func moved(d kernels.Device, x kernels.Tensor) kernels.Tensor {
 	return wide
 }
 
-// Infinite and undefined activations reach the output instead of becoming some number.
+// TestMetalNaNSpreads checks that infinite and NaN activations make the output infinite or NaN.
 func TestMetalNaNSpreads(t *testing.T) {
 	d := kerneltest.Metal(t)
 	w := kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 128, 4, 64, kernels.BF16, 1)
@@ -164,13 +167,14 @@ func TestMetalNaNSpreads(t *testing.T) {
 		sync(t, d)
 		for n, v := range out.Row(0) {
 			if v-v == 0 {
-				t.Errorf("activation %g: output %d is %g, expected no number", bad, n, v)
+				t.Errorf("activation %g: output %d is %g, expected an infinity or NaN", bad, n, v)
 			}
 		}
 	}
 }
 
-// Experts gives the bits of a Linear with the chosen matrix, and NaN where there is no such expert.
+// TestMetalExpertsEqualLinear checks that Experts gives the bits of a Linear with the chosen
+// matrix, and NaN for an expert that does not exist.
 func TestMetalExpertsEqualLinear(t *testing.T) {
 	const experts, n, tokens = 5, 21, 4
 	d := kerneltest.Metal(t)
@@ -225,7 +229,7 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 	}
 }
 
-// matrixOf is expert e's matrix.
+// matrixOf returns the matrix of expert e as a weight.
 func matrixOf(w *kernels.Weight, e int) *kernels.Weight {
 	one := *w
 	one.Experts, one.Data = 1, w.Data.RowRange(e*w.N, (e+1)*w.N)

@@ -26,10 +26,10 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// The constants of both languages must agree. Two that differ do not compile.
+// Constants of C and Go that differ do not compile.
 var (
 	_ = [1]int{}[C.MATMUL_CHUNK-chunk]
-	_ = [1]int{}[C.MATMUL_RUNS-sumsRuns]
+	_ = [1]int{}[C.MATMUL_PARAMS-chunkParams]
 	_ = [1]int{}[C.MATMUL_PACK_ROWS-packRows]
 )
 
@@ -48,24 +48,24 @@ func (p packing) c() C.struct_matmul_packing {
 		split: C.int64_t(p.split)}
 }
 
-// rounded returns the address of row r's codes and of its runs of floats.
+// rounded returns the addresses of row r's codes and of its scales and sums.
 func (in *input) rounded(r int) (*C.int8_t, *C.float) {
-	return (*C.int8_t)(&in.codes(r)[0]), (*C.float)(&in.scales(r)[0])
+	return (*C.int8_t)(&in.codes(r)[0]), (*C.float)(&in.params(r)[0])
 }
 
 func (in *input) nativeRound(isa cpu.ISA, from, to int) {
 	x := in.x.RowRange(from, to)
-	q, runs := in.rounded(from)
+	q, params := in.rounded(from)
 	C.headroom_matmul_round(C.int(isa), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride),
-		C.int64_t(x.Rows), C.int64_t(x.Cols), q, runs)
+		C.int64_t(x.Rows), C.int64_t(x.Cols), q, params)
 }
 
 // nativePack packs blocks [from, to) of all rows (int8_pack.h).
 func (in *input) nativePack(from, to int) {
 	format := in.packing.c()
-	q, runs := in.rounded(0)
+	q, params := in.rounded(0)
 	C.headroom_matmul_pack(&format, C.int64_t(in.x.Cols), C.int64_t(in.x.Rows), C.int64_t(from),
-		C.int64_t(to), q, runs, cpu.Ptr(in.packed()))
+		C.int64_t(to), q, params, cpu.Ptr(in.packed()))
 }
 
 // tileBytes is the size of a tile of unpacked rows. It is read once for every few rows of the
@@ -86,7 +86,7 @@ func matrix(t kernels.Tensor, expert, n int) unsafe.Pointer {
 
 func byteStride(t kernels.Tensor) C.int64_t { return C.int64_t(t.Stride * t.DType.Size()) }
 
-// nativeMultiply does what multiply does, in C.
+// nativeMultiply is multiply in C.
 func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows,
 	int8s bool) {
 	w := p.W
@@ -96,7 +96,7 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	if int8s { // codes, scales and biases, with up to 2 units per chunk
 		perRow, tileRows = paddedChunks(w.K)*(chunk+4*4), panelRows
 	}
-	// Many rows that are not packed yet are packed behind the tile.
+	// If there are many rows and they are not packed yet, they are packed after the tile.
 	packBytes := 0
 	if int8s && r.count > policyOf(c.ISA).unpackedRows && (in.packing != format || r.list != nil) {
 		packBytes = format.bytes(w.K, r.count)
@@ -123,13 +123,13 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 		shape.dtype = C.int64_t(w.Scales.DType)
 	}
 	var q *C.int8_t
-	var runs *C.float
+	var params *C.float
 	if int8s {
-		q, runs = in.rounded(0)
+		q, params = in.rounded(0)
 	}
 	C.headroom_matmul(C.int(c.ISA), &shape, matrix(w.Data, expert, w.N),
 		matrix(w.Scales, expert, w.N), matrix(w.Biases, expert, w.N), (*C.float)(in.x.Ptr()),
-		q, runs, packed, room, (*C.int32_t)(unsafe.SliceData(r.list)), (*C.float)(p.Out.Ptr()),
+		q, params, packed, room, (*C.int32_t)(unsafe.SliceData(r.list)), (*C.float)(p.Out.Ptr()),
 		cpu.Ptr(local))
 }
 

@@ -1,7 +1,6 @@
 package matmul
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -9,8 +8,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// BenchmarkNV times products as Qwen3.5-35B-A3B and 27B have them: decoding (1 to 8 rows), prefill,
-// and experts.
+// BenchmarkNV times the products of Qwen3.5-35B-A3B and Qwen3.5-27B: decoding (1 to 8 rows),
+// prefill and experts.
 func BenchmarkNV(b *testing.B) {
 	var all []kerneltest.Timing
 	for _, s := range []shape{
@@ -38,7 +37,7 @@ func BenchmarkNV(b *testing.B) {
 		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 32,
 			dtype: kernels.U8},
 	} {
-		if s.dtype != kernels.U8 { // MXFP4's
+		if s.dtype != kernels.U8 { // MXFP4 has U8 scales
 			s.dtype = kernels.BF16
 		}
 		c := list([]shape{s})[0]
@@ -48,7 +47,8 @@ func BenchmarkNV(b *testing.B) {
 	kerneltest.BenchNV(b, all)
 }
 
-// copies makes operators with weights of their own or, for experts, other experts of the same.
+// copies returns n operators that read different memory. Each has separate weights or, if s has
+// experts, selects other experts of the same weights.
 func (s shape) copies(d kernels.Device, r *rand.Rand, n int) []kernels.Op {
 	var ops []kernels.Op
 	for i := range n {
@@ -67,7 +67,7 @@ func (s shape) copies(d kernels.Device, r *rand.Rand, n int) []kernels.Op {
 	return ops
 }
 
-// A copy for experts shares the weights and chooses others: by hand, two copies.
+// TestCopies checks that copies of an Experts share the weights but not the expert IDs.
 func TestCopies(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -76,6 +76,7 @@ func TestCopies(t *testing.T) {
 	ops := s.copies(d, rand.New(rand.NewPCG(1, 2)), 2)
 	a, b := ops[0].(*Experts), ops[1].(*Experts)
 	if a.Parts[0].W != b.Parts[0].W || a.IDs.Buffer == b.IDs.Buffer {
-		t.Errorf("got %s", fmt.Sprint(a.IDs.Int32s(), b.IDs.Int32s()))
+		t.Errorf("got IDs %v and %v, expected the same weights and separate IDs", a.IDs.Int32s(),
+			b.IDs.Int32s())
 	}
 }

@@ -25,13 +25,13 @@ func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
 	}
 }
 
-// roundRow rounds x to codes, 64 elements at a time, and sets the runs of scales that input
-// describes.
-func roundRow(x []float32, codes []int8, scales []float32) {
-	clear(scales)
+// roundRow rounds x to codes, 64 elements at a time, and sets params to its scales and sums (see
+// input).
+func roundRow(x []float32, codes []int8, params []float32) {
+	clear(params)
 	c := paddedChunks(len(x))
-	scale, scale32, sums32, sums64, codes32 := scales[:c], scales[c:3*c], scales[3*c:5*c],
-		scales[5*c:6*c], scales[6*c:]
+	scale, scale32, sums32, sums64, codes32 := params[:c], params[c:3*c], params[3*c:5*c],
+		params[5*c:6*c], params[6*c:]
 	for at := 0; at < len(x); at += chunk {
 		i := at / chunk
 		var amax, nan float32
@@ -82,20 +82,20 @@ func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
 		for i := range r.count {
 			out, from := r.at(i)
 			p.Out.Row(out)[n] = int8Dot(values[:w.K], scales, biases, w.Group, in.codes(from),
-				in.scales(from))
+				in.params(from))
 		}
 	}
 }
 
-// int8Dot returns one element. A unit is 64 elements, or 32 in groups of 32. The integer sum of its
-// products is scaled and added to one of sixteen lanes, and so is its group's bias, if any, times
-// the sum of its activations. Then the lanes are added up.
+// int8Dot returns one element of the output. A unit is 64 elements, or 32 in groups of 32. For each
+// unit it adds two terms to one of sixteen lanes: the integer sum of the products, scaled, and the
+// group's bias, if any, times the sum of the unit's activations. Then it adds the lanes.
 func int8Dot(values []int16, scales, biases []float32, group int, q []int8,
-	runs []float32) float32 {
-	c := len(runs) / sumsRuns
-	unit, scale, sums := chunk, runs[:c], runs[5*c:]
+	params []float32) float32 {
+	c := len(params) / chunkParams
+	unit, scale, sums := chunk, params[:c], params[5*c:]
 	if group == 32 {
-		unit, scale, sums = 32, runs[c:3*c], runs[3*c:5*c]
+		unit, scale, sums = 32, params[c:3*c], params[3*c:5*c]
 	}
 	var lanes [16]float32
 	for u := range len(values) / unit {

@@ -1,16 +1,16 @@
 // How each instruction set multiplies: the thresholds and orders that kernels and Go share. Go
 // reads them as struct matmul_policy (matmul.h). Included once per instruction set.
 //
-// MAX_FEW_ROWS          up to so many rows of activations, weights are read row by row (int8_few.h)
-// MAX_SLICE_ROWS        up to so many, in slices (int8_slice.h); 0: there are none
-// MAX_SLICE_ROWS_AMX    the same where the matrix unit multiplies panels
-// WEIGHT_STREAMS        rows of a weight that are read side by side. Intel's processors prefetch
-//                       each by themselves, within a page, and have more loads in flight with two.
-//                       Four are no faster, and 7 % slower for four rows of activations. AMD's
-//                       (Zen 3) read best in one.
-// SPLIT_CHUNKS rounded activations are kept in a second order for codes of 4 bits: the even
-//                       elements of so many chunks of 64, then their odd ones (round.c)
-// PANEL_SPLIT           SPLIT_CHUNKS where panels take activations in that order, else 0
+// MAX_FEW_ROWS          the most rows of activations for int8_few.h, which reads a weight by rows
+// MAX_SLICE_ROWS        the most for int8_slice.h, which reads it in slices; 0: slices are not used
+// MAX_SLICE_ROWS_AMX    MAX_SLICE_ROWS if the matrix unit multiplies panels
+// WEIGHT_STREAMS        rows of a weight that are read in parallel. Intel processors prefetch each
+//                       row within a page, and two rows give them more loads in flight. Four rows
+//                       are no faster, and 7 % slower with four rows of activations. AMD Zen 3 is
+//                       fastest with one.
+// SPLIT_CHUNKS          rounded activations are stored in a second order for codes of 4 bits: the
+//                       even elements of SPLIT_CHUNKS chunks of 64, then the odd ones (round.c)
+// PANEL_SPLIT           SPLIT_CHUNKS if panels use that order, else 0
 // FLOAT_WEIGHT_ROWS,    rows of a weight and of activations whose sums are in registers together
 // FLOAT_INPUT_ROWS      (float.c)
 #undef MAX_FEW_ROWS

@@ -1,15 +1,15 @@
-// out = x wᵀ for many rows of x, on simdgroup matrices: prefill. Compiled once for each BITS of the
-// weight's codes, 0 for plain elements.
+// Prefill: out = x wᵀ for many rows of x, computed with simdgroup matrices. Compiled once for each
+// value of BITS, the size of the weight's codes. BITS is 0 for plain elements.
 //
-// A threadgroup of four simdgroups computes 32 rows by 64 columns of out. For each 32 elements of k
-// it loads the tile of x and the unpacked tile of w into threadgroup memory as float32, and a
-// simdgroup multiplies 16 rows by 32 columns of them. Grid: tiles of rows, then of columns, so that
-// neighbouring threadgroups share a tile of the weight.
+// A threadgroup of four simdgroups computes a tile of 32 rows by 64 columns of out. For each 32
+// elements of k it loads a tile of x and an unpacked tile of w into threadgroup memory, as float32.
+// Each simdgroup then computes 16 rows by 32 columns. The grid is [tiles of rows, tiles of
+// columns], so neighbouring threadgroups share a tile of the weight.
 //
-// With experts, the rows of out are those that experts_sort listed for a tile, all of one expert.
+// With experts, experts_sort lists the rows of each tile. All rows of a tile have the same expert.
 //
-// Order of sums: matrices of eight elements of k, in order, whatever the tile and the row's place
-// in it.
+// An element of out is a sum of blocks of eight elements of k, in order. This order does not depend
+// on the tile or on the row's place in it.
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 #include "common/linear.h"
@@ -23,7 +23,7 @@ using namespace metal;
 constant constexpr uint ROWS = 32;
 constant constexpr uint COLS = 64;
 constant constexpr uint UNIT = 32;
-// Distance of rows in threadgroup memory, chosen so that they begin in different banks.
+// Floats from one row of a tile to the next. The gap puts consecutive rows into different banks.
 constant constexpr uint PITCH = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
@@ -35,7 +35,7 @@ kernel void prefill(
     device const uint* data      [[buffer(2)]],   // [experts n, k] packed
     device const uchar* scales   [[buffer(3)]],   // [experts n, k / group], or nothing
     device const uchar* biases   [[buffer(4)]],
-    device const int* lists      [[buffer(5)]],   // of experts_sort, or nothing
+    device const int* lists      [[buffer(5)]],   // from experts_sort, or nothing
     device float* out            [[buffer(6)]],   // [rows, n]
     uint2 group                  [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],
@@ -44,7 +44,7 @@ kernel void prefill(
   threadgroup float* tile_x = tile;
   threadgroup float* tile_w = tile + ROWS * PITCH;
 
-  // of the tile's rows: rows of out, or places in the list
+  // The tile's rows are [first, first + count) of out, or of the list.
   uint first = group.x * ROWS;
   uint count = 0;
   ulong matrix = 0;
@@ -54,7 +54,7 @@ kernel void prefill(
     const uint expert = uint(entry[0]);
     first = uint(entry[1]);
     count = uint(entry[2]);
-    if (expert == p.experts) {                  // rows without an expert
+    if (expert == p.experts) {                  // rows with an invalid expert
       for (uint e = tid; e < count * COLS; e += 128) {
         const uint c = group.y * COLS + e % COLS;
         if (c < p.n) {
@@ -67,12 +67,12 @@ kernel void prefill(
   } else {
     count = min(ROWS, p.rows - first);
   }
-  if (count == 0) {                             // the list has fewer tiles than the grid
+  if (count == 0) {                             // the grid has more tiles than the list
     return;
   }
 
-  // What this thread brings: eight elements of a row of x, sixteen of a row of w. A simdgroup takes
-  // the same half of all its rows.
+  // For each 32 elements of k, this thread loads eight elements of a row of x and sixteen of a row
+  // of w. The threads of a simdgroup load the same half of their rows of w.
   const uint x_row = tid / 4;
   const uint x_col = tid % 4 * 8;
   const uint w_row = tid % COLS;
@@ -82,7 +82,7 @@ kernel void prefill(
   const bool has_x = x_row < count;
   const ulong row = matrix + min(group.y * COLS + w_row, p.n - 1);
 
-  // What this simdgroup computes.
+  // This simdgroup computes 16 rows from sub_row and 32 columns from sub_col.
   const uint sub_row = sg / 2 * 16;
   const uint sub_col = sg % 2 * 32;
   simdgroup_float8x8 sum[2][4];
@@ -137,7 +137,8 @@ kernel void prefill(
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
 
-  // By way of threadgroup memory, where the weights were, to the rows and columns that exist.
+  // Store the sums in threadgroup memory, over the weights. Then copy the rows and columns that
+  // exist to out.
   for (int i = 0; i < 2; i++) {
     for (int j = 0; j < 4; j++) {
       simdgroup_store(sum[i][j], tile_w + (sub_row + 8 * i) * COLS + sub_col + 8 * j, COLS);

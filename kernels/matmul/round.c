@@ -26,7 +26,7 @@
 #include "round_neon.h"
 #endif
 
-// Loads a chunk of a row that has k elements from x on.
+// Loads a chunk. x points to its first element, and k elements of the row are left.
 SIMD void KERNEL(load_chunk)(const float *x, int64_t k, f32x16 *v) {
     if (k >= 64) {
 #pragma GCC unroll 4
@@ -39,7 +39,8 @@ SIMD void KERNEL(load_chunk)(const float *x, int64_t k, f32x16 *v) {
     for (int j = 0; j < 4; j++) v[j] = v_load(last + 16 * j);
 }
 
-// Returns the scales of n chunks of a row that has k elements from x on, and 0 behind them.
+// Returns the scales of n chunks, then zeros. x points to the first chunk, and k elements of the
+// row are left.
 SIMD f32x16 KERNEL(scales_of)(const float *x, int64_t k, int n) {
     f32x16 most[BATCH], odd[BATCH]; // odd: zeros, or NaN
     for (int i = 0; i < n; i++, x += 64, k -= 64) {
@@ -90,15 +91,17 @@ SIMD void KERNEL(round_batch)(const float *x, int64_t k, int n, int8_t *q, int8_
 }
 
 static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
-                               int8_t *q, float *runs) {
+                               int8_t *q, float *params) {
     int64_t chunks = (k + 63) / 64, c = matmul_padded_chunks(k);
-    for (int64_t r = 0; r < rows; r++, x += x_stride, q += 2 * 64 * c, runs += MATMUL_RUNS * c) {
+    for (int64_t r = 0; r < rows;
+         r++, x += x_stride, q += 2 * 64 * c, params += MATMUL_PARAMS * c) {
         int8_t *split = q + 64 * c;
         memset(q + 64 * chunks, 0, (size_t)(64 * (c - chunks)));
         memset(split + 64 * chunks, 0, (size_t)(64 * (c - chunks)));
         for (int64_t at = 0; at < c; at += BATCH) {
-            float *scale = runs + at, *scale32 = runs + c + 2 * at, *sums32 = runs + 3 * c + 2 * at,
-                  *sums64 = runs + 5 * c + at, *codes32 = runs + 6 * c + 2 * at;
+            float *scale = params + at, *scale32 = params + c + 2 * at,
+                  *sums32 = params + 3 * c + 2 * at, *sums64 = params + 5 * c + at,
+                  *codes32 = params + 6 * c + 2 * at;
             float first[BATCH], second[BATCH];
             KERNEL(round_batch)(x + 64 * at, k - 64 * at,
                                 chunks - at < BATCH ? (int)(chunks - at) : BATCH, q + 64 * at,
@@ -122,8 +125,8 @@ static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows,
 #include "foreach_isa.h"
 
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
-                           int8_t *q, float *runs) {
-    DISPATCH(isa, round_rows, (x, x_stride, rows, k, q, runs));
+                           int8_t *q, float *params) {
+    DISPATCH(isa, round_rows, (x, x_stride, rows, k, q, params));
 }
 
 #endif

@@ -2,7 +2,8 @@ package matmul
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.TrafficCounter: every weight once, if there is a row.
+// TrafficBytes implements kernels.TrafficCounter. It counts every weight once, and nothing if there
+// are no rows.
 func (o *Linear) TrafficBytes() int64 {
 	n := int64(0)
 	if o.X.Rows == 0 {
@@ -14,7 +15,7 @@ func (o *Linear) TrafficBytes() int64 {
 	return n
 }
 
-// TrafficBytes implements kernels.TrafficCounter: the experts that the rows' choices may touch,
+// TrafficBytes implements kernels.TrafficCounter. It counts as many experts as the rows can choose,
 // each once.
 func (o *Experts) TrafficBytes() int64 {
 	n := int64(0)
@@ -28,17 +29,17 @@ func (o *Experts) TrafficBytes() int64 {
 // Operations implements kernels.OperationCounter.
 func (o *Linear) Operations() kernels.Operations { return operations(o.Parts, o.X.Rows) }
 
-// Operations implements kernels.OperationCounter: each row's choices.
+// Operations implements kernels.OperationCounter. It counts one product for each choice of a row.
 func (o *Experts) Operations() kernels.Operations {
 	return operations(o.Parts, o.IDs.Rows*o.IDs.Cols)
 }
 
-// Operations implements kernels.OperationCounter: the products, without silu.
+// Operations implements kernels.OperationCounter. It counts the products, but not silu.
 func (o *GateUp) Operations() kernels.Operations {
 	return o.products().(kernels.OperationCounter).Operations()
 }
 
-// operations returns the operations of so many rows times a matrix of each part.
+// operations returns the operations of multiplying a number of rows with a matrix of each part.
 func operations(parts []Part, rows int) (n kernels.Operations) {
 	for _, p := range parts {
 		each := 2 * int64(rows) * int64(p.W.N) * int64(p.W.K)

@@ -216,7 +216,7 @@ func TestCombineMatchesCPUBits(t *testing.T) {
 			if got := kerneltest.Elements(out); want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s, gap %d: got other bits than %s", d.Name(), gap, devices[1].Name())
+				t.Errorf("%s, gap %d: bits differ from %s", d.Name(), gap, devices[1].Name())
 			}
 		}
 	}

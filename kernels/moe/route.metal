@@ -56,7 +56,7 @@ kernel void route(
     v[i] = lane + 32 * i < p.experts ? v[i] / sum : -1.0f;
   }
 
-  uint id = lane;  // lane j keeps choice j
+  uint id = lane;  // lane j holds choice j
   float weight = sum;
   float total = sum;
   if (!isnan(sum)) {  // the same in all lanes

@@ -12,9 +12,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GatedRMSNorm is out = rmsnorm(x) * weight * silu(gate) for each row of X. It is the norm at the
-// end of GatedDeltaNet, where a row is one value head of one token (Yang et al. 2024, "Gated Delta
-// Networks").
+// GatedRMSNorm computes out = rmsnorm(x) * weight * silu(gate) for each row of X. It is the norm at
+// the end of GatedDeltaNet, where a row is one value head of one token (Yang et al. 2024, "Gated
+// Delta Networks").
 //
 // X, Gate and Out are float32 [R, N] with R = M*Hv and N = Dv, and their strides may differ.
 // Weight is float32 [1, N]. Out may be X or Gate.

@@ -2,7 +2,7 @@
 //
 // Grid: a simdgroup computes one row, which is a value head of linear attention with about 128
 // columns. A lane has columns lane, lane + 32, ..., so the order of the sum depends only on the
-// width. A lane reads only columns that it writes itself, so out may be x or gate.
+// width. A lane reads only columns that it also writes, so out may be x or gate.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -13,9 +13,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// RMSNorm is out = x / sqrt(mean(x²) + Eps) * Weight for each row of X (Zhang and Sennrich 2019,
-// "Root Mean Square Layer Normalization"). If there is a Residual, X is added to it first, and
-// the sum is normalized.
+// RMSNorm computes out = x / sqrt(mean(x²) + Eps) * Weight for each row of X (Zhang and Sennrich
+// 2019, "Root Mean Square Layer Normalization"). If there is a Residual, X is added to it first,
+// and the sum is normalized.
 //
 // X, Residual and Out are float32 [M, N], Weight is float32 [1, N]. Out may be X.
 type RMSNorm struct {

@@ -2,7 +2,7 @@
 // normalized.
 //
 // Grid: a threadgroup computes one row. A thread has columns tid, tid + threads, ..., so the order
-// of the sum depends only on the width. A thread reads only columns that it writes itself, so out
+// of the sum depends only on the width. A thread reads only columns that it also writes, so out
 // may be x.
 #include <metal_stdlib>
 #include "common/reduce.h"

@@ -36,8 +36,8 @@ SIMD void KERNEL(conv_row)(
     }
 }
 
-// The rows of a state [taps - 1, channels], from the first channel of a block on: the values of row
-// 0, and its scales if the type is int8.
+// The rows of a state [taps - 1, channels], without the channels before a block. values and scales
+// point to row 0. scales is null unless the type is int8.
 typedef struct {
     char *values;
     float *scales;

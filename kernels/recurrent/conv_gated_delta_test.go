@@ -47,7 +47,7 @@ func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *Co
 }
 
 // TestConvGatedDeltaIsItsParts expects the bits of Conv followed by GatedDelta, for the outputs and
-// both states, on every device and with so many threads that key heads are split into parts.
+// both states, on every device and with enough threads to split key heads into parts.
 func TestConvGatedDeltaIsItsParts(t *testing.T) {
 	var devices []kernels.Device
 	for _, isa := range cpu.Available() {

@@ -47,8 +47,8 @@ func init() {
 type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk uint32 }
 
 const (
-	// convChunk is the number of rows per simdgroup. It is large enough that the cost of rounding
-	// the rows before a chunk again is small, and small enough that a prompt has many chunks.
+	// convChunk is the number of rows per simdgroup. Each chunk rounds the taps-1 rows before it
+	// again. 32 rows make this cost small, and still split a prompt into many chunks.
 	convChunk      = 32
 	convSimdgroups = 4 // per threadgroup
 )

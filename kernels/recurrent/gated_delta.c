@@ -231,7 +231,7 @@ SIMD KERNEL(state_rows)
     return (KERNEL(state_rows)){p + row * d.dk * 4, NULL};
 }
 
-// The same rows from index row on.
+// Returns the same rows without the first `row` rows.
 SIMD KERNEL(state_rows)
     KERNEL(rows_after)(const int dtype, KERNEL(state_rows) state, int64_t row, int64_t dk) {
     int64_t bytes = dtype == STATE_F32 ? 4 : dtype == STATE_BF16 ? 2 : 1;
@@ -306,7 +306,7 @@ SIMD void KERNEL(sixteen_pass)(const int dtype, const int from, const int to, co
     const int dots, KERNEL(sixteen) * s, int64_t width, int64_t dk, const float *last_k,
     const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
 #if ISA == ISA_AVX2
-    if (dtype == STATE_F32 && update && dots && width == 128) { // as models have it
+    if (dtype == STATE_F32 && update && dots && width == 128) { // the size of current models
         KERNEL(float_pass)(s, width, last_k, k, q, sk, sq);
         return;
     }
@@ -376,9 +376,9 @@ SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k
     s->scale = v_div(most, v_set1(LARGEST_CODE));
 }
 
-// Computes all tokens for sixteens blocks of sixteen value rows, from column row of v and out on.
-// The blocks alternate: the sums of one are added while the rows of the other are processed. dtype
-// and dk must be constants after inlining.
+// Computes all tokens for `sixteens` blocks of sixteen value rows. row is the first of them, and
+// its column in v and out. The blocks alternate: the sums of one are added while the rows of the
+// other are processed. dtype and dk must be constants after inlining.
 SIMD void KERNEL(rows_pass)(const int dtype, KERNEL(head_tokens) h, int64_t row,
     KERNEL(state_rows) state, int64_t dk, int sixteens) {
     KERNEL(sixteen) all[SIXTEENS];
@@ -501,7 +501,7 @@ SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
     KERNEL(take_keys)(h, d.dk, h.keys, h.keys + h.padded, 2 * h.padded);
 }
 
-// Computes h.columns columns of v of the window, from column v of a row on.
+// Computes columns [v, v + h.columns) of the window's tokens.
 SIMD void KERNEL(window_values)(
     KERNEL(head_tokens) h, const headroom_conv_span *in, int64_t first, int64_t v) {
     const int64_t end = first + h.tokens;

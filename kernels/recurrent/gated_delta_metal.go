@@ -42,8 +42,8 @@ const (
 	gatedDeltaRows       = 4 // value rows per simdgroup: ROWS of gated_delta.metal
 	gatedDeltaSimdgroups = 4 // per threadgroup
 	// gatedDeltaWindow is the largest number of tokens prepared at a time, two for each simdgroup.
-	// If Dk is 128 they take 8 KiB of threadgroup memory, so several threadgroups fit on a core.
-	// Decoding one token takes 1 KiB.
+	// If Dk is 128 they use 8 KiB of threadgroup memory, so several threadgroups fit on a core.
+	// Decoding one token uses 1 KiB.
 	gatedDeltaWindow = 8
 )
 

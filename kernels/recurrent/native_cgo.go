@@ -43,7 +43,8 @@ func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 		C.ptrdiff_t(out.Stride))
 }
 
-// nativeUpdate updates only the state of channels [from, to) to that after span s.
+// nativeUpdate updates the state of channels [from, to) to the state after span s. It computes no
+// outputs.
 func (o *Conv) nativeUpdate(isa cpu.ISA, s kernels.Span, from, to int) {
 	C.headroom_conv_update(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to))
 }

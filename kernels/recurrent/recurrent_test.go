@@ -53,7 +53,7 @@ func devices(t *testing.T) map[string]kernels.Device {
 	}
 	t.Cleanup(func() {
 		for name, d := range list {
-			if name != "Metal" { // closes itself
+			if name != "Metal" { // kerneltest.Metal closes it
 				d.Close()
 			}
 		}

@@ -104,7 +104,7 @@ func (l stateLayout) at(row, col int) int {
 // scaleAt returns the byte offset of the scale of value col of row in an int8 slot.
 func (l stateLayout) scaleAt(row, col int) int { return 4 * (row*l.groups() + col/l.group) }
 
-// clear sets n values of row from col on to zero.
+// clear sets columns [col, col+n) of row to zero.
 func (l stateLayout) clear(slot []byte, row, col, n int) {
 	clear(slot[l.at(row, col):l.at(row, col+n)])
 	if l.dtype == kernels.I8 && n > 0 {
@@ -112,7 +112,7 @@ func (l stateLayout) clear(slot []byte, row, col, n int) {
 	}
 }
 
-// move copies n values from col on of row from to row to. It copies codes and scales, because
+// move copies columns [col, col+n) of row from to row to. It copies codes and scales, because
 // rounding a rounded value again could change it.
 func (l stateLayout) move(slot []byte, to, from, col, n int) {
 	copy(slot[l.at(to, col):], slot[l.at(from, col):l.at(from, col+n)])
@@ -121,7 +121,7 @@ func (l stateLayout) move(slot []byte, to, from, col, n int) {
 	}
 }
 
-// load reads len(dst) values of row from col on. col must be the start of a group.
+// load reads the columns of row that start at col into dst. col must be the start of a group.
 func load[F float32 | float64](l stateLayout, dst []F, slot []byte, row, col int) {
 	b := slot[l.at(row, col):]
 	switch l.dtype {
@@ -144,7 +144,7 @@ func load[F float32 | float64](l stateLayout, dst []F, slot []byte, row, col int
 	}
 }
 
-// store rounds src and writes it to row from col on. col must be the start of a group.
+// store rounds src and writes it to row, starting at col. col must be the start of a group.
 func store[F float32 | float64](l stateLayout, slot []byte, row, col int, src []F) {
 	b := slot[l.at(row, col):]
 	switch l.dtype {

@@ -1,19 +1,20 @@
-// RMSNorm of each head's row, then rotary embedding with dimension i paired with i + half. The
-// cosines and sines of a row are computed once for all its heads. The sum of squares uses sixteen
-// lanes, as in norm/rms_norm.c.
+// Normalizes each head of a row with RMSNorm, then applies rotary embedding to the pairs of
+// dimensions i and i + half. The cosines and sines of a row are computed once for all its heads.
+// The sum of squares uses sixteen lanes, as in norm/rms_norm.c.
 #include "norm_rope.h"
 #ifdef ISA
 
-// Rounds to the nearest integer, halves to even, for |x| < 2^51: a double of this size has no bits
-// for fractions. Compilers vectorize additions, but not rint and floor.
+// Rounds to the nearest integer, ties to even, for |x| < 2^51. The intermediate sum is so large
+// that a double has no bits left for a fraction. Compilers vectorize additions, but not rint and
+// floor.
 #define nearest KERNEL(nearest)
 SIMD double nearest(double x) { return x + 0x1.8p52 - 0x1.8p52; }
 
-// Computes cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in
-// double (24 + 29 bits). It is reduced by multiples k of pi/2 = p1 + p2 with fused multiply-adds,
-// with an error near 1e-16 for all k below 2^31. The polynomials are those of fdlibm's k_sin.c and
-// k_cos.c (Sun Microsystems 1993), accurate to 2^-57 on [-pi/4, pi/4]. Every operation is correctly
-// rounded, so the bits are the same everywhere.
+// Computes scale * cos(pos * freq[i]) and scale * sin(pos * freq[i]), rounded to float32 once. The
+// product pos * freq[i] is exact in double (24 + 29 bits). Subtracting k * pi/2, where pi/2 = p1 +
+// p2, with fused multiply-adds has an error near 1e-16 for all k below 2^31. The polynomials are
+// those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), accurate to 2^-57 on [-pi/4,
+// pi/4]. Every operation is correctly rounded, so the bits are the same everywhere.
 #define angles KERNEL(angles)
 static void angles(double pos, const float *restrict freq, int64_t n, double scale,
     float *restrict cosines, float *restrict sines) {
@@ -38,9 +39,9 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
         c = __builtin_fma(c, z, -1.38888888888741095749e-03);
         c = __builtin_fma(c, z, 4.16666666666666019037e-02);
         c = __builtin_fma(c, z * z, __builtin_fma(-0.5, z, 1.0));
-        // An odd k swaps sine and cosine. If k mod 4 is 2 or 3 the sine changes its sign, if it is
-        // 1 or 2 the cosine. This is exact and has no unpredictable branch. Subtracting 0.25 before
-        // rounding to nearest makes it rounding down.
+        // An odd k swaps sine and cosine. The sine is negated if k mod 4 is 2 or 3, the cosine if k
+        // mod 4 is 1 or 2. The arithmetic is exact and avoids an unpredictable branch. k/2 - 0.25
+        // rounded to nearest is k/2 rounded down.
         double pairs = nearest(k * 0.5 - 0.25), odd = k - 2 * pairs, next = nearest(k * 0.5 + 0.25);
         double sine = __builtin_fma(odd, c, (1 - odd) * s),
                cosine = __builtin_fma(odd, s, (1 - odd) * c);
@@ -51,7 +52,7 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
     }
 }
 
-// 1 / sqrt(mean(x^2) + eps).
+// Returns 1 / sqrt(mean(x^2) + eps) of the d values of x.
 #define inverse_rms KERNEL(inverse_rms)
 SIMD float inverse_rms(const float *x, float eps, int64_t d) {
     f32x16 squares = v_zero();
@@ -67,6 +68,7 @@ SIMD float inverse_rms(const float *x, float eps, int64_t d) {
     return 1.0f / sqrtf(v_sum(squares) / (float)d + eps);
 }
 
+// Computes y = x * inverse * weight.
 #define normalize KERNEL(normalize)
 SIMD void normalize(const float *x, const float *weight, float inverse, float *y, int64_t d) {
     const f32x16 scale = v_set1(inverse);
@@ -79,6 +81,7 @@ SIMD void normalize(const float *x, const float *weight, float inverse, float *y
     }
 }
 
+// Rotates the pairs y[i], y[i + half].
 #define rotate KERNEL(rotate)
 SIMD void rotate(
     const float *y, const float *cosines, const float *sines, float *out, int64_t half) {
@@ -98,7 +101,7 @@ SIMD void rotate(
     }
 }
 
-// The number of heads whose inverse RMS is computed at once, so that the latencies of their sums,
+// The number of heads whose inverse RMS is computed together, so that the latencies of the sums,
 // square roots and divisions overlap.
 #undef HEADS
 #define HEADS 8

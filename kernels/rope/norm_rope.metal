@@ -4,7 +4,7 @@
 // threads compute the cosines and sines of the row, and then each simdgroup computes one head. A
 // lane has the pairs (i, i + rotary_half) for i = lane, lane + 32, ... and every 32nd of the other
 // columns. So the order of the sum of squares depends only on the widths. A lane reads only columns
-// that it writes itself, so out may be x.
+// that it also writes, so out may be x.
 #include <metal_stdlib>
 #include "common/span.h"
 using namespace metal;

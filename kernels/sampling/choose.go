@@ -17,7 +17,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Choose is out[m] = a token chosen from logits[m] with the settings Rows[m], or a fault (see
+// Choose sets out[m] to a token chosen from logits[m] with the settings Rows[m], or a fault (see
 // Fault).
 //
 // Logits are float32 [M, V] with V at most 2^23, and -Inf for masked tokens. Rows has M settings.

@@ -175,7 +175,8 @@ inline ulong mass_of(device atomic_uint* bins, uint b) {
   return (ulong(atomic_load_explicit(&bins[2 * BINS + b], memory_order_relaxed)) << 32) + low;
 }
 
-// The first lane at which the tokens from c on reach top_k or their mass reaches c.limit, or NONE.
+// Returns the first lane at which the tokens that start at c reach top_k, or their mass reaches
+// c.limit. Returns NONE if there is none.
 // c advances to the beginning of that lane.
 inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint lane) {
   uint n = tokens;

@@ -12,7 +12,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Feed is out[m] = Tokens[m], or the token of Chosen if Tokens[m] is a placeholder (see
+// Feed computes out[m] = Tokens[m], or the token of Chosen if Tokens[m] is a placeholder (see
 // Placeholder).
 //
 // Tokens has M entries. Chosen holds the tokens of the previous pass, int32 [N, 1]. It may be none
