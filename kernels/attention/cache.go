@@ -129,9 +129,9 @@ func (c *Cache) check() error {
 	return c.VFormat.Check(c.HeadDim)
 }
 
-// checkPages returns an error unless the page table of every span covers its positions from
-// first(span) on, and the first sinks positions of its sequence, with pages that exist. All other
-// entries, such as pages that a sliding window has freed, may have any value.
+// checkPages returns an error unless the page table of every span has valid pages for positions
+// first(span) up to the end of the span, and for the first sinks positions of its sequence. All
+// other entries, such as pages that a sliding window has freed, may have any value.
 func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, sinks int) error {
 	pages := c.Pages()
 	for i := range spans {

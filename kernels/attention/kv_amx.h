@@ -45,7 +45,8 @@ static void KERNEL(amx_begin)(int64_t vectors) {
 // Releases the tile registers. Otherwise every context switch would save them.
 static void KERNEL(amx_end)(void) { _tile_release(); }
 
-// The codes of a strip of K as an operand of the unit: in place, or unpacked to room.
+// Returns the codes of a strip of K as an operand of the unit: the page's memory, or room, to which
+// they are unpacked.
 SIMD const uint8_t *KERNEL(k_matrix_bits)(
     const int bits, const struct kv_format *f, const uint8_t *strip, int64_t d, uint8_t *room) {
     const uint8_t *p = strip + kv_param_bytes(f, d);
@@ -65,8 +66,8 @@ static const uint8_t *KERNEL(k_matrix)(
     return codes;
 }
 
-// The dot products of sixteen vectors with a strip for each group. groups and group must be
-// constants after inlining.
+// Computes the dot products of sixteen vectors with a strip for each group. groups and group must
+// be constants after inlining.
 SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_t *codes,
     const uint8_t *k, int64_t d, __m512i (*sums)[MATRIX_ROWS]) {
 #pragma GCC unroll 4
@@ -158,7 +159,7 @@ static void KERNEL(v_matrix)(const struct kv_format *f, const uint8_t *const *st
 #undef CALL
 }
 
-// The products of the weights in tile registers 4 and 5 with sixteen dimensions of V.
+// Computes the products of the weights in tile registers 4 and 5 with sixteen dimensions of V.
 SIMD void KERNEL(v_products)(const uint8_t (*v)[64], __m512i (*sums)[MATRIX_ROWS]) {
     _tile_loadd(6, v, 64);
     _tile_zero(0);

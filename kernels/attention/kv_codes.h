@@ -56,7 +56,7 @@ SIMD lanes_i l_byte(lanes_i x, const int j) {
     return vandq_u32(vshlq_u32(x, vdupq_n_s32(-8 * j)), vdupq_n_u32(255));
 }
 
-// The bits that a plane of V holds of dimensions 16v + LANES*h + [0, LANES) of a bundle.
+// Returns the bits that a plane of V holds of dimensions 16v + LANES*h + [0, LANES) of a bundle.
 SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h) {
     switch (width) {
     case 8: return l_load(p + 64 * v + 16 * h);
@@ -130,14 +130,14 @@ SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h
 
 #endif
 
-// The bits that a plane of K holds of dimensions 4q to 4q+3 of a bundle, for positions LANES*h +
-// [0, LANES).
+// Returns the bits that a plane of K holds of dimensions 4q to 4q+3 of a bundle, for positions
+// LANES*h + [0, LANES).
 SIMD lanes_i k_plane(const int width, const uint8_t *p, const int q, const int h) {
     return l_field(l_load(p + q * width / 8 * 64 + 4 * LANES * h), q * width % 8, width);
 }
 
-// The codes of dimensions 4q to 4q+3 of the bundle of K at p. bits, q and h must be constants after
-// inlining.
+// Returns the codes of dimensions 4q to 4q+3 of the bundle of K at p. bits, q and h must be
+// constants after inlining.
 SIMD lanes_i k_quad(const int bits, const uint8_t *p, const int q, const int h) {
     switch (bits) {
     case 3: return l_join(k_plane(2, p, q, h), k_plane(1, p + 64 * 2, q, h), 2);
@@ -147,7 +147,7 @@ SIMD lanes_i k_quad(const int bits, const uint8_t *p, const int q, const int h) 
     return k_plane(bits, p, q, h);
 }
 
-// The codes of dimensions 16v + LANES*h + [0, LANES) of the bundle of V at p, for its four
+// Returns the codes of dimensions 16v + LANES*h + [0, LANES) of the bundle of V at p, for its four
 // positions.
 SIMD lanes_i v_quad(const int bits, const uint8_t *p, const int v, const int h) {
     switch (bits) {

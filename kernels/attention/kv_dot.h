@@ -106,7 +106,7 @@ SIMD lanes_i v_total(v_sums s) { return MM(add_epi32)(s.a, s.b); }
 //     score = fma(float(dot of codes), K's scale * query's scale, score)
 //     score = fma(K's bias, query's sum, score)
 //
-// It also prefetches step bytes per strip and 32 dimensions from next[n] on. R, N and bits must be
+// It also prefetches step bytes at next[n] per strip and 32 dimensions. R, N and bits must be
 // constants after inlining.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int N, const int bits, const struct kv_format *f,
@@ -166,8 +166,8 @@ SIMD void k_block(const int R, const int N, const int bits, const struct kv_form
     }
 }
 
-// sums [R][32 dimensions from i on] = fma(float(dot), step of the row, sums), where dot is the sum
-// of codes * weights over positions [from, to) of the tile. from and to are multiples of 16, and
+// sums [R][dimensions i to i+31] = fma(float(dot), step of the row, sums), where dot is the sum of
+// codes * weights over positions [from, to) of the tile. from and to are multiples of 16, and
 // strips are the four strips of the tile.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,
@@ -213,7 +213,7 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
 }
 #endif
 
-// The number of vectors to process next.
+// Returns the number of vectors to process next.
 #define vectors_at_once KERNEL(vectors_at_once)
 #if ISA == ISA_AVX2
 SIMD int64_t vectors_at_once(int64_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
@@ -226,7 +226,7 @@ SIMD int64_t vectors_at_once(int64_t left) {
 #endif
 
 // scores [vectors][TILE] = Q Kt for strips [from, to) of a tile, two strips at a time if there are
-// enough registers. It also prefetches next_bytes bytes from next[strip] on.
+// enough registers. It also prefetches next_bytes bytes at next[strip].
 #define k_scores_bits KERNEL(k_scores_bits)
 SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *const *strips, int64_t from, int64_t to,
@@ -260,9 +260,9 @@ SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t
 #undef CASE_R
 }
 
-// sums [vectors][dimensions of groups from i on] += weights V. weights are [groups][vectors][TILE],
-// steps [groups][vectors]. On AVX2 it also prefetches step bytes per strip and 32 dimensions of
-// next.
+// Adds weights V to sums [vectors][dimensions] for the dimensions of groups groups, which start at
+// dimension i. weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2 it also
+// prefetches step bytes per strip and 32 dimensions of next.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights,
     const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t vectors,

@@ -6,8 +6,8 @@
 // Prevents GCC from splitting one pointer into several and spilling them.
 #define WALK(p) __asm__("" : "+r"(p))
 
-// Prefetches line slot, a constant, of the first eight lines from next on, and with the last of
-// them all further lines. There are step bytes.
+// Prefetches one of the first eight lines of the step bytes at next: the line with index slot, a
+// constant. Slot 7 also prefetches all further lines.
 #define prefetch_line KERNEL(prefetch_line)
 SIMD void prefetch_line(const char *next, int64_t step, const int slot) {
     if (64 * slot < step) __builtin_prefetch(next + 64 * slot, 0, 2);
@@ -15,7 +15,7 @@ SIMD void prefetch_line(const char *next, int64_t step, const int slot) {
         for (int64_t i = 512; i < step; i += 64) __builtin_prefetch(next + i, 0, 2);
 }
 
-// The same as v_open(v_quad(...)), with one instruction less for 4-bit codes.
+// Computes v_open(v_quad(...)), with one instruction less for 4-bit codes.
 #define v_codes KERNEL(v_codes)
 SIMD v_operand v_codes(const int bits, const uint8_t *p, const int v, const int h) {
     if (bits != 4) return v_open(v_quad(bits, p, v, h), bits);
@@ -43,8 +43,8 @@ SIMD void add_group(const int R, const struct kv_format *f, const struct query_g
     }
 }
 
-// Scores of R vectors for a strip, as in kv_dot.h. It prefetches step bytes per 32 dimensions from
-// next on.
+// Scores of R vectors for a strip, as in kv_dot.h. It also prefetches step bytes at next per
+// 32 dimensions.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *strip, float *scores, int64_t d,
@@ -82,7 +82,8 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
         l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
 }
 
-// sums [R][32 dimensions from i on], as in kv_dot.h. It prefetches step bytes per strip of next.
+// Computes sums [R][dimensions i to i+31], as in kv_dot.h. It also prefetches step bytes per strip
+// of next.
 // Four vectors process one half of the dimensions at a time, so they need eight sums, as two do.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,

@@ -61,7 +61,7 @@ SIMD void kv_store(int dtype, void *dst, f32x16 x) {
     }
 }
 
-// The scales and the biases of group g for the 16 positions of a strip.
+// Return the scales and the biases of group g for the 16 positions of a strip.
 SIMD f32x16 kv_scale(const uint8_t *strip, int64_t g) {
     return v_load_f16((const uint16_t *)strip + g * STRIP);
 }

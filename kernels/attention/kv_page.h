@@ -16,18 +16,18 @@ struct kv_format {
     int64_t zero;  // code of the value 0 if no biases are stored, else 0
 };
 
-// The number of groups of a head. It is needed many times per tile, and a division would take as
-// long as dozens of products.
+// Returns the number of groups of a head. It is needed many times per tile, and a division would
+// take as long as dozens of products.
 static inline int64_t kv_groups(const struct kv_format *f, int64_t head_dim) {
     return head_dim >> __builtin_ctzll((uint64_t)f->group);
 }
 
-// The size of the scales and biases at the start of a strip, in bytes.
+// Returns the size of the scales and biases at the start of a strip, in bytes.
 static inline int64_t kv_param_bytes(const struct kv_format *f, int64_t head_dim) {
     return (f->zero ? 2 : 4) * STRIP * kv_groups(f, head_dim);
 }
 
-// The size of one position of a head, in bytes.
+// Returns the size of one position of a head, in bytes.
 static inline int64_t kv_row_bytes(const struct kv_format *f, int64_t head_dim) {
     if (!f->bits) return head_dim * (f->dtype == 0 ? 4 : 2);
     return head_dim * f->bits / 8 + kv_param_bytes(f, head_dim) / STRIP;

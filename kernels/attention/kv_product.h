@@ -3,8 +3,7 @@
 // blocking of rows and columns. Included once per instruction set, after kv_format.h.
 
 // C[R][16N] = A[R][0, k) B[0, k)[16N], plus the old C if add. R, N and dtype, the format of B, must
-// be constants after inlining. It also prefetches k * step bytes from next on, which may be any
-// address.
+// be constants after inlining. It also prefetches k * step bytes at next, which may be any address.
 #define product_block KERNEL(product_block)
 SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda,
     const void *b, int64_t ldb, float *c, int64_t ldc, int64_t k, int add, const char *next,
@@ -45,8 +44,8 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
 #endif
 
 // C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus the old C if add. cols is a multiple of 16. B
-// has the format dtype, and its rows are ldb elements apart. It prefetches as many bytes from next
-// on as B has.
+// has the format dtype, and its rows are ldb elements apart. It also prefetches as many bytes at
+// next as B has.
 #define product_as KERNEL(product_as)
 SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb,
     float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, const char *next) {

@@ -129,7 +129,7 @@ SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
     KERNEL(store_limbs)(weights, i, x);
     KERNEL(store_limbs)(weights, i + 16, y);
 }
-// The sum of weights [from, to) of a tile.
+// Returns the sum of weights [from, to) of a tile.
 SIMD int32_t weights_sum(const uint8_t *weights, int64_t from, int64_t to) {
     int32_t high = 0, low = 0;
     for (int64_t i = from; i < to; i += 16) {
@@ -163,9 +163,9 @@ SIMD void round_query(
     }
 }
 
-// For n vectors, 1 to 16: the factor scales[i] that makes the highest weight of a tile WEIGHT_TOP,
-// and the value units[i] of one step of the scaled weights. The factor is 0 if all weights are too
-// small to matter beside the highest so far. highest has room for 16 values.
+// Computes for n vectors, 1 to 16, the factor scales[i] that makes the highest weight of a tile
+// WEIGHT_TOP, and the value units[i] of one step of the scaled weights. The factor is 0 if all
+// weights are negligible compared with the highest so far. highest has room for 16 values.
 #define weights_units KERNEL(weights_units)
 SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) {
     float up[16], down[16];

@@ -30,8 +30,8 @@ SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
         _mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
 }
 
-// The number of tiles from t on to process together. All rows must see the same part of each tile,
-// from its beginning on. 0 means that do_tile must process the first tile.
+// Returns the number of tiles, starting at t, to process together. All rows must see the same part
+// of each tile, and its first position. 0 means that do_tile must process the first tile.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const struct attention_unit *u = j->u;

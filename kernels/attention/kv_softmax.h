@@ -75,9 +75,9 @@ SIMD void each_hmax(f32x16 *x, int64_t n, float *y) {
     v_store(y, v_hmaxes16(x));
 }
 
-// The common case of weigh: count vectors, 1 to WEIGH_AT_ONCE, that all see the whole tile. If
-// units is not null, it also scales the weights for integer products, as scale_weights does, and
-// stores the value of one step of each vector's weights in units.
+// Does the same as weigh for the common case: count vectors, 1 to WEIGH_AT_ONCE, that all see the
+// whole tile. If units is not null, it also scales the weights for integer products, as
+// scale_weights does, and stores the value of one step of each vector's weights in units.
 #define weigh_whole KERNEL(weigh_whole)
 static void weigh_whole(float *s, int64_t count, float *records, int64_t record, int64_t d,
     float *middles, int64_t n, float *units) {

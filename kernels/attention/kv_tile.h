@@ -43,7 +43,7 @@ struct tile_view {
     int64_t asked, until;               // bytes of next prefetched so far, and due by now
 };
 
-// The number of floats of middles per vector.
+// Returns the number of floats of middles per vector.
 #define middle_floats KERNEL(middle_floats)
 SIMD int64_t middle_floats(const struct job *j) {
     return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0;

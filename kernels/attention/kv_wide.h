@@ -100,8 +100,8 @@ SIMD void KERNEL(k_block_wide)(const int R, const struct kv_format *f, const uin
         for (int h = 0; h < 2; h++) l_storef(scores + r * TILE + h * LANES, score[r][h]);
 }
 
-// k_scores with the widened codes of a tile. It also prefetches next_bytes bytes from next[strip]
-// on.
+// Does the same as k_scores with the widened codes of a tile. It also prefetches next_bytes bytes
+// at next[strip].
 static void KERNEL(k_scores_wide)(const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *const *strips, const uint8_t *rows,
     int64_t from, int64_t to, float *scores, int64_t vectors, int64_t d, const uint8_t *const *next,

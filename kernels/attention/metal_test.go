@@ -35,11 +35,11 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// TestMetalPromptSameBits checks that the rows of a prompt have the same bits for all chunks, all
-// pages and beside other sequences, also if its last chunk is split into segments.
+// TestMetalPromptSameBits checks that the rows of a prompt have the same bits in all chunks, on
+// all pages and in a batch with other sequences, also if the last chunk is split into segments.
 func TestMetalPromptSameBits(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
 	d := metalDevice(t)
 	f16, bf16 := FloatFormat(kernels.F16), FloatFormat(kernels.BF16)

@@ -32,7 +32,7 @@ constant constexpr float UNSEEN = -1.0f;  // weight of a position that a vector 
 constant constexpr uint STRIPS = SEGMENT / STRIP;   // strips of a segment
 constant constexpr int RECORDS = 16;                // records in flight per thread of the merge
 
-// The index in out where the output of a vector of a head begins.
+// Returns the index in out where the output of a vector of a head begins.
 inline ulong output(
     device const AttentionSpan* span, constant AttentionParams& p, uint head, uint vector) {
   return ulong(uint(span->row) + vector / p.group) * p.out_stride +
@@ -283,7 +283,8 @@ kernel void attend(
   }
 
   // The running totals over segments in order. They begin with the sink: a score with weight 1 and
-  // no value. The totals of values are in out, and a thread reads only what it has written itself.
+  // no value. The totals of values are in out, and a thread reads only elements that it has
+  // written.
   float top[VECTORS];
   float all[VECTORS];
 #pragma clang loop unroll(full)

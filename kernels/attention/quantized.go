@@ -9,16 +9,18 @@ import (
 // kv_quantize.h do the same in C, with the same bits.
 //
 // A page of a head consists of strips of 16 positions. A strip begins with the scales, float16
-// [groups][16 positions], and for Affine the biases in the same form. The codes follow. Codes of 3,
-// 5 and 6 bits are split into planes of 2+1, 4+1 and 4+2 bits, low bits first, so that shifts of
+// [groups][16 positions], and for Affine the biases in the same layout. The codes follow. Codes of
+// 3, 5 and 6 bits are split into planes of 2+1, 4+1 and 4+2 bits, low bits first, so that shifts of
 // whole bytes give a vector of 16 codes.
 //
 //   - K has bundles of 32 dimensions, 64*bits bytes each. A plane of w bits is w rows of
-//     [16 positions][4 bytes]. Dimensions 4q to 4q+3 are the bytes of row q*w/8 from bit q*w%8 on.
+//     [16 positions][4 bytes]. Dimensions 4q to 4q+3 are in the bytes of row q*w/8, starting at bit
+//     q*w%8.
 //     A byte belongs to one position, so positions can be written independently.
 //   - V has bundles of 32 dimensions and 4 positions, 16*bits bytes each, and the four bundles of
 //     the same dimensions are consecutive. A plane of w bits is [4*w lanes][4 bytes]. Dimension i
-//     is in lane i%(4*w) from bit i/(4*w)*w on. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and 3.
+//     is in lane i%(4*w), starting at bit i/(4*w)*w. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and
+//     3.
 //
 // So the 4 bytes of a lane are 4 terms of the sum over dimensions of K or over positions of V, as
 // the instructions for integer dot products expect them.

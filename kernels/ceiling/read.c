@@ -1,8 +1,8 @@
-// sums[r] = sum of row r. Processors differ in what they prefetch and in what software prefetches
-// gain, so there are several patterns, of which the caller finds the fastest (patterns.go). A row
-// is cut into streams that are read side by side, a few lines of one before the next. At the end of
-// its part a stream prefetches from where it continues in the next row. Four sums keep additions
-// from waiting for each other.
+// sums[r] = sum of row r. Processors differ in their hardware prefetchers and in the benefit of
+// software prefetches. So there are several patterns, and the caller uses the fastest
+// (patterns.go). A row is cut into streams that are read in parallel, a few lines of each in turn.
+// At the end of its part of a row, a stream prefetches its part of the next row. Four sums keep
+// additions from waiting for each other.
 #ifdef ISA
 
 #undef LINE

@@ -74,9 +74,9 @@ SIMD f32x16 KERNEL(e8m0)(const uint8_t *p) {
 }
 #endif
 
-// Loads half of scales [at, at+16) of a row of n, 2^(scale-128), which multiply doubled values.
-// Those from n on are undefined. A scale is the exponent of a float, except that 0 means 2^-127, a
-// float with only the highest bit of the fraction.
+// Loads scales [at, at+16) of a row of n scales, each halved (2^(scale-128)) because decoded values
+// are doubled. Scales past n are undefined. A scale is the exponent of a float, except that 0 means
+// 2^-127, a subnormal float with only the highest bit of the fraction.
 SIMD f32x16 v_load_e8m0(const uint8_t *row, int64_t at, int64_t n) {
     uint8_t t[16] = {0};
     const uint8_t *p = row + at;

@@ -17,8 +17,8 @@ import (
 // Options configure the CPU device. Use the zero value for inference.
 type Options struct {
 	// Threads is the number of threads that compute, the caller's included. 0 means one per
-	// performance core that the process may use, or one per logical processor where the system
-	// does not tell them apart.
+	// performance core that the process may use, or one per logical processor if the system
+	// does not report which cores these are.
 	Threads int
 	// ISA limits the instruction set, for tests. Auto (the zero value) means the best there is.
 	ISA ISA

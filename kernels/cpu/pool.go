@@ -41,8 +41,8 @@ func (c *Context) Parallel(t Task, phase, n, grain int) {
 const spins = 50_000
 
 // pool runs one job at a time on workers that spin briefly for the next and then sleep. A worker
-// joins a job while it is open. The owner closes it when no units are left, so a thread that the
-// system has descheduled delays the others only if it took units itself.
+// joins a job while it is open. The owner closes it when no units are left, so a thread that
+// the system has descheduled delays the others only if it has claimed units.
 type pool struct {
 	c *Context
 

@@ -10,16 +10,16 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Experts is a Linear of which each row chooses the matrix: out[m*k+j] = x W[IDs[m, j]]ᵀ. x is row
-// m of an X with M rows (gate and up of a mixture of experts), or row m*k+j of an X with M*k
-// (down).
+// Experts computes out[m*k+j] = x W[IDs[m, j]]ᵀ: each row chooses its matrices. If X has M rows
+// (the gate and up projections of a mixture of experts), x is row m. If X has M*k rows (the down
+// projection), x is row m*k+j.
 //
-// Rows are sorted by expert first, so each expert's weights are read once however many rows chose
-// it. A row's result does not depend on the rows that share its expert.
+// Rows are first sorted by expert, so the weights of an expert are read only once for all its rows.
+// A row's result does not depend on the rows that share its expert.
 //
 // X is float32 [M, K] or [M*k, K], IDs int32 [M, k], each W is E matrices [N, K], each Out float32
-// [M*k, N]. No Out may overlap X. IDs are computed, so they are not trusted: one outside [0, E)
-// gives a row of NaN.
+// [M*k, N]. No Out may overlap X. IDs are computed on the device, where Check cannot see them: one
+// outside [0, E) gives a row of NaN.
 type Experts struct {
 	X       kernels.Tensor
 	IDs     kernels.Tensor

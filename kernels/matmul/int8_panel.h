@@ -42,8 +42,8 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n,
     }
 }
 
-// Transposes the floats of LANES rows, vectors of sixteen units from unit u on, into the units'
-// places in `to`.
+// Transposes the floats of LANES rows into the units' places in `to`. Each vector has the floats of
+// units [u, u+16) of a row.
 SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows, float *to) {
     float lines[LANES][16];
 #pragma GCC unroll 16

@@ -49,9 +49,9 @@ static void KERNEL(slice_scales)(slice *t, int64_t u) {
     if (w->mode == MODE_AFFINE) KERNEL(slice_params)(w, w->biases, w->biases_stride, u, t->biases);
 }
 
-// Loads the codes of a chunk, from byte `at` of each row on: four elements of all rows in each of
-// sixteen vectors. Codes of 4 bits are transposed while they are packed, and then split: the even
-// ones come first, then the odd ones. half: the chunk has 32 elements.
+// Loads the codes of a chunk, which starts at byte `at` of each row. Each of the sixteen vectors
+// has four elements of all rows. Codes of 4 bits are transposed while they are packed, and then
+// split into even and odd elements. With half, the chunk has 32 elements.
 SIMD void KERNEL(slice_chunk)(const slice *t, int64_t at, const int half, const int mode,
                               const int bits, lanes *c) {
     if (bits != 4) {

@@ -50,8 +50,8 @@ SIMD void KERNEL(unpack_nibbles)(const matmul_weight *w, const pack_order *o, in
     else KERNEL(unpack_split)(w, o, n, mode, 32, codes);
 }
 
-// Transposes the bfloat16 scales or biases of LANES rows, of sixteen units from unit u on, in
-// pairs. Unit u+i goes to to[i].
+// Transposes the bfloat16 scales or biases of units [u, u+16) of LANES rows, in pairs. Those of
+// unit u+i are stored at to[i].
 SIMD void KERNEL(params_bf16)(const uint8_t *const *rows, int64_t u, float *const *to) {
     lanes x[8];
     KERNEL(p_columns)(rows, 2 * u, x);

@@ -1,17 +1,17 @@
-// Multiplies a panel of weights with a block of activations, eight rows of them at a time: first
-// the integer sums of a batch's units, in memory, then their floats. Included by int8_panel.h; AVX2
-// has int8_tile_avx2.h instead.
+// Multiplies a panel of weights with a block of activations, eight rows of activations at a time.
+// It first computes the integer sums of a batch of units, in memory, then scales them. Included by
+// int8_panel.h. AVX2 has int8_tile_avx2.h instead.
 
 #define panel_tile KERNEL(panel_tile)
 
-// Intermediate results of a panel and a block of activations. They stay in the first-level cache
-// beside the operands only if they are small: with eight units in a batch everything was slower.
+// Intermediate results of a panel and a block of activations. They fit the first-level cache
+// together with the operands only if they are small: batches of eight units were slower.
 #define tile KERNEL(tile)
 #define unit_sums KERNEL(unit_sums)
 typedef lanes unit_sums[PACK_ROWS][2];
 typedef struct {
-    // Sums of the products of a batch's units. In memory, because compilers otherwise keep more in
-    // registers than there are.
+    // Sums of the products of a batch's units. In memory, because compilers otherwise run out of
+    // registers.
     unit_sums sums[4];
     // Accumulators of a remainder with more than four units.
     float acc[4][PACK_ROWS][2][LANES];

@@ -1,7 +1,7 @@
 // Multiplies a panel of weights with a block of activations on AVX2, four rows of activations at a
-// time. The sums of a unit's products are scaled while they are in registers: floats use units of
-// the processor that integers leave idle, so they cost little beside the next products. The
-// accumulators stay in the first-level cache. Included by int8_panel.h; other sets have
+// time. The sums of a unit's products are scaled while they are in registers. Float instructions
+// use execution units that integer products leave idle, so scaling overlaps with the next products.
+// The accumulators stay in the first-level cache. Included by int8_panel.h; other sets have
 // int8_tile.h.
 
 #define unit_products KERNEL(unit_products)

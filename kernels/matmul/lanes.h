@@ -1,6 +1,6 @@
-// What the integer kernels need of an instruction set. Each set's file (lanes_avx512.h,
-// lanes_avx2.h, lanes_neon.h) defines the same names, so the algorithms have no code of their own
-// for any set. Included once per set, after affine.h, mxfp4.h and policy.h.
+// The primitives of the integer kernels. The file of each instruction set (lanes_avx512.h,
+// lanes_avx2.h, lanes_neon.h) defines them under the same names, so the algorithms need no code for
+// a particular set. Included once per set, after affine.h, mxfp4.h and policy.h.
 //
 // LANES                  sums of 32 bits in a vector
 // lanes, l_zero, l_add   such a vector
@@ -8,7 +8,7 @@
 //                        adds within a and b so that the sums of a unit come together. After levels
 //                        1 and 2 a quarter of the vector has a lane for each of four units; levels
 //                        3 and 4 join quarters. narrow is NARROW's.
-// l_order(x, units)      puts the units of a merged vector in order, where leaf's had so many
+// l_order(x, units)      puts the units of a merged vector in order. units is UNITS of the leaf.
 // l_dot(acc, codes, q, wide)
 //                        acc + products of unsigned codes and signed bytes, four to a lane. wide:
 //                        codes may exceed 128, which products of 16 bits do not hold.
@@ -43,7 +43,7 @@
 
 #define FEW_ROWS 4             // rows of activations that share an unpacked weight (int8_few.h)
 #define PANEL_ROWS (2 * LANES) // rows of a weight in a panel (int8_panel.h)
-#define PANEL_INPUTS 8         // rows of activations that p_unit takes at most
+#define PANEL_INPUTS 8         // most rows of activations of p_unit
 
 #define lanes KERNEL(lanes)
 #define l_zero KERNEL(l_zero)
@@ -66,7 +66,7 @@
 // The operands of a block of sixteen units.
 #define block KERNEL(block)
 typedef struct {
-    const uint8_t *codes, *ahead; // packed, and what is prefetched meanwhile
+    const uint8_t *codes, *ahead; // packed, and the address to prefetch
     const int8_t *q[FEW_ROWS];    // in order; for codes of 4 bits, even and odd elements apart
 } block;
 

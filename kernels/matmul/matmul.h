@@ -57,10 +57,11 @@ typedef struct {
     int64_t rows;
 } matmul_tile;
 
-// Elements whose products add up to one integer.
+// Returns the number of elements whose products add up to one integer.
 static inline int64_t matmul_unit(const matmul_weight *w) { return w->group == 32 ? 32 : 64; }
 
-// The chunks of a row of k elements, padded to whole vectors of sixteen scales.
+// Returns the number of chunks of a row of k elements, rounded up to whole vectors of sixteen
+// scales.
 static inline int64_t matmul_padded_chunks(int64_t k) {
     return ((k + MATMUL_CHUNK - 1) / MATMUL_CHUNK + 15) & ~(int64_t)15;
 }

@@ -118,7 +118,7 @@ SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, pt
         }
 }
 
-// A row of the span, or one of the rows before it.
+// Returns a row of the span, or one of the rows before it.
 SIMD const float *KERNEL(row_at)(
     const float *x, ptrdiff_t x_stride, const float *before, int64_t row, int past) {
     return row < 0 ? before + (row + past) * BLOCK : x + row * x_stride;
@@ -148,7 +148,7 @@ SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int
             KERNEL(row_at)(x, span->x_stride, before, to - past + t, past), (size_t)n * 4);
 }
 
-// The same for other types of state. The rows before the current one are stored,
+// Does the same as conv_block for other types of state. The rows before the current one are stored,
 // rounded, in a ring.
 SIMD void KERNEL(conv_block_as)(const int dtype, const headroom_conv_span *span, const int taps,
     int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int update, float *out,

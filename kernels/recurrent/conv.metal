@@ -8,8 +8,8 @@
 // begins within the span. An element is one chain of fused multiply-adds from the oldest tap on, so
 // its bits depend only on its inputs.
 //
-// A span of one chunk writes its state itself. For a span of several chunks a second dispatch,
-// conv_keep, writes the state, because the first chunk may still be reading it.
+// A span of one chunk writes its state in this dispatch. For a span of several chunks a second
+// dispatch, conv_keep, writes the state, because the first chunk may still be reading it.
 #include <metal_stdlib>
 #include "common/state.h"
 #include "common/span.h"

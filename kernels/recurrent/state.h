@@ -1,6 +1,6 @@
-// The storage types of a state: rounding vectors to a type, loading and storing them. state.go does
-// the same in plain Go, with the same bits. Included once per instruction set, so it has no include
-// guard.
+// The storage types of a recurrent state: rounds vectors to a type, loads and stores them. state.go
+// is the same in plain Go, with the same bits. Included once per instruction set, so it has no
+// include guard.
 
 // Values of headroom/kernels.DType.
 #define STATE_F32 0

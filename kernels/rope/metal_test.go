@@ -57,7 +57,7 @@ func TestMetalAngles(t *testing.T) {
 }
 
 // TestMetalSameBits checks that a sequence gives the same bits as one span, with all cuts, one row
-// at a time beside other sequences, with fewer heads, and in place.
+// at a time in a batch with other sequences, with fewer heads, and in place.
 func TestMetalSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 6, 72, 40, 9, 4090
 	d := kerneltest.Metal(t)
@@ -99,7 +99,7 @@ func TestMetalSameBits(t *testing.T) {
 	for i := range rows {
 		if !bytes.Equal(o.Out.RowRange(i*heads, (i+1)*heads).Bytes(),
 			whole.Out.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes()) {
-			t.Errorf("one row beside others: position %d differs", pos+rows-1-i)
+			t.Errorf("one row in a batch: position %d differs", pos+rows-1-i)
 		}
 	}
 

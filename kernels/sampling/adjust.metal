@@ -10,8 +10,8 @@ struct AdjustParams {
   uint chosen_stride;
 };
 
-// The header of a row in the table. From index from on, the table has the recent tokens with their
-// counts, and then the biased tokens with their biases.
+// The header of a row in the table. The recent tokens with their counts start at index from of the
+// table. The biased tokens with their biases follow.
 struct Adjustment {
   int from;
   int recent;

@@ -76,7 +76,7 @@ inline uint key_of(float x) {
   return (bits >> 31) != 0u ? bits : 0x7fffffffu - bits;
 }
 
-// The logit of a key.
+// Returns the logit of a key.
 inline float logit_of(uint key) {
   return as_type<float>((key >> 31) != 0u ? key : 0x7fffffffu - key);
 }
