@@ -15,8 +15,7 @@ import (
 //
 //   - K has bundles of 32 dimensions, 64*bits bytes each. A plane of w bits is w rows of
 //     [16 positions][4 bytes]. Dimensions 4q to 4q+3 are in the bytes of row q*w/8, starting at bit
-//     q*w%8.
-//     A byte belongs to one position, so positions can be written independently.
+//     q*w%8. A byte belongs to one position, so positions can be written independently.
 //   - V has bundles of 32 dimensions and 4 positions, 16*bits bytes each, and the four bundles of
 //     the same dimensions are consecutive. A plane of w bits is [4*w lanes][4 bytes]. Dimension i
 //     is in lane i%(4*w), starting at bit i/(4*w)*w. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and
