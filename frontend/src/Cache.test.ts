@@ -129,7 +129,7 @@ test('map, table and details share the choice; the table is sorted and filtered'
 test('what is in memory alone can be looked at and not forgotten', async () => {
   await open((b) => (b.kept = b.kept.slice(-1)));
   expect(text('[data-testid="kept"]')).toMatch(
-    /^Something just asked headroom-demo, in memory only512all in memory––0–$/,
+    /^Something just asked headroom-demo, in memory only512all in memory – – 0 –$/,
   );
   document.querySelector<HTMLElement>('td.title button')!.click();
   await pass(10);

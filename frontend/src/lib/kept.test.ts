@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { fakeConversation } from './backend/fake';
-import { ageOf, filtered, rowsOf, sorted, treemap, visible, type Column } from './kept';
+import { ageOf, filtered, rowsOf, sorted, treemap, type Column } from './kept';
 
 const now = 1_800_000_000_000;
 const day = 86_400_000;
@@ -120,12 +120,4 @@ describe('the treemap', () => {
   });
 
   test('nothing is kept', () => expect(treemap([], 0, room, now)).toEqual([]));
-});
-
-test('of a scrolled list only what is near is drawn', () => {
-  expect(visible(10_000, 40, 0, 400)).toEqual({ from: 0, to: 17 });
-  expect(visible(10_000, 40, 4000, 400)).toEqual({ from: 94, to: 117 });
-  expect(visible(10_000, 40, 399_600, 400)).toEqual({ from: 9984, to: 10_000 });
-  expect(visible(3, 40, 4000, 400)).toEqual({ from: 0, to: 3 });
-  expect(visible(0, 40, 0, 400)).toEqual({ from: 0, to: 0 });
 });

@@ -192,16 +192,3 @@ function inside(rect: Rect): Rect {
 export function named(rect: Rect): boolean {
   return rect.width >= 60 && rect.height >= 2 * groupHeader;
 }
-
-/** The rows to draw of a list that is scrolled, [from, to), with a few beyond the edges. */
-export function visible(
-  count: number,
-  rowHeight: number,
-  scrollTop: number,
-  height: number,
-): { from: number; to: number } {
-  const beyond = 6;
-  const first = Math.floor(Math.max(0, scrollTop) / rowHeight);
-  const from = Math.max(0, Math.min(first, count) - beyond);
-  return { from, to: Math.min(count, first + Math.ceil(height / rowHeight) + 1 + beyond) };
-}
