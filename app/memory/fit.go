@@ -1,24 +1,24 @@
 package memory
 
-// The reserve is what Headroom never offers to a model: an eighth of the machine, so that the
-// system and the apps that somebody opens next need not swap; not under half a GiB, which a desktop
-// takes by itself, nor over 8 GiB, beyond which it would only keep large machines from large
-// models. (oMLX's middle tier reserves 8 GB, or 4 GB under 16 GB of RAM.)
+// The reserve is memory that Headroom never offers to a model: an eighth of the total, so that the
+// system and the next apps need not swap. It is at least half a GiB, which a desktop uses by
+// itself. It is at most 8 GiB, because a larger one would only keep large models off large
+// machines. (oMLX's middle tier reserves 8 GB, or 4 GB under 16 GB of RAM.)
 const (
 	reserveShare    = 8
 	reserveMinBytes = 512 << 20
 	reserveMaxBytes = 8 << 30
 )
 
-// ReserveBytes is the reserve of a machine with so much RAM.
+// ReserveBytes returns the reserve of a machine with totalBytes of RAM.
 func ReserveBytes(totalBytes int64) int64 {
 	return min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 }
 
-// HeadroomBytes is what a new model could take beside the running engine (zero: none runs): what is
-// available, less what is ours already and what the engine has reserved but not touched yet, minus
-// the reserve. The reserve takes at most half: a small model still runs on a full machine. Where
-// somebody set a wired limit, the GPU holds no more than that in all.
+// HeadroomBytes returns how much memory a new model could use besides the running engine (the zero
+// value if none runs): the free memory minus the reserve. The reserve is at most half of the free
+// memory, so that a small model still runs on a full machine. A wired limit that the user has set
+// bounds all memory of the GPU.
 func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
 	free := r.freeBytes(engine)
 	room := free - min(ReserveBytes(r.TotalBytes), free/2)
@@ -28,27 +28,28 @@ func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
 	return max(room, 0)
 }
 
-// freeBytes is what nobody has, nor has been promised. AvailableBytes counts our own mapped pages,
-// and pages that are reserved but not touched, as a cache's are before the first long conversation.
+// freeBytes returns the memory that is neither used nor reserved. AvailableBytes includes our own
+// mapped pages, and reserved pages that were never written, as those of a new cache.
 func (r Reading) freeBytes(engine EngineBytes) int64 {
 	return max(r.AvailableBytes-r.ProcessFileBytes-engine.Untouched, 0)
 }
 
-// Fit judges a model.
+// Fit says whether a model fits into memory.
 type Fit string
 
-// The judgements.
+// The values of Fit.
 const (
 	Yes   Fit = "yes"
-	Tight Fit = "tight" // it fits, and leaves almost nothing
+	Tight Fit = "tight" // it fits and leaves almost nothing free
 	No    Fit = "no"
 )
 
-// tightPercent of the room: above it, a browser opened later is enough to make the system swap.
+// tightPercent is the share of the room above which a fit is tight: opening a browser would then be
+// enough to make the system swap.
 const tightPercent = 85
 
-// Fits judges whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes,
-// plus EngineBytes.Total of a running model that would be replaced.
+// Fits reports whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes,
+// plus the EngineBytes.Total of a running model that it would replace.
 func Fits(needBytes, roomBytes int64) Fit {
 	switch {
 	case needBytes > roomBytes:

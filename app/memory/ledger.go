@@ -1,22 +1,22 @@
 package memory
 
-// EngineBytes is what a running engine says it holds; the zero value means that none runs.
+// EngineBytes holds the sizes that a running engine reports. The zero value means that none runs.
 type EngineBytes struct {
 	Weights, KVUsed, KVKept, State, Scratch int64
 
-	// Untouched is how much of KVKept no sequence has written yet: reserved, but not resident.
+	// Untouched is the part of KVKept that was reserved but never written, and so is not resident.
 	Untouched int64
 }
 
-// Total is the sum.
+// Total returns the sum of all sizes. Untouched is already part of KVKept.
 func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.State + e.Scratch }
 
-// Split accounts for all of the reading: the engine's figures, what else is resident in this
-// process, what is free, and the rest, which belongs to others. Where sums exceed the total
-// (figures of different moments), the later in the bar give way.
+// Split returns the ledger of a reading: the engine's figures, the rest of Headroom's processes,
+// the free memory, and the remainder, which belongs to other programs. The figures are of different
+// moments. If their sum exceeds the total, later segments of the bar are cut.
 func Split(r Reading, engine EngineBytes) Ledger {
-	// What of states and scratch has not been used yet is not resident either, so the difference
-	// may be too small.
+	// Unused parts of states and scratch are not resident either, so the difference may be too
+	// small.
 	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), r.RuntimeBytes)
 	free := r.freeBytes(engine)
 	segments := []Segment{

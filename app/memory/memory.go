@@ -1,66 +1,68 @@
-// Package memory is the ledger of RAM: how much there is, what fills it, and what a new model could
-// take.
+// Package memory accounts for the machine's RAM: how much there is, what uses it, and how much a
+// new model could use.
 //
-// meter.go measures, ledger.go splits the total into the segments of the headroom bar, fit.go
-// judges whether a model fits. Only meter.go and the files of one system touch the machine; the
-// rest is arithmetic on a Reading.
+// meter.go measures, ledger.go splits the total into the segments of the memory bar, and fit.go
+// decides whether a model fits. Only meter.go and meter_*.go read the machine; the rest is
+// arithmetic on a Reading.
 package memory
 
-// Reading is RAM at one moment, in bytes.
+// Reading is the state of the machine's RAM at one moment. All fields are in bytes.
 type Reading struct {
-	TotalBytes int64 // of the machine, or of the container that we may use
-	// that could be had without swapping; counts clean file pages as available, mapped ones too
+	TotalBytes int64 // of the machine, or the limit of the container
+	// AvailableBytes can be allocated without swapping. It includes clean file pages, mapped or
+	// not.
 	AvailableBytes int64
-	// resident in Headroom's processes: this one, and those that Meter.Count named
+	// ProcessBytes are resident in Headroom's processes: this one and those of Meter.Count.
 	ProcessBytes int64
-	// ProcessFileBytes are those of ProcessBytes that are clean pages of mapped files, as far as
-	// AvailableBytes counts them too. 0 where the system does not tell, or does not count them.
+	// ProcessFileBytes is the part of ProcessBytes that AvailableBytes includes too: clean pages of
+	// mapped files. It is 0 on a system that does not report them or does not include them.
 	ProcessFileBytes int64
-	// of ProcessBytes, what Go's runtime holds in this process: the program's own data, and nothing
-	// of the engine's tensors
+	// RuntimeBytes is the part of ProcessBytes that the Go runtime of this process holds. The
+	// engine's tensors are not part of it.
 	RuntimeBytes    int64
-	WiredLimitBytes int64 // what the GPU may hold, when somebody has set a limit; 0: unknown
+	WiredLimitBytes int64 // limit of the GPU if the user has set one; 0: unknown
 }
 
-// Source says where a figure comes from.
+// Source is the origin of a figure.
 type Source string
 
 // The sources. Estimated figures are shown with a tilde.
 const (
 	Measured  Source = "measured"  // by the engine or for this process
 	Reported  Source = "reported"  // by the operating system
-	Estimated Source = "estimated" // what is left over when the others are subtracted
+	Estimated Source = "estimated" // computed from other figures
 )
 
-// Kind is a part of the headroom bar.
+// Kind is the kind of a segment of the memory bar.
 type Kind string
 
 // The kinds, in the order of the bar.
 const (
 	Weights  Kind = "weights"
-	KVUsed   Kind = "kv_used" // pages that running sequences hold
-	KVKept   Kind = "kv_kept" // pages reserved, or kept for reuse
+	KVUsed   Kind = "kv_used" // cache blocks of running sequences
+	KVKept   Kind = "kv_kept" // other cache blocks: reserved, or kept for reuse
 	State    Kind = "state"   // recurrent state
 	Scratch  Kind = "scratch"
 	Headroom Kind = "headroom" // the program itself
 	Other    Kind = "other"    // other programs and the system
-	Free     Kind = "free"     // what can be had without swapping
+	Free     Kind = "free"     // can be allocated without swapping
 )
 
-// Segment is a part of the total.
+// Segment is one part of TotalBytes.
 type Segment struct {
 	Kind   Kind   `json:"kind"`
 	Bytes  int64  `json:"bytes"`
 	Source Source `json:"source"`
 }
 
-// Ledger is the whole account. The segments add up to TotalBytes, and none is negative.
+// Ledger accounts for all RAM. Its segments add up to TotalBytes, and none is negative.
 type Ledger struct {
 	TotalBytes      int64 `json:"totalBytes"`
 	AvailableBytes  int64 `json:"availableBytes"`
 	HeadroomBytes   int64 `json:"headroomBytes"` // see Reading.HeadroomBytes
 	WiredLimitBytes int64 `json:"wiredLimitBytes"`
-	// of kv_kept, reserved and never written: counted there, and not resident
+	// UntouchedBytes is the part of the segment kv_kept that was reserved but never written, and so
+	// is not resident.
 	UntouchedBytes int64     `json:"untouchedBytes"`
 	Segments       []Segment `json:"segments"`
 }

@@ -25,31 +25,31 @@ func TestSplit(t *testing.T) {
 				Scratch: 1 * gib},
 			map[Kind]int64{Weights: 2, KVUsed: 1, KVKept: 1, State: 1, Scratch: 1, Headroom: 1,
 				Other: 5, Free: 4}},
-		// 12 available counts our 3 of mapped weights: 9 are free, and 16-9-3-1 belong to others.
+		// The 12 available include our 3 of mapped weights: 9 are free, and 16-9-3-1 are others'.
 		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib},
 			map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
-		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has
-		// them.
-		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
+		// 5 of the cache's 6 are reserved but untouched: not free, though the system counts them as
+		// available.
+		{"untouched cache", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 1 * gib},
 			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib},
 			map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
-		// The process has 2, the engine says 3 of which states are not used yet: 1 is the program's
-		// own all the same.
-		{"states not used", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
+		// The process has 2 resident and the engine reports 3, because its states are unused: the
+		// program still has its own 1.
+		{"unused states", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
 			ProcessBytes: 2 * gib, RuntimeBytes: 1 * gib},
 			EngineBytes{Weights: 1 * gib, State: 2 * gib},
 			map[Kind]int64{Weights: 1, State: 2, Headroom: 1, Other: 2, Free: 10}},
-		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
+		{"more than the total", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ledger := Split(c.r, c.engine)
 			if want := c.engine.Untouched; ledger.UntouchedBytes != want {
-				t.Errorf("%d bytes not touched, want %d", ledger.UntouchedBytes, want)
+				t.Errorf("%d untouched bytes, want %d", ledger.UntouchedBytes, want)
 			}
 			sum := int64(0)
 			for _, s := range ledger.Segments {
@@ -74,22 +74,22 @@ func TestHeadroom(t *testing.T) {
 	}{
 		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib},
 			EngineBytes{}, 8 * gib},
-		{"own mapped pages are not room",
+		{"own mapped pages are not free",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib,
 				ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
-		{"nor what the engine has reserved",
+		{"reserved pages are not free",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
 			EngineBytes{KVKept: 4 * gib, Untouched: 3 * gib}, 5 * gib},
 		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib},
 			EngineBytes{}, 92 * gib},
 		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{}, gib / 2},
-		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
+		{"at most half is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{}, gib / 2},
 		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{KVKept: 8 * gib, Untouched: 8 * gib}, 0},
-		{"the wired limit bounds",
+		{"wired limit",
 			Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib},
 			EngineBytes{}, 40 * gib},
 	}
@@ -112,11 +112,11 @@ func TestFits(t *testing.T) {
 }
 
 func TestMeterKeepsAReadingForASecond(t *testing.T) {
-	clock, asked := time.Unix(100, 0), 0
+	clock, calls := time.Unix(100, 0), 0
 	var fail error
 	m := Meter{now: func() time.Time { return clock }, measure: func([]int) (Reading, error) {
-		asked++
-		return Reading{TotalBytes: int64(asked)}, fail
+		calls++
+		return Reading{TotalBytes: int64(calls)}, fail
 	}}
 	read := func(wantTotal int64, wantErr error) {
 		t.Helper()
@@ -125,18 +125,18 @@ func TestMeterKeepsAReadingForASecond(t *testing.T) {
 		}
 	}
 	read(1, nil)
-	clock = clock.Add(freshness - 1)
+	clock = clock.Add(maxAge - 1)
 	read(1, nil)
 	clock = clock.Add(1)
 	read(2, nil)
 	if r, _ := m.Fresh(); r.TotalBytes != 3 {
-		t.Errorf("Fresh gave reading %d, want a new one", r.TotalBytes)
+		t.Errorf("Fresh returned reading %d, want a new one", r.TotalBytes)
 	}
-	clock, fail = clock.Add(freshness), errors.New("no")
+	clock, fail = clock.Add(maxAge), errors.New("no")
 	read(3, fail)
 }
 
-// TestMachine holds the real figures against each other.
+// TestMachine checks that the figures of this machine are consistent.
 func TestMachine(t *testing.T) {
 	r, err := new(Meter).Read()
 	if err != nil {
@@ -145,16 +145,16 @@ func TestMachine(t *testing.T) {
 	if r.TotalBytes < 64<<20 || r.AvailableBytes <= 0 || r.AvailableBytes > r.TotalBytes ||
 		r.ProcessBytes <= 0 || r.ProcessBytes > r.TotalBytes || r.ProcessFileBytes < 0 ||
 		r.ProcessFileBytes > r.ProcessBytes {
-		t.Errorf("figures that cannot be: %+v", r)
+		t.Errorf("inconsistent figures: %+v", r)
 	}
 }
 
-// A process that is counted adds what is resident in it; here this one is counted twice.
+// TestCount: a counted process adds its resident memory. The test counts this process twice.
 func TestCount(t *testing.T) {
 	var m Meter
 	read := func() Reading {
 		t.Helper()
-		r, err := m.Read() // a new one, as it is counted otherwise
+		r, err := m.Read() // a new reading, because Count and Forget discard the last one
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("%d bytes, with another process %d, without it %d", once.ProcessBytes,
 			twice.ProcessBytes, again.ProcessBytes)
 	}
-	m.Count(1 << 30) // there is none: it has ended
+	m.Count(1 << 30) // no such process
 	if r := read(); r.ProcessBytes <= 0 || r.ProcessBytes > twice.ProcessBytes*3/4 {
 		t.Errorf("with a process that has ended: %d bytes", r.ProcessBytes)
 	}

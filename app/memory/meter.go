@@ -1,7 +1,7 @@
 package memory
 
-// What the machine has, measured: total, available and the share of Headroom's processes, cut down
-// to a container's limit where there is one.
+// Meter measures total memory, available memory and the memory of Headroom's processes. A
+// container's limit bounds them.
 
 import (
 	"fmt"
@@ -15,43 +15,44 @@ import (
 	"github.com/shirou/gopsutil/v3/process"
 )
 
-// freshness is how long a reading is served again. Without cgo, a Mac's figures come from a child
-// process (vm_stat), which is too much for each question of each page.
-const freshness = time.Second
+// maxAge is how long Read returns the same reading. Without cgo, the figures of a Mac come from a
+// child process (vm_stat), which is too slow to start for every request of every page.
+const maxAge = time.Second
 
-// Meter reads the machine's RAM, at most once a second. Its zero value works; it is safe for
-// several goroutines.
+// Meter reads the machine's RAM, at most once a second. Its zero value is ready to use. Its methods
+// may be called from any goroutine.
 type Meter struct {
 	mu   sync.Mutex
 	last Reading
 	at   time.Time
-	pids []int // of processes beside this one
+	pids []int // Headroom's other processes
 
 	measure func(pids []int) (Reading, error) // nil: the machine; set in tests
 	now     func() time.Time                  // nil: time.Now
 }
 
-// Read returns the current reading. On an error it returns the last good one with it.
-func (m *Meter) Read() (Reading, error) { return m.read(freshness) }
+// Read returns a reading that is at most a second old. With an error it returns the last good
+// reading.
+func (m *Meter) Read() (Reading, error) { return m.read(maxAge) }
 
-// Fresh is Read of this very moment: for what decides, after memory has been given back.
+// Fresh returns a new reading, for a decision right after memory was freed. With an error it
+// returns the last good reading.
 func (m *Meter) Fresh() (Reading, error) { return m.read(0) }
 
-// Count has readings count a further process as Headroom's own, until Forget.
+// Count adds a process to Headroom's own, until Forget.
 func (m *Meter) Count(pid int) { m.change(func(pids []int) []int { return append(pids, pid) }) }
 
-// Forget undoes Count.
+// Forget removes a process that Count has added.
 func (m *Meter) Forget(pid int) {
 	m.change(func(pids []int) []int {
-		return slices.DeleteFunc(pids,
-			func(p int) bool { return p == pid })
+		return slices.DeleteFunc(pids, func(p int) bool { return p == pid })
 	})
 }
 
-func (m *Meter) change(by func(pids []int) []int) {
+func (m *Meter) change(edit func(pids []int) []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pids, m.at = by(m.pids), time.Time{}
+	m.pids, m.at = edit(m.pids), time.Time{}
 }
 
 func (m *Meter) read(age time.Duration) (Reading, error) {
@@ -59,7 +60,7 @@ func (m *Meter) read(age time.Duration) (Reading, error) {
 	defer m.mu.Unlock()
 	measure, now := m.measure, m.now
 	if measure == nil {
-		measure = machine
+		measure = readMachine
 	}
 	if now == nil {
 		now = time.Now
@@ -75,16 +76,16 @@ func (m *Meter) read(age time.Duration) (Reading, error) {
 	return reading, nil
 }
 
-// machine asks the operating system.
-func machine(pids []int) (Reading, error) {
+// readMachine asks the operating system.
+func readMachine(pids []int) (Reading, error) {
 	ram, err := mem.VirtualMemory()
 	if err != nil {
-		return Reading{}, fmt.Errorf("asking the system for its memory: %w", err)
+		return Reading{}, fmt.Errorf("reading the system's memory: %w", err)
 	}
 	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available),
 		WiredLimitBytes: wiredLimitBytes()}
 	for _, pid := range append([]int{os.Getpid()}, pids...) {
-		// one that has just ended takes nothing
+		// A process that has just ended uses no memory.
 		if p, err := process.NewProcess(int32(pid)); err == nil {
 			if info, err := p.MemoryInfo(); err == nil {
 				r.ProcessBytes += int64(info.RSS)
@@ -101,8 +102,8 @@ func machine(pids []int) (Reading, error) {
 	return r, nil
 }
 
-// runtimeBytes is what Go's runtime has from the system and has not given back. The engine's
-// tensors are mapped past it.
+// runtimeBytes returns the memory that the Go runtime holds. The engine's tensors are mapped
+// outside of it.
 func runtimeBytes() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}}

@@ -2,8 +2,8 @@ package memory
 
 import "golang.org/x/sys/unix"
 
-// wiredLimitBytes is the limit that somebody set for the GPU. 0, the system's default, has no
-// number here: only Metal knows it, and it is never computed.
+// wiredLimitBytes returns the GPU's wired limit if the user has set one. It returns 0 for the
+// system's default, whose size only Metal knows.
 func wiredLimitBytes() int64 {
 	megabytes, err := unix.SysctlUint32("iogpu.wired_limit_mb")
 	if err != nil {
@@ -12,8 +12,8 @@ func wiredLimitBytes() int64 {
 	return int64(megabytes) << 20
 }
 
-// processFileBytes: macOS counts as available what is free or inactive; pages that are mapped and
-// used are neither.
+// processFileBytes returns 0, because macOS counts free and inactive pages as available, and pages
+// that are mapped and in use are neither.
 func processFileBytes(int) int64 { return 0 }
 
 func containerLimit() (limit, used int64, ok bool) { return 0, 0, false }

@@ -1,7 +1,7 @@
 package memory
 
-// What gopsutil does not tell on Linux, read from /proc and cgroup v2. A file that is absent or
-// unreadable counts as no limit or zero: these figures refine a reading and never prevent one.
+// Figures that gopsutil does not provide on Linux, read from /proc and cgroup v2. A missing or
+// unreadable file means no limit, or zero. It never makes a reading fail.
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 
 func wiredLimitBytes() int64 { return 0 }
 
-// processFileBytes reads the resident pages of mapped files from /proc/PID/statm (third field, in
-// pages; see proc(5)).
+// processFileBytes returns the resident memory of mapped files, from the third field of
+// /proc/PID/statm (see proc(5)).
 func processFileBytes(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -31,8 +31,8 @@ func processFileBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// containerLimit reads the limit of a container (cgroup v2) and what counts against it, without the
-// file pages that the kernel would drop first.
+// containerLimit returns the memory limit of the container (cgroup v2) and the memory used, without
+// the file pages that the kernel would drop first. ok is false outside a container with a limit.
 func containerLimit() (limit, used int64, ok bool) {
 	const root = "/sys/fs/cgroup/"
 	limit, ok = readNumber(root + "memory.max") // "max" when there is none
@@ -52,7 +52,7 @@ func readNumber(path string) (int64, bool) {
 	return n, err == nil
 }
 
-// statNumber finds "key number" in a file of such lines; 0 without it.
+// statNumber returns the number of the line "key number" in a file, or 0 without such a line.
 func statNumber(path, key string) int64 {
 	file, err := os.Open(path)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package power keeps the computer from going to sleep by itself while a request is worked on, and
-// at no other time (awake.go); and it tells where the power comes from and how hot the computer is,
-// and what is done about that (state.go, read_*.go).
+// Package power prevents idle sleep while a request is processed (awake.go). It also reads the
+// power source and the thermal state of the computer, and decides what Headroom does about them
+// (state.go, read_*.go).
 //
-// Requests only count; one goroutine takes what the system gives against sleep, and gives it back
-// (take_*.go), so that no request waits for the system. A program that ends, however it does, has
-// it taken away by the system.
+// A request only changes a counter. One goroutine takes and releases the system's sleep assertion
+// (take_*.go), so no request waits for the system. The system releases the assertion of a program
+// that ends or crashes.
 package power
 
 import (
@@ -13,30 +13,30 @@ import (
 	"sync"
 )
 
-// Awake keeps the computer awake while something that has begun has not ended. Its methods may be
-// called from any goroutine.
+// Awake prevents idle sleep while at least one task runs. Its methods may be called from any
+// goroutine.
 type Awake struct {
-	take func() (giveBack func() error, err error) // of the system
+	take func() (release func() error, err error) // takes the system's sleep assertion
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	count  int // of what has begun and not ended
+	count  int // running tasks
 	closed bool
 
-	wake  chan struct{} // capacity 1: the count may have become 0, or more than that
+	wake  chan struct{} // capacity 1: count or closed may have changed
 	ended chan struct{}
 }
 
-// New is one that holds nothing. Close ends it.
-func New() *Awake { return begin(take, slog.Default()) }
+// New returns an Awake without tasks. Close must be called to release it.
+func New() *Awake { return newAwake(take, slog.Default()) }
 
-func begin(take func() (func() error, error), log *slog.Logger) *Awake {
+func newAwake(take func() (func() error, error), log *slog.Logger) *Awake {
 	a := &Awake{take: take, log: log, wake: make(chan struct{}, 1), ended: make(chan struct{})}
-	go a.follow()
+	go a.loop()
 	return a
 }
 
-// Begin is called when work begins; what it returns, when that work ends.
+// Begin starts a task. The caller calls end when the task ends; further calls of end do nothing.
 func (a *Awake) Begin() (end func()) {
 	a.add(1)
 	return sync.OnceFunc(func() { a.add(-1) })
@@ -46,19 +46,19 @@ func (a *Awake) add(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count += n
-	a.poke()
+	a.wakeLoop()
 }
 
-// poke has follow look. The caller holds mu.
-func (a *Awake) poke() {
+// wakeLoop makes loop check the count. The caller holds mu.
+func (a *Awake) wakeLoop() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Handler is next, with the computer awake while it works on a request that asks for something to
-// be done. A panic ends that too.
+// Handler returns next, wrapped so that each POST request is a task. The task also ends if next
+// panics.
 func (a *Awake) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -68,35 +68,37 @@ func (a *Awake) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Close gives back what is held, whatever has not ended.
+// Close releases the assertion, even while tasks run.
 func (a *Awake) Close() {
 	a.mu.Lock()
 	a.closed = true
-	a.poke()
+	a.wakeLoop()
 	a.mu.Unlock()
 	<-a.ended
 }
 
-// follow brings what is held in line with the count until Close.
-func (a *Awake) follow() {
+// loop takes and releases the assertion as the count changes, until Close.
+func (a *Awake) loop() {
 	defer close(a.ended)
-	var giveBack func() error // nil: nothing is held
+	var release func() error // nil: no assertion is held
 	for range a.wake {
 		a.mu.Lock()
 		wanted, closed := a.count > 0 && !a.closed, a.closed
 		a.mu.Unlock()
 		switch {
-		case wanted && giveBack == nil:
+		case wanted && release == nil:
 			var err error
-			if giveBack, err = a.take(); err != nil {
-				giveBack = nil // the next request asks again
-				a.log.Debug("the computer may go to sleep while it answers", "err", err)
+			if release, err = a.take(); err != nil {
+				release = nil // the next task tries again
+				a.log.Debug("cannot prevent idle sleep", "err", err)
 			}
-		case !wanted && giveBack != nil:
-			if err := giveBack(); err != nil {
-				a.log.Warn("the computer may stay awake until Headroom ends", "err", err)
+		case !wanted && release != nil:
+			if err := release(); err != nil {
+				a.log.Warn(
+					"cannot release the sleep assertion; the computer may stay awake until "+
+						"Headroom quits", "err", err)
 			}
-			giveBack = nil
+			release = nil
 		}
 		if closed {
 			return

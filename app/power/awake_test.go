@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// fakeSystem tells what is asked of it, and fails the test where it is asked for what is held, or
-// given what is not.
+// fakeSystem is a system whose events the test reads. It fails the test if the assertion is taken
+// or released twice.
 type fakeSystem struct {
-	t        *testing.T
-	happened chan string
+	t      *testing.T
+	events chan string
 
 	mu   sync.Mutex
 	held bool
 	err  error
 }
 
-func newAwake(t *testing.T) (*fakeSystem, *Awake) {
-	s := &fakeSystem{t: t, happened: make(chan string, 1000)}
-	return s, begin(s.take, slog.New(slog.DiscardHandler))
+func newTestAwake(t *testing.T) (*fakeSystem, *Awake) {
+	s := &fakeSystem{t: t, events: make(chan string, 1000)}
+	return s, newAwake(s.take, slog.New(slog.DiscardHandler))
 }
 
 func (s *fakeSystem) take() (func() error, error) {
@@ -35,19 +35,19 @@ func (s *fakeSystem) take() (func() error, error) {
 		s.t.Error("taken twice")
 	}
 	if s.err != nil {
-		s.happened <- "refused"
+		s.events <- "refused"
 		return nil, s.err
 	}
 	s.held = true
-	s.happened <- "taken"
+	s.events <- "taken"
 	return func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.held {
-			s.t.Error("given back twice")
+			s.t.Error("released twice")
 		}
 		s.held = false
-		s.happened <- "given back"
+		s.events <- "released"
 		return nil
 	}, nil
 }
@@ -58,45 +58,45 @@ func (s *fakeSystem) isHeld() bool {
 	return s.held
 }
 
-// expect waits for what happens next.
+// expect waits for the next event.
 func (s *fakeSystem) expect(want string) {
 	s.t.Helper()
 	select {
-	case got := <-s.happened:
+	case got := <-s.events:
 		if got != want {
 			s.t.Fatalf("%s, expected %s", got, want)
 		}
 	case <-time.After(30 * time.Second):
-		s.t.Fatalf("nothing happened, expected %s", want)
+		s.t.Fatalf("no event, expected %s", want)
 	}
 }
 
 func TestAwake(t *testing.T) {
-	s, a := newAwake(t)
+	s, a := newTestAwake(t)
 	first := a.Begin()
 	s.expect("taken")
 	second := a.Begin()
 	first()
-	first() // once counts
+	first() // a second call does nothing
 	if !s.isHeld() {
-		t.Error("given back while something runs")
+		t.Error("released while a task runs")
 	}
 	second()
-	s.expect("given back")
+	s.expect("released")
 	third := a.Begin()
 	s.expect("taken")
 	a.Close()
-	s.expect("given back")
+	s.expect("released")
 	third()
 	a.Begin()
-	if len(s.happened) > 0 || s.isHeld() {
-		t.Error("something happens after Close")
+	if len(s.events) > 0 || s.isHeld() {
+		t.Error("an event after Close")
 	}
 }
 
-// A request holds while it is worked on, and one that panics does not for longer.
+// TestHandler: a POST request holds the assertion until its handler returns or panics.
 func TestHandler(t *testing.T) {
-	s, a := newAwake(t)
+	s, a := newTestAwake(t)
 	defer a.Close()
 	h := a.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -104,7 +104,7 @@ func TestHandler(t *testing.T) {
 		}
 		s.expect("taken")
 		if r.URL.Path == "/panic" {
-			panic("as a handler may")
+			panic("a panic in a handler")
 		}
 	}))
 	serve := func(method, path string) {
@@ -114,16 +114,16 @@ func TestHandler(t *testing.T) {
 	serve(http.MethodGet, "/v1/models")
 	for _, path := range []string{"/v1/chat/completions", "/panic"} {
 		serve(http.MethodPost, path)
-		s.expect("given back")
+		s.expect("released")
 	}
-	if len(s.happened) > 0 {
-		t.Error("a look at the models keeps the computer awake")
+	if len(s.events) > 0 {
+		t.Error("a GET request kept the computer awake")
 	}
 }
 
-// A system that refuses keeps nobody from working, and is asked again by the next request.
+// TestRefused: a task runs even if the system refuses the assertion; the next task tries again.
 func TestRefused(t *testing.T) {
-	s, a := newAwake(t)
+	s, a := newTestAwake(t)
 	defer a.Close()
 	s.err = errors.New("no logind")
 	first := a.Begin()
@@ -135,13 +135,13 @@ func TestRefused(t *testing.T) {
 	s.expect("taken")
 	first()
 	second()
-	s.expect("given back")
+	s.expect("released")
 }
 
-// Whatever begins and ends in whatever order: at the end nothing is held.
-func TestNeverHeldWhenNothingRuns(t *testing.T) {
+// TestReleasedAfterConcurrentTasks: after any order of concurrent tasks, nothing is held.
+func TestReleasedAfterConcurrentTasks(t *testing.T) {
 	for range 50 {
-		s, a := newAwake(t)
+		s, a := newTestAwake(t)
 		var running sync.WaitGroup
 		for range 20 {
 			running.Go(func() {
@@ -155,13 +155,13 @@ func TestNeverHeldWhenNothingRuns(t *testing.T) {
 			})
 		}
 		running.Wait()
-		begun := a.Begin() // what follows was seen after all of the above
+		end := a.Begin() // loop sees this after all tasks above
 		for !s.isHeld() {
-			<-s.happened
+			<-s.events
 		}
-		begun()
+		end()
 		for s.isHeld() {
-			<-s.happened
+			<-s.events
 		}
 		a.Close()
 		if s.isHeld() {

@@ -4,7 +4,7 @@ package power
 // (https://developer.apple.com/documentation/iokit/1523839-iopscopypowersourcesinfo) and
 // NSProcessInfo's thermal state
 // (https://developer.apple.com/documentation/foundation/processinfo/thermalstate-swift.enum). Both
-// are answers from memory.
+// calls are cheap: they read cached values.
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// sources is what is called of two of the system's libraries.
+// sources holds the functions and objects of the system that Read uses.
 type sources struct {
 	copyInfo  func() uintptr
-	providing func(info uintptr) uintptr // a CFString that is info's
+	providing func(info uintptr) uintptr // a CFString owned by info
 	text      func(value uintptr, buffer *byte, bytes int, encoding uint32) bool
 	release   func(value uintptr)
 	process   objc.ID // NSProcessInfo, which lives as long as the program
@@ -43,7 +43,7 @@ var readers = sync.OnceValues(func() (*sources, error) {
 	return s, nil
 })
 
-// Read is the state now.
+// Read returns the current state.
 func Read() State {
 	s, err := readers()
 	if err != nil {

@@ -1,8 +1,8 @@
 package power
 
 // The kernel's files: https://docs.kernel.org/power/power_supply_class.html and
-// https://docs.kernel.org/driver-api/thermal/sysfs-api.html. One that is absent or makes no sense
-// counts as nothing said.
+// https://docs.kernel.org/driver-api/thermal/sysfs-api.html. A missing or invalid file is
+// ignored.
 
 import (
 	"os"
@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Read is the state now.
+// Read returns the current state.
 func Read() State { return readFrom("/sys/class") }
 
 func readFrom(root string) State {
 	return State{source(filepath.Join(root, "power_supply")), heat(filepath.Join(root, "thermal"))}
 }
 
-// source is Battery if one of the computer's own is being emptied and nothing else gives power.
+// source returns Battery if a battery of the computer is discharging and no other supply is online.
 func source(dir string) Source {
 	found, discharging := Unknown, false
 	for _, supply := range folders(dir, "") {
-		if text(supply, "scope") == "Device" { // a mouse's
+		if text(supply, "scope") == "Device" { // the battery of a mouse or keyboard
 			continue
 		}
 		switch text(supply, "type") {
@@ -33,7 +33,7 @@ func source(dir string) Source {
 				return Mains
 			}
 		}
-		found = Mains // a desktop computer has nothing to say, a laptop a battery
+		found = Mains // no supply is online: decided by the batteries below
 	}
 	if discharging {
 		return Battery
@@ -41,8 +41,8 @@ func source(dir string) Source {
 	return found
 }
 
-// heat is the worst of all zones, by their trip points: what the kernel slows down at is serious,
-// and 5 degrees below the point at which it turns the computer off is critical.
+// heat returns the worst state of all thermal zones, by their trip points: serious from the point
+// at which the kernel throttles, critical from 5 degrees below the point at which it shuts down.
 func heat(dir string) Heat {
 	const nearMilli = 5000
 	worst := 0

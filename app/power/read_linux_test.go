@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sysfs makes files as the kernel shows them.
+// sysfs creates files like those of the kernel.
 func sysfs(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -27,16 +27,16 @@ func TestRead(t *testing.T) {
 		return map[string]string{"power_supply/BAT0/type": "Battery",
 			"power_supply/BAT0/status": status}
 	}
-	zone := func(temp string, trips ...string) map[string]string {
+	zone := func(temp string, tripPoints ...string) map[string]string {
 		files := map[string]string{"thermal/thermal_zone0/temp": temp,
 			"thermal/cooling_device0/type": "Processor"}
-		for i := 0; i+1 < len(trips); i += 2 {
+		for i := 0; i+1 < len(tripPoints); i += 2 {
 			name := "thermal/thermal_zone0/trip_point_" + string(rune('0'+i/2))
-			files[name+"_type"], files[name+"_temp"] = trips[i], trips[i+1]
+			files[name+"_type"], files[name+"_temp"] = tripPoints[i], tripPoints[i+1]
 		}
 		return files
 	}
-	usual := []string{"critical", "105000", "passive", "95000", "active", "70000", "passive", "0"}
+	trips := []string{"critical", "105000", "passive", "95000", "active", "70000", "passive", "0"}
 	merge := func(maps ...map[string]string) map[string]string {
 		all := map[string]string{}
 		for _, m := range maps {
@@ -55,26 +55,26 @@ func TestRead(t *testing.T) {
 		want  State
 	}{
 		{"nothing", nil, State{}},
-		{"a desktop computer", ac("1"), State{Source: Mains}},
+		{"desktop computer", ac("1"), State{Source: Mains}},
 		{"on battery", merge(ac("0"), battery("Discharging")), State{Source: Battery}},
 		{"charging", merge(ac("1"), battery("Charging")), State{Source: Mains}},
-		{"plugged in, and the battery gives all the same", merge(ac("1"), battery("Discharging")),
+		{"plugged in while the battery discharges", merge(ac("1"), battery("Discharging")),
 			State{Source: Mains}},
-		{"full, without a plug that tells", battery("Full"), State{Source: Mains}},
-		{"on battery, without a plug that tells", battery("Discharging"), State{Source: Battery}},
+		{"full battery only", battery("Full"), State{Source: Mains}},
+		{"discharging battery only", battery("Discharging"), State{Source: Battery}},
 		{"charged by USB", merge(battery("Discharging"),
 			map[string]string{"power_supply/ucsi/type": "USB", "power_supply/ucsi/online": "1"}),
 			State{Source: Mains}},
 		{"a mouse's battery", map[string]string{"power_supply/hid/type": "Battery",
 			"power_supply/hid/scope": "Device", "power_supply/hid/status": "Discharging"}, State{}},
-		{"cool", zone("45000", usual...), State{Heat: Nominal}},
-		{"fans", zone("70000", usual...), State{Heat: Fair}},
-		{"slowed down", zone("95000", usual...), State{Heat: Serious}},
-		{"nearly off", zone("100000", usual...), State{Heat: Critical}},
+		{"cool", zone("45000", trips...), State{Heat: Nominal}},
+		{"active cooling", zone("70000", trips...), State{Heat: Fair}},
+		{"throttled", zone("95000", trips...), State{Heat: Serious}},
+		{"near shutdown", zone("100000", trips...), State{Heat: Critical}},
 		{"no trip points", zone("99000"), State{Heat: Nominal}},
-		{"a zone that is off", zone("-274000", usual...), State{}},
-		{"nonsense", zone("warm", usual...), State{}},
-		{"both", merge(battery("Discharging"), zone("96000", usual...)), State{Battery, Serious}},
+		{"disabled zone", zone("-274000", trips...), State{}},
+		{"invalid temperature", zone("warm", trips...), State{}},
+		{"both", merge(battery("Discharging"), zone("96000", trips...)), State{Battery, Serious}},
 	} {
 		if got := readFrom(sysfs(t, c.files)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)

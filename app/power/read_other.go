@@ -2,5 +2,5 @@
 
 package power
 
-// Read is the state now, which nobody tells here.
+// Read returns the zero State: this system reports neither value.
 func Read() State { return State{} }

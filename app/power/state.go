@@ -1,12 +1,11 @@
 package power
 
-// Where the computer's power comes from and how hot it is, as its system says, and what Headroom
-// does about it. What is done is little and can be told in a sentence each: a computer on battery,
-// or one that is hot, still answers every request.
+// The power source and thermal state of the computer, and the measures that Headroom takes. On
+// battery or when hot, the computer still answers every request.
 
 import "time"
 
-// Source is where the power comes from.
+// Source is a power source.
 type Source string
 
 // The sources.
@@ -16,87 +15,86 @@ const (
 	Battery Source = "battery"
 )
 
-// Heat is the thermal pressure, in Apple's words (NSProcessInfo.thermalState).
+// Heat is the thermal state, named as in Apple's NSProcessInfo.thermalState.
 type Heat string
 
-// The degrees. Unmeasured is of a system that does not tell.
+// The thermal states. Unmeasured means that the system does not report one.
 const (
 	Unmeasured Heat = ""
 	Nominal    Heat = "nominal"
-	Fair       Heat = "fair"    // fans may be heard
-	Serious    Heat = "serious" // the system slows down what it can
+	Fair       Heat = "fair"    // the fans may be audible
+	Serious    Heat = "serious" // the system throttles
 	Critical   Heat = "critical"
 )
 
-// State is both.
+// State is the power source and the thermal state.
 type State struct {
 	Source Source `json:"source"`
 	Heat   Heat   `json:"heat"`
 }
 
-// Policy is what the settings allow.
+// Policy holds the settings that allow measures.
 type Policy struct {
 	SaveOnBattery bool
 	EaseWhenHot   bool
 }
 
-// Measures are what is done. The zero value is nothing.
+// Measures says what Headroom does to save power or to cool down. The zero value means nothing.
 type Measures struct {
-	// a model that nobody uses is unloaded after so long at most; 0: nothing is done
+	// IdleUnload bounds the time after which an idle model is unloaded; 0: no bound.
 	IdleUnload   time.Duration
-	ReduceWrites bool    // only conversations that went on are written to disk
-	DutyCycle    float64 // of the time that the engine works; 0: nothing is done
+	ReduceWrites bool    // only continued conversations are written to disk
+	DutyCycle    float64 // share of the time that the engine computes; 0: not limited
 }
 
 const (
-	batteryRest   = 10 * time.Minute
-	seriousShare  = 0.75
-	criticalShare = 0.5
+	batteryIdleUnload = 10 * time.Minute
+	seriousDutyCycle  = 0.75
+	criticalDutyCycle = 0.5
 )
 
-// Decide chooses.
+// Decide returns the measures for a state, as far as the policy allows them.
 func Decide(s State, p Policy) (m Measures) {
 	if p.SaveOnBattery && s.Source == Battery {
-		m.IdleUnload, m.ReduceWrites = batteryRest, true
+		m.IdleUnload, m.ReduceWrites = batteryIdleUnload, true
 	}
 	switch {
 	case !p.EaseWhenHot:
 	case s.Heat == Serious:
-		m.DutyCycle = seriousShare
+		m.DutyCycle = seriousDutyCycle
 	case s.Heat == Critical:
-		m.DutyCycle = criticalShare
+		m.DutyCycle = criticalDutyCycle
 	}
 	return m
 }
 
-// Measure is one of them for people: a few words, and a sentence.
+// Measure describes one measure on screen.
 type Measure struct {
 	Kind  string `json:"kind"`  // "rest", "disk" or "ease"
-	Title string `json:"title"` // of a menu's row
-	Text  string `json:"text"`
+	Title string `json:"title"` // title of a menu item
+	Text  string `json:"text"`  // one or two sentences
 }
 
-// Words are the measures, the one that is felt first.
+// Words returns the measures for the screen, the most noticeable first.
 func (m Measures) Words() []Measure {
 	list := []Measure{}
 	if m.DutyCycle > 0 {
-		how := "a third as long as it works"
-		if m.DutyCycle == criticalShare {
-			how = "as long as it works"
+		how := "for a quarter of the time"
+		if m.DutyCycle == criticalDutyCycle {
+			how = "for half of the time"
 		}
-		list = append(list, Measure{"ease", "Hot: answers come slower",
-			"The computer is hot, so the engine rests " + how +
-				", step by step. Answers come slower until it has cooled down."})
+		list = append(list, Measure{"ease", "Hot: slower answers",
+			"The computer is hot, so the engine pauses " + how + ". Answers are slower until the " +
+				"computer has cooled down."})
 	}
 	if m.IdleUnload > 0 {
-		list = append(list, Measure{"rest", "On battery: rests sooner",
-			"On battery, a model that nobody uses for 10 minutes is unloaded. The next request " +
-				"loads it again."})
+		list = append(list, Measure{"rest", "On battery: unloads sooner",
+			"On battery, a model is unloaded after 10 idle minutes. The next request loads it " +
+				"again."})
 	}
 	if m.ReduceWrites {
 		list = append(list, Measure{"disk", "On battery: writes less",
-			"On battery, only conversations that have gone on before are written to disk. Others " +
-				"stay in memory."})
+			"On battery, only continued conversations are written to disk. Others stay in memory."})
 	}
 	return list
 }

@@ -15,13 +15,14 @@ func TestDecide(t *testing.T) {
 		words  []string
 	}{
 		{"mains", State{Mains, Nominal}, both, Measures{}, nil},
-		{"nothing is known", State{}, both, Measures{}, nil},
+		{"unknown", State{}, both, Measures{}, nil},
 		{"battery", State{Battery, Fair}, both,
 			Measures{IdleUnload: 10 * time.Minute, ReduceWrites: true}, []string{"rest", "disk"}},
-		{"battery, as usual", State{Battery, Nominal}, Policy{EaseWhenHot: true}, Measures{}, nil},
+		{"battery, not allowed", State{Battery, Nominal}, Policy{EaseWhenHot: true}, Measures{},
+			nil},
 		{"hot", State{Mains, Serious}, both, Measures{DutyCycle: 0.75}, []string{"ease"}},
 		{"very hot", State{Unknown, Critical}, both, Measures{DutyCycle: 0.5}, []string{"ease"}},
-		{"hot, as usual", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
+		{"hot, not allowed", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
 		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75},
 			[]string{"ease", "rest", "disk"}},
 	} {
@@ -31,12 +32,12 @@ func TestDecide(t *testing.T) {
 		}
 		words := got.Words()
 		if len(words) != len(c.words) {
-			t.Errorf("%s: said are %+v, want %q", c.name, words, c.words)
+			t.Errorf("%s: words %+v, want %q", c.name, words, c.words)
 			continue
 		}
 		for i, w := range words {
 			if w.Kind != c.words[i] || w.Title == "" || w.Text == "" {
-				t.Errorf("%s: said is %+v, want %q", c.name, w, c.words[i])
+				t.Errorf("%s: words %+v, want %q", c.name, w, c.words[i])
 			}
 		}
 	}

@@ -1,9 +1,9 @@
 package power
 
 // A power assertion of IOKit
-// (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname): idle sleep
-// is held off; what a person asks for, such as closing the lid, is not. It shows in `pmset -g
-// assertions` under Headroom's name.
+// (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname): it
+// prevents idle sleep, but not sleep that the user asks for, such as by closing the lid. It shows
+// in `pmset -g assertions` under Headroom's name.
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 	utf8Encoding  = uint32(0x08000100)           // kCFStringEncodingUTF8
 )
 
-// iokit is what is called of two of the system's libraries.
+// iokit holds the functions of IOKit and Core Foundation that take uses.
 type iokit struct {
 	create       func(assertion uintptr, level uint32, name uintptr, id *uint32) int32
 	release      func(id uint32) int32
@@ -45,7 +45,8 @@ var system = sync.OnceValues(func() (*iokit, error) {
 	return s, nil
 })
 
-func take() (giveBack func() error, err error) {
+// take creates the assertion.
+func take() (release func() error, err error) {
 	s, err := system()
 	if err != nil {
 		return nil, fmt.Errorf("loading IOKit: %w", err)
@@ -53,7 +54,7 @@ func take() (giveBack func() error, err error) {
 	kind, name := s.createString(0, assertionType, utf8Encoding),
 		s.createString(0, "Headroom is answering a request", utf8Encoding)
 	if kind == 0 || name == 0 {
-		return nil, fmt.Errorf("making strings for IOKit: there is no memory")
+		return nil, fmt.Errorf("creating strings for IOKit: out of memory")
 	}
 	defer s.releaseValue(kind)
 	defer s.releaseValue(name)

@@ -4,6 +4,7 @@ package power
 
 import "errors"
 
-func take() (giveBack func() error, err error) {
-	return nil, errors.New("not on this system")
+// take fails: this system has no supported sleep assertion.
+func take() (release func() error, err error) {
+	return nil, errors.New("idle sleep cannot be prevented on this system")
 }

@@ -137,7 +137,7 @@ func TestRows(t *testing.T) {
 		{"failure before notice",
 			state(host.Failed, func(s *State) { failed(s); s.Notice = "Port" }),
 			" It needs 19.4 GB, 12.3 GB are free. -> open", "Port"},
-		{"on battery", state(host.Ready, onBattery), " On battery: rests sooner -> open", "tok/s"},
+		{"on battery", state(host.Ready, onBattery), " On battery: unloads sooner -> open", "tok/s"},
 		{"notice before battery",
 			state(host.Ready, func(s *State) { onBattery(s); s.Notice = "Port 11811 is taken" }),
 			" Port 11811 is taken -> open", "battery"},

@@ -1,8 +1,8 @@
 package wired
 
-// The commands, as shell scripts for root. They are made of constants and one number, so that
-// nothing from outside gets into them, and of full paths, since root's search path is not ours.
-// What is shown before is what is run.
+// The commands, as shell scripts for root. They consist of constants and one number, so that no
+// input can inject anything. They use full paths, because root's search path may differ. The
+// scripts that run are the ones that were shown.
 
 import (
 	"errors"
@@ -20,16 +20,16 @@ const (
 	variable = "iogpu.wired_limit_mb"
 	label    = "app.headroom.wired-limit"
 	// daemonPath is the launch daemon that sets the limit at each start (launchd.plist(5)):
-	// /etc/sysctl.conf is not read any more.
+	// macOS no longer reads /etc/sysctl.conf.
 	daemonPath = "/Library/LaunchDaemons/" + label + ".plist"
 )
 
-// ErrDeclined means that the person at the machine did not agree.
+// ErrDeclined means that the user cancelled the password dialog.
 var ErrDeclined = errors.New("the administrator's password was not given")
 
-// commands are the scripts for a limit.
+// commands returns the scripts for a limit in MiB.
 func commands(limitMB int64) Commands {
-	forget := "(/bin/launchctl bootout system/" + label + " 2>/dev/null || true)"
+	unload := "(/bin/launchctl bootout system/" + label + " 2>/dev/null || true)"
 	return Commands{
 		Once: set(limitMB),
 		Keep: strings.Join([]string{
@@ -38,17 +38,17 @@ func commands(limitMB int64) Commands {
 				daemonPath,
 			"/usr/sbin/chown root:wheel " + daemonPath,
 			"/bin/chmod 644 " + daemonPath,
-			forget,
+			unload,
 			"/bin/launchctl bootstrap system " + daemonPath,
 		}, " && \\\n"),
-		Undo: strings.Join([]string{set(0), forget, "/bin/rm -f " + daemonPath}, " && \\\n"),
+		Undo: strings.Join([]string{set(0), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
 	}
 }
 
 func set(limitMB int64) string { return fmt.Sprintf("/usr/sbin/sysctl %s=%d", variable, limitMB) }
 
-// daemon is the property list. It holds no percent sign, backslash or apostrophe, which printf and
-// the shell would take for theirs.
+// daemon returns the property list of the launch daemon. It contains no percent sign, backslash or
+// apostrophe, which printf or the shell would interpret.
 func daemon(limitMB int64) string {
 	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -64,15 +64,15 @@ func daemon(limitMB int64) string {
 
 var keptNumber = regexp.MustCompile(regexp.QuoteMeta(variable) + `=(\d{1,9})<`)
 
-// keptMB is what the launch daemon at path sets; 0: there is none.
+// keptMB returns the limit that the launch daemon at path sets, or 0 without one.
 func keptMB(path string) int64 {
-	const mostBytes = 64 << 10
+	const maxBytes = 64 << 10
 	file, err := os.Open(path)
 	if err != nil {
 		return 0
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostBytes))
+	text, err := io.ReadAll(io.LimitReader(file, maxBytes))
 	if err != nil {
 		return 0
 	}
@@ -80,23 +80,24 @@ func keptMB(path string) int64 {
 	if m == nil {
 		return 0
 	}
-	limitMB, _ := strconv.ParseInt(string(m[1]), 10, 64) // nine digits
+	limitMB, _ := strconv.ParseInt(string(m[1]), 10, 64) // at most nine digits
 	return limitMB
 }
 
-// appleScript is the script that has the system's dialog ask for an administrator and then runs a
-// shell script as root.
+// appleScript returns an AppleScript that asks for an administrator's password in the system's
+// dialog and then runs a shell script as root.
 func appleScript(script string) string {
 	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(script) + `"`
-	return "do shell script " + quoted +
-		` with prompt "Headroom wants to change how much memory the graphics processor may use." with administrator privileges`
+	const prompt = "Headroom wants to change how much memory the GPU may use."
+	return "do shell script " + quoted + ` with prompt "` + prompt +
+		`" with administrator privileges`
 }
 
 func refused(err error) error {
 	if errors.Is(err, ErrDeclined) {
-		return problem.Wrap(problem.Cancelled, err, "The wired limit stays as it is",
-			"Try again, or run the command in Terminal after sudo.")
+		return problem.Wrap(problem.Cancelled, err, "The wired limit was not changed",
+			"Try again, or run the command with sudo in Terminal.")
 	}
 	return problem.Wrap(problem.Internal, err, "The wired limit could not be changed",
-		"Run the command in Terminal after sudo.")
+		"Run the command with sudo in Terminal.")
 }

@@ -11,16 +11,17 @@ import (
 	"headroom/metal/darwin"
 )
 
-// Here is this Mac.
+// Here returns this Mac.
 func Here() System { return mac{} }
 
 type mac struct{}
 
-// Read asks the kernel, Metal and the folder of launch daemons.
+// Read asks the kernel and Metal, and reads our launch daemon.
 func (mac) Read() (Reading, error) {
 	limitMB, err := unix.SysctlUint32(variable)
 	if err != nil {
-		return Reading{Inapplicable: "This Mac has no unified memory, so there is no limit of what the graphics processor may keep in place"}, nil
+		return Reading{Inapplicable: "This Mac has no unified memory, so there is no limit of " +
+			"what the graphics processor may keep in place"}, nil
 	}
 	totalBytes, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
@@ -30,7 +31,7 @@ func (mac) Read() (Reading, error) {
 		RecommendedBytes: recommendedBytes()}, nil
 }
 
-// recommendedBytes is Metal's word; it is never computed.
+// recommendedBytes returns Metal's recommendedMaxWorkingSetSize, or 0 without a GPU.
 func recommendedBytes() int64 {
 	device, err := darwin.Open()
 	if err != nil {
@@ -40,10 +41,10 @@ func recommendedBytes() int64 {
 	return int64(device.Facts().RecommendedMaxWorkingSetSize)
 }
 
-// declinedCode is AppleScript's error for a dialog that was cancelled.
+// declinedCode is AppleScript's error code of a cancelled dialog.
 const declinedCode = "(-128)"
 
-// Administrator implements System by way of osascript, which shows the dialog.
+// Administrator runs the script through osascript, which shows the dialog.
 func (mac) Administrator(ctx context.Context, script string) error {
 	out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e",
 		appleScript(script)).CombinedOutput()

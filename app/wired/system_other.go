@@ -7,13 +7,14 @@ import (
 	"errors"
 )
 
-// Here is this machine, which has no such limit.
+// Here returns this machine, which has no such limit.
 func Here() System { return other{} }
 
 type other struct{}
 
 func (other) Read() (Reading, error) {
-	return Reading{Inapplicable: "Only macOS limits what the graphics processor may keep in place. On this machine models use ordinary memory, all that is free"}, nil
+	return Reading{Inapplicable: "Only macOS limits what the graphics processor may keep in " +
+		"place. On this machine models use ordinary memory, all that is free"}, nil
 }
 
 func (other) Administrator(context.Context, string) error {

@@ -1,13 +1,12 @@
-// Package wired is the wired limit of a Mac with Apple silicon: how much memory the GPU may hold in
-// place, what would be safe, and the commands that change it.
+// Package wired reads and changes the wired memory limit of a Mac with Apple silicon: how much
+// memory the GPU may wire.
 //
-// The limit is the kernel's variable iogpu.wired_limit_mb: 0 is the system's own choice, about two
-// thirds of the memory of a small machine and three quarters of a large one, which only Metal can
-// tell. Whatever is set holds at once and is gone after a restart, unless a launch daemon sets it
-// again. Changing it takes an administrator, whom the system's own dialog asks.
+// The limit is the kernel variable iogpu.wired_limit_mb. 0 means the system's default, about two
+// thirds of the memory of a small machine and three quarters of a large one; only Metal knows its
+// exact size. A new limit takes effect at once and lasts until the next restart, unless a launch
+// daemon sets it again. Changing it requires an administrator's password, for which macOS asks.
 //
-// commands.go makes the commands, from numbers alone; System is the machine, or a fake one in
-// tests.
+// commands.go builds the commands. System is the machine, or a fake one in tests.
 package wired
 
 import (
@@ -18,28 +17,27 @@ import (
 	"headroom/engine/problem"
 )
 
-// Reading is what the machine says.
+// Reading is the state of the limit on a machine.
 type Reading struct {
 	TotalBytes int64
-	SetMB      int64 // of iogpu.wired_limit_mb; 0: the system's default
-	KeptMB     int64 // that our launch daemon sets at each start; 0: there is none
-	// what Metal calls the largest working set without harm to speed, by the limit that holds now;
-	// 0: unknown
+	SetMB      int64 // iogpu.wired_limit_mb; 0: the system's default
+	KeptMB     int64 // limit that our launch daemon sets at each start; 0: there is none
+	// RecommendedBytes is Metal's recommendedMaxWorkingSetSize under the current limit; 0: unknown.
 	RecommendedBytes int64
-	// Inapplicable says in a sentence why there is no such limit here; "": there is one, and the
-	// rest is filled in.
+	// Inapplicable is a sentence that says why this machine has no such limit. It is "" if there is
+	// one; only then are the other fields set.
 	Inapplicable string
 }
 
-// System is the machine.
+// System is the machine whose limit is read and changed.
 type System interface {
 	Read() (Reading, error)
-	// Administrator has a shell run the script as root, if the person at the machine agrees to it
-	// in the system's dialog; ErrDeclined if not.
+	// Administrator runs a shell script as root, after the user has entered an administrator's
+	// password in the system's dialog. It returns ErrDeclined if the user cancels the dialog.
 	Administrator(ctx context.Context, script string) error
 }
 
-// Action is what can be done to the limit.
+// Action is a change of the limit.
 type Action string
 
 // The actions.
@@ -49,19 +47,19 @@ const (
 	Undo Action = "undo" // the system's default, now and after restarts
 )
 
-// Status is all that there is to show. Sizes are in bytes.
+// Status is the state of the limit and the commands that change it. Sizes are in bytes.
 type Status struct {
-	// why there is no such limit here; "": there is
+	// Inapplicable says why this machine has no such limit; "": it has one.
 	Inapplicable string `json:"inapplicable"`
-	SetBytes     int64  `json:"setBytes"`  // 0: the system's default holds
-	KeptBytes    int64  `json:"keptBytes"` // set again at each start; 0: nothing is
-	// by Metal, for the limit that holds now; 0: unknown
+	SetBytes     int64  `json:"setBytes"`  // 0: the system's default
+	KeptBytes    int64  `json:"keptBytes"` // set again at each start; 0: none
+	// RecommendedBytes is Metal's recommendation under the current limit; 0: unknown.
 	RecommendedBytes int64 `json:"recommendedBytes"`
-	// the most that leaves the system what it needs
+	// SafeBytes is the largest limit that leaves enough memory for everything else.
 	SafeBytes  int64 `json:"safeBytes"`
-	LeastBytes int64 `json:"leastBytes"` // that is accepted
-	MostBytes  int64 `json:"mostBytes"`  // that is accepted
-	// Commands are what would be run as root to set AskedBytes.
+	LeastBytes int64 `json:"leastBytes"` // smallest valid limit
+	MostBytes  int64 `json:"mostBytes"`  // largest valid limit
+	// Commands are the scripts that root would run to set AskedBytes.
 	AskedBytes int64    `json:"askedBytes"`
 	Commands   Commands `json:"commands"`
 }
@@ -73,37 +71,38 @@ type Commands struct {
 	Undo string `json:"undo"`
 }
 
-// Limit reads and changes the limit. Its methods may be called from any goroutine; one change is
-// made at a time.
+// Limit reads and changes the wired limit. Its methods may be called from any goroutine. Only one
+// change runs at a time.
 type Limit struct {
 	system System
 	mu     sync.Mutex
 }
 
-// New is the limit of a machine.
+// New returns the limit of a machine.
 func New(system System) *Limit { return &Limit{system: system} }
 
 const (
 	mib = 1 << 20
 	gib = 1 << 30
-	// The system and its programs keep an eighth of the memory in a safe limit, at least 4 GiB and
-	// at most 8: beyond that, more for them would only keep large machines from large models. Under
-	// leastLeftBytes a Mac comes to a stop, so nothing above it is accepted.
+	// A safe limit leaves an eighth of the memory to the system and other programs, at least 4 GiB
+	// and at most 8 GiB: more would only keep large models off large machines. With less than
+	// minLeftBytes a Mac stops responding, so larger limits are not valid.
 	reserveShare    = 8
 	reserveMinBytes = 4 * gib
 	reserveMaxBytes = 8 * gib
-	leastLeftBytes  = 2 * gib
-	leastLimitBytes = 1 * gib
+	minLeftBytes    = 2 * gib
+	minLimitBytes   = 1 * gib
 )
 
-// SafeBytes is the largest limit of a machine with so much memory that leaves enough to everything
-// else, in whole GiB.
+// SafeBytes returns the largest limit, in whole GiB, that leaves enough memory for everything else
+// on a machine with totalBytes.
 func SafeBytes(totalBytes int64) int64 {
 	reserve := min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 	return max(totalBytes-reserve, 0) / gib * gib
 }
 
-// Status reads the limit, and says how it would be set to askedBytes; 0: to what is safe.
+// Status reads the limit and returns the commands that would set it to askedBytes. 0 means the safe
+// limit. The error is a Problem.
 func (l *Limit) Status(askedBytes int64) (Status, error) {
 	r, err := l.system.Read()
 	if err != nil {
@@ -118,7 +117,7 @@ func status(r Reading, askedBytes int64) Status {
 	}
 	s := Status{SetBytes: r.SetMB * mib, KeptBytes: r.KeptMB * mib,
 		RecommendedBytes: r.RecommendedBytes, SafeBytes: SafeBytes(r.TotalBytes),
-		LeastBytes: leastLimitBytes, MostBytes: max(r.TotalBytes-leastLeftBytes, leastLimitBytes)}
+		LeastBytes: minLimitBytes, MostBytes: max(r.TotalBytes-minLeftBytes, minLimitBytes)}
 	if s.AskedBytes = askedBytes; askedBytes == 0 {
 		s.AskedBytes = s.SafeBytes
 	}
@@ -127,8 +126,8 @@ func status(r Reading, askedBytes int64) Status {
 	return s
 }
 
-// Change does what the commands of Status(askedBytes) say, once the person at the machine has
-// agreed, and tells what holds then. ctx ends the waiting for that. Errors are Problems.
+// Change runs the command of Status(askedBytes) for the action, after the user has agreed, and
+// returns the new status. Cancelling ctx closes the dialog. Errors are Problems.
 func (l *Limit) Change(ctx context.Context, action Action, askedBytes int64) (Status, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,9 +142,9 @@ func (l *Limit) Change(ctx context.Context, action Action, askedBytes int64) (St
 	case action != Undo && askedBytes != 0 &&
 		(askedBytes < before.LeastBytes || askedBytes > before.MostBytes):
 		return Status{}, problem.New(problem.BadRequest,
-			fmt.Sprintf("The wired limit cannot be %.1f GB", float64(askedBytes)/gib),
+			fmt.Sprintf("A wired limit of %.1f GB is not valid", float64(askedBytes)/gib),
 			"the system and its programs need memory too",
-			fmt.Sprintf("Choose from %d to %d GB; %d GB are safe.", before.LeastBytes/gib,
+			fmt.Sprintf("Choose %d to %d GB; up to %d GB is safe.", before.LeastBytes/gib,
 				before.MostBytes/gib, before.SafeBytes/gib))
 	}
 	script, ok := map[Action]string{Once: before.Commands.Once, Keep: before.Commands.Keep,

@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// machine is a fake Mac that does what the scripts say about the limit.
+// machine is a fake Mac whose limit follows the scripts that it runs.
 type machine struct {
 	Reading
 	ran  []string
@@ -42,17 +42,17 @@ func (m *machine) Administrator(_ context.Context, script string) error {
 	return nil
 }
 
-// Hand-worked: an eighth stays with the system, at least 4 GiB, at most 8.
+// TestSafeBytes uses values worked out by hand: the system keeps an eighth, 4 to 8 GiB.
 func TestSafeBytes(t *testing.T) {
 	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120,
 		512: 504, 2: 0} {
 		if got := SafeBytes(total*gib) / gib; got != want {
-			t.Errorf("of %d GiB %d are safe, want %d", total, got, want)
+			t.Errorf("SafeBytes of %d GiB is %d GiB, want %d", total, got, want)
 		}
 	}
 }
 
-// TestChange: set once, kept, undone, each with what holds then.
+// TestChange runs every action and checks the status after it.
 func TestChange(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib, RecommendedBytes: 48 * gib}}
 	l := New(m)
@@ -62,7 +62,7 @@ func TestChange(t *testing.T) {
 		set, kept int64 // GiB
 	}{
 		{Once, 50 * gib, 50, 0},
-		{Keep, 0, 56, 56}, // what is safe
+		{Keep, 0, 56, 56}, // the safe limit
 		{Once, 60 * gib, 60, 56},
 		{Undo, 0, 0, 0},
 	} {
@@ -79,13 +79,12 @@ func TestChange(t *testing.T) {
 		script := map[Action]string{Once: shown.Commands.Once, Keep: shown.Commands.Keep,
 			Undo: shown.Commands.Undo}[c.action]
 		if ran := m.ran[len(m.ran)-1]; ran != script {
-			t.Errorf("%s: ran %q, shown was %q", c.action, ran, script)
+			t.Errorf("%s: ran %q, the status showed %q", c.action, ran, script)
 		}
 	}
 }
 
-// TestRefused: nothing is run that would stop the machine, and what the person declines changes
-// nothing.
+// TestRefused: an invalid limit runs nothing, and a declined dialog changes nothing.
 func TestRefused(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib}}
 	l := New(m)
@@ -94,9 +93,9 @@ func TestRefused(t *testing.T) {
 		asked  int64
 		want   string
 	}{
-		{Once, 63 * gib, "from 1 to 62 GB; 56 GB are safe"},
-		{Keep, 1, "from 1 to 62"},
-		{Once, -5, "from 1 to 62"},
+		{Once, 63 * gib, "1 to 62 GB; up to 56 GB is safe"},
+		{Keep, 1, "1 to 62 GB"},
+		{Once, -5, "1 to 62 GB"},
 		{"format", 8 * gib, "once, keep or undo"},
 	} {
 		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil ||
@@ -121,12 +120,12 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := l.Change(t.Context(), Once, 0); err == nil {
-		t.Error("changed what is not there")
+		t.Error("changed a limit that does not exist")
 	}
 }
 
-// TestScripts: a shell reads them as they are meant, with the system's commands played by echo, and
-// the property list is one.
+// TestScripts runs a script in a shell, with echo in place of the system's commands. The property
+// list that it writes is well-formed.
 func TestScripts(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -143,7 +142,7 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if want := "bootstrap system " + path; !strings.Contains(string(out), want) {
-		t.Errorf("said %s, want %s", out, want)
+		t.Errorf("printed %s, want %s", out, want)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || string(text) != daemon(56*1024) {
@@ -160,11 +159,11 @@ func TestScripts(t *testing.T) {
 		t.Errorf("read back %d", got)
 	}
 	if keptMB(filepath.Join(t.TempDir(), "none")) != 0 {
-		t.Error("kept without a file")
+		t.Error("a limit without a file")
 	}
 }
 
-// TestAppleScript: quotes and backslashes reach the shell.
+// TestAppleScript: quotes and backslashes are escaped.
 func TestAppleScript(t *testing.T) {
 	got := appleScript(`printf '"\n"'`)
 	if want := `do shell script "printf '\"\\n\"'" with prompt`; !strings.HasPrefix(got, want) {
@@ -172,7 +171,7 @@ func TestAppleScript(t *testing.T) {
 	}
 }
 
-// TestHere: this machine can be read, and says what applies.
+// TestHere reads the limit of this machine.
 func TestHere(t *testing.T) {
 	s, err := New(Here()).Status(0)
 	if err != nil || s.Inapplicable == "" && s.SafeBytes == 0 {
