@@ -27,7 +27,7 @@ SIMD void pack_k(const int width, const int shift, uint8_t *to, const uint8_t *c
     }
 }
 
-// The same for V, one byte per lane of the plane.
+// Does the same for V, with one byte per lane of the plane.
 #define pack_v KERNEL(pack_v)
 SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
     const int per = 8 / width, lanes = 4 * width;

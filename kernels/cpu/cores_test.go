@@ -38,7 +38,7 @@ func TestPerformanceCores(t *testing.T) {
 		{"the greatest is not allowed", capacities("300", "500", "1024"), []int{0, 1},
 			[]int{0, 1}},
 		{"a capacity is missing", capacities("300", "1024"), []int{0, 1, 2}, []int{0, 1, 2}},
-		{"a capacity is no number", capacities("300", "fast"), []int{0, 1}, []int{0, 1}},
+		{"a capacity is not a number", capacities("300", "fast"), []int{0, 1}, []int{0, 1}},
 	} {
 		if got := performanceCores(c.sys, c.allowed); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, expected %v", c.name, got, c.want)

@@ -44,7 +44,7 @@ func product(d kernels.Device, w *kernels.Weight, x kernels.Tensor) []byte {
 	return kerneltest.Elements(out)
 }
 
-// With rounded activations every instruction set, plain Go included, gives the same bits.
+// With rounded activations, every instruction set and plain Go must give the same bits.
 func TestInstructionSetsAgree(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -79,8 +79,8 @@ func TestInstructionSetsAgree(t *testing.T) {
 	}
 }
 
-// Rounding must have the bits of a division, to nearest even, next to ties and for large, small and
-// too small scales.
+// Rounding must have the bits of a division rounded to nearest even. The test covers values next to
+// ties, and large, small and too small scales.
 func TestRoundingNextToTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	const k = 64*21 + 32 // ends in half a chunk, and in a part of a batch of them
@@ -131,8 +131,8 @@ func TestRoundingNextToTies(t *testing.T) {
 	}
 }
 
-// Codes and activations at their limits must overflow no intermediate result, in few rows, in
-// slices and in panels.
+// Intermediate results must not overflow when codes and activations have their largest values, with
+// few rows, slices and panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -211,7 +211,7 @@ func TestExtremeMXFP4(t *testing.T) {
 	}
 }
 
-// A row's bits must not depend on the rows around it, on either path.
+// The bits of a row must not depend on the other rows of the batch, on either path.
 func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		for _, floats := range []bool{false, true} {
@@ -278,7 +278,7 @@ func TestExpertsEqualLinear(t *testing.T) {
 	}
 }
 
-// Experts that do not exist must give NaN, and read nothing.
+// Experts that do not exist must give NaN without reading the weight.
 func TestExpertOutsideRange(t *testing.T) {
 	for _, isa := range append(cpu.Available(), cpu.Auto) {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
@@ -311,7 +311,7 @@ func TestExpertOutsideRange(t *testing.T) {
 	}
 }
 
-// Infinite and NaN activations must give NaN instead of some number.
+// Infinite and NaN activations must give NaN.
 func TestNaNSpreads(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
@@ -331,7 +331,7 @@ func TestNaNSpreads(t *testing.T) {
 	}
 }
 
-// With float32 activations quantized weights must be as exact as plain ones.
+// With float32 activations, quantized weights must be as exact as plain ones.
 func TestFloat32Activations(t *testing.T) {
 	for _, c := range Cases() {
 		reference := kernels.NewReference()

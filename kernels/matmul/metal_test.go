@@ -21,7 +21,7 @@ func sync(t *testing.T, d kernels.Device) {
 }
 
 // TestMetalFloat32Activations checks that quantized weights are as exact as plain ones on Metal,
-// which never rounds activations.
+// which does not round activations.
 func TestMetalFloat32Activations(t *testing.T) {
 	d := kerneltest.Metal(t)
 	reference := kernels.NewReference()
