@@ -1,8 +1,7 @@
 package selftest
 
-// The demo model's answers to two questions, greedily, against the tokens that the simulated device
-// gives. A model is the sum of all kernels, in the order and the shapes that the engine uses them
-// in.
+// The greedy answers of the demo model to two questions are compared with the tokens of the
+// simulated device. They use the kernels in the order and with the shapes of the engine.
 
 import (
 	"context"
@@ -22,7 +21,7 @@ import (
 	"headroom/kernels/gpu"
 )
 
-// questions and the tokens of their answers, as many as are compared; see TestAnswers.
+// answersText holds the questions and the tokens of their answers; see TestAnswers.
 //
 //go:embed answers.json
 var answersText []byte
@@ -33,8 +32,8 @@ type answer struct {
 	Tokens   []int32 `json:"tokens"`
 }
 
-// asked is a variable for tests.
-var asked = answers
+// wantAnswers returns the expected answers. Tests replace it.
+var wantAnswers = answers
 
 func answers() []answer {
 	var all []answer
@@ -44,16 +43,16 @@ func answers() []answer {
 	return all
 }
 
-// shortTokens are compared in the short form, of the first answer.
+// shortTokens is how many tokens of the first answer the short form compares.
 const shortTokens = 4
 
-// demo compares the answers.
+// demo checks the answers and whether the device maps weights.
 func (r *Report) demo(ctx context.Context, o *Options) {
 	o.Say(groupDemo)
 	if err := r.copies(o); err != nil {
 		r.add(groupDemo, "weights", err, "")
 	}
-	all := asked()
+	all := wantAnswers()
 	if o.Short && len(all) > 0 {
 		all = all[:1]
 		all[0].Tokens = all[0].Tokens[:shortTokens]
@@ -65,7 +64,7 @@ func (r *Report) demo(ctx context.Context, o *Options) {
 	}
 	defer e.Close()
 	for _, a := range all {
-		got, err := say(ctx, e, a.Question, len(a.Tokens))
+		got, err := generate(ctx, e, a.Question, len(a.Tokens))
 		if err == nil && !slices.Equal(got, a.Tokens) {
 			err = fmt.Errorf("tokens %v, expected %v (%q, expected %q)", got, a.Tokens,
 				e.Tokenizer().Decode(got, false), e.Tokenizer().Decode(a.Tokens, false))
@@ -82,14 +81,14 @@ func demoFiles() fs.FS {
 	return files
 }
 
-// openDemo opens the demo model for one short conversation.
+// openDemo opens the demo model for one short conversation. The caller closes the engine.
 func openDemo(ctx context.Context, o engine.Options) (*engine.Engine, error) {
 	o.ContextTokens, o.MaxSequences, o.ChunkTokens, o.NoPrefixCache = 256, 1, 64, true
 	return engine.Open(ctx, engine.Source{FS: demoFiles()}, o)
 }
 
-// say returns the first tokens of an answer, end or not.
-func say(ctx context.Context, e *engine.Engine, question string, tokens int) ([]int32, error) {
+// generate returns the first tokens of an answer. It ignores the end-of-turn token.
+func generate(ctx context.Context, e *engine.Engine, question string, tokens int) ([]int32, error) {
 	text := "<|im_start|>user\n" + question +
 		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 	s, err := e.Submit(engine.Request{Prompt: e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
@@ -113,8 +112,7 @@ func say(ctx context.Context, e *engine.Engine, question string, tokens int) ([]
 	}
 }
 
-// copies finds out whether the device takes weights where they lie, in a file that is mapped for
-// reading.
+// copies checks whether the device uses weights in a mapped file without copying them.
 func (r *Report) copies(o *Options) error {
 	dir, err := os.MkdirTemp("", "headroom-selftest-")
 	if err != nil {
@@ -143,8 +141,8 @@ func (r *Report) copies(o *Options) error {
 	if bytes, reason := d.Copied(); bytes > 0 {
 		r.add(groupDemo, "weights", nil,
 			fmt.Sprintf(
-				"mapped files are copied, as the GPU does not take them where they lie (%v): "+
-					"models take twice their size", reason))
+				"the GPU cannot use mapped files directly (%v), so they are copied: models need "+
+					"twice their size", reason))
 	} else {
 		r.add(groupDemo, "weights", nil, "")
 	}

@@ -1,9 +1,8 @@
 package selftest
 
-// Gate decides whether the GPU computes. The outcome of the short form is kept in a small file,
-// with what it was found on: the same device under the same system and the same Headroom is not
-// tried again. The file says "begun" before it begins, so that a test that takes the whole program
-// down has failed too.
+// The outcome of the short form is stored in a small file, with the device, system and version that
+// it applies to: the same combination is not tested again. The file says "begun" before a test
+// starts. If the test crashes the program, the next start finds "begun" and counts it as failed.
 
 import (
 	"context"
@@ -24,17 +23,18 @@ import (
 	"headroom/metal"
 )
 
-// Gate is used by any goroutine. Open and Version are required.
+// Gate decides whether the GPU may compute. Its methods may be called from any goroutine. Open and
+// Version are required.
 type Gate struct {
-	Open    func() (metal.Device, error) // what may compute
-	Version string                       // Headroom's
-	// where the outcome is kept; "": nowhere, so that every program tries anew
+	Open    func() (metal.Device, error) // opens the GPU
+	Version string                       // version of Headroom
+	// Dir is the folder of the outcome file. If it is empty, every process tests again.
 	Dir string
 
 	mu      sync.Mutex
 	decided bool
 	device  string
-	trouble error
+	warning error
 }
 
 // Outcomes of a test.
@@ -44,31 +44,31 @@ const (
 	failed = "failed"
 )
 
-// outcome is what is remembered: of which test, and how it ended.
+// outcome is the content of the file: what was tested, and how the test ended.
 type outcome struct {
 	Device, System, Version string
 	Outcome                 string
-	Why                     string `json:",omitempty"` // it failed
-	PID                     int    `json:",omitempty"` // of the process in which it has begun
+	Why                     string `json:",omitempty"` // reason of a failure
+	PID                     int    `json:",omitempty"` // process that runs the test
 }
 
 const (
-	outcomeFile = "selftest.json"
-	outcomeMost = 1 << 16 // bytes that are read of it
+	outcomeFile     = "selftest.json"
+	outcomeMaxBytes = 1 << 16 // largest file that is read
 )
 
-// Device says what computes: engine.DeviceMetal where there is a GPU that passes, and
-// engine.DeviceCPU. trouble is a Problem to show, that the GPU is there and cannot be trusted; nil
-// otherwise. It takes seconds the first time, and no time later on. The error is ctx's.
-func (g *Gate) Device(ctx context.Context) (device string, trouble error, err error) {
+// Device returns engine.DeviceMetal if there is a GPU that passes the test, else engine.DeviceCPU.
+// warning is a Problem for the user if there is a GPU that failed; nil otherwise. The first call
+// may run the test, which takes seconds. err is the error of ctx.
+func (g *Gate) Device(ctx context.Context) (device string, warning error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.decided {
-		return g.device, g.trouble, nil
+		return g.device, g.warning, nil
 	}
-	device, trouble = engine.DeviceCPU, nil
+	device, warning = engine.DeviceCPU, nil
 	now, err := g.here()
-	if err != nil { // no GPU: nothing is wrong
+	if err != nil { // there is no GPU, which is not a failure
 		slog.Debug("no GPU", "why", err)
 	} else {
 		if now, err = g.test(ctx, now); err != nil {
@@ -77,17 +77,17 @@ func (g *Gate) Device(ctx context.Context) (device string, trouble error, err er
 		if now.Outcome == passed {
 			device = engine.DeviceMetal
 		} else {
-			trouble = problem.New(problem.Internal,
+			warning = problem.New(problem.Internal,
 				"This Mac's GPU is not used, so answers are slower", now.Why,
-				"Run `headroom selftest --out report.txt` and report it with that file. The GPU "+
-					"is tried again after an update of the system or of Headroom.")
+				"Run `headroom selftest --out report.txt` and report a bug with that file. "+
+					"Headroom tests the GPU again after an update of macOS or Headroom.")
 		}
 	}
-	g.decided, g.device, g.trouble = true, device, trouble
-	return device, trouble, nil
+	g.decided, g.device, g.warning = true, device, warning
+	return device, warning, nil
 }
 
-// here is what a test made now would be of; the error is that there is no device.
+// here returns the device, system and version to test. The error means that there is no device.
 func (g *Gate) here() (outcome, error) {
 	m, err := g.Open()
 	if err != nil {
@@ -98,7 +98,7 @@ func (g *Gate) here() (outcome, error) {
 	return outcome{Device: f.Name, System: f.System, Version: g.Version}, nil
 }
 
-// test completes now from what is remembered, or by a test.
+// test returns now with its outcome, which it reads from the file or finds by a test.
 func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
 	before, ok := g.remembered()
 	switch {
@@ -107,10 +107,11 @@ func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
 	case before.Outcome != begun:
 		return before, nil
 	case !alive(before.PID):
-		before.Outcome, before.Why = failed, "the program ended in the middle of the last self-test"
+		before.Outcome, before.Why = failed, "Headroom crashed or quit during the last self-test"
 		return before, nil
 	}
-	slog.Info("trying the GPU, as it, its system or Headroom is new", "device", now.Device,
+	slog.Info("testing the GPU, because the device, the system or Headroom has changed", "device",
+		now.Device,
 		"system", now.System)
 	now.Outcome, now.PID = begun, os.Getpid()
 	g.remember(now)
@@ -122,17 +123,17 @@ func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
 	if err != nil {
 		r = &Report{Checks: []Check{{groupProbes, "opening", err, ""}}}
 	}
-	now = now.of(r)
+	now = now.withReport(r)
 	g.remember(now)
-	slog.Info("the GPU was tried", "outcome", now.Outcome, "took", r.Took, "why", now.Why)
+	slog.Info("tested the GPU", "outcome", now.Outcome, "took", r.Took, "why", now.Why)
 	return now, nil
 }
 
-// alive tells whether there is a process of that ID: another Headroom that is at its test.
+// alive reports whether another process with this ID runs: another Headroom, during its test.
 func alive(pid int) bool { return pid > 0 && pid != os.Getpid() && unix.Kill(pid, 0) == nil }
 
-// of is o with the outcome of r.
-func (o outcome) of(r *Report) outcome {
+// withReport returns o with the outcome of r.
+func (o outcome) withReport(r *Report) outcome {
 	o.Outcome, o.Why, o.PID = passed, "", 0
 	if !r.Passed() {
 		o.Outcome, o.Why = failed, fmt.Sprintf("its self-test failed: %s", r.FirstFailure())
@@ -140,24 +141,25 @@ func (o outcome) of(r *Report) outcome {
 	return o
 }
 
-// Note remembers a report that somebody asked for, so that a GPU that passes is used from then on,
-// and one that fails is not.
+// Note stores the outcome of a report that the user asked for, so that later calls of Device follow
+// it.
 func (g *Gate) Note(r *Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decided = false
-	g.remember(outcome{Device: r.Facts.Name, System: r.Facts.System, Version: g.Version}.of(r))
+	g.remember(outcome{Device: r.Facts.Name, System: r.Facts.System,
+		Version: g.Version}.withReport(r))
 }
 
 func (g *Gate) path() string { return filepath.Join(g.Dir, outcomeFile) }
 
-// remembered reads the last outcome. A file that cannot be read or understood is none.
+// remembered reads the last outcome. ok is false if there is no valid file.
 func (g *Gate) remembered() (o outcome, ok bool) {
 	if g.Dir == "" {
 		return o, false
 	}
 	info, err := os.Stat(g.path())
-	if err != nil || !info.Mode().IsRegular() || info.Size() > outcomeMost {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > outcomeMaxBytes {
 		return o, false
 	}
 	data, err := os.ReadFile(g.path())
@@ -167,7 +169,7 @@ func (g *Gate) remembered() (o outcome, ok bool) {
 	return o, err == nil
 }
 
-// remember writes the outcome. Failing to costs a test at the next start, so it is only logged.
+// remember writes the outcome. A failure is only logged: it costs one more test at the next start.
 func (g *Gate) remember(o outcome) {
 	if g.Dir == "" {
 		return
@@ -180,13 +182,13 @@ func (g *Gate) remember(o outcome) {
 		err = disk.WriteFile(g.path(), append(data, '\n'), 0o600)
 	}
 	if err != nil {
-		slog.Warn("the outcome of the GPU's self-test is not kept", "err", err)
+		slog.Warn("cannot store the outcome of the GPU's self-test", "err", err)
 	}
 }
 
-// forget undoes remember, after a test that was cancelled.
+// forget removes the outcome file after a cancelled test.
 func (g *Gate) forget() {
 	if err := os.Remove(g.path()); g.Dir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
-		slog.Warn("the GPU's self-test", "err", err)
+		slog.Warn("cannot remove the outcome of a cancelled self-test", "err", err)
 	}
 }

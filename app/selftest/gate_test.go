@@ -14,11 +14,11 @@ import (
 	"headroom/metal"
 )
 
-// fewFamilies keeps the tests short: one family, and no questions.
+// fewFamilies reduces the self-test to one kernel family and no questions.
 func fewFamilies(t *testing.T) {
 	norm := []golden.Family{familyOf(t, "norm")}
-	families, asked = func() []golden.Family { return norm }, func() []answer { return nil }
-	t.Cleanup(func() { families, asked = golden.Families, answers })
+	families, wantAnswers = func() []golden.Family { return norm }, func() []answer { return nil }
+	t.Cleanup(func() { families, wantAnswers = golden.Families, answers })
 }
 
 func familyOf(t *testing.T, name string) golden.Family {
@@ -32,7 +32,7 @@ func familyOf(t *testing.T, name string) golden.Family {
 	return golden.Family{}
 }
 
-// opener counts the devices it opens, each with a fault or none, under a system of that name.
+// opener opens devices with an optional fault and a system version, and counts them.
 type opener struct {
 	open   func() (metal.Device, error)
 	fault  string
@@ -43,22 +43,22 @@ type opener struct {
 func (o *opener) Open() (metal.Device, error) {
 	o.opened++
 	m, err := o.open()
-	return named{wrong{m, o.fault}, o.system}, err
+	return named{faulty{m, o.fault}, o.system}, err
 }
 
 type named struct {
-	wrong
+	faulty
 	system string
 }
 
 func (d named) Facts() metal.Facts {
-	f := d.wrong.Facts()
+	f := d.faulty.Facts()
 	f.System = d.system
 	return f
 }
 
-// The life of a gate over starts: tested once, again after an update of the system or of Headroom,
-// and not used when it fails.
+// TestGate starts Headroom several times: the GPU is tested once, and again after an update of the
+// system or of Headroom. A GPU that fails is not used.
 func TestGate(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -68,25 +68,26 @@ func TestGate(t *testing.T) {
 		what, system, version, fault string
 		device                       string
 		tested                       bool
-		why                          string // in the trouble; "": none
+		why                          string // part of the warning's Why; "": no warning
 	}{
-		{"the first start", "macOS 15.1", "v1", "", engine.DeviceMetal, true, ""},
-		{"the second start", "macOS 15.1", "v1", "rows", engine.DeviceMetal, false, ""},
-		{"a system that breaks it", "macOS 15.2", "v1", "rows", engine.DeviceCPU, true,
+		{"first start", "macOS 15.1", "v1", "", engine.DeviceMetal, true, ""},
+		{"second start", "macOS 15.1", "v1", "rows", engine.DeviceMetal, false, ""},
+		{"broken by a system update", "macOS 15.2", "v1", "rows", engine.DeviceCPU, true,
 			"norm: rms_norm"},
-		{"the same one again", "macOS 15.2", "v1", "", engine.DeviceCPU, false, "norm: rms_norm"},
-		{"a Headroom that mends it", "macOS 15.2", "v2", "", engine.DeviceMetal, true, ""},
+		{"the same system again", "macOS 15.2", "v1", "", engine.DeviceCPU, false,
+			"norm: rms_norm"},
+		{"fixed by an update of Headroom", "macOS 15.2", "v2", "", engine.DeviceMetal, true, ""},
 	} {
 		o.system, o.fault, o.opened = x.system, x.fault, 0
 		g := &Gate{Open: o.Open, Version: x.version, Dir: dir}
-		for range 2 { // the second time without a look
-			device, trouble, err := g.Device(t.Context())
-			if err != nil || device != x.device || (trouble != nil) != (x.why != "") {
-				t.Fatalf("%s: %s, %v, %v; expected %s", x.what, device, trouble, err, x.device)
+		for range 2 { // the second call does not open the device
+			device, warning, err := g.Device(t.Context())
+			if err != nil || device != x.device || (warning != nil) != (x.why != "") {
+				t.Fatalf("%s: %s, %v, %v; expected %s", x.what, device, warning, err, x.device)
 			}
-			if trouble != nil && (!strings.Contains(problem.From(trouble).Why, x.why) ||
-				!strings.Contains(problem.From(trouble).Fix, "headroom selftest")) {
-				t.Errorf("%s: %+v, expected why (%s) and what to do", x.what, trouble, x.why)
+			if warning != nil && (!strings.Contains(problem.From(warning).Why, x.why) ||
+				!strings.Contains(problem.From(warning).Fix, "headroom selftest")) {
+				t.Errorf("%s: %+v, expected the reason (%s) and a fix", x.what, warning, x.why)
 			}
 		}
 		if tested := o.opened > 1; tested != x.tested {
@@ -95,8 +96,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A test that took the program down has failed; a damaged file means that nothing is known; one
-// that was cancelled is made again.
+// TestGateAfterCrash: a test that crashed the program counts as failed, a damaged file counts as no
+// outcome, and a cancelled test runs again.
 func TestGateAfterCrash(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -109,22 +110,22 @@ func TestGateAfterCrash(t *testing.T) {
 	}
 	now.Outcome = begun
 	g.remember(now)
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU || err != nil ||
-		!strings.Contains(problem.From(trouble).Why, "ended in the middle") {
-		t.Errorf("after a crash: %s, %v, %v", device, trouble, err)
+	if device, warning, err := g.Device(t.Context()); device != engine.DeviceCPU || err != nil ||
+		!strings.Contains(problem.From(warning).Why, "during the last self-test") {
+		t.Errorf("after a crash: %s, %v, %v", device, warning, err)
 	}
-	g.Note(&Report{Facts: named{wrong{Device: mustOpen(t, open)}, o.system}.Facts(),
+	g.Note(&Report{Facts: named{faulty{Device: mustOpen(t, open)}, o.system}.Facts(),
 		Checks: []Check{{}}})
-	if device, trouble, _ := g.Device(t.Context()); device != engine.DeviceMetal || trouble != nil {
-		t.Errorf("after a full test that passed: %s, %v", device, trouble)
+	if device, warning, _ := g.Device(t.Context()); device != engine.DeviceMetal || warning != nil {
+		t.Errorf("after a full test that passed: %s, %v", device, warning)
 	}
 
-	now.PID = os.Getppid() // somebody else is at it: that is no failure
+	now.PID = os.Getppid() // another process is testing, which is not a failure
 	g = &Gate{Open: o.Open, Version: "v1", Dir: dir}
 	g.remember(now)
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceMetal ||
-		trouble != nil || err != nil {
-		t.Errorf("while another tests: %s, %v, %v", device, trouble, err)
+	if device, warning, err := g.Device(t.Context()); device != engine.DeviceMetal ||
+		warning != nil || err != nil {
+		t.Errorf("while another process tests: %s, %v, %v", device, warning, err)
 	}
 
 	g = &Gate{Open: o.Open, Version: "v1", Dir: dir}
@@ -137,7 +138,7 @@ func TestGateAfterCrash(t *testing.T) {
 		t.Errorf("cancelled: %s, %v", device, err)
 	}
 	if _, ok := g.remembered(); ok {
-		t.Error("a test that was cancelled is remembered")
+		t.Error("the outcome of a cancelled test was stored")
 	}
 }
 
@@ -151,16 +152,16 @@ func mustOpen(t *testing.T, open func() (metal.Device, error)) metal.Device {
 	return m
 }
 
-// Without a GPU the CPU computes, and nothing is said or kept.
+// TestGateWithoutGPU: without a GPU the CPU computes, without a warning or an outcome file.
 func TestGateWithoutGPU(t *testing.T) {
 	dir := t.TempDir()
 	g := &Gate{Open: func() (metal.Device, error) { return nil, errors.New("no GPU in here") },
 		Version: "v1", Dir: dir}
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU ||
-		trouble != nil || err != nil {
-		t.Errorf("%s, %v, %v", device, trouble, err)
+	if device, warning, err := g.Device(t.Context()); device != engine.DeviceCPU ||
+		warning != nil || err != nil {
+		t.Errorf("%s, %v, %v", device, warning, err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
-		t.Errorf("kept %v", files)
+		t.Errorf("stored %v", files)
 	}
 }

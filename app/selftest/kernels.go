@@ -1,7 +1,7 @@
 package selftest
 
-// Kernels: every case against its golden vector, and the same bits whenever it is repeated. The
-// short form takes the small cases that reach every kernel.
+// The kernel checks compare every case with its golden vector, and require the same bits from every
+// repetition. The short form runs the small cases that reach every kernel.
 
 import (
 	"bytes"
@@ -19,10 +19,10 @@ import (
 	"headroom/metal"
 )
 
-// families is a variable for tests.
+// families returns the kernel families. Tests replace it.
 var families = golden.Families
 
-// family tries one family's cases, on a device of its own, whose memory goes with it.
+// family checks the cases of one family. Closing its own gpu.Device frees the memory of all cases.
 func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o *Options) {
 	vectors, err := golden.Load(f.Name)
 	if err != nil {
@@ -46,18 +46,19 @@ func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o 
 				errors.New("no golden vector: run go test ./kernels/golden -update"), "")
 			continue
 		}
-		note, err := try(d, c, v, o.Repeats)
+		note, err := checkCase(d, c, v, o.Repeats)
 		r.add(groupKernels, f.Name+": "+c.Name, err, note)
 		if d.Sync() != nil {
-			break // after an error the device computes no more
+			break // after an error the device does not compute any more
 		}
 	}
 	r.Sources = append(r.Sources, d.Sources()...)
 	r.Pipelines = append(r.Pipelines, d.Pipelines()...)
 }
 
-// try runs one case.
-func try(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note string, err error) {
+// checkCase runs one case. note is a remark on a case that passed.
+func checkCase(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note string,
+	err error) {
 	run, err := golden.Prepare(d, c)
 	if err != nil {
 		return "", err
@@ -71,7 +72,7 @@ func try(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note s
 		if first == nil {
 			first = got
 		} else if !slices.EqualFunc(first, got, bytes.Equal) {
-			return "", fmt.Errorf("run %d gives other bits than the first, from the same operands",
+			return "", fmt.Errorf("run %d gives other bits than the first run",
 				i+1)
 		}
 	}
@@ -79,19 +80,17 @@ func try(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note s
 		if v, err = referenceVector(c); err != nil {
 			return "", err
 		}
-		note =
-			"this machine makes other operands than those of the golden vectors, so the " +
-				"reference " +
-				"on the CPU was the yardstick"
+		note = "this machine generates other operands than those of the golden vectors, so the " +
+			"output was compared with the CPU reference"
 	}
 	same, err := run.Compare(c, v)
 	if err == nil && note == "" && !same && golden.Portable(run.Op()) {
-		note = "near enough, but not the bits that any device should have"
+		note = "within the tolerance, but not bit for bit the portable result"
 	}
 	return note, err
 }
 
-// referenceVector is what the scalar reference answers on this machine.
+// referenceVector returns the result of the scalar reference on this machine.
 func referenceVector(c kernels.Case) (golden.Vector, error) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -105,8 +104,8 @@ func referenceVector(c kernels.Case) (golden.Vector, error) {
 	return run.Vector(c), nil
 }
 
-// speeds times the products of one row with matrices of real models' sizes, which decoding consists
-// of.
+// speeds measures products of one row with a matrix, in the sizes of real models. They dominate the
+// time of decoding.
 func (r *Report) speeds(ctx context.Context, m metal.Device, o *Options) {
 	for _, c := range matmul.LargeCases() {
 		if ctx.Err() != nil || !strings.HasPrefix(c.Name, "linear_") ||
@@ -134,14 +133,14 @@ func speed(m metal.Device, c kernels.Case, repeats int) (Speed, error) {
 	if err := d.Sync(); err != nil {
 		return Speed{}, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for range repeats {
 		d.Run(op)
 	}
 	if err := d.Sync(); err != nil {
 		return Speed{}, err
 	}
-	took := time.Since(began) / time.Duration(repeats)
+	took := time.Since(start) / time.Duration(repeats)
 	return Speed{Name: c.Name, Bytes: c.Bytes, Took: took,
 		GBPerSecond: float64(c.Bytes) / took.Seconds() / 1e9}, nil
 }

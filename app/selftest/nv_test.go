@@ -13,12 +13,12 @@ import (
 	"headroom/metal/probe"
 )
 
-// notOnNV are probes of what an NVIDIA GPU does otherwise: weights are copied to it, and its
-// machine may have no compiler.
+// notOnNV names probes that do not apply to an NVIDIA GPU: it copies weights, and its machine may
+// have no compiler.
 var notOnNV = []string{"wrapped memory", "messages of the compiler"}
 
-// A real GPU that adds up lanes in its own order and has its own exp is near enough to the golden
-// vectors, in all cases, and says what the simulated device says.
+// TestNVIDIA: an NVIDIA GPU, with its own order of lane sums and its own exp, stays within the
+// tolerance of the golden vectors in all cases, and gives the answers of the simulated device.
 func TestNVIDIA(t *testing.T) {
 	d, compiles := kerneltest.NV(t, nv.Options{})
 	r := &Report{Facts: d.Facts()}
@@ -44,7 +44,7 @@ func TestNVIDIA(t *testing.T) {
 	}
 	r.limits()
 	r.demo(t.Context(), o)
-	if compiles { // there are no results to look at
+	if compiles { // the device only compiles, so there are no results
 		return
 	}
 	var text strings.Builder

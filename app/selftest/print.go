@@ -1,7 +1,7 @@
 package selftest
 
-// The report as text: what is wrong first, then the device, what to know, figures; with all, every
-// source, pipeline and check besides, for a bug report.
+// The report as text: the device, the failures, the remarks and the figures. The long form, for a
+// bug report, adds every source, pipeline and check.
 
 import (
 	"cmp"
@@ -16,13 +16,13 @@ import (
 	"headroom/metal/probe"
 )
 
-// Write prints the report, all of it or what a person wants to see.
+// Write prints the report. With all, it adds every source, pipeline and check.
 func (r *Report) Write(out io.Writer, all bool) error {
 	w := &printer{out: out}
 	form := map[bool]string{true: "short form", false: "full form"}[r.Short]
 	w.line("Headroom %s self-test, %s, %s", r.Version, form,
 		r.Began.UTC().Format("2006-01-02 15:04 UTC"))
-	w.line("%s; %s", r.System, cmp.Or(r.Facts.System, "system not known"))
+	w.line("%s; %s", r.System, cmp.Or(r.Facts.System, "unknown system"))
 	r.device(w)
 	r.verdict(w)
 	r.notes(w)
@@ -33,7 +33,7 @@ func (r *Report) Write(out io.Writer, all bool) error {
 	return w.err
 }
 
-// printer keeps the first error.
+// printer writes lines and keeps the first error.
 type printer struct {
 	out io.Writer
 	err error
@@ -45,7 +45,7 @@ func (w *printer) line(format string, arguments ...any) {
 	}
 }
 
-// table prints rows of cells, parted by tabs, under each other.
+// table prints rows of tab-separated cells in aligned columns.
 func (w *printer) table(rows []string) {
 	t := tabwriter.NewWriter(w.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -96,8 +96,8 @@ func (r *Report) verdict(w *printer) {
 	}
 }
 
-// notes are what passed and is still worth knowing, each once with the number of checks that say
-// it.
+// notes prints each remark on passed checks once, with the names of the checks, and the compiler's
+// messages.
 func (r *Report) notes(w *printer) {
 	var order []string
 	names := map[string][]string{}
@@ -120,11 +120,11 @@ func (r *Report) notes(w *printer) {
 }
 
 func shortList(names []string) string {
-	const most = 3
-	if len(names) <= most {
+	const maxNames = 3
+	if len(names) <= maxNames {
 		return strings.Join(names, "; ")
 	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(names[:most], "; "), len(names)-most)
+	return fmt.Sprintf("%s; and %d more", strings.Join(names[:maxNames], "; "), len(names)-maxNames)
 }
 
 func (r *Report) figures(w *printer) {
@@ -169,10 +169,8 @@ func (r *Report) details(w *printer) {
 	}
 	w.line("")
 	w.table(rows)
-	rows =
-		[]string{"kernel\tsource\tconstants\tsimdgroup\tthreads used\tallowed\tthreadgroup " +
-			"bytes: " +
-			"own\tset"}
+	rows = []string{"kernel\tsource\tconstants\tsimdgroup\tthreads used\tallowed\t" +
+		"threadgroup bytes: own\tset"}
 	for _, p := range r.Pipelines {
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d", p.Kernel, p.Source,
 			p.Constants, p.Facts.ThreadExecutionWidth, p.Threads,

@@ -1,12 +1,14 @@
-// Package selftest tries a GPU before a model is trusted to it, and writes down what a bug report
-// should say.
+// Package selftest checks a GPU before a model runs on it, and writes a report for bug reports.
 //
-//	Run      probes of the way to the device, every kernel against what the simulated device answered (kernels/golden), two short
-//	         answers of the demo model against known tokens, limits, rounding, and timings; the short form takes seconds
-//	Gate     runs the short form when the GPU, its system or Headroom is new, remembers the outcome, and says what computes
+// Run probes argument passing and barriers, compares every kernel with the output of the simulated
+// device (kernels/golden), and compares two short answers of the demo model with known tokens. It
+// also checks limits and measures rounding and times. Its short form takes seconds.
 //
-// `headroom selftest` is the one, the host's start of a model the other. Neither knows whether the
-// device is a Mac's or simulated.
+// Gate runs the short form when the GPU, its system or Headroom has changed, stores the outcome,
+// and chooses the device that computes.
+//
+// `headroom selftest` calls Run, and the host uses a Gate when it starts a model. Both treat a
+// Mac's GPU and a simulated one alike.
 package selftest
 
 import (
@@ -20,27 +22,26 @@ import (
 	"headroom/metal/probe"
 )
 
-// Options say what to try. Open is required.
+// Options configure Run. Open is required.
 type Options struct {
-	// Open opens the device; it is called several times, one after another. What it opens is
-	// closed.
+	// Open opens the device. Run calls it several times and closes each device.
 	Open    func() (metal.Device, error)
-	Short   bool
-	Version string // Headroom's, for the report
-	// Repeats is how often each kernel runs, with the same bits each time; 0: 2 in the short form,
-	// 100 otherwise.
+	Short   bool   // run the short form
+	Version string // version of Headroom, for the report
+	// Repeats is how often each kernel runs; every run must give the same bits. 0 means 2 in the
+	// short form and 100 otherwise.
 	Repeats int
-	Say     func(line string) // told what is being tried, a line at a time; may be nil
+	Say     func(line string) // called with a line of progress before each part; may be nil
 }
 
-// Check is one thing that was tried.
+// Check is the result of one check.
 type Check struct {
 	Group, Name string
 	Err         error  // nil: passed
-	Note        string // what to know of one that passed, "" for nothing
+	Note        string // remark on a passed check; may be empty
 }
 
-// Speed is how fast a kernel moved memory.
+// Speed is the measured memory bandwidth of a kernel.
 type Speed struct {
 	Name        string
 	Bytes       int64
@@ -48,7 +49,7 @@ type Speed struct {
 	GBPerSecond float64
 }
 
-// Report is what was found.
+// Report is the result of Run.
 type Report struct {
 	Version, System string
 	Short           bool
@@ -63,16 +64,17 @@ type Report struct {
 	Speeds          []Speed
 }
 
-// The groups of checks, in the order in which they are made.
+// The groups of checks, in the order in which they run.
 const (
-	groupProbes  = "the way to the GPU"
+	groupProbes  = "device"
 	groupKernels = "kernels"
 	groupLimits  = "limits"
 	groupDemo    = "the demo model"
 )
 
-// Run tries the device. The error says that there is none; what the device does wrong is in the
-// report. Ending ctx ends it between two kernels, which is an error too.
+// Run checks the device. Faults of the device are in the report. Run returns an error if there is
+// no device. When ctx is cancelled, Run stops after the current kernel and returns the report so
+// far with the error of ctx.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -91,18 +93,18 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		System: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 			runtime.Version()),
 		Short: o.Short, Began: time.Now(), Facts: m.Facts()}
-	r.onDevice(ctx, m, &o)
+	r.checkDevice(ctx, m, &o)
 	m.Close()
 	if ctx.Err() == nil && !(o.Short && len(r.Failures()) > 0) {
-		// what is wrong already is enough to know
+		// After a failure, the short form does not need the slowest check.
 		r.guard(groupDemo, "answers", func() { r.demo(ctx, &o) })
 	}
 	r.Took = time.Since(r.Began)
 	return r, ctx.Err()
 }
 
-// onDevice makes all checks that need no engine.
-func (r *Report) onDevice(ctx context.Context, m metal.Device, o *Options) {
+// checkDevice runs all checks that need no engine.
+func (r *Report) checkDevice(ctx context.Context, m metal.Device, o *Options) {
 	r.guard(groupProbes, "probes", func() { r.probe(m, o) })
 	if o.Short && len(r.Failures()) > 0 {
 		return
@@ -121,7 +123,7 @@ func (r *Report) add(group, name string, err error, note string) {
 	r.Checks = append(r.Checks, Check{group, name, err, note})
 }
 
-// guard turns a panic into a failed check: nothing that a GPU does may end the program.
+// guard turns a panic of f into a failed check, so that a faulty GPU cannot end the program.
 func (r *Report) guard(group, name string, f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,7 +156,7 @@ func (r *Report) probe(m metal.Device, o *Options) {
 	}
 }
 
-// limits holds what dispatches needed against what Metal made of each kernel.
+// limits checks that every dispatch stayed within the limits of its compiled kernel.
 func (r *Report) limits() {
 	for _, p := range r.Pipelines {
 		name := p.Kernel + " of " + p.Source
@@ -170,14 +172,14 @@ func (r *Report) limits() {
 			err = fmt.Errorf("%d threads in a threadgroup, at most %d are allowed", p.Threads,
 				p.Facts.MaxTotalThreadsPerThreadgroup)
 		case memory > r.Facts.MaxThreadgroupMemoryLength:
-			err = fmt.Errorf("%d bytes of threadgroup memory, at most %d are there", memory,
+			err = fmt.Errorf("%d bytes of threadgroup memory, at most %d are available", memory,
 				r.Facts.MaxThreadgroupMemoryLength)
 		}
 		r.add(groupLimits, name, err, "")
 	}
 }
 
-// Failures are the checks that failed.
+// Failures returns the failed checks.
 func (r *Report) Failures() []Check {
 	var failed []Check
 	for _, c := range r.Checks {
@@ -188,10 +190,10 @@ func (r *Report) Failures() []Check {
 	return failed
 }
 
-// Passed tells whether the device may be trusted.
+// Passed reports whether checks ran and none failed.
 func (r *Report) Passed() bool { return len(r.Checks) > 0 && len(r.Failures()) == 0 }
 
-// FirstFailure is the first check that failed, in words; "" if none has.
+// FirstFailure describes the first failed check, or returns "" if none failed.
 func (r *Report) FirstFailure() string {
 	failed := r.Failures()
 	if len(failed) == 0 {

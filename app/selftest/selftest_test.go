@@ -19,15 +19,15 @@ import (
 )
 
 var update = flag.Bool("update", false,
-	"write the demo model's answers anew, from the CPU with exact activations")
+	"write answers.json from the CPU's answers with float32 activations")
 
-// questions whose answers are compared, and how many tokens of each.
+// questions are the questions of answers.json; answerTokens is the length of each answer.
 var questions = []string{"What is 76 - 27?", "What is a KV cache?"}
 
 const answerTokens = 12
 
-// The answers in the repository are the CPU's, which engine's tests find to be the simulated
-// device's too.
+// TestAnswers compares answers.json with the CPU's answers. The engine's tests show that the
+// simulated device gives the same.
 func TestAnswers(t *testing.T) {
 	e, err := openDemo(t.Context(),
 		engine.Options{Device: engine.DeviceCPU, Float32Activations: true})
@@ -37,7 +37,7 @@ func TestAnswers(t *testing.T) {
 	defer e.Close()
 	var all []answer
 	for _, q := range questions {
-		tokens, err := say(t.Context(), e, q, answerTokens)
+		tokens, err := generate(t.Context(), e, q, answerTokens)
 		if err != nil || len(tokens) != answerTokens {
 			t.Fatalf("%q: %v, %v", q, tokens, err)
 		}
@@ -54,12 +54,13 @@ func TestAnswers(t *testing.T) {
 		}
 	} else if !bytes.Equal(text, answersText) {
 		t.Errorf(
-			"answers.json is not what the demo model says: %s; if the model has changed, go test "+
-				"./app/selftest -update", text)
+			"answers.json differs from the demo model's answers: %s; if the model has changed, "+
+				"run "+
+				"`go test ./app/selftest -update`", text)
 	}
 }
 
-// simulated opens devices, or skips the test where there is none.
+// simulated returns a function that opens a simulated device. It skips the test if there is none.
 func simulated(t *testing.T) func() (metal.Device, error) {
 	t.Helper()
 	open := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
@@ -74,16 +75,16 @@ func simulated(t *testing.T) func() (metal.Device, error) {
 	return open
 }
 
-// The simulated device passes the short form, and the report says what was found.
+// TestShortForm: the simulated device passes the short form, and the report has all its parts.
 func TestShortForm(t *testing.T) {
 	open := simulated(t)
 	if testing.Short() {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
-	var said []string
+	var progress []string
 	r, err := Run(t.Context(),
 		Options{Open: open, Short: true, Version: "v1.2",
-			Say: func(line string) { said = append(said, line) }})
+			Say: func(line string) { progress = append(progress, line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,70 +108,71 @@ func TestShortForm(t *testing.T) {
 			t.Errorf("the report has no %q:\n%s", want, text.String())
 		}
 	}
-	if !slices.Contains(said, groupDemo) || !slices.Contains(said, groupKernels+": norm") {
-		t.Errorf("said %q", said)
+	if !slices.Contains(progress, groupDemo) || !slices.Contains(progress, groupKernels+": norm") {
+		t.Errorf("progress %q", progress)
 	}
 	t.Log(r.Took)
 }
 
-// wrong is a device with a fault in what it computes or takes.
-type wrong struct {
+// faulty is a device with an injected fault.
+type faulty struct {
 	metal.Device
 	fault string
 }
 
-func (d wrong) NewCommands() metal.Commands {
-	return &wrongCommands{Commands: d.Device.NewCommands(), fault: d.fault}
+func (d faulty) NewCommands() metal.Commands {
+	return &faultyCommands{Commands: d.Device.NewCommands(), fault: d.fault}
 }
 
-func (d wrong) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
+func (d faulty) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	if d.fault == "weights" && label == "weights" {
 		return nil, errors.New("not a mapped file")
 	}
 	return d.Device.WrapBuffer(label, memory)
 }
 
-type wrongCommands struct {
+type faultyCommands struct {
 	metal.Commands
 	fault string
 	runs  int
 }
 
-func (c *wrongCommands) Dispatch(label string, groups, threads metal.Size) {
+func (c *faultyCommands) Dispatch(label string, groups, threads metal.Size) {
 	c.runs++
 	if c.fault == "rows" && label == "rms_norm" || c.fault == "sometimes" && label == "rms_norm" &&
 		c.runs%2 == 0 {
 		if groups.X--; groups.X == 0 {
-			return // the last row is left out
+			return // skips the last row
 		}
 	}
 	if c.fault == "panic" && label == "rms_norm" {
-		panic("a fault below")
+		panic("injected panic")
 	}
 	c.Commands.Dispatch(label, groups, threads)
 }
 
-func (c *wrongCommands) Commit(done func(error)) {
+func (c *faultyCommands) Commit(done func(error)) {
 	if c.fault == "lost" && c.runs > 0 {
-		c.Commands.SetThreadgroupMemory(0, 3) // a mistake that Wait returns
+		c.Commands.SetThreadgroupMemory(0, 3) // an error that Wait returns
 	}
 	c.Commands.Commit(done)
 }
 
-// Faults are found: wrong results, results that change, what the device refuses, panics.
+// TestFaults injects wrong results, changing results, an error of the device and a panic. Each
+// fails a check.
 func TestFaults(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
 	for _, x := range []struct{ fault, group, want string }{
 		{"rows", groupKernels, "norm: rms_norm"},
-		{"sometimes", groupKernels, "other bits than the first"},
+		{"sometimes", groupKernels, "other bits than the first run"},
 		{"lost", groupProbes, "SetThreadgroupMemory"},
-		{"panic", groupKernels, "a fault below"},
+		{"panic", groupKernels, "injected panic"},
 	} {
 		r, err := Run(t.Context(),
 			Options{Short: true, Repeats: 4, Open: func() (metal.Device, error) {
 				m, err := open()
-				return wrong{m, x.fault}, err
+				return faulty{m, x.fault}, err
 			}})
 		if err != nil {
 			t.Fatal(err)
@@ -190,16 +192,21 @@ func TestFaults(t *testing.T) {
 		var text strings.Builder
 		if err := r.Write(&text, false); err != nil ||
 			!strings.Contains(text.String(), "FAILED "+x.group) {
-			t.Errorf("%s: the report does not say so (%v):\n%s", x.fault, err, text.String())
+			t.Errorf("%s: the report does not show the failure (%v):\n%s", x.fault, err,
+				text.String())
 		}
 	}
 }
 
-// A device that copies weights passes, and the report says so.
+// TestCopiedWeights: a device that copies weights passes with a note.
 func TestCopiedWeights(t *testing.T) {
 	open := simulated(t)
 	r := &Report{}
-	if err := r.copies(&Options{Open: func() (metal.Device, error) { m, err := open(); return wrong{m, "weights"}, err }}); err != nil {
+	copying := func() (metal.Device, error) {
+		m, err := open()
+		return faulty{m, "weights"}, err
+	}
+	if err := r.copies(&Options{Open: copying}); err != nil {
 		t.Fatal(err)
 	}
 	if !r.Passed() || !strings.Contains(r.Checks[0].Note, "not a mapped file") {
@@ -207,14 +214,14 @@ func TestCopiedWeights(t *testing.T) {
 	}
 }
 
-// Another answer than the known one fails, and the report says both.
+// TestWrongAnswer: an answer that differs from the expected one fails, and the error quotes both.
 func TestWrongAnswer(t *testing.T) {
 	open := simulated(t)
 	if testing.Short() {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
-	asked = func() []answer { return []answer{{"What is 76 - 27?", []int32{22, 22}}} }
-	defer func() { asked = answers }()
+	wantAnswers = func() []answer { return []answer{{"What is 76 - 27?", []int32{22, 22}}} }
+	defer func() { wantAnswers = answers }()
 	r := &Report{}
 	r.demo(t.Context(), &Options{Open: open, Say: func(string) {}})
 	if failed := r.Failures(); len(failed) != 1 ||
@@ -224,7 +231,7 @@ func TestWrongAnswer(t *testing.T) {
 	}
 }
 
-// Without a device there is no report; a cancelled one ends early.
+// TestNoReport: without a device there is no report, and a cancelled run ends early.
 func TestNoReport(t *testing.T) {
 	gone := errors.New("no GPU in here")
 	if r, err := Run(t.Context(),
@@ -240,7 +247,8 @@ func TestNoReport(t *testing.T) {
 	}
 }
 
-// Operands that this machine makes otherwise are held against the reference on it.
+// TestOtherOperands: a case with other operands than its golden vector is compared with the
+// reference.
 func TestOtherOperands(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -252,7 +260,7 @@ func TestOtherOperands(t *testing.T) {
 	}
 	v := vectors[c.Name]
 	v.Inputs, v.Outputs[0].Values[0] = v.Inputs+1, 1e9
-	if note, err := try(d, c, v, 1); err != nil || !strings.Contains(note, "other operands") {
+	if note, err := checkCase(d, c, v, 1); err != nil || !strings.Contains(note, "other operands") {
 		t.Errorf("%s: %q, %v; expected a note and no error", c.Name, note, err)
 	}
 }
