@@ -13,7 +13,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// withCache is a world whose host keeps its cache in dir.
+// withCache returns a world whose host has a disk cache in dir.
 func withCache(t *testing.T, dir string) *world {
 	return newWorldWith(t, func(o *Options) {
 		o.Cache = cache.Options{Dir: dir}
@@ -23,8 +23,8 @@ func withCache(t *testing.T, dir string) *world {
 	})
 }
 
-// TestEnginesShareTheCache: every engine gets the one store and its own model's options, and the
-// store outlives them.
+// TestEnginesShareTheCache: every engine gets the same store with the options of its own model, and
+// the store stays open after the engine is closed.
 func TestEnginesShareTheCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blocks")
 	w := withCache(t, dir)
@@ -63,7 +63,7 @@ func TestEnginesShareTheCache(t *testing.T) {
 	}
 }
 
-// TestCacheThatCannotBeOpened: it is said, and models run.
+// TestCacheThatCannotBeOpened: the state reports the error, and models still run.
 func TestCacheThatCannotBeOpened(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -89,8 +89,8 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// TestConversations: what the running model remembers is listed beside what is on disk; without a
-// model, the disk alone.
+// TestConversations: the list holds the conversations in the running model's memory and those on
+// disk. Without a model it holds only those on disk.
 func TestConversations(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	list, err := w.Conversations()
@@ -117,7 +117,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// stored has a conversation of a model on the disk, and returns its key.
+// stored writes a conversation of a model to disk and returns its key.
 func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string {
 	t.Helper()
 	done := make(chan struct{})
@@ -144,8 +144,7 @@ func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string
 	return ""
 }
 
-// TestForgetting reaches memory, of the model that has read the conversation alone, before the
-// files go.
+// TestForgetting: a conversation is removed from the memory of its own model first, then from disk.
 func TestForgetting(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	e := w.run("a")
@@ -184,8 +183,8 @@ func TestForgetting(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestConversationsWithoutDisk: memory's are listed all the same, and the figures say why there is
-// no disk.
+// TestConversationsWithoutDisk: conversations in memory are still listed, and the figures say why
+// there is no disk cache.
 func TestConversationsWithoutDisk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -203,8 +202,8 @@ func TestConversationsWithoutDisk(t *testing.T) {
 	}
 }
 
-// TestSetCacheLimits: they hold at once and are seen at once; without a cache there is nothing to
-// do.
+// TestSetCacheLimits: new limits apply and are shown at once. Without a cache the call does
+// nothing.
 func TestSetCacheLimits(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	usual := w.State().Cache.MaxBytes

@@ -14,7 +14,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// mover moves the world's cache; kept gets the folder that the settings would name.
+// mover returns a Mover of the world's cache. It stores the new folder in kept instead of in
+// settings.
 func (w *world) mover(kept *atomic.Value, copies bool) *cache.Mover {
 	return &cache.Mover{AlwaysCopy: copies, Rest: w.WithCacheClosed,
 		Now: func() (string, engine.BlockStoreLimits) {
@@ -23,13 +24,13 @@ func (w *world) mover(kept *atomic.Value, copies bool) *cache.Mover {
 		Keep: func(dir string) error { kept.Store(dir); return nil }}
 }
 
-// found is how much of the tokens the cache that is open has.
+// found returns how many of the tokens the open cache holds.
 func found(w *world, m engine.StoredModel, tokens []int32) int {
 	return w.cache.store().Model(m).Find(tokens, len(tokens), 0, false).Tokens
 }
 
-// TestMoveCache: the cache goes to another folder under a model that is loaded, which gets the
-// cache that is there then; a model that answers is waited for; what was kept is found again.
+// TestMoveCache moves the cache while a model is loaded. The move waits for running requests, the
+// model is loaded again with the moved cache, and stored prefixes are found in it.
 func TestMoveCache(t *testing.T) {
 	for name, copies := range map[string]bool{"links": false, "copies": true} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestMoveCache(t *testing.T) {
 	}
 }
 
-// TestMoveCacheFails: whatever stops a move, the cache is where it was and the model runs with it.
+// TestMoveCacheFails: after any failed move, the cache is in its old folder and the model uses it.
 func TestMoveCacheFails(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
@@ -156,7 +157,7 @@ func TestMoveCacheFails(t *testing.T) {
 	}
 }
 
-// TestMoveCacheAndStop: somebody who starts and stops models meanwhile has what he said last.
+// TestMoveCacheAndStop: a start or stop during a move takes effect; the last one wins.
 func TestMoveCacheAndStop(t *testing.T) {
 	dir := t.TempDir()
 	w := withCache(t, filepath.Join(dir, "old"))

@@ -14,7 +14,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// mortalEngine is a fakeEngine whose process the test ends.
+// mortalEngine is a fakeEngine whose process the test can end.
 type mortalEngine struct {
 	*fakeEngine
 	died   chan struct{}
@@ -40,7 +40,7 @@ func (
 	return e.fakeEngine.Close()
 }
 
-// mortalWorld is a world whose models run in processes.
+// mortalWorld returns a world whose models run in worker processes.
 func mortalWorld(t *testing.T) (w *world, loaded chan *mortalEngine) {
 	loaded = make(chan *mortalEngine, 8)
 	w = newWorldWith(t, func(o *Options) {
@@ -60,7 +60,7 @@ func mortalWorld(t *testing.T) (w *world, loaded chan *mortalEngine) {
 	return w, loaded
 }
 
-// up lets the loading that has begun end well, and waits until the model runs.
+// up completes the current load and waits until the model is ready.
 func (w *world) up(name string, loaded chan *mortalEngine) *mortalEngine {
 	w.t.Helper()
 	w.loading(name).finish <- nil
@@ -73,8 +73,8 @@ func (w *world) up(name string, loaded chan *mortalEngine) *mortalEngine {
 	return m
 }
 
-// A model whose process ends is loaded again; a request that comes meanwhile waits for it, and the
-// state says what happened.
+// A model whose process ends is loaded again. Requests wait for it meanwhile, and the state says
+// what happened.
 func TestCrashReloads(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	w.start("a")
@@ -107,8 +107,8 @@ func TestCrashReloads(t *testing.T) {
 	}
 }
 
-// The third time within minutes it stays down, and says why; a person can start it again, with all
-// attempts.
+// After the third crash within minutes the model stays stopped, with the reason. Starting it by
+// hand allows all attempts again.
 func TestCrashesEndReloading(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	for range 2 {
@@ -134,7 +134,7 @@ func TestCrashesEndReloading(t *testing.T) {
 	}
 }
 
-// Loading for the first time is not tried again: what a person started fails with the reason.
+// A first load that fails is not tried again: the start fails with the reason.
 func TestCrashInTheFirstLoading(t *testing.T) {
 	w, _ := mortalWorld(t)
 	w.start("a")
@@ -144,7 +144,7 @@ func TestCrashInTheFirstLoading(t *testing.T) {
 	}
 }
 
-// Stop ends the waiting for the next attempt.
+// Stop cancels the wait for the next attempt.
 func TestStopBetweenAttempts(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	w.Host.options.ReloadPause = time.Hour
@@ -161,7 +161,7 @@ func TestStopBetweenAttempts(t *testing.T) {
 	}
 }
 
-// The worker has the cache's folder open as well: limits that change reach it.
+// Changed cache limits reach the worker process, which has the cache open too.
 func TestLimitsReachTheProcess(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	w.Host.cache.open(cache.Options{Dir: t.TempDir()}, w.log)
@@ -176,7 +176,7 @@ func TestLimitsReachTheProcess(t *testing.T) {
 	}
 }
 
-// So does a change of the log's level.
+// A changed log level reaches the worker process too.
 func TestLogLevelReachesTheProcess(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	w.FollowLogLevel() // nobody is there

@@ -9,8 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// What computes is asked where nothing says it; what is said besides is in the state, whatever the
-// engine does.
+// The host asks for the device unless the options name one. A warning about the device is in the
+// state, whatever the engine does.
 func TestDevice(t *testing.T) {
 	asked, wanted := 0, ""
 	w := newWorldWith(t, func(o *Options) {
@@ -40,7 +40,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// Stop ends a wait for the device.
+// Stop cancels a wait for the device.
 func TestStopWhileTheDeviceIsTried(t *testing.T) {
 	trying := make(chan struct{})
 	w := newWorldWith(t, func(o *Options) {

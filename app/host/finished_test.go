@@ -8,8 +8,8 @@ import (
 	"headroom/engine/cachemiss"
 )
 
-// TestFinished: the running model's requests in the units of the interface, and the mark in the
-// state that says there is a new one.
+// TestFinished lists the finished requests of the running model. State.lastFinished changes with a
+// new one.
 func TestFinished(t *testing.T) {
 	w := newWorld(t)
 	if list := w.Finished(); list.Requests == nil || len(list.Requests) != 0 ||

@@ -23,7 +23,7 @@ import (
 
 const patience = 20 * time.Second
 
-// world is a host over a library of models "a" and "b" whose loading the test conducts.
+// world is a host over a library of models "a" and "b". The test decides how each load ends.
 type world struct {
 	*Host
 	t      *testing.T
@@ -35,7 +35,7 @@ type world struct {
 	most int // of open, ever
 }
 
-// fakeEngine is loaded when the test sends on finish: nil for success.
+// fakeEngine loads until the test sends an error on finish; nil means success.
 type fakeEngine struct {
 	world  *world
 	dir    string
@@ -163,7 +163,7 @@ func (w *world) start(name string) {
 	}
 }
 
-// loading returns the engine whose loading has begun, and expects it to be of that model.
+// loading returns the engine that has started to load. It must be of that model.
 func (w *world) loading(name string) *fakeEngine {
 	w.t.Helper()
 	select {
@@ -178,7 +178,7 @@ func (w *world) loading(name string) *fakeEngine {
 	}
 }
 
-// run starts a model and has it loaded.
+// run starts a model and completes its load.
 func (w *world) run(name string) *fakeEngine {
 	w.t.Helper()
 	w.start(name)
@@ -463,8 +463,8 @@ func waitClosedOnce(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// TestManyClicks starts and stops in a hurry, from several goroutines; whatever is asked last,
-// holds, and the invariants of newWorld's end do too.
+// TestManyClicks starts and stops models from several goroutines. The last call wins, and the
+// invariants that newWorld checks at the end hold.
 func TestManyClicks(t *testing.T) {
 	w := newWorld(t)
 	stop := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// A model that nobody uses rests, is offered still, and is loaded again by the first request that
-// names it, which waits; so do others that come meanwhile.
+// An idle model is unloaded and stays in the list of models. The first request that names it loads
+// it again; that request and later ones wait.
 func TestRest(t *testing.T) {
 	w := newWorldWith(t, func(
 		o *Options) {
@@ -67,8 +67,8 @@ func TestRest(t *testing.T) {
 	w.expect(Ready, "a")
 }
 
-// A request whose client has left wakes the model and is gone; a stop wins over what waits; a
-// failure is told to who waits.
+// A request whose client disconnects still loads the model. Stop cancels the load. If the load
+// fails, waiting requests get the error.
 func TestWakeEnds(t *testing.T) {
 	idleModel := func(t *testing.T) *world {
 		w := newWorldWith(t, func(

@@ -13,7 +13,7 @@ import (
 	"headroom/engine"
 )
 
-// watched is a world whose list of models follows the disk.
+// watched returns a world whose model list follows the disk.
 func watched(t *testing.T) *world {
 	return newWorldWith(t, func(o *Options) {
 		o.Watch = &library.WatchOptions{Quiet: time.Millisecond}
@@ -33,8 +33,8 @@ func (w *world) plant(path, text string) {
 	}
 }
 
-// TestModelsThatArrive: a download is listed, cannot be started, is announced when it is whole, and
-// runs.
+// TestModelsThatArrive: an unfinished download is listed but cannot be started. When it is
+// complete, it is announced and can be started.
 func TestModelsThatArrive(t *testing.T) {
 	w := watched(t)
 	changed, done := w.Subscribe()
@@ -104,8 +104,8 @@ func TestPauseWatching(t *testing.T) {
 	}
 }
 
-// TestNeedAtAContext: cache for one conversation of that length, and no longer than the model can
-// read.
+// TestNeedAtAContext: the need includes the cache of one conversation of that length, at most the
+// model's maximum context.
 func TestNeedAtAContext(t *testing.T) {
 	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10,
 		Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
@@ -122,8 +122,8 @@ func TestNeedAtAContext(t *testing.T) {
 	}
 }
 
-// TestChangesAreKept: a reader that has missed some gets the rest, one that has missed too many the
-// last ones.
+// TestChangesAreKept: a reader that missed some changes gets them all; one that missed too many
+// gets the last ones.
 func TestChangesAreKept(t *testing.T) {
 	var l modelList
 	change := func(i int) library.Change {

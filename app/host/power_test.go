@@ -10,7 +10,7 @@ import (
 	"headroom/app/power"
 )
 
-// socket is a computer whose power and heat the test decides.
+// socket is a fake power state that the test sets.
 type socket struct {
 	mu     sync.Mutex
 	state  power.State
@@ -30,8 +30,8 @@ func (s *socket) set(w *world, state power.State) {
 	w.followPower()
 }
 
-// TestPower: what is done on battery and in heat reaches the engine that runs, the next one, and
-// the cache; it is shown; and it ends.
+// TestPower: measures on battery and in heat apply to the running engine, the next engine and the
+// cache. They are in the state, and they end.
 func TestPower(t *testing.T) {
 	s := &socket{policy: power.Policy{SaveOnBattery: true, EaseWhenHot: true}}
 	w := newWorldWith(t, func(o *Options) {
@@ -83,7 +83,7 @@ func TestPower(t *testing.T) {
 	w.expect(Ready, "a")
 }
 
-// TestRestOnBattery: the shorter of both times counts.
+// TestRestOnBattery: the shorter idle time of the settings and the battery measure applies.
 func TestRestOnBattery(t *testing.T) {
 	s := &socket{state: power.State{Source: power.Battery},
 		policy: power.Policy{SaveOnBattery: true}}

@@ -10,9 +10,8 @@ import (
 	"headroom/engine"
 )
 
-// planned is a model that says of itself what the options ask: 10 bytes a token in the default
-// format, 20 in f16; 100 bytes of state a stream, 1,000 of weights and 50 of scratch; trained for
-// 4,096 tokens.
+// planned is a model with fixed sizes: 10 bytes a token in the default format and 20 in f16, 100
+// bytes of state a stream, 1,000 of weights and 50 of scratch. Its maximum context is 4,096 tokens.
 func planned(src engine.Source, o engine.Options) (engine.Description, error) {
 	perToken := int64(10)
 	if o.KVFormat == "f16" {
@@ -122,8 +121,8 @@ func TestWhatIfAsks(t *testing.T) {
 	}
 }
 
-// TestWhatFits: hand-worked. 1,150 bytes are fixed, and a page of two streams takes 32 * 2 * 10 =
-// 640.
+// TestWhatFits uses values worked out by hand: 1,150 bytes are fixed, and a block of two streams
+// takes 32 * 2 * 10 = 640 bytes.
 func TestWhatFits(t *testing.T) {
 	d, _ := planned(engine.Source{}, engine.Options{MaxSequences: 1})
 	for _, c := range []struct {
@@ -151,7 +150,7 @@ func TestWhatFits(t *testing.T) {
 	}
 }
 
-// TestRenewModel: settings change what a model needs, and the list says so at once.
+// TestRenewModel: changed settings change what a model needs, and the list shows it at once.
 func TestRenewModel(t *testing.T) {
 	tokens := 64
 	w := newWorldWith(t, func(o *Options) {

@@ -11,7 +11,7 @@ import (
 	"headroom/app/jobs"
 )
 
-// quietHost is one in which nothing happens.
+// quietHost is a host without events.
 type quietHost struct{ changed chan struct{} }
 
 func (quietHost) State() host.State                                { return host.State{} }
@@ -20,7 +20,7 @@ func (quietHost) Models(int) host.ModelList                        { return mach
 func (quietHost) ModelChanges(int) ([]host.ModelChange, int)       { return nil, 0 }
 func (h quietHost) Subscribe() (changed <-chan struct{}, f func()) { return h.changed, func() {} }
 
-// fakeService keeps what it is to show, and is clicked by the test.
+// fakeService records notifications, and the test clicks them.
 type fakeService struct {
 	shown  chan Notice
 	err    error
@@ -43,8 +43,8 @@ func (s *fakeService) Close() {
 	s.closed = true
 }
 
-// A download ends, is announced, and a click says which it was. With the setting off nothing is
-// shown, and what happened meanwhile stays unsaid.
+// A finished download is announced, and a click names it. With notifications off nothing is shown,
+// and missed events are not shown later.
 func TestFollow(t *testing.T) {
 	list, service := jobs.NewList(),
 		&fakeService{shown: make(chan Notice, 9), err: errors.New("no desktop")}
@@ -94,7 +94,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// beginning tells when Follow has had its first look.
+// beginning signals that Follow has read the first state.
 type beginning struct {
 	quietHost
 	seen chan struct{}

@@ -16,8 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// desktop plays org.freedesktop.Notifications at the other end of a connection without a bus
-// between.
+// desktop is a fake org.freedesktop.Notifications at the other end of a direct connection.
 type desktop struct {
 	t       *testing.T
 	conn    *dbus.Conn
@@ -54,10 +53,10 @@ func (d *desktop) CloseNotification(id uint32) *dbus.Error {
 	return nil
 }
 
-// AddMatch is the bus's own; here nothing is filtered.
+// AddMatch is a method of the bus. This fake filters nothing.
 func (d *desktop) AddMatch(string) *dbus.Error { return nil }
 
-// newDesktop is a service and the desktop that it speaks to.
+// newDesktop returns a service and the desktop it is connected to.
 func newDesktop(t *testing.T, able ...string) (*desktop, *freedesktop) {
 	t.Helper()
 	ours, theirs := connected(t)
@@ -96,7 +95,7 @@ func connected(t *testing.T) (a, b *dbus.Conn) {
 	return sign(nearA), sign(nearB)
 }
 
-// welcome lets a client in, and returns the rest of what it says.
+// welcome authenticates a client and returns the rest of its stream.
 func welcome(client net.Conn) io.Reader {
 	r := bufio.NewReader(client)
 	for {
@@ -180,7 +179,7 @@ func TestFreedesktop(t *testing.T) {
 	}
 }
 
-// A desktop without buttons and markup gets none.
+// A desktop without support for buttons and markup gets neither.
 func TestFreedesktopPlain(t *testing.T) {
 	d, f := newDesktop(t, "body")
 	if err := f.Show(Notice{Key: "k", Title: "t", Body: "<b>", Label: "Start"},

@@ -16,7 +16,7 @@ import (
 
 const gib = 1 << 30
 
-// machine has room for 12.0 GB; o/small fits, o/large does not, o/broken cannot be opened.
+// machine has 12.0 GB of free memory: o/small fits, o/large does not, o/broken cannot be loaded.
 func machine() host.ModelList {
 	place := func(dir string) []host.Place { return []host.Place{{Path: dir}} }
 	return host.ModelList{RoomBytes: 12 * gib, Models: []host.Model{
@@ -41,7 +41,7 @@ func failedEngine(why string) host.State {
 		Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
 }
 
-// words are notices a line each: title, body, and what a click does.
+// words returns one line for each notification: title, body, and what a click does.
 func words(notices []Notice) (lines []string) {
 	for _, n := range notices {
 		lines = append(lines, n.Title+" | "+n.Body+" | "+n.Label+" "+n.Start)
@@ -148,7 +148,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// A job that ends before the list shows its model has the disk read.
+// A job that ends before its model is listed triggers a scan of the disk.
 func TestListThatLags(t *testing.T) {
 	list := machine()
 	list.Models[0].State, list.Models[0].Error = library.Downloading, "1 file is here in part"

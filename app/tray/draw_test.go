@@ -59,8 +59,7 @@ func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tr
 func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.strokes++ }
 func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
 
-// row is the one that is shown under these titles. A test fails where there is none, instead of
-// clicking at another.
+// row returns the visible row with these titles. The test fails if there is none.
 func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	t.Helper()
 	rows := n.rows
@@ -78,10 +77,10 @@ func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	panic("row: no title")
 }
 
-// patience is far longer than anything here takes.
+// patience is longer than any step takes on a loaded machine.
 const patience = 30 * time.Second
 
-// click fails the test where nobody listens.
+// click clicks a row. The test fails if nothing listens to it.
 func (r *nativeRow) click(t *testing.T) {
 	t.Helper()
 	select {
@@ -91,7 +90,7 @@ func (r *nativeRow) click(t *testing.T) {
 	}
 }
 
-// items is what is on the screen.
+// items returns the visible rows.
 func items(rows []*nativeRow) []Item {
 	var list []Item
 	for _, r := range rows {
@@ -102,7 +101,7 @@ func items(rows []*nativeRow) []Item {
 	return list
 }
 
-// A walk through many states ends, at each step, in what the menu says.
+// After each of many state changes, the visible rows are those of the menu.
 func TestDrawFollowsMenu(t *testing.T) {
 	n := &native{}
 	tray := New(n, func(Action) {})
@@ -172,7 +171,7 @@ func TestClicks(t *testing.T) {
 	}
 }
 
-// GTK flips the mark of a row that is clicked, whatever the state then is.
+// GTK toggles the check mark of a clicked row, whatever the state is.
 func TestMarkAfterClick(t *testing.T) {
 	n := &native{}
 	done := make(chan Action)
@@ -188,7 +187,7 @@ func TestMarkAfterClick(t *testing.T) {
 	}
 }
 
-// source is a host whose state is told by the test.
+// source is a fake host whose state the test sets.
 type source struct {
 	mu      sync.Mutex
 	state   host.State

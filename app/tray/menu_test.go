@@ -18,7 +18,7 @@ import (
 
 const gib = 1 << 30
 
-// state is a machine of 32 GB with the demo model, a large one, and a broken one.
+// state returns the state of a 32 GB machine with the demo model, a large model and a broken one.
 func state(status host.Status, change func(*State)) State {
 	s := State{CanCopy: true, Watch: host.ModelsWatch{On: true}, State: host.State{
 		Engine:   host.EngineState{Status: status},
@@ -60,7 +60,7 @@ func failed(s *State) {
 		Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
 }
 
-// picture is a menu as text, a row a line: what a person sees, then what a click does.
+// picture returns a menu as text, one row a line: its title, then what a click does.
 func picture(items []Item, indent string) string {
 	var b strings.Builder
 	for _, i := range items {
@@ -208,7 +208,7 @@ func TestManyModels(t *testing.T) {
 	}
 }
 
-// The one that runs first, then those that ran last, then the others as they are listed.
+// The loaded model comes first, then the recently used ones, then the others in list order.
 func TestOrderOfModels(t *testing.T) {
 	s := state(host.Ready, func(s *State) {
 		s.Models = nil
@@ -236,7 +236,7 @@ func TestOrderOfModels(t *testing.T) {
 	}
 }
 
-// Whatever the state: the same rows, at most 12, and nothing as wide as the screen.
+// In every state the menu has the same rows, at most 12, and no title is too wide.
 func TestShapeOfMenu(t *testing.T) {
 	long := func(s *State) {
 		failed(s)

@@ -42,8 +42,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// The agent's side sees the token, its own host, and no origin; the page sees each piece when it
-// comes.
+// The agent receives the token, its own host name and no origin. The page receives each chunk as
+// soon as it is sent.
 func TestHandlerPassesOn(t *testing.T) {
 	more := make(chan struct{})
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,7 @@ func TestHandlerPassesOn(t *testing.T) {
 	}
 }
 
-// gone is a page that has been closed: Wails tells it by an error of writing, and by nothing else.
+// gone is a closed page. Wails reports it only by an error of Write.
 type gone struct{ http.ResponseWriter }
 
 func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// The test program plays the window program: it tells the test over a connection what it hears.
+// The test binary also acts as the window program: it reports its input to the test over a
+// connection.
 //
 //	obedient   ends with its input, as the window does
 //	closing    closes its input at "show", as a window that a person is closing, and ends when told over the connection
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// stage is the test's side of the connections, one for each program.
+// stage is the test's side of the connections to the programs.
 type stage struct {
 	t        *testing.T
 	listener net.Listener
@@ -61,7 +62,7 @@ func newStage(t *testing.T, part string, grace time.Duration) (*stage, *Supervis
 	return &stage{t, listener}, s
 }
 
-// program waits for a program to start and returns what it says.
+// program waits for a program to start and returns what it reports.
 func (s *stage) program() (net.Conn, *bufio.Scanner) {
 	s.t.Helper()
 	conn, err := s.listener.Accept()
@@ -158,8 +159,8 @@ func TestFindLooksBesideThisProgram(t *testing.T) {
 	}
 }
 
-// TestPlaces: in a bundle the window is an application of its own; everywhere else it lies beside
-// the agent.
+// TestPlaces: in a bundle the window is a separate application. Elsewhere it is in the agent's
+// folder.
 func TestPlaces(t *testing.T) {
 	for agent, want := range map[string]string{
 		"/opt/headroom/headroom-agent":                             "/opt/headroom/headroom-window",
