@@ -1,6 +1,6 @@
 package main
 
-// The runs in turn, and the table of what they gave.
+// The alternating runs, and the table of their medians.
 
 import (
 	"bytes"
@@ -18,18 +18,19 @@ import (
 	"headroom/app/bench"
 )
 
-// comparison is what is asked for.
+// comparison holds the command-line arguments.
 type comparison struct {
 	headroom, peer, model, shape, peerKV string
 	threads, rounds, depth               int
 }
 
-// prompts that both read, and answer is how many tokens they decode.
+// prompts are the prompt lengths that both programs prefill, in tokens.
 var prompts = []int{128, 512, 2048}
 
-const answer = 64
+// decodeTokens is the number of tokens that both programs decode.
+const decodeTokens = 64
 
-// rows are what both do, by Headroom's IDs.
+// rows returns Headroom's IDs of the benchmarks that both programs run.
 func (c *comparison) rows() []string {
 	var rows []string
 	for _, n := range prompts {
@@ -42,35 +43,35 @@ func (c *comparison) rows() []string {
 	return rows
 }
 
-// figures are tokens per second by row: of each run, in order.
-type figures map[string][]float64
+// samples holds the speeds of a row's runs in tokens per second, in order, by row ID.
+type samples map[string][]float64
 
 func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
-	own, without, with := figures{}, figures{}, figures{} // flash attention
+	headroom, plain, flashed := samples{}, samples{}, samples{}
 	var device string
-	var made build
+	var used build
 	for round := range c.rounds + 1 {
 		fmt.Fprintf(progress, "round %d of %d: headroom\n", round, c.rounds)
 		report, err := c.runHeadroom(ctx)
 		if err != nil {
 			return err
 		}
-		sides := []figures{speeds(report.Rows()), nil, nil}
+		sides := []samples{speeds(report.Rows()), nil, nil}
 		for flash := range 2 {
 			fmt.Fprintf(progress, "round %d of %d: llama-bench, flash attention %d\n", round,
 				c.rounds, flash)
-			if sides[1+flash], made, err = c.runPeer(ctx, flash); err != nil {
+			if sides[1+flash], used, err = c.runPeer(ctx, flash); err != nil {
 				return err
 			}
 		}
 		device = report.Parts[0].Device
 		if round == 0 {
-			continue // it warmed up
+			continue // warm-up
 		}
-		for i, all := range []figures{own, without, with} {
+		for i, all := range []samples{headroom, plain, flashed} {
 			for _, id := range c.rows() {
 				if len(sides[i][id]) == 0 {
-					return fmt.Errorf("a run has no figure for %s", id)
+					return fmt.Errorf("a run has no result for %s", id)
 				}
 				all[id] = append(all[id], sides[i][id]...)
 			}
@@ -78,23 +79,25 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 	}
 	fmt.Fprintf(out,
 		"Headroom (%s): %s, %s, default cache. llama.cpp %s: %s, %.2f GB, %.0f million "+
-			"parameters, cache %s.\n", c.shape, device, report4bits, made.Commit, made.Type,
-		float64(made.Bytes)/1e9, float64(made.Parameters)/1e6, c.peerKV)
-	return c.table(out, own, without, with)
+			"parameters, cache %s.\n", c.shape, device, weightFormat, used.Commit, used.Type,
+		float64(used.Bytes)/1e9, float64(used.Parameters)/1e6, c.peerKV)
+	return c.table(out, headroom, plain, flashed)
 }
 
-const report4bits = "4 bits in groups of 64"
+// weightFormat describes the weights that `headroom bench` generates.
+const weightFormat = "4 bits in groups of 64"
 
-// table prints medians in tokens/s, and how many times llama.cpp's better one Headroom is.
-func (c *comparison) table(out io.Writer, own, without, with figures) error {
+// table prints medians in tokens/s, and the ratio of Headroom to the better llama.cpp run.
+func (c *comparison) table(out io.Writer, headroom, plain, flashed samples) error {
 	var b bytes.Buffer
 	b.WriteString(
 		"\n| tok/s | Headroom | llama.cpp | with flash attention | ratio " +
 			"|\n|---|--:|--:|--:|--:|\n")
 	for _, id := range c.rows() {
-		h, plain, flash := median(own[id]), median(without[id]), median(with[id])
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f x |\n", id, h, plain, flash,
-			h/max(plain, flash))
+		own := median(headroom[id])
+		peer, peerFlash := median(plain[id]), median(flashed[id])
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f x |\n", id, own, peer, peerFlash,
+			own/max(peer, peerFlash))
 	}
 	_, err := out.Write(b.Bytes())
 	return err
@@ -106,13 +109,13 @@ func median(samples []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// speeds are the samples of rows in tokens/s.
-func speeds(rows []bench.Row) figures {
-	f := figures{}
+// speeds returns the samples of rows by ID.
+func speeds(rows []bench.Row) samples {
+	byID := samples{}
 	for _, r := range rows {
-		f[r.ID] = r.Samples
+		byID[r.ID] = r.Samples
 	}
-	return f
+	return byID
 }
 
 func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
@@ -126,7 +129,7 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=1",
 		"--dense="+c.shape, "--threads="+strconv.Itoa(c.threads),
 		"--prompts="+strings.Trim(strings.ReplaceAll(fmt.Sprint(prompts), " ", ","), "[]"),
-		contexts, "--tokens="+strconv.Itoa(answer), "--json="+file)
+		contexts, "--tokens="+strconv.Itoa(decodeTokens), "--json="+file)
 	if err != nil {
 		return nil, err
 	}
@@ -137,21 +140,20 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 	report := &bench.Report{}
 	if err := json.Unmarshal(text, report); err != nil || report.Format != bench.Format ||
 		len(report.Parts) == 0 {
-		return nil,
-			fmt.Errorf("%s wrote a report of format %d with %d parts, expected format %d (%v)",
-				c.headroom, report.Format, len(report.Parts), bench.Format, err)
+		return nil, fmt.Errorf("%s wrote a report of format %d with %d parts, want format %d (%v)",
+			c.headroom, report.Format, len(report.Parts), bench.Format, err)
 	}
 	return report, nil
 }
 
-// output runs a program and returns what it prints; what it says on stderr is in the error.
+// output runs a program and returns its standard output. The error contains its standard error.
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)
-	command.Stderr = &said
+	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, said.Bytes())
+		return nil, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, stderr.Bytes())
 	}
 	return out, nil
 }

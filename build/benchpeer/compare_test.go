@@ -14,8 +14,8 @@ import (
 	"headroom/app/bench"
 )
 
-// TestMain lets the tests' own program be headroom and llama-bench: it answers with figures that
-// grow by one a run, and keeps its words.
+// TestMain lets the test binary act as headroom and as llama-bench. It logs its arguments and prints
+// speeds that grow by one with each run.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("BENCHPEER_FAKE")
 	if dir == "" {
@@ -24,11 +24,11 @@ func TestMain(m *testing.M) {
 	log, _ := os.ReadFile(filepath.Join(dir, "log"))
 	_ = os.WriteFile(filepath.Join(dir, "log"), append(log, strings.Join(os.Args[1:], " ")+"\n"...),
 		0o600)
-	words := strings.Join(os.Args[1:], " ")
-	if strings.HasPrefix(words, "bench ") {
+	args := strings.Join(os.Args[1:], " ")
+	if strings.HasPrefix(args, "bench ") {
 		fakeHeadroom(float64(strings.Count(string(log), "bench ")))
 	} else {
-		fakePeer(words, float64(strings.Count(string(log), "-fa 1")))
+		fakePeer(args, float64(strings.Count(string(log), "-fa 1")))
 	}
 	os.Exit(0)
 }
@@ -48,20 +48,23 @@ func fakeHeadroom(round float64) {
 	}
 }
 
-func fakePeer(words string, round float64) {
+func fakePeer(args string, round float64) {
 	speed := 50.0 // without flash attention
-	if strings.Contains(words, "-fa 1") {
+	if strings.Contains(args, "-fa 1") {
 		speed = 40
-		if strings.Contains(words, "-d 4096") {
+		if strings.Contains(args, "-d 4096") {
 			speed = 80
 		}
 	}
 	result := func(prompt, answer, depth int) string {
-		return fmt.Sprintf(`{"build_commit": "abc123", "model_type": "qwen3 0.6B Q4_0", "model_size": 340000000, "model_n_params": 596049920,
-			"n_threads": 2, "flash_attn": true, "n_prompt": %d, "n_gen": %d, "n_depth": %d, "avg_ns": 1, "avg_ts": %g, "samples_ts": [1]}`, prompt, answer, depth, speed+round/1000)
+		return fmt.Sprintf(`{"build_commit": "abc123", "model_type": "qwen3 0.6B Q4_0",
+			"model_size": 340000000, "model_n_params": 596049920,
+			"n_threads": 2, "flash_attn": true, "n_prompt": %d, "n_gen": %d, "n_depth": %d,
+			"avg_ns": 1, "avg_ts": %g, "samples_ts": [1]}`,
+			prompt, answer, depth, speed+round/1000)
 	}
 	fmt.Println("load_backend: loaded CPU backend")
-	if strings.Contains(words, "-d 4096") {
+	if strings.Contains(args, "-d 4096") {
 		fmt.Printf("[\n%s\n]\n", result(0, 64, 4096))
 		return
 	}
@@ -69,8 +72,8 @@ func fakePeer(words string, round float64) {
 		result(2048, 0, 0), result(0, 64, 0))
 }
 
-// TestCompare runs both fakes in turn: the first round does not count, the better of both forms of
-// attention does.
+// TestCompare runs both fakes. The first round must not count, and the ratio must use llama.cpp's
+// better result.
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("BENCHPEER_FAKE", dir)
@@ -80,7 +83,7 @@ func TestCompare(t *testing.T) {
 	if err := c.run(context.Background(), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	// Headroom's counted runs gave 101, 102 and 103.
+	// Headroom's measured runs gave 101, 102 and 103.
 	for _, want := range []string{"| prefill-512 | 102.0 | 50.0 | 40.0 | 2.04 x |",
 		"| decode-4096 | 102.0 | 50.0 | 80.0 | 1.27 x |",
 		"llama.cpp abc123: qwen3 0.6B Q4_0, 0.34 GB, 596 million", "CPU, abacus"} {
@@ -102,7 +105,7 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	if strings.Contains(lines[6], "-ctv") {
-		t.Errorf("values quantized without flash attention: %s", lines[6])
+		t.Errorf("quantizes values without flash attention: %s", lines[6])
 	}
 }
 
