@@ -14,8 +14,8 @@ import (
 	"headroom/app/bench"
 )
 
-// TestMain lets the test binary act as headroom and as llama-bench. It logs its arguments and prints
-// speeds that grow by one with each run.
+// TestMain lets the test binary act as headroom and as llama-bench. It logs its arguments and
+// prints speeds that grow by one with each run.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("BENCHPEER_FAKE")
 	if dir == "" {

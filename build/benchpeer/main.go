@@ -4,9 +4,9 @@
 //
 //	make bench-peer PEER=~/llama.cpp/build/bin/llama-bench MODEL=~/models/Qwen3-0.6B-Q4_0.gguf
 //
-// The model must be a 4-bit GGUF of the shape that Headroom generates (-shape). The output shows the
-// size of llama.cpp's model for comparison. Build llama.cpp for this processor
-// (cmake -DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release).
+// The model must be a 4-bit GGUF of the shape that Headroom generates (-shape). The output shows
+// the size of llama.cpp's model for comparison. Build llama.cpp for this processor (cmake
+// -DGGML_NATIVE=ON -DCMAKE_BUILD_TYPE=Release).
 package main
 
 import (

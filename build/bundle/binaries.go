@@ -1,6 +1,6 @@
 package main
 
-// What a program and an icon must be. Both are read from their bytes, so that it needs no Mac.
+// Checks of a program and of an icon. Both read bytes only, so they run on any system.
 
 import (
 	"bytes"
@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// Load commands of a Mach-O file that debug/macho does not know by name (mach-o/loader.h).
+// Load commands of a Mach-O file that debug/macho does not define (mach-o/loader.h).
 const (
 	loadCodeSignature = 0x1d
 	loadBuildVersion  = 0x32
 	platformMac       = 1
 )
 
-// checkProgram: code for Apple silicon, for no newer system than promised, signed at least by its
-// linker (arm64 code without any signature does not run), and with no library that only the
-// builder's machine has.
+// checkProgram checks a Mach-O program: it must be for Apple silicon, run on macOS promised, have
+// at least its linker's signature (unsigned arm64 code does not run), and use no library that only
+// the builder's machine has.
 func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	f, err := macho.NewFile(data)
 	if err != nil {
-		return []string{"no Mach-O program for one architecture: " + err.Error()}
+		return []string{"no Mach-O program for a single architecture: " + err.Error()}
 	}
 	defer f.Close()
 	if f.Cpu != macho.CpuArm64 || f.Type != macho.TypeExec {
@@ -36,11 +36,11 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	}
 	minimum, signed := "", false
 	for _, load := range f.Loads {
-		raw := load.Raw() // of 8 bytes at least
+		raw := load.Raw() // at least 8 bytes
 		switch f.ByteOrder.Uint32(raw) {
 		case loadBuildVersion:
 			if len(raw) < 16 {
-				return append(problems, "its LC_BUILD_VERSION is cut short")
+				return append(problems, "its LC_BUILD_VERSION is truncated")
 			}
 			if platform := f.ByteOrder.Uint32(raw[8:]); platform != platformMac {
 				problems = append(problems,
@@ -53,16 +53,15 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 		}
 	}
 	if minimum == "" {
-		problems = append(problems, "does not say which macOS it needs")
+		problems = append(problems, "has no minimum macOS version (LC_BUILD_VERSION)")
 	} else if newer(minimum, promised) {
 		problems = append(problems,
-			fmt.Sprintf(
-				"needs macOS %s, but the bundle promises %s: build it with build/darwin/app, "+
-					"which says so to the compiler", minimum, promised))
+			fmt.Sprintf("needs macOS %s, but the bundle promises %s: build it with "+
+				"build/darwin/app, which sets the deployment target", minimum, promised))
 	}
 	if !signed {
 		problems = append(problems,
-			"is not signed, not even by its linker, so Apple silicon refuses to run it")
+			"is not signed, so it does not run on Apple silicon")
 	}
 	libraries, err := f.ImportedLibraries()
 	if err != nil {
@@ -71,13 +70,13 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	for _, library := range libraries {
 		if !strings.HasPrefix(library, "/usr/lib/") &&
 			!strings.HasPrefix(library, "/System/Library/") {
-			problems = append(problems, "needs "+library+", which is no part of macOS")
+			problems = append(problems, "needs "+library+", which is not part of macOS")
 		}
 	}
 	return problems
 }
 
-// newer compares two versions of macOS by their numbers.
+// newer reports whether macOS version a is newer than b.
 func newer(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
@@ -90,8 +89,8 @@ func newer(a, b string) bool {
 	return false
 }
 
-// iconSizes are the entries of an .icns that cover every size at one and two pixels a point, with
-// their pixels.
+// iconSizes are the entries of an .icns file that cover every size at one and two pixels per point,
+// with their width in pixels.
 var iconSizes = []struct {
 	name   string
 	pixels int
@@ -100,20 +99,20 @@ var iconSizes = []struct {
 	{"ic08", 256}, {"ic14", 512}, {"ic09", 512}, {"ic10", 1024},
 }
 
-// checkIcon wants every size, each as large as its name says.
+// checkIcon checks that an .icns file has an entry for every size, with the right pixel size.
 func checkIcon(data []byte) (problems []string) {
 	entries := map[string][]byte{}
 	if len(data) < 8 || string(data[:4]) != "icns" ||
 		uint64(binary.BigEndian.Uint32(data[4:])) != uint64(len(data)) {
-		return []string{"no .icns file, or one cut short"}
+		return []string{"not an .icns file, or a truncated one"}
 	}
 	for rest := data[8:]; len(rest) > 0; {
 		if len(rest) < 8 {
-			return []string{"an entry is cut short"}
+			return []string{"an entry is truncated"}
 		}
 		length := uint64(binary.BigEndian.Uint32(rest[4:]))
 		if length < 8 || length > uint64(len(rest)) {
-			return []string{fmt.Sprintf("entry %q says %d bytes, of %d that are left", rest[:4],
+			return []string{fmt.Sprintf("entry %q has length %d, but %d bytes are left", rest[:4],
 				length, len(rest))}
 		}
 		entries[string(rest[:4])] = rest[8:length]
@@ -127,11 +126,11 @@ func checkIcon(data []byte) (problems []string) {
 			continue
 		}
 		if bytes.HasPrefix(entry, []byte("ARGB")) && size.pixels <= 32 {
-			continue // packed pixels without a size; build/icon tests them
+			continue // compressed pixels without a size; build/icon tests them
 		}
 		picture, err := png.DecodeConfig(bytes.NewReader(entry))
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("%s is no PNG: %v", size.name, err))
+			problems = append(problems, fmt.Sprintf("%s is not a PNG: %v", size.name, err))
 		} else if picture.Width != size.pixels || picture.Height != size.pixels {
 			problems = append(problems,
 				fmt.Sprintf("%s has %dx%d pixels, want %d", size.name, picture.Width,

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// machO is the least program that passes: a header and the commands that the check reads.
+// machO returns the smallest program that passes: a header and the load commands that are checked.
 func machO(cpu, platform, minimum uint32, signed bool, library string) []byte {
 	var loads []byte
 	commands := uint32(0)
@@ -26,7 +26,7 @@ func machO(cpu, platform, minimum uint32, signed bool, library string) []byte {
 		add(loadCodeSignature, 16, 0, 0)
 	}
 	name := append([]byte(library), make([]byte, 8-len(library)%8)...)
-	// LC_LOAD_DYLIB: the name's place, time, two versions
+	// LC_LOAD_DYLIB: offset of the name, timestamp, two versions
 	add(0xc, uint32(24+len(name)), 24, 0, 0, 0)
 	loads = append(loads, name...)
 	var out []byte
@@ -45,7 +45,8 @@ const (
 
 var goodProgram = machO(arm64, platformMac, macOS13, true, "/usr/lib/libSystem.B.dylib")
 
-// icnsOf is a file with a picture of each size; change may replace one's pixels.
+// icnsOf returns an .icns file with a PNG of each size. change returns the width to use for an
+// entry, or 0 to leave it out.
 func icnsOf(t *testing.T, change func(name string, pixels int) int) []byte {
 	t.Helper()
 	var body []byte
@@ -67,11 +68,11 @@ func icnsOf(t *testing.T, change func(name string, pixels int) int) []byte {
 	return entry(nil, "icns", body)
 }
 
-var goodIcon []byte // icnsOf(asIs), made once
+var goodIcon []byte // icnsOf(asIs), created once
 
 func asIs(_ string, pixels int) int { return pixels }
 
-// assembled makes a bundle of the repository's own lists, with stand-ins for programs and icons.
+// assembled returns the path of a bundle with the real property lists, but fake programs and icons.
 func assembled(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +104,7 @@ func TestAssembledBundlePasses(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Fatalf("%v, %q", err, problems)
 	}
-	// A bundle made again over an old one keeps nothing of it.
+	// Assembling over an old bundle must remove its files.
 	stray := filepath.Join(app, "Contents/MacOS/old")
 	write(t, stray, goodProgram)
 	if problems, _ := check(os.DirFS(app)); len(problems) != 1 ||
@@ -134,8 +135,8 @@ func TestSignedBundlePasses(t *testing.T) {
 	}
 }
 
-// TestCheckCanFail breaks one thing at a time.
-func TestCheckCanFail(t *testing.T) {
+// TestCheckReportsProblems breaks one property of the bundle at a time.
+func TestCheckReportsProblems(t *testing.T) {
 	const (
 		agentList  = "Contents/Info.plist"
 		windowList = windowApp + "Contents/Info.plist"
@@ -161,66 +162,66 @@ func TestCheckCanFail(t *testing.T) {
 	cases := []struct {
 		name  string
 		spoil func(t *testing.T, app string)
-		want  string // part of one of the problems
+		want  string // substring of a problem
 	}{
 		{"a program is missing",
 			func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) },
 			agent + ": missing"},
-		{"the executable's name names nothing",
+		{"CFBundleExecutable names a missing file",
 			func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) },
 			`CFBundleExecutable is "headroom-agent", but there is no Contents/MacOS/headroom-agent`},
-		{"a program that nobody may start",
+		{"a program without execute permission",
 			func(t *testing.T, app string) { os.Chmod(filepath.Join(app, agent), 0o644) },
-			agent + ": rights 644, want 755"},
-		{"a link", func(t *testing.T,
-			app string) {
+			agent + ": permissions 644, want 755"},
+		{"a link", func(t *testing.T, app string) {
 			os.Symlink("MacOS", filepath.Join(app, "Contents/Programs"))
-		}, "Contents/Programs: no regular file"},
+		}, "Contents/Programs: not a regular file"},
 		{"a key is misspelt", replace(agentList, "<key>LSUIElement</key>",
 			"<key>LSUiElement</key>"), "LSUIElement is missing"},
-		{"and is told as unknown",
+		{"a misspelt key is unknown",
 			replace(agentList, "<key>LSUIElement</key>", "<key>LSUiElement</key>"),
-			"LSUiElement is no key that we use"},
-		{"a truth that is a word", replace(agentList, "<true/>", "<string>true</string>"),
+			"LSUiElement is not an allowed key"},
+		{"a boolean as a string", replace(agentList, "<true/>", "<string>true</string>"),
 			"LSUIElement is true (string), want true (bool)"},
 		{"a key twice", replace(agentList, "<key>CFBundleVersion</key>",
 			"<key>LSUIElement</key><true/><key>CFBundleVersion</key>"),
-			"LSUIElement is there twice"},
+			"LSUIElement occurs twice"},
 		{"two hyphens in a comment", replace(windowList, "What the Dock", "--open: what the Dock"),
-			"no well-formed XML"},
-		{"a version that the system cannot compare",
+			"not well-formed XML"},
+		{"a version that macOS cannot compare",
 			replace(agentList, "<string>0.1.0</string>", "<string>0.1.0-5-gabc</string>"),
 			"CFBundleShortVersionString is"},
-		{"a template that nobody filled",
+		{"an unfilled template field",
 			replace(agentList, "<string>335</string>", "<string>{{.Build}}</string>"),
 			"CFBundleVersion is"},
 		{"versions differ", replace(windowList, "<string>335</string>", "<string>334</string>"),
-			"CFBundleVersion is 335 in the bundle and 334 in its window"},
-		{"one identity for both", replace(windowList, "app.headroom.window", "app.headroom.agent"),
-			"the window has the bundle's own CFBundleIdentifier"},
-		{"an empty question", replace(agentList,
+			"CFBundleVersion is 335 in the agent and 334 in the window"},
+		{"one identifier for both",
+			replace(windowList, "app.headroom.window", "app.headroom.agent"),
+			"agent and window have the same CFBundleIdentifier"},
+		{"an empty permission text", replace(agentList,
 			"Headroom looks for models in the folders you chose.", ""),
 			"NSDownloadsFolderUsageDescription is"},
-		{"the icon's name names nothing",
+		{"CFBundleIconFile names a missing file",
 			replace(windowList, "<string>Headroom</string>\n\t<key>CFBundleShort",
 				"<string>iconfile</string>\n\t<key>CFBundleShort"),
 			`CFBundleIconFile is "iconfile", but there is no`},
-		{"a size is missing", content(icns, icnsOf(t, func(name string, n int) int {
+		{"an icon size is missing", content(icns, icnsOf(t, func(name string, n int) int {
 			if name == "ic11" {
 				return 0
 			}
 			return n
 		})), "has no ic11 (32 pixels)"},
-		{"a size is another", content(icns, icnsOf(t, func(name string, n int) int {
+		{"an icon of the wrong size", content(icns, icnsOf(t, func(name string, n int) int {
 			if name == "ic10" {
 				return 512
 			}
 			return n
 		})), "ic10 has 512x512 pixels, want 1024"},
-		{"an icon cut short", content(icns, icnsOf(t, asIs)[:100]), "one cut short"},
+		{"a truncated icon", content(icns, icnsOf(t, asIs)[:100]), "a truncated one"},
 		{"an entry that is too long",
 			content(icns, []byte("icns\x00\x00\x00\x10ic10\x00\x00\x00\x09")),
-			"says 9 bytes, of 8"},
+			"has length 9, but 8 bytes are left"},
 		{"a program for Linux", content(agent, []byte("\x7fELF")), "no Mach-O program"},
 		{"a program for Intel", content(agent,
 			machO(0x1000007, platformMac, macOS13, true, "/usr/lib/a")), "CpuAmd64"},
@@ -231,7 +232,7 @@ func TestCheckCanFail(t *testing.T) {
 			"needs macOS 14.3, but the bundle promises 14.0"},
 		{"no signature", content(agent, machO(arm64, platformMac, macOS13, false, "/usr/lib/a")),
 			"is not signed"},
-		{"a library of the builder's",
+		{"a library of the build machine",
 			content(agent, machO(arm64, platformMac, macOS13, true,
 				"/opt/homebrew/lib/libx.dylib")), "needs /opt/homebrew/lib/libx.dylib"},
 		{"no licences", content("Contents/Resources/THIRD_PARTY.md", nil), "THIRD_PARTY.md: empty"},
@@ -266,8 +267,8 @@ func TestNewer(t *testing.T) {
 func TestAssembleRefuses(t *testing.T) {
 	full := sources{repository: "../..", programs: "p", icons: "i", version: "1", build: "1"}
 	if err := assemble(t.TempDir(), full); err == nil ||
-		!strings.Contains(err.Error(), "ends in .app") {
-		t.Errorf("another folder was taken for a bundle: %v", err)
+		!strings.Contains(err.Error(), "must end in .app") {
+		t.Errorf("accepts a folder that is not a bundle: %v", err)
 	}
 	if err := assemble("x.app", sources{}); err == nil ||
 		!strings.Contains(err.Error(), "assemble needs -") {
@@ -275,7 +276,7 @@ func TestAssembleRefuses(t *testing.T) {
 	}
 }
 
-// FuzzBinaries: what somebody else's compiler or editor wrote may be refused, never a panic.
+// FuzzBinaries checks that arbitrary input is refused without a panic.
 func FuzzBinaries(f *testing.F) {
 	f.Add(goodProgram)
 	f.Add(machO(arm64, platformMac, macOS13, false, "/opt/x"))
@@ -283,7 +284,8 @@ func FuzzBinaries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		checkProgram(bytes.NewReader(data), minimumSystem)
 		if len(data) >= 8 {
-			binary.BigEndian.PutUint32(data[4:], uint32(len(data))) // past the first question
+			// a valid length, to get past the first check
+			binary.BigEndian.PutUint32(data[4:], uint32(len(data)))
 		}
 		checkIcon(data)
 		checkPropertyList(data, agentRules)

@@ -1,7 +1,7 @@
 package main
 
-// The check of a whole bundle: every file of the layout is there and nothing else, and the parts
-// agree with each other.
+// The check of a whole bundle: it contains exactly the files of the layout, each is valid, and the
+// property lists agree with each other.
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// check lists what is wrong with the bundle in a tree; the error means that it could not be read.
+// check returns the problems of a bundle. The error means that the bundle could not be read.
 func check(app fs.FS) ([]string, error) {
 	found, problems, err := inventory(app)
 	if err != nil {
@@ -54,8 +54,8 @@ func check(app fs.FS) ([]string, error) {
 		lists[windowApp+"Contents/Info.plist"])...), nil
 }
 
-// inventory lists the files, and what is no part of the layout or has wrong rights: signing seals
-// what lies there, whatever it is.
+// inventory returns the files of the layout that the bundle has. Files outside the layout, and
+// files with wrong permissions, are problems, because a signature covers whatever is in the bundle.
 func inventory(app fs.FS) (found, problems []string, err error) {
 	err = fs.WalkDir(app, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -69,7 +69,7 @@ func inventory(app fs.FS) (found, problems []string, err error) {
 		switch {
 		case !info.Mode().IsRegular():
 			problems = append(problems,
-				name+": no regular file, which the signature cannot seal everywhere")
+				name+": not a regular file, so a signature may not cover it")
 		case at < 0 && !slices.Contains(signatures, name):
 			problems = append(problems, name+": not part of the layout (build/bundle/layout.go)")
 		case at >= 0:
@@ -78,7 +78,8 @@ func inventory(app fs.FS) (found, problems []string, err error) {
 				want = 0o755
 			}
 			if got := info.Mode().Perm(); got != want {
-				problems = append(problems, fmt.Sprintf("%s: rights %o, want %o", name, got, want))
+				problems = append(problems,
+					fmt.Sprintf("%s: permissions %o, want %o", name, got, want))
 			}
 			found = append(found, name)
 		}
@@ -87,12 +88,12 @@ func inventory(app fs.FS) (found, problems []string, err error) {
 	return found, problems, err
 }
 
-// checkNames holds what a property list names against what is there. contents is the folder of the
-// list.
+// checkNames checks that the executable and the icon that a property list names exist. contents is
+// the folder of the property list.
 func checkNames(list map[string]any, contents string, found []string) (problems []string) {
 	for key, where := range map[string]string{"CFBundleExecutable": "MacOS/%s",
 		"CFBundleIconFile": "Resources/%s.icns"} {
-		name, _ := list[key].(string) // its absence is told already
+		name, _ := list[key].(string) // its absence is reported already
 		if file := path.Join(contents, fmt.Sprintf(where, name)); name != "" &&
 			!slices.Contains(found, file) {
 			problems = append(problems,
@@ -102,7 +103,7 @@ func checkNames(list map[string]any, contents string, found []string) (problems 
 	return problems
 }
 
-// checkAgreement: the window is a part of the same version, with an identity of its own.
+// checkAgreement checks that agent and window have the same version but different identifiers.
 func checkAgreement(agent, window map[string]any) (problems []string) {
 	if agent == nil || window == nil {
 		return nil
@@ -111,14 +112,13 @@ func checkAgreement(agent, window map[string]any) (problems []string) {
 		"LSMinimumSystemVersion", "CFBundleName"} {
 		if agent[key] != window[key] {
 			problems = append(problems,
-				fmt.Sprintf("%s is %v in the bundle and %v in its window", key, agent[key],
+				fmt.Sprintf("%s is %v in the agent and %v in the window", key, agent[key],
 					window[key]))
 		}
 	}
 	if agent["CFBundleIdentifier"] == window["CFBundleIdentifier"] {
 		problems = append(problems,
-			"the window has the bundle's own CFBundleIdentifier, so the system would take one for "+
-				"the other")
+			"agent and window have the same CFBundleIdentifier, so macOS would confuse them")
 	}
 	return problems
 }

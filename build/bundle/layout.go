@@ -1,9 +1,9 @@
 package main
 
-// What lies where in the bundle, and how it gets there. Places are those of Apple's table
+// The layout of the bundle, and its assembly. The layout follows Apple's table
 // (https://developer.apple.com/documentation/bundleresources/placing-content-in-a-bundle): programs
-// in MacOS, the nested application in Helpers, everything that is no code in Resources, so that
-// signing seals it.
+// are in MacOS, the nested application is in Helpers, and everything else is in Resources, so that
+// the signature covers it.
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 	"headroom/app/window"
 )
 
-// minimumSystem is the oldest macOS that has Metal 3.1, in which the kernels are written (bfloat).
-// Go 1.26 alone would run on 12.
+// minimumSystem is the oldest macOS with Metal 3.1, which the kernels need for bfloat. Go 1.26
+// itself supports macOS 12.
 const minimumSystem = "14.0"
 
-// windowApp is the application inside the application, where the agent looks for it.
+// windowApp is the path of the nested application, where the agent looks for it.
 const windowApp = "Contents/" + window.Application + "/"
 
-// kind is what a file of the bundle is, which decides how it is made and checked.
+// kind is the type of a file in the bundle. It decides how the file is made and checked.
 type kind int
 
 const (
@@ -37,7 +37,7 @@ const (
 type file struct {
 	path string // in the bundle
 	kind kind
-	from string // a program's or icon's name, or a path in the repository
+	from string // name of a program or icon, or a path in the repository
 }
 
 var layout = []file{
@@ -54,23 +54,23 @@ var layout = []file{
 // signatures are the files that codesign and stapler add.
 var signatures = []string{
 	"Contents/_CodeSignature/CodeResources",
-	"Contents/CodeResources", // the ticket of the notary
+	"Contents/CodeResources", // the stapled notarization ticket
 	windowApp + "Contents/_CodeSignature/CodeResources",
 }
 
-// sources is where an assembly takes its parts from.
+// sources are the inputs of assemble.
 type sources struct {
-	repository string // root of the checkout
-	programs   string // folder
-	icons      string // folder
+	repository string // root folder of the repository
+	programs   string // folder of the programs
+	icons      string // folder of the icons
 	version    string // CFBundleShortVersionString
 	build      string // CFBundleVersion
 }
 
-// assemble makes the bundle anew; what was at its path is removed. It does not sign.
+// assemble creates the bundle at app, and first removes what is there. It does not sign the bundle.
 func assemble(app string, s sources) error {
 	if !strings.HasSuffix(app, ".app") {
-		return fmt.Errorf("the bundle's path is %q, want one that ends in .app", app)
+		return fmt.Errorf("the path of the bundle is %q, but must end in .app", app)
 	}
 	for name, value := range map[string]string{"-programs": s.programs, "-icons": s.icons,
 		"-version": s.version, "-build": s.build} {
@@ -101,7 +101,7 @@ func assemble(app string, s sources) error {
 	return nil
 }
 
-// read is a file's content.
+// read returns the content of a file.
 func (s sources) read(f file) ([]byte, error) {
 	switch f.kind {
 	case program:

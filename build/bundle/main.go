@@ -1,16 +1,13 @@
-// Bundle puts Headroom.app together from programs that are built already, and checks a bundle, on
-// any system.
+// Bundle assembles Headroom.app from built programs, and checks a bundle, on any system.
 //
-//	go run ./build/bundle assemble -programs DIR -icons DIR -version 0.1.0 -build 335 bin/Headroom.app
-//	go run ./build/bundle check bin/Headroom.app
-//	go run ./build/bundle minimum        the oldest macOS that it is for
+//	go run ./build/bundle assemble -programs DIR -icons DIR -version 0.1.0 -build 335 APP
+//	go run ./build/bundle check APP
+//	go run ./build/bundle minimum        prints the oldest macOS that the bundle supports
 //
-// The scripts in build/darwin call it. What lies where is data (layout.go); what the check knows is
-// what went wrong elsewhere and shows only on somebody's Mac: a key misspelt, a version that the
-// system cannot read, an icon without its small sizes, a program for a newer macOS than the bundle
-// promises, a library from the builder's own machine.
-//
-// check prints one line per problem and exits 1 if there is one.
+// The scripts in build/darwin call it. The layout is a table (layout.go). check finds mistakes that
+// otherwise show only on a user's Mac: a misspelt key, a version that macOS cannot parse, an icon
+// without its small sizes, a program for a newer macOS than the bundle promises, a library from the
+// builder's machine. It prints one line per problem and exits 1 if there is one.
 package main
 
 import (
@@ -28,7 +25,7 @@ func main() {
 }
 
 func run(args []string) error {
-	usage := errors.New("say assemble or check, and the bundle's path")
+	usage := errors.New("usage: bundle assemble|check [FLAGS] APP, or bundle minimum")
 	if len(args) == 0 {
 		return usage
 	}
@@ -39,10 +36,10 @@ func run(args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	s := sources{repository: "."}
 	if args[0] == "assemble" {
-		flags.StringVar(&s.programs, "programs", "", "folder of the three programs")
-		flags.StringVar(&s.icons, "icons", "", "folder of Headroom.icns, which build/icon draws")
-		flags.StringVar(&s.version, "version", "", "three numbers, as 0.1.0")
-		flags.StringVar(&s.build, "build", "", "a number that grows with each version")
+		flags.StringVar(&s.programs, "programs", "", "folder with the three programs")
+		flags.StringVar(&s.icons, "icons", "", "folder with Headroom.icns, which build/icon draws")
+		flags.StringVar(&s.version, "version", "", "version of three numbers, such as 0.1.0")
+		flags.StringVar(&s.build, "build", "", "build number, which grows with each version")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -65,7 +62,7 @@ func run(args []string) error {
 		if len(problems) > 0 {
 			return fmt.Errorf("%d problems in %s", len(problems), app)
 		}
-		fmt.Printf("%s: layout, property lists, icons and programs are right\n", app)
+		fmt.Printf("%s: layout, property lists, icons and programs are valid\n", app)
 		return nil
 	}
 	return usage

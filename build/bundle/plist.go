@@ -1,7 +1,7 @@
 package main
 
-// What a property list must say. Every key that may stand in one has a rule: a key without one is a
-// misspelling until a rule says what it is for.
+// The rules for property lists. Every allowed key has a rule; a key without a rule is treated as a
+// misspelling.
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 	"howett.net/plist"
 )
 
-// rule says what is wrong with a value, "" for nothing.
+// A rule returns what is wrong with a value, or "" if it is valid.
 type rule func(value any) string
 
-// is wants that very value.
+// is returns a rule that requires the value want.
 func is(want any) rule {
 	return func(value any) string {
 		if value != want {
@@ -29,17 +29,17 @@ func is(want any) rule {
 	}
 }
 
-// only wants a list of that one word.
+// only returns a rule that requires a list with the single string want.
 func only(want string) rule {
 	return func(value any) string {
 		if list, ok := value.([]any); !ok || len(list) != 1 || list[0] != want {
-			return fmt.Sprintf("is %v, want a list of %s alone", value, want)
+			return fmt.Sprintf("is %v, want a list with only %s", value, want)
 		}
 		return ""
 	}
 }
 
-// matches wants a string of a form.
+// matches returns a rule that requires a string that matches pattern form.
 func matches(form, example string) rule {
 	pattern := regexp.MustCompile("^(?:" + form + ")$")
 	return func(value any) string {
@@ -50,11 +50,11 @@ func matches(form, example string) rule {
 	}
 }
 
-// sentence wants what the system shows to a person in a question of its own.
+// sentence requires a sentence, which macOS shows in a permission dialog.
 var sentence = matches(`[A-Z][^{}]{20,}\.`, `"Headroom looks for models."`)
 
-// common are the keys of both applications. Versions have the form that the system can compare
-// (https://developer.apple.com/documentation/bundleresources/information-property-list/cfbundleversion).
+// common are the keys of both applications. Versions have the form that macOS can compare:
+// https://developer.apple.com/documentation/bundleresources/information-property-list/cfbundleversion
 var common = map[string]rule{
 	"CFBundleInfoDictionaryVersion": is("6.0"),
 	"CFBundlePackageType":           is("APPL"),
@@ -89,22 +89,22 @@ var windowRules = with(map[string]rule{
 	"NSPrincipalClass":   is("NSApplication"),
 })
 
-// with is the common keys and some more.
+// with returns the common rules together with more.
 func with(more map[string]rule) map[string]rule {
 	all := maps.Clone(common)
 	maps.Copy(all, more)
 	return all
 }
 
-// checkPropertyList reads a list and holds it against the rules: each key once, with its value, and
-// no other.
+// checkPropertyList reads a property list and checks that it has every key of rules once, with a
+// valid value, and no other key.
 func checkPropertyList(data []byte, rules map[string]rule) (list map[string]any,
 	problems []string) {
 	if err := wellFormed(data); err != nil {
 		return nil, []string{err.Error()}
 	}
 	if _, err := plist.Unmarshal(data, &list); err != nil {
-		return nil, []string{"no property list: " + err.Error()}
+		return nil, []string{"not a property list: " + err.Error()}
 	}
 	for _, key := range slices.Sorted(maps.Keys(rules)) {
 		value, ok := list[key]
@@ -116,14 +116,14 @@ func checkPropertyList(data []byte, rules map[string]rule) (list map[string]any,
 	}
 	for _, key := range slices.Sorted(maps.Keys(list)) {
 		if rules[key] == nil {
-			problems = append(problems, key+" is no key that we use (build/bundle/plist.go)")
+			problems = append(problems, key+" is not an allowed key (build/bundle/plist.go)")
 		}
 	}
 	return list, problems
 }
 
-// wellFormed wants XML as its specification has it, and no key twice. The system's own readers
-// forgive more here and less there.
+// wellFormed returns an error unless data is well-formed XML without duplicate keys. Readers of
+// property lists differ in what they tolerate.
 func wellFormed(data []byte) error {
 	decoder := xml.NewDecoder(bytes.NewReader(data))
 	keys := map[string]bool{}
@@ -134,14 +134,14 @@ func wellFormed(data []byte) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("no well-formed XML: %w", err)
+			return fmt.Errorf("not well-formed XML: %w", err)
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
 			inKey = token.Name.Local == "key"
 		case xml.CharData:
 			if key := string(token); inKey && keys[key] {
-				return fmt.Errorf("%s is there twice", key)
+				return fmt.Errorf("%s occurs twice", key)
 			} else if inKey {
 				keys[key] = true
 			}

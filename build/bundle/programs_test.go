@@ -8,21 +8,22 @@ import (
 	"testing"
 )
 
-// TestPrograms runs build/programs with a compiler that writes down how it was called: on a Mac for
-// every system that the bundle promises, never for the builder's own alone; on Linux with the
-// WebKit of current systems.
+// TestPrograms runs build/programs with a fake go command that records its calls. On a Mac the
+// deployment target must be the bundle's minimum macOS, not that of the builder. On Linux the build
+// tag must select WebKitGTK 4.1.
 func TestPrograms(t *testing.T) {
 	const fakeGo = `#!/bin/bash
 case "$*" in
 "run ./build/bundle minimum") echo 14.0 ;;
 *) { printf 'CGO_ENABLED=%s' "$CGO_ENABLED"
-     for v in MACOSX_DEPLOYMENT_TARGET CGO_CFLAGS CGO_LDFLAGS; do [ -z "${!v}" ] || printf ' %s=%s' "$v" "${!v# }"; done
+     for v in MACOSX_DEPLOYMENT_TARGET CGO_CFLAGS CGO_LDFLAGS; do
+       [ -z "${!v}" ] || printf ' %s=%s' "$v" "${!v# }"
+     done
      printf ' | %s\n' "$*"; } >>"$LOG" ;;
 esac
 `
-	mac :=
-		"CGO_ENABLED=1 MACOSX_DEPLOYMENT_TARGET=14.0 CGO_CFLAGS=-g -O2 -mmacosx-version-min=14.0 " +
-			"CGO_LDFLAGS=-mmacosx-version-min=14.0"
+	const mac = "CGO_ENABLED=1 MACOSX_DEPLOYMENT_TARGET=14.0 " +
+		"CGO_CFLAGS=-g -O2 -mmacosx-version-min=14.0 CGO_LDFLAGS=-mmacosx-version-min=14.0"
 	const build = " | build -trimpath -ldflags -s -w -X headroom/app/version.Version=v1.2.3-4-g0 "
 	cases := []struct{ system, env, tags string }{
 		{"Darwin", mac, "desktop,production"},
@@ -38,7 +39,7 @@ esac
 					t.Fatal(err)
 				}
 			}
-			script, err := os.ReadFile("../programs") // so that the test cache knows it
+			script, err := os.ReadFile("../programs") // makes the test cache depend on it
 			if err != nil || len(script) == 0 {
 				t.Fatal(err)
 			}

@@ -8,23 +8,23 @@ import (
 	"testing"
 )
 
-// The scripts that sign, notarize and make the disk image run here on a made-up Mac: tools of
-// Apple's that write down how they were called. What Apple's own say to it, only a Mac can tell.
+// The scripts that sign, notarize and make the disk image run here with fakes of Apple's tools,
+// which record their calls. Only a Mac can show what Apple's own tools answer.
 
-// mac is a PATH of such tools.
+// mac is a fake Mac: a PATH with fake tools, and what they answer.
 type mac struct {
 	t    *testing.T
 	path string
 	log  string
 	app  string // a bundle, in a folder with a space
-	// What the tools answer.
-	display      string // codesign --display
-	entitlements string
-	notary       string
-	fails        string // the tool that fails
+
+	display      string // answer of codesign --display
+	entitlements string // answer of codesign --display --entitlements
+	notary       string // answer of notarytool submit
+	fails        string // name of the tool that fails
 }
 
-// tool writes the words of its call in brackets, so that a space in one shows.
+// tool logs its arguments in brackets, so that spaces inside them show.
 const tool = `#!/bin/bash
 { printf '%s' "${0##*/}"; printf ' [%s]' "$@"; echo; } >>"$LOG"
 case "${0##*/} $*" in
@@ -54,8 +54,7 @@ func newMac(t *testing.T) *mac {
 			t.Fatal(err)
 		}
 	}
-	// What the scripts use besides, and nothing else: on a real Mac the real tools must be out of
-	// reach.
+	// Only these other tools are in PATH, so that on a real Mac the scripts do not find Apple's.
 	for _, name := range []string{"bash", "mktemp", "rm", "sed", "head", "mkdir", "ln", "ls",
 		"readlink", "cp", "dirname"} {
 		real, err := exec.LookPath(name)
@@ -74,8 +73,8 @@ func newMac(t *testing.T) *mac {
 	return m
 }
 
-// run runs one of build/darwin's scripts. calls are the tools' calls, with the bundle written APP
-// and every other temporary path TMP.
+// run runs one of build/darwin's scripts. calls are the calls of the tools, with APP for the
+// bundle, DIR for its folder and TMP for the temporary folder.
 func (m *mac) run(script string, env []string, args ...string) (said string, calls []string,
 	err error) {
 	m.t.Helper()
@@ -83,7 +82,7 @@ func (m *mac) run(script string, env []string, args ...string) (said string, cal
 	if absolute != nil {
 		m.t.Fatal(absolute)
 	}
-	if _, err := os.ReadFile(script); err != nil { // so that the test cache knows the script
+	if _, err := os.ReadFile(script); err != nil { // makes the test cache depend on it
 		m.t.Fatal(err)
 	}
 	temporary := m.t.TempDir()
@@ -122,7 +121,8 @@ func TestSignFromTheInsideOut(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	const sign = "codesign [--force] [--options] [runtime] [--timestamp] [--sign] [Developer ID Application: Ada (ABC)] [--identifier] "
+	const sign = "codesign [--force] [--options] [runtime] [--timestamp] " +
+		"[--sign] [Developer ID Application: Ada (ABC)] [--identifier] "
 	const cli, window = "[APP/Contents/MacOS/headroom]",
 		"[APP/Contents/Helpers/Headroom Window.app]"
 	look := func(part string) []string {
@@ -139,7 +139,7 @@ func TestSignFromTheInsideOut(t *testing.T) {
 	m.expect(calls, want...)
 }
 
-func TestSignForThisMacAlone(t *testing.T) {
+func TestSignAdHoc(t *testing.T) {
 	m := newMac(t)
 	said, calls, err := m.run("sign", []string{"HEADROOM_SIGN_IDENTITY=-"}, m.app)
 	if err != nil || len(calls) < 3 {
@@ -168,7 +168,7 @@ func TestNotarizeBundle(t *testing.T) {
 		"spctl [--assess] [--type] [execute] [--verbose] [APP]")
 }
 
-func TestNotaryRefuses(t *testing.T) {
+func TestNotarizeRejected(t *testing.T) {
 	m := newMac(t)
 	m.notary = "  id: 0a-1b\n  status: Invalid"
 	said, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
@@ -176,10 +176,9 @@ func TestNotaryRefuses(t *testing.T) {
 		!strings.Contains(said, "service rejected") {
 		t.Errorf("%v: %s", err, said)
 	}
-	if last :=
-		calls[len(
-			calls)-1]; last != "xcrun [notarytool] [log] [0a-1b] [--keychain-profile] [ours]" {
-		t.Errorf("last call %s: no ticket may be stapled", last)
+	last := calls[len(calls)-1]
+	if last != "xcrun [notarytool] [log] [0a-1b] [--keychain-profile] [ours]" {
+		t.Errorf("last call %s, want notarytool log and no stapling", last)
 	}
 }
 
@@ -190,8 +189,8 @@ func TestDiskImage(t *testing.T) {
 		"ditto [APP] [TMP/Headroom/Headroom.app]",
 		"hdiutil [create] [-volname] [Headroom] [-srcfolder] [TMP/Headroom] [-fs] [HFS+] " +
 			"[-format] [ULFO] [DIR/Headroom.dmg]",
-		"Applications", "Headroom.app", // in the folder
-		"/Applications", // where the link leads
+		"Applications", "Headroom.app", // the content of the image
+		"/Applications", // the target of the link
 		"hdiutil [verify] [DIR/Headroom.dmg]",
 	}
 	said, calls, err := m.run("dmg", nil, m.app, image)
@@ -224,8 +223,8 @@ func TestDiskImage(t *testing.T) {
 			"[DIR/Headroom.dmg]")...)
 }
 
-// TestReleaseScriptsRefuse: what is missing is said by name, with what to do, and nothing is done
-// before.
+// TestReleaseScriptsRefuse checks that the scripts name what is missing, and stop before they call
+// further tools.
 func TestReleaseScriptsRefuse(t *testing.T) {
 	profile := "HEADROOM_NOTARY_PROFILE=ours"
 	cases := []struct {
@@ -233,7 +232,7 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 		env          []string
 		spoil        func(m *mac)
 		says         string
-		most         int // calls of tools before it stops
+		most         int // maximum number of calls before the script stops
 	}{
 		{"no identity", "sign", nil, nil, "HEADROOM_SIGN_IDENTITY is not set", 0},
 		{"no bundle to sign", "sign", []string{identity}, func(m *mac) { os.RemoveAll(m.app) },
@@ -250,7 +249,7 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 		{"no profile", "notarize", nil, nil, "HEADROOM_NOTARY_PROFILE is not set", 0},
 		{"nothing to notarize", "notarize", []string{profile}, func(m *mac) { os.RemoveAll(m.app) },
 			"does not exist", 0},
-		{"signed for one Mac alone", "notarize", []string{profile},
+		{"signed ad hoc", "notarize", []string{profile},
 			func(m *mac) { m.display = "Signature=adhoc" }, "is not signed with a Developer ID", 1},
 		{"the notary cannot be reached", "notarize", []string{profile},
 			func(m *mac) { m.fails = "xcrun" }, "the submission failed: xcrun says no", 3},
@@ -274,7 +273,7 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 				t.Errorf("%v, said %q, want %q", err, said, c.says)
 			}
 			if len(calls) > c.most {
-				t.Errorf("went on: %q", calls)
+				t.Errorf("did not stop: %q", calls)
 			}
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestVersion asks build/version in a repository of its own: before the first tag, at one, after
-// it, and at one that is more than three numbers.
+// TestVersion runs build/version in a temporary repository: before the first tag, at a tag, after
+// it, at a tag that is not a version, and at a pre-release tag.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
 	script, err := os.ReadFile("../version")

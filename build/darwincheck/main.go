@@ -1,15 +1,14 @@
-// Darwincheck type-checks packages and everything they import for macOS, on any system.
+// Darwincheck type-checks packages and all their dependencies for macOS, on any system.
 //
 //	go run ./build/darwincheck [-tags LIST] [-arch ARCH] PACKAGE...
 //
-// Window and tray link Cocoa and WebKit, so no other system can compile them for a Mac. But their
-// Go side can be read: `go list -deps` with GOOS=darwin and cgo on names the files that a Mac would
-// compile, dependencies first, and go/types checks them in that order with FakeImportC, which
-// accepts every C.name as of any type. Not seen: calls into C, and the Objective-C files
-// themselves. The standard library's bodies are not checked; its declarations are all that is
-// needed of it.
+// Window and tray link Cocoa and WebKit, so no other system can compile them for a Mac, but their
+// Go code can be type-checked. `go list -deps` with GOOS=darwin and cgo names the files that a Mac
+// would compile, dependencies first. go/types checks them in that order with FakeImportC, which
+// accepts every C.name with any type. Calls into C and Objective-C files are not checked. Of the
+// standard library only declarations are checked.
 //
-// It prints one line per error and exits 1 if there is one, 2 if it could not look.
+// It prints one line per error. It exits 1 if there is an error, and 2 if go list fails.
 package main
 
 import (
@@ -42,18 +41,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "darwincheck:", err)
 		os.Exit(2)
 	}
-	problems, unseen := check(packages, *arch)
+	problems, unchecked := check(packages, *arch)
 	for _, problem := range problems {
 		fmt.Println(problem)
 	}
-	fmt.Printf("darwincheck: %d packages for darwin/%s, %d errors; Objective-C of %s not seen\n",
-		len(packages), *arch, len(problems), strings.Join(unseen, ", "))
+	fmt.Printf("darwincheck: %d packages for darwin/%s, %d errors; Objective-C of %s not checked\n",
+		len(packages), *arch, len(problems), strings.Join(unchecked, ", "))
 	if len(problems) > 0 {
 		os.Exit(1)
 	}
 }
 
-// listed is what `go list -json` says of a package; the names are its own.
+// listed is a package in the output of `go list -json`, with its field names.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -61,14 +60,14 @@ type listed struct {
 	GoFiles    []string
 	CgoFiles   []string
 	MFiles     []string
-	// import path in the source to the one meant (vendoring, standard library)
+	// ImportMap maps import paths in the source to resolved ones (vendoring, standard library).
 	ImportMap map[string]string
 	Module    *struct{ GoVersion string }
 	Error     *struct{ Err string }
 }
 
-// list returns the packages and all their dependencies, each after what it imports, with the files
-// that a Mac would compile.
+// list returns the packages and all their dependencies, with the files that a Mac would compile.
+// Dependencies come first.
 func list(dir, tags, arch string, patterns []string) ([]listed, error) {
 	command := exec.Command("go",
 		append([]string{"list", "-e", "-deps", "-json", "-tags", tags}, patterns...)...)
@@ -86,15 +85,15 @@ func list(dir, tags, arch string, patterns []string) ([]listed, error) {
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			return packages, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("go list's answer: %w", err)
+			return nil, fmt.Errorf("parse the output of go list: %w", err)
 		}
 		packages = append(packages, p)
 	}
 }
 
-// check type-checks the packages in the order given. It returns the errors, and the packages whose
-// Objective-C it could not look at.
-func check(packages []listed, arch string) (problems, unseen []string) {
+// check type-checks the packages in the given order. It returns the errors, and the packages with
+// Objective-C files, which it does not check.
+func check(packages []listed, arch string) (problems, unchecked []string) {
 	files := token.NewFileSet()
 	checked := map[string]*types.Package{"unsafe": types.Unsafe}
 	for _, p := range packages {
@@ -106,13 +105,13 @@ func check(packages []listed, arch string) (problems, unseen []string) {
 			continue
 		}
 		if len(p.MFiles) > 0 {
-			unseen = append(unseen, p.ImportPath)
+			unchecked = append(unchecked, p.ImportPath)
 		}
 		var found []string
 		checked[p.ImportPath], found = checkOne(p, arch, files, checked)
 		problems = append(problems, found...)
 	}
-	return problems, unseen
+	return problems, unchecked
 }
 
 func checkOne(p listed, arch string, files *token.FileSet,
@@ -133,8 +132,8 @@ func checkOne(p listed, arch string, files *token.FileSet,
 		Importer:         importer{checked, p.ImportMap},
 		Sizes:            types.SizesFor("gc", arch),
 		Error: func(err error) {
-			// Soft errors (an unused import) follow from C names that were not resolved. The
-			// standard library is taken as right: its cgo files need what only cgo writes.
+			// Soft errors, such as unused imports, follow from unresolved C names. Errors in the
+			// standard library are ignored: its cgo files need declarations that cgo generates.
 			if soft := (types.Error{}); p.Standard || errors.As(err, &soft) && soft.Soft {
 				return
 			}
@@ -148,15 +147,15 @@ func checkOne(p listed, arch string, files *token.FileSet,
 	return result, problems
 }
 
-// importer answers from the packages checked before.
+// importer imports packages that were checked before.
 type importer struct {
 	checked map[string]*types.Package
-	renamed map[string]string
+	renamed map[string]string // see listed.ImportMap
 }
 
 func (i importer) Import(name string) (*types.Package, error) {
-	if meant, ok := i.renamed[name]; ok {
-		name = meant
+	if resolved, ok := i.renamed[name]; ok {
+		name = resolved
 	}
 	if p := i.checked[name]; p != nil {
 		return p, nil

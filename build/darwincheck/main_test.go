@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-// TestCheck type-checks small modules for darwin. Each has a file for every system and one that
-// only a Mac compiles; the errors sit in the latter, where no build on Linux would find them.
+// TestCheck type-checks small modules for darwin. Each has one file for all systems and one that
+// only a Mac compiles. The errors are in the latter, where a build on Linux does not find them.
 func TestCheck(t *testing.T) {
 	cases := []struct {
 		name   string
 		darwin string // text of a_darwin.go
-		want   string // part of the only error; "" when there is none
+		want   string // substring of the only error, "" for none
 	}{
-		{"sound", "package a\n\nvar twice = 2 * once\n", ""},
+		{"valid", "package a\n\nvar twice = 2 * once\n", ""},
 		{"wrong type", "package a\n\nvar twice string = 2 * once\n", "cannot use 2 * once"},
 		{"unknown name", "package a\n\nvar twice = 2 * nonce\n", "undefined: nonce"},
 		{"syntax", "package a\n\nvar = \n", "expected"},
 		{"calls into C",
 			"package a\n\n// int f(void);\nimport \"C\"\n\nvar twice = 2 * int(C.f())\n", ""},
-		{"wrong beside C",
+		{"wrong type in a file with C",
 			"package a\n\n// int f(void);\nimport \"C\"\n\nvar _ = C.f()\n\nvar twice string = 2 " +
 				"* once\n", "cannot use 2 * once"},
 		{"the standard library", "package a\n\nimport \"os\"\n\nvar wd, _ = os.Getwd()\n", ""},
-		{"misuse of it", "package a\n\nimport \"os\"\n\nvar wd = os.Getwd()\n",
+		{"misuse of the standard library", "package a\n\nimport \"os\"\n\nvar wd = os.Getwd()\n",
 			"single-value context"},
 	}
 	for _, c := range cases {
@@ -40,7 +40,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMissingPackage: an import that resolves to nothing is an error, not an empty package.
+// TestMissingPackage checks that an unresolved import is an error, not an empty package.
 func TestMissingPackage(t *testing.T) {
 	problems := checkModule(t,
 		map[string]string{"a.go": "package a\n\nimport \"fixture/nowhere\"\n\nvar _ = nowhere.X\n"})

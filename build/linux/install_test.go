@@ -11,15 +11,14 @@ import (
 	"testing"
 )
 
-// The archive is made, unpacked and installed here with stand-ins for the programs; that the real
-// ones find each other where the script puts them is tested on a desktop
-// (app/cmd/headroom-agent/desktop_package_test.go).
+// These tests pack, unpack and install an archive with fake programs.
+// app/cmd/headroom-agent/desktop_package_test.go installs the real ones on a virtual desktop.
 
-// unpacked makes an archive and unpacks it into a folder with a space.
+// unpacked creates an archive and unpacks it. The path contains a space.
 func unpacked(t *testing.T) (folder string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the archive is Linux's, made with its tar")
+		t.Skip("the archive is for Linux and needs GNU tar")
 	}
 	dir := filepath.Join(t.TempDir(), "a folder")
 	programs := filepath.Join(dir, "programs")
@@ -35,7 +34,7 @@ func unpacked(t *testing.T) (folder string) {
 func pack(t *testing.T, programs, archive string) {
 	t.Helper()
 	for _, script := range []string{"tarball", "install", "headroom.desktop", "../THIRD_PARTY.md"} {
-		if _, err := os.ReadFile(script); err != nil { // so that the test cache knows them
+		if _, err := os.ReadFile(script); err != nil { // makes the test cache depend on it
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +62,7 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 	return string(out)
 }
 
-// files lists what lies in a folder, links with where they lead. Desktops' caches are not ours.
+// files lists the files in a folder, links with their targets, without the caches of desktops.
 func files(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -89,7 +88,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME="}
 	kept := filepath.Join(home, ".local/share/headroom/models/config.json")
 	write(t, kept, "{}")
-	for range 2 { // the second time over the first, as an update
+	for range 2 { // the second time is an update
 		said := run(t, env, filepath.Join(folder, "install"))
 		if !strings.Contains(said, home+"/.local/bin is not in your PATH") {
 			t.Errorf("said %s", said)
@@ -131,25 +130,23 @@ func TestInstallAndUninstall(t *testing.T) {
 	write(t, others, "Exec=other\n")
 	write(t, filepath.Join(home, ".cache/headroom-window/page"), "what WebKit cached")
 	said := run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
-	if got, want := files(t, home),
-		[]string{".config/autostart/other.desktop",
-			".local/share/headroom/models/config.json"}; !slices.Equal(got, want) {
-		t.Errorf("after uninstall there is %q, want %q", got, want)
+	left := []string{".config/autostart/other.desktop", ".local/share/headroom/models/config.json"}
+	if got := files(t, home); !slices.Equal(got, left) {
+		t.Errorf("files after uninstall %q, want %q", got, left)
 	}
 	for _, folder := range []string{"lib", "share/icons"} {
 		if _, err := os.Stat(filepath.Join(local, folder)); err == nil {
-			t.Errorf("%s stays, empty", folder)
+			t.Errorf("%s was not removed", folder)
 		}
 	}
-	if stays := "\n  " + local +
-		"/share/headroom (imported models, and conversations of Chat)\n"; !strings.Contains(said,
-		stays) || strings.Contains(said, home+"/.cache") {
-		t.Errorf("said %q, want %q and nothing that is not there", said, stays)
+	stays := "\n  " + local + "/share/headroom (imported models, and conversations of Chat)\n"
+	if !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
+		t.Errorf("said %q, want %q and no folder that does not exist", said, stays)
 	}
 }
 
-// TestInstallWhileRunning: an update says that the earlier version still runs, and its programs are
-// not taken away under it.
+// TestInstallWhileRunning checks that an update reports a running earlier version, and that
+// uninstall refuses to remove it.
 func TestInstallWhileRunning(t *testing.T) {
 	folder := unpacked(t)
 	sleep, err := exec.LookPath("sleep")
@@ -208,12 +205,12 @@ func TestInstallRefuses(t *testing.T) {
 	if got := files(t, prefix); !slices.Equal(got, []string{"bin/headroom"}) {
 		t.Errorf("it left %q", got)
 	}
-	// An archive that was not unpacked wholly.
+	// An archive that was unpacked only in part.
 	if err := os.Remove(filepath.Join(folder, "lib/headroom-window")); err != nil {
 		t.Fatal(err)
 	}
 	refused("unpack the whole archive", filepath.Join(prefix, "elsewhere"))
-	// The script under its other name, at a place where install did not put it.
+	// The uninstall script outside PREFIX/lib/headroom.
 	if err := os.Rename(script, filepath.Join(folder, "uninstall")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +218,7 @@ func TestInstallRefuses(t *testing.T) {
 	refused("where install put it")
 }
 
-func TestArchiveIsTheSameEachTime(t *testing.T) {
+func TestArchiveIsReproducible(t *testing.T) {
 	first := unpacked(t) + ".tar.gz"
 	second := filepath.Join(t.TempDir(), filepath.Base(first))
 	pack(t, filepath.Join(filepath.Dir(first), "programs"), second)
@@ -230,6 +227,6 @@ func TestArchiveIsTheSameEachTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(second); err != nil || !slices.Equal(a, b) {
-		t.Errorf("the same programs gave %d and %d bytes, or other ones (%v)", len(a), len(b), err)
+		t.Errorf("the same programs gave different archives of %d and %d bytes (%v)", len(a), len(b), err)
 	}
 }
