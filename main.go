@@ -1,14 +1,15 @@
-// The window program (headroom-window): the web UI in a native window. The agent starts it, and
-// ends it by ending its input; app/window is what both agree on. It knows nothing of models: the
-// pages come out of this binary, and what they ask for goes to the agent.
+// Headroom-window shows the web UI in a native window. The agent starts it, and ends it by closing
+// its standard input; package app/window defines that protocol. The window knows nothing of models:
+// its pages are embedded in the binary, and their requests go to the agent.
 //
-// It lies at the root because Wails builds in the folder of wails.json. Build it with the Makefile:
-// without the tags desktop and production, Wails compiles and shows nothing.
+// The package is in the repository's root because Wails builds in the folder of wails.json. Build
+// it with the Makefile: without the tags desktop and production Wails compiles but opens no window.
 package main
 
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,17 +42,16 @@ func main() {
 func run() error {
 	agent, err := window.AgentFrom(os.Getenv)
 	if bundle := window.Bundle(); err != nil && bundle != "" {
-		// Somebody kept the window in the Dock and clicked it: the agent opens it, and is started
-		// if it does not run.
+		// The user opened the window from the Dock. Open the agent instead; it opens its window.
 		return exec.Command("/usr/bin/open", bundle, "--args", "--open").Run()
 	}
 	if err != nil {
 		return err
 	}
 	if !frontend.Built() {
-		return fmt.Errorf("this program was built without its pages. Build it with: make build")
+		return errors.New("this program was built without the web UI. Build it with: make build")
 	}
-	// Non-blocking, so that closing it ends a read at once.
+	// Non-blocking, so that closing it ends a pending read at once.
 	_ = syscall.SetNonblock(0, true)
 	input := os.NewFile(0, "agent")
 
@@ -71,44 +71,43 @@ func run() error {
 				}
 			})
 		},
-		// The agent learns at once that "show" now needs a new window. Never true: that would
-		// survive SIGTERM.
+		// Closing the input tells the agent at once that the window is gone. Return false, since
+		// true would keep the window open even after SIGTERM.
 		OnBeforeClose: func(context.Context) bool {
 			closing.Store(true)
 			input.Close()
 			return false
 		},
-		// Paths of dropped files reach the page through the Wails runtime. WebKitGTK delivers no
-		// drops at all when the page's own are disabled; WebKit on a Mac needs it.
+		// The Wails runtime passes the paths of dropped files to the page. On a Mac that requires
+		// DisableWebViewDrop; with it, WebKitGTK delivers no drops at all.
 		DragAndDrop: &options.DragAndDrop{EnableFileDrop: true,
 			DisableWebViewDrop: goruntime.GOOS == "darwin"},
-		Mac: &mac.Options{About: &mac.AboutInfo{Title: "Headroom", Message: version.Version, Icon: icon}},
-		// Software rendering: on many systems WebKitGTK's way through the GPU shows an empty
-		// window.
+		Mac: &mac.Options{About: &mac.AboutInfo{Title: "Headroom", Message: version.Version,
+			Icon: icon}},
+		// Software rendering, because WebKitGTK's GPU rendering shows an empty window on many
+		// systems.
 		Linux: &linux.Options{Icon: icon, ProgramName: "headroom",
 			WebviewGpuPolicy: linux.WebviewGpuPolicyNever},
 	})
 	if err == nil && !started.Load() {
-		err =
-			fmt.Errorf(
-				"built without the tags desktop and production, so there is no window in it. " +
-					"Build it with: make build")
+		err = errors.New("this program was built without the tags desktop and production, " +
+			"so it cannot open a window. Build it with: make build")
 	}
 	return err
 }
 
-// Dialogs are the system's own, which a page cannot show by itself: it calls window.go.main.Dialogs
+// Dialogs shows file dialogs of the system. Pages call it as window.go.main.Dialogs
 // (frontend/src/lib/host.ts).
 type Dialogs struct{ context context.Context }
 
-// ChooseFolder returns the path of a folder that somebody chooses, "" when they do not.
+// ChooseFolder asks the user for a folder and returns its path, or "" if the user cancels.
 func (d *Dialogs) ChooseFolder() (string, error) {
 	return runtime.OpenDirectoryDialog(d.context,
 		runtime.OpenDialogOptions{Title: "Import a model", CanCreateDirectories: false})
 }
 
-// SaveText writes a text where somebody says and returns the path, "" when they do not. WebKit
-// downloads nothing in a window of ours.
+// SaveText asks the user for a file, writes text to it and returns its path, or "" if the user
+// cancels. Pages need it because WebKit does not download files in this window.
 func (d *Dialogs) SaveText(name, text string) (string, error) {
 	path, err := runtime.SaveFileDialog(d.context,
 		runtime.SaveDialogOptions{Title: "Save as", DefaultFilename: name,
@@ -119,8 +118,8 @@ func (d *Dialogs) SaveText(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// raise brings the window to the front, from wherever it is.
+// raise shows the window and brings it to the front, even when it is minimized or hidden.
 func raise(ctx context.Context) {
 	runtime.WindowShow(ctx)
-	runtime.WindowUnminimise(ctx) // on Linux this presents it
+	runtime.WindowUnminimise(ctx) // on Linux this raises the window
 }

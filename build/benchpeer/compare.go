@@ -153,7 +153,8 @@ func output(ctx context.Context, program string, args ...string) ([]byte, error)
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, stderr.Bytes())
+		call := program + " " + strings.Join(args, " ")
+		return nil, fmt.Errorf("%s: %w\n%s", call, err, stderr.Bytes())
 	}
 	return out, nil
 }

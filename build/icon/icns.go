@@ -1,8 +1,8 @@
 package main
 
-// Apple's icon file: "icns", the file's length, then entries of four letters, their length and a
-// picture. iconutil writes the same ten, and exists on a Mac alone; format and entries as found by
-// https://relikd.github.io/icns-analysis/.
+// Apple's icon file: "icns", the length of the file, then entries of a four-letter type, a length
+// and an image. iconutil writes the same ten entries but exists only on a Mac. The format is
+// described at https://relikd.github.io/icns-analysis/.
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 	"image/png"
 )
 
-// icnsKind is one entry: a picture of so many pixels. The two smallest at one pixel a point are
-// "ARGB", which macOS shows in bundles there from version 11 on; all others are PNG.
+// icnsKind is the type of an entry: a square image of a size in pixels. The two smallest at one
+// pixel per point are in ARGB format, which macOS 11 and later read; all others are PNG.
 type icnsKind struct {
 	name   string
 	pixels int
 	argb   bool
 }
 
-// icnsKinds are all sizes that macOS asks for, at one and at two pixels a point.
+// icnsKinds are all sizes that macOS uses, at one and at two pixels per point.
 var icnsKinds = []icnsKind{
 	{"ic04", 16, true}, {"ic11", 32, false},
 	{"ic05", 32, true}, {"ic12", 64, false},
@@ -28,7 +28,7 @@ var icnsKinds = []icnsKind{
 	{"ic09", 512, false}, {"ic10", 1024, false},
 }
 
-// icns is the file with every entry, as draw draws each size.
+// icns returns an icon file with every entry, drawn by draw.
 func icns(draw func(pixels int) *image.NRGBA) ([]byte, error) {
 	var body bytes.Buffer
 	for _, kind := range icnsKinds {
@@ -49,14 +49,14 @@ func icns(draw func(pixels int) *image.NRGBA) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// icnsEntry writes a name, the length of the whole entry, and its data.
+// icnsEntry writes an entry: its name, its length including the header, and its data.
 func icnsEntry(to *bytes.Buffer, name string, data []byte) {
 	to.WriteString(name)
 	to.Write(binary.BigEndian.AppendUint32(nil, uint32(8+len(data))))
 	to.Write(data)
 }
 
-// argb is the word itself and the four channels one after another, alpha first, each packed.
+// argb encodes an image as "ARGB" and the four channels in that order, each compressed by pack.
 func argb(picture *image.NRGBA) []byte {
 	out := []byte("ARGB")
 	for _, channel := range []int{3, 0, 1, 2} {
@@ -69,8 +69,8 @@ func argb(picture *image.NRGBA) []byte {
 	return out
 }
 
-// pack is the run lengths of icns: a byte n below 128 goes before n+1 bytes as they are, one from
-// 128 on before a byte that stands for n-125 of it (3 to 130).
+// pack compresses bytes with the run-length encoding of icns. A byte n below 128 precedes n+1
+// literal bytes. A byte n of 128 or more precedes one byte that is repeated n-125 times (3 to 130).
 func pack(plane []byte) []byte {
 	var out, literal []byte
 	flush := func() {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPack has runs worked out by hand: a run of 3 is the shortest that is packed, 130 the longest.
+// TestPack compares with encodings made by hand. Runs of 3 to 130 bytes are packed.
 func TestPack(t *testing.T) {
 	times := func(n int, b byte) []byte { return bytes.Repeat([]byte{b}, n) }
 	count := func(n int) (all []byte) {
@@ -41,7 +41,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestIcns reads the file back: every entry once, of its size, and its pixels those drawn.
+// TestIcns reads the file back: every entry occurs once, with the pixels that were drawn.
 func TestIcns(t *testing.T) {
 	file, err := icns(appIcon)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestIcns(t *testing.T) {
 			got = picture.(*image.NRGBA)
 		}
 		if got.Bounds() != want.Bounds() || !bytes.Equal(got.Pix, want.Pix) {
-			t.Errorf("%s holds other pixels than were drawn at %d", name, kind.pixels)
+			t.Errorf("%s differs from the icon drawn at %d pixels", name, kind.pixels)
 		}
 	}
 	if len(rest) > 0 {
@@ -78,7 +78,7 @@ func TestIcns(t *testing.T) {
 	}
 }
 
-// unpacked reads an ARGB entry.
+// unpacked decodes an ARGB entry.
 func unpacked(t *testing.T, data []byte, size int) *image.NRGBA {
 	t.Helper()
 	if string(data[:4]) != "ARGB" {

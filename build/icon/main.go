@@ -1,13 +1,13 @@
-// Icon draws the app icon and the four tray icons, so that they are text: changed by a number,
-// reviewed as a diff. From the repository's root:
+// Icon draws the app icon and the four tray icons, so that they are source code: changed by a
+// number and reviewed as a diff. Run it in the repository's root:
 //
-//	go run ./build/icon                 the committed pictures
-//	go run ./build/icon -icns FILE      a Mac's bundle
+//	go run ./build/icon                 the committed PNG files
+//	go run ./build/icon -icns FILE      the icon of the Mac bundle
 //	go run ./build/icon -hicolor DIR    the sizes of Linux's icon theme
 //
-// The motif is the headroom bar bent to a gauge: what is filled is solid, what is free is an
-// outlined tube. The tray icons are template images (black on transparent, 44x44 px for 22 pt):
-// macOS colours them to suit the menu bar, so only their alpha counts.
+// The motif is a gauge: the filled part is solid, the free part is an outlined tube. The tray icons
+// are template images (black on transparent, 44x44 px for 22 pt). macOS colours them to suit the
+// menu bar and uses only their alpha channel.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	file := flag.String("icns", "", "write a bundle's icon to this file instead")
-	theme := flag.String("hicolor", "", "write a theme's icons into this folder instead")
+	file := flag.String("icns", "", "write the icon of the Mac bundle to this file instead")
+	theme := flag.String("hicolor", "", "write the icons of the Linux theme to this folder instead")
 	flag.Parse()
 	var err error
 	switch {
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// pictures draws every committed icon, by its path from the repository's root.
+// pictures draws every committed icon. Keys are paths from the repository's root.
 func pictures() map[string]*image.NRGBA {
 	return map[string]*image.NRGBA{
 		"build/appicon.png":          appIcon(1024),
@@ -53,12 +53,12 @@ func pictures() map[string]*image.NRGBA {
 	}
 }
 
-// linuxSizes are those of the hicolor theme that desktops look for
+// linuxSizes are the sizes in the hicolor theme that desktops use
 // (https://specifications.freedesktop.org/icon-theme-spec/latest/).
 var linuxSizes = []int{16, 22, 24, 32, 48, 64, 128, 256, 512}
 
-// hicolor draws what goes with a Linux package, by its path. It is not committed: it follows from
-// the shapes.
+// hicolor draws the icons of a Linux package. Keys are their paths. They are not committed, because
+// the shapes determine them.
 func hicolor(dir string) map[string]*image.NRGBA {
 	all := map[string]*image.NRGBA{}
 	for _, size := range linuxSizes {
@@ -68,14 +68,14 @@ func hicolor(dir string) map[string]*image.NRGBA {
 	return all
 }
 
-// trayIcon draws a gauge filled to a share of its length (0 leaves it empty), with a dot in its
+// trayIcon draws a gauge filled to a share of its length, from 0 (empty) to 1, with a dot in the
 // middle when busy.
 func trayIcon(share float64, busy bool) *image.NRGBA {
 	const (
 		size   = 44
 		radius = 15.5
 		width  = 9
-		thick  = 2.5 // of the outline; thinner vanishes on a display without @2x
+		thick  = 2.5 // width of the outline; thinner lines vanish on a 1x display
 		cx, cy = size / 2, size/2 + 3
 	)
 	black := plain(color.NRGBA{A: 255})
@@ -83,7 +83,7 @@ func trayIcon(share float64, busy bool) *image.NRGBA {
 	gauge := tube(cx, cy, radius, width)
 	paint(picture, outline(gauge, thick), black)
 	switch {
-	case share >= 1: // the ends stand beyond the arc's angles, so a cut would shorten them
+	case share >= 1: // a cut would remove the round end
 		paint(picture, gauge, black)
 	case share > 0:
 		paint(picture, filled(gauge, cx, cy, share), black)
@@ -94,11 +94,12 @@ func trayIcon(share float64, busy bool) *image.NRGBA {
 	return picture
 }
 
-// appIcon draws the gauge in white on teal, size x size pixels, each size from the shapes
-// themselves. Tile and margin are those of macOS: 824 of 1024, corners of 185.
+// appIcon draws the gauge in white on teal, size x size pixels. It draws each size from the shapes
+// instead of scaling. The tile follows Apple's template: 824 of 1024 pixels, with a corner radius
+// of 185.
 func appIcon(size int) *image.NRGBA {
 	unit := float64(size) / 1024
-	rim := max(22*unit, 0.9) // px; thinner is a haze in the small sizes
+	rim := max(22*unit, 0.9) // px; thinner lines blur in the small sizes
 	cx, cy := 512*unit, (512+51)*unit
 	white := plain(color.NRGBA{255, 255, 255, 255})
 	picture := image.NewNRGBA(image.Rect(0, 0, size, size))
@@ -110,7 +111,7 @@ func appIcon(size int) *image.NRGBA {
 	return picture
 }
 
-// teal is the accent, #0F9D94, from a little lighter at the top to a little darker at the bottom.
+// teal is a gradient around the accent colour #0F9D94, lighter at the top and darker at the bottom.
 func teal(height float64) color.NRGBA {
 	shade := func(accent float64) uint8 { return uint8(accent * (1.18 - 0.36*height)) }
 	return color.NRGBA{shade(0x0F), shade(0x9D), shade(0x94), 255}

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestFresh compares the committed icons with what the program draws, pixel by pixel: the files are
-// never edited by hand.
-func TestFresh(t *testing.T) {
+// TestCommittedIcons checks that the committed icons are the ones that the program draws.
+func TestCommittedIcons(t *testing.T) {
 	for name, want := range pictures() {
 		file, err := os.Open(filepath.Join("..", "..", name))
 		if err != nil {
@@ -25,16 +24,16 @@ func TestFresh(t *testing.T) {
 		}
 		got := image.NewNRGBA(decoded.Bounds())
 		draw.Draw(got, got.Bounds(), decoded, decoded.Bounds().Min, draw.Src)
-		if difference := farthest(got, want); difference > 2 {
-			// fused multiply-add may round otherwise elsewhere
-			t.Errorf("%s differs from what is drawn, by up to %d of 255. Run: go run ./build/icon",
+		// Fused multiply-add may round differently on other processors.
+		if difference := maxDifference(got, want); difference > 2 {
+			t.Errorf("%s differs from the drawing by up to %d of 255. Run: go run ./build/icon",
 				name, difference)
 		}
 	}
 }
 
-// TestTrayIcons: a template image is black with alpha, its corners are clear, and the four states
-// differ in how much is painted, in this order.
+// TestTrayIcons checks that the template images are black with alpha and clear corners, and that
+// each state paints more than the one before.
 func TestTrayIcons(t *testing.T) {
 	painted := -1
 	for _, name := range []string{"stopped", "loading", "ready", "busy"} {
@@ -64,7 +63,7 @@ func TestTrayIcons(t *testing.T) {
 	}
 }
 
-// TestFilled: at a share of one half the left of the gauge is painted and the right is not.
+// TestFilled checks that a share of one half paints the left half of the gauge only.
 func TestFilled(t *testing.T) {
 	picture := image.NewNRGBA(image.Rect(0, 0, 100, 100))
 	paint(picture, filled(tube(50, 50, 40, 10), 50, 50, 0.5), plain(color.NRGBA{A: 255}))
@@ -78,8 +77,8 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// farthest is the greatest difference of any channel of any pixel; 255 for different sizes.
-func farthest(a, b *image.NRGBA) int {
+// maxDifference returns the greatest difference of a channel of a pixel, 255 for different sizes.
+func maxDifference(a, b *image.NRGBA) int {
 	if a.Bounds() != b.Bounds() {
 		return 255
 	}

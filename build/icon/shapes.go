@@ -6,17 +6,17 @@ import (
 	"math"
 )
 
-// A shape is a signed distance field: the distance in pixels from (x, y) to its edge, negative
-// inside. Coverage of a pixel follows from the distance at its centre, which gives clean edges at
-// every size without drawing larger first.
+// A shape is a signed distance field: it returns the distance in pixels from (x, y) to its edge,
+// negative inside. The distance at a pixel's centre gives the coverage of the pixel, so edges are
+// antialiased at every size without supersampling.
 type shape func(x, y float64) float64
 
-// disc is a filled circle.
+// disc returns a filled circle.
 func disc(cx, cy, radius float64) shape {
 	return func(x, y float64) float64 { return math.Hypot(x-cx, y-cy) - radius }
 }
 
-// roundedSquare is a square of side `side` around (cx, cy).
+// roundedSquare returns a square with rounded corners, centred at (cx, cy).
 func roundedSquare(cx, cy, side, radius float64) shape {
 	half := side/2 - radius
 	return func(x, y float64) float64 {
@@ -26,14 +26,14 @@ func roundedSquare(cx, cy, side, radius float64) shape {
 	}
 }
 
-// Angles of the gauge in radians, clockwise from pointing right (y grows downwards): it opens at
-// the bottom, from lower left over the top to lower right.
+// Angles of the gauge in radians, clockwise from the right, since y grows downwards. The arc runs
+// from the lower left over the top to the lower right.
 const (
 	gaugeFrom = 145 * math.Pi / 180
 	gaugeTo   = 395 * math.Pi / 180
 )
 
-// tube is the whole arc of the gauge, with round ends.
+// tube returns the arc of the gauge, with round ends.
 func tube(cx, cy, radius, width float64) shape {
 	end := func(angle float64) shape {
 		return disc(cx+radius*math.Cos(angle), cy+radius*math.Sin(angle), width/2)
@@ -47,20 +47,20 @@ func tube(cx, cy, radius, width float64) shape {
 	}
 }
 
-// filled is the part of a gauge's shape up to a share of its arc, cut straight across.
+// filled returns the part of a gauge up to a share of its arc, with a straight end.
 func filled(s shape, cx, cy, share float64) shape {
 	cut := gaugeFrom + (gaugeTo-gaugeFrom)*share
 	return func(x, y float64) float64 {
 		past := along(x-cx, y-cy) - cut
 		if past < -math.Pi/2 {
-			return s(x, y) // far before the cut, where its line is no bound
+			return s(x, y) // far before the cut, whose line would cut the gauge here again
 		}
 		return max(s(x, y), math.Hypot(x-cx, y-cy)*math.Sin(min(past, math.Pi/2)))
 	}
 }
 
-// along is the angle of a direction, counted so that it grows along the whole gauge: it wraps in
-// the middle of the opening.
+// along returns the angle of a direction. It wraps in the middle of the gauge's opening, so it
+// grows along the whole gauge.
 func along(dx, dy float64) float64 {
 	const middle = (gaugeFrom+gaugeTo)/2 - math.Pi
 	angle := math.Atan2(dy, dx)
@@ -70,7 +70,7 @@ func along(dx, dy float64) float64 {
 	return angle
 }
 
-// outline is the rim of a shape, `thick` pixels wide, inside its edge.
+// outline returns the rim of a shape: the part within thick pixels of its edge, on the inside.
 func outline(s shape, thick float64) shape {
 	return func(x, y float64) float64 {
 		d := s(x, y)
@@ -78,8 +78,8 @@ func outline(s shape, thick float64) shape {
 	}
 }
 
-// paint lays a colour over the picture wherever the shape is. The colour may depend on the height
-// (0 is the top, 1 the bottom), for gradients.
+// paint draws a shape on the picture. Its colour may depend on the height (0 at the top, 1 at the
+// bottom), for gradients.
 func paint(picture *image.NRGBA, s shape, colour func(height float64) color.NRGBA) {
 	bounds := picture.Bounds()
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -93,19 +93,18 @@ func paint(picture *image.NRGBA, s shape, colour func(height float64) color.NRGB
 	}
 }
 
-// blend lays `over` on `under`, both with unpremultiplied colour.
+// blend composites over on under. Both have unpremultiplied alpha.
 func blend(under, over color.NRGBA, coverage float64) color.NRGBA {
 	a := float64(over.A) / 255 * coverage
 	b := float64(under.A) / 255 * (1 - a)
 	mix := func(o, u uint8) uint8 {
-		return uint8(
-			math.Round((float64(o)*a + float64(u)*b) / (a + b)))
+		return uint8(math.Round((float64(o)*a + float64(u)*b) / (a + b)))
 	}
 	return color.NRGBA{mix(over.R, under.R), mix(over.G, under.G), mix(over.B, under.B),
 		uint8(math.Round((a + b) * 255))}
 }
 
-func plain(c color.NRGBA) func(
-	float64) color.NRGBA {
+// plain returns a colour function for paint that ignores the height.
+func plain(c color.NRGBA) func(float64) color.NRGBA {
 	return func(float64) color.NRGBA { return c }
 }

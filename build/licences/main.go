@@ -1,12 +1,12 @@
-// Licences writes build/THIRD_PARTY.md: whose software is inside the programs, and under which
-// terms. It goes with every package.
+// Licences writes build/THIRD_PARTY.md: the third-party software in the programs, with its
+// licences. Every package includes that file.
 //
 //	go run ./build/licences          (needs frontend/node_modules: build/setup frontend)
 //
-// Go modules are those that the three programs import, on macOS and on Linux. Packages of the web
-// UI are all that its dependencies name: the bundler leaves most of it out, and naming one too many
-// harms nobody. The test beside this holds names and versions against go.mod and the lock file,
-// which needs neither network nor node_modules.
+// It lists the Go modules that the three programs import on macOS and on Linux, and all npm
+// packages that the web UI depends on, although the bundler leaves most of them out. A test
+// compares names and versions with go.mod and the lock file; it needs neither network nor
+// node_modules.
 package main
 
 import (
@@ -49,16 +49,16 @@ func run(root string) error {
 	return os.WriteFile(filepath.Join(root, output), page.Bytes(), 0o644)
 }
 
-// part is one piece of software of others.
+// part is a Go module or an npm package.
 type part struct {
 	name, version string
-	dir           string // where its files are
-	licence       string // its name, for packages that come without a text; "" if unknown
+	dir           string // folder of its files
+	licence       string // name of the licence, for packages without its text; "" if unknown
 }
 
 func (p part) String() string { return strings.TrimSpace(p.name + " " + p.version) }
 
-// programs are what packages hold, and platforms what it is built for.
+// programs are the programs in a package, and platforms the systems that they are built for.
 var (
 	programs  = []string{".", "./app/cmd/headroom", "./app/cmd/headroom-agent"}
 	platforms = []struct{ system, arch, tags string }{
@@ -67,7 +67,7 @@ var (
 	}
 )
 
-// modules lists Go and the modules that the programs import.
+// modules returns Go and the modules that the programs import.
 func modules(root string) ([]part, error) {
 	all := map[string]part{}
 	for _, platform := range platforms {
@@ -97,7 +97,7 @@ func modules(root string) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
-	// its library and runtime are in every program
+	// Go's standard library and runtime are in every program.
 	parts := []part{{name: "Go", dir: strings.TrimSpace(string(goroot))}}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		parts = append(parts, all[path])
@@ -105,7 +105,7 @@ func modules(root string) ([]part, error) {
 	return parts, nil
 }
 
-// npmPackages lists what the lock file names without "dev".
+// npmPackages returns the packages in the lock file that are not marked "dev".
 func npmPackages(root string) ([]part, error) {
 	data, err := os.ReadFile(filepath.Join(root, "frontend", "package-lock.json"))
 	if err != nil {
@@ -131,7 +131,7 @@ func npmPackages(root string) ([]part, error) {
 	return parts, nil
 }
 
-// write writes the page: texts that are the same once, under all whose they are.
+// write writes the page. A text that several parts share occurs once, below all their names.
 func write(page *bytes.Buffer, parts []part) error {
 	var texts []string
 	owners := map[string][]string{}
@@ -144,7 +144,7 @@ func write(page *bytes.Buffer, parts []part) error {
 			text = "The package names its licence, " + p.licence + ", and comes without its text.\n"
 		}
 		if text == "" {
-			return fmt.Errorf("%v has no licence in %s: it cannot be shipped", p, p.dir)
+			return fmt.Errorf("%v has no licence in %s, so it cannot be shipped", p, p.dir)
 		}
 		if owners[text] == nil {
 			texts = append(texts, text)
@@ -157,18 +157,18 @@ func write(page *bytes.Buffer, parts []part) error {
 	for _, text := range texts {
 		fmt.Fprintf(page, "\n## %s\n\n", strings.Join(owners[text], ", "))
 		for line := range strings.Lines(text) {
-			// indented, so that nothing in it is a heading of ours
+			// Indented, so that Markdown shows no heading from it.
 			page.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
 		}
 	}
 	return nil
 }
 
-// legal are the names of files with terms.
+// legal matches the names of files with licence terms.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense)([.-].*)?$`)
 
-// terms are the texts of all such files in a folder, without differences in white space at line
-// ends. "" if there are none.
+// terms returns the texts of all files in a folder that legal matches, "" if there are none. It
+// normalizes white space at line ends.
 func terms(dir fs.FS) (string, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {

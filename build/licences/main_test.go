@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// TestCurrent: the page names what the programs hold now, neither less nor more.
+// TestCurrent checks that the page lists exactly the modules and packages of the programs.
 func TestCurrent(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, output))
@@ -19,7 +19,7 @@ func TestCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil {
-		// so that the test cache knows it
+		// makes the test cache depend on it
 		t.Fatal(err)
 	}
 	want, err := modules(root)
@@ -31,7 +31,7 @@ func TestCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want = append(want, packages...); len(want) < 20 {
-		t.Fatalf("only %d modules and packages found: the test would pass on nothing", len(want))
+		t.Fatalf("found only %d modules and packages", len(want))
 	}
 	named := named(string(page))
 	for _, p := range want {
@@ -46,7 +46,7 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// named are the names in the headings of a page.
+// named returns the names in the headings of a page.
 func named(page string) (all []string) {
 	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(page, -1) {
 		all = append(all, strings.Split(heading[1], ", ")...)
@@ -101,8 +101,8 @@ func TestTerms(t *testing.T) {
 		tree[name] = &fstest.MapFile{Data: []byte("<" + name + ">")}
 	}
 	got, err := terms(tree)
-	if want :=
-		"<COPYING>\n\n<LICENSE>\n\n<LICENSE-3RD-PARTY.md>\n\n<Notice.txt>\n\n<unlicense>\n"; err != nil || got != want {
+	want := "<COPYING>\n\n<LICENSE>\n\n<LICENSE-3RD-PARTY.md>\n\n<Notice.txt>\n\n<unlicense>\n"
+	if err != nil || got != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }

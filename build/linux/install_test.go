@@ -227,6 +227,6 @@ func TestArchiveIsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(second); err != nil || !slices.Equal(a, b) {
-		t.Errorf("the same programs gave different archives of %d and %d bytes (%v)", len(a), len(b), err)
+		t.Errorf("archives differ: %d and %d bytes (%v)", len(a), len(b), err)
 	}
 }
