@@ -100,8 +100,8 @@ func onHost(r engine.Request) engine.Request {
 	return r
 }
 
-// TestAsyncSampling: for parameters of all kinds, the device chooses the tokens that the host
-// samples, one request at a time and all of them at once.
+// TestAsyncSampling checks that the device chooses the tokens that the host samples, for parameters
+// of all kinds, one request at a time and all of them together.
 func TestAsyncSampling(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
@@ -137,8 +137,8 @@ func TestAsyncSampling(t *testing.T) {
 	}
 }
 
-// TestAsyncOrder: a step is launched before the previous one is awaited, and a token takes one
-// commit.
+// TestAsyncOrder checks that a step is launched before the previous one is awaited, and a token
+// takes one commit.
 func TestAsyncOrder(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
@@ -151,8 +151,8 @@ func TestAsyncOrder(t *testing.T) {
 	}
 }
 
-// TestAsyncFinish: however an answer ends, its tokens are those of a synchronous engine. The next
-// turn resumes after computed tokens only, with the result of a cold start.
+// TestAsyncFinish checks that every way to end an answer gives the tokens of a synchronous engine.
+// The next turn must resume after computed tokens only, with the result of a cold start.
 func TestAsyncFinish(t *testing.T) {
 	o := engine.Options{ContextTokens: 512, KeptStates: 16}
 	for _, c := range []struct {
@@ -204,7 +204,7 @@ func TestAsyncFinish(t *testing.T) {
 			known := got.done.Usage.CachedTokens - len(c.request.Prompt)
 			if all := len(first.tokens); c.more >= 0 && known != all-c.more || known > all ||
 				known < all-1 {
-				t.Errorf("%d tokens of the answer's %d were taken over, expected all but %d", known,
+				t.Errorf("%d tokens of the answer's %d were cached, expected all but %d", known,
 					all, c.more)
 			}
 		})
@@ -223,8 +223,9 @@ func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Opti
 	return o
 }
 
-// TestAsyncCrowd: requests with common prefixes come, go, are cancelled and preempted, as pages are
-// short. Those that end by themselves give the tokens that each gives alone, and no memory is lost.
+// TestAsyncCrowd runs requests with common prefixes that arrive, end, and are cancelled and
+// preempted, because pages are short. Requests that are not cancelled must give the tokens that
+// each gives alone, and no memory is lost.
 func TestAsyncCrowd(t *testing.T) {
 	for _, model := range []string{"qwen3_5_text", "qwen3"} { // with recurrent states and without
 		aheadCrowd(t, model)
@@ -284,9 +285,9 @@ func aheadCrowd(t *testing.T, model string) {
 	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions)
 }
 
-// TestAsyncFaults: a panic while a step is recorded ends the requests of that step, after the
-// tokens of the one in flight. A device that fails ends all requests. The engine continues and can
-// be closed.
+// TestAsyncFaults checks that a panic while a step is recorded ends the requests of that step,
+// after the tokens of the one in flight. A device that fails ends all requests. The engine
+// continues and can be closed.
 func TestAsyncFaults(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
@@ -336,9 +337,10 @@ func TestAsyncFaults(t *testing.T) {
 	idle(t, e)
 }
 
-// TestMetalAsync: Metal devices run one pass while the next is recorded. Streams that come, go, are
-// cancelled and preempted have the tokens that the host samples from the same device's logits, one
-// stream at a time. A decoded token takes one command buffer.
+// TestMetalAsync runs streams on Metal devices, which run one pass while the next is recorded.
+// Streams that arrive, end, and are cancelled and preempted must have the tokens that the host
+// samples from the logits of the same device, one stream at a time. A decoded token needs one
+// command buffer.
 func TestMetalAsync(t *testing.T) {
 	onMetalDevices(t, testMetalAhead)
 }
@@ -404,8 +406,8 @@ func testMetalAhead(t *testing.T, device string) {
 	}
 }
 
-// TestMetalStored: blocks written while the device works hold what it computes. After a restart the
-// conversation resumes from them, with the tokens of a cold start.
+// TestMetalStored checks that blocks written while the device is busy hold the right values. After
+// a restart the conversation must resume from them, with the tokens of a cold start.
 func TestMetalStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")

@@ -92,7 +92,9 @@ func TestRestart(t *testing.T) {
 					}
 					got := ask(t, e, &history, q)
 					if got.text != want[i].text || !slices.Equal(got.logprobs, want[i].logprobs) {
-						t.Errorf("turn %d: %q with other log-probabilities than %q computed", i,
+						t.Errorf(
+							"turn %d: %q with log-probabilities that differ from those of %q "+
+								"computed", i,
 							got.text, want[i].text)
 					}
 					if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
@@ -128,8 +130,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and the file is
-// written again.
+// TestDamagedBlocks checks that a damaged file is a miss. The answer must have the same bits, and
+// the file is written again.
 func TestDamagedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	history := system("Answer briefly. ", 150)

@@ -41,8 +41,8 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	return e
 }
 
-// TestDefaultDevice: Metal if there is one, else the CPU. Metal that was requested and is missing
-// is an error.
+// TestDefaultDevice checks that the default is Metal if there is a GPU, else the CPU. If Metal is
+// requested and missing, Open must fail.
 func TestDefaultDevice(t *testing.T) {
 	none := func() (metal.Device, error) { return nil, errors.New("no GPU in here") }
 	simulated := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
@@ -94,8 +94,8 @@ func (d full) MakeResident(label string, _ []metal.Buffer) error {
 	return errors.New("cannot be kept")
 }
 
-// TestMetalMemory: memory that a GPU refuses fails the loading of a model, not its first
-// request; a model that it does not keep resident runs all the same.
+// TestMetalMemory checks that a model fails to load, not its first request, if the GPU cannot
+// allocate the memory. A model whose weights are not kept resident must run.
 func TestMetalMemory(t *testing.T) {
 	for _, sets := range []*[]string{nil, {}} {
 		open := func() (metal.Device, error) {
@@ -122,7 +122,8 @@ func TestMetalMemory(t *testing.T) {
 	}
 }
 
-// TestMetal: the demo model gives the same answers on the simulated Metal device as on the CPU.
+// TestMetal checks that the demo model gives the same answers on the simulated Metal device as on
+// the CPU.
 func TestMetal(t *testing.T) {
 	onMetalDevices(t, testMetal)
 }
@@ -167,8 +168,8 @@ func testMetal(t *testing.T, device string) {
 	}
 }
 
-// TestMetalTiny: every architecture, in the default and in plain cache formats, gives the CPU's
-// tokens on the simulated Metal device.
+// TestMetalTiny checks that every architecture gives the tokens of the CPU on the simulated Metal
+// device, in the default and in plain cache formats.
 func TestMetalTiny(t *testing.T) {
 	onMetalDevices(t, testMetalTiny)
 }

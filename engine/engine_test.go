@@ -96,7 +96,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStopsAndLimits: every way in which a generation ends. The texts add up to the decoded tokens.
+// TestStopsAndLimits ends generations in every possible way. The texts must add up to the decoded
+// tokens.
 func TestStopsAndLimits(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := encode(e, question)
@@ -144,8 +145,8 @@ func demoCases(t testing.TB, maxTokens int) (prompts []string) {
 	return prompts
 }
 
-// TestBatchedEqualsAlone: many requests at once, sampled and greedy, give the tokens that each
-// gives alone. Pages are short, so some requests are preempted and computed again.
+// TestBatchedEqualsAlone checks that many concurrent requests, sampled and greedy, give the tokens
+// that each gives alone. Pages are short, so some requests are preempted and computed again.
 func TestBatchedEqualsAlone(t *testing.T) {
 	prompts := demoCases(t, 400)
 	request := func(e *engine.Engine, i int) engine.Request {
@@ -328,7 +329,7 @@ func TestPrefixCache(t *testing.T) {
 		want, none, prompts := talk(without, system)
 		got, cached, _ := talk(with, system)
 		if !slices.EqualFunc(got, want, func(a, b []float32) bool { return slices.Equal(a, b) }) {
-			t.Errorf("conversation %d: other log-probabilities with the cache than without", i)
+			t.Errorf("conversation %d: the cache changes the log-probabilities", i)
 		}
 		t.Logf("conversation %d: %d of %d prompt tokens were cached", i, cached, prompts)
 		if none != 0 {

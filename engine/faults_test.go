@@ -60,7 +60,8 @@ func read(t testing.TB, dir, name string) []byte {
 	return data
 }
 
-// TestBadFolders: each kind of damage has its code, and its message names the file.
+// TestBadFolders checks that each kind of damage has its error code and a message that names the
+// file.
 func TestBadFolders(t *testing.T) {
 	replace := func(name, old, new string) func(testing.TB, string) {
 		return func(t testing.TB, dir string) {
@@ -214,7 +215,7 @@ func oddHeads(t testing.TB, dir string) {
 	write(t, dir, "model.safetensors", out.Bytes())
 }
 
-// TestMemoryRefused: memory that the system refuses is a Problem, not a panic.
+// TestMemoryRefused checks that a failed allocation is a Problem, not a panic.
 func TestMemoryRefused(t *testing.T) {
 	_, err := engine.Open(context.Background(), demoSource(t),
 		engine.Options{AvailableBytes: 1 << 62, MaxSequences: 1 << 27})
@@ -233,7 +234,8 @@ func openDir(t testing.TB, dir string, o engine.Options) *engine.Engine {
 	return e
 }
 
-// TestFilesDeletedWhileRunning: the mapping keeps deleted files, so the answer is the same.
+// TestFilesDeletedWhileRunning checks that deleting the files does not change the answer, because
+// the mapping keeps them.
 func TestFilesDeletedWhileRunning(t *testing.T) {
 	dir := copyDemo(t)
 	e := openDir(t, dir, engine.Options{})
@@ -252,8 +254,8 @@ func TestFilesDeletedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestNaNStaysWithItsRequest: a NaN weight ends the requests that use it. Requests beside them, and
-// later ones in the same pages and slots, are unaffected.
+// TestNaNStaysWithItsRequest checks that a NaN weight ends only the requests that use it. Other
+// requests in the batch, and later ones in the same pages and slots, are unaffected.
 func TestNaNStaysWithItsRequest(t *testing.T) {
 	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and what its embedding is scaled by
 	dir := copyDemo(t)
@@ -307,8 +309,8 @@ func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 	return out
 }
 
-// TestPanicEndsItsStepOnly: the requests of the step end with a Problem. The others and the engine
-// continue, however often that happens.
+// TestPanicEndsItsStepOnly checks that a panic in a step ends the requests of that step with a
+// Problem. Other requests and the engine continue, even after many panics.
 func TestPanicEndsItsStepOnly(t *testing.T) {
 	const trigger = 99
 	// room for activations of 33 rows
@@ -337,8 +339,8 @@ func TestPanicEndsItsStepOnly(t *testing.T) {
 	idle(t, e)
 }
 
-// TestCancelByNameDuringTheFirstPass: a request can be cancelled from the moment that Submit
-// returns until it has ended.
+// TestCancelByNameDuringTheFirstPass checks that a request can be cancelled from the moment that
+// Submit returns until it has ended.
 func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -358,8 +360,8 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	}
 }
 
-// TestStatsAreUpToDate: Stats shows a request during its first pass, and no longer once its Done
-// was read.
+// TestStatsAreUpToDate checks that Stats shows a request during its first pass, and no longer shows
+// it once its Done has been read.
 func TestStatsAreUpToDate(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -375,8 +377,8 @@ func TestStatsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: while one request runs, as many as the queue holds may wait. The next one is
-// refused with their number.
+// TestQueueIsBounded fills the queue while one request runs. The next request must be refused, with
+// the number of waiting requests.
 func TestQueueIsBounded(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1,
 		QueueRequests: 2})
@@ -408,7 +410,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestLoadingCanBeStopped, before and while weights are read.
+// TestLoadingCanBeStopped stops loading before and while weights are read.
 func TestLoadingCanBeStopped(t *testing.T) {
 	dir := copyDemo(t)
 	ctx, cancel := context.WithCancel(context.Background())

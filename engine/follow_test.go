@@ -8,8 +8,8 @@ import (
 	"headroom/engine"
 )
 
-// TestFollowers: requests with a common beginning, submitted at once, compute it once and answer
-// with the bits that they have alone.
+// TestFollowers submits requests with a common prefix together. They must compute it once, and each
+// answer must have the bits that it has alone.
 func TestFollowers(t *testing.T) {
 	head := system("Answer briefly. ", 200)
 	alone := open(t, engine.Options{NoPrefixCache: true})
@@ -39,7 +39,7 @@ func TestFollowers(t *testing.T) {
 			}
 		}
 		if !slices.Equal(logprobs, want[i].logprobs) {
-			t.Errorf("request %d: other log-probabilities than alone", i)
+			t.Errorf("request %d: the log-probabilities differ from those of the request alone", i)
 		}
 	}
 	if limit := longest + 3*64; computed > limit {
@@ -50,7 +50,7 @@ func TestFollowers(t *testing.T) {
 	idle(t, e)
 }
 
-// TestLeaderCancelled: a request that waits for a cancelled one starts without it.
+// TestLeaderCancelled checks that a request that waits for a cancelled one starts without it.
 func TestLeaderCancelled(t *testing.T) {
 	e := open(t, engine.Options{ChunkTokens: 32})
 	prompt := encode(e, system("Answer briefly. ", 400))

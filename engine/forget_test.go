@@ -12,8 +12,8 @@ func conversationOf(e *engine.Engine, head, text string) []int32 {
 		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 }
 
-// TestForget: a forgotten prompt is computed again, except for what another conversation shares,
-// and nothing more of it is written to disk.
+// TestForget checks that a forgotten prompt is computed again, except for what another conversation
+// shares, and that no more of it is written to disk.
 func TestForget(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := engine.Options{MaxSequences: 2, History: engine.NewHistory()}
@@ -97,7 +97,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetSparesRunningRequests: a running request is unaffected.
+// TestForgetSparesRunningRequests checks that a running request is unaffected.
 func TestForgetSparesRunningRequests(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := conversationOf(e, system("Answer briefly. ", 30), "Tell me a story.")

@@ -58,7 +58,7 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-// TestRandomModels: every shape of the benchmarks that is small enough for a test answers.
+// TestRandomModels runs every shape of the benchmarks that is small enough for a test.
 func TestRandomModels(t *testing.T) {
 	shapes, err := filepath.Glob(filepath.Join("..", "app", "commands", "shapes", "*.json"))
 	if err != nil || len(shapes) == 0 {

@@ -22,8 +22,8 @@ func (d *gated) Run(op kernels.Op) {
 	d.Device.Run(op)
 }
 
-// TestHeartbeat: Count advances with every operator and stops while one blocks. Busy ends with the
-// request.
+// TestHeartbeat checks that Count advances with every operator and stops while one blocks, and that
+// Busy becomes false when the request ends.
 func TestHeartbeat(t *testing.T) {
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})

@@ -11,8 +11,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestKVFormat: six attention layers of 2 heads of 128. f16 is 1,024 bytes a token
-// and layer; K8 g64 272 and V4 g32 160, or V8 g32 288 in the four layers at the ends; q4_0 144.
+// TestKVFormat compares with sizes computed by hand for six attention layers of 2 heads of 128. Per
+// token and layer, f16 takes 1,024 bytes, K8 g64 272, V4 g32 160 and q4_0 144. The two layers at
+// each end have V8 g32 with 288 bytes.
 func TestKVFormat(t *testing.T) {
 	for _, test := range []struct {
 		o     engine.Options
@@ -100,8 +101,8 @@ func TestKVStart(t *testing.T) {
 	}
 }
 
-// TestStartsBatchedAndPreempted: requests that are short of pages of either kind give the tokens
-// that each gives alone.
+// TestStartsBatchedAndPreempted checks that requests give the tokens that each gives alone, even if
+// they are short of pages of either kind.
 func TestStartsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request { // one of three ends in the start
 		r := engine.Request{Prompt: someIDs(i%4, 490), MaxTokens: 130, IgnoreEOS: true}

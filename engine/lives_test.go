@@ -220,7 +220,9 @@ func (l *lives) read(text string, s *engine.Stream, cancel int) {
 		l.known[text] = want
 	}
 	if !slices.Equal(logprobs, want) {
-		l.t.Fatalf("after %d answers, a prompt of %d bytes got other log-probabilities than alone",
+		l.t.Fatalf(
+			"after %d answers, a prompt of %d bytes got log-probabilities that differ from those "+
+				"of the prompt alone",
 			l.answered, len(text))
 	}
 	l.talks = append(l.talks, text+answer.String()+"<|im_end|>\n")

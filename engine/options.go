@@ -41,7 +41,7 @@ type Options struct {
 
 	ContextTokens  int   // longest sequence; 0: as long as the model allows and memory fits
 	MaxSequences   int   // sequences that run at once; 0: 8
-	ChunkTokens    int   // most prompt tokens of one pass; 0: 512
+	ChunkTokens    int   // maximum number of prompt tokens in one pass; 0: 512
 	QueueRequests  int   // requests that may wait; 0: 64
 	AvailableBytes int64 // memory that the model may take; 0: ask the system
 
@@ -52,7 +52,7 @@ type Options struct {
 	// HotCacheBytes bounds the keys and values of ended requests in memory; 0: all that running
 	// requests leave free.
 	HotCacheBytes   int64
-	PromptCacheSize int // most ended conversations cached in memory; 0: no bound
+	PromptCacheSize int // maximum number of ended conversations cached in memory; 0: no bound
 	// BlockStore keeps the prefix cache on disk, so that it survives restarts; nil: memory only.
 	// The caller closes it, after the engine.
 	BlockStore *BlockStore
@@ -86,7 +86,7 @@ func (o *Options) planning() plan.Options {
 	}
 }
 
-// Info describes a running model for people.
+// Info describes a running model for display.
 type Info struct {
 	Description
 	Device      string // as "CPU, AVX-512 VNNI, 2 threads"

@@ -15,7 +15,7 @@ const tinyConfig = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_siz
 	"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`
 
-// TestOperatorTimes: Options.Times counts operators between Start and Stop.
+// TestOperatorTimes checks that Options.Times counts operators between Start and Stop.
 func TestOperatorTimes(t *testing.T) {
 	times := &kernels.OperatorTimes{}
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
@@ -34,7 +34,7 @@ func TestOperatorTimes(t *testing.T) {
 	}
 }
 
-// TestWriteRandom: the folder holds the model of Random, to the bit.
+// TestWriteRandom checks that the folder holds exactly the model of Random.
 func TestWriteRandom(t *testing.T) {
 	answer := func(src engine.Source) []int32 {
 		e := openModel(t, src, engine.Options{Device: engine.DeviceCPU, Threads: 1,

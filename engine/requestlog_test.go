@@ -26,8 +26,8 @@ var perfLine = regexp.MustCompile(
 	`PERF: prompt_tps=[\d.e+]+ prompt_tok=(\d+) pref_tok=(\d+) prefill=[\d.e-]+ ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
 		`block_hit=0 block_write=0 chain_break=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
-// TestRecentAndPERF: the client of a conversation drops empty thoughts, then changes the date. The
-// reports, the log and the usage agree.
+// TestRecentAndPERF continues a conversation whose client drops empty thoughts and then changes the
+// date. The reports, the log and the usage must agree.
 func TestRecentAndPERF(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
@@ -85,8 +85,8 @@ func TestRecentAndPERF(t *testing.T) {
 	}
 }
 
-// TestHistoryOutlivesEngines: the same prompt in engines that are opened one after the other, in
-// another format, and without a cache.
+// TestHistoryOutlivesEngines submits the same prompt to engines that are opened one after the
+// other, in another format, and without a cache.
 func TestHistoryOutlivesEngines(t *testing.T) {
 	h := engine.NewHistory()
 	for _, test := range []struct {
@@ -110,7 +110,7 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	}
 }
 
-// TestFailedPassIsNotKnown: a prompt whose third pass failed is not in the history.
+// TestFailedPassIsNotKnown checks that a prompt whose third pass failed is not in the history.
 func TestFailedPassIsNotKnown(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1,
 		ChunkTokens: 32})
@@ -144,8 +144,8 @@ func (s stuck) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
-// TestSlowLogBlocksNoRequest: requests run and end while the log blocks, and all of them are logged
-// when the engine is closed.
+// TestSlowLogBlocksNoRequest checks that requests run and end while the log blocks, and that all of
+// them are logged when the engine closes.
 func TestSlowLogBlocksNoRequest(t *testing.T) {
 	var log bytes.Buffer
 	s := stuck{slog.NewTextHandler(&log, nil), make(chan struct{})}

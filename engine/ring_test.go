@@ -51,9 +51,9 @@ func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32,
 	}
 }
 
-// TestMixedLayersInEveryFormat: a model that mixes sliding windows and full attention, a quantized
-// cache, a prompt longer than the window, and a second turn that continues the first. This crashed
-// mlx-lm's server with --kv-bits (its pull request 1353).
+// TestMixedLayersInEveryFormat runs a model with sliding windows and full attention in every cache
+// format, with a prompt longer than the window and a second turn that continues the first. This
+// crashed the server of mlx-lm with --kv-bits (pull request 1353).
 func TestMixedLayersInEveryFormat(t *testing.T) {
 	for _, o := range []engine.Options{
 		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {},
@@ -90,8 +90,8 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestRingsBatchedAndPreempted: many requests that are short of pages give the tokens that each
-// gives alone.
+// TestRingsBatchedAndPreempted checks that many requests give the tokens that each gives alone,
+// even if pages are short.
 func TestRingsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request {
 		return engine.Request{Prompt: someIDs(i%3, 60+25*i), MaxTokens: 60, IgnoreEOS: true}
@@ -129,8 +129,8 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	}
 }
 
-// TestPagesAreFreeWithoutMemory: if every layer has a ring, pages are numbers without memory, and
-// no request is preempted for them.
+// TestPagesAreFreeWithoutMemory checks that if every layer has a ring, pages have no memory, and no
+// request is preempted for them.
 func TestPagesAreFreeWithoutMemory(t *testing.T) {
 	e := openModel(t, gemmaSource(t),
 		engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
@@ -184,8 +184,8 @@ func TestRingMemory(t *testing.T) {
 	}
 }
 
-// TestMaxKVTokens: with the limit, memory no longer bounds the context, and a hybrid model answers
-// far beyond it and reuses its prefixes.
+// TestMaxKVTokens checks that with the limit, memory does not bound the context, and that a hybrid
+// model answers far beyond the limit and reuses its prefixes.
 func TestMaxKVTokens(t *testing.T) {
 	o := engine.Options{MaxKVTokens: 128, MaxSequences: 2, KeptStates: 4, ChunkTokens: 64}
 	d, err := engine.Describe(demoSource(t), o)

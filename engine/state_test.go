@@ -12,9 +12,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestStateFormat: the demo model has 6 recurrent layers with 4 heads of 128 value
-// rows of 128, and 3 rows of 1,024 channels for the convolution. In int8 there is a scale for each
-// value row and each 64 channels.
+// TestStateFormat compares with sizes computed by hand. The demo model has 6 recurrent layers with
+// 4 heads of 128 value rows of 128, and 3 rows of 1,024 channels for the convolution. In int8 there
+// is a scale for each value row and each 64 channels.
 func TestStateFormat(t *testing.T) {
 	for _, test := range []struct {
 		format, words string
@@ -44,8 +44,8 @@ func TestStateFormat(t *testing.T) {
 	}
 }
 
-// TestPrefixCacheInEveryStateFormat: a prompt that resumes a kept state, and one in a batch, has
-// the log-probabilities of one that is computed alone from its beginning.
+// TestPrefixCacheInEveryStateFormat checks that a prompt that resumes a kept state, and one in a
+// batch, has the log-probabilities of a prompt that is computed alone from the first token.
 func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 	for _, format := range []string{"f32", "bf16", "int8"} {
 		with, without := open(t, engine.Options{StateFormat: format}),
@@ -64,7 +64,7 @@ func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 				submit(t, without, engine.Request{Prompt: encode(without, prompt), MaxTokens: 40}))
 			collect(t, other)
 			if !slices.Equal(got, want) {
-				t.Errorf("%s, turn %d: other log-probabilities with the cache than without", format,
+				t.Errorf("%s, turn %d: the cache changes the log-probabilities", format,
 					turn)
 			}
 			if none != 0 || turn > 0 && cached == 0 {

@@ -1,8 +1,8 @@
 package engine_test
 
-// Faults of the public block caches for MLX, according to their issue trackers and code, each
-// tested here: keys of tokens that were never computed, blocks that each hold the whole cache,
-// states of another position, mixed formats, and system prompts only.
+// These tests cover known faults of public block caches for MLX (from their issue trackers and
+// code): keys of tokens that were never computed, blocks that each hold the whole cache, states
+// from the wrong position, mixed formats, and caching of system prompts only.
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"headroom/engine"
 )
 
-// finished is what a client has of a request that has ended.
+// finished holds everything that a client received from an ended request.
 type finished struct {
 	tokens   []int32
 	logprobs []float32
@@ -39,8 +39,9 @@ func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f f
 	return f
 }
 
-// TestEndsAreStoredAsComputed: however an answer ends, the next turn resumes after exactly the
-// tokens that went through the model, in memory and after a restart, with the bits of a cold start.
+// TestEndsAreStoredAsComputed ends an answer in every possible way. The next turn must resume after
+// exactly the tokens that went through the model, in memory and after a restart, and must have the
+// same bits as without a cache.
 func TestEndsAreStoredAsComputed(t *testing.T) {
 	head := system("Answer briefly. ", 100)
 	for _, c := range []struct {
@@ -69,7 +70,7 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			if first.done.Finish != c.finish {
 				t.Fatalf("finish %q, expected %q", first.done.Finish, c.finish)
 			}
-			// The last token was sampled and not computed.
+			// The last token was sampled, but did not go through the model.
 			computed := len(c.request.Prompt) + len(first.tokens) - 1
 			next := engine.Request{MaxTokens: 20, IgnoreEOS: true,
 				Prompt: slices.Concat(c.request.Prompt, first.tokens,
@@ -77,7 +78,7 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 						"<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
 			inMemory := run(t, e, next, 0)
 			if got := inMemory.done.Usage.CachedTokens; got != computed {
-				t.Errorf("%d tokens were taken over in memory, expected the %d computed ones", got,
+				t.Errorf("%d tokens were cached in memory, expected the %d computed ones", got,
 					computed)
 			}
 			e.Close()
@@ -89,7 +90,8 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			if got := fromDisk.done.Usage; got.StoredTokens < computed ||
 				got.StoredTokens != got.CachedTokens {
 				t.Errorf(
-					"%d tokens were read back of %d taken over, expected at least the %d computed "+
+					"%d of %d cached tokens were read from disk, expected at least the %d "+
+						"computed "+
 						"ones", got.StoredTokens, got.CachedTokens, computed)
 			}
 			cold := run(t, open(t, engine.Options{NoPrefixCache: true}), next, 0)
@@ -103,8 +105,8 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 	}
 }
 
-// TestBlocksHoldTheirTokens: a file holds the keys and values of its own tokens, or one state,
-// whatever the prompt's length.
+// TestBlocksHoldTheirTokens checks that each file holds the keys and values of its own tokens, or
+// one state, regardless of the length of the prompt.
 func TestBlocksHoldTheirTokens(t *testing.T) {
 	dir := t.TempDir()
 	o := engine.Options{BlockStore: openStore(t, dir)}
@@ -139,8 +141,8 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 	}
 }
 
-// TestFormatsDoNotMix: an engine with another cache format, or exact activations, finds none of the
-// stored blocks and answers as from a cold start.
+// TestFormatsDoNotMix checks that an engine with a different cache format, or with exact
+// activations, finds none of the stored blocks and gives the answer of a cold start.
 func TestFormatsDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	prompt := system("Answer briefly. ", 100) +
@@ -159,7 +161,7 @@ func TestFormatsDoNotMix(t *testing.T) {
 		e.Close()
 		o.BlockStore.Close()
 		if !slices.Equal(got.logprobs, want.logprobs) {
-			t.Errorf("%d: other log-probabilities than cold", i)
+			t.Errorf("%d: the log-probabilities differ from those of a cold start", i)
 		}
 		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) {
 			// The last engine has the format of the first.

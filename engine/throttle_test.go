@@ -9,8 +9,8 @@ import (
 	"headroom/engine"
 )
 
-// TestDutyCycle: a throttled engine idles after each step, on an asynchronous device too, and
-// answers the same.
+// TestDutyCycle checks that a throttled engine idles after each step, also on an asynchronous
+// device, and gives the same answers.
 func TestDutyCycle(t *testing.T) {
 	for _, goes := range []bool{false, true} {
 		e := openModel(t, tinySource(t, "qwen3_5_text"),

@@ -82,7 +82,7 @@ type (
 	Finished = loop.Finished
 	// History holds the token ids of what was computed lately; see Options.History.
 	History = loop.History
-	// CachedPrefix is a prefix in memory that is not the beginning of a longer one.
+	// CachedPrefix is a prefix in memory that no longer cached prefix contains.
 	CachedPrefix = loop.CachedPrefix
 	// PassCost is the least that one forward pass moves and computes.
 	PassCost = runner.Cost

@@ -2,7 +2,7 @@ package cachemiss
 
 import "testing"
 
-// BenchmarkFind: 64 conversations of 60,000 tokens that share the first 30,000.
+// BenchmarkFind compares a prompt with 64 sequences of 60,000 tokens that share its first 30,000.
 func BenchmarkFind(b *testing.B) {
 	l, prompt := full()
 	for b.Loop() {
@@ -10,7 +10,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkExplain: their prompt, which differs early and late.
+// BenchmarkExplain explains the miss of the prompt of BenchmarkFind.
 func BenchmarkExplain(b *testing.B) {
 	l, prompt := full()
 	decode := func(tokens []int32) string {
@@ -27,7 +27,7 @@ func BenchmarkExplain(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd: one more of them.
+// BenchmarkAdd adds that prompt to the log.
 func BenchmarkAdd(b *testing.B) {
 	l, prompt := full()
 	for b.Loop() {
@@ -35,6 +35,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
+// full returns a log of 64 sequences, and a prompt that shares their first 30,000 of 60,000 tokens.
 func full() (l *Log, prompt []int32) {
 	l = NewLog(Limits{})
 	for n := range 65 {

@@ -79,8 +79,8 @@ func answer(text string) string { return "<|im_start|>assistant\n" + text + "<|i
 
 const ask = "<|im_start|>assistant\n<think>\n"
 
-// TestCauses: what was computed, the next prompt, and the cause. The text before the first
-// difference marks its position.
+// TestCauses lists computed texts, next prompts and causes. The text before the first difference
+// gives its position.
 func TestCauses(t *testing.T) {
 	long := strings.Repeat(found+" ", 12)
 	for _, test := range []struct {
@@ -290,7 +290,8 @@ func checkShown(t *testing.T, r Report, prompt string) {
 	}
 }
 
-// TestMemory: known text that was not in the cache. 100 tokens are common, of 120.
+// TestMemory explains misses of a known prefix that was no longer cached: 100 of 120 tokens are
+// common.
 func TestMemory(t *testing.T) {
 	tokens := func(n int, from int32) (list []int32) {
 		for i := range n {
@@ -337,7 +338,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestRetokenized: the model wrote " f" "o" "o", the client's text reads " foo".
+// TestRetokenized checks a text whose tokens change: the model generated " f" "o" "o", and the
+// client sends " foo".
 func TestRetokenized(t *testing.T) {
 	w := newWords()
 	history := head(coder) + user(issue) + ask + "</think>\n\nIt was"
@@ -353,7 +355,7 @@ func TestRetokenized(t *testing.T) {
 	}
 }
 
-// TestLog: bounds, and sequences that continue each other.
+// TestLog tests the bounds of a Log, and sequences that continue each other.
 func TestLog(t *testing.T) {
 	l := NewLog(Limits{Sequences: 3, Tokens: 10})
 	var given []string
@@ -398,8 +400,9 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestNearest: two sequences have an equally long prefix. The older one continues like the prompt
-// after a changed word, and the loss after that word outweighs the 40 tokens that were not cached.
+// TestNearest compares a prompt with two sequences that have an equally long prefix. The older one
+// continues like the prompt after a changed word, and the loss after that word outweighs the 40
+// tokens that were not cached.
 func TestNearest(t *testing.T) {
 	count := func(n, from int) (list []int32) {
 		for i := range n {
@@ -424,7 +427,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestDiffersIn: the first difference is marked by |.
+// TestDiffersIn checks that the first difference is marked by |.
 func TestDiffersIn(t *testing.T) {
 	for _, test := range []struct {
 		both, was, is string
@@ -453,7 +456,7 @@ func TestDiffersIn(t *testing.T) {
 	}
 }
 
-// TestCompareTools: sections as templates write them, and others.
+// TestCompareTools compares sections that templates write, and others.
 func TestCompareTools(t *testing.T) {
 	a, b := `{"name": "a"}`, `{"type": "function", "function": {"name": "b", "x": 1}}`
 	for _, test := range []struct {
@@ -481,7 +484,7 @@ func TestCompareTools(t *testing.T) {
 	}
 }
 
-// TestThoughtDropped: the first difference is where the texts diverge.
+// TestThoughtDropped checks that the first difference is where the texts diverge.
 func TestThoughtDropped(t *testing.T) {
 	for _, test := range []struct {
 		was, is string
@@ -504,7 +507,7 @@ func TestThoughtDropped(t *testing.T) {
 	}
 }
 
-// TestTextTo: a head that is longer than one decoded piece, and the first of several marks.
+// TestTextTo tests a head that is longer than one decoded piece, and the first of several marks.
 func TestTextTo(t *testing.T) {
 	w := newWords()
 	long := strings.Repeat("word ", 5000)
@@ -524,7 +527,7 @@ func runes(s string) (tokens []int32) {
 	return tokens
 }
 
-// FuzzExplain: positions and texts are valid for any tokens and any bytes.
+// FuzzExplain checks that positions and texts are valid for any tokens and any bytes.
 func FuzzExplain(f *testing.F) {
 	f.Add([]byte("<|im_start|>system\nIt is 10:01.<|im_end|>\n<|im_start|>user\nhi"),
 		[]byte("<|im_start|>system\nIt is 10:02.<|im_end|>\n<|im_start|>user\nhi"), 3, false)

@@ -9,7 +9,7 @@
 //	token.go        a result becomes tokens, text and events; a request ends
 //	inbox.go        Submit, Cancel, Close: what other goroutines have for the loop
 //	request.go      Request and its Events; stream.go hands them to the client
-//	stored.go       cached blocks on disk: looked up, read back, written
+//	stored.go       looks up, reads and writes cached blocks on disk
 //	forget.go       a conversation leaves memory
 //	prefillstall.go how many prompt tokens a pass may take beside running streams
 //	throttle.go     idle time between steps, for a hot computer
@@ -44,7 +44,7 @@ type Config struct {
 	Text   *textproc.Processor
 	// Sched describes the runner's pages and slots. The loop sets MixedChunkTokens.
 	Sched           sched.Options
-	ContextTokens   int           // most tokens of a prompt and its answer
+	ContextTokens   int           // maximum length of a prompt and its answer
 	QueueRequests   int           // requests that may wait; 0: 64
 	MaxPrefillStall time.Duration // see engine.Options; 0: 250 ms
 

@@ -18,7 +18,7 @@ import (
 type Request struct {
 	ID        string        // names the request in logs, the UI and Cancel; "": a random one
 	Prompt    []int32       // token ids, at least one; the engine keeps the slice
-	MaxTokens int           // most tokens of the answer; 0: all that is left of the context
+	MaxTokens int           // maximum length of the answer; 0: the rest of the context
 	Sampling  sample.Params // zero: greedy
 	Stop      []string      // texts that end the generation and are not part of it
 	IgnoreEOS bool          // continue after the model's end tokens, for benchmarks
@@ -52,20 +52,20 @@ const (
 type Event struct {
 	Type EventType
 
-	// Of a Token. Text is what has become certain with this token: a character split across tokens
-	// comes with the last of them, and text that may begin a stop text is held back. So Text is
-	// often empty and sometimes long. The Done event carries what was still held back.
+	// Only in a Token event. Text is the text that this token completes: a character split across
+	// tokens comes with the last of them, and text that may begin a stop text is held back. So Text
+	// is often empty and sometimes long. The Done event carries what was still held back.
 	Token   int32
 	Text    string
 	Logprob float32
 	Top     []sample.TokenLogprob // the most likely tokens, if Sampling asks for them
 
-	// Of Done.
+	// Only in a Done event.
 	Finish FinishReason
 	Err    error
 	Timing Timing
 
-	// Of every event.
+	// In every event.
 	Usage Usage
 }
 

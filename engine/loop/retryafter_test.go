@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRetryAfter: 10 ms to read a token, 100 ms to write one, answers of 50 tokens.
+// TestRetryAfter expects hand-computed times for prompts at 10 ms a token and answers of 50 tokens
+// at 100 ms each.
 func TestRetryAfter(t *testing.T) {
 	p := pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond, answerTokens: 50}
 	at := func(prompt, done, written, most int) RequestStats {
@@ -40,8 +41,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestPace: 400 tokens read in 4 s, 60 steps in 6 s, answers of 30 and 32 tokens; cached tokens and
-// requests that never ran do not count.
+// TestPace averages 400 tokens read in 4 s, 60 steps in 6 s, and answers of 30 and 32 tokens.
+// Cached tokens, and requests that never ran, do not count.
 func TestPace(t *testing.T) {
 	g := &requestLog{recent: []Finished{
 		{Usage: Usage{PromptTokens: 400, PromptDoneTokens: 400, CachedTokens: 100,

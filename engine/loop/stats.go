@@ -31,7 +31,7 @@ type RequestStats struct {
 	ID              string
 	Phase           string // "waiting", "prefill" or "decode"
 	Usage           Usage
-	MaxTokens       int     // most tokens of the answer
+	MaxTokens       int     // maximum length of the answer
 	TokensPerSecond float64 // decoding speed so far
 	StartedAtUnixMs int64
 }

@@ -1,13 +1,13 @@
 package loop
 
-// One forward pass. On the CPU steps follow each other. A GPU chooses the tokens too
-// (kernels/sampling), and the next step is launched while it computes: in place of a token that is
-// not known yet the sequence has a placeholder, which the device fills in. The delay has one
-// consequence: a request that turns out to have ended has gone through one pass more. That pass has
-// computed its last token, correctly, and chosen a token that is dropped.
+// A step is one forward pass. On the CPU, each step completes before the next is launched. A GPU
+// also samples the tokens (kernels/sampling), so the next step is launched while the previous one
+// runs. A token that is not known yet is a placeholder in the sequence, and the device replaces it.
+// So the loop learns one pass late that a request has ended. The extra pass computes the last token
+// correctly, and the token that it samples is dropped.
 //
-// A step is synchronous if one of its sequences needs logits on the host (logprobs, a bias on very
-// many tokens). All its tokens are then sampled on the host, with the same result.
+// A step is synchronous if one of its sequences needs logits on the host (for logprobs, or a bias
+// on very many tokens). All its tokens are then sampled on the host, with the same result.
 
 import (
 	"fmt"
@@ -24,12 +24,12 @@ import (
 	"headroom/kernels"
 )
 
-// steps are the steps of a loop. Two take turns, so that one can be launched while the other is in
-// flight.
+// steps holds the steps of a loop. It has two buffers, so that one step can be launched while the
+// other is in flight.
 type steps struct {
 	buffers  [2]step
 	launched int
-	inFlight *step // launched and not completed; nil: none
+	inFlight *step // launched and not yet completed; nil: none
 	lastEnd  time.Time
 	lastTook time.Duration
 }
@@ -37,26 +37,27 @@ type steps struct {
 // step is one pass over tokens of several sequences. Its slices are reused.
 type step struct {
 	work []sched.Work
-	// logitsRow is, for each work, its index in logitRows; -1: more of its prompt follows.
-	logitsRow []int
-	tokens    []int32
-	spans     []kernels.Span
-	logitRows []int32 // rows of tokens whose next token is wanted
-	launched  time.Time
-	err       error
+	// logitIndex is the index of each work in logitRows, or -1 if its prompt is not complete.
+	logitIndex []int
+	tokens     []int32
+	spans      []kernels.Span
+	logitRows  []int32 // rows of the tokens whose logits are needed
+	launched   time.Time
+	err        error
 
-	// Of a step whose tokens the device chooses.
+	// If the device samples the tokens:
 	async   bool
 	choices sample.Rows
 	pass    runner.Pass
-	chosen  []int32 // by logitRows, once completed
+	chosen  []int32 // the token for each of logitRows, once completed
 
-	// Of the others.
+	// If the host samples them:
 	logits []float32 // [len(logitRows), vocab]
 	vocab  int
 }
 
-// token returns the token that the device has chosen for a row of logitRows, or that s samples.
+// token returns the next token for logitRows[row]: the one that the device sampled, or one that s
+// samples now.
 func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	if st.async {
 		return sample.Chosen(st.chosen[row])
@@ -64,9 +65,9 @@ func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	return s.Sample(st.logits[row*st.vocab:][:st.vocab])
 }
 
-// launch runs work through the model, or has the GPU begin to, unless restoring its prefixes has
-// failed. The scheduler then plans as if the step were complete, because the device works in order.
-// Whoever else touches the device's memory calls idle first.
+// launch starts a step. On the CPU, launch returns when the step has run. If restoreErr is not nil,
+// the step fails without running. The scheduler may plan as if the step were complete, because the
+// device works in order. Other code must call waitForDevice before it accesses device memory.
 func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s := &l.steps.buffers[l.steps.launched%2]
 	l.steps.launched++
@@ -84,19 +85,19 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 		}
 		l.sched.Advance(w)
 		r := w.Seq.Owner.(*request)
-		if s.async && s.logitsRow[i] >= 0 && w.To-len(r.Prompt)+1 < r.MaxTokens {
-			w.Seq.Tokens = append(w.Seq.Tokens, sample.Placeholder(s.logitsRow[i]))
+		if s.async && s.logitIndex[i] >= 0 && w.To-len(r.Prompt)+1 < r.MaxTokens {
+			w.Seq.Tokens = append(w.Seq.Tokens, sample.Placeholder(s.logitIndex[i]))
 		}
 	}
 	return s
 }
 
-// samplesOnHost reports whether the next token of w cannot be chosen on the device.
+// samplesOnHost reports whether the next token of w must be sampled on the host.
 func samplesOnHost(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() }
 
-// gather fills the step's batch.
+// gather fills the batch of a step from its work.
 func (l *Loop) gather(s *step) {
-	s.logitsRow, s.tokens = s.logitsRow[:0], s.tokens[:0]
+	s.logitIndex, s.tokens = s.logitIndex[:0], s.tokens[:0]
 	s.spans, s.logitRows = s.spans[:0], s.logitRows[:0]
 	s.choices.Reset()
 	for _, w := range s.work {
@@ -112,10 +113,10 @@ func (l *Loop) gather(s *step) {
 		})
 		s.tokens = append(s.tokens, w.Seq.Tokens[w.From:w.To]...)
 		if w.To < len(w.Seq.Tokens) {
-			s.logitsRow = append(s.logitsRow, -1)
+			s.logitIndex = append(s.logitIndex, -1)
 			continue
 		}
-		s.logitsRow = append(s.logitsRow, len(s.logitRows))
+		s.logitIndex = append(s.logitIndex, len(s.logitRows))
 		s.logitRows = append(s.logitRows, int32(len(s.tokens)-1))
 		if s.async {
 			s.choices.Add(r.sampler, w.Seq.Tokens[w.To-1])
@@ -123,7 +124,7 @@ func (l *Loop) gather(s *step) {
 	}
 }
 
-// start marks a request's first pass and reports at once how much of its prompt was cached.
+// start records the first pass of a request and sends a Prefill event with its cached tokens.
 func (l *Loop) start(r *request, now time.Time) {
 	r.started = now
 	r.usage.CachedTokens = r.seq.Cached
@@ -133,8 +134,8 @@ func (l *Loop) start(r *request, now time.Time) {
 	r.stream.put(Event{Type: Prefill, Usage: r.usage})
 }
 
-// execute gives a step to the device. A panic below, in a kernel or an architecture, fails this
-// step only.
+// execute runs a step on the device or, if it is async, starts it. A panic in a kernel or an
+// architecture fails this step only.
 func (l *Loop) execute(s *step) (err error) {
 	defer recovered(&err)
 	if s.async {
@@ -145,7 +146,8 @@ func (l *Loop) execute(s *step) (err error) {
 	return err
 }
 
-// rounds cuts the step's spans where a recurrent state is to be kept. It returns nil if none is.
+// rounds splits the spans of the step at the positions where it must keep a recurrent state. It
+// returns nil if there are none.
 func (s *step) rounds() (rounds []batch.Round) {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
 		return nil
@@ -173,14 +175,14 @@ func (s *step) rounds() (rounds []batch.Round) {
 	return rounds
 }
 
-// complete waits for a step, if it is in flight, and delivers its results.
+// complete waits until a step has run and delivers its results.
 func (l *Loop) complete(s *step) {
 	if s.async && s.err == nil {
 		s.chosen, s.err = l.runner.Await(s.pass)
 	}
 	now := time.Now()
 	from := s.launched
-	if l.steps.lastEnd.After(from) { // it waited for the previous step
+	if l.steps.lastEnd.After(from) { // the device was still running the previous step
 		from = l.steps.lastEnd
 	}
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
@@ -188,12 +190,11 @@ func (l *Loop) complete(s *step) {
 	l.deliver(s, now)
 }
 
-// idle waits until the device has done everything it was given. It must be called before anybody
-// else reads or writes the device's memory. It reports false if the device has failed, which leaves
-// that memory undefined.
-func (l *Loop) idle() bool { return l.runner.Sync() == nil }
+// waitForDevice waits until the device has finished all its work. Call it before accessing device
+// memory. It returns false if the device has failed. The memory is then undefined.
+func (l *Loop) waitForDevice() bool { return l.runner.Sync() == nil }
 
-// recovered, deferred, turns a panic into *err.
+// recovered, when deferred, turns a panic into *err.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))

@@ -1,18 +1,18 @@
 package loop
 
-// The cached blocks on disk (engine/blockstore): looked up, read back and written. The loop does
-// the bookkeeping only. Other goroutines look up, read and write files, in memory that the
-// scheduler holds for them, and report back with runOnLoop.
+// Looks up, reads and writes the cached blocks on disk (engine/blockstore). The loop only does the
+// bookkeeping. Other goroutines access the files. They read and write memory that the scheduler
+// holds for them, and report back with runOnLoop.
 //
-// Writing. When a request ends, the full blocks of what it computed go to the store's writer, which
-// skips those it has, with recurrent states at intervals of StateEveryTokens. The tail after the
-// last full block and the states at the end are useless once the conversation continues, as an
-// agent's does within seconds. They are written when the conversation has been quiet for quietTime,
-// when memory runs short, and when the loop closes.
+// Writing. When a request ends, the loop passes its full blocks, and recurrent states at intervals
+// of StateEveryTokens, to the writer of the store, which skips those already stored. The tail after
+// the last full block, and the states at the end, are useless once the conversation continues. An
+// agent continues within seconds. So these are written when the conversation has been quiet for
+// quietTime, when memory runs short, and when the loop closes.
 //
-// Reading. A new request whose prompt memory does not hold is looked up in the store. The scheduler
-// finds pages when its turn comes (sched.Promotion), the files are read into them, and the request
-// resumes after that prefix like after any other.
+// Reading. If the prompt of a new request is not cached in memory, the loop looks it up in the
+// store. When it is the request's turn, the scheduler allocates pages (sched.Promotion). The files
+// are read into them, and the request resumes after that prefix as after any cached prefix.
 
 import (
 	"context"
@@ -29,41 +29,41 @@ import (
 )
 
 const (
-	// quietTime after the end of its last request a conversation counts as quiet.
+	// A conversation is quiet if its last request ended at least quietTime ago.
 	quietTime = 3 * time.Second
 	// shortageTimeout is how long requests wait for memory that is being written. Writing is faster
 	// than computing again, unless the disk is stuck.
 	shortageTimeout = 2 * time.Second
-	// maxLookups bounds how often a request is looked up. A lookup that finds a damaged file is
-	// repeated, as the store has removed the file then.
+	// maxLookups bounds the lookups of a request. If a file turns out to be damaged, the store
+	// removes it and the loop looks up the request again.
 	maxLookups = 4
 )
 
-// storedBlocks is the loop's side of the block store.
+// storedBlocks holds the state of the loop that concerns the block store.
 type storedBlocks struct {
 	view       *blockstore.View // nil: there is no store
-	ctx        context.Context  // of reads
+	ctx        context.Context  // for reads
 	cancel     context.CancelFunc
-	stateEvery int // least tokens between two stored states
+	stateEvery int // minimum number of tokens between two stored states
 
 	pending int // reads and writes in progress, which hold memory
-	// shortSince is since when requests have waited for pages, in Unix nanoseconds; 0: none waits.
-	// The writer reads it.
+	// shortSince is the time since which requests have been waiting for pages, in Unix nanoseconds.
+	// 0 means that none is waiting. The writer reads it.
 	shortSince atomic.Int64
 
-	unsaved   []*conversation       // whose end is not stored, in the order in which they ended
+	unsaved   []*conversation       // those whose end is not stored, by the time they ended
 	saving    map[*conversation]int // writes in progress
-	afterSave []func()              // called when the writes of a conversation have ended
+	afterSave []func()              // called once, after any write has ended
 	timer     *time.Timer           // wakes the loop when unsaved[0] is quiet; nil until needed
-	// secondsPerToken is the cost of computing a prompt, of the last request with a long one.
+	// secondsPerToken is the prefill time per token of the last request with a long prompt.
 	secondsPerToken float64
 }
 
-// conversation is tokens that were computed and may be continued.
+// conversation is a computed token sequence that a later prompt may continue.
 type conversation struct {
 	tokens []int32
 	title  string
-	reused bool // its prompt was cached, in part at least
+	reused bool // at least part of its prompt was cached
 	ended  time.Time
 	// forgotten stops its writes. The loop sets it and the writer reads it.
 	forgotten atomic.Bool
@@ -78,8 +78,8 @@ func (b *storedBlocks) init(c *Config) {
 	}
 }
 
-// lookUp asks the store how much of a new request's prompt it has, unless memory has nearly all of
-// it.
+// lookUp looks up the prompt of a new request in the store, unless nearly all of it is cached in
+// memory.
 func (l *Loop) lookUp(r *request) {
 	known, resumable := l.sched.Known(&r.seq)
 	limit := len(r.Prompt) - 1
@@ -99,12 +99,13 @@ func (l *Loop) lookUp(r *request) {
 	}()
 }
 
-// fetch reads a prefix back.
+// fetch reads a prefix from disk into the pages of p.
 func (l *Loop) fetch(p *sched.Promotion) {
 	r := p.Seq.Owner.(*request)
 	l.stored.pending++
-	// Until the device is idle it may use the pages. If it has failed, nothing will read them.
-	l.idle()
+	// The device may be using the pages until its work is finished. If it has failed, nothing will
+	// read them.
+	l.waitForDevice()
 	go func() {
 		blocks, err := l.readBlocks(p)
 		l.runOnLoop(func() {
@@ -124,7 +125,7 @@ func (l *Loop) fetch(p *sched.Promotion) {
 }
 
 // readBlocks reads a promotion's pages and state from files and returns the number of blocks. It
-// runs beside the loop.
+// does not run on the goroutine of the loop.
 func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 	found := l.stored.view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
 	if found.Tokens != len(p.Tokens) {
@@ -135,7 +136,7 @@ func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 	kv := func(b blockstore.Block) []blockstore.Tensor {
 		pages := make([]int32, pagesFor(b.To-b.From))
 		for i := range pages {
-			pages[i] = -1 // in memory already
+			pages[i] = -1 // already in memory
 			if at := b.From + i*cache.PageTokens; at >= p.From {
 				pages[i] = p.Pages[at/cache.PageTokens]
 			}
@@ -148,8 +149,8 @@ func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
 }
 
-// tensors returns the memory of pages, or of slots, in the store's form: one tensor per region. The
-// index -1 stands for no page.
+// tensors returns the memory of pages or slots as tensors of the store, one per region. An index of
+// -1 gives a nil piece.
 func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
 	list := make([]blockstore.Tensor, len(regions))
 	for i := range regions {
@@ -163,8 +164,8 @@ func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
 	return list
 }
 
-// regionsAt returns the memory of the pages of a block, given its first position. The start tokens
-// are a whole number of blocks.
+// regionsAt returns the regions of the pages of the block at position from. StartTokens is a
+// multiple of the block size, so a block has pages of one kind.
 func (l *Loop) regionsAt(from int) []cache.Region {
 	return l.runner.PageRegions(from < l.config.Sched.StartTokens)
 }
@@ -176,7 +177,7 @@ func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
 	if l.stored.view == nil || len(computed) < blockstore.BlockTokens {
 		return
 	}
-	// A request that was cancelled during prefill has no such time, so the last known one counts.
+	// A request cancelled during prefill has no prefill time, so the previous value stays.
 	n, took := r.usage.PromptTokens-r.usage.CachedTokens, r.timing().Prefill
 	if n >= blockstore.BlockTokens && took > 0 {
 		l.stored.secondsPerToken = took.Seconds() / float64(n)
@@ -193,7 +194,7 @@ func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
 	l.save(c, false)
 }
 
-// noteShortage notes whether requests wait for pages.
+// noteShortage records whether requests are waiting for pages.
 func (b *storedBlocks) noteShortage(short bool, now time.Time) {
 	if !short {
 		b.shortSince.Store(0)
@@ -202,9 +203,9 @@ func (b *storedBlocks) noteShortage(short bool, now time.Time) {
 	}
 }
 
-// saveEnds writes the ends of conversations that are quiet, and of all if the loop is closing. If
-// the submitted requests need more pages than are free, it also writes those that may be evicted
-// for them.
+// saveEnds writes the ends of quiet conversations, or of all conversations if the loop is closing.
+// If the submitted requests need more pages than are free, it also writes the ends of conversations
+// that may be evicted.
 func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 	if len(l.stored.unsaved) == 0 {
 		return
@@ -232,16 +233,17 @@ func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 	}
 }
 
-// continuedBy reports whether r will make c's end useless, as they have most of it in common.
+// continuedBy reports whether r probably continues c: it begins with the first three quarters of c.
+// The end of c is then useless.
 func (c *conversation) continuedBy(r *request) bool {
 	n := len(c.tokens) * 3 / 4
 	return len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
 }
 
-// save hands what memory has of a conversation to the store's writer: its full blocks, with tail
-// all of it.
+// save passes the cached part of a conversation to the writer of the store. Without tail, it saves
+// full blocks only.
 func (l *Loop) save(c *conversation, tail bool) {
-	if !l.idle() {
+	if !l.waitForDevice() {
 		return
 	}
 	held := l.sched.Hold(c.tokens)
@@ -281,8 +283,8 @@ func (b *storedBlocks) saved(c *conversation) {
 	}
 }
 
-// stopWriting reports whether requests, or Close, have waited too long for the store's writer,
-// which calls it.
+// stopWriting reports whether requests, or Close, have waited too long for the writer of the store.
+// The writer calls it.
 func (l *Loop) stopWriting() bool {
 	since := l.stored.shortSince.Load()
 	if since > 0 && time.Since(time.Unix(0, since)) > shortageTimeout {
@@ -292,9 +294,9 @@ func (l *Loop) stopWriting() bool {
 }
 
 // statesToStore chooses states of c: the one after the first message, which many conversations
-// share, and one every stateEvery tokens of full blocks. With tail it adds the two where the next
-// turn may resume: where computing ended, and after the last message, because templates drop old
-// thoughts from the answer that follows it.
+// share, and one every stateEvery tokens of full blocks. With tail it adds two states where the
+// next turn may resume: the last one, and the one after the last message. The latter is needed
+// because templates drop the thoughts of the answer that follows that message.
 func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 	tail bool) (chosen []blockstore.State) {
 	states := slices.SortedFunc(slices.Values(held.States),
@@ -323,10 +325,10 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 	return chosen
 }
 
-// CachedPrefix is a prefix in memory that is not the beginning of a longer one.
+// CachedPrefix is a prefix in memory that no longer cached prefix contains.
 type CachedPrefix struct {
 	Tokens       []int32
-	ResumeTokens int // a request could resume after that many
+	ResumeTokens int // number of tokens after which a request can resume
 }
 
 // CachedPrefixes lists the prefixes in memory of ended and running requests, the least recently
@@ -348,5 +350,6 @@ func (l *Loop) CachedPrefixes() []CachedPrefix {
 	}
 }
 
-// StoredModel returns the key of the model's blocks in the block store, zero without a store.
+// StoredModel returns the key of the model's blocks in the block store. It is the zero value
+// without a store.
 func (l *Loop) StoredModel() blockstore.Model { return l.config.StoreModel }

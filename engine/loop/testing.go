@@ -23,7 +23,7 @@ func (l *Loop) CheckIdle() error {
 	return <-answer
 }
 
-// ReplaceRunner replaces the runner by one of the same size. No request may be in flight. It is
+// ReplaceRunner replaces the runner with one of the same size. No request may be in flight. It is
 // for tests.
 func (l *Loop) ReplaceRunner(r *runner.Runner) { l.runner = r }
 

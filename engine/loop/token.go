@@ -23,7 +23,7 @@ func (l *Loop) deliver(s *step, now time.Time) {
 			r.usage.PromptDoneTokens = done
 			r.stream.put(Event{Type: Prefill, Usage: r.usage})
 		}
-		if row := s.logitsRow[i]; row >= 0 {
+		if row := s.logitIndex[i]; row >= 0 {
 			l.emitToken(r, s, row, w.To, now)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"headroom/kernels"
 )
 
-// CacheCost is what the caches of one model take in one format.
+// CacheCost is the memory of the caches of one model in one format.
 type CacheCost struct {
 	Architecture  string // config.json's model_type
 	ContextTokens int    // the longest context that the model was trained for
@@ -36,7 +36,7 @@ type LayerCost struct {
 	BytesPerSequence int64 // of one layer
 }
 
-// ContextBytes returns what one sequence of that length takes, in whole pages.
+// ContextBytes returns the memory of one sequence of the given length, in whole pages.
 func (c *CacheCost) ContextBytes(tokens int) int64 {
 	tokens = pagesFor(tokens) * cache.PageTokens
 	first := min(tokens, c.StartTokens)
@@ -143,7 +143,7 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	return m.Spec(), c.ModelType, nil
 }
 
-// as4bit returns a config.json whose quantization is replaced by 4 bits in groups of 32.
+// as4bit returns a config.json with its quantization set to 4 bits in groups of 32.
 func as4bit(config []byte) ([]byte, error) {
 	broken := func(err error, what string) error {
 		return problem.Wrap(problem.ModelBroken, err, what, "")

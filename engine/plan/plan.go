@@ -1,5 +1,5 @@
-// Package plan works out what a model takes before its weights are read: its shapes, its caches,
-// the memory it needs, and the longest context that fits.
+// Package plan computes the memory that a model needs before its weights are read: its shapes, its
+// caches, and the longest context that fits.
 //
 // A plan loads the architecture on a device that allocates nothing and counts instead
 // (kernels.NewDryRun), then runs its largest batch there. So no architecture needs a formula for
@@ -38,7 +38,7 @@ type Options struct {
 	MaxKVTokens    int    // tokens that an attention layer keeps of a sequence; 0: all
 	ContextTokens  int    // longest sequence; 0: as long as the model allows and memory fits
 	MaxSequences   int    // sequences that run at once; 0: 8
-	ChunkTokens    int    // most prompt tokens of one pass; 0: 512
+	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // nothing is kept for later prompts
 	AvailableBytes int64  // memory that the model may take; 0: ask the system
@@ -53,7 +53,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Need is the memory that a model takes, known before anything is loaded.
+// Need is the memory that a model needs, known before anything is loaded.
 type Need struct {
 	WeightsBytes int64 // checkpoint files that will be mapped
 	KVBytes      int64 // KV pages

@@ -84,8 +84,8 @@ func (p *Pool) Used() Amount {
 	return Amount{p.start.Pages, len(p.refs) - p.start.Pages}.Minus(p.Free())
 }
 
-// Peak returns the most pages of each kind that were in use at once. Freed pages are allocated
-// again first, so no others were ever written.
+// Peak returns the peak number of pages of each kind in use. Freed pages are allocated again first,
+// so no other pages were ever written.
 func (p *Pool) Peak() Amount { return p.peak }
 
 // Refs returns the number of references to a page. A free page has none.

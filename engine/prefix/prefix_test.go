@@ -10,8 +10,8 @@ func tokens(s string) []int32 {
 	return t
 }
 
-// TestSiblingsShareStates: two continuations diverge inside a page. A state kept before that serves
-// both.
+// TestSiblingsShareStates checks that two continuations that diverge inside a page can both resume
+// from a state before that point.
 func TestSiblingsShareStates(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -51,8 +51,8 @@ func TestSiblingsShareStates(t *testing.T) {
 	}
 }
 
-// TestStatesAreHandedOver: the state at the end of a shared system prompt survives the conversation
-// that kept it.
+// TestStatesAreHandedOver checks that the state at the end of a shared system prompt survives the
+// conversation that kept it.
 func TestStatesAreHandedOver(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -82,7 +82,8 @@ func TestStatesAreHandedOver(t *testing.T) {
 	}
 }
 
-// TestEvictOldestLeafFirst: eviction is least recently used first and spares pages in use.
+// TestEvictOldestLeafFirst checks that eviction is least recently used first and spares pages in
+// use.
 func TestEvictOldestLeafFirst(t *testing.T) {
 	pool := NewPool(3, Start{})
 	tree := NewTree(pool, Options{PageTokens: 2})
@@ -110,8 +111,8 @@ func TestEvictOldestLeafFirst(t *testing.T) {
 	}
 }
 
-// TestKindsOfPages: every sequence begins with a start page of 2 tokens. Evicting for other pages
-// spares short conversations, and each kind counts with its own size.
+// TestKindsOfPages gives every sequence a start page of 2 tokens. Evicting for other pages must
+// spare short conversations, and each kind counts with its size.
 func TestKindsOfPages(t *testing.T) {
 	pool := NewPool(5, Start{Entries: 1, Pages: 3})
 	tree := NewTree(pool, Options{PageTokens: 2, Sizes: Sizes{Start: 10, Rest: 1}})

@@ -15,7 +15,8 @@ func recent(pairs ...int32) (list []sampling.TokenCount) {
 	return list
 }
 
-// TestRows: the row for a placeholder is the row for the known token, without that token.
+// TestRows checks that the row for a placeholder is the row for the known token, without that
+// token.
 func TestRows(t *testing.T) {
 	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1,
 		Seed: seed(3)}, 10)
@@ -62,7 +63,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRowsOfBiases: biases go with every row, by id, whether the last token is known or not.
+// TestRowsOfBiases checks that biases go with every row, by id, whether the last token is known or
+// not.
 func TestRowsOfBiases(t *testing.T) {
 	s := New(Params{LogitBias: map[int32]float32{9: -100, 2: 1.5}, Logprobs: -1}, 10)
 	var r Rows

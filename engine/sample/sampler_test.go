@@ -45,8 +45,8 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
-// TestLogprobs: logits ln 1, ln 2, ln 4, ln 1 have the probabilities 1/8, 2/8,
-// 4/8, 1/8, whatever the temperature.
+// TestLogprobs checks that logits ln 1, ln 2, ln 4, ln 1 have the probabilities 1/8, 2/8, 4/8, 1/8
+// at any temperature.
 func TestLogprobs(t *testing.T) {
 	logits := []float32{0, float32(math.Ln2), 2 * float32(math.Ln2), 0}
 	for _, p := range []Params{
@@ -136,8 +136,8 @@ func support(t *testing.T, p Params, logits []float32) (ids []int32) {
 	return ids
 }
 
-// TestFilters: the probabilities are 0.1, 0.4, 0.2, 0.3 for tokens 0 to 3, in
-// descending order 1, 3, 2, 0. A high temperature makes every kept token appear.
+// TestFilters samples with probabilities 0.1, 0.4, 0.2, 0.3 for tokens 0 to 3, in descending order
+// 1, 3, 2, 0. A high temperature makes every kept token appear.
 func TestFilters(t *testing.T) {
 	logits := []float32{ln(0.1), ln(0.4), ln(0.2), ln(0.3)}
 	tests := []struct {

@@ -23,13 +23,13 @@ func TestFollowersWait(t *testing.T) {
 		}
 		steps(t, s, "a[20,21)+ b[17,18)+")
 		if b.Cached != 17 {
-			t.Errorf("recurrent %t: %d tokens taken over, expected 17", recurrent, b.Cached)
+			t.Errorf("recurrent %t: %d tokens cached, expected 17", recurrent, b.Cached)
 		}
 	}
 }
 
-// TestFollowerStartsAlone: a sequence whose leader is gone, or that shares too little, starts by
-// itself.
+// TestFollowerStartsAlone checks that a sequence whose leader is gone, or that shares too little,
+// starts without waiting.
 func TestFollowerStartsAlone(t *testing.T) {
 	s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 8, MixedChunkTokens: 8})
 	a := counting(s, "a", 20, 20)
@@ -38,7 +38,7 @@ func TestFollowerStartsAlone(t *testing.T) {
 	s.Remove(a, false)
 	steps(t, s, "b[8,15)+") // what a had read is known
 	if b.Cached != 8 {
-		t.Errorf("%d tokens taken over, expected 8", b.Cached)
+		t.Errorf("%d tokens cached, expected 8", b.Cached)
 	}
 	s = New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 8, MixedChunkTokens: 8})
 	counting(s, "a", 6, 6)
@@ -56,8 +56,8 @@ func TestPreferPrefill(t *testing.T) {
 	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+")
 }
 
-// TestFetch: others overtake a sequence whose prefix is being read back; it then starts after the
-// prefix.
+// TestFetch checks that others overtake a sequence whose prefix is being read back, and that it
+// then starts after the prefix.
 func TestFetch(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 11, 11)
@@ -74,11 +74,12 @@ func TestFetch(t *testing.T) {
 	s.Promoted(p[0], true)
 	steps(t, s, "b[3,4)+ a[9,11)+")
 	if a.Cached != 9 || len(s.Promotions()) != 0 {
-		t.Errorf("%d tokens taken over, expected 9, and nothing more to be read", a.Cached)
+		t.Errorf("%d tokens cached, expected 9, and nothing more to be read", a.Cached)
 	}
 }
 
-// TestFetchAfterKnown: full pages in memory are not read again, the partial last one is.
+// TestFetchAfterKnown checks that full pages in memory are not read again, but the partial last one
+// is.
 func TestFetchAfterKnown(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 7, 7, 6)
@@ -94,11 +95,11 @@ func TestFetchAfterKnown(t *testing.T) {
 	s.Promoted(p[0], false) // the disk has failed: what is known must do
 	steps(t, s, "b[6,14)")
 	if b.Cached != 6 {
-		t.Errorf("%d tokens taken over, expected 6", b.Cached)
+		t.Errorf("%d tokens cached, expected 6", b.Cached)
 	}
 }
 
-// TestHotBounds: what is cached of ended sequences stays within its bounds.
+// TestHotBounds checks that the cache of ended sequences stays within its bounds.
 func TestHotBounds(t *testing.T) {
 	for _, o := range []Options{{HotBytes: 2, PageBytes: prefix.Sizes{Rest: 1}},
 		{HotConversations: 1}} {

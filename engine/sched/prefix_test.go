@@ -48,8 +48,8 @@ func TestPrefixOfAttention(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// TestPlaceholdersAreNotCached: a sequence that was preempted before its last token was known is
-// computed again with a placeholder. The cached prefix ends before it.
+// TestPlaceholdersAreNotCached checks that a sequence that was preempted before its last token was
+// known is computed again with a placeholder. The cached prefix ends before it.
 func TestPlaceholdersAreNotCached(t *testing.T) {
 	s := remembering(false)
 	a := counting(s, "a", 7, -1)
@@ -95,7 +95,8 @@ func TestPrefixOfRecurrence(t *testing.T) {
 	}
 }
 
-// TestEvictionComesFirst: cached prefixes are evicted before a sequence waits or is preempted.
+// TestEvictionComesFirst checks that cached prefixes are evicted before a sequence waits or is
+// preempted.
 func TestEvictionComesFirst(t *testing.T) {
 	s := remembering(false)
 	s.Remove(counting(s, "gone", 3, 3), true) // never ran: nothing to remember

@@ -58,7 +58,7 @@ type Options struct {
 	// another kind: StartPages of Pages. Both may be 0.
 	StartTokens, StartPages int
 	Slots                   int  // sequences that may run at once
-	ChunkTokens             int  // most prompt tokens of a step
+	ChunkTokens             int  // maximum number of prompt tokens in a step
 	NoPrefixes              bool // there is no prefix tree
 	// Recurrent models can resume a prefix only where a state was kept, in one of the slots
 	// [Slots, Slots+StateSlots).
@@ -164,8 +164,7 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
 
-// PeakPages returns the most pages of each kind that were in use at once. No others were ever
-// written.
+// PeakPages returns the peak number of pages of each kind in use. No other pages were ever written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
 // Add queues a sequence. It must not be longer than MaxTokens, now or later.

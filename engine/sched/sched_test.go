@@ -67,16 +67,16 @@ func TestPromptInChunks(t *testing.T) {
 	counts(t, s, 1, 0, 6)
 }
 
-// TestLastPromptTokenAlone: the last token of a prompt of whole chunks and one token more looks
-// like a decode row.
+// TestLastPromptTokenAlone checks that the last token of a prompt of whole chunks and one token
+// more looks like a decode row.
 func TestLastPromptTokenAlone(t *testing.T) {
 	s := small(10)
 	add(s, "a", 9, 0)
 	steps(t, s, "a[0,8)", "a[8,9)+", "a[9,10)+")
 }
 
-// TestDecodeFirst: decoding sequences come first in a step, and prompts then share the smaller
-// budget.
+// TestDecodeFirst checks that decoding sequences come first in a step, and prompts then share the
+// smaller budget.
 func TestDecodeFirst(t *testing.T) {
 	s := small(10)
 	add(s, "a", 2, 0)
@@ -85,7 +85,7 @@ func TestDecodeFirst(t *testing.T) {
 	steps(t, s, "a[2,3)+ b[0,3)", "a[3,4)+ b[3,6)", "a[4,5)+ b[6,7)+", "a[5,6)+ b[7,8)+")
 }
 
-// TestBudgetIsShared: the next prompt gets the part of a step that one prompt leaves.
+// TestBudgetIsShared checks that the next prompt gets the part of a step that one prompt leaves.
 func TestBudgetIsShared(t *testing.T) {
 	s := small(10)
 	add(s, "a", 5, 0)
@@ -93,7 +93,8 @@ func TestBudgetIsShared(t *testing.T) {
 	steps(t, s, "a[0,5)+ b[0,3)", "a[5,6)+ b[3,6)")
 }
 
-// TestNoBudgetNoAdmission: a full step admits no sequence, so no slot is taken without work.
+// TestNoBudgetNoAdmission checks that a full step admits no sequence, so no slot is taken without
+// work.
 func TestNoBudgetNoAdmission(t *testing.T) {
 	s := small(10)
 	add(s, "a", 8, 0)
@@ -115,8 +116,8 @@ func TestAdmissionBySlots(t *testing.T) {
 	counts(t, s, 2, 0, 2)
 }
 
-// TestAdmissionByPages: the first in the queue waits for pages for its whole prompt, and no other
-// overtakes it.
+// TestAdmissionByPages checks that the first in the queue waits for pages for its whole prompt, and
+// no other overtakes it.
 func TestAdmissionByPages(t *testing.T) {
 	s := small(4)
 	a := add(s, "a", 8, 0)
@@ -141,8 +142,9 @@ func TestPriority(t *testing.T) {
 	steps(t, s, "high[0,1)+ mid[0,1)+ mid2[0,1)+ negative[0,1)+ low[0,1)+")
 }
 
-// TestPreemptionTakesTheNewest: among equal priorities the newest sequence is preempted. It is
-// computed again from the start with what it has generated, and its work leaves the planned step.
+// TestPreemptionTakesTheNewest checks that among equal priorities the newest sequence is preempted.
+// It is computed again from the start with what it has generated, and its work leaves the planned
+// step.
 func TestPreemptionTakesTheNewest(t *testing.T) {
 	s := small(3)
 	a, b := add(s, "a", 3, 0), add(s, "b", 4, 0)
@@ -159,7 +161,8 @@ func TestPreemptionTakesTheNewest(t *testing.T) {
 	steps(t, s, "b[0,6)+", "b[6,7)+")
 }
 
-// TestPreemptionTakesTheLowestPriority, even if that sequence is older.
+// TestPreemptionTakesTheLowestPriority checks that the sequence of the lowest priority is
+// preempted, even if it is older.
 func TestPreemptionTakesTheLowestPriority(t *testing.T) {
 	s := small(3)
 	add(s, "a", 4, -1)
@@ -169,7 +172,8 @@ func TestPreemptionTakesTheLowestPriority(t *testing.T) {
 	counts(t, s, 1, 1, 2)
 }
 
-// TestPreemptsItself: a sequence of the lowest priority that needs a page is preempted itself.
+// TestPreemptsItself checks that a sequence of the lowest priority that needs a page is preempted
+// itself.
 func TestPreemptsItself(t *testing.T) {
 	s := small(3)
 	a := add(s, "a", 5, 0)
@@ -180,8 +184,8 @@ func TestPreemptsItself(t *testing.T) {
 	}
 }
 
-// TestPromptPreempts: a prompt of higher priority preempts a sequence whose work in this step is
-// already planned.
+// TestPromptPreempts checks that a prompt of higher priority preempts a sequence whose work in this
+// step is already planned.
 func TestPromptPreempts(t *testing.T) {
 	s := small(6)
 	b := add(s, "b", 1, 0)
@@ -216,7 +220,7 @@ func TestRemove(t *testing.T) {
 	steps(t, s, "")
 }
 
-// TestStartPages, by hand: there are 3 pages for the first 4 positions and 2 for the others.
+// TestStartPages has 3 pages for the first 4 positions and 2 for the others.
 func TestStartPages(t *testing.T) {
 	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
 		ChunkTokens: 20, MixedChunkTokens: 20})
@@ -244,7 +248,8 @@ func TestStartPages(t *testing.T) {
 	}
 }
 
-// TestVictimHasNeededPages: a sequence with start pages only is not preempted for other pages.
+// TestVictimHasNeededPages checks that a sequence with start pages only is not preempted for other
+// pages.
 func TestVictimHasNeededPages(t *testing.T) {
 	s := New(Options{Pages: 6, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
 		ChunkTokens: 20, MixedChunkTokens: 20, NoPrefixes: true})
