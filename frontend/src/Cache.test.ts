@@ -86,7 +86,7 @@ test('the figures, and what they mean for the drive', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenBytes: 24e9 })));
   expect(text('[aria-labelledby="cache-title"] header')).toBe('Disk cache 4.2 GB of 20.0 GB');
   expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe(
-    '4.2 GB of 20.0 GB',
+    'The disk cache uses 4.2 GB of 20.0 GB, which is 21 %.',
   );
   expect(text('dl')).toMatch(
     /Disk hits 48 times 84 % hit rate Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,

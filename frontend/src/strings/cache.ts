@@ -90,8 +90,7 @@ export const cacheSummary = {
     'Keys and values of processed prompts, stored in files for reuse. GB of 10^9 bytes. Measured.',
   of: (maxBytes: Text) => `of ${maxBytes}`,
   withoutCap: 'no limit',
-  usedCap: 'Cache size, of its limit',
-  of2: (bytes: Text, maxBytes: Text) => `${bytes} of ${maxBytes}`,
+  usedCap: 'Disk cache size',
   oftenBeginningPromptRead:
     'How often a prompt prefix was read from disk instead of being computed. Counted.',
   readBack: 'Disk hits',

@@ -29,7 +29,7 @@ export const requestList = {
   answering: 'Answering',
   requests: 'Requests',
   flight: (requests: Text) => `${requests} in flight`,
-  promptRead: 'Prompt read',
+  promptRead: 'Prefill',
   read: (promptDoneTokens: Text, promptTokens: Text) =>
     `${promptDoneTokens} of ${promptTokens} read`,
   promptKeptEarlierRequests: (cachedTokens: Text) =>
@@ -41,8 +41,8 @@ export const requestList = {
 };
 
 export const speedCard = {
-  tokensWrittenSecond: 'Decode, tokens per second',
-  promptTokensReadSecond: 'Prefill, prompt tokens per second',
+  tokensWrittenSecond: 'Decode speed',
+  promptTokensReadSecond: 'Prefill speed',
   memoryHeldHeadroom: 'Memory used by Headroom',
   speedMemory: 'Speed and memory',
   speed: 'Speed',

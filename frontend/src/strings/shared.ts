@@ -78,7 +78,6 @@ export const sidebar = {
 };
 
 export const timeChart = {
-  lastMinutes: (join: Text) => `The last 10 minutes. ${join}.`,
   ago: (markedAt: Text) => `${markedAt} ago`,
   minAgo: '10 min ago',
   now: 'now',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inWords, roundUp, roundUpBytes, withGaps } from './chart';
+import { roundUp, roundUpBytes, withGaps } from './chart';
 
 describe('roundUp', () => {
   test.each([
@@ -47,20 +47,4 @@ describe('withGaps', () => {
     ]);
   });
   test('nothing stays nothing', () => expect(withGaps([], [[]], 12)).toEqual([[], []]));
-});
-
-describe('inWords', () => {
-  const line = {
-    label: 'Speed',
-    format: (value: number) => `${value} tok/s`,
-    top: (value: number) => value,
-    colour: '',
-  };
-  test('the last, the mean and the greatest', () => {
-    expect(inWords({ ...line, values: [2, 10, 3] })).toBe(
-      'Speed: now 3 tok/s, on average 5 tok/s, at most 10 tok/s',
-    );
-  });
-  test('nothing yet', () =>
-    expect(inWords({ ...line, values: [] })).toBe('Speed: nothing measured yet'));
 });

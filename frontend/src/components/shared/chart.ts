@@ -2,7 +2,7 @@
 
 /** One line of a chart. */
 export interface Series {
-  /** Names the line for who cannot see it. */
+  /** Names the line in the sentence of a screen reader. */
   label: string;
   /** One for each point in time. */
   values: readonly number[];
@@ -34,13 +34,6 @@ export function withGaps(
     lines.forEach((line, index) => values[index]!.push(line[row] ?? null));
   });
   return [times, ...values];
-}
-
-/** A line in words: where it is now, its mean and its greatest value. */
-export function inWords({ label, values, format }: Series): string {
-  if (values.length === 0) return `${label}: nothing measured yet`;
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return `${label}: now ${format(values.at(-1)!)}, on average ${format(mean)}, at most ${format(Math.max(...values))}`;
 }
 
 const GiB = 2 ** 30;

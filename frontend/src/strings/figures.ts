@@ -1,0 +1,44 @@
+// What a screen reader says for each figure: one sentence with the numbers of the picture.
+import type { Text } from './text';
+
+export const memoryFigure = {
+  part: (label: Text, bytes: Text, share: Text) => `${label} ${bytes} (${share})`,
+  memory: (totalBytes: Text, parts: Text) => `Of ${totalBytes} of memory: ${parts}.`,
+  wired: (bytes: Text) => ` The wired limit is ${bytes}.`,
+  recommended: (bytes: Text) => ` Metal recommends at most ${bytes}.`,
+  end: (bytes: Text) => ` This computer has ${bytes}.`,
+};
+
+export const needFigure = {
+  needs: (needBytes: Text, roomBytes: Text) => `It needs ~${needBytes} of ${roomBytes} available.`,
+  downloaded: (share: Text) => `${share} of it is downloaded.`,
+};
+
+export const promptFigure = {
+  prompt: (tokens: Text, parts: Text) => `Of a prompt of ${tokens}, ${parts}.`,
+  memory: (tokens: Text) => `${tokens} came from memory`,
+  disk: (tokens: Text) => `${tokens} came from disk`,
+  computed: (tokens: Text) => `${tokens} were computed`,
+  unread: (tokens: Text) => `${tokens} were not reached`,
+  progress: (done: Text, tokens: Text, cached: Text) =>
+    `${done} of ${tokens} of the prompt are processed, ${cached} of them from the cache.`,
+};
+
+export const treemapFigure = {
+  empty: 'The cache holds no conversations on disk.',
+  treemap: (conversations: Text, bytes: Text, largest: Text, largestBytes: Text) =>
+    `The cache holds ${conversations} in ${bytes}. The largest is “${largest}” with ${largestBytes}.`,
+  conversation: '1 conversation',
+  conversations: (count: Text) => `${count} conversations`,
+};
+
+export const meterFigure = {
+  cache: (bytes: Text, maxBytes: Text, share: Text) =>
+    `The disk cache uses ${bytes} of ${maxBytes}, which is ${share}.`,
+};
+
+export const chartFigure = {
+  empty: (label: Text) => `${label}: nothing was measured in the last 10 minutes.`,
+  line: (label: Text, now: Text, mean: Text, greatest: Text) =>
+    `${label} is ${now} now. In the last 10 minutes it was ${mean} on average and ${greatest} at most.`,
+};
