@@ -1,25 +1,32 @@
-// Package engine runs one language model for many requests at once. It is a facade: Open, Submit,
-// Stats and Close, over the packages below. The app and the server run models through it alone.
+// Package engine runs one language model for many requests at once. It is a facade over the
+// packages below: Open loads a model, Submit queues a request, Stats returns a snapshot and Close
+// ends it. The app and the server run models through this package alone.
 //
-// The trail of a request, one call per hop. `headroom run` starts at Engine.Submit:
+// The trail of a request to `headroom serve`, with the main call of each hop. `headroom run` has
+// the model in its own process and joins the trail at Engine.Submit:
 //
-//	commands.Serve.Run        app/commands    starts the HTTP server over the host's models
-//	server.Server.prepare     engine/server   HTTP to messages, messages to a prompt
-//	worker.Model.Submit       app/worker      through a pipe into the model's own process
-//	engine.Engine.Submit      engine          the facade
-//	loop.Loop.Submit          engine/loop     validates the request, puts it into the inbox
-//	loop.Loop.run             engine/loop     the hot path: schedule, launch, complete
-//	sched.Scheduler.Next      engine/sched    which tokens of which sequences come next
-//	loop.Loop.launch          engine/loop     the work as a batch
-//	runner.Runner.Step        engine/runner   batch in, logits out; on a GPU Start and Await
-//	models.decoder.Forward    engine/models   an architecture, written in layers
-//	nn.Attention.Forward      engine/nn       a layer, written in operators
-//	ops.Context.Linear        engine/ops      an operator: tensors in, tensors out
-//	matmul.Linear.CPU         kernels/matmul  a kernel
-//	loop.Loop.complete        engine/loop     waits for the step
-//	loop.Loop.emitToken       engine/loop     token to text and event
-//	loop.Stream.Next          engine/loop     the event, back in the server
-//	loop.requestLog.record    engine/loop     its PERF line, and why it missed the cache
+//	service.Service.Serve      app/service     serves HTTP over the host's models
+//	server.Server.prepare      engine/server   reads the body, wakes the model, encodes the prompt
+//	openai.parseChatCall       engine/openai   the dialect: JSON to a neutral Call
+//	server.Server.generate     engine/server   submits the prompt
+//	worker.Model.Submit        app/worker      through a pipe to the model's own process
+//	worker.session.submit      app/worker      the other end of the pipe
+//	engine.Engine.Submit       engine          the facade
+//	loop.Loop.Submit           engine/loop     validates the request and puts it into the inbox
+//	loop.Loop.run              engine/loop     the hot path: schedule, launch, complete
+//	sched.Scheduler.Next       engine/sched    which tokens of which sequences come next
+//	loop.Loop.launch           engine/loop     the work as a batch
+//	runner.Runner.Step         engine/runner   batch in, logits out; on a GPU Start and Await
+//	models.decoder.Forward     engine/models   an architecture, written in layers
+//	nn.Attention.Forward       engine/nn       a layer, written in operators
+//	ops.Context.Linear         engine/ops      an operator: tensors in, tensors out
+//	matmul.Linear.CPU          kernels/matmul  a kernel; on a GPU matmul.Linear.Metal
+//	loop.Loop.complete         engine/loop     waits for the step
+//	loop.Loop.emitToken        engine/loop     token to text and event
+//	loop.Stream.Next           engine/loop     the event, read by session.submit and sent back
+//	server.answer.run          engine/server   event to text, reasoning or a tool call, and out
+//	loop.Loop.finish           engine/loop     the end of the request; its pages become a prefix
+//	loop.requestLog.flush      engine/loop     the PERF line, and why the prompt missed the cache
 //
 // The trail of a prefix from disk, and back:
 //
@@ -32,11 +39,12 @@
 //
 // The trail of a model that is opened:
 //
-//	plan.New         engine/plan        what it needs, measured on a device without memory
-//	plan.Plan.Check  engine/plan        refuses it if that does not fit
-//	device.Open      engine/device      the CPU or a GPU, by name
-//	checkpoint.Open  engine/checkpoint  maps the weights
-//	models.Load      engine/models      builds the architecture
-//	runner.New       engine/runner      allocates the caches
-//	loop.New         engine/loop        starts to serve
+//	plan.New                 engine/plan        what it needs, measured on a device without memory
+//	plan.Plan.Check          engine/plan        refuses it if that does not fit
+//	textproc.ReadWithConfig  engine/textproc    reads the tokenizer and the chat template
+//	device.Open              engine/device      the CPU or a GPU, by name
+//	checkpoint.Open          engine/checkpoint  maps the weights
+//	models.Load              engine/models      builds the architecture
+//	runner.New               engine/runner      allocates the caches
+//	loop.New                 engine/loop        starts to serve
 package engine

@@ -14,7 +14,7 @@ type Options struct {
 	// Device is DeviceCPU, DeviceMetal, DeviceSim or DeviceNV; "": Metal if there is a Mac's GPU,
 	// else the CPU.
 	Device  string
-	Threads int // threads that compute; 0: one per core
+	Threads int // threads that compute; 0: one per performance core
 	// Float32Activations keeps activations exact on the CPU, which is several times slower; see
 	// kernels/cpu.Options.
 	Float32Activations bool

@@ -1,9 +1,7 @@
-// Package frontend carries the built web UI inside the Go binaries.
+// Package frontend embeds the built web UI in the programs.
 //
-// `npm run build` writes the pages to dist/; go:embed takes them from there. A
-// fresh clone holds only dist/.gitkeep, so that everything compiles before Node
-// has run once: Built tells the two apart, and whoever serves the files decides
-// what to say when there are none.
+// `npm run build` writes the pages to dist. A fresh clone has only dist/.gitkeep, so that every
+// package compiles before the web UI is built. Built reports whether there are pages to serve.
 package frontend
 
 import (

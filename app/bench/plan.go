@@ -22,7 +22,7 @@ type Shape struct {
 type Plan struct {
 	Dense, MoE Shape
 	Device     string // as in engine.Options
-	Threads    int    // as in engine.Options; 0: one per core
+	Threads    int    // as in engine.Options; 0: one per performance core
 	Prompts    []int  // lengths of uncached prompts, in tokens
 	Contexts   []int  // context lengths to decode at, ascending
 	Streams    []int  // numbers of streams that decode together

@@ -49,7 +49,7 @@ type Bench struct {
 // BenchSpeed is `headroom bench speed`.
 type BenchSpeed struct {
 	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
-	Threads int      `help:"Threads that compute. Default: one per core."`
+	Threads int      `help:"Threads that compute. Default: one per performance core."`
 	Float32 bool     `name:"float32" help:"Exact float32 activations instead of 8-bit ones."`
 	Repeat  int      `help:"Runs of each measurement; the best counts." default:"3"`
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`

@@ -27,7 +27,7 @@ import (
 // BenchCache is `headroom bench cache`.
 type BenchCache struct {
 	Model   string   `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
-	Threads int      `help:"Threads that compute. Default: one per core."`
+	Threads int      `help:"Threads that compute. Default: one per performance core."`
 	Only    []string `help:"Parts to measure." enum:"restart,streams,turns" default:"restart,streams,turns"`
 	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`
 	Prompt  int      `help:"Tokens of the prompt that is read cold, from disk and from memory." default:"18000"`

@@ -26,7 +26,7 @@ import (
 type BenchTable struct {
 	Only     []string `help:"Groups to measure: dense, f16, streams, threads, moe, load. Default: all." enum:"dense,f16,streams,threads,moe,load" placeholder:"GROUP"`
 	Quick    bool     `help:"A third of the repeats, and no context of more than 4,096 tokens."`
-	Threads  int      `help:"Threads that compute. Default: one per core."`
+	Threads  int      `help:"Threads that compute. Default: one per performance core."`
 	Repeat   int      `help:"Runs of each figure; the median counts." default:"5"`
 	Prompts  []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Contexts []int    `help:"Contexts to answer after, rising." default:"4096,16384"`

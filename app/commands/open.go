@@ -27,7 +27,7 @@ import (
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
 type ModelFlags struct {
 	Device       string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads      int    `help:"Compute threads; 0: one per core." placeholder:"N"`
+	Threads      int    `help:"Compute threads; 0: one per performance core." placeholder:"N"`
 	Context      int    `help:"Context length in tokens; 0: that of the model, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
@@ -70,7 +70,7 @@ func (f *ModelFlags) givenModel() settings.Model {
 	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences,
 		KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
 		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits,
-		StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
+		KVStartTokens: f.QuantizedKVStart, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
 }
 
 // KVFlags set the formats of the KV cache and of recurrent states.

@@ -1,11 +1,13 @@
-// Package check holds the tests of the repository itself: the import order, one doc comment per
-// package, file lengths, imports and texts that do not belong, that every operator has a kernel for
-// each device and cases for it, and that Makefile and README tell the truth.
+// Package check tests the repository itself: the import order of packages, package comments, line
+// and file lengths, forbidden imports and texts, the trail in engine/doc.go, and the claims of
+// Makefile and README. It also tests that every operator has a kernel for each device, and cases.
 //
-// A rule is a function over a tree (an fs.FS), returning one line per breach: what is wrong, where,
-// and what to do. The tests run every rule twice: over the repository, where it must find nothing,
-// and over a small tree that breaks it, where it must find exactly that. The rules' data (which
-// package stands above which, which import is forbidden where, each with its reason) is in the
-// tests. Files are read through the os package, so that go test notices when one changes and does
-// not return a cached "ok"; for the same reason no rule asks another program.
+// A rule is a function over a tree (an fs.FS). It returns one line per breach, which says what is
+// wrong, where, and what to do. Tests run every rule twice: over the repository, where it must find
+// nothing, and over a small tree that breaks it, where it must find exactly that breach. The data
+// of the rules, such as the import order and the forbidden imports with their reasons, is in the
+// tests.
+//
+// Rules read files through package os and run no other program. So go test notices a changed file
+// and does not return a cached result.
 package check

@@ -30,7 +30,7 @@ const (
 // Options choose a device. The zero value opens the Mac's GPU, or the CPU where there is none.
 type Options struct {
 	Name    string // CPU, Metal, Sim or NV; "": Metal if it opens, else CPU
-	Threads int    // threads that compute on the CPU or simulate; 0: one per core
+	Threads int    // on the CPU 0 means one per performance core
 	// Float32Activations keeps activations exact on the CPU; see kernels/cpu.Options.
 	Float32Activations bool
 	// OpenMetal opens the device of Metal; nil: the Mac's GPU. Device.Close closes it.

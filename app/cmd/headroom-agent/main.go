@@ -1,13 +1,13 @@
-// The agent (headroom-agent) is Headroom in the menu bar: the same endpoint and control API as
-// `headroom serve`, a tray, and a window that is opened on demand. On a Mac it is the bundle's main
+// Headroom-agent is Headroom in the menu bar: the endpoint and control API of `headroom serve`, a
+// status item with a menu, and a window that opens on demand. On a Mac it is the bundle's main
 // program.
 //
-//	main.go        flags, and the order in which things come up and go down
-//	agent.go       what clicks do, and what is remembered for the next start
-//	instance.go    one agent for a person: a second start opens the window of the first
-//	native.go      the tray as systray draws it
-//	menubar_*.go   what a Mac's menu bar wants besides
-//	clipboard_*.go copying text, by the system's own means
+//	main.go        flags, and the order of starting and stopping
+//	agent.go       the actions of the menu, and what is saved for the next start
+//	instance.go    one agent per user: a second start opens the window of the first
+//	native.go      the menu as systray draws it
+//	menubar_*.go   what only a Mac's menu bar needs
+//	clipboard_*.go copying text
 package main
 
 import (
