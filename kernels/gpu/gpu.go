@@ -39,8 +39,8 @@ type Op interface {
 //go:embed common/*.h
 var Headers embed.FS
 
-// Device runs operators on a Metal device. It implements kernels.AsyncDevice. Only one goroutine may use
-// it at a time.
+// Device runs operators on a Metal device. It implements kernels.AsyncDevice. Only one goroutine
+// may use it at a time.
 type Device struct {
 	m       metal.Device
 	context Context
@@ -197,8 +197,8 @@ func (d *Device) Kernels() map[string]bool {
 // Sync implements kernels.Device. After an error the device runs nothing more.
 func (d *Device) Sync() error { return d.context.sync() }
 
-// Commit implements kernels.AsyncDevice. The next operators go into the other recorder, after waiting for
-// its work.
+// Commit implements kernels.AsyncDevice. The next operators go into the other recorder, after
+// waiting for its work.
 func (d *Device) Commit() kernels.Ticket {
 	d.context.commit()
 	return d.context.commits

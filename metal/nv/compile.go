@@ -113,7 +113,8 @@ func (c *compiler) compile(dir, out, text string) error {
 	}
 	if _, missing, found := strings.Cut(string(code), ".extern .func"); found {
 		missing, _, _ = strings.Cut(missing, "\n;")
-		return &clang.Refusal{Text: "it calls a function that include/nv_threads.h does not define:" + missing}
+		return &clang.Refusal{Text: "it calls a function that include/nv_threads.h does not " +
+			"define:" + missing}
 	}
 	return nil
 }

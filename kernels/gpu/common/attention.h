@@ -1,5 +1,5 @@
-// What the kernels of attention share (kernels/attention): parameters, what a row sees, and keys
-// and values as floats.
+// Shared code of the attention kernels (kernels/attention): parameters, masks, and the decoding of
+// keys and values to float.
 #pragma once
 #include <metal_stdlib>
 #include "common/kv_page.h"
@@ -14,7 +14,7 @@ constant uint v_bits [[function_constant(5)]];
 constant uint v_group [[function_constant(6)]];
 constant uint v_zero [[function_constant(7)]];
 constant uint head_dim [[function_constant(9)]];
-// the first start_tokens positions are kept as kv_start says
+// Nonzero if the first start_tokens positions have the format of kv_start.
 constant uint has_start [[function_constant(10)]];
 
 constant constexpr float LOWEST = -3.0e38f;
@@ -38,15 +38,15 @@ struct AttentionSpan {
   int row;
   int rows;
   int pos;
-  int pages;      // where its page table begins behind the spans
-  int block;      // blocks of vectors before it
-  int segments;   // that a split span's records are for, 0: it is not split
-  int segment;    // the first of them behind the sinks'
-  int record;     // blocks of records before it
+  int pages;      // offset of its page table behind the spans
+  int block;      // number of vector blocks before it
+  int segments;   // number of segments with records, 0 if the span is not split
+  int segment;    // first segment after that of the sinks
+  int record;     // number of record blocks before it
 };
 
-// The positions that one block's or vector's segment holds: [from, to), and [0, sinks) where a
-// window has left those behind.
+// The positions that a block or a vector attends to in its segment: [from, to), and the attention
+// sinks [0, sinks) if the window starts after them.
 struct Seen {
   uint from;
   uint to;
@@ -77,11 +77,15 @@ inline KVFormat v_format() {
   return f;
 }
 
-// Whether the position belongs to the start, and with it all others of its tile, or segment of 256.
-inline bool is_early(constant AttentionParams& p, uint pos) { return has_start != 0 && pos < p.start_tokens; }
+// Reports whether the position is among the first start_tokens. All positions of its tile, or of
+// its segment of 256, are then too.
+inline bool is_early(constant AttentionParams& p, uint pos) {
+  return has_start != 0 && pos < p.start_tokens;
+}
 
-// A head's page of keys or values, of the start if early.
-inline device const uchar* head_page(device const uchar* pages, KVFormat f, constant AttentionParams& p, bool early, int page, uint head) {
+// Returns a head's page of keys or values. early says that it is a page of the first start_tokens.
+inline device const uchar* head_page(device const uchar* pages, KVFormat f,
+                                     constant AttentionParams& p, bool early, int page, uint head) {
   if (early) {
     f = kv_start(f);
   } else if (has_start != 0) {
@@ -90,16 +94,18 @@ inline device const uchar* head_page(device const uchar* pages, KVFormat f, cons
   return pages + (ulong(page) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(f, head_dim);
 }
 
-// Codes as floats less center, exactly: in the lowest bits of 2^23, which is then taken away.
-// Cheaper than a conversion where that is not at full rate.
-inline float4 code_floats(uint4 codes, uint center) { return as_type<float4>(codes | 0x4b000000u) - (8388608.0f + float(center)); }
+// Returns codes - center as floats, exactly. It puts a code in the low bits of 2^23 and subtracts
+// 2^23, which is cheaper than a conversion where conversions do not run at full rate.
+inline float4 code_floats(uint4 codes, uint center) {
+  return as_type<float4>(codes | 0x4b000000u) - (8388608.0f + float(center));
+}
 
-// The code that others are counted from: that of the value 0, or the middle one, so that sums of
-// codes stay small.
+// Returns the code that is subtracted from all codes: the zero point, or the middle code, which
+// keeps sums of codes small.
 inline uint code_center(uint bits, uint zero) { return zero == 0 ? 1u << (bits - 1) : zero; }
 
-// A value of a code c counted from the center is scale * c + bias. With a bias of its own, params
-// has it from biases on.
+// The value of code c is scale * (c - center) + bias. Formats with a stored bias have their biases
+// in params from index biases on.
 struct CodeScale {
   float scale;
   float bias;
@@ -108,20 +114,27 @@ struct CodeScale {
 inline CodeScale code_scale(device const half* params, uint i, uint biases, uint bits, uint zero) {
   CodeScale s;
   s.scale = float(params[i]);
-  s.bias = zero == 0 ? fma(float(code_center(bits, zero)), s.scale, float(params[biases + i])) : 0.0f;
+  s.bias =
+      zero == 0 ? fma(float(code_center(bits, zero)), s.scale, float(params[biases + i])) : 0.0f;
   return s;
 }
 
-// Whether K, or V, is kept as codes with scales; what is kept otherwise, and the start, is numbers.
+// Report whether K or V is quantized to codes with scales. Other formats, and the first
+// start_tokens, are plain elements.
 inline bool k_coded(bool early) { return k_bits != 0 && !early; }
 inline bool v_coded(bool early) { return v_bits != 0 && !early; }
 
-// A strip of a head's page.
-inline device const uchar* k_strip(device const uchar* page, uint place) { return page + place / STRIP * STRIP * kv_row_bytes(k_format(), head_dim); }
-inline device const uchar* v_strip(device const uchar* page, uint place) { return page + place / STRIP * STRIP * kv_row_bytes(v_format(), head_dim); }
+// Return the strip of a head's page that holds position place of the page.
+inline device const uchar* k_strip(device const uchar* page, uint place) {
+  return page + place / STRIP * STRIP * kv_row_bytes(k_format(), head_dim);
+}
+inline device const uchar* v_strip(device const uchar* page, uint place) {
+  return page + place / STRIP * STRIP * kv_row_bytes(v_format(), head_dim);
+}
 
-// Dimensions 4q to 4q+3 of the position of K in its place of a head's page, where they are numbers.
-inline float4 k_numbers(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
+// Returns dimensions 4q to 4q+3 of K at position place of a head's page of plain elements.
+inline float4 k_numbers(device const uchar* page, bool early, uint page_tokens, uint place,
+                        uint q) {
   const uint dtype = early ? kv_start(k_format()).dtype : k_dtype;
   float4 x;
   for (uint i = 0; i < 4; i++) {
@@ -130,12 +143,13 @@ inline float4 k_numbers(device const uchar* page, bool early, uint page_tokens, 
   return x;
 }
 
-// The scale of group g of a position of K in its place of a strip.
+// Returns the scale of group g of K at position place of a strip.
 inline CodeScale k_scale(device const uchar* strip, uint place, uint g) {
-  return code_scale((device const half*)strip, g * STRIP + place, head_dim / k_group * STRIP, k_bits, k_zero);
+  return code_scale((device const half*)strip, g * STRIP + place, head_dim / k_group * STRIP,
+                    k_bits, k_zero);
 }
 
-// Dimension d of rows row to row+3 of V, where they are numbers.
+// Returns dimension d of V in rows row to row+3 of plain elements.
 inline float4 v_numbers(device const uchar* rows, bool early, uint row, uint d) {
   const uint dtype = early ? kv_start(v_format()).dtype : v_dtype;
   float4 x;
@@ -146,18 +160,20 @@ inline float4 v_numbers(device const uchar* rows, bool early, uint row, uint d) 
 }
 
 inline CodeScale v_scale(device const uchar* strip, uint place, uint g) {
-  return code_scale((device const half*)strip, g * STRIP + place, head_dim / v_group * STRIP, v_bits, v_zero);
+  return code_scale((device const half*)strip, g * STRIP + place, head_dim / v_group * STRIP,
+                    v_bits, v_zero);
 }
 
-// Dimensions 4q to 4q+3 of a position of K, and dimension d of positions place to place+3 of V, as
-// values, whatever they are kept as.
+// Return dimensions 4q to 4q+3 of K at one position, and dimension d of V at positions place to
+// place+3, in any format.
 inline float4 k_values(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
   if (!k_coded(early)) {
     return k_numbers(page, early, page_tokens, place, q);
   }
   device const uchar* strip = k_strip(page, place);
   const CodeScale s = k_scale(strip, place % STRIP, 4 * q / k_group);
-  const uint4 codes = k_codes_at(strip + kv_param_bytes(k_format(), head_dim) + 4 * (place % STRIP), k_bits, q);
+  const uint4 codes =
+      k_codes_at(strip + kv_param_bytes(k_format(), head_dim) + 4 * (place % STRIP), k_bits, q);
   return fma(code_floats(codes, code_center(k_bits, k_zero)), float4(s.scale), float4(s.bias));
 }
 
@@ -173,7 +189,8 @@ inline float4 v_values(device const uchar* page, bool early, uint place, uint d)
     scale[i] = s.scale;
     bias[i] = s.bias;
   }
-  const uint4 codes = v_codes(strip + kv_param_bytes(v_format(), head_dim), v_bits, d, place % STRIP / 4);
+  const uint4 codes =
+      v_codes(strip + kv_param_bytes(v_format(), head_dim), v_bits, d, place % STRIP / 4);
   return fma(code_floats(codes, code_center(v_bits, v_zero)), scale, bias);
 }
 

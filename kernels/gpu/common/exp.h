@@ -1,11 +1,12 @@
-// e^x and what is made of it, in fused multiply-adds alone: the same bits on every device, and
-// those of the CPU's kernels (v_exp of kernels/common/simd.h).
+// e^x and functions of it, computed with fused multiply-adds only. Every device gives the same
+// bits, which are those of the CPU kernels (v_exp in kernels/common/simd.h).
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
 
-// e^x: x = n ln2 + r, a degree-6 polynomial in r (Cephes), scaled by 2^n. Relative error under 2e-7
-// over [-87, 88]; smaller x gives e^-87, larger gives e^88. A NaN stays one.
+// Returns e^x. With x = n ln2 + r it scales a polynomial of degree 6 in r (Cephes) by 2^n. The
+// relative error is below 2e-7 over [-87, 88]; smaller x gives e^-87, larger x gives e^88. NaN
+// gives NaN.
 inline float exp_portable(float x) {
   x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
   const float n = rint(x * 1.44269504f);

@@ -1,13 +1,14 @@
-// Pages of keys and values, as kernels/attention's cache.go and quantized.go lay them out: where a
-// position's elements lie. What the layouts are is said there.
+// Addresses of elements in pages of keys and values. cache.go and quantized.go in kernels/attention
+// define the layouts.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
 
-constant constexpr uint STRIP = 16;   // positions of a strip; stripTokens
+constant constexpr uint STRIP = 16;   // positions in a strip, as stripTokens in Go
 
-// A format: plain elements of a kernels.DType where bits is 0, else codes of bits bits, group of
-// them to a scale, and zero the code of the value 0 where that is fixed and no bias is stored.
+// The format of keys or values. If bits is 0 they are plain elements of a kernels.DType. Otherwise
+// they are codes of that many bits, and group codes share a scale. zero is the fixed zero point, or
+// 0 if biases are stored.
 struct KVFormat {
   uint dtype;
   uint bits;
@@ -15,7 +16,7 @@ struct KVFormat {
   uint zero;
 };
 
-// What one position of one head takes.
+// Returns the bytes of one position of one head.
 inline uint kv_row_bytes(KVFormat f, uint dims) {
   if (f.bits == 0) {
     return dims * (f.dtype == 0 ? 4 : 2);
@@ -23,7 +24,7 @@ inline uint kv_row_bytes(KVFormat f, uint dims) {
   return dims * f.bits / 8 + (f.zero == 0 ? 4 : 2) * (dims / f.group);
 }
 
-// How the beginning of a sequence is kept where others have f: attention's Format.AtStart.
+// Returns the format of the first positions where all others have f, as Format.AtStart in Go.
 inline KVFormat kv_start(KVFormat f) {
   if (f.bits != 0) {
     f.dtype = 1;
@@ -32,26 +33,31 @@ inline KVFormat kv_start(KVFormat f) {
   return f;
 }
 
-// The bytes that pages of the start are longer than others, all together: those lie so much further
-// back than their numbers say.
+// Returns how many bytes longer the given number of start pages is than as many other pages. All
+// later pages are shifted by that many bytes.
 inline ulong kv_start_bytes(KVFormat f, uint dims, uint heads, uint page_tokens, uint pages) {
-  return ulong(pages) * heads * page_tokens * (kv_row_bytes(kv_start(f), dims) - kv_row_bytes(f, dims));
+  return ulong(pages) * heads * page_tokens *
+         (kv_row_bytes(kv_start(f), dims) - kv_row_bytes(f, dims));
 }
 
-// The scales, and the biases, of a strip: what comes before its codes.
-inline uint kv_param_bytes(KVFormat f, uint dims) { return STRIP * (f.zero == 0 ? 4 : 2) * (dims / f.group); }
+// Returns the bytes of a strip's scales and biases, which precede its codes.
+inline uint kv_param_bytes(KVFormat f, uint dims) {
+  return STRIP * (f.zero == 0 ? 4 : 2) * (dims / f.group);
+}
 
-// Codes of 3, 5 and 6 bits are cut into two planes.
+// Returns the width of the lower plane. Codes of 3, 5 and 6 bits are split into two planes.
 inline uint kv_low(uint bits) { return bits == 3 ? 2 : bits == 5 || bits == 6 ? 4 : bits; }
 
 inline float kv_bf16(ushort bits) { return as_type<float>(uint(bits) << 16); }
 
 inline float kv_plain(uint dtype, device const uchar* p, ulong i) {
-  return dtype == 0 ? ((device const float*)p)[i] : dtype == 1 ? float(((device const half*)p)[i]) : kv_bf16(((device const ushort*)p)[i]);
+  return dtype == 0   ? ((device const float*)p)[i]
+         : dtype == 1 ? float(((device const half*)p)[i])
+                      : kv_bf16(((device const ushort*)p)[i]);
 }
 
-// Four codes of four bytes of a word, and of the word of their upper plane; order says how far to
-// the right each byte goes.
+// Returns four codes, one from each byte of word, with their high bits from the same bytes of
+// upper. order holds the right shift for each byte.
 inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
   const uint low = kv_low(bits);
   uint4 codes = (uint4(word) >> order) & ((1u << low) - 1);
@@ -61,44 +67,55 @@ inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
   return codes;
 }
 
-// K: codes of dimensions 4q to 4q+3 of 32 of a position, from its words of them: bits words, 64
-// bytes apart. Dimensions are bytes of a word.
+// Returns the codes of dimensions 4q to 4q+3 of a block of 32 dimensions of K at one position.
+// words holds the position's words of the block, which are 64 bytes apart in memory; there are bits
+// of them. Each byte of a word belongs to one dimension.
 inline uint4 k_codes(thread const uint (&words)[8], uint bits, uint q) {
   const uint low = kv_low(bits);
   const uint high = bits - low;
-  return kv_codes(bits, words[q * low / 8] >> (q * low % 8), low < bits ? words[low + q * high / 8] >> (q * high % 8) : 0, uint4(0, 8, 16, 24));
+  return kv_codes(bits, words[q * low / 8] >> (q * low % 8),
+                  low < bits ? words[low + q * high / 8] >> (q * high % 8) : 0,
+                  uint4(0, 8, 16, 24));
 }
 
-// The same; p is a strip's codes, at the place of the position.
+// Like k_codes, for any q. p points to the first word of the position in a strip's codes.
 inline uint4 k_codes_at(device const uchar* p, uint bits, uint q) {
   const uint low = kv_low(bits);
   const uint high = bits - low;
   p += q / 8 * 64 * bits;
   q %= 8;
   const uint word = *(device const uint*)(p + q * low / 8 * 64) >> (q * low % 8);
-  return kv_codes(bits, word, low < bits ? *(device const uint*)(p + low * 64 + q * high / 8 * 64) >> (q * high % 8) : 0, uint4(0, 8, 16, 24));
+  return kv_codes(bits, word,
+                  low < bits ? *(device const uint*)(p + low * 64 + q * high / 8 * 64) >>
+                                   (q * high % 8)
+                             : 0,
+                  uint4(0, 8, 16, 24));
 }
 
-// V: where the code of dimension d of 32 lies: which word of a plane that is width bits wide, and
-// how far it goes to the right.
+// Return the word, and the right shift in it, of the code of V's dimension d of 32, in a plane of
+// width bits.
 inline uint v_word(uint width, uint d) { return d % (4 * width); }
 inline uint v_shift(uint width, uint d) { return d / (4 * width) * width; }
 
-// V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes. Positions
-// are bytes 0, 2, 1 and 3.
+// Returns the right shifts of four consecutive positions of V, which are in bytes 0, 2, 1 and 3.
 inline uint4 v_order() { return uint4(0, 16, 8, 24); }
 
+// Returns the codes of V's dimension dim at positions 4b to 4b+3 of a strip. p points to the
+// strip's codes.
 inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
   const uint low = kv_low(bits);
   const uint high = bits - low;
   device const uint* words = (device const uint*)(p + dim / 32 * 64 * bits + b * 16 * bits);
   const uint d = dim % 32;
-  return kv_codes(bits, words[v_word(low, d)] >> v_shift(low, d), low < bits ? words[4 * low + v_word(high, d)] >> v_shift(high, d) : 0, v_order());
+  return kv_codes(bits, words[v_word(low, d)] >> v_shift(low, d),
+                  low < bits ? words[4 * low + v_word(high, d)] >> v_shift(high, d) : 0,
+                  v_order());
 }
 
-// Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n
-// lies at bytes from the strip's codes on, and holds fields of width bits of dimensions dim, dim +
-// step, ..., shifted right by what lower planes hold.
+// KVByte describes one byte of codes to write. A position of a head has dims * bits / 8 bytes and
+// shares none with other positions. The byte is at offset at in the strip's codes. It holds fields
+// of width bits, from the codes of dimensions dim, dim + step, ..., each shifted right by shift
+// bits.
 struct KVByte {
   uint at;
   uint dim;
@@ -109,7 +126,7 @@ struct KVByte {
 
 inline KVByte kv_byte(bool keys, uint bits, uint n, uint lane) {
   const uint low = kv_low(bits);
-  const uint bundle = n / (4 * bits);   // of 32 dimensions
+  const uint bundle = n / (4 * bits);   // a block of 32 dimensions
   uint i = n % (4 * bits);
   const bool upper = i >= 4 * low;
   KVByte b;
@@ -121,7 +138,10 @@ inline KVByte kv_byte(bool keys, uint bits, uint n, uint lane) {
     b.dim = bundle * 32 + i / 4 * 8 / b.width * 4 + i % 4;
     b.step = 4;
   } else {   // [4 width][4 positions]
-    b.at = bundle * 64 * bits + lane / 4 * 16 * bits + b.shift * 16 + i * 4 + (lane % 4 == 1 ? 2 : lane % 4 == 2 ? 1 : lane % 4);
+    b.at = bundle * 64 * bits + lane / 4 * 16 * bits + b.shift * 16 + i * 4 +
+           (lane % 4 == 1   ? 2
+            : lane % 4 == 2 ? 1
+                            : lane % 4);
     b.dim = bundle * 32 + i;
     b.step = 4 * b.width;
   }

@@ -1,4 +1,4 @@
-// Where the tokens of a batch belong: the table that Context.Spans makes of kernels.Span.
+// The spans of a batch: the table that Context.Spans makes of kernels.Span.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -8,14 +8,15 @@ struct Span {
   int row;
   int rows;
   int pos;
-  int slot;  // of the sequence's recurrent state
+  int slot;  // slot of the sequence's recurrent state
 };
 
-// The index of the span that holds a row of the batch, count if none does. Spans lie in order.
+// Returns the index of the span that holds a row of the batch, or count if none does. Spans are
+// sorted by row.
 inline int span_of(device const Span* spans, int count, int row) {
   int from = 0;
   int to = count;
-  while (from < to) {  // spans before from end at or before row, those from to on begin after it
+  while (from < to) {  // spans before from end at or before row; spans from to on begin after it
     const int middle = (from + to) / 2;
     if (row < spans[middle].row) {
       to = middle;

@@ -1,11 +1,10 @@
-// Weights as checkpoints pack them (kernels.Weight), read 32 elements at a time: a unit. Units
-// begin at multiples of 32, and groups are 32, 64 or 128 elements, so a unit has one scale and one
-// bias; with codes of B bits it is exactly B words.
+// Weights as checkpoints pack them (kernels.Weight), read in units of 32 elements. Units begin at
+// multiples of 32, and groups are 32, 64 or 128 elements, so a unit has one scale and one bias.
+// With codes of B bits it is exactly B words.
 //
-// A dtype is a kernels.DType: of plain elements, or of scales and biases; DTYPE_E8M0 says that
-// codes are MXFP4's, whose scales are bytes and which have no biases. Rows of plain elements may
-// have any length and begin at any element; `aligned` says that everything in sight allows loads of
-// 16 bytes.
+// A dtype is the kernels.DType of plain elements, or of scales and biases. DTYPE_E8M0 means MXFP4,
+// whose scales are bytes and which has no biases. Rows of plain elements may have any length and
+// begin at any element. aligned means that 16-byte loads are possible.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -17,7 +16,7 @@ constant constexpr uint DTYPE_E8M0 = 6;
 
 inline float bfloat_value(uint bits) { return as_type<float>(bits << 16); }
 
-// Element i of an array of dtype.
+// Returns element i of an array of dtype.
 inline float load_element(device const uchar* p, uint dtype, ulong i) {
   if (dtype == DTYPE_F32) {
     return ((device const float*)p)[i];
@@ -28,8 +27,8 @@ inline float load_element(device const uchar* p, uint dtype, ulong i) {
   return bfloat_value(((device const ushort*)p)[i]);
 }
 
-// Scale i of an array of dtype. One of MXFP4 is the exponent of a float, but that 0 is 2^-127,
-// whose only bit is the highest of the fraction.
+// Returns scale i of an array of dtype. An MXFP4 scale is the exponent of a float, except that 0 is
+// 2^-127, a subnormal float with only the highest bit of the fraction.
 inline float load_scale(device const uchar* p, uint dtype, ulong i) {
   if (dtype == DTYPE_E8M0) {
     return as_type<float>(max(uint(p[i]) << 23, 1u << 22));
@@ -62,7 +61,7 @@ inline Eight load_floats(device const float* p, bool aligned) {
   return e;
 }
 
-// Four consecutive elements, those from valid on zero.
+// Returns four consecutive elements, with zeros from index valid on.
 inline float4 load_four(device const float* p, uint valid, bool aligned) {
   if (valid >= 4 && aligned) {
     return *(device const float4*)p;
@@ -77,7 +76,7 @@ inline float4 load_four(device const float* p, uint valid, bool aligned) {
   return v;
 }
 
-// Elements [i, i+8) of an array of dtype, those from `end` on zero.
+// Returns elements [i, i+8) of an array of dtype, with zeros from index i+valid on.
 inline Eight load_eight(device const uchar* p, uint dtype, ulong i, uint valid, bool aligned) {
   Eight e;
   if (valid >= 8 && aligned) {
@@ -89,8 +88,10 @@ inline Eight load_eight(device const uchar* p, uint dtype, ulong i, uint valid, 
       e.lo = float4(float2(as_type<half2>(w.x)), float2(as_type<half2>(w.y)));
       e.hi = float4(float2(as_type<half2>(w.z)), float2(as_type<half2>(w.w)));
     } else {
-      e.lo = float4(bfloat_value(w.x), as_type<float>(w.x & 0xffff0000u), bfloat_value(w.y), as_type<float>(w.y & 0xffff0000u));
-      e.hi = float4(bfloat_value(w.z), as_type<float>(w.z & 0xffff0000u), bfloat_value(w.w), as_type<float>(w.w & 0xffff0000u));
+      e.lo = float4(bfloat_value(w.x), as_type<float>(w.x & 0xffff0000u), bfloat_value(w.y),
+                    as_type<float>(w.y & 0xffff0000u));
+      e.hi = float4(bfloat_value(w.z), as_type<float>(w.z & 0xffff0000u), bfloat_value(w.w),
+                    as_type<float>(w.w & 0xffff0000u));
     }
     return e;
   }
@@ -107,7 +108,7 @@ inline Eight load_eight(device const uchar* p, uint dtype, ulong i, uint valid, 
   return e;
 }
 
-// A unit of codes.
+// The codes of a unit.
 template <int B> struct Codes {
   uint words[B];
 };
@@ -136,8 +137,8 @@ template <int B> inline Codes<B> load_codes(device const uint* p, bool aligned) 
   return c;
 }
 
-// Code i of a unit, made a float in the lowest bits of 2^23, which is then taken away: three
-// instructions at full rate where i is constant, and conversions are not at full rate everywhere.
+// Returns code i of a unit as a float. It puts the code in the low bits of 2^23 and subtracts 2^23:
+// three instructions at full rate for a constant i, while conversions are slower on some GPUs.
 template <int B> inline float code_value(Codes<B> c, int i) {
   const int bit = i * B;
   const int shift = bit % 32;
@@ -148,23 +149,25 @@ template <int B> inline float code_value(Codes<B> c, int i) {
   return as_type<float>((v & ((1u << B) - 1u)) | 0x4b000000u) - 8388608.0f;
 }
 
-// Eight codes of MXFP4 as elements. The bits of a code are those of a half 2^14 times smaller, with
-// three zeros behind the sign and nine behind the rest: 0.5 is a subnormal of both. A half and the
-// one four codes on make a word.
+// Decodes eight MXFP4 codes. A code has the bits of a half that is 2^14 times smaller: its sign,
+// three zeros, its three other bits, and nine zeros; 0.5 is subnormal in both formats. Two codes
+// that are four apart are decoded in one word.
 inline Eight decode_e2m1(uint word, float scale) {
   Eight e;
 #pragma clang loop unroll(full)
   for (int j = 0; j < 4; j++) {
     const uint w = word >> (4 * j);
-    const half2 v = as_type<half2>((w & 0x00080008u) << 12 | (w & 0x00070007u) << 9) * half(16384.0f);
+    const half2 v =
+        as_type<half2>((w & 0x00080008u) << 12 | (w & 0x00070007u) << 9) * half(16384.0f);
     e.lo[j] = float(v.x) * scale;
     e.hi[j] = float(v.y) * scale;
   }
   return e;
 }
 
-// Codes [8 part, 8 part + 8) of a unit as elements: code*scale + bias, rounded once.
-template <int B> inline Eight decode_eight(Codes<B> c, int part, float scale, float bias, uint dtype) {
+// Decodes codes [8 part, 8 part + 8) of a unit: code * scale + bias, rounded once.
+template <int B>
+inline Eight decode_eight(Codes<B> c, int part, float scale, float bias, uint dtype) {
   if (B == 4 && dtype == DTYPE_E8M0) {
     return decode_e2m1(c.words[part * B / 4], scale);
   }
