@@ -1,8 +1,8 @@
 package commands
 
-// Speed and memory of models on this machine, held against what it could do: the bandwidth at which
-// memory reads, since a token costs a read of the weights and the cache, and the rate of
-// multiply-adds, since a long prompt costs those. Both are measured before and after each run.
+// Speed and peak memory of models on this machine, compared with its ceilings: memory bandwidth,
+// which bounds decode because each token reads the weights and the KV cache, and arithmetic, which
+// bounds prefill. Both ceilings are measured before and after each run.
 
 import (
 	"cmp"
@@ -37,42 +37,40 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`: what it measures (benchtable.go, here and benchcache.go), and what it
-// works out (benchkv.go).
+// Bench is `headroom bench`. Table, speed and cache measure; kv calculates.
 type Bench struct {
-	Table BenchTable `cmd:"" default:"withargs" help:"Every figure that Headroom has a target for, beside what this machine could do; what bench alone means."`
+	Table BenchTable `cmd:"" default:"withargs" help:"Every figure that Headroom has a target for, with the ceilings of this machine (the default)."`
 	Speed BenchSpeed `cmd:"" help:"Prefill, decode and peak memory of any model."`
-	Cache BenchCache `cmd:"" name:"cache" help:"What the prefix cache saves: restarts, streams at once, long conversations."`
-	KV    BenchKV    `cmd:"" name:"kv" help:"What keys, values and state take, for any config.json, without weights."`
+	Cache BenchCache `cmd:"" name:"cache" help:"What the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
+	KV    BenchKV    `cmd:"" name:"kv" help:"Size of the KV cache and recurrent states of any config.json, calculated without weights."`
 }
 
 // BenchSpeed is `headroom bench speed`.
 type BenchSpeed struct {
-	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
-	Threads int      `help:"Threads that compute. Default: one per performance core."`
-	Float32 bool     `name:"float32" help:"Exact float32 activations instead of 8-bit ones."`
-	Repeat  int      `help:"Runs of each measurement; the best counts." default:"3"`
-	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
-	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
-	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
-	// Operators costs a little time for each of them, so figures with it stand a percent below
-	// those without.
-	Operators bool `help:"Show too where the time goes, by operator; on the CPU."`
+	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or shapes of public models, which get random weights. Default: the demo model and qwen3-0.6b."`
+	Threads int      `help:"Compute threads. Default: one per performance core."`
+	Float32 bool     `name:"float32" help:"Compute activations in float32 instead of 8 bits."`
+	Repeat  int      `help:"Runs of each measurement; the best one counts." default:"3"`
+	Prefill []int    `help:"Prompt lengths to prefill, in tokens." default:"128,512,2048"`
+	Decode  []int    `help:"Context lengths to decode at, in tokens." default:"0,4096"`
+	Tokens  int      `help:"Tokens to decode per run." default:"64"`
+	// Operators slows each operator a little, so speeds with it are about 1 % lower.
+	Operators bool `help:"Also show the time per operator; CPU only."`
 	DeviceFlag
 	KVFlags
 
-	// Of the processes that measure one model each.
+	// Here is set by the parent of a process that measures one model.
 	Here bool `hidden:"" help:"Measure the one model in this process."`
-	// Ceilings spares tests measuring them.
-	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best. Default: measured."`
+	// Ceilings lets tests skip measuring them.
+	Ceilings []float64 `hidden:"" help:"Ceilings of this machine: bytes read, int8 and float32 operations per second. Default: measured."`
 
-	times *kernels.OperatorTimes // nil: nobody asks
-	yard  *bench.Yardstick       // nil: Ceilings
+	times *kernels.OperatorTimes // nil: not measured
+	yard  *bench.Yardstick       // nil: Ceilings is given
 	seen  []bench.Ceilings       // every reading
 }
 
-// Run prints a table per model. Each model is measured in a process of its own, so that its peak
-// memory is its own too.
+// Run prints a table per model. Each model is measured in a separate process, so that its peak
+// memory includes no other model.
 func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	c.Repeat = max(c.Repeat, 1)
 	if err := c.choose(ctx); err != nil {
@@ -86,15 +84,15 @@ func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	}
 	fmt.Fprintf(t.out, "%s/%s, %d cores\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, name := range c.Models {
-		if err := c.apart(ctx, t, name); err != nil {
+		if err := c.runChild(ctx, t, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// apart measures one model in a child process.
-func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error {
+// runChild measures one model in a child process.
+func (c *BenchSpeed) runChild(ctx context.Context, t *terminal, name string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -108,7 +106,7 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = t.out, t.err
 	if err := child.Run(); err != nil {
-		return exitProblem // it has said why
+		return exitProblem // the child has printed the error
 	}
 	return nil
 }
@@ -121,7 +119,7 @@ func joined(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// benchSource finds a model by name or folder, or makes up one in a known shape.
+// benchSource returns the model of a name or folder, or one with random weights in a known shape.
 func benchSource(name string) (engine.Source, error) {
 	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
 		return engine.Random(config), nil
@@ -139,7 +137,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		c.times = &kernels.OperatorTimes{}
 	}
 	var yardBytes int64
-	if len(c.Ceilings) != 3 { // first, so that all of it is in the peak, and can be taken off again
+	if len(c.Ceilings) != 3 { // before the model, so that peak memory less yardBytes is the model's
 		if c.yard, err = bench.NewYardstick(c.Device, c.Threads); err != nil {
 			return err
 		}
@@ -150,7 +148,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	e, err := engine.Open(ctx, src,
 		c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32,
 			ContextTokens: longest, MaxSequences: 1, ChunkTokens: bench.ChunkTokens,
-			NoPrefixCache: true, Times: c.times})) // each run reads its prompt
+			NoPrefixCache: true, Times: c.times})) // each run prefills its prompt
 	if err != nil {
 		return err
 	}
@@ -177,15 +175,15 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		if err != nil {
 			return err
 		}
-		row(w, best, "decode after", n, 1, bench.DecodeCost(e, 1, n+c.Tokens/2))
-		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), best.taken})
+		row(w, best, "decode at context", n, 1, bench.DecodeCost(e, 1, n+c.Tokens/2))
+		shares = append(shares, operatorShares{fmt.Sprintf("decode at context %d", n), best.taken})
 	}
 	w.Flush()
 	fmt.Fprintf(t.out,
-		"memory reads at %s GB/s, int8 products run at %s Gop/s, float32 ones at %s GFLOP/s\n",
-		c.between(func(m bench.Ceilings) float64 { return m.ReadBytes }),
-		c.between(func(m bench.Ceilings) float64 { return m.Int8Ops }),
-		c.between(func(m bench.Ceilings) float64 { return m.Float32Ops }))
+		"ceilings: memory reads %s GB/s, int8 products %s Gop/s, float32 products %s GFLOP/s\n",
+		c.rangeOf(func(m bench.Ceilings) float64 { return m.ReadBytes }),
+		c.rangeOf(func(m bench.Ceilings) float64 { return m.Int8Ops }),
+		c.rangeOf(func(m bench.Ceilings) float64 { return m.Float32Ops }))
 	for _, s := range shares {
 		if c.Operators {
 			fmt.Fprintln(t.out)
@@ -200,16 +198,17 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 // bestRun is the fastest of some runs.
 type bestRun struct {
 	speed float64
-	could bench.Ceilings // what the machine could do around it
-	// by the operators of the last run, reading the prompt included
+	// ceilings is the mean of the readings before and after the run.
+	ceilings bench.Ceilings
+	// taken is the time per operator of the last run, prefill included.
 	taken map[string]kernels.OperatorTime
 }
 
-// best runs a measurement as often as asked.
+// best runs a measurement Repeat times and returns the fastest run.
 func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int,
 	speed func(engine.Event) float64) (best bestRun, err error) {
 	for range c.Repeat {
-		before, err := c.could()
+		before, err := c.readCeilings()
 		if err != nil {
 			return best, err
 		}
@@ -223,19 +222,19 @@ func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens 
 		if c.times != nil {
 			best.taken = c.times.Stop()
 		}
-		after, err := c.could()
+		after, err := c.readCeilings()
 		if err != nil {
 			return best, err
 		}
 		if now := speed(done); now > best.speed {
-			best.speed, best.could = now, bench.Mean(before, after)
+			best.speed, best.ceilings = now, bench.Mean(before, after)
 		}
 	}
 	return best, nil
 }
 
-// could is what this machine can do now.
-func (c *BenchSpeed) could() (now bench.Ceilings, err error) {
+// readCeilings measures what this machine can do now.
+func (c *BenchSpeed) readCeilings() (now bench.Ceilings, err error) {
 	if c.yard != nil {
 		now, err = c.yard.Measure(bench.ReadingTime)
 	} else {
@@ -246,8 +245,8 @@ func (c *BenchSpeed) could() (now bench.Ceilings, err error) {
 	return now, err
 }
 
-// between is the least and the most of a ceiling that was seen, in billions.
-func (c *BenchSpeed) between(of func(bench.Ceilings) float64) string {
+// rangeOf returns the lowest and the highest reading of a ceiling, in billions.
+func (c *BenchSpeed) rangeOf(of func(bench.Ceilings) float64) string {
 	var all []float64
 	for _, m := range c.seen {
 		all = append(all, of(m)/1e9)
@@ -255,13 +254,13 @@ func (c *BenchSpeed) between(of func(bench.Ceilings) float64) string {
 	return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all))
 }
 
-// operatorShares is what the operators of a run took.
+// operatorShares is the time per operator of a run.
 type operatorShares struct {
 	run   string
 	taken map[string]kernels.OperatorTime
 }
 
-// print writes an operator a line, the longest first, with its rates.
+// print writes a line per operator with its rates, the slowest first.
 func (s operatorShares) print(w io.Writer) {
 	var all time.Duration
 	for _, o := range s.taken {
@@ -277,7 +276,7 @@ func (s operatorShares) print(w io.Writer) {
 	}
 }
 
-// rate is operations a second in billions, "" for none.
+// rate formats operations per second in billions; "" for none.
 func rate(operations int64, d time.Duration) string {
 	if operations == 0 || d == 0 {
 		return ""
@@ -285,9 +284,9 @@ func rate(operations int64, d time.Duration) string {
 	return fmt.Sprintf("%.0f", float64(operations)/1e9/d.Seconds())
 }
 
-// row prints a speed beside what the machine could do: cost is that of so many tokens.
+// row prints a speed and its ceiling. cost is the cost of that many tokens.
 func row(w io.Writer, best bestRun, what string, n, tokens int, cost bench.Cost) {
-	least, byMemory := best.could.Time(cost)
+	least, byMemory := best.ceilings.Time(cost)
 	if least == 0 {
 		fmt.Fprintf(w, "%s\t%d\t%.1f\t\t\t\t\n", what, n, best.speed)
 		return
@@ -306,7 +305,7 @@ func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engin
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	for i, x := 0, uint32(12345); i < n; i++ {
-		// Numerical Recipes' generator: any fixed, well spread ids will do
+		// the generator of Numerical Recipes: any fixed, well-spread IDs will do
 		x = x*1664525 + 1013904223
 		prompt[i] = int32((x >> 8) % vocab)
 	}
@@ -314,7 +313,8 @@ func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engin
 	return done, err
 }
 
-// complete reads a prompt and decodes so many tokens after it, end tokens or not.
+// complete prefills a prompt and decodes that many tokens, ignoring end tokens. It returns their
+// text and the last event.
 func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int) (text string,
 	done engine.Event, err error) {
 	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true,
@@ -340,8 +340,8 @@ func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int)
 	return said.String(), done, nil
 }
 
-// peakBytes is the most memory the process has had resident. Linux carries getrusage's figure over
-// from the parent across exec, so there the kernel's count for this program is read.
+// peakBytes returns the peak resident memory of this process. On Linux, getrusage keeps the parent's
+// figure across exec, so peakBytes reads VmHWM instead.
 func peakBytes() float64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for line := range strings.Lines(string(status)) {

@@ -1,10 +1,9 @@
 package commands
 
-// What the prefix cache is worth, in one run and as ratios: a long prompt cold, after a restart and
-// in memory; several streams at once against one after another; a conversation that grows. Prompts
-// are conversations of made-up sentences, rendered by the model's template, since what is kept goes
-// by turns. Each measurement begins with an engine that has just been opened and has read a short
-// prompt.
+// What the prefix cache saves: a long prompt cold, after a restart and from memory; concurrent
+// streams against sequential ones; a growing conversation. Prompts are rendered by the model's chat
+// template, because the cache keeps states at turn ends. Each measurement opens a new engine and
+// warms it up with a short prompt.
 
 import (
 	"cmp"
@@ -27,16 +26,16 @@ import (
 // BenchCache is `headroom bench cache`.
 type BenchCache struct {
 	Model   string   `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
-	Threads int      `help:"Threads that compute. Default: one per performance core."`
+	Threads int      `help:"Compute threads. Default: one per performance core."`
 	Only    []string `help:"Parts to measure." enum:"restart,streams,turns" default:"restart,streams,turns"`
 	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`
-	Prompt  int      `help:"Tokens of the prompt that is read cold, from disk and from memory." default:"18000"`
+	Prompt  int      `help:"Tokens of the prompt that is prefilled cold and restored from disk and from memory." default:"18000"`
 	Stream  int      `help:"Tokens of each stream's prompt." default:"8000"`
-	Head    int      `help:"Of them the same in all streams, where a head is shared." default:"6000"`
-	Streams int      `help:"Streams at once." default:"3"`
-	Tokens  int      `help:"Tokens that each stream answers." default:"128"`
+	Head    int      `help:"Tokens of it that all streams share, in the runs with a shared prefix." default:"6000"`
+	Streams int      `help:"Number of concurrent streams." default:"3"`
+	Tokens  int      `help:"Tokens that each stream decodes." default:"128"`
 	Turns   int      `help:"Turns of the conversation." default:"21"`
-	Grow    int      `help:"Tokens it grows to." default:"30000"`
+	Grow    int      `help:"Tokens of the conversation at its end." default:"30000"`
 	DeviceFlag
 	KVFlags
 }
@@ -48,8 +47,8 @@ type cacheBench struct {
 	t     *terminal
 	name  string
 	src   engine.Source
-	dir   string             // for block stores
-	store *engine.BlockStore // of the engine that is open; nil: none
+	dir   string             // holds the block stores
+	store *engine.BlockStore // of the open engine; nil: none
 }
 
 // Run prints the three tables.
@@ -91,7 +90,7 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 	return nil
 }
 
-// open opens the model, over the block store in the folder of that name, if any, and warms it up.
+// open opens the model and warms it up. A store name that is not empty opens that block store.
 func (b *cacheBench) open(store string, o engine.Options) (e *engine.Engine, err error) {
 	if store != "" {
 		limits := engine.BlockStoreOptions{MinFreeBytes: 1e9, DailyWriteBytes: -1}
@@ -114,7 +113,7 @@ func (b *cacheBench) open(store string, o engine.Options) (e *engine.Engine, err
 	return e, nil
 }
 
-// close ends the engine, which writes to its store what it has not written yet.
+// close closes the engine, which first writes pending blocks to its store.
 func (b *cacheBench) close(e *engine.Engine) {
 	_ = e.Close()
 	b.closeStore()
@@ -127,7 +126,7 @@ func (b *cacheBench) closeStore() {
 	}
 }
 
-// restart measures the time to the first token of a long prompt: cold, from disk, from memory.
+// restart measures the time to first token of a long prompt: cold, from disk, from memory.
 func (b *cacheBench) restart() error {
 	var all [3][]time.Duration // cold, from disk, from memory
 	var tokens int
@@ -142,24 +141,24 @@ func (b *cacheBench) restart() error {
 		}
 		tokens, bytes = n, size
 	}
-	fmt.Fprintf(b.t.out, "\nTime to the first token of %d tokens, median of %d:\n", tokens,
+	fmt.Fprintf(b.t.out, "\nTime to first token of a prompt of %d tokens, median of %d:\n", tokens,
 		len(all[0]))
 	w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "prompt\ttime\tsooner\t")
+	fmt.Fprintln(w, "prompt\ttime\tspeedup\t")
 	for j, name := range []string{"cold", "from disk, after a restart", "from memory"} {
 		fmt.Fprintf(w, "%s\t%s\t%.1f x\t\n", name, milliseconds(median(all[j])),
 			median(all[0]).Seconds()/median(all[j]).Seconds())
 	}
 	w.Flush()
 	fmt.Fprintf(b.t.out,
-		"The store's %s had just been written, so they came from the system's page cache; a disk "+
-			"adds its time to read them.\n", bytesWords(bytes))
+		"The store's %s had just been written, so the system's page cache held them. A cold disk "+
+			"adds its read time.\n", bytesWords(bytes))
 	return nil
 }
 
-// restartOnce reads one prompt three times: cold, again, and again after both engine and store were
-// closed and opened. It returns the times to the first token, cold, from disk and from memory, the
-// tokens of the prompt, and the bytes of the store.
+// restartOnce submits one prompt three times: cold, again, and again after engine and store were
+// reopened. It returns the times to first token (cold, from disk, from memory), the tokens of the
+// prompt, and the bytes of the store.
 func (b *cacheBench) restartOnce(i int) (times [3]time.Duration, tokens int, bytes int64,
 	err error) {
 	store := fmt.Sprint("restart", i)
@@ -193,7 +192,7 @@ func (b *cacheBench) restartOnce(i int) (times [3]time.Duration, tokens int, byt
 	return times, len(prompt), bytes, err
 }
 
-// streamRows are the ways to run streams; the first is what others are held against.
+// streamRows are the ways to run streams. The first is the baseline.
 var streamRows = []struct {
 	name   string
 	atOnce bool
@@ -205,19 +204,19 @@ var streamRows = []struct {
 	{"at once, --prefer-prefill", true, engine.Options{PreferPrefill: true}},
 }
 
-// streams measures how long several streams take, one after another and at once, of different
-// prompts and with a common head. The rows take turns, so that what else the machine does strikes
-// all of them.
+// streams measures the time of several streams, sequential and concurrent, with different prompts
+// and with a shared prefix. The rows are interleaved, so that other load on the machine affects all
+// of them.
 func (b *cacheBench) streams() error {
-	for _, common := range []int{0, b.Head} {
+	for _, shared := range []int{0, b.Head} {
 		what := "different prompts"
-		if common > 0 {
-			what = fmt.Sprintf("a common head of %d", common)
+		if shared > 0 {
+			what = fmt.Sprintf("a shared prefix of %d", shared)
 		}
 		results := make([][]streamsResult, len(streamRows))
 		for range max(b.Repeat, 1) {
 			for i, row := range streamRows {
-				r, err := b.runStreams(common, row.atOnce, row.o)
+				r, err := b.runStreams(shared, row.atOnce, row.o)
 				if err != nil {
 					return err
 				}
@@ -225,13 +224,13 @@ func (b *cacheBench) streams() error {
 			}
 		}
 		fmt.Fprintf(b.t.out,
-			"\n%d streams of %d tokens, %s, %d tokens answered by each, median of %d:\n", b.Streams,
+			"\n%d streams of %d tokens, %s, %d tokens decoded by each, median of %d:\n", b.Streams,
 			b.Stream, what, b.Tokens, len(results[0]))
 		w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(w, "streams\ttime\tsooner\tcomputed\tlast first token\tlongest gap\t")
-		base := middle(results[0]).total
+		fmt.Fprintln(w, "streams\ttime\tspeedup\tcomputed\tlast first token\tlongest gap\t")
+		base := medianRun(results[0]).total
 		for i, row := range streamRows {
-			r := middle(results[i])
+			r := medianRun(results[i])
 			fmt.Fprintf(w, "%s\t%s\t%.2f x\t%d\t%s\t%s\t\n", row.name, milliseconds(r.total),
 				base.Seconds()/r.total.Seconds(), r.computedTokens,
 				milliseconds(r.lastFirst), milliseconds(r.longestGap))
@@ -241,21 +240,21 @@ func (b *cacheBench) streams() error {
 	return nil
 }
 
-// middle is the run that took neither longest nor shortest.
-func middle(runs []streamsResult) streamsResult {
+// medianRun returns the run of median duration.
+func medianRun(runs []streamsResult) streamsResult {
 	slices.SortFunc(runs, func(a, b streamsResult) int { return cmp.Compare(a.total, b.total) })
 	return runs[len(runs)/2]
 }
 
-// streamsResult is one way of running the streams.
+// streamsResult is the result of one run of the streams.
 type streamsResult struct {
 	total          time.Duration
-	lastFirst      time.Duration // from the beginning to the last stream's first token
+	lastFirst      time.Duration // until the last stream's first token
 	longestGap     time.Duration // between two tokens of a stream
-	computedTokens int           // of all prompts
+	computedTokens int           // prompt tokens that were not cached
 }
 
-func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r streamsResult,
+func (b *cacheBench) runStreams(shared int, atOnce bool, o engine.Options) (r streamsResult,
 	err error) {
 	e, err := b.open("", o)
 	if err != nil {
@@ -268,11 +267,11 @@ func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r st
 	}
 	prompts := make([][]int32, b.Streams)
 	for i := range prompts {
-		if common == 0 {
+		if shared == 0 {
 			prompts[i] = p.render(p.turn(100+i, b.Stream))
 		} else {
-			prompts[i] = p.render(p.turn(99, common),
-				chat.Message{Role: "assistant", Content: "Yes."}, p.turn(100+i, b.Stream-common))
+			prompts[i] = p.render(p.turn(99, shared),
+				chat.Message{Role: "assistant", Content: "Yes."}, p.turn(100+i, b.Stream-shared))
 		}
 	}
 	var mu sync.Mutex
@@ -300,11 +299,11 @@ func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r st
 	return r, cmp.Or(failures...)
 }
 
-// turnAnswer is the tokens of an answer in the conversation.
+// turnAnswer is the length of an answer in the conversation, in tokens.
 const turnAnswer = 48
 
-// conversation measures each turn of a growing conversation: what is computed should be what is
-// new.
+// conversation measures each turn of a growing conversation. Only the new tokens should be
+// computed.
 func (b *cacheBench) conversation() error {
 	e, err := b.open("conversation", engine.Options{})
 	if err != nil {

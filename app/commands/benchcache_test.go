@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBenchCache runs small and looks at what does not depend on the machine: how many tokens were
-// computed.
+// TestBenchCache runs a small benchmark and checks what does not depend on the machine: how many
+// tokens were computed.
 func TestBenchCache(t *testing.T) {
 	home := alone(t)
 	t.Setenv("TMPDIR", home)
@@ -27,7 +27,7 @@ func TestBenchCache(t *testing.T) {
 		}
 	}
 	column := func(row string) (numbers []int) {
-		// the third number's place: computed tokens, or pref_tok
+		// the tokens before the times: computed, or pref_tok
 		for _, m := range regexp.MustCompile(`(?m)^ *`+row+
 			` .*?(\d+) +\d+\.\d ms(?: +\d+\.\d ms)? *$`).FindAllStringSubmatch(out, -1) {
 			n, _ := strconv.Atoi(m[1])
@@ -38,7 +38,7 @@ func TestBenchCache(t *testing.T) {
 	whole, once := column("one after another, no prefix cache"), column("at once")
 	if len(whole) != 2 || len(once) != 2 || whole[0] < 800 || once[0] != whole[0] ||
 		once[1] > whole[1]-290 {
-		t.Errorf("computed: %v one after another, %v at once; want a common head computed once\n%s",
+		t.Errorf("computed: %v one after another, %v at once; want the shared prefix computed once\n%s",
 			whole, once, out)
 	}
 	for turn := 2; turn <= 3; turn++ {
@@ -50,7 +50,7 @@ func TestBenchCache(t *testing.T) {
 		prompt, _ := strconv.Atoi(m[1])
 		computed, _ := strconv.Atoi(m[2])
 		if computed > 400 || prompt < 250*turn {
-			t.Errorf("turn %d computed %d of %d tokens, want what is new", turn, computed, prompt)
+			t.Errorf("turn %d computed %d of %d tokens, want only the new ones", turn, computed, prompt)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(home, "headroom-bench-*")); len(left) != 0 {
@@ -61,7 +61,7 @@ func TestBenchCache(t *testing.T) {
 	}
 }
 
-// TestBenchCacheTooLong: prompts that no context holds are refused before anything is measured.
+// TestBenchCacheTooLong: prompts longer than the context are refused before anything is measured.
 func TestBenchCacheTooLong(t *testing.T) {
 	alone(t)
 	code, out, errOut := headroom("", "bench", "cache", "--grow=40000")

@@ -1,7 +1,6 @@
 package commands
 
-// What a conversation costs in memory, for any model and cache format, from config.json alone: what
-// to know before choosing either.
+// The memory of a conversation for any model and KV format, calculated from config.json alone.
 
 import (
 	"context"
@@ -21,11 +20,11 @@ import (
 
 // BenchKV is `headroom bench kv`.
 type BenchKV struct {
-	Models []string `arg:"" optional:"" name:"model" help:"A config.json, a model's folder or name, or the shape of a public model. Default: qwen3_5_moe-35b-a3b."`
+	Models []string `arg:"" optional:"" name:"model" help:"A config.json, a model folder or name, or the shape of a public model. Default: qwen3_5_moe-35b-a3b."`
 	KVFlags
 }
 
-// kvFormats are the rows of the tables, by the flags that ask for them.
+// kvFormats are the rows of the tables, with the flags that select each format.
 var kvFormats = []struct {
 	flags string
 	o     engine.Options
@@ -41,8 +40,8 @@ var kvFormats = []struct {
 // kvContexts are the columns of the second table, in tokens.
 var kvContexts = []int{8 << 10, 32 << 10, 128 << 10, 256 << 10}
 
-// Run prints what layers and conversations take, for each model. Flags for a format of keys and
-// values add a row of it; a limit and a format of states apply to all.
+// Run prints the memory of layers and conversations for each model. Flags that select a KV format
+// add a row; --max-kv-size and --state-format apply to all rows.
 func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 	if len(c.Models) == 0 {
 		c.Models = []string{"qwen3_5_moe-35b-a3b"}
@@ -50,8 +49,8 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 	formats := kvFormats
 	if (c.KVFlags != KVFlags{MaxKVSize: c.MaxKVSize, StateFormat: c.StateFormat}) {
 		formats = append(formats[:len(formats):len(formats)], kvFormats[0])
-		own := &formats[len(formats)-1]
-		own.flags, own.o = "as asked", c.apply(engine.Options{})
+		last := &formats[len(formats)-1]
+		last.flags, last.o = "these flags", c.apply(engine.Options{})
 	}
 	for i, name := range c.Models {
 		config, err := configOf(name)
@@ -77,11 +76,11 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 		if err := printStates(w, config); err != nil {
 			return err
 		}
-		fmt.Fprintln(w, "\nformat\tlayers\t\tbytes a token\tor a conversation, each")
+		fmt.Fprintln(w, "\nformat\tlayers\t\tbytes per token\tor per conversation, each")
 		for i, f := range formats {
 			printLayers(w, f.flags, costs[i].Layers)
 		}
-		fmt.Fprintln(w, "\nformat\tbytes a token\tconversation of "+contexts())
+		fmt.Fprintln(w, "\nformat\tbytes per token\tconversation of "+contexts())
 		for i, f := range formats {
 			fmt.Fprintf(w, "%s\t%d", f.flags, costs[i].BytesPerToken)
 			if c := &costs[i]; c.StartTokens > 0 {
@@ -107,7 +106,7 @@ func contexts() string {
 	return strings.Join(words, "\t")
 }
 
-// printStates prints what recurrent layers keep, for models that have some.
+// printStates prints the size of recurrent states, if the model has any.
 func printStates(w *tabwriter.Writer, config []byte) error {
 	for i, format := range []string{"f32", "bf16", "int8"} {
 		cost, err := engine.DescribeCache(config, engine.Options{StateFormat: format})
@@ -119,7 +118,7 @@ func printStates(w *tabwriter.Writer, config []byte) error {
 				continue
 			}
 			if i == 0 {
-				fmt.Fprintln(w, "\nformat\tlayers\tbytes a conversation, each\tin all")
+				fmt.Fprintln(w, "\nformat\tlayers\tbytes per conversation, each\ttotal")
 			}
 			fmt.Fprintf(w, "--state-format %s\t%d x %s\t%d\t%d\n", format, l.Layers, l.Kind,
 				l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
@@ -144,8 +143,7 @@ func printLayers(w *tabwriter.Writer, flags string, layers []engine.LayerCost) {
 	}
 }
 
-// size words bytes in GB or MB, of 2^30 and 2^20 as gigabytes does, with the digits that tell
-// formats apart.
+// size formats bytes in GB (2^30) or MB (2^20), with enough digits to tell formats apart.
 func size(bytes int64) string {
 	if bytes < 1<<30 {
 		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
@@ -156,7 +154,7 @@ func size(bytes int64) string {
 // maxConfigBytes bounds a config.json: real ones stay under 1 MB.
 const maxConfigBytes = 16 << 20
 
-// configOf finds a config.json: of a known shape, a file, a folder, or a model in the library.
+// configOf returns the config.json of a known shape, a file, a folder, or a model in the library.
 func configOf(name string) ([]byte, error) {
 	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
 		return config, nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestBenchKV: the sizes of Qwen3.5-35B-A3B that the documents name, from its shape alone.
+// TestBenchKV checks the documented sizes of Qwen3.5-35B-A3B, calculated from its shape.
 func TestBenchKV(t *testing.T) {
 	alone(t)
 	code, out, errOut := headroom("", "bench", "kv")
@@ -19,8 +19,8 @@ func TestBenchKV(t *testing.T) {
 		`qwen3_5_moe-35b-a3b \(qwen3_5_moe\), trained for 262144 tokens`,
 		`--state-format f32 +30 x recurrent, .* 2195456 +65863680`,
 		`--state-format bf16 +30 x recurrent, .* 1097728 +32931840`,
-		`format +bytes a token +conversation of 8k +32k +128k +256k`,
-		// 160 MB and 62.8 of state, 640 and 62.8
+		`format +bytes per token +conversation of 8k +32k +128k +256k`,
+		// 160 MB + 62.8 MB of state at 8k, 640 MB + 62.8 MB at 32k
 		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`,
 		`the default +9664 +138\.3 MB +364\.8 MB +1\.24 GB +2\.42 GB`,
 		`--kv-format q4_0 +5760 +107\.8 MB +242\.8 MB +782\.8 MB +1\.47 GB`,
@@ -31,13 +31,13 @@ func TestBenchKV(t *testing.T) {
 			t.Errorf("no line reads %s:\n%s", row, out)
 		}
 	}
-	if strings.Contains(out, "as asked") {
-		t.Errorf("nothing was asked for:\n%s", out)
+	if strings.Contains(out, "these flags") {
+		t.Errorf("nothing wthese flags for:\n%s", out)
 	}
 }
 
-// TestBenchKVFinds a config by shape, file, folder and name, whatever its packing, and says why it
-// cannot read one.
+// TestBenchKVFinds checks that a config is found by shape, file, folder and name, whatever its
+// quantization, and that errors say what is wrong.
 func TestBenchKVFinds(t *testing.T) {
 	dir := alone(t)
 	put := func(name, text string) string {
@@ -59,16 +59,16 @@ func TestBenchKVFinds(t *testing.T) {
 	file := put("model/config.json", fp8)
 	for _, name := range []string{"qwen3-0.6b", file, filepath.Dir(file)} {
 		code, out, errOut := headroom("", "bench", "kv", name, "--kv-bits", "6")
-		// 28 layers of 8 heads of 128: 24 of 96 + 2*4 for K and 96 + 4*4 for V, 4 at the ends of
-		// 136 and 144
-		if code != 0 || !regexp.MustCompile(`(?m)^as asked +50432 `).MatchString(out) {
+		// 28 layers of 8 heads of 128, in bytes: 24 layers take 96 + 2*4 for K and 96 + 4*4 for V,
+		// the 4 boundary layers 136 and 144
+		if code != 0 || !regexp.MustCompile(`(?m)^these flags +50432 `).MatchString(out) {
 			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
 		}
 	}
-	// 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 62.8 MB of state
+	// 8,192 tokens: 5,120 take 20,480 bytes each, the others 5,760; plus 62.8 MB of state
 	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start",
 		"5000"); code != 0 ||
-		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +179\.7 MB `).MatchString(
+		!regexp.MustCompile(`(?m)^these flags +5760, the first 5120 20480 +179\.7 MB `).MatchString(
 			out) {
 		t.Errorf("a start: exit %d, %s", code, out)
 	}
@@ -89,7 +89,7 @@ func TestBenchKVFinds(t *testing.T) {
 	}
 }
 
-// TestBenchSpeed takes models and flags in any order.
+// TestBenchSpeed: models and flags may come in any order.
 func TestBenchSpeed(t *testing.T) {
 	alone(t)
 	for _, args := range [][]string{{"bench", "speed", "--here", "--ceilings=1,1,1", "nosuch"},

@@ -12,29 +12,29 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// prompts makes prompts for one model.
+// prompts builds prompts for one model.
 type prompts struct{ engine *engine.Engine }
 
-// newPrompts checks that the model's template renders: a model without one gets its messages'
-// texts.
+// newPrompts checks that the model's chat template accepts the benchmark's messages. A model without
+// a template gets the plain texts.
 func newPrompts(e *engine.Engine) (*prompts, error) {
 	p := &prompts{e}
 	if _, err := p.text([]chat.Message{{Role: "user", Content: "Hello."}}); err != nil {
 		return nil, problem.Wrap(problem.TemplateFailed, err,
-			"The model's chat template refuses the benchmark's conversation", "Pick another model.")
+			"The model's chat template rejects the benchmark's conversation", "Choose another model.")
 	}
 	return p, nil
 }
 
-// promptWords are what sentences are made of.
+// promptWords are the words of the sentences.
 var promptWords = strings.Fields(`the a our one every model cache token page block disk memory turn answer question engine keeps reads writes
 	holds needs takes finds long short cold warm first last small large again later often never here there with without`)
 
-// turn is a user's message of about so many tokens, other words for another seed.
+// turn returns a user message of about that many tokens. Each seed gives different words.
 func (p *prompts) turn(seed, tokens int) chat.Message {
 	var b strings.Builder
 	x := uint32(seed)*2654435761 + 12345
-	for n := 0; n < tokens; n++ { // a word is a token at least
+	for n := 0; n < tokens; n++ { // a word is at least one token
 		x = x*1664525 + 1013904223
 		b.WriteString(promptWords[(x>>8)%uint32(len(promptWords))])
 		b.WriteString([]string{" ", " ", " ", " ", " ", " ", ". "}[(x>>24)%7])
@@ -44,11 +44,11 @@ func (p *prompts) turn(seed, tokens int) chat.Message {
 		Content: p.engine.Tokenizer().Decode(ids[:min(tokens, len(ids))], false)}
 }
 
-// render is the conversation as tokens, up to where the answer begins.
+// render returns the tokens of a conversation, up to where the answer begins.
 func (p *prompts) render(messages ...chat.Message) []int32 {
 	text, err := p.text(messages)
 	if err != nil {
-		panic("commands: prompts.render: the template took a conversation and refuses another: " +
+		panic("commands: prompts.render: the template accepted one conversation and rejects another: " +
 			err.Error())
 	}
 	return p.engine.Tokenizer().Encode(text,

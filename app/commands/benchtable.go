@@ -1,7 +1,7 @@
 package commands
 
-// The table of all figures that Headroom has targets for. Each group of them is measured in a child
-// process, so that its memory is its own.
+// The table of all figures that Headroom has targets for. Each group is measured in a child process,
+// so that its memory includes no other group.
 
 import (
 	"bytes"
@@ -25,27 +25,27 @@ import (
 // BenchTable is `headroom bench`.
 type BenchTable struct {
 	Only     []string `help:"Groups to measure: dense, f16, streams, threads, moe, load. Default: all." enum:"dense,f16,streams,threads,moe,load" placeholder:"GROUP"`
-	Quick    bool     `help:"A third of the repeats, and no context of more than 4,096 tokens."`
-	Threads  int      `help:"Threads that compute. Default: one per performance core."`
+	Quick    bool     `help:"Run a third of the repeats and no context above 4,096 tokens."`
+	Threads  int      `help:"Compute threads. Default: one per performance core."`
 	Repeat   int      `help:"Runs of each figure; the median counts." default:"5"`
-	Prompts  []int    `help:"Prompt lengths to read." default:"128,512,2048"`
-	Contexts []int    `help:"Contexts to answer after, rising." default:"4096,16384"`
-	Streams  []int    `help:"Numbers of streams that answer together." default:"1,2,4,8"`
-	Tokens   int      `help:"Tokens of an answer." default:"64"`
+	Prompts  []int    `help:"Prompt lengths to prefill, in tokens." default:"128,512,2048"`
+	Contexts []int    `help:"Context lengths to decode at, in tokens, in ascending order." default:"4096,16384"`
+	Streams  []int    `help:"Numbers of concurrent streams." default:"1,2,4,8"`
+	Tokens   int      `help:"Tokens to decode per answer." default:"64"`
 	Dense    string   `help:"Shape of the dense model: a config.json, or the name of a public model." default:"qwen3-0.6b" placeholder:"MODEL"`
-	MoE      string   `name:"moe" help:"Shape of the mixture of experts." default:"qwen3_5_moe-2b" placeholder:"MODEL"`
-	JSON     string   `name:"json" help:"File for the figures as JSON." placeholder:"FILE"`
-	Markdown string   `help:"File for the table." placeholder:"FILE"`
-	GoBench  string   `name:"go-bench" help:"File for every sample in Go's benchmark format, for benchstat." placeholder:"FILE"`
-	Readme   string   `help:"Document whose marked section becomes the table." placeholder:"FILE"`
+	MoE      string   `name:"moe" help:"Shape of the mixture-of-experts model." default:"qwen3_5_moe-2b" placeholder:"MODEL"`
+	JSON     string   `name:"json" help:"Write the figures to this file as JSON." placeholder:"FILE"`
+	Markdown string   `help:"Write the table to this file." placeholder:"FILE"`
+	GoBench  string   `name:"go-bench" help:"Write every sample to this file in Go's benchmark format, for benchstat." placeholder:"FILE"`
+	Readme   string   `help:"Replace the marked section of this Markdown file with the table." placeholder:"FILE"`
 	DeviceFlag
 
-	// Of the processes that measure one group each.
+	// These are set by the parent of a process that measures one group.
 	Group      string `hidden:"" help:"Measure this group here and print it as JSON."`
 	Checkpoint string `hidden:"" help:"Folder of the checkpoint to load."`
 }
 
-// Run measures, prints the table and writes what was asked for.
+// Run measures, prints the table and writes the files that the flags name.
 func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 	if err := c.choose(ctx); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 	if c.Quick {
 		c.Repeat = (c.Repeat + 2) / 3
 		c.Contexts = slices.DeleteFunc(c.Contexts, func(n int) bool { return n > 4096 })
-		c.Quick = false // children get what it means
+		c.Quick = false // children get the reduced lists
 	}
 	plan, err := c.plan(t)
 	if err != nil {
@@ -73,14 +73,14 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 			continue
 		}
 		fmt.Fprintf(t.err, "%d of %d: %s\n", i+1, len(bench.Groups), g.What)
-		part, err := c.apart(ctx, t, plan, g.Name)
+		part, err := c.runChild(ctx, t, plan, g.Name)
 		if err != nil {
 			return err
 		}
 		report.Parts = append(report.Parts, *part)
 		report.Machine.Load[1] = bench.LoadAverage()
 		if err := c.write(report); err != nil {
-			// with each group: the next takes minutes, and may be the one that is not waited for
+			// after each group: the next one takes minutes, and the user may not wait for it
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (c *BenchTable) plan(t *terminal) (plan *bench.Plan, err error) {
 	if !slices.IsSorted(c.Contexts) ||
 		slices.Min(append(slices.Concat(c.Prompts, c.Contexts, c.Streams), c.Tokens)) < 1 {
 		return nil, problem.New(problem.BadRequest, "The benchmark cannot measure this",
-			"lengths and numbers of streams are 1 or more, and contexts rise", "")
+			"lengths and numbers of streams must be 1 or more, and contexts must ascend", "")
 	}
 	if plan.Dense, err = shapeOf(c.Dense); err == nil {
 		plan.MoE, err = shapeOf(c.MoE)
@@ -107,8 +107,8 @@ func shapeOf(name string) (bench.Shape, error) {
 	return bench.Shape{Name: strings.TrimSuffix(path.Base(name), ".json"), Config: config}, err
 }
 
-// apart measures a group in a child process.
-func (c *BenchTable) apart(ctx context.Context, t *terminal, plan *bench.Plan,
+// runChild measures a group in a child process.
+func (c *BenchTable) runChild(ctx context.Context, t *terminal, plan *bench.Plan,
 	group string) (*bench.Part, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -134,17 +134,17 @@ func (c *BenchTable) apart(ctx context.Context, t *terminal, plan *bench.Plan,
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = &out, t.err
 	if err := child.Run(); err != nil {
-		return nil, exitProblem // it has said why
+		return nil, exitProblem // the child has printed the error
 	}
 	part := &bench.Part{}
 	if err := json.Unmarshal(out.Bytes(), part); err != nil {
 		return nil, problem.Wrap(problem.Internal, err,
-			"A benchmark's process answered something else than figures", "")
+			"The output of a benchmark process cannot be read", "")
 	}
 	return part, nil
 }
 
-// write puts the files where they were asked for.
+// write writes the files that the flags name.
 func (c *BenchTable) write(report *bench.Report) error {
 	var table, lines bytes.Buffer
 	if err := report.Markdown(&table); err != nil {
@@ -163,7 +163,7 @@ func (c *BenchTable) write(report *bench.Report) error {
 			document, err = report.Replace(document)
 		}
 		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The table cannot be put into "+c.Readme,
+			return problem.Wrap(problem.BadRequest, err, "The table cannot be written into "+c.Readme,
 				"")
 		}
 	}

@@ -15,7 +15,7 @@ const tinyShape = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size
 	"num_key_value_heads": 1, "head_dim": 64, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`
 
-// TestBenchTable measures two groups in processes of their own, and writes all four files.
+// TestBenchTable measures two groups in child processes and writes all four files.
 func TestBenchTable(t *testing.T) {
 	home := alone(t)
 	t.Setenv("TMPDIR", home)
@@ -53,12 +53,12 @@ func TestBenchTable(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	if n := len(report.Parts[0].Rows[0].Samples); n != 2 {
-		t.Errorf("--quick of 4 repeats took %d, expected a third, rounded up", n)
+		t.Errorf("--quick of 4 repeats took %d, want a third, rounded up", n)
 	}
 	if read("out.md") != out || !strings.Contains(read("README.md"), out) ||
 		!strings.HasPrefix(read("README.md"), "a\n") ||
 		!strings.HasSuffix(read("README.md"), "\nb\n") {
-		t.Errorf("the table's files differ from\n%s", out)
+		t.Errorf("the files differ from the printed table\n%s", out)
 	}
 	if lines := read("out.txt"); strings.Count(lines, "BenchmarkHeadroom/load 1 ") != 2 {
 		t.Errorf("not two samples of load in\n%s", lines)
@@ -68,16 +68,16 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-// TestBenchSaysGoBench: build/bench asks a revision's help for the flag before it compares with
+// TestHelpNamesGoBench: build/bench looks for the flag in a revision's help before it compares with
 // that revision.
-func TestBenchSaysGoBench(t *testing.T) {
+func TestHelpNamesGoBench(t *testing.T) {
 	script, err := os.ReadFile("../../build/bench")
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := regexp.MustCompile(`"\$dir/base" (.*--help)`).FindStringSubmatch(string(script))
 	if asked == nil {
-		t.Fatal("build/bench asks for no help")
+		t.Fatal("build/bench runs no --help")
 	}
 	if code, out, errOut := headroom("", strings.Fields(asked[1])...); code != 0 ||
 		!strings.Contains(out, "--go-bench") {
@@ -85,7 +85,7 @@ func TestBenchSaysGoBench(t *testing.T) {
 	}
 }
 
-// TestBenchTableRefuses what it cannot measure before it measures anything.
+// TestBenchTableRefuses: flags that cannot be measured are refused before anything is measured.
 func TestBenchTableRefuses(t *testing.T) {
 	alone(t)
 	for _, args := range [][]string{{"--contexts=64,32"}, {"--prompts=0"}, {"--streams=-1"},
@@ -96,6 +96,6 @@ func TestBenchTableRefuses(t *testing.T) {
 		}
 	}
 	if code, _, _ := headroom("", "bench", "--only=everything"); code != 2 {
-		t.Errorf("a group that does not exist: exit %d", code)
+		t.Errorf("an unknown group: exit %d", code)
 	}
 }

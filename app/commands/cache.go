@@ -1,9 +1,8 @@
 package commands
 
-// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether
-// a server uses it or not; only memory is out of their reach, so ls and stats ask a server that
-// runs over the same folder, rm and clear have all of them forget first, and move has one of them
-// do it (cacheservers.go).
+// The prefix cache in the terminal. The commands work on the cache's folder, whether a server uses it
+// or not. What is in memory only a server knows: ls and stats ask a server over the same folder, rm
+// and clear first make all of them forget, and move lets one of them do it (cacheservers.go).
 
 import (
 	"cmp"
@@ -22,17 +21,17 @@ import (
 
 // Cache is `headroom cache`.
 type Cache struct {
-	Dir  string `name:"block-ssd-cache-dir" help:"The cache's folder. Default: the one in the settings, or \"headroom/blocks\" in the user's cache folder." type:"path" placeholder:"DIR"`
+	Dir  string `name:"block-ssd-cache-dir" help:"Folder of the cache. Default: that of the settings, or \"headroom/blocks\" in the user's cache folder." type:"path" placeholder:"DIR"`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`
 
-	Ls    CacheLs    `cmd:"" help:"List the conversations: those used last first."`
+	Ls    CacheLs    `cmd:"" help:"List the cached conversations, most recently used first."`
 	Show  CacheShow  `cmd:"" help:"Show one conversation and its files."`
-	Rm    CacheRm    `cmd:"" help:"Forget conversations: the files that are theirs alone, and what a running server has of them in memory."`
-	Pin   CachePin   `cmd:"" help:"Keep a conversation from being evicted."`
-	Unpin CacheUnpin `cmd:"" help:"Let a conversation be evicted again."`
-	Move  CacheMove  `cmd:"" help:"Move the cache to another folder or disk, under a running server too."`
-	Stats CacheStats `cmd:"" help:"Print the cache's figures."`
-	Clear CacheClear `cmd:"" help:"Remove everything, or all of one model."`
+	Rm    CacheRm    `cmd:"" help:"Remove conversations: their unshared files, and their cached prefixes in the memory of running servers."`
+	Pin   CachePin   `cmd:"" help:"Protect conversations from eviction."`
+	Unpin CacheUnpin `cmd:"" help:"Allow eviction again."`
+	Move  CacheMove  `cmd:"" help:"Move the cache to another folder or disk, even while a server runs."`
+	Stats CacheStats `cmd:"" help:"Print the cache's statistics."`
+	Clear CacheClear `cmd:"" help:"Remove everything, or everything of one model."`
 }
 
 // CacheLs is `headroom cache ls`.
@@ -40,22 +39,22 @@ type CacheLs struct{}
 
 // CacheShow is `headroom cache show`.
 type CacheShow struct {
-	Key string `arg:"" help:"The conversation's key, or its first digits, 4 at least."`
+	Key string `arg:"" help:"Key of the conversation, or at least its first 4 digits."`
 }
 
 // CacheRm is `headroom cache rm`.
 type CacheRm struct {
-	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+	Keys []string `arg:"" name:"key" help:"Keys of the conversations, or at least their first 4 digits."`
 }
 
 // CachePin is `headroom cache pin`.
 type CachePin struct {
-	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+	Keys []string `arg:"" name:"key" help:"Keys of the conversations, or at least their first 4 digits."`
 }
 
 // CacheUnpin is `headroom cache unpin`.
 type CacheUnpin struct {
-	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+	Keys []string `arg:"" name:"key" help:"Keys of the conversations, or at least their first 4 digits."`
 }
 
 // CacheStats is `headroom cache stats`.
@@ -63,22 +62,22 @@ type CacheStats struct{}
 
 // CacheClear is `headroom cache clear`.
 type CacheClear struct {
-	Model string `help:"Only what is of this model: its name, or the fingerprint that ls --json has." placeholder:"MODEL"`
+	Model string `help:"Only this model: its name, or its fingerprint from ls --json." placeholder:"MODEL"`
 }
 
-// folder is where the cache lies and what it may take, for whoever has switched it off too.
+// folder returns the folder and limits of the cache, even if the settings turn it off.
 func (c *Cache) folder() (cache.Options, error) {
 	s := service.OpenSettings().Get().Cache
 	s.Off = false
 	o := CacheFlags{BlockSSDCacheDir: c.Dir}.ssd(s, true)
 	if o.Dir == "" {
-		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has none",
+		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has no home folder",
 			"Name one with --block-ssd-cache-dir.")
 	}
 	return o, nil
 }
 
-// with runs do with the cache, nil for a folder without one: asking must not make it.
+// with calls do with the cache, or with nil if the folder has none: looking must not create it.
 func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 	o, err := c.folder()
 	if err != nil {
@@ -95,7 +94,7 @@ func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 	return do(o.Dir, kept)
 }
 
-// existing is with for a conversation of a cache that must be there.
+// existing is like with, but fails if the folder has no cache.
 func (c *Cache) existing(do func(dir string, kept *cache.Cache) error) error {
 	return c.with(func(dir string, kept *cache.Cache) error {
 		if kept == nil {
@@ -105,7 +104,8 @@ func (c *Cache) existing(do func(dir string, kept *cache.Cache) error) error {
 	})
 }
 
-// list is the cache's conversations and figures, and whether a server has told what is hot.
+// list returns the cache's conversations and statistics. asked reports whether they come from a
+// server, which knows what is in memory.
 func (c *Cache) list(ctx context.Context) (list cache.List, asked bool, err error) {
 	err = c.with(func(dir string, kept *cache.Cache) error {
 		if list, asked = askServers(ctx, dir); asked {
@@ -118,10 +118,10 @@ func (c *Cache) list(ctx context.Context) (list cache.List, asked bool, err erro
 	return list, asked, err
 }
 
-// askTime bounds how long a server may take to answer; it answers between two passes of its model.
+// askTime bounds how long a server may take to answer. It answers between two forward passes.
 const askTime = 3 * time.Second
 
-// askServers asks the running servers for the one that keeps its cache in dir.
+// askServers asks the running server that keeps its cache in dir.
 func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
 	eachServer(func(s running) bool {
 		var got cache.List
@@ -167,11 +167,11 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 }
 
 const (
-	keyDigits  = 12 // of keys in tables: enough for millions
+	keyDigits  = 12 // of a key in tables: enough for millions of keys
 	titleWidth = 40
 )
 
-// hotWords is how much of a conversation is in memory; "?" if there was nobody to ask.
+// hotWords returns how much of a conversation is in memory; "?" if no server could be asked.
 func hotWords(k cache.Conversation, asked bool) string {
 	switch {
 	case !asked:
@@ -226,7 +226,7 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 	})
 }
 
-// Run removes the conversations, up to the first that cannot be removed.
+// Run removes the conversations and stops at the first that cannot be removed.
 func (r *CacheRm) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return c.existing(func(dir string, kept *cache.Cache) error {
 		servers := serversOver(ctx, dir)
@@ -261,7 +261,7 @@ func (c *Cache) removed(out io.Writer, what string, removed cache.Removed) error
 // Run pins the conversations.
 func (p *CachePin) Run(c *Cache) error { return c.pin(p.Keys, true) }
 
-// Run ends what pin began.
+// Run unpins the conversations.
 func (p *CacheUnpin) Run(c *Cache) error { return c.pin(p.Keys, false) }
 
 func (c *Cache) pin(keys []string, pinned bool) error {
@@ -291,7 +291,7 @@ func (r *CacheClear) Run(ctx context.Context, c *Cache, t *terminal) error {
 	})
 }
 
-// Run prints the figures.
+// Run prints the statistics.
 func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	list, asked, err := c.list(ctx)
 	s := list.Stats

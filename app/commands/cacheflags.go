@@ -1,7 +1,7 @@
 package commands
 
-// What is kept of conversations, in memory and on disk, as flags. The settings' "cache" section has
-// the same, and flags beat it.
+// The flags of the prefix cache, in memory and on disk. They override the "cache" section of the
+// settings.
 
 import (
 	"cmp"
@@ -14,21 +14,21 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheFlags say what is kept of conversations, and how reading prompts and writing answers share
-// the engine. The fields of settings.Cache mean the same.
+// CacheFlags configure the prefix cache, and how prefill and decode share the engine. The fields of
+// settings.Cache mean the same.
 type CacheFlags struct {
-	BlockSSDCacheDir         string        `name:"block-ssd-cache-dir" help:"Folder of the cache on disk, in which conversations outlive the program." type:"path" placeholder:"DIR"`
-	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Most that its files take; unless given 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
-	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Free space on the disk that it leaves alone; 10GB unless given." placeholder:"SIZE"`
-	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Most that it writes in a day; 40GB unless given." placeholder:"SIZE"`
-	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep nothing on disk."`
-	HotCacheSize             settings.Size `name:"hot-cache-size" help:"Most memory for keys and values of ended requests; all that running ones leave unless given." placeholder:"SIZE"`
-	PromptCacheSize          int           `name:"prompt-cache-size" help:"Most ended conversations that stay in memory; 0: no bound." placeholder:"N"`
-	PreferPrefill            *bool         `name:"prefer-prefill" help:"Read waiting prompts before running answers go on." negatable:""`
-	MaxStall                 time.Duration `name:"max-stall" help:"For how long reading a prompt may hold up running answers; 250ms unless given." placeholder:"DURATION"`
+	BlockSSDCacheDir         string        `name:"block-ssd-cache-dir" help:"Folder of the prefix cache on disk, which survives restarts." type:"path" placeholder:"DIR"`
+	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Most disk space of the cache. Default: 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
+	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Free disk space to leave for others. Default: 10GB." placeholder:"SIZE"`
+	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Most that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
+	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
+	HotCacheSize             settings.Size `name:"hot-cache-size" help:"Most memory for cached prefixes. Default: all that running requests leave." placeholder:"SIZE"`
+	PromptCacheSize          int           `name:"prompt-cache-size" help:"Most conversations in the prefix cache in memory; 0: no limit." placeholder:"N"`
+	PreferPrefill            *bool         `name:"prefer-prefill" help:"Prefill waiting prompts before running answers continue." negatable:""`
+	MaxStall                 time.Duration `name:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
 }
 
-// or is the flags, and where they are silent the settings.
+// or returns the flags, else the settings.
 func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.NoSSDCache = f.NoSSDCache || s.Off && f.BlockSSDCacheDir == ""
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)
@@ -43,24 +43,23 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	return f
 }
 
-// given is what the flags say about the cache on disk, as settings; noPrefixes leaves it no use.
+// given returns the flags about the cache on disk as settings. With noPrefixes the cache is off.
 func (f CacheFlags) given(noPrefixes bool) settings.Cache {
-	return settings.Cache{Off: f.NoSSDCache ||
-		noPrefixes, Dir: f.BlockSSDCacheDir, MaxSize: f.BlockSSDCacheMaxSize,
-		MinFree:     f.BlockSSDCacheMinFree,
+	return settings.Cache{Off: f.NoSSDCache || noPrefixes, Dir: f.BlockSSDCacheDir,
+		MaxSize: f.BlockSSDCacheMaxSize, MinFree: f.BlockSSDCacheMinFree,
 		DailyWrites: f.BlockSSDCacheDailyWrites}
 }
 
-// apply sets what concerns the engine alone.
+// apply returns o with the options that concern the engine.
 func (f CacheFlags) apply(o engine.Options) engine.Options {
-	o.HotCacheBytes = max(int64(f.HotCacheSize), 0) // no limit is the engine's 0
+	o.HotCacheBytes = max(int64(f.HotCacheSize), 0) // the engine's 0 means no limit
 	o.PromptCacheSize, o.MaxPrefillStall = f.PromptCacheSize, f.MaxStall
 	o.PreferPrefill = f.PreferPrefill != nil && *f.PreferPrefill
 	return o
 }
 
-// ssd is the cache on disk: where a command has one by default, that of flags and settings;
-// elsewhere only one whose folder is asked for.
+// ssd returns the options of the cache on disk; no Dir: there is none. A command without one by
+// default has one only if the flags name its folder.
 func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	asked := f.or(s)
 	dir := f.BlockSSDCacheDir
@@ -76,13 +75,13 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 			DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
 }
 
-// mover moves the cache of a host to another folder. The error is a Problem: where it lies has been
-// said on the command line.
+// mover returns what moves the cache of a host to another folder. The error is a Problem: a flag has
+// set the folder.
 func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
 	if f.BlockSSDCacheDir != "" || f.NoSSDCache {
-		return nil, problem.New(problem.BadRequest, "This is set on the command line",
-			"the cache's folder was given when Headroom was started",
-			"Start Headroom without that flag to move it.")
+		return nil, problem.New(problem.BadRequest, "The cache cannot be moved",
+			"its folder was set on the command line",
+			"Start Headroom without that flag.")
 	}
 	return &cache.Mover{
 		Now: func() (string, engine.BlockStoreLimits) {
@@ -98,11 +97,11 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 		Keep: func(dir string) error {
 			before := file.Get().Cache.Dir
 			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })
-			if err != nil { // it must not hold until Headroom ends either
+			if err != nil { // undo the change in memory too
 				_ = file.Change(func(s *settings.Settings) { s.Cache.Dir = before })
-				return problem.Wrap(problem.Internal, err, "The settings could not be kept",
-					"The cache stays where it is. See that the settings' folder can be written "+
-						"to, and go on.")
+				return problem.Wrap(problem.Internal, err, "The settings could not be saved",
+					"The cache stays where it is. Make the settings' folder writable, and resume "+
+						"the move.")
 			}
 			return nil
 		},

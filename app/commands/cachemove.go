@@ -1,7 +1,7 @@
 package commands
 
-// `headroom cache move`: a server that has the cache open moves it, and this waits; without one
-// this does it.
+// `headroom cache move`. A running server that has the cache open moves it, and the command waits.
+// Without such a server the command moves it itself.
 
 import (
 	"cmp"
@@ -21,13 +21,13 @@ import (
 
 // CacheMove is `headroom cache move`.
 type CacheMove struct {
-	To string `arg:"" name:"dir" help:"The folder to move to. One that has other things gets a folder \"headroom-blocks\"." type:"path"`
+	To string `arg:"" name:"dir" help:"Folder to move to. If it holds other files, the cache gets a folder \"headroom-blocks\" in it." type:"path"`
 }
 
-// Run moves the cache that the settings name.
+// Run moves the cache of the settings.
 func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 	if c.Dir != "" {
-		return problem.New(problem.BadRequest, "Only the cache of the settings is moved",
+		return problem.New(problem.BadRequest, "Only the cache of the settings can be moved",
 			"--block-ssd-cache-dir was given", "Leave it out.")
 	}
 	o, err := c.folder()
@@ -55,7 +55,7 @@ func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (st
 	if err := cache.FinishMove(o.Dir); err != nil {
 		return "", problem.Wrap(problem.Internal, err,
 			"An earlier move of the cache cannot be finished",
-			"See that its old folder can be written to.")
+			"Make its old folder writable.")
 	}
 	if !cache.Exists(o.Dir) {
 		return "", problem.New(problem.NotFound, "Nothing is kept in "+o.Dir+" yet", "",
@@ -81,13 +81,14 @@ func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (st
 	defer list.Close()
 	job, err := watchJob(ctx, t.err, list, list.Start(mover.Job(to)).ID)
 	if err != nil {
-		fmt.Fprintf(t.err, "Stopped. The cache is still in %s; the same command goes on.\n", o.Dir)
+		fmt.Fprintf(t.err, "Stopped. The cache is still in %s; run the same command to resume.\n", o.Dir)
 		return "", err
 	}
 	return cmp.Or(job.Result, to), job.Err
 }
 
-// moveCache has the server move its cache, and waits until it has. When ctx ends the move stops.
+// moveCache asks the server to move its cache and waits for the end. If ctx ends first, it stops the
+// move.
 func (s running) moveCache(ctx context.Context, dir string) (to string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -105,11 +106,12 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 		if err := s.ask(ctx, askTime, http.MethodGet, "api/jobs", &list); err != nil &&
 			ctx.Err() == nil {
 			return "", problem.Wrap(problem.Internal, err,
-				"The server at "+s.url+" does not say how far it is", "Look at the Cache page.")
+				"The server at "+s.url+" does not report the move's progress",
+				"Open the Cache page.")
 		}
 		for _, j := range list.Jobs {
 			if j.ID == begun.Job && j.State.Ended() {
-				return begun.Dir, ended(j)
+				return begun.Dir, jobError(j)
 			}
 		}
 		select {
@@ -122,14 +124,14 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 	}
 }
 
-// ended is why a job is not done, nil if it is.
-func ended(j control.Job) error {
+// jobError returns why a job is not done, nil if it is.
+func jobError(j control.Job) error {
 	switch {
 	case j.Error != nil:
 		return problem.New(problem.Code(j.Error.Code), j.Error.Message, j.Error.Why, j.Error.Fix)
 	case j.State != jobs.Done:
-		return problem.New(problem.NotRunning, "The move was stopped", "the cache is where it was",
-			"The same command goes on.")
+		return problem.New(problem.NotRunning, "The move was stopped", "the cache is still in its old folder",
+			"Run the same command to resume.")
 	}
 	return nil
 }

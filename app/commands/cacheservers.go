@@ -1,7 +1,7 @@
 package commands
 
-// The running servers, as `headroom cache` asks them: over the control API, with the token of this
-// user's settings. An address is taken from a file of our own alone.
+// `headroom cache` asks running servers over the control API, with the token of this user's
+// settings. Their addresses come from files in the settings folder.
 
 import (
 	"bytes"
@@ -21,10 +21,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// running is a server.
+// running is a running server.
 type running struct{ url, token string }
 
-// eachServer calls see with the servers of this user until it says false.
+// eachServer calls see with each server of this user until it returns false.
 func eachServer(see func(running) bool) {
 	settings, err := control.SettingsDir()
 	if err != nil {
@@ -34,7 +34,7 @@ func eachServer(see func(running) bool) {
 	for _, url := range control.Running(settings) {
 		if token == "" {
 			if token, err = control.LoadToken(settings); err != nil {
-				slog.Debug("asking the running servers", "err", err)
+				slog.Debug("the running servers cannot be asked", "err", err)
 				return
 			}
 		}
@@ -44,7 +44,7 @@ func eachServer(see func(running) bool) {
 	}
 }
 
-// serversOver are those that keep their cache in dir.
+// serversOver returns the servers that keep their cache in dir.
 func serversOver(ctx context.Context, dir string) (list []running) {
 	eachServer(func(s running) bool {
 		var state host.State
@@ -61,11 +61,12 @@ func keptIn(s cache.Stats, dir string) bool {
 	return s.On && filepath.Clean(s.Dir) == filepath.Clean(dir)
 }
 
-// freeTime is how long freeing may take: a pass of a large model, and the end of a write to disk.
+// freeTime bounds how long a server may take to free memory: it finishes a forward pass and a write
+// to disk first.
 const freeTime = time.Minute
 
-// free has servers forget in memory the conversation of that key, or with no key all of a model, or
-// everything. It says who did not.
+// free makes servers forget in memory the conversation of that key. Without a key they forget all of
+// a model, or everything. Failures are printed to errOut.
 func free(ctx context.Context, servers []running, key, model string,
 	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)
@@ -83,14 +84,14 @@ func free(ctx context.Context, servers []running, key, model string,
 	return freedBytes
 }
 
-// ask sends a request without a body, and reads the answer's document.
+// ask sends a request without a body and reads the response.
 func (s running) ask(ctx context.Context, patience time.Duration, method, path string,
 	document any) error {
 	return s.send(ctx, patience, method, path, nil, document)
 }
 
-// send sends a request, with a body unless that is nil, and reads the answer's document unless that
-// is nil. What the server refuses is the Problem that it says.
+// send sends a request with a JSON body, unless that is nil, and reads the response into document,
+// unless that is nil. If the server refuses, the error is its Problem.
 func (s running) send(ctx context.Context, patience time.Duration, method, path string, body,
 	document any) error {
 	const maxBytes = 64 << 20
@@ -121,7 +122,7 @@ func (s running) send(ctx context.Context, patience time.Duration, method, path 
 			return problem.New(problem.Code(refused.Error.Code), refused.Error.Message,
 				refused.Error.Why, refused.Error.Fix)
 		}
-		return fmt.Errorf("it answers %s", answer.Status)
+		return fmt.Errorf("the server answered %s", answer.Status)
 	}
 	if document == nil {
 		return nil

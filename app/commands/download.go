@@ -20,9 +20,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// HubFlags say which hub is asked.
+// HubFlags select the hub.
 type HubFlags struct {
-	Endpoint string `help:"Address of the hub, or of a mirror. Default: the settings' hubEndpoint, HF_ENDPOINT, or https://huggingface.co." placeholder:"URL"`
+	Endpoint string `help:"Address of the hub or a mirror. Default: the settings' hubEndpoint, HF_ENDPOINT, or https://huggingface.co." placeholder:"URL"`
 }
 
 func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
@@ -31,12 +31,12 @@ func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
 
 // ModelsSearch is `headroom models search`.
 type ModelsSearch struct {
-	Words []string `arg:"" help:"Words of the model's name."`
+	Words []string `arg:"" help:"Words in the model's name."`
 	Limit int      `help:"Most results." default:"20"`
 	HubFlags
 }
 
-// Run prints what is found.
+// Run prints the models that were found.
 func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 	client, err := c.client(service.OpenSettings().Get())
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(t.out,
-			"%s has no model with %q in its name that consists of .safetensors files.\n",
+			"%s has no model with %q in its name and .safetensors files.\n",
 			client.Endpoint(), words)
 		return nil
 	}
@@ -76,14 +76,14 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 
 // ModelsDownload is `headroom models download`.
 type ModelsDownload struct {
-	Model    string   `arg:"" help:"The model as the hub calls it: org/name."`
-	Revision string   `help:"A branch, a tag or a commit. Default: main."`
-	File     []string `help:"A file to download instead of those that the model needs; may be given several times." sep:"none"`
-	List     bool     `help:"List the files, and download nothing."`
+	Model    string   `arg:"" help:"Name on the hub: org/name."`
+	Revision string   `help:"Branch, tag or commit. Default: main."`
+	File     []string `help:"Download this file instead of those that the model needs; may be repeated." sep:"none"`
+	List     bool     `help:"List the files and download nothing."`
 	HubFlags
 }
 
-// Run downloads, and shows how far it is. A second run goes on where the first has stopped.
+// Run downloads the model and shows the progress. A second run resumes the first.
 func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 	client, err := c.client(service.OpenSettings().Get())
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 		list.Start(client.Job(hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})).ID)
 	switch {
 	case err != nil:
-		fmt.Fprintf(t.err, "Stopped at %s. The same command goes on from there.\n",
+		fmt.Fprintf(t.err, "Stopped at %s. Run the same command to resume.\n",
 			bytesWords(job.DoneBytes))
 		return err
 	case job.State == jobs.Failed:
@@ -108,7 +108,7 @@ func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 	return nil
 }
 
-// list prints the files of the repository, those that would be downloaded marked.
+// list prints the files of the repository and marks those that would be downloaded.
 func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Client) error {
 	r, err := client.Repository(ctx, c.Model, c.Revision)
 	if err != nil {
@@ -134,33 +134,33 @@ func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Clie
 	if refused != nil {
 		return refused
 	}
-	fmt.Fprintf(t.out, "%s, %s: the files marked * are what the model needs.\n",
+	fmt.Fprintf(t.out, "%s, %s: the model needs the files marked *.\n",
 		count(len(chosen), "file"), bytesWords(total))
 	return nil
 }
 
 // ModelsToken is `headroom models token`.
 type ModelsToken struct {
-	Remove bool `help:"Forget the token that is kept."`
+	Remove bool `help:"Remove the saved token."`
 }
 
-// Run keeps the token that comes on the input, or tells where the one is that is used.
+// Run saves the token from stdin and prints where.
 func (c *ModelsToken) Run(t *terminal) error {
 	tokens := new(hub.Tokens)
 	if c.Remove {
 		if _, err := tokens.Save(""); err != nil {
 			return err
 		}
-		fmt.Fprintln(t.out, "No token is kept.")
+		fmt.Fprintln(t.out, "The saved token is removed.")
 		return nil
 	}
 	if _, source := tokens.Token(); source != hub.NoToken {
-		fmt.Fprintf(t.err, "There is a token already, %s; a new one takes its place.\n",
+		fmt.Fprintf(t.err, "There is already a token %s; the new one replaces it.\n",
 			tokenPlace(source))
 	}
-	token, err := readSecret(t, "The token, from the hub's settings: ")
+	token, err := readSecret(t, "Token, from the hub's settings page: ")
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "There is no token on the input",
+		return problem.Wrap(problem.BadRequest, err, "No token was read from stdin",
 			"Give it on one line.")
 	}
 	source, err := tokens.Save(token)
@@ -178,10 +178,10 @@ func tokenPlace(source hub.TokenSource) string {
 	case hub.TokenKeychain:
 		return "in the system's keychain"
 	}
-	return "in the file that Hugging Face's tools use"
+	return "in the token file of Hugging Face's tools"
 }
 
-// readSecret reads a line, which a terminal does not show.
+// readSecret reads a line. A terminal does not echo it.
 func readSecret(t *terminal, prompt string) (string, error) {
 	if file, ok := t.in.(*os.File); ok && isTerminal(file) {
 		fmt.Fprint(t.err, prompt)

@@ -97,7 +97,7 @@ func TestModelsDownload(t *testing.T) {
 	}))
 	code, out, errOut := headroom("", "models", "download", "--list", "demo/model")
 	if code != 0 || !strings.Contains(out, "3 B      picture.png\n") ||
-		!strings.Contains(out, "marked * are what the model needs") {
+		!strings.Contains(out, "the model needs the files marked *") {
 		t.Errorf("list: exit %d, %q, %s", code, out, errOut)
 	}
 	code, out, errOut = headroom("", "models", "download", "demo/model")
@@ -134,11 +134,11 @@ func TestModelsToken(t *testing.T) {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "token"); code != 1 ||
-		!strings.Contains(errOut, "There is a token already") {
+		!strings.Contains(errOut, "There is already a token") {
 		t.Errorf("nothing on the input: exit %d, %s", code, errOut)
 	}
 	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 ||
-		out != "No token is kept.\n" {
+		out != "The saved token is removed.\n" {
 		t.Errorf("remove: exit %d, %q", code, out)
 	}
 }

@@ -15,14 +15,14 @@ import (
 
 // ModelsImport is `headroom models import`.
 type ModelsImport struct {
-	Paths     []string `arg:"" name:"path" help:"Folders of models, folders with several of them in it, or files of one." type:"path"`
-	Copy      bool     `xor:"mode" help:"Copy; where the disk can, the copy shares its blocks with the original. The default."`
-	Move      bool     `xor:"mode" help:"Move."`
-	Link      bool     `xor:"mode" help:"Make a link; the model stays where it is."`
+	Paths     []string `arg:"" name:"path" help:"Model folders, folders that hold several of them, or the files of one model." type:"path"`
+	Copy      bool     `xor:"mode" help:"Copy the files (the default). Where the file system can, the copy shares blocks with the original."`
+	Move      bool     `xor:"mode" help:"Move the files."`
+	Link      bool     `xor:"mode" help:"Create a link; the files stay where they are."`
 	To        string   `help:"Folder to import into. Default: the settings' importFolder, or Headroom's own." placeholder:"DIR" type:"path"`
-	Name      string   `help:"What to call the model: \"name\" or \"org/name\". For one model alone." placeholder:"NAME"`
-	DryRun    bool     `help:"Say what would happen, and do nothing."`
-	ModelsDir []string `help:"More folders in which models are known already." placeholder:"DIR" sep:"none" type:"path"`
+	Name      string   `help:"Name of the imported model: \"name\" or \"org/name\". Only for a single model." placeholder:"NAME"`
+	DryRun    bool     `help:"Print what would happen and change nothing."`
+	ModelsDir []string `help:"Another folder with models that are already known; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 func (c *ModelsImport) mode() importer.Mode {
@@ -35,7 +35,7 @@ func (c *ModelsImport) mode() importer.Mode {
 	return importer.Copy
 }
 
-// Run imports all that can be, one after another.
+// Run imports the models, one after another. It skips those that cannot be imported.
 func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	s := service.OpenSettings().Get()
 	root, err := service.ImportFolder(c.To, s)
@@ -48,8 +48,8 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	im := importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: known.Scan})
 	plan := im.Plan(c.Paths, c.mode(), c.Name)
 	if n := len(plan.Importable()); c.Name != "" && n > 1 {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have one name", n),
-			"--name was given", "Import them one at a time, or without --name.")
+		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have the same name", n),
+			"--name was given", "Import them one at a time, or leave out --name.")
 	}
 	var failed error
 	for _, item := range plan.Items {
@@ -72,8 +72,8 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
 		if err != nil {
 			fmt.Fprintf(t.err,
-				"Stopped. What has been copied of %s is kept: the same command goes on from "+
-					"there.\n", item.Name)
+				"Stopped. The files of %s copied so far are kept; run the same command to resume.\n",
+				item.Name)
 			return err
 		}
 		if job.State == jobs.Failed {
@@ -85,22 +85,22 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	}
 	if !slices.Contains(known.Roots(), root) && !c.DryRun {
 		fmt.Fprintf(t.err,
-			"Headroom does not look into %s by itself: name it with --models-dir, or as "+
+			"Headroom does not look in %s by default: name it with --models-dir, or as "+
 				"importFolder in the settings.\n", root)
 	}
 	return failed
 }
 
-// forecast words what an import would do.
+// forecast describes what an import would do.
 func forecast(item importer.Item) string {
 	switch {
 	case item.Mode == importer.Link:
-		return fmt.Sprintf("%s: a link to %s; nothing is copied", item.Name, item.Source)
+		return fmt.Sprintf("%s: link to %s; nothing is copied", item.Name, item.Source)
 	case item.WrittenBytes == 0:
-		return fmt.Sprintf("%s: %s, moved on one disk; nothing is copied", item.Name,
+		return fmt.Sprintf("%s: %s, moved within one disk; nothing is copied", item.Name,
 			bytesWords(item.Bytes))
 	case item.Clones:
-		return fmt.Sprintf("%s: %s, copied; the disk can share them with the original", item.Name,
+		return fmt.Sprintf("%s: %s, copied; the copy can share blocks with the original", item.Name,
 			bytesWords(item.Bytes))
 	}
 	return fmt.Sprintf("%s: %s, copied", item.Name, bytesWords(item.Bytes))

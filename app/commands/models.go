@@ -106,8 +106,7 @@ func printCopies(t *terminal, models []library.Model) {
 	}
 }
 
-// gigabytes words a size as the system's own monitor does: GB of 2^30 bytes, with decimals that
-// still say something.
+// gigabytes formats a size in GB of 2^30 bytes, like the system's own monitor.
 func gigabytes(bytes int64) string {
 	gb := float64(bytes) / (1 << 30)
 	if gb < 0.1 {

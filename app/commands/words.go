@@ -1,6 +1,6 @@
 package commands
 
-// Sizes, times and texts as tables have them.
+// How tables and messages write sizes, times and texts.
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clip makes a text one line of at most so many characters, without what a terminal would obey.
+// clip returns a text as one line of at most width characters, without control characters.
 func clip(text string, width int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' {
@@ -22,7 +22,7 @@ func clip(text string, width int) string {
 	return text
 }
 
-// count words a number of things.
+// count returns a number of things: "1 file", "2 files".
 func count[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -30,7 +30,7 @@ func count[N int | int64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// bytesWords words a size in decimal units, as the cache's flags count.
+// bytesWords returns a size in decimal units, like the cache's flags: "1.5 GB".
 func bytesWords(bytes int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
 	value, unit := float64(bytes), 0
@@ -43,7 +43,7 @@ func bytesWords(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-// limitWords words a limit; below 0 there is none.
+// limitWords returns a limit in words. A negative one means no limit.
 func limitWords(bytes int64) string {
 	if bytes < 0 {
 		return "any number"
@@ -51,7 +51,7 @@ func limitWords(bytes int64) string {
 	return "at most " + bytesWords(bytes)
 }
 
-// secondsWords words a time that something took.
+// secondsWords returns a duration in words: "1.5 s", "2m3s".
 func secondsWords(seconds float64) string {
 	if seconds < 59.95 {
 		return fmt.Sprintf("%.1f s", seconds)
@@ -59,7 +59,7 @@ func secondsWords(seconds float64) string {
 	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
 }
 
-// ago words a moment; 0 is never.
+// ago returns how long ago a time was; "never" for 0.
 func ago(now time.Time, unixMs int64) string {
 	if unixMs == 0 {
 		return "never"

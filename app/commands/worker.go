@@ -2,10 +2,10 @@ package commands
 
 import "headroom/app/worker"
 
-// Worker is `headroom worker`, which the server starts by itself.
+// Worker is `headroom worker`, the process of a model. The server starts it.
 type Worker struct{}
 
-// Run returns when the server wants the end, or is gone.
+// Run returns when the server closes the worker or has ended.
 func (*Worker) Run() error {
 	if code := worker.Main(); code != 0 {
 		return exitCode(code)
