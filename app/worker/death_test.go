@@ -22,8 +22,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// alive tells whether there is a process of that ID that has not ended. A dead one that nobody has
-// reaped yet does not count.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -32,17 +31,17 @@ func alive(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// eventually looks until it is so.
-func eventually(t testing.TB, what string, so func() bool) {
+// eventually waits until the condition holds.
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("waited in vain until %s", what)
 		}
 	}
 }
 
-// settled expects as many goroutines as there were.
+// settled returns a check that no goroutine has leaked since.
 func settled(t *testing.T) (check func()) {
 	before := runtime.NumGoroutine()
 	return func() {
@@ -52,11 +51,11 @@ func settled(t *testing.T) (check func()) {
 	}
 }
 
-// A killed process ends its requests, each once and with the reason, and leaves nothing.
+// TestKilled: when the process is killed, each request ends once with the reason, and nothing leaks.
 func TestKilled(t *testing.T) {
 	defer settled(t)()
 	o := small
-	o.ContextTokens = 32768 // no answer comes to its end before the process does
+	o.ContextTokens = 32768 // no answer ends before the process does
 	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -89,11 +88,11 @@ func TestKilled(t *testing.T) {
 	within(t, m.Died(), "the process has died")
 	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(
 		err).Code != problem.Loading {
-		t.Errorf("a request afterwards: %v, want one that says try again", err)
+		t.Errorf("a request afterwards: %v, want one that may be retried", err)
 	}
 	if got := m.CachedPrefixes(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") ||
 		m.Stats().Running != 0 {
-		t.Errorf("a dead model remembers %v", got)
+		t.Errorf("a dead model lists cached prefixes %v", got)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {
 		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
@@ -104,18 +103,18 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// What processes do that end badly, in words. The shell plays them.
-func TestHowItEnded(t *testing.T) {
+// TestExitReason: each way to die has its own reason. Shell scripts play the worker.
+func TestExitReason(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"exit code": {"exit 3", "it ended with exit code 3"},
 		"last words": {"echo first >&2; echo the driver is gone >&2; exit 1",
-			"it ended with exit code 1; it said: the driver is gone"},
+			"it ended with exit code 1; its last output: the driver is gone"},
 		"a panic": {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2",
-			"it ended with exit code 2; it said: panic: index out of range"},
+			"it ended with exit code 2; its last output: panic: index out of range"},
 		"a signal": {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
 		"killed":   {"kill -KILL $$", "it was killed by another program, or by the system"},
 		"no frames": {"printf 'what is this' >&4; exec sleep 600",
-			"it was ended, as it cannot be understood"},
+			"it was ended because its message cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -136,9 +135,9 @@ func TestHowItEnded(t *testing.T) {
 		Options{Command: []string{"/nowhere/headroom", Word}, Log: quiet})
 	if p := problem.From(err); p.Code != problem.Internal ||
 		!strings.Contains(p.Why, "/nowhere/headroom") {
-		t.Errorf("a program that is not there: %v", err)
+		t.Errorf("a missing program: %v", err)
 	}
-	// Another version's greeting, as after an update of a Headroom that runs.
+	// The hello of another version, as after an update of a running Headroom.
 	other := framed(&fromWorker{Hello: &hello{Protocol: protocol + 1, Version: "9.9"}})
 	_, err = Open(t.Context(), bundled(), small,
 		Options{Command: []string{"sh", "-c", "printf '" + octal(other) + "' >&4; exec sleep 600"},
@@ -158,7 +157,7 @@ func octal(data []byte) string {
 	return b.String()
 }
 
-// A worker whose parent is killed ends by itself, in the middle of an answer too.
+// TestOrphan: a worker whose parent is killed ends by itself, even during an answer.
 func TestOrphan(t *testing.T) {
 	parent := exec.Command(os.Args[0], parentWord)
 	out, err := parent.StdoutPipe()
@@ -184,8 +183,8 @@ func TestOrphan(t *testing.T) {
 	eventually(t, "the worker has ended", func() bool { return !alive(pid) })
 }
 
-// parentWord makes the test binary a parent that prints its worker's process, and waits in the
-// middle of an answer to be killed.
+// parentWord makes the test binary a parent that prints its worker's process ID and waits during an
+// answer to be killed.
 const parentWord = "parent"
 
 func beParent() {
@@ -206,9 +205,9 @@ func beParent() {
 	select {}
 }
 
-// Workers do not end by what a terminal or the system sends to all of its programs: their parent
-// decides.
-func TestSignalsAreTheParents(t *testing.T) {
+// TestIgnoresTerminalSignals: a worker ignores the signals that a terminal sends to every program.
+// Its parent decides when it ends.
+func TestIgnoresTerminalSignals(t *testing.T) {
 	m := open(t, small)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if err := syscall.Kill(m.PID(), s); err != nil {
@@ -224,9 +223,9 @@ func TestSignalsAreTheParents(t *testing.T) {
 	}
 }
 
-// A random life: processes start, answer, are cancelled, closed and killed. Every request ends
-// once, and nothing is left.
-func TestLives(t *testing.T) {
+// TestRandomLives starts processes, cancels requests, and closes or kills the processes at random.
+// Every request ends once, and nothing leaks.
+func TestRandomLives(t *testing.T) {
 	defer settled(t)()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -279,7 +278,7 @@ func TestLives(t *testing.T) {
 		switch ending {
 		case 0:
 			_ = syscall.Kill(m.PID(), syscall.SIGKILL)
-		case 1: // closed in the middle
+		case 1: // closed while requests run
 		case 2:
 			requests.Wait()
 		}
@@ -299,7 +298,8 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// A GPU that takes down the process that tries it is not used, and the parent lives to say so.
+// TestGate: a GPU whose driver kills the process that tests it is not used, and the parent reports
+// it.
 func TestGate(t *testing.T) {
 	g := Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
 	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU &&

@@ -1,10 +1,10 @@
 package worker
 
-// How messages get over a pipe: four bytes of length, lowest first, then one CBOR document. CBOR
-// carries every float and every byte of a text as it is, which JSON does not.
+// The framing of messages on a pipe: four bytes of length, little-endian, then one CBOR document.
+// Unlike JSON, CBOR keeps every float and every byte of a text exact.
 //
-// Who sends never waits for who reads: messages gather in an outbox, and whatever has gathered goes
-// out in one write. So tokens of several requests that are ready together cost one system call.
+// Sending never blocks: messages queue in an outbox, and one write sends all that are queued. Tokens
+// of several requests that are ready together therefore cost one system call.
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// maxFrameBytes is far more than what the longest conversations that fit into memory take, which
-// Remembered lists.
+// maxFrameBytes bounds a message. The largest is Remembered, which lists the tokens of all cached
+// prefixes; it stays far below.
 const maxFrameBytes = 64 << 20
 
 const headBytes = 4
@@ -39,34 +39,34 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// outbox is a pipe's sending end. Its methods may be called from any goroutine.
+// outbox is the sending end of a pipe. Its methods are safe for concurrent use.
 type outbox struct {
 	pipe io.WriteCloser
 
 	mu      sync.Mutex
 	waiting bytes.Buffer
-	spare   bytes.Buffer // what is being written, or was
+	spare   bytes.Buffer // being written, or empty
 	ended   bool
 	wake    chan struct{} // capacity 1
 	done    chan struct{} // closed when the writer has returned
 }
 
-// newOutbox begins to write to the pipe, and closes it in the end.
+// newOutbox starts a goroutine that writes to the pipe and finally closes it.
 func newOutbox(pipe io.WriteCloser) *outbox {
 	o := &outbox{pipe: pipe, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go o.write()
 	return o
 }
 
-// send leaves a message to the writer. After the end, or when nobody reads, it does nothing: who
-// cares learns it from the other pipe.
+// send queues a message for the writer. After close, or after a failed write, it does nothing: the
+// other pipe reports the end.
 func (o *outbox) send(message any) {
 	data, err := encoding.Marshal(message)
 	if err == nil && len(data) > maxFrameBytes {
-		err = fmt.Errorf("%d bytes, %d are allowed", len(data), maxFrameBytes)
+		err = fmt.Errorf("it has %d bytes, more than %d", len(data), maxFrameBytes)
 	}
 	if err != nil {
-		// a type of ours that the wire test does not know
+		// a bug: the wire test does not cover the type
 		panic(fmt.Sprintf("worker: a message cannot be sent: %v", err))
 	}
 	o.mu.Lock()
@@ -81,7 +81,7 @@ func (o *outbox) send(message any) {
 	o.signal()
 }
 
-// close has the writer write what waits, and close the pipe.
+// close makes the writer send what is queued and close the pipe.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -97,7 +97,8 @@ func (o *outbox) signal() {
 	}
 }
 
-const keptBytes = 1 << 20 // of a buffer that is empty
+// keptBytes is the largest empty buffer that is kept for reuse.
+const keptBytes = 1 << 20
 
 func (o *outbox) write() {
 	defer close(o.done)
@@ -123,7 +124,7 @@ func (o *outbox) write() {
 	}
 }
 
-// inbox is a pipe's receiving end, for one goroutine.
+// inbox is the receiving end of a pipe, for use by one goroutine.
 type inbox struct {
 	pipe *bufio.Reader
 	data bytes.Buffer
@@ -131,11 +132,11 @@ type inbox struct {
 
 func newInbox(pipe io.Reader) *inbox { return &inbox{pipe: bufio.NewReaderSize(pipe, 64<<10)} }
 
-// errMalformed is what cannot be understood.
-var errMalformed = errors.New("a message that cannot be understood")
+// errMalformed is the error of a message that cannot be decoded.
+var errMalformed = errors.New("malformed message")
 
-// receive reads the next message into message, which must be empty. It is io.EOF where the pipe
-// ends between two. No more memory is taken than bytes have come, whatever the length says.
+// receive reads the next message into message, which must be zero. It returns io.EOF if the pipe ends
+// between two messages. Memory grows with the bytes that arrive, whatever the length claims.
 func (i *inbox) receive(message any) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(i.pipe, head[:]); err != nil {
@@ -143,7 +144,7 @@ func (i *inbox) receive(message any) error {
 	}
 	length := binary.LittleEndian.Uint32(head[:])
 	if length > maxFrameBytes {
-		return fmt.Errorf("%w: its length is %d, at most %d is allowed", errMalformed, length,
+		return fmt.Errorf("%w: its length is %d bytes, more than %d", errMalformed, length,
 			maxFrameBytes)
 	}
 	if i.data.Reset(); i.data.Cap() > keptBytes {

@@ -63,7 +63,7 @@ func (g *Gate) ask(ctx context.Context) (*gateAnswer, error) {
 		return nil
 	})
 	if answer == nil {
-		return nil, errors.New("the process that tried it ended: " + p.how())
+		return nil, errors.New("the process that tried it ended: " + p.exitReason())
 	}
 	return answer, nil
 }

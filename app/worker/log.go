@@ -1,7 +1,6 @@
 package worker
 
-// The worker's log lines travel to the parent, so that they stand where people look for them, in
-// order with the others.
+// The worker sends its log records to the parent, whose log then has them in order with its own.
 
 import (
 	"context"
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// write logs the record here, as it was logged there.
+// write writes a record of the worker to the parent's log.
 func (r *record) write(log *slog.Logger) {
 	level := slog.Level(r.Level)
 	if !log.Enabled(context.Background(), level) {
@@ -23,10 +22,10 @@ func (r *record) write(log *slog.Logger) {
 	_ = log.Handler().Handle(context.Background(), line)
 }
 
-// forwarder is slog's handler that sends lines to the parent.
+// forwarder is a slog.Handler that sends records to the parent.
 type forwarder struct {
 	send  func(*record)
-	level slog.Leveler // least important that is sent
+	level slog.Leveler // lowest level that is sent
 	attrs []attr       // of WithAttrs
 	group string       // "outer.inner." of WithGroup
 }
@@ -63,7 +62,7 @@ func (f *forwarder) WithGroup(name string) slog.Handler {
 	return &g
 }
 
-// flatten appends an attribute, those of a group one by one, in types that can be carried.
+// flatten appends an attribute, or the attributes of a group, in types that CBOR can carry.
 func flatten(list []attr, group string, a slog.Attr) []attr {
 	value := a.Value.Resolve()
 	switch value.Kind() {

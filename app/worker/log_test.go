@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a worker sends of its log follows what it is told, at once.
+// TestLogLevel: a new log level applies at once, to existing loggers too.
 func TestLogLevel(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)

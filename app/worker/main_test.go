@@ -18,11 +18,10 @@ import (
 	"headroom/metal"
 )
 
-// envFault makes a worker of this test binary misbehave.
+// envFault is the environment variable that makes a worker of this test binary misbehave.
 const envFault = "HEADROOM_WORKER_FAULT"
 
-// TestMain makes the test binary a worker where it is started as one: the processes of these tests
-// are real.
+// TestMain lets the test binary run as a worker, so that these tests use real processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Word {
 		if os.Getenv(envFault) == "gpu" {
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is far longer than anything here takes.
+// patience bounds every wait. It is far longer than any step takes.
 const patience = 60 * time.Second
 
 func bundled() engine.Source {
@@ -48,7 +47,7 @@ func bundled() engine.Source {
 	return engine.Source{FS: files}
 }
 
-// small opens the demo model for short conversations, on the CPU.
+// small are options for short conversations on the CPU.
 var small = engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 2048,
 	MaxSequences: 4, AvailableBytes: 4 << 30}
 
@@ -68,7 +67,7 @@ func open(t testing.TB, o engine.Options) *Model {
 	return m
 }
 
-// model is what *engine.Engine and *Model have in common here.
+// model is the part of *engine.Engine and *Model that these tests share.
 type model interface {
 	Tokenizer() *tokenizer.Tokenizer
 	Template() *chat.Template
@@ -87,7 +86,7 @@ func prompt(t testing.TB, e model, question string) []int32 {
 	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
 }
 
-// read reads a stream to its Done, and expects nothing behind it.
+// read reads a stream up to Done and checks that no event follows.
 func read(t testing.TB, s *engine.Stream) (events []engine.Event) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), patience)
@@ -100,14 +99,14 @@ func read(t testing.TB, s *engine.Stream) (events []engine.Event) {
 		}
 		if events = append(events, e); e.Type == engine.Done {
 			if e, err := s.Next(ctx); err == nil {
-				t.Errorf("behind Done there is another event, %+v", e)
+				t.Errorf("an event after Done: %+v", e)
 			}
 			return events
 		}
 	}
 }
 
-// said is the text of events.
+// text returns the text of events.
 func text(events []engine.Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -116,7 +115,7 @@ func text(events []engine.Event) string {
 	return b.String()
 }
 
-var errPatience = errors.New("it takes too long")
+var errPatience = errors.New("timeout")
 
 // within fails the test if c is not closed in time.
 func within(t testing.TB, c <-chan struct{}, what string) {

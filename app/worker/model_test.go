@@ -13,7 +13,8 @@ import (
 
 func seed(n uint64) *uint64 { return &n }
 
-// A request's events, figures and record are the same in a process of its own.
+// TestSameAsInThisProcess: a worker gives the same events, stats and records as an engine in this
+// process.
 func TestSameAsInThisProcess(t *testing.T) {
 	there := open(t, small)
 	here, err := engine.Open(t.Context(), bundled(), small)
@@ -43,7 +44,7 @@ func TestSameAsInThisProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.ID() != r.ID {
-				t.Errorf("%s: it is called %q", name, s.ID())
+				t.Errorf("%s: the ID is %q", name, s.ID())
 			}
 			answers[i] = tokens(read(t, s))
 		}
@@ -56,17 +57,16 @@ func TestSameAsInThisProcess(t *testing.T) {
 			t.Errorf("%s: the record is %+v, want %+v", name, b, a)
 		}
 		if s := there.Stats(); s.Running+s.Waiting+len(s.Requests) != 0 {
-			t.Errorf("%s: Done was read, and the figures still have it: %+v", name, s)
+			t.Errorf("%s: after Done the stats still count the request: %+v", name, s)
 		}
 	}
 	a, b := here.CachedPrefixes(), there.CachedPrefixes()
 	if len(a) == 0 || len(a) != len(b) || there.Title(b[0].Tokens) != here.Title(b[0].Tokens) {
-		t.Errorf("it remembers %d prefixes, want %d", len(b), len(a))
+		t.Errorf("%d cached prefixes, want %d", len(b), len(a))
 	}
 }
 
-// tokens drops what depends on the clock: times, and how far a prompt was read when somebody
-// looked.
+// tokens drops what depends on timing: times and Prefill events.
 func tokens(events []engine.Event) (list []engine.Event) {
 	for _, e := range events {
 		if e.Type != engine.Prefill {
@@ -77,7 +77,7 @@ func tokens(events []engine.Event) (list []engine.Event) {
 	return list
 }
 
-// Problems arrive as they are, whoever found the fault.
+// TestRefusals: the worker's Problems equal those of an engine in this process.
 func TestRefusals(t *testing.T) {
 	m := open(t, small)
 	local, err := engine.Open(t.Context(), bundled(), small)
@@ -114,7 +114,8 @@ func sameProblem(got, want error) bool {
 		a.Fix == b.Fix && a.RetryAfter == b.RetryAfter
 }
 
-func TestLoadingIsStoppedAndShown(t *testing.T) {
+// TestLoading: loading reports its progress and can be cancelled.
+func TestLoading(t *testing.T) {
 	var shown []float64
 	o := small
 	o.Progress = func(done float64) { shown = append(shown, done) }
@@ -130,8 +131,8 @@ func TestLoadingIsStoppedAndShown(t *testing.T) {
 	}
 }
 
-// What a request was compared with outlives the process that read it.
-func TestHistoryOutlivesTheProcess(t *testing.T) {
+// TestHistorySurvivesTheProcess: the history of prompts survives the process that added them.
+func TestHistorySurvivesTheProcess(t *testing.T) {
 	o := small
 	o.History = engine.NewHistory()
 	ask := func() engine.Finished {
@@ -149,14 +150,14 @@ func TestHistoryOutlivesTheProcess(t *testing.T) {
 		return recent[0]
 	}
 	if first := ask(); first.Report.Break != -1 {
-		t.Errorf("at first: %+v", first.Report)
+		t.Errorf("the first time: %+v", first.Report)
 	}
 	if again := ask(); again.Report.CommonTokens != again.Usage.PromptTokens {
-		t.Errorf("again: %+v, want all of the prompt known", again.Report)
+		t.Errorf("the second time: %+v, want the whole prompt known", again.Report)
 	}
 }
 
-// The block store is opened there too, and what was read there is found by the next process.
+// TestBlockStore: a worker opens the block store, and the next worker finds the blocks of the first.
 func TestBlockStore(t *testing.T) {
 	store, err := engine.OpenBlockStore(t.TempDir(),
 		engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})
@@ -191,12 +192,11 @@ func TestBlockStore(t *testing.T) {
 		}
 	}
 	if s := store.Stats(); s.Entries == 0 || s.Hits == 0 {
-		t.Errorf("the folder's figures: %+v", s)
+		t.Errorf("the store's stats: %+v", s)
 	}
 }
 
-// A conversation that is forgotten is computed anew, in a process of its own too, and what is left
-// on disk is the parent's to remove.
+// TestForget: a forgotten conversation is computed again. The parent removes it from disk.
 func TestForget(t *testing.T) {
 	m := open(t, small)
 	question := prompt(t, m, "What is a KV cache?")
@@ -208,13 +208,14 @@ func TestForget(t *testing.T) {
 		events := read(t, s)
 		return events[len(events)-1].Usage.CachedTokens
 	}
-	for name, forget := range map[string]func() int64{"one": func() int64 { return m.Forget(question) }, "all": m.ForgetAll} {
+	for name, forget := range map[string]func() int64{
+		"one": func() int64 { return m.Forget(question) }, "all": m.ForgetAll} {
 		cached()
 		if cached() == 0 {
 			t.Fatalf("%s: nothing is cached before", name)
 		}
 		if freed := forget(); freed <= 0 || cached() != 0 {
-			t.Errorf("%s: %d bytes were freed, and tokens are cached", name, freed)
+			t.Errorf("%s: freed %d bytes, want some and no cached tokens", name, freed)
 		}
 	}
 }

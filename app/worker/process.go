@@ -1,7 +1,6 @@
 package worker
 
-// A process: two pipes to speak through, what it says on stderr when it ends badly, and how it
-// ended.
+// A worker's process: two pipes for messages, the end of its stderr, and how it ended.
 
 import (
 	"cmp"
@@ -21,32 +20,32 @@ import (
 	"headroom/engine/problem"
 )
 
-// The worker's ends of the pipes: the first descriptors behind stderr.
+// The file descriptors of the worker's pipe ends: the first ones after stderr.
 const (
 	inDescriptor  = 3
 	outDescriptor = 4
 )
 
-// graceTime is how long a process may go on after it has closed its pipe, and how long its
-// descendants may hold its stderr.
+// graceTime is how long a process may run after it has closed its pipe, and how long its
+// descendants may keep its stderr open.
 const graceTime = 3 * time.Second
 
 type process struct {
 	pid    int
 	log    *slog.Logger
 	outbox *outbox
-	said   *said
-	ended  chan struct{} // closed when it has been reaped
+	stderr *stderrTail
+	ended  chan struct{} // closed when the process has been reaped
 
 	command   *exec.Cmd
 	replies   io.ReadCloser
-	killsThen int64 // of the system, for lack of memory, when it began
+	killsThen int64 // the system's out-of-memory kills when the process started
 
 	mu  sync.Mutex
-	why string // we ended it; "": we did not
+	why string // why we ended the process; "": we did not
 }
 
-// start starts a process, which waits for messages. listen must be called.
+// start starts a process. The caller must call listen.
 func start(o Options) (*process, error) {
 	refused := func(err error) error {
 		return problem.Wrap(problem.Internal, err, "The model's process cannot be started",
@@ -67,13 +66,13 @@ func start(o Options) (*process, error) {
 		return nil, refused(err)
 	}
 	defer out.Close()
-	p := &process{log: o.log(), said: &said{}, ended: make(chan struct{}), replies: replies,
+	p := &process{log: o.log(), stderr: &stderrTail{}, ended: make(chan struct{}), replies: replies,
 		killsThen: outOfMemoryKills()}
 	p.command = exec.Command(words[0], words[1:]...)
 	p.command.ExtraFiles = []*os.File{in, out}
-	p.command.Stderr = p.said
+	p.command.Stderr = p.stderr
 	p.command.WaitDelay = graceTime
-	// Ctrl-C is for the parent, which lets answers end
+	// Ctrl-C in a terminal must reach only the parent, which lets answers finish.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		requests.Close()
@@ -85,13 +84,13 @@ func start(o Options) (*process, error) {
 	return p, nil
 }
 
-// listen hands each message to hear until the process has ended, which a message that is none, or
-// that hear refuses, brings about.
-func (p *process) listen(hear func(*fromWorker) error) {
-	err := p.greeted(hear)
+// listen calls handle with each message until the process has ended. It kills the process after a
+// malformed message, or one for which handle returns an error.
+func (p *process) listen(handle func(*fromWorker) error) {
+	err := p.receive(handle)
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		// half a message is a process that died in it
-		p.blame("it was ended, as it cannot be understood: " + err.Error() +
+		// io.ErrUnexpectedEOF means that the process died while it wrote a message.
+		p.blame("it was ended because its message cannot be read: " + err.Error() +
 			"; was Headroom updated while it ran?")
 		p.kill()
 	}
@@ -104,9 +103,9 @@ func (p *process) listen(hear func(*fromWorker) error) {
 	close(p.ended)
 }
 
-// greeted reads to the end, logs what is to be logged, and holds the worker to the version it says
-// first.
-func (p *process) greeted(hear func(*fromWorker) error) error {
+// receive reads messages until the pipe ends. It checks the version of the first one, and writes log
+// records to the log.
+func (p *process) receive(handle func(*fromWorker) error) error {
 	in := newInbox(p.replies)
 	for first := true; ; first = false {
 		var message fromWorker
@@ -121,21 +120,21 @@ func (p *process) greeted(hear func(*fromWorker) error) error {
 		case message.Log != nil:
 			message.Log.write(p.log)
 		default:
-			if err := hear(&message); err != nil {
+			if err := handle(&message); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// blame keeps why we end the process, the first reason of several.
+// blame records why we end the process. The first reason counts.
 func (p *process) blame(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.why = cmp.Or(p.why, why)
 }
 
-// end ends a process that hangs: Go says first what its goroutines do, for the log.
+// end ends a process that hangs. SIGQUIT makes Go print its goroutines first, for the log.
 func (p *process) end(why string) {
 	p.blame(why)
 	_ = p.command.Process.Signal(syscall.SIGQUIT)
@@ -144,11 +143,11 @@ func (p *process) end(why string) {
 	<-p.ended
 }
 
-// kill ends the process at once. It may have ended.
+// kill ends the process at once. The process may have ended already.
 func (p *process) kill() { _ = p.command.Process.Kill() }
 
-// how says how the process ended, as the reason in a Problem. It has ended.
-func (p *process) how() string {
+// exitReason returns how the process ended, for Problem.Why. The process must have ended.
+func (p *process) exitReason() string {
 	p.mu.Lock()
 	why := p.why
 	p.mu.Unlock()
@@ -156,45 +155,45 @@ func (p *process) how() string {
 		return why
 	}
 	words := describe(p.command.ProcessState, outOfMemoryKills() > p.killsThen)
-	if line := p.said.reason(); line != "" {
-		words += "; it said: " + line
+	if line := p.stderr.reason(); line != "" {
+		words += "; its last output: " + line
 	}
 	return words
 }
 
-// describe words an end. killed: the system has ended a process for lack of memory meanwhile.
-func describe(s *os.ProcessState, killed bool) string {
+// describe returns how a process ended. outOfMemory means that the system has killed a process for
+// lack of memory since this one started.
+func describe(s *os.ProcessState, outOfMemory bool) string {
 	if s == nil {
-		return "nobody could wait for its end"
+		return "how it ended is unknown"
 	}
 	status, ok := s.Sys().(syscall.WaitStatus)
 	switch {
 	case !ok || !status.Signaled():
 		return fmt.Sprintf("it ended with exit code %d", s.ExitCode())
-	case status.Signal() == syscall.SIGKILL && killed:
+	case status.Signal() == syscall.SIGKILL && outOfMemory:
 		return "the system ended it because memory ran out"
 	case status.Signal() == syscall.SIGKILL:
-		return "it was killed by another program, or by the system, which does that when memory " +
-			"runs out"
+		return "it was killed by another program, or by the system because memory ran out"
 	}
 	return "it was ended by the signal " + unix.SignalName(status.Signal())
 }
 
-// said is the end of what the process wrote to stderr. Go's words and those of a GPU driver come
-// there.
-type said struct {
+// stderrTail keeps the end of what the process wrote to stderr: Go's panics and the messages of GPU
+// drivers.
+type stderrTail struct {
 	mu   sync.Mutex
 	text []byte
-	why  string // the first line that tells why
+	why  string // the first line that says why the process ended
 }
 
 const (
-	maxSaidBytes   = 32 << 10
+	maxTailBytes   = 32 << 10
 	maxReasonBytes = 300
 )
 
-// Write never fails: a full pipe would hold the process up.
-func (s *said) Write(data []byte) (int, error) {
+// Write never fails, because a full pipe would block the process.
+func (s *stderrTail) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text = append(s.text, data...)
@@ -206,12 +205,12 @@ func (s *said) Write(data []byte) (int, error) {
 			}
 		}
 	}
-	s.text = s.text[max(0, len(s.text)-maxSaidBytes):]
+	s.text = s.text[max(0, len(s.text)-maxTailBytes):]
 	return len(data), nil
 }
 
-// tellsWhy knows the line that Go, the C library and Apple's frameworks say before they end a
-// process; traces come behind it.
+// tellsWhy reports whether a line is one that Go, the C library or Apple's frameworks print before
+// they end a process. Stack traces follow that line.
 func tellsWhy(line string) bool {
 	for _, beginning := range []string{"panic: ", "fatal error: ", "runtime: out of memory",
 		"-[MTL", "failed assertion"} {
@@ -222,8 +221,8 @@ func tellsWhy(line string) bool {
 	return strings.Contains(line, "failed assertion")
 }
 
-// reason is the line that tells why, or else the last one.
-func (s *said) reason() string {
+// reason returns the line that says why the process ended, else the last line.
+func (s *stderrTail) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line := s.why
@@ -237,7 +236,7 @@ func (s *said) reason() string {
 	return line
 }
 
-func (s *said) String() string {
+func (s *stderrTail) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.TrimSpace(string(s.text))

@@ -1,7 +1,7 @@
 package worker
 
-// The worker's side of the conversation. One goroutine reads what the parent says and never waits
-// for anything; each request has a goroutine that hands its events on.
+// The worker's side. One goroutine reads the parent's messages and never blocks. Each request has a
+// goroutine that forwards its events.
 
 import (
 	"context"
@@ -22,48 +22,48 @@ import (
 	"headroom/engine/problem"
 )
 
-// session is one parent's conversation.
+// session serves one parent.
 type session struct {
 	outbox  *outbox
 	history *engine.History
-	context context.Context // ends when the parent wants the end, or is gone
+	context context.Context // ends when the parent says so or has ended
 	cancel  context.CancelFunc
-	working sync.WaitGroup // loading, requests, figures
+	working sync.WaitGroup // loading, requests, sendStats
 
 	mu      sync.Mutex
-	begun   bool           // a model or a gate was asked for
+	begun   bool           // Open or Gate has arrived
 	engine  *engine.Engine // nil until loaded
 	store   *engine.BlockStore
 	streams map[streamNumber]*engine.Stream
-	busy    chan struct{} // capacity 1: figures change
-	level   slog.LevelVar // of the log: least important that is sent
+	busy    chan struct{} // capacity 1: the stats change
+	level   slog.LevelVar // lowest level of log records that are sent
 
-	telling sync.Mutex
-	told    engine.Finished // the last one
+	reportMu     sync.Mutex
+	lastReported engine.Finished
 }
 
 func newSession(o *outbox) *session {
 	s := &session{outbox: o, history: engine.NewHistory(),
 		streams: map[streamNumber]*engine.Stream{}, busy: make(chan struct{}, 1)}
 	s.context, s.cancel = context.WithCancel(context.Background())
-	s.say(&fromWorker{Hello: newHello()})
+	s.send(&fromWorker{Hello: newHello()})
 	return s
 }
 
-func (s *session) say(message *fromWorker) { s.outbox.send(message) }
+func (s *session) send(message *fromWorker) { s.outbox.send(message) }
 
-// listen does what the parent says until it says close, is gone, or cannot be understood.
+// listen handles the parent's messages until Close, a malformed message, or the end of the pipe.
 func (s *session) listen(pipe io.Reader) {
 	defer s.cancel()
 	in := newInbox(pipe)
 	for first := true; ; first = false {
 		var message toWorker
 		if err := in.receive(&message); err != nil {
-			return // nobody is left to tell
+			return // the parent has ended, or expects another protocol
 		}
 		if first {
 			if message.Hello.check() != nil {
-				return // the parent sees our version and says why
+				return // the parent reports our version
 			}
 			continue
 		}
@@ -87,12 +87,12 @@ func (s *session) handle(message *toWorker) {
 		s.begin(func() { s.gate(message.Gate) })
 	case message.LogLevel != nil:
 		s.level.Set(slog.Level(*message.LogLevel))
-	case e == nil: // what follows is for a loaded model
+	case e == nil: // the messages below need a loaded model
 	case message.Submit != nil:
 		s.working.Go(func() { s.submit(e, message.Submit) })
 	case message.Pulse != nil:
 		pulse := e.Heartbeat()
-		s.say(&fromWorker{Pulse: &pulse})
+		s.send(&fromWorker{Pulse: &pulse})
 	case message.Cancel != nil:
 		s.mu.Lock()
 		stream := s.streams[*message.Cancel]
@@ -105,20 +105,20 @@ func (s *session) handle(message *toWorker) {
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {
-				slog.Warn("the cache's limits", "err", err)
+				slog.Warn("the limits of the cache cannot be set", "err", err)
 			}
 		})
 	case message.Forget != nil:
 		s.working.Go(func() { s.forget(e, message.Forget) })
 	case message.Remembered != nil:
 		s.working.Go(func() {
-			s.say(
+			s.send(
 				&fromWorker{Remembered: &remembered{*message.Remembered, e.CachedPrefixes()}})
 		})
 	}
 }
 
-// forget frees what the engine remembers.
+// forget frees cached prefixes.
 func (s *session) forget(e *engine.Engine, f *forgetting) {
 	answer := forgotten{Call: f.Call}
 	if f.All {
@@ -126,10 +126,11 @@ func (s *session) forget(e *engine.Engine, f *forgetting) {
 	} else {
 		answer.FreedBytes = e.Forget(f.Tokens)
 	}
-	s.say(&fromWorker{Forgotten: &answer})
+	s.send(&fromWorker{Forgotten: &answer})
 }
 
-// begin does the one thing that a worker is for, beside the goroutine that listens.
+// begin runs work in a goroutine. Only the first call has an effect: a worker opens one model or
+// answers one gate question.
 func (s *session) begin(work func()) {
 	s.mu.Lock()
 	again := s.begun
@@ -143,30 +144,31 @@ func (s *session) begin(work func()) {
 func (s *session) startLog(level int) {
 	s.level.Set(slog.Level(level))
 	slog.SetDefault(slog.New(
-		&forwarder{level: &s.level, send: func(r *record) { s.say(&fromWorker{Log: r}) }}))
+		&forwarder{level: &s.level, send: func(r *record) { s.send(&fromWorker{Log: r}) }}))
 }
 
-// open loads the model and tells how that went.
+// open loads the model and sends the result.
 func (s *session) open(o *opening) {
 	s.startLog(o.LogLevel)
-	// What was known came from the parent; what is learned goes there.
-	s.history.Added = func(learned cachemiss.Sequence) { s.say(&fromWorker{Learned: &learned}) }
+	// The parent sent the known prompts; new ones go back to it.
+	s.history.Added = func(learned cachemiss.Sequence) { s.send(&fromWorker{Learned: &learned}) }
 	e, store, err := s.load(o)
 	if err != nil {
 		if store != nil {
 			_ = store.Close()
 		}
-		s.say(&fromWorker{Opened: &opened{Problem: newWireProblem(err)}})
+		s.send(&fromWorker{Opened: &opened{Problem: newWireProblem(err)}})
 		return
 	}
 	s.mu.Lock()
 	s.engine, s.store = e, store
 	s.mu.Unlock()
-	s.working.Go(func() { s.figures(e) })
-	s.say(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredModel(), Stats: e.Stats()}})
+	s.working.Go(func() { s.sendStats(e) })
+	s.send(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredModel(), Stats: e.Stats()}})
 }
 
-// load opens block store and model. A panic in it is a Problem, as in the parent's own process.
+// load opens the block store and the model. A panic becomes a Problem, as it does in the parent's
+// process.
 func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -190,11 +192,11 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 		store, err = engine.OpenBlockStore(o.Store.Dir,
 			engine.BlockStoreOptions{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes,
 				DailyWriteBytes: l.DailyWriteBytes})
-		if err != nil { // a reason to be slower, not to stop
-			slog.Warn("nothing is kept on disk: the cache cannot be opened", "dir", o.Store.Dir,
+		if err != nil { // continue without a block store
+			slog.Warn("the cache on disk is off: it cannot be opened", "dir", o.Store.Dir,
 				"err", err)
-		} else if err := store.SetLimits(l); err != nil { // with what is no option
-			slog.Warn("the cache's limits", "err", err)
+		} else if err := store.SetLimits(l); err != nil { // sets all limits, not only the options
+			slog.Warn("the limits of the cache cannot be set", "err", err)
 		}
 		options.BlockStore = store
 	}
@@ -202,7 +204,7 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	return e, store, err
 }
 
-// progress tells of loading, in steps that can be seen.
+// progress returns a function that sends the progress of loading in steps of half a percent.
 func (s *session) progress() func(float64) {
 	const step = 0.005
 	var mu sync.Mutex
@@ -213,22 +215,22 @@ func (s *session) progress() func(float64) {
 		if done >= last+step || done >= 1 && last < 1 {
 			last = done
 			p := progress(done)
-			s.say(&fromWorker{Progress: &p})
+			s.send(&fromWorker{Progress: &p})
 		}
 	}
 }
 
-// submit takes a request and hands on its events, to its Done.
+// submit submits a request and forwards its events, up to Done.
 func (s *session) submit(e *engine.Engine, q *submission) {
 	stream, err := e.Submit(q.Request)
 	if err != nil {
-		s.say(&fromWorker{Taken: &taken{q.Stream, newWireProblem(err)}})
+		s.send(&fromWorker{Taken: &taken{q.Stream, newWireProblem(err)}})
 		return
 	}
 	s.mu.Lock()
 	s.streams[q.Stream] = stream
 	s.mu.Unlock()
-	s.say(&fromWorker{Taken: &taken{Stream: q.Stream}})
+	s.send(&fromWorker{Taken: &taken{Stream: q.Stream}})
 	s.changed()
 	for {
 		got, err := stream.Next(context.Background())
@@ -241,31 +243,31 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 			s.mu.Unlock()
 			s.report(e)
 		}
-		s.say(&fromWorker{Event: &event{q.Stream, newWireEvent(got)}})
+		s.send(&fromWorker{Event: &event{q.Stream, newWireEvent(got)}})
 	}
 }
 
-// report tells of the requests that have ended since, and of the figures without them, so that both
-// are known before a Done is.
+// report sends the requests that have finished since the last call, then the stats without them. The
+// parent thus has both before it gets the Done event.
 func (s *session) report(e *engine.Engine) {
-	s.telling.Lock()
-	defer s.telling.Unlock()
+	s.reportMu.Lock()
+	defer s.reportMu.Unlock()
 	recent := e.Recent()
 	fresh := 0
 	for fresh < len(recent) &&
-		(recent[fresh].ID != s.told.ID || !recent[fresh].At.Equal(s.told.At)) {
+		(recent[fresh].ID != s.lastReported.ID || !recent[fresh].At.Equal(s.lastReported.At)) {
 		fresh++
 	}
 	for i := fresh - 1; i >= 0; i-- {
-		s.told = recent[i]
-		s.say(&fromWorker{Finished: &recent[i]})
+		s.lastReported = recent[i]
+		s.send(&fromWorker{Finished: &recent[i]})
 	}
 	stats := e.Stats()
-	s.say(&fromWorker{Stats: &stats})
+	s.send(&fromWorker{Stats: &stats})
 	s.changed()
 }
 
-// changed has the figures told again.
+// changed makes sendStats send the stats again.
 func (s *session) changed() {
 	select {
 	case s.busy <- struct{}{}:
@@ -273,13 +275,13 @@ func (s *session) changed() {
 	}
 }
 
-// figuresTime is how old figures get while something happens.
-const figuresTime = 200 * time.Millisecond
+// statsInterval is the time between two Stats messages while requests run.
+const statsInterval = 200 * time.Millisecond
 
-// figures tells the engine's figures while they change, and sleeps when they do not.
-func (s *session) figures(e *engine.Engine) {
+// sendStats sends the engine's stats while they change. It sleeps while the engine is idle.
+func (s *session) sendStats(e *engine.Engine) {
 	var last engine.Stats
-	tick := time.NewTicker(figuresTime)
+	tick := time.NewTicker(statsInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -290,7 +292,7 @@ func (s *session) figures(e *engine.Engine) {
 		stats := e.Stats()
 		if !reflect.DeepEqual(stats, last) {
 			last = stats
-			s.say(&fromWorker{Stats: &stats})
+			s.send(&fromWorker{Stats: &stats})
 			continue
 		}
 		if stats.Running+stats.Waiting > 0 {
@@ -302,21 +304,22 @@ func (s *session) figures(e *engine.Engine) {
 			return
 		case <-s.busy:
 		}
-		tick.Reset(figuresTime)
+		tick.Reset(statsInterval)
 	}
 }
 
-// gate answers whether the GPU computes.
+// gate runs the GPU's self-test and sends the result.
 func (s *session) gate(q *gateQuestion) {
 	s.startLog(q.LogLevel)
 	g := selftest.Gate{Open: openGPU, Version: version.Version, Dir: q.Dir}
 	device, trouble, err := g.Device(s.context)
 	if err == nil {
-		s.say(&fromWorker{Gate: &gateAnswer{Device: device, Trouble: newWireProblem(trouble)}})
+		s.send(&fromWorker{Gate: &gateAnswer{Device: device, Trouble: newWireProblem(trouble)}})
 	}
 }
 
-// end ends every request, frees the model, has its block store write what it lacks, and says so.
+// end ends every request, frees the model, closes its block store, which writes pending blocks, and
+// sends Closed.
 func (s *session) end() {
 	s.cancel()
 	s.mu.Lock()
@@ -330,7 +333,7 @@ func (s *session) end() {
 	s.mu.Lock()
 	late, store := s.engine, s.store
 	s.mu.Unlock()
-	if e == nil && late != nil { // loading ended well all the same
+	if e == nil && late != nil { // loading succeeded after cancel
 		err = late.Close()
 		s.working.Wait()
 	}
@@ -339,5 +342,5 @@ func (s *session) end() {
 			err = closing
 		}
 	}
-	s.say(&fromWorker{Closed: &closed{newWireProblem(err)}})
+	s.send(&fromWorker{Closed: &closed{newWireProblem(err)}})
 }

@@ -1,9 +1,8 @@
 package worker
 
-// What parent and worker tell each other: one message is one field of toWorker or of fromWorker.
-// The engine's own types go as they are, so that a field they gain is carried without a line here;
-// what cannot be carried (functions, what belongs to a process) is replaced by something that can,
-// and a test names it.
+// The messages between parent and worker. A message sets one field of toWorker or of fromWorker. The
+// engine's types are sent as they are, so that a new field needs no line here. Fields that cannot be
+// sent, such as functions, are replaced; a test lists them.
 
 import (
 	"context"
@@ -14,47 +13,47 @@ import (
 	"headroom/engine/problem"
 )
 
-// protocol is raised when a message changes its meaning.
+// protocol is incremented when a message changes its meaning.
 const protocol = 2
 
-// toWorker is what the parent says: hello, what is known, then open or gate; after opened, the
-// rest.
+// toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
+// or Gate. The others follow after the worker's Opened.
 type toWorker struct {
 	Hello *hello              `cbor:"1,keyasint,omitempty"`
-	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"` // of earlier engines, oldest first
+	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"` // prompts of earlier engines, oldest first
 	Open  *opening            `cbor:"3,keyasint,omitempty"`
 	Gate  *gateQuestion       `cbor:"4,keyasint,omitempty"`
 
 	Submit *submission   `cbor:"5,keyasint,omitempty"`
 	Cancel *streamNumber `cbor:"6,keyasint,omitempty"`
-	// of the block store, from now on
+	// Limits are the new limits of the block store.
 	Limits     *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"`
 	Remembered *callNumber              `cbor:"8,keyasint,omitempty"`
 	Close      *ending                  `cbor:"9,keyasint,omitempty"`
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
-	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
+	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // the new level; see opening.LogLevel
 	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
-	// see engine.Engine.SetDutyCycle
+	// DutyCycle is for engine.Engine.SetDutyCycle.
 	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
 }
 
-// fromWorker is what the worker says.
+// fromWorker is a message of the worker.
 type fromWorker struct {
 	Hello    *hello      `cbor:"1,keyasint,omitempty"`
-	Progress *progress   `cbor:"2,keyasint,omitempty"` // of loading
+	Progress *progress   `cbor:"2,keyasint,omitempty"` // of loading, 0 to 1
 	Opened   *opened     `cbor:"3,keyasint,omitempty"`
 	Gate     *gateAnswer `cbor:"4,keyasint,omitempty"`
 
-	Taken    *taken              `cbor:"5,keyasint,omitempty"` // or not
+	Taken    *taken              `cbor:"5,keyasint,omitempty"` // answers Submit
 	Event    *event              `cbor:"6,keyasint,omitempty"`
 	Learned  *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
-	Finished *engine.Finished    `cbor:"8,keyasint,omitempty"` // before its Done
-	// while they change, and before each Done
+	Finished *engine.Finished    `cbor:"8,keyasint,omitempty"` // sent before the Done event of its request
+	// Stats are sent while they change, and before each Done event.
 	Stats      *engine.Stats     `cbor:"9,keyasint,omitempty"`
 	Remembered *remembered       `cbor:"10,keyasint,omitempty"`
 	Log        *record           `cbor:"11,keyasint,omitempty"`
 	Closed     *closed           `cbor:"12,keyasint,omitempty"`
-	Pulse      *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // at once
+	Pulse      *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // answers Pulse at once
 	Forgotten  *forgotten        `cbor:"14,keyasint,omitempty"`
 }
 
@@ -63,34 +62,34 @@ type hello struct {
 	Version  string // Headroom's
 }
 
-// opening is a model to load. Dir is "" for the bundled one.
+// opening asks the worker to load a model.
 type opening struct {
-	Dir      string
+	Dir      string // "": the bundled demo model
 	Options  options
 	Store    *store // nil: none
-	LogLevel int    // slog's: least important that is worth a message
+	LogLevel int    // slog's: lowest level to send
 }
 
-// options are engine.Options without what cannot leave a process. (A field hides one of the same
-// name in what is embedded.)
+// options are engine.Options without the fields that cannot be sent. Each field here hides the
+// embedded field of the same name.
 type options struct {
 	engine.Options
 	OpenMetal  *nothing `cbor:",omitempty"` // refused by Open
-	Times      *nothing `cbor:",omitempty"` // the same
-	Progress   *nothing `cbor:",omitempty"` // messages instead
-	History    *nothing `cbor:",omitempty"` // Known and Learned instead
-	BlockStore *nothing `cbor:",omitempty"` // opening.Store instead
+	Times      *nothing `cbor:",omitempty"` // refused by Open
+	Progress   *nothing `cbor:",omitempty"` // sent as fromWorker.Progress
+	History    *nothing `cbor:",omitempty"` // sent as Known and Learned
+	BlockStore *nothing `cbor:",omitempty"` // sent as opening.Store
 }
 
 type nothing struct{}
 
-// store is where the block store is, and what it may take.
+// store is the folder of the block store and its limits.
 type store struct {
 	Dir    string
 	Limits engine.BlockStoreLimits
 }
 
-// streamNumber and callNumber are chosen by the parent, from 1 on.
+// streamNumber and callNumber identify requests and calls. The parent counts them from 1.
 type (
 	streamNumber uint64
 	callNumber   uint64
@@ -101,7 +100,7 @@ type submission struct {
 	Request engine.Request
 }
 
-// taken answers a submission: Problem is nil if it was accepted.
+// taken answers a submission. Problem is nil if the engine accepted it.
 type taken struct {
 	Stream  streamNumber
 	Problem *wireProblem
@@ -112,7 +111,7 @@ type event struct {
 	Event  wireEvent
 }
 
-// wireEvent is engine.Event with an error that can be carried.
+// wireEvent is engine.Event with an error that can be sent.
 type wireEvent struct {
 	engine.Event
 	Err *wireProblem
@@ -134,7 +133,7 @@ func (w wireEvent) event() engine.Event {
 
 type progress float64
 
-// opened answers opening: Problem is nil if the model is loaded.
+// opened answers opening. Problem is nil if the model is loaded.
 type opened struct {
 	Info     engine.Info
 	StoredAs engine.StoredModel
@@ -142,9 +141,9 @@ type opened struct {
 	Problem  *wireProblem
 }
 
-// gateQuestion asks whether the GPU computes; see app/selftest.Gate.
+// gateQuestion asks whether the GPU passes its self-test; see app/selftest.Gate.
 type gateQuestion struct {
-	Dir      string // where the outcome is kept; "": nowhere
+	Dir      string // folder that keeps the result; "": none
 	LogLevel int
 }
 
@@ -153,7 +152,7 @@ type gateAnswer struct {
 	Trouble *wireProblem
 }
 
-// pulseQuestion asks a loaded model how it gets on; see heart.go.
+// pulseQuestion asks a loaded model for its heartbeat; see watchdog.go.
 type pulseQuestion struct{}
 
 type remembered struct {
@@ -161,11 +160,11 @@ type remembered struct {
 	List []engine.CachedPrefix
 }
 
-// forgetting is a conversation, or all of them, to be freed in memory.
+// forgetting asks to free the cached prefix of a conversation, or all of them, in memory.
 type forgetting struct {
 	Call   callNumber
 	All    bool
-	Tokens []int32 // unless All
+	Tokens []int32 // of the conversation; unused with All
 }
 
 type forgotten struct {
@@ -175,11 +174,11 @@ type forgotten struct {
 
 type ending struct{}
 
-// closed is the last message: what freeing the model or closing its block store had to say.
+// closed is the last message: the error of freeing the model or closing its block store.
 type closed struct{ Problem *wireProblem }
 
-// record is a line of the worker's log. Values are strings, numbers and booleans; groups are in the
-// keys, as "group.key".
+// record is a log record of the worker. Values are strings, numbers and booleans. Groups are part of
+// the keys: "group.key".
 type record struct {
 	At      time.Time
 	Level   int
@@ -192,15 +191,15 @@ type attr struct {
 	Value any
 }
 
-// wireProblem is a Problem. The cause is carried as far as somebody asks for it: that something was
-// cancelled.
+// wireProblem is a Problem as it is sent. Of its cause only context.Canceled survives, which callers
+// test for.
 type wireProblem struct {
 	Code              problem.Code
 	Message, Why, Fix string
 	RetryAfter        time.Duration
 }
 
-// newWireProblem is nil of nil; what is no Problem becomes one as it would where it is shown.
+// newWireProblem returns err as a wireProblem; nil for nil.
 func newWireProblem(err error) *wireProblem {
 	if err == nil {
 		return nil
@@ -218,7 +217,7 @@ func (w *wireProblem) problem() *problem.Problem {
 	return p
 }
 
-// errOf is nil of nil.
+// err returns the Problem as an error; nil for nil.
 func (w *wireProblem) err() error {
 	if w == nil {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"headroom/engine/sample"
 )
 
-// nopCloser is a pipe's end in memory.
+// nopCloser is a pipe end in memory.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// framed is messages as they are on a pipe.
+// framed returns messages as they are written to a pipe.
 func framed(messages ...any) []byte {
 	var pipe bytes.Buffer
 	o := newOutbox(nopCloser{&pipe})
@@ -42,12 +42,12 @@ func roundTrip[T any](t *testing.T, message *T) *T {
 		t.Fatal(err)
 	}
 	if err := in.receive(new(T)); !errors.Is(err, io.EOF) {
-		t.Errorf("behind the message: %v, want the end", err)
+		t.Errorf("after the message: %v, want io.EOF", err)
 	}
 	return got
 }
 
-// replaced are the fields that do not travel, and what does instead.
+// replaced lists the fields that are not sent, and what is sent instead.
 var replaced = map[string]string{
 	"Options.OpenMetal":  "refused by Open",
 	"Options.Times":      "refused by Open",
@@ -62,8 +62,8 @@ var replaced = map[string]string{
 	"Event.Err":          "wireEvent.Err",
 }
 
-// fill sets every field to something else, and fails the test at one that cannot be carried: a
-// function, or one that is not exported.
+// fill sets every field to a different value. It fails the test at a field that cannot be sent: a
+// function, or an unexported field.
 func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 	t.Helper()
 	*next++
@@ -94,7 +94,7 @@ func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 		v.SetMapIndex(key, value)
 	case reflect.Interface: // attr.Value
 		if v.NumMethod() > 0 {
-			t.Errorf("%s is an interface, which cannot be carried", path)
+			t.Errorf("%s is an interface, which cannot be sent", path)
 			return
 		}
 		v.Set(reflect.ValueOf(fmt.Sprint("any ", *next)))
@@ -110,20 +110,20 @@ func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 			case replaced[name] != "":
 			case !field.IsExported() && !field.Anonymous:
 				t.Errorf(
-					"%s in %s is not exported, and so is lost on the way: export it, or carry it "+
-						"otherwise and say so in replaced", name, path)
+					"%s in %s is not exported and would be lost: export it, or send it in "+
+						"another form and add it to replaced", name, path)
 			default:
 				fill(t, v.Field(i), path+"."+field.Name, next)
 			}
 		}
 	default:
-		t.Errorf("%s is a %s, which cannot be carried: carry it otherwise and say so in replaced",
+		t.Errorf("%s is a %s, which cannot be sent: send it in another form and add it to replaced",
 			path, v.Type())
 	}
 }
 
-// Every field of every message arrives, those of the engine's types included: one that is added
-// there is carried, or fails here.
+// TestEveryFieldArrives: every field of every message arrives, including those of the engine's
+// types. A new field that cannot be sent fails here.
 func TestEveryFieldArrives(t *testing.T) {
 	var next int64
 	var there toWorker
@@ -141,12 +141,12 @@ func TestEveryFieldArrives(t *testing.T) {
 		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](),
 			"options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event]()}
 		if _, ok := types[of].FieldByName(field); !ok {
-			t.Errorf("replaced names %s, which there is not", name)
+			t.Errorf("replaced names %s, which does not exist", name)
 		}
 	}
 }
 
-// TestFillFinds: the test above fails for what it is there to find.
+// TestFillFinds: fill fails the test at each kind of field that cannot be sent.
 func TestFillFinds(t *testing.T) {
 	type lost struct{ hidden int }
 	type function struct{ F func() }
@@ -162,9 +162,9 @@ func TestFillFinds(t *testing.T) {
 	_ = lost{}.hidden
 }
 
-// Bits and bytes arrive as they are.
+// TestOddValuesArrive: NaN payloads, infinities and invalid UTF-8 arrive unchanged.
 func TestOddValuesArrive(t *testing.T) {
-	odd := float32(math.Float32frombits(0x7fc00123)) // a NaN with something in it
+	odd := float32(math.Float32frombits(0x7fc00123)) // a NaN with a payload
 	e := engine.Event{Type: engine.Token, Text: "half a character: \xe2\x82",
 		Logprob: float32(math.Inf(-1)),
 		Top: []sample.TokenLogprob{{Token: 1, Logprob: odd},
@@ -175,14 +175,17 @@ func TestOddValuesArrive(t *testing.T) {
 		t.Errorf("arrived %+v, want %+v", got, e)
 	}
 	for _, list := range [][]int32{nil, {}, {math.MinInt32, math.MaxInt32}} {
-		if got := roundTrip(t, &toWorker{Submit: &submission{Request: engine.Request{Prompt: list}}}); !reflect.DeepEqual(got.Submit.Request.Prompt, list) {
-			t.Errorf("arrived %#v, want %#v", got.Submit.Request.Prompt, list)
+		sent := &toWorker{Submit: &submission{Request: engine.Request{Prompt: list}}}
+		got := roundTrip(t, sent).Submit.Request.Prompt
+		if !reflect.DeepEqual(got, list) {
+			t.Errorf("arrived %#v, want %#v", got, list)
 		}
 	}
 }
 
-// A length is only a promise: memory is taken for what has come.
-func TestLengthsAreNotBelieved(t *testing.T) {
+// TestLengthsAreNotTrusted: memory is allocated for the bytes that arrive, whatever the length
+// claims.
+func TestLengthsAreNotTrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes     string
 		malformed bool
@@ -202,12 +205,12 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
-			t.Errorf("%s: %d bytes were taken", name, took)
+			t.Errorf("%s: allocated %d bytes", name, took)
 		}
 	}
 }
 
-// seeds are messages as they are said, for fuzzing.
+// seeds adds messages to the seed corpus, each after a hello.
 func seeds(f *testing.F, messages ...any) {
 	for _, m := range messages {
 		f.Add(framed(newHelloOf(m), m))
@@ -221,8 +224,8 @@ func newHelloOf(message any) any {
 	return &fromWorker{Hello: newHello()}
 }
 
-// FuzzParent: whatever a worker says, the parent's side ends, and every request and call of it
-// once.
+// FuzzParent: whatever a worker sends, the parent's side ends, and so does each of its requests and
+// calls, once.
 func FuzzParent(f *testing.F) {
 	one := callNumber(2)
 	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}},
@@ -234,7 +237,7 @@ func FuzzParent(f *testing.F) {
 		&fromWorker{Pulse: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
-		m := unheard(&process{log: quiet, said: &said{},
+		m := unheard(&process{log: quiet, stderr: &stderrTail{},
 			replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
 		s := &stream{taken: make(chan error, 1)}
 		out, put := engine.NewStream("a", func() {})
@@ -242,7 +245,7 @@ func FuzzParent(f *testing.F) {
 		m.streams[1] = s
 		answer := make(chan *fromWorker, 1)
 		m.calls[one] = answer
-		_ = m.process.greeted(m.hear)
+		_ = m.process.receive(m.hear)
 		m.bury()
 		read(t, out)
 		<-s.taken
@@ -250,7 +253,7 @@ func FuzzParent(f *testing.F) {
 	})
 }
 
-// FuzzWorker: whatever a parent says before a model is loaded, the worker's side ends.
+// FuzzWorker: whatever a parent sends before a model is loaded, the worker's side ends.
 func FuzzWorker(f *testing.F) {
 	one, two := streamNumber(1), callNumber(2)
 	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}},
@@ -259,7 +262,7 @@ func FuzzWorker(f *testing.F) {
 		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		s := newSession(newOutbox(nopCloser{io.Discard}))
-		s.begun = true // no model is opened for noise
+		s.begun = true // so that no model is opened
 		s.listen(bytes.NewReader(noise))
 		s.end()
 		s.outbox.close()

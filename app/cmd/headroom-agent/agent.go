@@ -1,8 +1,8 @@
 package main
 
-// The agent's life in order: take the lock, take the port, draw the tray, resume the model that ran
-// last; at the end, give all of it back. The rest of the program is reached from here, and whatever
-// fails after the start is shown in the tray, since nobody reads this program's output.
+// The agent's life: take the lock, open the port, draw the tray, resume the model that ran last, and
+// release all of it at the end. The tray shows failures after the start, because nobody reads the
+// output of a menu-bar program.
 
 import (
 	"cmp"
@@ -29,22 +29,22 @@ import (
 	"headroom/engine/problem"
 )
 
-// agent is the program's parts.
+// agent holds the parts of the program.
 type agent struct {
 	instance *instance
 	settings *settings.File
 	service  *service.Service
 	window   *window.Supervisor
-	taken    string                 // why another port than the usual one is used; "": it is not
-	failure  atomic.Pointer[string] // of the last click, for the tray; nil: none
+	taken    string                 // why the port is not that of the settings; "": it is
+	failure  atomic.Pointer[string] // of the last click; nil: none
 
 	context context.Context // ends when the agent closes
 	cancel  context.CancelFunc
 	running sync.WaitGroup // what close waits for
 }
 
-// newAgent takes the place of the one agent and the port. It returns nil if there is an agent
-// already, which has opened its window instead.
+// newAgent takes the lock and opens the port. If another agent runs, it makes that one open its
+// window and returns nil.
 func newAgent(f flags) (*agent, error) {
 	dir, err := control.SettingsDir()
 	if err != nil {
@@ -52,13 +52,13 @@ func newAgent(f flags) (*agent, error) {
 	}
 	a := &agent{}
 	if a.instance, err = claim(dir); errors.Is(err, errClaimed) {
-		slog.Info("Headroom runs already: opening its window")
+		slog.Info("Headroom is already running: opening its window")
 		return nil, showFirst(dir)
 	} else if err != nil {
 		return nil, err
 	}
 	if a.settings, err = settings.Open(dir); err != nil {
-		slog.Warn("settings", "err", err)
+		slog.Warn("the settings cannot be read", "err", err)
 	}
 	f.logs.SetLevel(a.logLevel(f))
 	if err := a.listen(f); err != nil {
@@ -74,20 +74,20 @@ func newAgent(f flags) (*agent, error) {
 	return a, a.instance.announce(a.url())
 }
 
-// logLevel is what the command line says, or else the settings.
+// logLevel returns the level of the command line, else that of the settings.
 func (a *agent) logLevel(f flags) (level slog.Level) {
 	if f.LogLevel != nil {
 		return *f.LogLevel
 	}
 	if text := a.settings.Get().LogLevel; text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {
-			slog.Warn("settings", "err", err)
+			slog.Warn("the settings cannot be read", "err", err)
 		}
 	}
 	return level
 }
 
-// fixed are the settings that the command line beats.
+// fixed returns the names of the settings that flags override.
 func (f *flags) fixed() (fixed []string) {
 	if f.Port != nil {
 		fixed = append(fixed, "port")
@@ -98,7 +98,7 @@ func (f *flags) fixed() (fixed []string) {
 	return fixed
 }
 
-// loginItem is the entry that starts this very program at login; nil where there can be none.
+// loginItem returns the login item of this program; nil if the system has none.
 func loginItem() control.LoginItem {
 	program, err := os.Executable()
 	if err == nil {
@@ -113,8 +113,8 @@ func loginItem() control.LoginItem {
 
 func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 
-// listen takes the port. One that was asked for is had or not; the one in the settings gives way to
-// a free one, since nobody reads the error of a program in the menu bar.
+// listen opens the port. If the port of the settings is taken, it uses any free one; a port of the
+// command line that is taken is an error.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
 	o := commands.ModelFlags{ModelsDir: s.ModelFolders}.ServiceOptions(
@@ -129,14 +129,14 @@ func (a *agent) listen(f flags) (err error) {
 		return err
 	}
 	taken := problem.From(err)
-	slog.Warn("another port is used", "err", err)
+	slog.Warn("the port is taken: using another one", "err", err)
 	a.taken = fmt.Sprintf("%s: %s", taken.Message, taken.Why)
 	o.Port = 0
 	a.service, err = service.New(o)
 	return err
 }
 
-// begin runs when the tray is there.
+// begin runs when the tray is ready.
 func (a *agent) begin(f flags) {
 	slog.Info("Headroom is in the tray", "endpoint", a.url()+"v1")
 	nameIcon()
@@ -146,9 +146,9 @@ func (a *agent) begin(f flags) {
 			systray.Quit()
 		}
 	})
-	drawn, copies := tray.New(nativeTray{}, a.act), canCopy()
+	menu, copies := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
-		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
+		menu.Follow(a.context, a.service.Host, func(s host.State) tray.State {
 			list := a.service.Host.Models(0)
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
 				Recent: a.settings.Get().Recent, CanCopy: copies, Notice: a.taken}
@@ -180,7 +180,7 @@ func (a *agent) begin(f flags) {
 	}
 }
 
-// clicked does what a click on a notification asks for.
+// clicked handles a click on a notification.
 func (a *agent) clicked(n notify.Notice) {
 	if n.Start != "" {
 		a.act(tray.Action{Verb: tray.Start, Text: n.Start})
@@ -189,7 +189,7 @@ func (a *agent) clicked(n notify.Notice) {
 	a.act(tray.Action{Verb: tray.Open})
 }
 
-// act does what a click asks for.
+// act handles a click in the menu.
 func (a *agent) act(action tray.Action) {
 	var err error
 	switch action.Verb {
@@ -210,15 +210,15 @@ func (a *agent) act(action tray.Action) {
 		a.failure.Store(nil)
 		return
 	}
-	slog.Error("tray", "action", action.Verb, "err", err)
+	slog.Error("a menu command failed", "action", action.Verb, "err", err)
 	message := problem.From(err).Message
 	a.failure.Store(&message)
 }
 
-// show is also what the control API calls, for a second start of the agent.
+// show opens the window. The control API calls it too, for a second start of the agent.
 func (a *agent) show() error { return a.window.Show() }
 
-// remember keeps in the settings what the next start resumes.
+// remember saves in the settings what the next start resumes.
 func (a *agent) remember() {
 	changed, done := a.service.Host.Subscribe()
 	defer done()
@@ -227,7 +227,7 @@ func (a *agent) remember() {
 		now := a.service.Host.State().Engine
 		if err := a.settings.Change(
 			func(s *settings.Settings) { note(s, before, now) }); err != nil {
-			slog.Warn("settings", "err", err)
+			slog.Warn("the settings cannot be saved", "err", err)
 		}
 		before = now
 		select {
@@ -238,12 +238,12 @@ func (a *agent) remember() {
 	}
 }
 
-// mostRecent is as many as a person has a use for at a time.
+// mostRecent bounds the list of recent models.
 const mostRecent = 8
 
-// note: a model that runs is the one to resume, and an engine that was stopped stays so. Loading
-// proves nothing yet, and a failure leaves what was: a model that cannot be loaded does not become
-// the one to begin with.
+// note records a change of the engine's state. A model that runs becomes the one to resume, and an
+// engine that was stopped stays stopped. A model that is loading or has failed changes nothing, so
+// that the next start does not resume a model that cannot be loaded.
 func note(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.IdleUnloaded:
@@ -258,8 +258,8 @@ func note(s *settings.Settings, before, now host.EngineState) {
 	}
 }
 
-// close ends everything: first what would note or draw the rest, then the window, the engine with
-// its requests, the endpoint.
+// close ends everything: first remember and the menu, which must not record the shutdown, then the
+// window, the engine with its requests, and the endpoint.
 func (a *agent) close() {
 	slog.Info("quitting")
 	a.cancel()

@@ -14,6 +14,7 @@ import (
 	"headroom/app/settings"
 )
 
+// TestOneAgent: a second claim fails until the first is released.
 func TestOneAgent(t *testing.T) {
 	dir := t.TempDir()
 	first, err := claim(dir)
@@ -21,7 +22,7 @@ func TestOneAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := claim(dir); !errors.Is(err, errClaimed) {
-		t.Fatalf("the second claim: %v", err)
+		t.Fatalf("the second claim: %v, want errClaimed", err)
 	}
 	first.release()
 	again, err := claim(dir)
@@ -31,6 +32,7 @@ func TestOneAgent(t *testing.T) {
 	again.release()
 }
 
+// TestSecondStartAsksTheFirst: showFirst asks the running agent to show its window.
 func TestSecondStartAsksTheFirst(t *testing.T) {
 	dir := t.TempDir()
 	token, err := control.LoadToken(dir)
@@ -94,12 +96,12 @@ func TestNote(t *testing.T) {
 		on          bool
 	}{
 		{"at the start", host.EngineState{}, at(host.Stopped, ""), "old", true},
-		{"loading proves nothing", at(host.Stopped, ""), at(host.Loading, "new"), "old", true},
+		{"loading changes nothing", at(host.Stopped, ""), at(host.Loading, "new"), "old", true},
 		{"ready", at(host.Loading, "new"), at(host.Ready, "new"), "new", true},
-		{"loaded in a blink", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
+		{"loading was not seen", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
 		{"stopped", at(host.Ready, "old"), at(host.Stopped, ""), "old", false},
 		{"loading stopped", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
-		{"resting is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new", true},
+		{"idle unload is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new", true},
 		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
 	}
 	for _, c := range cases {

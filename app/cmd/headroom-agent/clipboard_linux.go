@@ -11,7 +11,7 @@ static gboolean own_clipboard(gpointer text) {
 	return G_SOURCE_REMOVE;
 }
 
-// copy_text may be called on any thread: the clipboard is touched on GTK's own.
+// copy_text may be called on any thread. GTK's own thread sets the clipboard.
 static void copy_text(const char *text) { g_idle_add(own_clipboard, g_strdup(text)); }
 */
 import "C"
@@ -24,9 +24,8 @@ import (
 	"unsafe"
 )
 
-// On X11 the agent itself owns what was copied, by the GTK that the tray brings. Wayland lends its
-// clipboard only to programs with a focused window, which the agent has not: there wl-copy knows
-// how.
+// On X11 the agent owns the clipboard, through the GTK that the tray links. Wayland gives the
+// clipboard only to programs with a focused window, which the agent lacks, so wl-copy sets it there.
 
 func onWayland() bool {
 	return os.Getenv("WAYLAND_DISPLAY") != "" &&

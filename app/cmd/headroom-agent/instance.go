@@ -1,7 +1,7 @@
 package main
 
-// One agent per user. The first holds a lock and writes its address into the locked file; a second
-// start finds the lock taken, asks the first through the control API to open its window, and ends.
+// One agent per user. The first agent locks a file and writes its address into it. A second one finds
+// the lock taken, asks the first over the control API to open its window, and exits.
 
 import (
 	"context"
@@ -19,27 +19,27 @@ import (
 	"headroom/app/control"
 )
 
-// instance is the right to be the one agent: a lock on a file, which the system gives back however
-// the program ends. The file holds the holder's address, and stays.
+// instance is the lock of the running agent. The system releases it however the program ends. The
+// file stays and holds the address of its holder.
 type instance struct{ lock *flock.Flock }
 
-var errClaimed = errors.New("another agent runs")
+var errClaimed = errors.New("another agent is running")
 
 // claim takes the lock, or fails with errClaimed.
 func claim(dir string) (*instance, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the settings folder: %w", err)
+		return nil, fmt.Errorf("creating the settings folder: %w", err)
 	}
 	lock := flock.New(lockPath(dir), flock.SetFlag(os.O_RDWR|os.O_CREATE)) // mode 0600
 	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("finding out whether Headroom runs already: locking %s: %w",
+		return nil, fmt.Errorf("checking whether Headroom is already running: locking %s: %w",
 			lockPath(dir), err)
 	}
 	if !locked {
 		return nil, errClaimed
 	}
-	if err := os.Truncate(lockPath(dir), 0); err != nil { // an earlier holder's address
+	if err := os.Truncate(lockPath(dir), 0); err != nil { // the address of an earlier holder
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", lockPath(dir), err), lock.Close())
 	}
 	return &instance{lock}, nil
@@ -47,7 +47,7 @@ func claim(dir string) (*instance, error) {
 
 func lockPath(dir string) string { return filepath.Join(dir, "agent.lock") }
 
-// announce writes where this agent is reached.
+// announce writes the address of this agent into the locked file.
 func (i *instance) announce(url string) error {
 	if err := os.WriteFile(i.lock.Path(), []byte(url+"\n"), 0o600); err != nil {
 		return fmt.Errorf("announcing the address: %w", err)
@@ -60,10 +60,10 @@ func (i *instance) release() {
 	_ = i.lock.Close()
 }
 
-// patience is how long a second start waits for a first that is still coming up.
+// patience is how long a second agent waits for a first one that is still starting.
 const patience = 5 * time.Second
 
-// showFirst has the agent that runs open its window.
+// showFirst makes the running agent open its window.
 func showFirst(dir string) error {
 	token, err := control.LoadToken(dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func showFirst(dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another Headroom runs, but does not open its window: %w", err)
+			return fmt.Errorf("another Headroom is running but does not open its window: %w", err)
 		case <-time.After(patience / 50):
 		}
 	}
@@ -114,7 +114,7 @@ func askToShow(ctx context.Context, url, token string) error {
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusNoContent {
 		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("it answers %s: %s", answer.Status, strings.TrimSpace(string(body)))
+		return fmt.Errorf("it answered %s: %s", answer.Status, strings.TrimSpace(string(body)))
 	}
 	return nil
 }

@@ -30,10 +30,10 @@ import (
 
 // flags are the command line.
 type flags struct {
-	Open     bool             `help:"Open the window at once."`
-	Start    *bool            `help:"Start the engine at once, with the model that ran last. Default: as it was left; the first time, with the demo model." negatable:""`
-	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: the one in the settings, 11811 at first." placeholder:"PORT"`
-	LogLevel *slog.Level      `help:"Least important message to log: debug, info, warn or error. Default: the one in the settings, info at first."`
+	Open     bool             `help:"Open the window at start."`
+	Start    *bool            `help:"Load the model that ran last. Default: as at the last quit; the first time, load the demo model." negatable:""`
+	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: that of the settings, else 11811." placeholder:"PORT"`
+	LogLevel *slog.Level      `help:"Lowest level to log: debug, info, warn or error. Default: that of the settings, else info."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
 	logs *logs.Logs
@@ -41,7 +41,7 @@ type flags struct {
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == worker.Word {
-		// the model's process is this program again, without a tray
+		// a worker is this program without a tray
 		os.Exit(worker.Main())
 	}
 	var f flags
@@ -66,16 +66,16 @@ func run(f flags) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, func() {
-		stop() // a second Ctrl-C ends the program the hard way
+		stop() // a second Ctrl-C kills the program
 		systray.Quit()
 	})
 	onReopen(a.show)
-	// On a Mac, Run never returns: what must be done at the end is done in close.
+	// On a Mac, Run never returns, so close does the cleanup.
 	systray.Run(func() { a.begin(f) }, a.close)
 	return nil
 }
 
-// checkDisplay fails where GTK would end the program.
+// checkDisplay returns an error where GTK would exit the program.
 func checkDisplay() error {
 	if runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" ||
 		os.Getenv("WAYLAND_DISPLAY") != "" {
@@ -83,5 +83,5 @@ func checkDisplay() error {
 	}
 	return problem.New(problem.NotRunning, "There is no display for the tray",
 		"neither DISPLAY nor WAYLAND_DISPLAY is set",
-		"Run headroom serve, which needs none.")
+		"Run headroom serve, which needs no display.")
 }

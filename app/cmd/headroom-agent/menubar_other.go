@@ -2,8 +2,8 @@
 
 package main
 
-// Elsewhere a second start opens the window (instance.go), and panels know the icon by its own
-// means.
+// On other systems a second start opens the window (instance.go), and panels identify the icon
+// themselves.
 
 func onReopen(func() error) {}
 func nameIcon()             {}

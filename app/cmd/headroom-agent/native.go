@@ -1,7 +1,7 @@
 package main
 
-// The system's tray behind the interface of package tray. What to show is decided there and tested
-// without a screen; here are only the calls of systray and the quirks of GTK.
+// The system's tray as package tray needs it. That package decides what to show and is tested without
+// a screen; this file only calls systray and handles the quirks of GTK.
 
 import (
 	"github.com/getlantern/systray"
@@ -9,10 +9,10 @@ import (
 	"headroom/app/tray"
 )
 
-// nativeTray is the tray that systray draws. Everything here is called by one goroutine.
+// nativeTray is the tray, drawn by systray. It is used by one goroutine.
 type nativeTray struct{}
 
-// pictures are kept for good: on Linux systray hands the bytes to GLib without copying them.
+// pictures are never freed: on Linux, systray passes the bytes to GLib without copying them.
 var pictures = func() map[tray.Icon][2][]byte {
 	all := map[tray.Icon][2][]byte{}
 	for _, icon := range tray.Icons {
@@ -31,14 +31,14 @@ func (nativeTray) AppendSeparator()       { systray.AddSeparator() }
 
 func (nativeTray) Append() tray.Row { return &nativeRow{item: systray.AddMenuItem("", "")} }
 
-// nativeRow remembers what it shows, since systray redraws the row for each of its properties.
+// nativeRow remembers what it shows, because systray redraws a row whenever a property is set.
 type nativeRow struct {
 	item           *systray.MenuItem
 	hidden         bool
 	title, tooltip string
 }
 
-// Append makes rows that can have a mark, which on Linux must be known beforehand.
+// Append adds a row that can have a checkmark. On Linux this must be known when a row is created.
 func (r *nativeRow) Append() tray.Row {
 	return &nativeRow{item: r.item.AddSubMenuItemCheckbox("", "", false)}
 }
@@ -68,7 +68,7 @@ func (r *nativeRow) Show(i tray.Item) {
 	} else if !i.Disabled && r.item.Disabled() {
 		r.item.Enable()
 	}
-	// Always: GTK changes the mark of a row that is clicked without telling.
+	// Always set the checkmark: GTK toggles that of a clicked row without notice.
 	if i.Checked {
 		r.item.Check()
 	} else {

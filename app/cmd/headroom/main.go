@@ -1,4 +1,5 @@
-// Headroom is the server and command-line program: no tray, no window, and nothing that needs them.
+// Headroom is the server and command-line program. It has no tray and no window, and needs no
+// display.
 package main
 
 import (
