@@ -100,7 +100,8 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	} {
 		test.o.History, test.o.ContextTokens = h, 512
 		e := open(t, test.o)
-		collect(t, submit(t, e, engine.Request{Prompt: encode(e, strings.Repeat("Answer briefly. ", 20)+question), MaxTokens: 4}))
+		collect(t, submit(t, e, engine.Request{Prompt: encode(e,
+			strings.Repeat("Answer briefly. ", 20)+question), MaxTokens: 4}))
 		if r := e.Recent()[0].Report; r.Cause != test.cause {
 			t.Errorf("%+v: %+v, expected %s", test.o, r, test.cause)
 		}

@@ -52,7 +52,9 @@ func TestDutyCycle(t *testing.T) {
 					pending--
 				}
 				if pending > 1 {
-					t.Errorf("throttled, a step was launched before the previous one had completed: %v", d.events)
+					t.Errorf(
+						"throttled, a step was launched before the previous one had completed: %v",
+						d.events)
 					break
 				}
 			}

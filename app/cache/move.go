@@ -187,7 +187,8 @@ func moveProblem(err error, from, to string) error {
 			"Free some space there, then resume. The cache is still in "+from+".")
 	case errors.Is(err, blockstore.ErrNested):
 		return problem.New(problem.BadRequest, cannot,
-			"it is the current folder, or inside it, or contains it: "+from, "Choose another folder.")
+			"it is the current folder, or inside it, or contains it: "+from,
+			"Choose another folder.")
 	case errors.Is(err, blockstore.ErrOccupied):
 		return problem.New(problem.BadRequest, cannot, "the folder has another cache",
 			"Choose an empty folder. To use the cache in it, enter its path as Folder.")

@@ -89,8 +89,9 @@ func parseHeader(first []byte, id string, bodyBytes int64) (h header, damage str
 	}
 	switch {
 	case h.Version > version:
-		return h, fmt.Sprintf("a later version of Headroom wrote it, in format %d; this one knows %d",
-			h.Version, version)
+		return h,
+			fmt.Sprintf("a later version of Headroom wrote it, in format %d; this one knows %d",
+				h.Version, version)
 	case h.Version != version || h.Revision < 1 || h.Messages < 0 || h.UpdatedAtUnixMs < 0:
 		return header{}, "its first line is not a header"
 	case h.ID != id:

@@ -301,7 +301,8 @@ func row(w io.Writer, best bestRun, what string, n, tokens int, cost bench.Cost)
 
 // decodeAll submits a prompt of n pseudo-random tokens and decodes the given number of tokens,
 // ignoring end tokens.
-func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event, err error) {
+func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event,
+	err error) {
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	for i, x := 0, uint32(12345); i < n; i++ {

@@ -196,7 +196,8 @@ func TestForgotten(t *testing.T) {
 		endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1", InProcess: inProcess})
 		ask := func() (cachedTokens int) {
 			body, _ := json.Marshal(
-				map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8, "temperature": 0})
+				map[string]any{"messages": []map[string]string{{"role": "user",
+					"content": longQuestion}}, "max_tokens": 8, "temperature": 0})
 			answer, err := http.Post(endpoint+"/chat/completions", "application/json",
 				strings.NewReader(string(body)))
 			if err != nil {

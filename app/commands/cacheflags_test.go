@@ -36,7 +36,8 @@ func TestFlagsBeatSettings(t *testing.T) {
 	s := settings.Settings{
 		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
 			MaxStallMs: 100},
-		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
+		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2,
+			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
 			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64,
 			StateFormat: "bf16"}},
 	}

@@ -283,7 +283,8 @@ func TestModels(t *testing.T) {
 	home := alone(t)
 	_, out, _ := headroom("", "models")
 	if !regexp.MustCompile(
-		`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
+		`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).
+		MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
 		t.Errorf("said\n%s", out)
 	}
 	bad := filepath.Join(home, "more", "bad")

@@ -129,8 +129,9 @@ func (f *ModelFlags) library(s *settings.File) *library.Library {
 
 // hostUse is how a command uses its host, beyond what its flags say.
 type hostUse struct {
-	lastModel  string               // the model that Start("") means until one has run
-	ssd        bool                 // keep the prefix cache on disk if neither flags nor settings decide
+	lastModel string // the model that Start("") means until one has run
+	// keep the prefix cache on disk if neither flags nor settings decide
+	ssd        bool
 	watch      bool                 // watch the model folders
 	worker     bool                 // run the model in a separate process
 	idleUnload func() time.Duration // see host.Options

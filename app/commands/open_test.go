@@ -82,7 +82,8 @@ func TestProgress(t *testing.T) {
 	}
 	finish()
 	shown := s.buf.String()
-	if last := shown[strings.LastIndexByte(shown, '\r')+1:]; strings.TrimSpace(strings.ReplaceAll(last, "\x1b[2K", "")) != "" {
+	if last := shown[strings.LastIndexByte(shown, '\r')+1:]; strings.TrimSpace(
+		strings.ReplaceAll(last, "\x1b[2K", "")) != "" {
 		t.Errorf("the bar is left on the screen: %q", last)
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"headroom/app/settings"
 )
 
-// These tests run the commands that the documents show, as they are written there, in a folder where
-// bin/headroom is this program and with a home folder that has the models they name. build/check
-// checks the targets of make, and that the commands exist.
+// These tests run the commands that the documents show, as they are written there, in a folder
+// where bin/headroom is this program and with a home folder that has the models they name.
+// build/check checks the targets of make, and that the commands exist.
 
 // documents are the pages whose commands, flags and settings are tried.
 var documents = []string{"README.md", "app/commands/COMMANDS.md", "app/cache/CACHE.md",

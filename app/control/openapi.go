@@ -180,7 +180,8 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 		if values, ok := fieldEnums[schemaName(t)+"."+name]; ok {
 			properties[name] = object{"type": "string", "enum": values}
 		}
-		if !s.requestOnly && !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+		if !s.requestOnly && !strings.Contains(options, "omitempty") &&
+			!strings.Contains(options, "omitzero") {
 			*required = append(*required, name)
 		}
 	}

@@ -142,7 +142,8 @@ var (
 // CheckID checks that id has the form of a repository's ID, "org/name". The error is a Problem.
 func CheckID(id string) error {
 	if !idForm.MatchString(id) || strings.Contains(id, "--") || strings.Contains(id, "..") {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%q is not the name of a repository", id),
+		return problem.New(problem.BadRequest,
+			fmt.Sprintf("%q is not the name of a repository", id),
 			"", "Enter the name as on the hub, for example mlx-community/Qwen3-0.6B-4bit.")
 	}
 	return nil

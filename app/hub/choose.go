@@ -43,7 +43,8 @@ func Choose(files []File) ([]File, error) {
 			"Choose a repository in MLX's or Hugging Face's format.")
 	}
 	if !slices.ContainsFunc(chosen, func(f File) bool { return f.Path == "config.json" }) {
-		return nil, problem.New(problem.UnknownArchitecture, "This repository has no complete model",
+		return nil, problem.New(problem.UnknownArchitecture,
+			"This repository has no complete model",
 			"it has no config.json", "It may be an adapter: choose the model itself.")
 	}
 	sortFiles(chosen)

@@ -93,7 +93,8 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 					return errNoRanges
 				}
 				if first, ok := rangeStart(a.Header.Get("Content-Range")); !ok || first != start {
-					return c.invalid(fmt.Errorf("it answered a request for bytes from %d with %q", start,
+					return c.invalid(fmt.Errorf("it answered a request for bytes from %d with %q",
+						start,
 						a.Header.Get("Content-Range")))
 				}
 			}

@@ -115,7 +115,8 @@ func (c *Client) refused(r *http.Response) error {
 		}
 		return problem.New(problem.Unauthorized, "The hub denies access to this",
 			fmt.Sprintf("%v: the repository does not exist or is private", said),
-			"Check the name. For a private repository, give Headroom a token: headroom models token.")
+			"Check the name. For a private repository, give Headroom a token: headroom models "+
+				"token.")
 	case http.StatusNotFound:
 		return problem.New(problem.NotFound, "The hub does not have this", said.Error(),
 			"Check the name and the revision.")

@@ -50,7 +50,8 @@ func (c *Client) retry(ctx context.Context, most int,
 					p.after.Round(time.Minute)))
 		case failures >= most:
 			return problem.Wrap(problem.Upstream, p.err, "The hub cannot be reached",
-				"Check the connection to "+c.Endpoint()+", then resume: what was downloaded is kept.")
+				"Check the connection to "+c.Endpoint()+
+					", then resume: what was downloaded is kept.")
 		}
 		wait := min(firstWait<<(failures-1), longestWait)
 		// Jitter, so that many clients do not return at the same time.

@@ -55,8 +55,8 @@ func targetPart(part string) string {
 // fold returns a form that is equal for names that some file system considers the same.
 func fold(name string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(name))) }
 
-// targetIn returns the target folder for a name, in the spelling of folders that exist, and the path
-// that already has this name; "" if none has.
+// targetIn returns the target folder for a name, in the spelling of folders that exist, and the
+// path that already has this name; "" if none has.
 func targetIn(root, name string) (target, taken string) {
 	target = root
 	for part := range strings.SplitSeq(name, "/") {

@@ -116,7 +116,8 @@ func TestStates(t *testing.T) {
 		{"GGUF in a folder", []string{"pub/m/a-Q4.gguf = 123", "pub/m/a-Q8.gguf = 12345"},
 			"pub/m not_loadable Headroom runs .safetensors", ""},
 		{"GGUF on its way", []string{"pub/m/downloading_a.gguf.part = 123"},
-			"pub/m not_loadable Headroom runs .safetensors; downloading_a.gguf.part is still downloading", ""},
+			"pub/m not_loadable Headroom runs .safetensors; downloading_a.gguf.part is still " +
+				"downloading", ""},
 		{"GGUF in the hub", []string{"models--o--m/blobs/b = 123",
 			"models--o--m/snapshots/c/a.gguf -> ../../blobs/b"},
 			"o/m not_loadable Headroom runs .safetensors", ""},
@@ -128,7 +129,8 @@ func TestStates(t *testing.T) {
 		{"Ollama, of somebody, on its way",
 			[]string{"blobs/",
 				`manifests/r/joe/q/latest = {"layers":[{"digest":"sha256:1","size":7}]}`},
-			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files is missing", ""},
+			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files is missing",
+			""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

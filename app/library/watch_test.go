@@ -339,7 +339,8 @@ func TestWatchLimit(t *testing.T) {
 				return e, err
 			}
 		}, "no space left on device"},
-		"our own": {func(o *WatchOptions) { o.budget = 2 }, "the limit of watched folders is reached"},
+		"our own": {func(o *WatchOptions) { o.budget = 2 },
+			"the limit of watched folders is reached"},
 		"no events": {func(o *WatchOptions) {
 			o.events = func() (events, error) {
 				return events{},

@@ -49,8 +49,8 @@ func (s *Service) listed() []library.Model {
 	return models
 }
 
-// ImportFolder returns the folder that imports go to: the given one, else that of the settings, else
-// Headroom's own. The error is a Problem.
+// ImportFolder returns the folder that imports go to: the given one, else that of the settings,
+// else Headroom's own. The error is a Problem.
 func ImportFolder(given string, s settings.Settings) (string, error) {
 	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
 		if dir != "" {

@@ -111,8 +111,9 @@ func Open(dir string) (*File, error) {
 	s, err := parse(data)
 	if err != nil {
 		aside := f.path + ".damaged"
-		damaged := fmt.Errorf("the settings file is damaged (the defaults apply, and it is now %s): %w",
-			aside, err)
+		damaged :=
+			fmt.Errorf("the settings file is damaged (the defaults apply, and it is now %s): %w",
+				aside, err)
 		return f, errors.Join(damaged, os.Rename(f.path, aside))
 	}
 	f.now, f.readOnly = s, s.Version > version

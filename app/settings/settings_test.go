@@ -28,7 +28,8 @@ func TestChangeIsKept(t *testing.T) {
 	f, _ := Open(dir)
 	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited, HotSize: 1,
 		PromptCacheSize: 3, PreferPrefill: true, MaxStallMs: 100}
-	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32", KVBoundaryLayers: new(int), KVBoundaryBits: 8, MaxSequences: 2}}
+	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32",
+		KVBoundaryLayers: new(int), KVBoundaryBits: 8, MaxSequences: 2}}
 	if err := f.Change(func(s *Settings) {
 		s.Model, s.EngineOn, s.ModelFolders, s.Cache, s.Models = "org/name", false, []string{"a"},
 			cache, models
@@ -109,7 +110,8 @@ func TestParse(t *testing.T) {
 		{"a model",
 			`{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
 			with(func(s *Settings) {
-				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0", KVBits: "(8, 4)", KVBoundaryLayers: new(int), ContextTokens: 4096}}
+				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0", KVBits: "(8, 4)",
+					KVBoundaryLayers: new(int), ContextTokens: 4096}}
 			}), ""},
 		{"a later version", `{"version":7,"port":80}`,
 			with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},

@@ -23,12 +23,18 @@ func TestWatchdog(t *testing.T) {
 		// its first answer is as good as any
 		"stuck": {nil, stuck, 2 + maxMissed},
 		"at work": {nil,
-			func(n int) *engine.Heartbeat { return &engine.Heartbeat{Count: uint64(n), Busy: true} }, 0},
+			func(n int) *engine.Heartbeat {
+				return &engine.Heartbeat{Count: uint64(n),
+					Busy: true}
+			}, 0},
 		"waits for the disk": {nil,
 			func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7} }, 0},
 		"nobody waits": {func(int) bool { return false }, silent, 0},
 		"an operator that takes two minutes": {nil,
-			func(n int) *engine.Heartbeat { return &engine.Heartbeat{Count: uint64(n / 24), Busy: true} },
+			func(n int) *engine.Heartbeat {
+				return &engine.Heartbeat{Count: uint64(n / 24),
+					Busy: true}
+			},
 			0},
 		"late answers": {nil, func(n int) *engine.Heartbeat {
 			return map[bool]*engine.Heartbeat{true: {Count: uint64(n), Busy: true}}[n%20 == 0]

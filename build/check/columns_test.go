@@ -9,7 +9,6 @@ import (
 const mostColumns = 100
 
 func TestColumns(t *testing.T) {
-	t.Skip("lines are being broken")
 	report(t, checkColumns(repository(), mostColumns))
 }
 

@@ -331,7 +331,8 @@ func (f *forest) resolve(keyPrefix string) (*node, error) {
 	prefix := strings.ToLower(keyPrefix)
 	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) ||
 		strings.Trim(prefix, "0123456789abcdef") != "" {
-		return nil, fmt.Errorf("%w: %q: expected %d to %d hexadecimal digits of its key", ErrNotFound,
+		return nil, fmt.Errorf("%w: %q: expected %d to %d hexadecimal digits of its key",
+			ErrNotFound,
 			keyPrefix, minKeyDigits, 2*len(Key{}))
 	}
 	var end *node // of the conversation whose deepest entry has the key

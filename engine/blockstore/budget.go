@@ -91,11 +91,13 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	}
 	limits := s.limits.Load()
 	if limits.Sparing && !likely {
-		return fmt.Errorf("%w: only sequences that resumed a cached prefix are written now", ErrBudget)
+		return fmt.Errorf("%w: only sequences that resumed a cached prefix are written now",
+			ErrBudget)
 	}
 	if limit := limits.DailyWriteBytes; limit > 0 {
 		if today+size > limit {
-			return fmt.Errorf("%w: %d bytes were written today; %d more exceed the daily limit of %d",
+			return fmt.Errorf(
+				"%w: %d bytes were written today; %d more exceed the daily limit of %d",
 				ErrBudget, today, size, limit)
 		}
 		if !likely && today+size > limit/2 {

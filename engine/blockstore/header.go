@@ -106,8 +106,9 @@ func (h *header) encode() ([]byte, error) {
 	for _, t := range h.tensors {
 		switch {
 		case seen[t.name] || !utf8.ValidString(t.name):
-			return nil, fmt.Errorf("blockstore: tensor %q: the name is reserved, not unique or not "+
-				"valid UTF-8", t.name)
+			return nil,
+				fmt.Errorf("blockstore: tensor %q: the name is reserved, not unique or not "+
+					"valid UTF-8", t.name)
 		case t.pieces <= 0 || t.pieceBytes <= 0:
 			return nil, fmt.Errorf("blockstore: tensor %q has %d pieces of %d bytes, expected at "+
 				"least one of each", t.name, t.pieces, t.pieceBytes)
@@ -370,7 +371,8 @@ func parseKey(text string) (Key, error) {
 	var k Key
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(k) || strings.ToLower(text) != text {
-		return k, fmt.Errorf("%q is not a key: expected %d lower-case hexadecimal digits", text, 2*len(k))
+		return k, fmt.Errorf("%q is not a key: expected %d lower-case hexadecimal digits", text,
+			2*len(k))
 	}
 	return Key(b), nil
 }

@@ -290,7 +290,8 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	if !bytes.Equal(sum.Sum(nil), again.Sum(nil)) {
-		return fmt.Errorf("blockstore: verifying %s: the disk returns different bytes than were written", part)
+		return fmt.Errorf(
+			"blockstore: verifying %s: the disk returns different bytes than were written", part)
 	}
 	if info, err := in.Stat(); err == nil {
 		// A rebuilt index derives recency from it.
@@ -415,7 +416,8 @@ func (m *Move) pins() error {
 func (m *Move) Clear() error {
 	known, err := readMark(m.To)
 	if err != nil || known == nil || !known.Whole {
-		return errors.Join(err, errors.New("blockstore: the new folder is incomplete: call Settle before Clear"))
+		return errors.Join(err, errors.New(
+			"blockstore: the new folder is incomplete: call Settle before Clear"))
 	}
 	if used, err := inUse(m.From); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))

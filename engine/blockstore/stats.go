@@ -75,7 +75,8 @@ func (s *Store) note(kind string, err error) {
 	s.pending.noted[kind] = true
 	s.pending.mu.Unlock()
 	if first {
-		s.o.Log.Warn("prefix cache on disk: "+kind+" (further errors of this kind are not logged)", "dir", s.dir,
+		s.o.Log.Warn("prefix cache on disk: "+kind+" (further errors of this kind are not logged)",
+			"dir", s.dir,
 			"error", err)
 	}
 }

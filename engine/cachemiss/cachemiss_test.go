@@ -113,7 +113,9 @@ func TestCauses(t *testing.T) {
 			head(coder+"\nToday's date: 2026-11-19") + user(issue) + answer(found),
 			head(coder+"\nToday's date: 2026-11-20") + user(issue) + answer(found) +
 				user("Go on.") + ask,
-			head(coder + "\nToday's date: 2026-11-")[:len(head(coder+"\nToday's date: 2026-11-"))-len("<|im_end|>\n")], "2026-11-19", DateChanged, "date or time"},
+			head(coder + "\nToday's date: 2026-11-")[:len(
+				head(coder+"\nToday's date: 2026-11-"))-len("<|im_end|>\n")], "2026-11-19",
+			DateChanged, "date or time"},
 		{"day at the beginning",
 			head("The date is Thursday, November 19, 2026. "+coder) + user(issue) + answer(found),
 			head("The date is Friday, November 20, 2026. "+coder) + user(issue) + ask,
@@ -159,7 +161,8 @@ func TestCauses(t *testing.T) {
 			ToolsReordered, "read_file"},
 		{"keys in another order", head(coder, shell, read) + user(issue) + ask,
 			head(coder, shell, readK) + user(issue) + ask,
-			head(coder, shell, read)[:strings.LastIndex(head(coder, shell, read), `type": "function"`)], "type", ToolsReordered, "same order"},
+			head(coder, shell, read)[:strings.LastIndex(head(coder, shell, read),
+				`type": "function"`)], "type", ToolsReordered, "same order"},
 		{"tools as XML, in another order",
 			head(coder, fmt.Sprintf(xml, "shell", "Runs."), fmt.Sprintf(xml, "look", "Looks.")) +
 				user(issue) + ask,

@@ -107,7 +107,8 @@ func TestQwen36Template(t *testing.T) {
 	if err != nil || got != string(want) {
 		t.Errorf("err %v\ngot  %q\nwant %q", err, got, want)
 	}
-	_, err = tmpl.Render(Input{Messages: messages(t, `[{"role":"user","content":"a"},{"role":"system","content":"b"}]`)})
+	_, err = tmpl.Render(Input{Messages: messages(t,
+		`[{"role":"user","content":"a"},{"role":"system","content":"b"}]`)})
 	if e := new(TemplateError); !errors.As(err, &e) || !e.Raised ||
 		e.Message != "System message must be at the beginning." {
 		t.Errorf("a late system message: got %v", err)

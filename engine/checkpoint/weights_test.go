@@ -174,7 +174,8 @@ func TestWeightFaults(t *testing.T) {
 			packedMXFP4("m.a", 3, 128), linear,
 			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
 		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32),
-			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 with 8 bits"}},
+			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear,
+			[]string{"m.a", "mxfp4 with 8 bits"}},
 		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16),
 			zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
 		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
@@ -281,7 +282,8 @@ func TestUnalignedTensors(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i)))
 	}
 	header, err := json.Marshal(
-		map[string]any{"a.weight": map[string]any{"dtype": "F32", "shape": []int{2, 2}, "data_offsets": []int{0, 16}}})
+		map[string]any{"a.weight": map[string]any{"dtype": "F32", "shape": []int{2, 2},
+			"data_offsets": []int{0, 16}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,16 @@ func TestSetDefaults(t *testing.T) {
 	empty := &Request{}
 	empty.SetDefaults(d)
 	// TopK -1 and RepetitionPenalty 0 mean off, as in a request.
-	want := &Request{Params: Params{MaxTokens: 100, Temperature: new(0.7), TopP: new(0.8), TopK: new(0), MinP: new(0.1), RepetitionPenalty: new(1.0),
+	want := &Request{Params: Params{MaxTokens: 100, Temperature: new(0.7), TopP: new(0.8),
+		TopK: new(0), MinP: new(0.1), RepetitionPenalty: new(1.0),
 		PresencePenalty: new(1.5), FrequencyPenalty: new(-0.5), Seed: new(int64(7))},
 		TemplateKwargs: json.RawMessage(`{"enable_thinking":true,"style":"dry"}`)}
 	if !reflect.DeepEqual(empty, want) {
 		t.Errorf("a request that sets nothing: got %+v, want %+v", empty, want)
 	}
 	asked := func() *Request {
-		return &Request{Params: Params{MaxTokens: 9, Temperature: new(0.0), TopP: new(1.0), TopK: new(0), MinP: new(0.0), RepetitionPenalty: new(1.0),
+		return &Request{Params: Params{MaxTokens: 9, Temperature: new(0.0), TopP: new(1.0),
+			TopK: new(0), MinP: new(0.0), RepetitionPenalty: new(1.0),
 			PresencePenalty: new(0.0), FrequencyPenalty: new(0.0), Seed: new(int64(1))},
 			TemplateKwargs: json.RawMessage(`{"enable_thinking":false,"style":"wet"}`)}
 	}
@@ -33,7 +35,8 @@ func TestSetDefaults(t *testing.T) {
 		t.Errorf("a request that sets everything: got %+v, want %+v", full, asked())
 	}
 	some := &Request{TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
-	if some.SetDefaults(d); string(some.TemplateKwargs) != `{"enable_thinking":false,"style":"dry"}` {
+	if some.SetDefaults(d); string(
+		some.TemplateKwargs) != `{"enable_thinking":false,"style":"dry"}` {
 		t.Errorf("variables are merged one by one: got %s", some.TemplateKwargs)
 	}
 	none := asked()

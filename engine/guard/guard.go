@@ -2,8 +2,9 @@
 // machine, by the web page that asks, and by an API key.
 //
 // A server on loopback is within reach of every web page that the user opens. Against DNS rebinding
-// (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of this machine.
-// Against pages that post blindly, the Origin header must be one too. Programs send no Origin.
+// (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of this
+// machine. Against pages that post blindly, the Origin header must be one too. Programs send no
+// Origin.
 //
 // Origin, CORS and Key are middleware, composed by route: Origin for every route, CORS for answers
 // that pages may read, Key for the endpoint.

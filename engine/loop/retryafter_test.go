@@ -10,7 +10,8 @@ import (
 func TestRetryAfter(t *testing.T) {
 	p := pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond, answerTokens: 50}
 	at := func(prompt, done, written, most int) RequestStats {
-		return RequestStats{Usage: Usage{PromptTokens: prompt, PromptDoneTokens: done, CompletionTokens: written}, MaxTokens: most}
+		return RequestStats{Usage: Usage{PromptTokens: prompt, PromptDoneTokens: done,
+			CompletionTokens: written}, MaxTokens: most}
 	}
 	for _, test := range []struct {
 		name     string
@@ -46,7 +47,8 @@ func TestRetryAfter(t *testing.T) {
 func TestPace(t *testing.T) {
 	g := &requestLog{recent: []Finished{
 		{Usage: Usage{PromptTokens: 400, PromptDoneTokens: 400, CachedTokens: 100,
-			CompletionTokens: 30}, Timing: Timing{Prefill: 3 * time.Second, Decode: 2 * time.Second, DecodeSteps: 29}},
+			CompletionTokens: 30}, Timing: Timing{Prefill: 3 * time.Second, Decode: 2 * time.Second,
+			DecodeSteps: 29}},
 		{Usage: Usage{PromptTokens: 100, PromptDoneTokens: 100, CompletionTokens: 32},
 			Timing: Timing{Prefill: time.Second, Decode: 4 * time.Second, DecodeSteps: 31}},
 		{Usage: Usage{PromptTokens: 999}, Finish: FinishCancelled},

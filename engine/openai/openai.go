@@ -3,8 +3,9 @@
 // Dialect (dialect.go) joins the two halves. Parsing (decode.go, request.go, message.go, tools.go,
 // values.go) treats every byte as untrusted: whatever is wrong becomes an *Error that names the
 // parameter, the expected value and the value that came. Unknown fields are ignored, since clients
-// send many. Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is
-// sent twice, as reasoning_content and as reasoning, because clients differ in the name they read.
+// send many. Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning
+// is sent twice, as reasoning_content and as reasoning, because clients differ in the name they
+// read.
 //
 // Source: https://platform.openai.com/docs/api-reference (chat, completions, models), and vLLM's
 // extra parameters.

@@ -44,8 +44,8 @@ func TestEveryCodeHasAReply(t *testing.T) {
 	}
 }
 
-// TestLongCallKeepsTheConnection: the tokens of an incomplete tool call produce no text, so a comment
-// is sent now and then.
+// TestLongCallKeepsTheConnection: the tokens of an incomplete tool call produce no text, so a
+// comment is sent now and then.
 func TestLongCallKeepsTheConnection(t *testing.T) {
 	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
 	if err != nil {
@@ -83,8 +83,16 @@ func TestLongCallKeepsTheConnection(t *testing.T) {
 // outputCounts is an output that counts what is sent.
 type outputCounts struct{ deltas, comments int }
 
-func (o *outputCounts) progress(done, total int) error                     { return nil }
-func (o *outputCounts) keepAlive() error                                   { o.comments++; return nil }
-func (o *outputCounts) delta(generate.Delta) error                         { o.deltas++; return nil }
+func (o *outputCounts) progress(done, total int) error { return nil }
+func (
+	o *outputCounts) keepAlive() error {
+	o.comments++
+	return nil
+}
+func (o *outputCounts) delta(
+	generate.Delta) error {
+	o.deltas++
+	return nil
+}
 func (o *outputCounts) finish(generate.FinishReason, generate.Usage) error { return nil }
 func (o *outputCounts) fail(error) error                                   { return nil }

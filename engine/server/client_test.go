@@ -29,7 +29,8 @@ func newClient(t *testing.T) openai.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}, Guard: &guard.Guard{APIKey: "k"}})
+	s := start(t, nil, server.Options{Models: &fakeModels{engine: e},
+		Guard: &guard.Guard{APIKey: "k"}})
 	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("k"),
 		option.WithMaxRetries(0))
 }

@@ -67,5 +67,6 @@ type Framing uint8
 // The framings.
 const (
 	ServerSentEvents Framing = iota // "data: JSON", and comments while nothing else is to be sent
-	JSONLines                       // a JSON document a line, and nothing else; Event.Name is unused
+	// a JSON document a line, and nothing else; Event.Name is unused
+	JSONLines
 )

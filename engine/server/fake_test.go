@@ -144,7 +144,10 @@ func (m *fakeModels) Acquire(id string) (server.Model, error) {
 		"there is demo", "")
 }
 
-func (m *fakeModels) Wake(_ context.Context, id string) (server.Model, error) { return m.Acquire(id) }
+func (m *fakeModels) Wake(_ context.Context, id string) (server.Model,
+	error) {
+	return m.Acquire(id)
+}
 
 func (m *fakeModels) List() []server.ModelInfo {
 	return []server.ModelInfo{{ID: "demo", ContextTokens: 4096}}

@@ -58,7 +58,8 @@ func TestFullQueue(t *testing.T) {
 		t.Errorf("%d, Retry-After %q, expected 429 and 1 to 600 seconds: %s", status, after, text)
 	}
 	if want := regexp.MustCompile(
-		`Too many requests are waiting: 1 are waiting, the limit is 1\. Try again in about ` + after +
+		`Too many requests are waiting: 1 are waiting, the limit is 1\. Try again in about ` +
+			after +
 			` s\.`); !want.MatchString(text) {
 		t.Errorf("%s, expected %s", text, want)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // Serve answers requests on the listener until ctx ends. It then accepts no new requests, calls
-// closing, and waits up to drain for the running ones. What still runs is cancelled, and its clients
-// get an error. closing ends what would not end by itself, such as the event streams of the web UI;
-// it may be nil. Serve returns nil after a shutdown.
+// closing, and waits up to drain for the running ones. What still runs is cancelled, and its
+// clients get an error. closing ends what would not end by itself, such as the event streams of the
+// web UI; it may be nil. Serve returns nil after a shutdown.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
 	closing func()) error {
 	base, cancelRequests := context.WithCancelCause(context.Background())

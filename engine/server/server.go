@@ -1,15 +1,15 @@
 // Package server serves a loaded model over HTTP, in the API dialects that Options.Dialects lists.
 //
 // It does what all dialects share: access control (engine/guard), logging and recovery
-// (middleware.go), bodies and limits (handle.go), reading the engine's events (answer.go), whole and
-// streamed answers (whole.go, stream.go, framing.go), the status of errors (errors.go), GET /health
-// (health.go) and GET /metrics (metrics.go). A dialect (dialect.go) parses requests into
+// (middleware.go), bodies and limits (handle.go), reading the engine's events (answer.go), whole
+// and streamed answers (whole.go, stream.go, framing.go), the status of errors (errors.go), GET
+// /health (health.go) and GET /metrics (metrics.go). A dialect (dialect.go) parses requests into
 // generate.Request and renders answers; engine/openai is the first.
 //
 // The path of a request: observe logs it, Recover answers its panics, the Guard checks host, origin
-// and key. prepare then reads and parses the body, wakes the model, and encodes the prompt. generate
-// submits it to the engine and starts an answer, which hands the engine's events to an output until
-// the end.
+// and key. prepare then reads and parses the body, wakes the model, and encodes the prompt.
+// generate submits it to the engine and starts an answer, which hands the engine's events to an
+// output until the end.
 //
 // Invariants: no request ends the process; a client that goes away stops its work at once; every
 // refusal says why. The package knows the engine by the interfaces below, so that tests drive it

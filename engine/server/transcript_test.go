@@ -149,7 +149,8 @@ func TestTranscripts(t *testing.T) {
 	created := regexp.MustCompile(`"created":\d+`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			status, header, text := post(t, start(t, newFakeEngine(c.script), server.Options{}).URL+c.path,
+			status, header, text := post(t,
+				start(t, newFakeEngine(c.script), server.Options{}).URL+c.path,
 				c.body)
 			text = id.ReplaceAllString(text, `"$1-ID"`)
 			text = callID.ReplaceAllString(text, `"call_ID"`)

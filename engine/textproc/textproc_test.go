@@ -27,7 +27,8 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.config, got, c.want)
 		}
 	}
-	src := checkpoint.Source{FS: fstest.MapFS{"tokenizer_config.json": {Data: []byte(`{"bos_token":"<s>","chat_template":"{{ bos_token }}"}`)}}}
+	src := checkpoint.Source{FS: fstest.MapFS{"tokenizer_config.json": {Data: []byte(
+		`{"bos_token":"<s>","chat_template":"{{ bos_token }}"}`)}}}
 	if got := renderHi(t, src, nil); got != "<s>" {
 		t.Errorf("a template in tokenizer_config.json: got %q", got)
 	}

@@ -226,7 +226,8 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 						all[4*19*from:4*19*(from+m)]) {
 						t.Errorf(
 							"%s, float32 activations %t, %s [19, %d]: rows [%d, %d) "+
-								"alone differ from the same rows in a batch of 40", isa, floats, w.Format(), w.K, from,
+								"alone differ from the same rows in a batch of 40", isa, floats,
+							w.Format(), w.K, from,
 							from+m)
 						break
 					}

@@ -55,7 +55,8 @@ func TestGateUpMatchesProducts(t *testing.T) {
 					s.name(), o.Out.Row(1)[0])
 			}
 			if !sameNumbers(o.Out, apart.Out) {
-				t.Errorf("%s, %s: one pass and three passes give different bits", d.Name(), s.name())
+				t.Errorf("%s, %s: one pass and three passes give different bits", d.Name(),
+					s.name())
 			}
 			if n := len(last.Out.Bytes()); !bytes.Equal(last.Out.Bytes(), got[len(got)-n:]) {
 				t.Errorf("%s, %s: the last row alone has different bits", d.Name(), s.name())

@@ -68,7 +68,8 @@ func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
 		for _, p := range parts {
 			if m := p.out.Rows; !bytes.Equal(p.out.Bytes(),
 				all.RowRange(p.from, p.from+m).Bytes()) {
-				t.Errorf("%s [%d, %d]: rows [%d, %d) alone differ from the same rows in a batch of %d",
+				t.Errorf(
+					"%s [%d, %d]: rows [%d, %d) alone differ from the same rows in a batch of %d",
 					w.Format(), n, w.K, p.from, p.from+m, most)
 			}
 		}
