@@ -145,7 +145,8 @@ func TestAsyncOrder(t *testing.T) {
 	d := goAhead(e)
 	got := run(t, e, engine.Request{Prompt: someIDs(3, 20), MaxTokens: 5, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}}, 0)
-	const want = "commit 1, commit 2, wait 1, commit 3, wait 2, commit 4, wait 3, commit 5, wait 4, wait 5"
+	const want = "commit 1, commit 2, wait 1, commit 3, wait 2, commit 4, wait 3, commit 5, " +
+		"wait 4, wait 5"
 	if events := strings.Join(d.events, ", "); events != want || len(got.tokens) != 5 {
 		t.Errorf("%d tokens with\n%s, expected\n%s", len(got.tokens), events, want)
 	}

@@ -75,7 +75,8 @@ func submit(t testing.TB, e *engine.Engine, r engine.Request) *engine.Stream {
 	return s
 }
 
-const question = "<|im_start|>user\nWhat is 76 - 27?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+const question = "<|im_start|>user\nWhat is 76 - 27?<|im_end|>\n<|im_start|>assistant\n" +
+	"<think>\n\n</think>\n\n"
 
 func encode(e *engine.Engine, text string) []int32 {
 	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{})

@@ -3,9 +3,9 @@
 //	headroom serve    endpoint, control API and web UI      serve.go, app/service
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
-//	headroom models   models on this machine                models.go, import.go, download.go, transfer.go
+//	headroom models   models on this machine                models.go, transfer.go
 //	headroom cache    the prefix cache on disk              cache.go
-//	headroom bench    speed and memory on this machine      benchtable.go, bench.go, benchcache.go, benchkv.go
+//	headroom bench    speed and memory on this machine      bench*.go
 //	headroom selftest the self-test of the GPU              selftest.go
 //	headroom worker   one model, started by the server      worker.go
 //

@@ -64,7 +64,8 @@ func TestPower(t *testing.T) {
 	expect("and its limits are changed", first, 0.5, true, 3)
 	second := w.run("b")
 	expect("another model", second, 0.5, true, 3)
-	if got := w.State().Power.State; got != (power.State{Source: power.Battery, Heat: power.Critical}) {
+	hot := power.State{Source: power.Battery, Heat: power.Critical}
+	if got := w.State().Power.State; got != hot {
 		t.Errorf("shown: %+v", got)
 	}
 

@@ -5,7 +5,7 @@
 //	Choose              the files that a model needs                 choose.go
 //	Download            all of them, in order, verified              download.go
 //	  one file          its size, checksum and address               file.go
-//	  its bytes         parts over several connections, retried      parts.go, request.go, retry.go
+//	  its bytes         parts over several connections, retried parts.go, request.go, retry.go
 //	  its place         blobs, snapshots, refs, locks                layout.go
 //	Tokens              the access token: where it is read and saved token.go
 //

@@ -87,7 +87,8 @@ func TestNews(t *testing.T) {
 			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed",
 					"Make room.")}}},
-			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | Open Headroom "}},
+			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | Open " +
+				"Headroom "}},
 		{"a failure that says only what", look{},
 			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "", "")}}},

@@ -15,7 +15,8 @@ import (
 // connection.
 //
 //	obedient   ends with its input, as the window does
-//	closing    closes its input at "show", as a window that a person is closing, and ends when told over the connection
+//	closing    closes its input at "show", like a window that a person closes, and ends when the
+//	           connection says so
 //	deaf       does not even end with its input
 func TestMain(m *testing.M) {
 	part, address := os.Getenv("WINDOW_TEST_PART"), os.Getenv(envAddress)
@@ -162,19 +163,20 @@ func TestFindLooksBesideThisProgram(t *testing.T) {
 // TestPlaces: in a bundle the window is a separate application. Elsewhere it is in the agent's
 // folder.
 func TestPlaces(t *testing.T) {
+	const bundle = "/Applications/Headroom.app"
 	for agent, want := range map[string]string{
-		"/opt/headroom/headroom-agent":                             "/opt/headroom/headroom-window",
-		"/Applications/Headroom.app/Contents/MacOS/headroom-agent": "/Applications/Headroom.app/Contents/Helpers/Headroom Window.app/Contents/MacOS/headroom-window",
-		"/src/Contents/MacOS/headroom-agent":                       "/src/Contents/MacOS/headroom-window",
-		"/x.app/bin/headroom-agent":                                "/x.app/bin/headroom-window",
+		"/opt/headroom/headroom-agent": "/opt/headroom/headroom-window",
+		bundle + "/Contents/MacOS/headroom-agent": bundle +
+			"/Contents/Helpers/Headroom Window.app/Contents/MacOS/headroom-window",
+		"/src/Contents/MacOS/headroom-agent": "/src/Contents/MacOS/headroom-window",
+		"/x.app/bin/headroom-agent":          "/x.app/bin/headroom-window",
 	} {
 		if got := beside(agent); got != want {
 			t.Errorf("%s: %s, want %s", agent, got, want)
 		}
 	}
 	for window, want := range map[string]string{
-		beside(
-			"/Applications/Headroom.app/Contents/MacOS/headroom-agent"): "/Applications/Headroom.app",
+		beside(bundle + "/Contents/MacOS/headroom-agent"):        bundle,
 		"/opt/headroom/headroom-window":                          "",
 		"/Applications/Other.app/Contents/MacOS/headroom-window": "",
 	} {

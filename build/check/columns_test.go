@@ -9,7 +9,14 @@ import (
 const mostColumns = 100
 
 func TestColumns(t *testing.T) {
-	report(t, checkColumns(repository(), mostColumns))
+	var breaches []string
+	for _, breach := range checkColumns(repository(), mostColumns) {
+		// The web UI is formatted by prettier, which leaves comments and strings alone.
+		if !strings.HasPrefix(breach, "frontend/") {
+			breaches = append(breaches, breach)
+		}
+	}
+	report(t, breaches)
 }
 
 func TestColumnsCanFail(t *testing.T) {

@@ -52,15 +52,19 @@ const (
 	readK  = `{"function": {"name": "read_file", "description": "Reads a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}, "type": "function"}`
 	search = `{"type": "function", "function": {"name": "web_search", "description": "Searches. Today is 2026-11-19.", "parameters": {}}}`
 	xml    = "<function>\n<name>%s</name>\n<description>%s</description>\n</function>"
-	coder  = "You are a careful coding agent. Work in small steps, run the tests after every change, and say what you did and why. " +
+	coder  = "You are a careful coding agent. Work in small steps, run the tests after every " +
+		"change, and say what you did and why. " +
 		"Never touch files outside of the project. Ask before you delete anything. Prefer the " +
 		"standard library over new dependencies, " +
 		"small functions over clever ones, and plain words over jargon."
-	translator = "Translate every text that the user sends into formal German, keep its line breaks and its markup, and do not answer questions that it asks. " +
+	translator = "Translate every text that the user sends into formal German, keep its line " +
+		"breaks and its markup, and do not answer questions that it asks. " +
 		"If a sentence has two meanings, choose the more likely one, and leave names and " +
 		"quotations as they stand in the original."
-	issue = "The build fails on arm64 since yesterday: the linker reports a duplicate symbol in the attention kernel. Please find out why and mend it."
-	found = "The symbol is defined in two files, both of which are compiled on arm64. I have made the second one static, and the build passes again."
+	issue = "The build fails on arm64 since yesterday: the linker reports a duplicate symbol " +
+		"in the attention kernel. Please find out why and mend it."
+	found = "The symbol is defined in two files, both of which are compiled on arm64. I have " +
+		"made the second one static, and the build passes again."
 )
 
 // head is a system message with the tools before the text, as Qwen3.6 has them; without tools it is

@@ -22,7 +22,8 @@ func TestRequestReachesTheEngine(t *testing.T) {
 		"max_completion_tokens":9,"max_tokens":5,"stop":["a","b"],"temperature":0.5,"chat_template_kwargs":{"enable_thinking":false}}`)
 	q := <-e.requests
 	if got := e.tokenizer.Decode(q.Prompt,
-		false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" {
+		false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|"+
+		"im_start|>assistant\n<think>\n\n</think>\n\n" {
 		t.Errorf("prompt %q", got)
 	}
 	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) ||

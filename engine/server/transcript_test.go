@@ -27,7 +27,8 @@ func TestTranscripts(t *testing.T) {
 		chatPath = "/v1/chat/completions"
 		textPath = "/v1/completions"
 		tools    = `,"tools":[{"type":"function","function":{"name":"set_timer","parameters":{"type":"object","properties":{"minutes":{"type":"integer"}}}}}]`
-		call     = "<tool_call>\n<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n</function>\n</tool_call>"
+		call     = "<tool_call>\n<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n" +
+			"</function>\n</tool_call>"
 	)
 	cases := []struct {
 		name   string

@@ -6,12 +6,12 @@
 //
 //   - Autoreleased objects are retained inside an autorelease pool of the current thread (inPool).
 //     Objects returned by "new..." methods are already owned.
-//   - On arm64 (AAPCS64), structs larger than 16 bytes (MTLSize) are passed by reference, and NSRange
-//     in two registers.
+//   - On arm64 (AAPCS64), structs larger than 16 bytes (MTLSize) are passed by reference, and
+//     NSRange in two registers.
 //   - A dispatch takes at most five calls and allocates nothing that outlives it
 //     (commands_darwin.go).
-//   - Buffers have shared storage and untracked hazards. Barriers within Commands and a fence between
-//     them order all access.
+//   - Buffers have shared storage and untracked hazards. Barriers within Commands and a fence
+//     between them order all access.
 //
 // No test of this package has run on a Mac yet: metal/UNVERIFIED.md lists what that leaves open.
 package darwin

@@ -9,9 +9,9 @@
 //   - Work runs when it is committed. Dispatches between two barriers run in shuffled order
 //     (run.go).
 //   - With Options.Check, loads and stores are instrumented. The checker finds accesses out of
-//     bounds, races and missing barriers within a threadgroup and between threadgroups, and reads of
-//     unwritten threadgroup memory (runtime/check.c). It also finds dispatches that access the same
-//     bytes without a barrier between them (conflict.go). New buffers hold 0xFF.
+//     bounds, races and missing barriers within a threadgroup and between threadgroups, and reads
+//     of unwritten threadgroup memory (runtime/check.c). It also finds dispatches that access the
+//     same bytes without a barrier between them (conflict.go). New buffers hold 0xFF.
 //
 // Without Options.Check an access out of bounds is undefined, as in C: look for it with Check.
 //
