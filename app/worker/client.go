@@ -149,7 +149,8 @@ func (m *Model) bury() {
 	m.stats.Running, m.stats.Waiting, m.stats.Requests = 0, 0, nil
 	m.mu.Unlock()
 	if !closing {
-		m.log.Error("a model's process ended", "pid", m.process.pid, "why", m.process.exitReason(), "said",
+		m.log.Error("a model's process ended", "pid", m.process.pid, "why", m.process.exitReason(),
+			"said",
 			m.process.stderr.String())
 	}
 	cause := m.causeOf("in the middle of the request")
@@ -164,7 +165,8 @@ func (m *Model) bury() {
 
 // causeOf returns the Problem of requests that ended with the process.
 func (m *Model) causeOf(when string) error {
-	return problem.New(problem.Crashed, "The model's process ended "+when, m.process.exitReason(), "")
+	return problem.New(problem.Crashed, "The model's process ended "+when, m.process.exitReason(),
+		"")
 }
 
 // cause waits for the end of the process and returns the Problem that says why it ended.

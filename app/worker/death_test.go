@@ -51,7 +51,8 @@ func settled(t *testing.T) (check func()) {
 	}
 }
 
-// TestKilled: when the process is killed, each request ends once with the reason, and nothing leaks.
+// TestKilled: when the process is killed, each request ends once with the reason, and nothing
+// leaks.
 func TestKilled(t *testing.T) {
 	defer settled(t)()
 	o := small

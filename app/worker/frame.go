@@ -3,8 +3,8 @@ package worker
 // The framing of messages on a pipe: four bytes of length, little-endian, then one CBOR document.
 // Unlike JSON, CBOR keeps every float and every byte of a text exact.
 //
-// Sending never blocks: messages queue in an outbox, and one write sends all that are queued. Tokens
-// of several requests that are ready together therefore cost one system call.
+// Sending never blocks: messages queue in an outbox, and one write sends all that are queued.
+// Tokens of several requests that are ready together therefore cost one system call.
 
 import (
 	"bufio"
@@ -135,8 +135,8 @@ func newInbox(pipe io.Reader) *inbox { return &inbox{pipe: bufio.NewReaderSize(p
 // errMalformed is the error of a message that cannot be decoded.
 var errMalformed = errors.New("malformed message")
 
-// receive reads the next message into message, which must be zero. It returns io.EOF if the pipe ends
-// between two messages. Memory grows with the bytes that arrive, whatever the length claims.
+// receive reads the next message into message, which must be zero. It returns io.EOF if the pipe
+// ends between two messages. Memory grows with the bytes that arrive, whatever the length claims.
 func (i *inbox) receive(message any) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(i.pipe, head[:]); err != nil {

@@ -157,7 +157,8 @@ func TestHistorySurvivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestBlockStore: a worker opens the block store, and the next worker finds the blocks of the first.
+// TestBlockStore: a worker opens the block store, and the next worker finds the blocks of the
+// first.
 func TestBlockStore(t *testing.T) {
 	store, err := engine.OpenBlockStore(t.TempDir(),
 		engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})

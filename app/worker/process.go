@@ -103,8 +103,8 @@ func (p *process) listen(handle func(*fromWorker) error) {
 	close(p.ended)
 }
 
-// receive reads messages until the pipe ends. It checks the version of the first one, and writes log
-// records to the log.
+// receive reads messages until the pipe ends. It checks the version of the first one, and writes
+// log records to the log.
 func (p *process) receive(handle func(*fromWorker) error) error {
 	in := newInbox(p.replies)
 	for first := true; ; first = false {

@@ -164,7 +164,8 @@ func (s *session) open(o *opening) {
 	s.engine, s.store = e, store
 	s.mu.Unlock()
 	s.working.Go(func() { s.sendStats(e) })
-	s.send(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredModel(), Stats: e.Stats()}})
+	s.send(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredModel(),
+		Stats: e.Stats()}})
 }
 
 // load opens the block store and the model. A panic becomes a Problem, as it does in the parent's
@@ -247,8 +248,8 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 	}
 }
 
-// report sends the requests that have finished since the last call, then the stats without them. The
-// parent thus has both before it gets the Done event.
+// report sends the requests that have finished since the last call, then the stats without them.
+// The parent thus has both before it gets the Done event.
 func (s *session) report(e *engine.Engine) {
 	s.reportMu.Lock()
 	defer s.reportMu.Unlock()

@@ -1,8 +1,8 @@
 package worker
 
-// The messages between parent and worker. A message sets one field of toWorker or of fromWorker. The
-// engine's types are sent as they are, so that a new field needs no line here. Fields that cannot be
-// sent, such as functions, are replaced; a test lists them.
+// The messages between parent and worker. A message sets one field of toWorker or of fromWorker.
+// The engine's types are sent as they are, so that a new field needs no line here. Fields that
+// cannot be sent, such as functions, are replaced; a test lists them.
 
 import (
 	"context"
@@ -19,8 +19,9 @@ const protocol = 2
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
 // or Gate. The others follow after the worker's Opened.
 type toWorker struct {
-	Hello *hello              `cbor:"1,keyasint,omitempty"`
-	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"` // prompts of earlier engines, oldest first
+	Hello *hello `cbor:"1,keyasint,omitempty"`
+	// prompts of earlier engines, oldest first
+	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"`
 	Open  *opening            `cbor:"3,keyasint,omitempty"`
 	Gate  *gateQuestion       `cbor:"4,keyasint,omitempty"`
 
@@ -31,8 +32,9 @@ type toWorker struct {
 	Remembered *callNumber              `cbor:"8,keyasint,omitempty"`
 	Close      *ending                  `cbor:"9,keyasint,omitempty"`
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
-	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // the new level; see opening.LogLevel
-	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
+	// the new level; see opening.LogLevel
+	LogLevel *int        `cbor:"11,keyasint,omitempty"`
+	Forget   *forgetting `cbor:"12,keyasint,omitempty"`
 	// DutyCycle is for engine.Engine.SetDutyCycle.
 	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
 }
@@ -44,10 +46,11 @@ type fromWorker struct {
 	Opened   *opened     `cbor:"3,keyasint,omitempty"`
 	Gate     *gateAnswer `cbor:"4,keyasint,omitempty"`
 
-	Taken    *taken              `cbor:"5,keyasint,omitempty"` // answers Submit
-	Event    *event              `cbor:"6,keyasint,omitempty"`
-	Learned  *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
-	Finished *engine.Finished    `cbor:"8,keyasint,omitempty"` // sent before the Done event of its request
+	Taken   *taken              `cbor:"5,keyasint,omitempty"` // answers Submit
+	Event   *event              `cbor:"6,keyasint,omitempty"`
+	Learned *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
+	// sent before the Done event of its request
+	Finished *engine.Finished `cbor:"8,keyasint,omitempty"`
 	// Stats are sent while they change, and before each Done event.
 	Stats      *engine.Stats     `cbor:"9,keyasint,omitempty"`
 	Remembered *remembered       `cbor:"10,keyasint,omitempty"`
@@ -177,8 +180,8 @@ type ending struct{}
 // closed is the last message: the error of freeing the model or closing its block store.
 type closed struct{ Problem *wireProblem }
 
-// record is a log record of the worker. Values are strings, numbers and booleans. Groups are part of
-// the keys: "group.key".
+// record is a log record of the worker. Values are strings, numbers and booleans. Groups are part
+// of the keys: "group.key".
 type record struct {
 	At      time.Time
 	Level   int
@@ -191,8 +194,8 @@ type attr struct {
 	Value any
 }
 
-// wireProblem is a Problem as it is sent. Of its cause only context.Canceled survives, which callers
-// test for.
+// wireProblem is a Problem as it is sent. Of its cause only context.Canceled survives, which
+// callers test for.
 type wireProblem struct {
 	Code              problem.Code
 	Message, Why, Fix string
