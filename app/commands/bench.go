@@ -341,8 +341,8 @@ func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int)
 	return said.String(), done, nil
 }
 
-// peakBytes returns the peak resident memory of this process. On Linux, getrusage keeps the parent's
-// figure across exec, so peakBytes reads VmHWM instead.
+// peakBytes returns the peak resident memory of this process. On Linux, getrusage keeps the
+// parent's figure across exec, so peakBytes reads VmHWM instead.
 func peakBytes() float64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for line := range strings.Lines(string(status)) {

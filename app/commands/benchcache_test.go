@@ -38,7 +38,8 @@ func TestBenchCache(t *testing.T) {
 	whole, once := column("one after another, no prefix cache"), column("at once")
 	if len(whole) != 2 || len(once) != 2 || whole[0] < 800 || once[0] != whole[0] ||
 		once[1] > whole[1]-290 {
-		t.Errorf("computed: %v one after another, %v at once; want the shared prefix computed once\n%s",
+		t.Errorf(
+			"computed: %v one after another, %v at once; want the shared prefix computed once\n%s",
 			whole, once, out)
 	}
 	for turn := 2; turn <= 3; turn++ {
@@ -50,7 +51,8 @@ func TestBenchCache(t *testing.T) {
 		prompt, _ := strconv.Atoi(m[1])
 		computed, _ := strconv.Atoi(m[2])
 		if computed > 400 || prompt < 250*turn {
-			t.Errorf("turn %d computed %d of %d tokens, want only the new ones", turn, computed, prompt)
+			t.Errorf("turn %d computed %d of %d tokens, want only the new ones", turn, computed,
+				prompt)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(home, "headroom-bench-*")); len(left) != 0 {

@@ -15,13 +15,14 @@ import (
 // prompts builds prompts for one model.
 type prompts struct{ engine *engine.Engine }
 
-// newPrompts checks that the model's chat template accepts the benchmark's messages. A model without
-// a template gets the plain texts.
+// newPrompts checks that the model's chat template accepts the benchmark's messages. A model
+// without a template gets the plain texts.
 func newPrompts(e *engine.Engine) (*prompts, error) {
 	p := &prompts{e}
 	if _, err := p.text([]chat.Message{{Role: "user", Content: "Hello."}}); err != nil {
 		return nil, problem.Wrap(problem.TemplateFailed, err,
-			"The model's chat template rejects the benchmark's conversation", "Choose another model.")
+			"The model's chat template rejects the benchmark's conversation",
+			"Choose another model.")
 	}
 	return p, nil
 }
@@ -48,8 +49,10 @@ func (p *prompts) turn(seed, tokens int) chat.Message {
 func (p *prompts) render(messages ...chat.Message) []int32 {
 	text, err := p.text(messages)
 	if err != nil {
-		panic("commands: prompts.render: the template accepted one conversation and rejects another: " +
-			err.Error())
+		panic(
+			"commands: prompts.render: the template accepted one conversation and rejects " +
+				"another: " +
+				err.Error())
 	}
 	return p.engine.Tokenizer().Encode(text,
 		tokenizer.EncodeOptions{AddSpecial: p.engine.Template() == nil})

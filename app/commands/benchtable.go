@@ -1,7 +1,7 @@
 package commands
 
-// The table of all figures that Headroom has targets for. Each group is measured in a child process,
-// so that its memory includes no other group.
+// The table of all figures that Headroom has targets for. Each group is measured in a child
+// process, so that its memory includes no other group.
 
 import (
 	"bytes"
@@ -163,7 +163,8 @@ func (c *BenchTable) write(report *bench.Report) error {
 			document, err = report.Replace(document)
 		}
 		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The table cannot be written into "+c.Readme,
+			return problem.Wrap(problem.BadRequest, err,
+				"The table cannot be written into "+c.Readme,
 				"")
 		}
 	}

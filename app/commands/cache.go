@@ -1,8 +1,8 @@
 package commands
 
-// The prefix cache in the terminal. The commands work on the cache's folder, whether a server uses it
-// or not. What is in memory only a server knows: ls and stats ask a server over the same folder, rm
-// and clear first make all of them forget, and move lets one of them do it (cacheservers.go).
+// The prefix cache in the terminal. The commands work on the cache's folder, whether a server uses
+// it or not. What is in memory only a server knows: ls and stats ask a server over the same folder,
+// rm and clear first make all of them forget, and move lets one of them do it (cacheservers.go).
 
 import (
 	"cmp"
@@ -71,7 +71,8 @@ func (c *Cache) folder() (cache.Options, error) {
 	s.Off = false
 	o := CacheFlags{BlockSSDCacheDir: c.Dir}.ssd(s, true)
 	if o.Dir == "" {
-		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has no home folder",
+		return o, problem.New(problem.NotFound, "There is no cache folder",
+			"this user has no home folder",
 			"Name one with --block-ssd-cache-dir.")
 	}
 	return o, nil

@@ -75,8 +75,8 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 			DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
 }
 
-// mover returns what moves the cache of a host to another folder. The error is a Problem: a flag has
-// set the folder.
+// mover returns what moves the cache of a host to another folder. The error is a Problem: a flag
+// has set the folder.
 func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
 	if f.BlockSSDCacheDir != "" || f.NoSSDCache {
 		return nil, problem.New(problem.BadRequest, "The cache cannot be moved",

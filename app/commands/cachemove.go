@@ -81,14 +81,15 @@ func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (st
 	defer list.Close()
 	job, err := watchJob(ctx, t.err, list, list.Start(mover.Job(to)).ID)
 	if err != nil {
-		fmt.Fprintf(t.err, "Stopped. The cache is still in %s; run the same command to resume.\n", o.Dir)
+		fmt.Fprintf(t.err, "Stopped. The cache is still in %s; run the same command to resume.\n",
+			o.Dir)
 		return "", err
 	}
 	return cmp.Or(job.Result, to), job.Err
 }
 
-// moveCache asks the server to move its cache and waits for the end. If ctx ends first, it stops the
-// move.
+// moveCache asks the server to move its cache and waits for the end. If ctx ends first, it stops
+// the move.
 func (s running) moveCache(ctx context.Context, dir string) (to string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -130,7 +131,8 @@ func jobError(j control.Job) error {
 	case j.Error != nil:
 		return problem.New(problem.Code(j.Error.Code), j.Error.Message, j.Error.Why, j.Error.Fix)
 	case j.State != jobs.Done:
-		return problem.New(problem.NotRunning, "The move was stopped", "the cache is still in its old folder",
+		return problem.New(problem.NotRunning, "The move was stopped",
+			"the cache is still in its old folder",
 			"Run the same command to resume.")
 	}
 	return nil

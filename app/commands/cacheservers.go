@@ -65,8 +65,8 @@ func keptIn(s cache.Stats, dir string) bool {
 // to disk first.
 const freeTime = time.Minute
 
-// free makes servers forget in memory the conversation of that key. Without a key they forget all of
-// a model, or everything. Failures are printed to errOut.
+// free makes servers forget in memory the conversation of that key. Without a key they forget all
+// of a model, or everything. Failures are printed to errOut.
 func free(ctx context.Context, servers []running, key, model string,
 	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)

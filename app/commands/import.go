@@ -48,7 +48,8 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	im := importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: known.Scan})
 	plan := im.Plan(c.Paths, c.mode(), c.Name)
 	if n := len(plan.Importable()); c.Name != "" && n > 1 {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have the same name", n),
+		return problem.New(problem.BadRequest,
+			fmt.Sprintf("%d models cannot have the same name", n),
 			"--name was given", "Import them one at a time, or leave out --name.")
 	}
 	var failed error
@@ -72,7 +73,8 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
 		if err != nil {
 			fmt.Fprintf(t.err,
-				"Stopped. The files of %s copied so far are kept; run the same command to resume.\n",
+				"Stopped. The files of %s copied so far are kept; run the same command to "+
+					"resume.\n",
 				item.Name)
 			return err
 		}

@@ -1,8 +1,8 @@
 package main
 
-// The agent's life: take the lock, open the port, draw the tray, resume the model that ran last, and
-// release all of it at the end. The tray shows failures after the start, because nobody reads the
-// output of a menu-bar program.
+// The agent's life: take the lock, open the port, draw the tray, resume the model that ran last,
+// and release all of it at the end. The tray shows failures after the start, because nobody reads
+// the output of a menu-bar program.
 
 import (
 	"cmp"

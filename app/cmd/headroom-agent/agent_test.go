@@ -101,7 +101,8 @@ func TestNote(t *testing.T) {
 		{"loading was not seen", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
 		{"stopped", at(host.Ready, "old"), at(host.Stopped, ""), "old", false},
 		{"loading stopped", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
-		{"idle unload is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new", true},
+		{"idle unload is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new",
+			true},
 		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
 	}
 	for _, c := range cases {

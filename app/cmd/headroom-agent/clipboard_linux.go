@@ -25,7 +25,8 @@ import (
 )
 
 // On X11 the agent owns the clipboard, through the GTK that the tray links. Wayland gives the
-// clipboard only to programs with a focused window, which the agent lacks, so wl-copy sets it there.
+// clipboard only to programs with a focused window, which the agent lacks, so wl-copy sets it
+// there.
 
 func onWayland() bool {
 	return os.Getenv("WAYLAND_DISPLAY") != "" &&

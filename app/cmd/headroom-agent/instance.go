@@ -1,7 +1,7 @@
 package main
 
-// One agent per user. The first agent locks a file and writes its address into it. A second one finds
-// the lock taken, asks the first over the control API to open its window, and exits.
+// One agent per user. The first agent locks a file and writes its address into it. A second one
+// finds the lock taken, asks the first over the control API to open its window, and exits.
 
 import (
 	"context"

@@ -1,7 +1,7 @@
 package main
 
-// What systray lacks on a Mac. Since macOS 26 the user chooses which icons the menu bar shows, and the
-// menu bar hides icons that do not fit. Opening Headroom again, from the Finder, the Dock or
+// What systray lacks on a Mac. Since macOS 26 the user chooses which icons the menu bar shows, and
+// the menu bar hides icons that do not fit. Opening Headroom again, from the Finder, the Dock or
 // Spotlight, therefore opens its window.
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// onReopen makes show run when the user opens Headroom while it runs. The system then calls a method
-// of the application's delegate, which systray's delegate lacks; onReopen adds it. It must be called
-// before systray creates the delegate
+// onReopen makes show run when the user opens Headroom while it runs. The system then calls a
+// method of the application's delegate, which systray's delegate lacks; onReopen adds it. It must
+// be called before systray creates the delegate
 // (https://developer.apple.com/documentation/appkit/nsapplicationdelegate/applicationshouldhandlereopen(_:hasvisiblewindows:)).
 func onReopen(show func() error) {
 	asked := objc.NewIMP(func(objc.ID, objc.SEL, objc.ID, uintptr) uintptr {
@@ -32,8 +32,8 @@ func onReopen(show func() error) {
 	}
 }
 
-// nameIcon names the icon in the menu bar, so that the system remembers its place by name and not by
-// number. It must be called when systray is ready
+// nameIcon names the icon in the menu bar, so that the system remembers its place by name and not
+// by number. It must be called when systray is ready
 // (https://developer.apple.com/documentation/appkit/nsstatusitem/autosavename-swift.property).
 func nameIcon() {
 	delegate := objc.ID(objc.GetClass("NSApplication")).Send(

@@ -1,7 +1,7 @@
 package main
 
-// The system's tray as package tray needs it. That package decides what to show and is tested without
-// a screen; this file only calls systray and handles the quirks of GTK.
+// The system's tray as package tray needs it. That package decides what to show and is tested
+// without a screen; this file only calls systray and handles the quirks of GTK.
 
 import (
 	"github.com/getlantern/systray"
