@@ -13,6 +13,8 @@ export function fakeSettings() {
     logLevel: 'info',
     startAtLogin: false,
     notifications: true,
+    saveOnBattery: true,
+    easeWhenHot: true,
     welcomed: true,
     path: '/home/you/.config/headroom/settings.json',
     fixed: ['port'],

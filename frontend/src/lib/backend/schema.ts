@@ -1,4 +1,4 @@
-// Generated from openapi.json by `npm run generate`; do not edit.
+// Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds

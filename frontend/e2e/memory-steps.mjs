@@ -1,0 +1,73 @@
+// The end-to-end steps of the Memory page.
+import assert from 'node:assert/strict';
+import { until } from './helpers.mjs';
+
+export const memorySteps = [
+  [
+    'Memory accounts for all of it, each part with the source of its number',
+    async ({ page, shot }) => {
+      await page.keyboard.press('Control+4');
+      const parts = page.getByTestId('part');
+      await until('eight parts', async () => (await parts.count()) === 8);
+      const percent = await parts.evaluateAll((rows) =>
+        rows
+          .map((row) => parseFloat(row.children[2].textContent.replace('<', '')) || 0)
+          .reduce((a, b) => a + b, 0),
+      );
+      assert.ok(percent > 95 && percent < 106, `the shares add up to ${percent} %`);
+      for (const part of await parts.all())
+        assert.match(
+          await part.innerText(),
+          /(Measured by Headroom|Reported by the system|Estimated)$/,
+        );
+      await shot('memory-light');
+    },
+  ],
+
+  [
+    'what if: more streams need more, and what was tried is kept and holds',
+    async ({ page, shot }) => {
+      const verdict = page.getByTestId('verdict');
+      await verdict.waitFor();
+      const need = async () => /Needs ~([\d.]+ [GM]B)/.exec(await verdict.innerText())[1];
+      await page.getByLabel('Context').focus();
+      await page.keyboard.press('Home');
+      await page.getByText('2,048 tokens', { exact: true }).waitFor();
+      await page.getByLabel('Streams').focus();
+      await page.keyboard.press('Home');
+      await page.getByText('1 at once').waitFor();
+      await until('less is needed', async () => /each/.test(await verdict.innerText()) === false);
+      const little = await need();
+      await page.keyboard.press('End');
+      await until('more is needed', async () => (await need()) !== little);
+      await shot('memory-what-if-light');
+      await page.getByRole('radio').last().check();
+      await page.getByRole('button', { name: /^Save for / }).click();
+      await page.getByText(/^Saved\. Applies when/).waitFor();
+      await page.getByText(/\(current\)/).waitFor();
+      await page.getByTestId('wired').waitFor();
+    },
+  ],
+
+  [
+    'the wired limit: the command is shown before it runs, and undone',
+    async ({ page, shot }) => {
+      const card = page.getByTestId('wired');
+      if (!/Current/.test(await card.innerText())) return 'this machine has no wired limit';
+      if (process.platform === 'darwin') return 'the dialog of the system would wait for a person';
+      await card.getByRole('button', { name: 'Apply permanently…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Change the wired limit permanently?' });
+      assert.match(
+        await dialog.innerText(),
+        /iogpu\.wired_limit_mb=20480[\s\S]*launchctl bootstrap/,
+      );
+      await shot('memory-wired-command-light');
+      await dialog.getByRole('button', { name: 'Change', exact: true }).click();
+      await card.getByText('20.0 GB is set again').waitFor();
+      await shot('memory-wired-light');
+      await card.getByRole('button', { name: 'Restore default…' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Restore' }).click();
+      await until('nothing is set again', async () => !/is set again/.test(await card.innerText()));
+    },
+  ],
+];

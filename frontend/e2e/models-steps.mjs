@@ -1,0 +1,105 @@
+// The end-to-end steps of the Models page.
+import assert from 'node:assert/strict';
+import { text, until, goTo, ready, demoName } from './helpers.mjs';
+
+export const modelsSteps = [
+  [
+    'Models lists what is here, with what each needs, and searches',
+    async ({ page, shot }) => {
+      await page.keyboard.press('Control+3');
+      const rows = page.getByTestId('model');
+      await rows.first().waitFor();
+      const tiny = rows.filter({ hasText: 'Tiny-Qwen-4bit' });
+      assert.match(
+        await tiny.innerText(),
+        /qwen3_5_moe, 4-bit, group 64\s+20M\s+11\.4 MB\s+~[\d.]+ [GM]B\s+Fits/,
+      );
+      assert.match(
+        await rows.filter({ hasText: 'Half-Here-8bit' }).innerText(),
+        /Downloading|Paused at/,
+      );
+      await page.getByRole('searchbox', { name: 'Search models' }).fill('tiny QWEN');
+      await until('one is left', async () => (await rows.count()) === 1);
+      await page.getByRole('searchbox', { name: 'Search models' }).fill('');
+      await page.getByLabel('Memory at').selectOption({ label: '8K tokens' });
+      await tiny.getByRole('button', { name: /^Tiny-Qwen/ }).click();
+      await until('the details follow', async () =>
+        /Needs at 8,192/.test(await text(page, 'model-details')),
+      );
+      await shot('models-light');
+    },
+  ],
+
+  [
+    'a setting of a model is kept and undone',
+    async ({ page }) => {
+      const details = page.getByTestId('model-details');
+      await details.getByText('How it is loaded').click();
+      await details.getByLabel(/^Longest context/).fill('4096');
+      await details.getByLabel(/^Longest context/).press('Tab');
+      await details.getByText(/^Saved/).waitFor();
+      await details.getByRole('button', { name: 'Undo' }).click();
+      await until(
+        'the field is empty again',
+        async () => (await details.getByLabel(/^Longest context/).inputValue()) === '',
+      );
+      await page.getByLabel('Memory at').selectOption({ index: 0 });
+    },
+  ],
+
+  [
+    'one click starts another model, and one unloads it',
+    async ({ page }) => {
+      await page.getByRole('button', { name: 'Start: Tiny-Qwen-4bit' }).click();
+      await page.getByRole('button', { name: 'Unload: Tiny-Qwen-4bit' }).waitFor();
+      await page.getByRole('button', { name: 'Unload: Tiny-Qwen-4bit' }).click();
+      await page.getByRole('button', { name: 'Start: Tiny-Qwen-4bit' }).waitFor();
+    },
+  ],
+
+  [
+    'a download that ends is announced, and starts from there',
+    async ({ page, server, shot }) => {
+      if (!server.finishDownload) return 'the models are not ours';
+      await page
+        .getByTestId('model')
+        .filter({ hasText: 'Half-Here-8bit' })
+        .getByRole('button')
+        .click();
+      await page.getByText('The model is not complete yet').waitFor();
+      await shot('models-incomplete-light');
+      await server.finishDownload();
+      const note = page.getByTestId('arrival');
+      await note.waitFor();
+      assert.match(await note.innerText(), /^Half-Here-8bit is ready/);
+      await shot('models-arrived-light');
+      await note.getByRole('button', { name: 'Start' }).click();
+      await page.getByRole('button', { name: 'Unload: Half-Here-8bit' }).waitFor();
+      assert.equal(await note.count(), 0);
+    },
+  ],
+
+  [
+    'a model goes to the trash, after a question',
+    async ({ page, shot }) => {
+      const rows = page.getByTestId('model');
+      await rows
+        .filter({ hasText: 'Tiny-Qwen-4bit' })
+        .getByRole('button', { name: /^Tiny-Qwen/ })
+        .click();
+      await page.getByRole('button', { name: /^Move to Trash: / }).click();
+      await page.getByRole('dialog', { name: /^Move Tiny-Qwen/ }).waitFor();
+      await shot('models-remove-light');
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: /^Move to Trash: / }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Move to Trash' }).click();
+      await until(
+        'it is gone',
+        async () => (await rows.filter({ hasText: 'Tiny-Qwen-4bit' }).count()) === 0,
+      );
+      await page.getByRole('button', { name: 'Start: ' + (await demoName(page)) }).click();
+      await goTo(page, 'Overview');
+      await ready(page);
+    },
+  ],
+];
