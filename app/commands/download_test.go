@@ -130,7 +130,7 @@ func TestModelsToken(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no keychain
 	t.Setenv("HF_TOKEN", "")
 	if code, out, errOut := headroom("hf_abc\n", "models", "token"); code != 0 ||
-		out != "The token is in the file that Hugging Face's tools use.\n" {
+		out != "The token is in the token file of Hugging Face's tools.\n" {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "token"); code != 1 ||
