@@ -9,12 +9,12 @@ type Head struct {
 	Created time.Time
 }
 
-// Delta is what a step adds to an answer.
+// Delta is the addition of one step to an answer.
 type Delta struct {
 	Content   string
 	Reasoning string
 	ToolCalls []ToolCall // each complete
-	Tokens    []Token    // of Content; nil unless the request asks for log-probabilities
+	Tokens    []Token    // of Content; nil unless Params.Logprobs is set
 }
 
 // Empty reports whether the delta adds no text and no tool call.
@@ -39,28 +39,28 @@ type ToolCall struct {
 
 // Token is one token with its log-probability.
 type Token struct {
-	Bytes   []byte // may be only a part of a character
+	Bytes   []byte // possibly a part of a character
 	Logprob float32
-	Top     []Token // the most likely candidates, the first the likeliest; their Top is nil
+	Top     []Token // the most likely candidates, most likely first; their Top is nil
 }
 
-// FinishReason says why an answer ended.
+// FinishReason is the reason why an answer ended.
 type FinishReason string
 
-// The reasons for the end of an answer, in OpenAI's words.
+// The finish reasons, with OpenAI's names.
 const (
-	FinishStop      FinishReason = "stop"       // the model ended it, or a stop text did
-	FinishLength    FinishReason = "length"     // the limit of tokens, or the end of the context
-	FinishToolCalls FinishReason = "tool_calls" // the model ended it with calls of functions
+	FinishStop      FinishReason = "stop"       // an end token or a stop string
+	FinishLength    FinishReason = "length"     // the token limit or the end of the context
+	FinishToolCalls FinishReason = "tool_calls" // an end token after tool calls
 )
 
 // Usage counts the tokens of a request and has the engine's own times.
 type Usage struct {
 	PromptTokens     int
-	CachedTokens     int // of the prompt, not computed again
+	CachedTokens     int // of the prompt, from the prefix cache
 	CompletionTokens int
 	ReasoningTokens  int // of the completion
 
 	FirstToken            time.Duration // from the request's arrival to its first token
-	DecodeTokensPerSecond float64       // after the first token; 0 when there was no second
+	DecodeTokensPerSecond float64       // after the first token; 0 without a second
 }

@@ -1,5 +1,5 @@
-// Package generate describes one generation in no API's terms: what a client asks for (Request,
-// Params) and what it gets (Delta, Answer, Usage).
+// Package generate describes one generation independently of any API: the request (Request, Params)
+// and the answer (Delta, Answer, Usage).
 //
 // Dialects of engine/server translate their JSON into a Request and render Deltas and Answers. The
 // command line uses the same Request, so that both give the same answer to the same parameters.
@@ -17,7 +17,7 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Request is one generation as a client asks for it. Exactly one of Messages, Prompt and
+// Request is a client's request for one generation. Exactly one of Messages, Prompt and
 // PromptTokens is the prompt; an empty Prompt with the other two nil is an empty text.
 type Request struct {
 	Params
@@ -37,15 +37,15 @@ type Request struct {
 	PromptTokens []int32
 }
 
-// Model is what turning a Request into tokens needs of a loaded model.
+// Model is the part of a loaded model that turns a Request into tokens.
 type Model interface {
 	Tokenizer() *tokenizer.Tokenizer
-	Template() *chat.Template // nil: none
+	Template() *chat.Template // nil if the model has none
 }
 
 // Encode returns the tokens of the prompt, and the splitter that separates reasoning and tool calls
-// from the content of the answer. The splitter is nil when all text is content: the prompt was no
-// conversation. Errors are Problems.
+// from the content of the answer. The splitter is nil when the prompt is not a conversation; all
+// text is then content. Errors are Problems.
 func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err error) {
 	switch {
 	case r.PromptTokens != nil:
@@ -104,8 +104,8 @@ func (r *Request) templateKwargs() (map[string]any, error) {
 	return kwargs, nil
 }
 
-// ParamError is a request with a parameter that is not valid. Param is its JSON path
-// ("messages[2].role"), empty when the body as a whole is at fault.
+// ParamError reports a parameter that is not valid. Param is its JSON path ("messages[2].role"),
+// empty when the body as a whole is at fault.
 type ParamError struct {
 	Param   string
 	Problem *problem.Problem

@@ -8,10 +8,10 @@ import (
 	"headroom/engine/sample"
 )
 
-// Params are how an answer is generated. A nil pointer means that the request does not say.
+// Params are the parameters of a generation. A nil pointer is a parameter that the request omits.
 type Params struct {
-	MaxTokens int      // of the answer; 0: what the context leaves
-	Stop      []string // texts that end the answer; none is empty
+	MaxTokens int      // of the answer; 0: the rest of the context
+	Stop      []string // strings that end the answer; none is empty
 
 	Temperature       *float64 // [0, 2]
 	TopP              *float64 // [0, 1]
@@ -24,7 +24,7 @@ type Params struct {
 	Seed              *int64
 
 	Logprobs    bool // return the log-probability of each token
-	TopLogprobs int  // and of that many of the likeliest candidates
+	TopLogprobs int  // the number of candidates to return with it
 }
 
 // Normalize checks ranges and replaces the values that other servers accept for "off": TopK -1
@@ -82,8 +82,8 @@ func (p *Params) normalizeRepetitionPenalty() error {
 	return nil
 }
 
-// TokenLimit returns the MaxTokens that a parameter of that name asks for: 0 for -1, which
-// llama.cpp's and LM Studio's clients send for "no limit". The error is a *ParamError.
+// TokenLimit returns the MaxTokens for a parameter of that name: 0 for -1, which llama.cpp's and LM
+// Studio's clients send for "no limit". The error is a *ParamError.
 func TokenLimit(param string, limit int) (int, error) {
 	switch {
 	case limit == -1:
@@ -95,9 +95,9 @@ func TokenLimit(param string, limit int) (int, error) {
 	return limit, nil
 }
 
-// Defaults are the parameters that the user has set for a model. They apply where a request does
-// not say, before what the model's authors recommend. A nil pointer, and 0 tokens, set nothing.
-// Ranges are those of Params.
+// Defaults are the parameters that the user has set for a model. They apply where a request omits a
+// parameter, and override the model's generation_config.json. A nil pointer, or 0 tokens, sets
+// nothing. Ranges are those of Params.
 type Defaults struct {
 	MaxTokens         int
 	Temperature       *float64
@@ -111,7 +111,7 @@ type Defaults struct {
 	TemplateKwargs    json.RawMessage // a JSON object, or nil
 }
 
-// Check returns a *ParamError for a value that no request may have either.
+// Check returns a *ParamError for a value that is not valid in a request either.
 func (d Defaults) Check() error {
 	_, err := d.params()
 	return err
@@ -137,8 +137,8 @@ func (d Defaults) params() (Params, error) {
 	return p, nil
 }
 
-// SetDefaults fills in what the request does not say; of the template's variables, those that it
-// does not name. Defaults that Check refuses fill in nothing.
+// SetDefaults fills in the parameters and template variables that the request omits. Defaults that
+// Check refuses fill in nothing.
 func (r *Request) SetDefaults(d Defaults) {
 	p, err := d.params()
 	if err != nil {
@@ -164,8 +164,8 @@ func setDefault[T any](value **T, otherwise *T) {
 	}
 }
 
-// mergeObjects returns the members of two JSON objects; those of over win. An over that is no
-// object is returned as it is: rendering the template reports it.
+// mergeObjects merges two JSON objects; the members of over win. An over that is not an object is
+// returned unchanged: rendering the template reports it.
 func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	all, err := objectMembers(under)
 	if err != nil || len(all) == 0 {
@@ -183,7 +183,7 @@ func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	return merged
 }
 
-// objectMembers returns the members of a JSON object, none of nil.
+// objectMembers returns the members of a JSON object. A nil object has none.
 func objectMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if object == nil {
@@ -209,7 +209,7 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	set(&s.PresencePenalty, p.PresencePenalty)
 	set(&s.FrequencyPenalty, p.FrequencyPenalty)
 	if p.TopP != nil && *p.TopP == 0 {
-		s.TopP = leastTopP // 0 is off to the sampler, and the likeliest token alone to OpenAI
+		s.TopP = leastTopP // 0 means off in the sampler, but only the most likely token in OpenAI's API
 	}
 	if p.TopK != nil {
 		s.TopK = *p.TopK
@@ -224,5 +224,5 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	return s
 }
 
-// leastTopP is below the probability of any likeliest token: it keeps only that one.
+// leastTopP is below the probability of any most likely token, so top-p keeps only that token.
 const leastTopP = 1e-9

@@ -1,10 +1,10 @@
-// Package guard decides which HTTP requests may come in: by the name that the client used for this
-// machine, by the web page that asks, and by an API key.
+// Package guard decides which HTTP requests are admitted, by the Host header, the Origin header and
+// an API key.
 //
-// A server on loopback is within reach of every web page that the user opens. Against DNS rebinding
-// (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of this
-// machine. Against pages that post blindly, the Origin header must be one too. Programs send no
-// Origin.
+// Every web page that the user opens can reach a server on loopback. Against DNS rebinding (a
+// foreign name that suddenly resolves to 127.0.0.1), the Host header must be a name of this
+// machine. Against cross-site requests, the Origin header must name this machine too. Programs send
+// no Origin.
 //
 // Origin, CORS and Key are middleware, composed by route: Origin for every route, CORS for answers
 // that pages may read, Key for the endpoint.
@@ -26,9 +26,9 @@ import (
 
 // Guard holds the rules. The zero value admits loopback names without a key.
 type Guard struct {
-	// Listen is the host that the server listens on. A loopback address or "" admits loopback names
-	// alone. Any other address admits itself too, and an unspecified one (0.0.0.0) every IP address
-	// and this machine's name, since rebinding needs a name of the attacker's.
+	// Listen is the host that the server listens on. A loopback address or "" admits only loopback
+	// names. Any other address admits itself too, and an unspecified one (0.0.0.0) every IP address
+	// and this machine's name, because DNS rebinding needs a name that the attacker controls.
 	Listen string
 	// AllowHosts are further names, without port, as given by --allow-host.
 	AllowHosts []string
@@ -37,8 +37,8 @@ type Guard struct {
 	// Live returns the rules that may change while the server runs. It is called for each request;
 	// nil means that there are none.
 	Live func() Access
-	// Bypass, when not nil, reports whether a request needs no key. The web UI comes in by the
-	// control API's token.
+	// Bypass, when not nil, reports whether a request needs no key. The web UI authenticates with
+	// the control API's token.
 	Bypass func(*http.Request) bool
 }
 
@@ -178,7 +178,7 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-Api-Key")
 }
 
-// sameSecret compares in a time that depends neither on where the two differ nor on their lengths.
+// sameSecret compares in a time that depends neither on the contents nor on the lengths.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -8,8 +8,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestLive changes the rules while the server runs. They hold from the next request on, and a key
-// that was given at the start wins.
+// TestLive changes the rules while the server runs. They apply from the next request on, and a key
+// given at the start wins.
 func TestLive(t *testing.T) {
 	var now Access
 	refuse := func(w http.ResponseWriter, _ *http.Request, err error) {

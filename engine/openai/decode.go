@@ -1,7 +1,7 @@
 package openai
 
-// JSON decoding with errors for the person who wrote the request: which field, what it was, what it
-// should be, in the words of JSON and not of Go.
+// JSON decoding. Its errors name the field, the value received and the value expected, in the terms
+// of JSON rather than Go.
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads one JSON object into v, a pointer to a struct, with errors that say where and what.
+// decode reads one JSON object into v, a pointer to a struct, and names the field in its errors.
 // prefix is the path of the object inside the body, "" for the body itself.
 func decode(data []byte, v any, prefix string) error {
 	err := json.Unmarshal(data, v)
@@ -26,14 +26,14 @@ func decode(data []byte, v any, prefix string) error {
 	case errors.As(err, &ours):
 		return ours
 	case errors.As(err, &wrongType):
-		// encoding/json puts the name of an embedded struct into the path; on the wire there is
-		// none.
+		// encoding/json adds the name of the embedded struct to the path. The JSON has no such
+		// level.
 		param := join(prefix, strings.TrimPrefix(wrongType.Field, "wireParams."))
 		if param == "" {
-			return badBody("The body must be a JSON object, got %s", article(wrongType.Value))
+			return badBody("The body must be a JSON object, got %s", withArticle(wrongType.Value))
 		}
 		return badParam(param, "expected %s, got %s", expected(wrongType.Type),
-			article(wrongType.Value))
+			withArticle(wrongType.Value))
 	case errors.As(err, &syntax):
 		return badBody("The body is not valid JSON: %s, at %s", syntax.Error(),
 			position(data, syntax.Offset))
@@ -41,8 +41,8 @@ func decode(data []byte, v any, prefix string) error {
 	return badBody("The body is not valid JSON: %v", err)
 }
 
-// checkText refuses a body that is empty or not UTF-8. encoding/json would replace the bad bytes
-// without a word, and the model would answer something nobody asked.
+// checkText refuses a body that is empty or not UTF-8. encoding/json would silently replace invalid
+// bytes, and the model would answer a different prompt.
 func checkText(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return badBody("The body is empty; expected a JSON object")
@@ -62,7 +62,7 @@ func checkText(body []byte) error {
 		body[at], position(body, int64(at)+1))
 }
 
-// position words the place of a byte: offset counts the bytes read up to and with it.
+// position describes the position of a byte. offset counts the bytes up to and including it.
 func position(data []byte, offset int64) string {
 	read := data[:min(max(offset-1, 0), int64(len(data)))]
 	line := 1 + bytes.Count(read, []byte("\n"))
@@ -77,7 +77,7 @@ func join(prefix, field string) string {
 	return prefix + "." + field
 }
 
-// expected words a Go type as JSON knows it.
+// expected describes a Go type in JSON's terms.
 func expected(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -96,8 +96,8 @@ func expected(t reflect.Type) string {
 	return "an object"
 }
 
-// article words what encoding/json calls the value that came: "string", "number 1.5", "array".
-func article(value string) string {
+// withArticle describes a value by encoding/json's name for it: "string", "number 1.5", "array".
+func withArticle(value string) string {
 	switch {
 	case value == "bool":
 		return "true or false"
@@ -111,7 +111,7 @@ func article(value string) string {
 	return "a " + value
 }
 
-// kind words the type of a raw JSON value by its first byte.
+// kind describes the type of a raw JSON value, from its first byte.
 func kind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -132,7 +132,7 @@ func kind(raw json.RawMessage) string {
 	return "a number"
 }
 
-// isNull tells an absent or null value.
+// isNull reports whether a value is absent or null.
 func isNull(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"

@@ -16,7 +16,7 @@ import (
 // Dialect serves OpenAI's chat completions, completions and models.
 type Dialect struct{}
 
-// Routes returns the addresses of the dialect.
+// Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/chat/completions", Parse: parseChatCall},
@@ -64,7 +64,8 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 	}, nil
 }
 
-// started is the "created" of every model: the time of a folder says nothing about its model.
+// started is the "created" time of every model, because a folder's time does not tell when its
+// model was made.
 var started = time.Now().Unix()
 
 func listModels(_ *http.Request, models server.Models) (any, error) {

@@ -13,8 +13,8 @@ type ChatLogprob struct {
 	TopLogprobs []TopLogprob `json:"top_logprobs"`
 }
 
-// TopLogprob is one candidate. Token is its text, with U+FFFD for bytes that are only a part of a
-// character; Bytes are exact.
+// TopLogprob is one candidate. Token is its text, with U+FFFD for the bytes of an incomplete
+// character. Bytes are exact.
 type TopLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
@@ -84,7 +84,8 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 // text returns the bytes of a token as valid UTF-8.
 func text(b []byte) string { return string([]rune(string(b))) }
 
-// finite replaces numbers that JSON does not have. OpenAI also sends -9999 for "nearly impossible".
+// finite replaces numbers that JSON cannot represent. OpenAI also sends -9999 for "nearly
+// impossible".
 func finite(logprob float32) float32 {
 	if logprob >= -9999 { // false for NaN and -Inf
 		return logprob

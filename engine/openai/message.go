@@ -1,22 +1,22 @@
 package openai
 
-// Checks on messages. Only what every model needs is judged; the message itself travels on as it
-// came, since its remaining keys are the template's matter.
+// Validation of messages. Only the keys that every model needs are checked. The message itself is
+// passed on unchanged, because the chat template reads its other keys.
 
 import (
 	"encoding/json"
 	"fmt"
 )
 
-// Message is one turn of a conversation, checked.
+// Message is one validated message of a conversation.
 type Message struct {
-	Role string // never empty; what the model's template knows is for the template to say
-	// Raw is the whole message as it came, for the template: keys of any name, in their order. Its
-	// content is a text, a list of text parts, or null.
+	Role string // never empty; the chat template may reject it
+	// Raw is the message unchanged, for the template: all keys, in the order received. Its content
+	// is a string, a list of text parts, or null.
 	Raw json.RawMessage
 }
 
-// wireMessage has the fields whose types are checked here; null and absent are the same.
+// wireMessage has the fields whose types are checked here. Null means absent.
 type wireMessage struct {
 	Role             string          `json:"role"`
 	Content          json.RawMessage `json:"content"`
@@ -67,13 +67,13 @@ func parseMessage(raw json.RawMessage, path string) (Message, error) {
 	if err := checkContent(w.Content, path+".content"); err != nil {
 		return Message{}, err
 	}
-	if w.Role == "developer" { // OpenAI's newer word for it; no model's template knows it
+	if w.Role == "developer" { // OpenAI's newer name for system; chat templates do not know it
 		w.Role = "system"
 	}
 	return Message{Role: w.Role, Raw: raw}, nil
 }
 
-// checkContent accepts a text, a list of text parts, or null.
+// checkContent accepts a string, a list of text parts, or null.
 func checkContent(raw json.RawMessage, path string) error {
 	if isNull(raw) || kind(raw) == "a string" {
 		return nil

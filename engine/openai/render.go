@@ -5,7 +5,7 @@ import (
 	"headroom/engine/server"
 )
 
-// newHead returns the head of an answer; the objects fill in its Object.
+// newHead returns the head of an answer. The New functions set its Object.
 func newHead(h generate.Head) Head {
 	return Head{ID: h.ID, Created: h.Created.Unix(), Model: h.Model}
 }

@@ -1,8 +1,8 @@
 package openai
 
-// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges.
-// Parameters that are not supported and would change the answer are refused by name. Unknown and
-// harmless fields are ignored.
+// Parsing of request bodies. It checks the text, then the types, then the ranges. Parameters that
+// are not supported and would change the answer are refused by name. Unknown and harmless fields
+// are ignored.
 
 import (
 	"encoding/json"
@@ -142,7 +142,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 	return r, nil
 }
 
-// first runs the steps until one fails.
+// first runs the steps in order and returns the first error.
 func first(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -213,8 +213,8 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	return onlyOne("best_of", w.BestOf)
 }
 
-// refuseUnsupported refuses parameters that would change the form of the answer, so that no client
-// learns from the answer that they are ignored.
+// refuseUnsupported refuses parameters that would change the form of the answer. Otherwise a client
+// would only learn from the answer that they are ignored.
 func refuseUnsupported(w *wireChat) error {
 	switch {
 	case len(w.Functions) > 0:

@@ -10,7 +10,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// chatBody puts parameters into the smallest valid chat request.
+// chatBody adds parameters to the smallest valid chat request.
 func chatBody(params string) string {
 	if params != "" {
 		params = "," + params
@@ -199,7 +199,8 @@ func TestParseChatRefuses(t *testing.T) {
 	}
 }
 
-// checkError wants an *Error on the parameter that contains the message and is a bad request.
+// checkError checks that err is an *Error for the parameter, contains the message and is a bad
+// request.
 func checkError(t *testing.T, err error, param, message string) {
 	t.Helper()
 	var e *Error
@@ -263,8 +264,7 @@ func TestParseCompletionRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever comes, the parsers return a request or an *Error, and what they accept keeps
-// its promises.
+// FuzzParse checks that the parsers return a valid request or an *Error for any input.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(chatBody(`"stop":["a"],"logit_bias":{"1":2},"chat_template_kwargs":{"a":[]}`)))
 	f.Add(

@@ -1,6 +1,6 @@
 package openai
 
-// Objects of the answers, by their "object" field.
+// The objects that OpenAI's API returns, and their constructors.
 const (
 	objectChat       = "chat.completion"
 	objectChatChunk  = "chat.completion.chunk"
@@ -19,25 +19,25 @@ type Usage struct {
 	Timings                 *Timings          `json:"timings,omitempty"`
 }
 
-// Timings is an addition to OpenAI's form, as others have it too: the engine's own clock. Whoever
-// measures by when pieces of a stream arrive measures the way they came as well.
+// Timings extends OpenAI's usage with the engine's own times, as other servers do. The arrival
+// times of a stream's chunks also include the network.
 type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
-	// 0 when there was no second token
+	// 0 without a second token
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
 }
 
-// PromptDetails says how much of the prompt was not read again.
+// PromptDetails has the number of prompt tokens that came from the prefix cache.
 type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// CompletionDetails says how much of the answer was thought and not said.
+// CompletionDetails has the number of generated tokens that are reasoning.
 type CompletionDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// NewUsage adds up.
+// NewUsage returns the token counts of a request.
 func NewUsage(prompt, cached, completion, reasoning int) *Usage {
 	return &Usage{
 		PromptTokens: prompt, CompletionTokens: completion, TotalTokens: prompt + completion,
@@ -46,7 +46,7 @@ func NewUsage(prompt, cached, completion, reasoning int) *Usage {
 	}
 }
 
-// Head identifies an answer; all chunks of a stream carry the same.
+// Head identifies an answer. All chunks of a stream have the same Head.
 type Head struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -70,8 +70,8 @@ type ChatChoice struct {
 	FinishReason *string       `json:"finish_reason"`
 }
 
-// ChatMessage is the answer. The reasoning fields are absent when the model did not think. Content
-// is null when there are calls and nothing else.
+// ChatMessage is the answer. The reasoning fields are absent without reasoning. Content is null
+// when the answer has only tool calls.
 type ChatMessage struct {
 	Role             string     `json:"role"`
 	Content          *string    `json:"content"`
@@ -80,7 +80,7 @@ type ChatMessage struct {
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// ChatDelta is what a chunk adds. Nil fields are absent.
+// ChatDelta is the addition of one chunk. Nil fields are absent.
 type ChatDelta struct {
 	Role             string     `json:"role,omitempty"`
 	Content          *string    `json:"content,omitempty"`
@@ -89,14 +89,14 @@ type ChatDelta struct {
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// ChatText is what an answer says, or what a chunk adds to it. Empty parts are left out.
+// ChatText is the content of an answer, or the addition of one chunk. Empty parts are omitted.
 type ChatText struct {
 	Content, Reasoning string
-	ToolCalls          []ToolCall    // each whole
+	ToolCalls          []ToolCall    // each complete
 	Logprobs           *ChatLogprobs // of Content; may be nil
 }
 
-// NewChat makes a whole answer.
+// NewChat returns a whole answer.
 func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 	head.Object = objectChat
 	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning,
@@ -109,13 +109,13 @@ func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 		Usage:   usage}
 }
 
-// NewChatRole makes the first chunk of a stream: who speaks, and an empty content, which some
-// clients need in order to start their string.
+// NewChatRole returns the first chunk of a stream: the role, and an empty content, because some
+// clients append to it.
 func NewChatRole(head Head) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
-// NewChatText makes a chunk of text.
+// NewChatText returns a chunk of text.
 func NewChatText(head Head, t ChatText) *Chat {
 	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning,
 		ToolCalls: t.ToolCalls}
@@ -125,12 +125,12 @@ func NewChatText(head Head, t ChatText) *Chat {
 	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: t.Logprobs})
 }
 
-// NewChatFinish makes the chunk that says why the answer ended.
+// NewChatFinish returns the chunk with the finish reason.
 func NewChatFinish(head Head, finish string) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{}, FinishReason: &finish})
 }
 
-// NewChatUsage makes the last chunk, which has counts and no choices.
+// NewChatUsage returns the last chunk, which has the usage and no choices.
 func NewChatUsage(head Head, usage *Usage) *Chat {
 	head.Object = objectChatChunk
 	return &Chat{Head: head, Choices: []ChatChoice{}, Usage: usage}
@@ -148,7 +148,7 @@ type Completion struct {
 	Usage   *Usage             `json:"usage,omitempty"`
 }
 
-// CompletionChoice is the text, or what a chunk adds to it.
+// CompletionChoice is the text, or the addition of one chunk.
 type CompletionChoice struct {
 	Index        int                 `json:"index"`
 	Text         string              `json:"text"`
@@ -156,8 +156,8 @@ type CompletionChoice struct {
 	FinishReason *string             `json:"finish_reason"`
 }
 
-// NewCompletion makes a whole answer, or a chunk of one: finish "" stands for "not yet", usage may
-// be nil.
+// NewCompletion returns a whole answer, or a chunk of one. An empty finish means that the answer
+// goes on. usage may be nil.
 func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
 	usage *Usage) *Completion {
 	head.Object = objectCompletion
@@ -168,7 +168,7 @@ func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
 	return &Completion{Head: head, Choices: []CompletionChoice{choice}, Usage: usage}
 }
 
-// NewCompletionUsage makes the last chunk, which has counts and no choices.
+// NewCompletionUsage returns the last chunk, which has the usage and no choices.
 func NewCompletionUsage(head Head, usage *Usage) *Completion {
 	head.Object = objectCompletion
 	return &Completion{Head: head, Choices: []CompletionChoice{}, Usage: usage}
@@ -184,19 +184,19 @@ type Model struct {
 	MaxModelLen int `json:"max_model_len,omitempty"`
 }
 
-// NewModel makes an entry.
+// NewModel returns an entry of /v1/models.
 func NewModel(id string, created int64, contextTokens int) Model {
 	return Model{ID: id, Object: objectModel, Created: created, OwnedBy: "headroom",
 		MaxModelLen: contextTokens}
 }
 
-// ModelList is the answer of /v1/models.
+// ModelList is the response of /v1/models.
 type ModelList struct {
 	Object string  `json:"object"`
 	Data   []Model `json:"data"`
 }
 
-// NewModelList makes the list; nil becomes an empty one.
+// NewModelList returns the list. Nil becomes an empty list.
 func NewModelList(models []Model) ModelList {
 	return ModelList{Object: objectList, Data: append([]Model{}, models...)}
 }

@@ -17,7 +17,7 @@ func marshal(t *testing.T, v any) string {
 	return string(data)
 }
 
-// TestForms holds every form of answer against the text that OpenAI's clients read.
+// TestForms checks the JSON of every response object.
 func TestForms(t *testing.T) {
 	head := Head{ID: "id-1", Created: 1700000000, Model: "m"}
 	tokens := []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5,

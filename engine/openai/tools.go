@@ -1,7 +1,7 @@
 package openai
 
-// Tools in requests and calls in answers. Nothing forces the model's output here, so a tool_choice
-// that promises a call is refused.
+// Tools in requests and tool calls in answers. Decoding is not constrained, so a tool_choice that
+// requires a call is refused.
 
 import (
 	"encoding/json"
@@ -18,8 +18,9 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// parseTools returns the tools that the model may call. Schemas are the template's to show and the
-// client's to keep: only what calls are told apart by is checked.
+// parseTools returns the tools that the model may call. It checks only the type, the name and that
+// parameters is an object. The chat template renders the schemas, and the client validates
+// arguments against them.
 func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessage, error) {
 	for i, raw := range list {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -69,24 +70,24 @@ func checkTool(raw json.RawMessage, path string) error {
 // ToolCall is a call of a function in an answer.
 type ToolCall struct {
 	Index    *int         `json:"index,omitempty"` // its number in the answer; in streams only
-	ID       string       `json:"id"`              // what the client's tool message refers to
+	ID       string       `json:"id"`              // the tool_call_id of the client's tool message
 	Type     string       `json:"type"`            // "function"
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall says what to call with which arguments, a JSON object as text.
+// FunctionCall is a function's name and its arguments, a JSON object as text.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// NewToolCall makes a call; index counts the calls of an answer from 0.
+// NewToolCall returns a call. index counts the calls of an answer from 0.
 func NewToolCall(index int, id, name, arguments string) ToolCall {
 	return ToolCall{Index: &index, ID: id, Type: "function",
 		Function: FunctionCall{Name: name, Arguments: arguments}}
 }
 
-// withoutIndex is the form of calls in a whole answer.
+// withoutIndex returns the calls as a whole answer has them.
 func withoutIndex(calls []ToolCall) (plain []ToolCall) {
 	for _, c := range calls {
 		c.Index = nil

@@ -11,7 +11,7 @@ import (
 
 // Values that come in several forms: stop, logit_bias, prompt.
 
-// parseStop reads a text or a list of texts. Empty ones stop nothing and are dropped.
+// parseStop reads a string or a list of strings. Empty strings are dropped.
 func parseStop(raw json.RawMessage) ([]string, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -41,7 +41,8 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 	return stops, nil
 }
 
-// describe names the type of a value for errors; for a list, also that of its first element.
+// describe names the type of a value for errors. For a list, it also names the type of the first
+// element.
 func describe(raw json.RawMessage) string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
@@ -50,7 +51,7 @@ func describe(raw json.RawMessage) string {
 	return kind(raw)
 }
 
-// parseLogitBias reads an object of token ids, which JSON makes strings, to values in [-100, 100].
+// parseLogitBias reads an object that maps token IDs to values in [-100, 100].
 func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -82,7 +83,7 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	return bias, nil
 }
 
-// parsePrompt reads a text, a list of token ids, or a list of exactly one of either.
+// parsePrompt reads a string, a list of token IDs, or a list of exactly one of either.
 func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	if isNull(raw) {
 		return "", nil, badParam("prompt", "is missing")
@@ -136,7 +137,7 @@ func parseTokens(list []json.RawMessage) ([]int32, error) {
 	return tokens, nil
 }
 
-// shorten cuts a value for an error message, at a character.
+// shorten truncates a value for an error message, at a character boundary.
 func shorten(raw json.RawMessage) string {
 	const most = 40
 	runes := []rune(string(raw[:min(len(raw), 4*most)]))

@@ -1,8 +1,7 @@
 package server
 
-// The middle of every generation: the engine's events on one side, an output on the other. It is
-// the same for all dialects, streamed or whole. It stops the engine's work when nobody reads any
-// more.
+// An answer reads the engine's events and writes to an output, in the same way for all dialects,
+// streamed or whole. It cancels the engine's work when the client is gone.
 
 import (
 	"context"
@@ -16,23 +15,23 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// output is where an answer goes: a stream (stream.go) or a document (whole.go). An error means
-// that the client is gone.
+// output receives an answer and sends it as a stream (stream.go) or a document (whole.go). An error
+// means that the client is gone.
 type output interface {
 	// progress reports that done of total prompt tokens are in the cache.
 	progress(done, total int) error
-	// keepAlive reports that the model works and has produced no text for a while.
+	// keepAlive reports that the model is working but has produced no text for a while.
 	keepAlive() error
 	// delta adds to the answer.
 	delta(generate.Delta) error
 	// finish completes the answer.
 	finish(generate.FinishReason, generate.Usage) error
-	// fail ends the answer with an error, which may come before anything else.
+	// fail ends the answer with an error, possibly before any other call.
 	fail(err error) error
 }
 
-// answer reads the events of one generation, separates reasoning, content and tool calls, and hands
-// them to the output.
+// answer reads the events of one generation, separates reasoning, content and tool calls, and
+// passes them to the output.
 type answer struct {
 	stream    *engine.Stream
 	out       output
@@ -46,14 +45,14 @@ type answer struct {
 	reasoningTokens int
 	generating      bool      // the prompt is in the cache
 	calls           int       // tool calls so far
-	lastOutput      time.Time // when the output last got something
-	// pending are the tokens of text that is held back: half a character, the start of a stop text,
-	// or a tool call.
+	lastOutput      time.Time // of the last call to the output
+	// pending are the tokens of text that is held back: an incomplete character, the start of a
+	// stop string, or a tool call.
 	pending []generate.Token
 }
 
 // run reads the events until the end. When ctx ends, because the client is gone or the server shuts
-// down, it cancels the work at once.
+// down, it cancels the work immediately.
 func (a *answer) run(ctx context.Context) {
 	for {
 		e, err := a.next(ctx)
@@ -77,7 +76,7 @@ func (a *answer) run(ctx context.Context) {
 	}
 }
 
-// next waits for an event. In the silence before it, it keeps the client's connection alive.
+// next waits for an event and keeps the client's connection alive meanwhile.
 func (a *answer) next(ctx context.Context) (engine.Event, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, a.keepAlive)
@@ -150,7 +149,7 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 		case chat.Reasoning:
 			d.Reasoning += piece.Text
 		case chat.Call:
-			// the newest token may also have text after the call
+			// the newest token may also contain text after the call
 			a.pending = a.pending[max(0, len(a.pending)-1):]
 			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
 				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
@@ -173,7 +172,7 @@ func (a *answer) logprob(e engine.Event) generate.Token {
 	return token
 }
 
-// done sends the text that was held back, and the end.
+// done sends the text that was held back and completes the answer.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
 	d := a.add(e.Text)
@@ -215,11 +214,11 @@ func (a *answer) fail(err error) {
 	_ = a.out.fail(err)
 }
 
-// errShutdown is the cause with which Serve ends requests that outlast its drain time.
+// errShutdown is the cause with which Serve cancels requests that outlast the drain time.
 var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "",
 	"Start it again.")
 
-// abandon stops the work. It sends the reason unless the client is gone.
+// abandon cancels the work. It sends the error unless the client is gone.
 func (a *answer) abandon(ctx context.Context, err error) {
 	a.stream.Cancel()
 	a.record.finish = string(engine.FinishCancelled)

@@ -17,8 +17,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestEveryCodeHasAReply reads the codes from the package's source: one that is added there needs
-// a row here.
+// TestEveryCodeHasAReply reads the codes from package problem's source and checks that each has a
+// row in replies.
 func TestEveryCodeHasAReply(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../problem/problem.go", nil, 0)
 	if err != nil {
@@ -44,8 +44,8 @@ func TestEveryCodeHasAReply(t *testing.T) {
 	}
 }
 
-// TestLongCallKeepsTheConnection: the tokens of an incomplete tool call produce no text, so a
-// comment is sent now and then.
+// TestLongCallKeepsTheConnection: the tokens of an incomplete tool call produce no text, so the
+// server sends keep-alive comments.
 func TestLongCallKeepsTheConnection(t *testing.T) {
 	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
 	if err != nil {
@@ -80,7 +80,7 @@ func TestLongCallKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// outputCounts is an output that counts what is sent.
+// outputCounts is an output that counts its calls.
 type outputCounts struct{ deltas, comments int }
 
 func (o *outputCounts) progress(done, total int) error { return nil }

@@ -16,7 +16,7 @@ import (
 	"headroom/engine/server"
 )
 
-// newClient is OpenAI's own Go client at a server with the bundled model behind it.
+// newClient returns OpenAI's own Go client, connected to a server with the bundled model.
 func newClient(t *testing.T) openai.Client {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
@@ -35,8 +35,8 @@ func newClient(t *testing.T) openai.Client {
 		option.WithMaxRetries(0))
 }
 
-// TestOpenAIClient asks what an application asks, with the official client, and expects whole and
-// streamed answers to be the same: the bundled model is greedy unless told otherwise.
+// TestOpenAIClient sends typical requests with the official client. Whole and streamed answers must
+// be equal, because the bundled model is greedy by default.
 func TestOpenAIClient(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	question := openai.ChatCompletionNewParams{
@@ -147,7 +147,7 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	}
 }
 
-// TestClientThatLeaves stops the real engine's work: nothing runs a moment later.
+// TestClientThatLeaves checks that the real engine stops working when the client disconnects.
 func TestClientThatLeaves(t *testing.T) {
 	files, _ := fs.Sub(demo.Files, "model")
 	e, err := engine.Open(t.Context(), engine.Source{FS: files},
@@ -157,7 +157,7 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 	defer e.Close()
 	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}})
-	// never ends by itself
+	// this answer has no end
 	lines, leave := open(t, s.URL+"/v1/completions",
 		`{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`)
 	waitFor(t, lines, `"text":`)

@@ -10,7 +10,8 @@ import (
 	"headroom/engine/server"
 )
 
-// toy is a complete dialect: POST /toy with the prompt as the body, "+" before it to stream.
+// toy is a complete dialect: POST /toy with the prompt as the body. A "+" before it asks for a
+// stream.
 type toy struct{ framing server.Framing }
 
 func (d toy) Routes() []server.Route {
@@ -37,7 +38,7 @@ func (toy) Finish(r generate.FinishReason, _ generate.Usage) []server.Event {
 }
 
 // TestToyDialect: a dialect needs only its own code. It answers whole and streamed, in both
-// framings, words its own errors, and leaves those of other addresses to the first dialect.
+// framings, and renders its own errors. The first dialect renders those of unknown addresses.
 func TestToyDialect(t *testing.T) {
 	for _, c := range []struct {
 		name    string

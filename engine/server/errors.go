@@ -9,15 +9,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// reply is how a Problem is answered. Dialects add only the body.
+// reply is the HTTP status of a Problem and its Retry-After. Dialects add only the body.
 type reply struct {
 	status int
-	// retryAfter is in seconds, for a Problem that knows no time itself; 0: no header. OpenAI's
-	// clients retry 408, 409, 429 and 5xx by themselves.
+	// retryAfter is in seconds, for a Problem without a time; 0: no header. OpenAI's clients retry
+	// 408, 409, 429 and 5xx automatically.
 	retryAfter int
 }
 
-// replies is the one table from Problems to HTTP.
+// replies maps the codes of Problems to HTTP.
 var replies = map[problem.Code]reply{
 	problem.BadRequest:          {status: 400},
 	problem.ContextExceeded:     {status: 400},
@@ -44,7 +44,7 @@ var replies = map[problem.Code]reply{
 	problem.DiskFull:            {status: 507},
 }
 
-// statusClientClosedRequest is nginx's number for a request whose client is gone.
+// statusClientClosedRequest is nginx's status for a request whose client is gone.
 const statusClientClosedRequest = 499
 
 // StatusOf returns the HTTP status of a Problem, 500 for a code that the table lacks.

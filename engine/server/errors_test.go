@@ -153,14 +153,14 @@ func TestGuard(t *testing.T) {
 			}
 			if status, _, _ := do(t, http.MethodGet, s.URL+"/health", "",
 				c.headers...); status == 401 {
-				t.Error("/health wants a key")
+				t.Error("/health requires a key")
 			}
 		})
 	}
 }
 
-// TestCORS: a page that may use the endpoint can also read the answers, and send what makes a
-// browser ask first.
+// TestCORS: a page that may use the endpoint can also read the answers, and send headers that need
+// a preflight.
 func TestCORS(t *testing.T) {
 	s := start(t, newFakeEngine(nil), server.Options{Guard: &guard.Guard{APIKey: "k"}})
 	status, header, _ := do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",

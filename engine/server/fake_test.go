@@ -22,7 +22,7 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// patience is how long a test waits for what must happen at once.
+// patience is how long a test waits for something that should happen immediately.
 const patience = 20 * time.Second
 
 // fakeEngine answers each request with a stream that the test fills. Tokenizer and template are the
@@ -30,10 +30,10 @@ const patience = 20 * time.Second
 type fakeEngine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
-	refusal   error               // of Submit
+	refusal   error               // the error of Submit
 	streams   chan *fakeStream    // one per request
 	script    func(*fakeStream)   // runs at Submit; nil: the test takes the stream from streams
-	requests  chan engine.Request // what was submitted
+	requests  chan engine.Request // the submitted requests
 }
 
 var demoTexts = sync.OnceValues(func() (*tokenizer.Tokenizer, *chat.Template) {
@@ -106,7 +106,7 @@ func (s *fakeStream) prefill(done, cached int) {
 	s.put(engine.Event{Type: engine.Prefill, Usage: s.usage})
 }
 
-// say generates the text, token by token, each with logprob -0.5 and itself as the only
+// say generates the text token by token. Each token has logprob -0.5 and itself as the only
 // alternative.
 func (s *fakeStream) say(text string) {
 	certain := s.engine.tokenizer.NewStream(true)
@@ -130,7 +130,7 @@ func (s *fakeStream) done(finish engine.FinishReason, err error) {
 // fakeModels has one model, "demo".
 type fakeModels struct {
 	engine server.Engine
-	err    error // of every Acquire
+	err    error // the error of every Acquire
 }
 
 func (m *fakeModels) Acquire(id string) (server.Model, error) {
@@ -153,7 +153,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 	return []server.ModelInfo{{ID: "demo", ContextTokens: 4096}}
 }
 
-// dialects are those that Headroom serves.
+// dialects returns the dialects that Headroom serves.
 var dialects = []server.Dialect{openai.Dialect{}}
 
 // start serves the engine until the test ends.
@@ -163,7 +163,7 @@ func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {
 		o.Models = &fakeModels{engine: e}
 	}
 	if o.KeepAlive == 0 {
-		o.KeepAlive = time.Hour // comments only where a test wants them
+		o.KeepAlive = time.Hour // no comments unless a test asks for them
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

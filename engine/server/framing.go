@@ -17,10 +17,10 @@ type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	framing Framing
-	timeout time.Duration // for one write
+	timeout time.Duration // of one write
 }
 
-// contentTypes are those of the framings.
+// contentTypes maps framings to content types.
 var contentTypes = map[Framing]string{
 	ServerSentEvents: "text/event-stream; charset=utf-8",
 	JSONLines:        "application/x-ndjson",
@@ -47,7 +47,7 @@ func framingOf(h http.Header) (f Framing, ok bool) {
 			return f, true
 		}
 	}
-	// an event stream of another handler
+	// an event stream from another handler
 	return ServerSentEvents, strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
@@ -75,7 +75,7 @@ func (e *eventWriter) event(event Event) error {
 	return e.write("data: " + string(data) + "\n\n")
 }
 
-// comment writes a line that clients ignore, where the framing has such lines.
+// comment writes a line that clients ignore, if the framing has comments.
 func (e *eventWriter) comment(text string) error {
 	if e.framing != ServerSentEvents {
 		return nil
@@ -83,8 +83,8 @@ func (e *eventWriter) comment(text string) error {
 	return e.write(": " + text + "\n\n")
 }
 
-// write bounds the time for which a client that does not read may hold the handler. A writer
-// without deadlines or flushing, as in tests, is used without them.
+// write sets a deadline, so that a client that does not read cannot block the handler. A writer may
+// lack deadlines and flushing, as in tests.
 func (e *eventWriter) write(text string) error {
 	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {
@@ -99,7 +99,7 @@ func (e *eventWriter) write(text string) error {
 	return nil
 }
 
-// writeError marks an error of writing to the client.
+// writeError wraps an error from writing to the client.
 type writeError struct{ error }
 
 func isWriteError(err error) bool {
@@ -107,7 +107,7 @@ func isWriteError(err error) bool {
 	return errors.As(err, &w)
 }
 
-// encode returns a document as JSON on one line. It leaves <, > and & as they are, since no browser
+// encode returns a document as JSON on one line. It does not escape <, > and &, because no browser
 // parses it as HTML.
 func encode(v any) []byte {
 	var b bytes.Buffer

@@ -1,7 +1,7 @@
 package server
 
-// A request for a generation, from its body to its answer on the wire. The engine's work ends with
-// the handler, however the handler ends.
+// The handler of requests for a generation. The engine's work ends with the handler, even after a
+// panic.
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 	}
 }
 
-// generation is a call that is ready for the engine.
+// generation is a Call that is ready to submit.
 type generation struct {
 	*Call
 	dialect Dialect
@@ -49,7 +49,7 @@ type generation struct {
 	split   *chat.Splitter // nil: all text is content
 }
 
-// prepare does everything that must be right before tokens are computed.
+// prepare parses the request, finds its model and encodes the prompt.
 func (s *Server) prepare(w http.ResponseWriter, r *http.Request, route Route) (*generation, error) {
 	body, err := s.readBody(w, r)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 	finished := false
 	defer func() {
 		if !finished {
-			stream.Cancel() // after a panic nobody reads the answer
+			stream.Cancel() // after a panic, nobody reads the stream
 		}
 		s.metrics.generation(a.usage, a.reasoningTokens, rec.timing)
 	}()
@@ -101,7 +101,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 	finished = true
 }
 
-// output returns where the answer of a generation goes.
+// output returns the output for the answer of a generation.
 func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) output {
 	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now()}
 	refuse := func(err error) { s.refuse(w, r, err) }
@@ -115,11 +115,11 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) o
 // bodyTimeout is how long a client may take to send a body.
 const bodyTimeout = 5 * time.Minute
 
-// readBody reads a body of at most maxBodyBytes. Its read deadline is removed at the end, since the
-// server then reads only to notice that the client leaves.
+// readBody reads a body of at most maxBodyBytes. It removes the read deadline at the end, because
+// the server then reads only to notice a disconnect.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has one
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer supports deadlines
 	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBodyBytes))
 	var tooLarge *http.MaxBytesError

@@ -17,8 +17,8 @@ import (
 
 const hiStreamed = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
 
-// open posts a request and returns the line reader of its answer and the function by which the
-// client goes away.
+// open posts a request. It returns a scanner over the answer's lines, and the function that
+// disconnects the client.
 func open(t *testing.T, url, body string) (lines *bufio.Scanner, leave func()) {
 	t.Helper()
 	ctx, leave := context.WithTimeout(t.Context(), patience)
@@ -59,16 +59,16 @@ func TestKeepAlive(t *testing.T) {
 		e.streams <- stream
 	}()
 	lines, _ := open(t, s.URL+"/v1/chat/completions", hiStreamed)
-	// the headers and the first chunk need no event of the engine
+	// The headers and the first chunk need no event from the engine.
 	waitFor(t, lines, `"role":"assistant"`)
 	waitFor(t, lines, ": keepalive 0/11")
-	waitFor(t, lines, ": keepalive 0/11") // again, in the silence
+	waitFor(t, lines, ": keepalive 0/11") // again while the engine is silent
 	stream := <-e.streams
 	stream.prefill(7, 0)
 	waitFor(t, lines, ": keepalive 7/11")
 	stream.say("a")
 	waitFor(t, lines, `"reasoning_content":"a"`)
-	waitFor(t, lines, ": alive") // after the prompt there is no progress to tell
+	waitFor(t, lines, ": alive") // there is no progress after the prompt
 	stream.done(engine.FinishStop, nil)
 	waitFor(t, lines, "data: [DONE]")
 }
@@ -97,7 +97,8 @@ func TestDisconnectCancels(t *testing.T) {
 	}
 }
 
-// TestDisconnectInMidStream leaves after the first token, when the handler is waiting for the next.
+// TestDisconnectInMidStream disconnects after the first token, while the handler waits for the
+// next.
 func TestDisconnectInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.say("a") })
 	s := start(t, e, server.Options{})
@@ -107,8 +108,8 @@ func TestDisconnectInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// TestPanic: neither a panic before the answer nor one in the middle ends the server, and the
-// engine's work is stopped.
+// TestPanic: a panic before or during an answer does not end the server, and it cancels the
+// engine's work.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
 	s := start(t, nil, server.Options{Models: &panicking{},
@@ -121,10 +122,10 @@ func TestPanic(t *testing.T) {
 	if status, _, _ = do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 {
 		t.Errorf("after the panic: status %d", status)
 	}
-	s.Close() // waits for the handlers, which log at their end
+	s.Close() // waits for the handlers, which log when they return
 	if got := logged.String(); !strings.Contains(got, "a handler panicked") ||
 		!strings.Contains(got, "path=/v1/chat/completions status=500") {
-		t.Errorf("the log says %s", got)
+		t.Errorf("the log has %s", got)
 	}
 }
 
@@ -135,7 +136,7 @@ func (*panicking) Wake(context.Context, string) (server.Model, error) { panic("a
 func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.prefill(1, 0)
-		// looking up its bytes for logprobs is the fake's bug
+		// the fake panics when its bytes are looked up for logprobs
 		s.put(engine.Event{Type: engine.Token, Token: -1})
 	})
 	e.tokenizer = nil
@@ -146,8 +147,7 @@ func TestPanicInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// serve runs Serve on a free port; the returned functions ask for the shutdown and wait for its
-// end.
+// serve runs Serve on a free port; the returned functions start the shutdown and wait for it.
 func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (url string,
 	stop func(), wait func() error) {
 	t.Helper()

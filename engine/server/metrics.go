@@ -1,7 +1,7 @@
 package server
 
-// Prometheus metrics. Names and labels are an interface that dashboards refer to. Labels have few
-// values, so that no client can make the registry grow.
+// Prometheus metrics. Names and labels are stable, because dashboards depend on them. Labels have
+// few values, so that no client can make the registry grow.
 
 import (
 	"net/http"
@@ -38,14 +38,14 @@ func newMetrics(models Models) *metrics {
 			prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
 				Help:    "From a request's arrival at the engine to its first token.",
 				Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
-		// 1 ms to 2 s: 1,000 to half a token a second.
+		// 1 ms to 2 s: 1,000 to 0.5 tokens per second.
 		perToken: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
 				Help:    "Mean time between a request's tokens.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
 	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
-		m.tokens.WithLabelValues(kind) // present from the start, as 0
+		m.tokens.WithLabelValues(kind) // present from the start, with value 0
 	}
 	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
 		collectors.NewGoCollector(),

@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// record collects what the log line at the end of a request says.
+// record collects the fields of the log line at the end of a request.
 type record struct {
 	model, id string
 	prompt    engine.Usage
@@ -54,7 +54,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// levelOf keeps health checks and pages out of the log at its usual level.
+// levelOf returns a lower log level for health checks and pages.
 func levelOf(r *http.Request, status int) slog.Level {
 	switch {
 	case status >= 500:
@@ -83,8 +83,8 @@ func (rec *record) attributes(r *http.Request, status int, took time.Duration) [
 	return list
 }
 
-// routeLabel names the route of a path for the metrics. The set of labels is fixed, whatever paths
-// clients ask for: "/v1/models/{id}" stands for every model, "other" for unknown paths.
+// routeLabel names the route of a path for the metrics. The set of labels is fixed:
+// "/v1/models/{id}" is the label of every model, "other" that of unknown paths.
 func (s *Server) routeLabel(path string) string {
 	if path == "/health" || path == "/metrics" {
 		return path
@@ -113,7 +113,7 @@ func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Han
 				return
 			}
 			if cause == http.ErrAbortHandler {
-				panic(cause) // net/http's own way to drop a connection
+				panic(cause) // net/http drops the connection
 			}
 			log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack",
 				string(debug.Stack()))

@@ -14,9 +14,9 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// TestFullQueue asks the real engine, which runs one request and lets one wait: the next is told to
-// come back when a place is likely to be free, and gets one then. A prompt that can never fit is
-// told so, with the numbers.
+// TestFullQueue uses the real engine with one running and one waiting request. The next request is
+// refused with a Retry-After, and succeeds later. The error of a prompt that can never fit has the
+// numbers.
 func TestFullQueue(t *testing.T) {
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // Serve answers requests on the listener until ctx ends. It then accepts no new requests, calls
-// closing, and waits up to drain for the running ones. What still runs is cancelled, and its
-// clients get an error. closing ends what would not end by itself, such as the event streams of the
-// web UI; it may be nil. Serve returns nil after a shutdown.
+// closing, and waits up to drain for the running ones. Requests that still run are cancelled, and
+// their clients get an error. closing ends requests that have no end, such as the event streams of
+// the web UI; it may be nil. Serve returns nil after a shutdown.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
 	closing func()) error {
 	base, cancelRequests := context.WithCancelCause(context.Background())
@@ -38,7 +38,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Durat
 		return nil
 	}
 	cancelRequests(errShutdown)
-	const lastEvents = 2 * time.Second // for the errors of cancelled requests
+	const lastEvents = 2 * time.Second // to send the errors of cancelled requests
 	if shutdown(srv, lastEvents) == nil {
 		return nil
 	}

@@ -8,12 +8,12 @@
 //
 // The path of a request: observe logs it, Recover answers its panics, the Guard checks host, origin
 // and key. prepare then reads and parses the body, wakes the model, and encodes the prompt.
-// generate submits it to the engine and starts an answer, which hands the engine's events to an
-// output until the end.
+// generate submits it to the engine and runs an answer, which passes the engine's events to an
+// output.
 //
-// Invariants: no request ends the process; a client that goes away stops its work at once; every
-// refusal says why. The package knows the engine by the interfaces below, so that tests drive it
-// with a scripted one.
+// Invariants: No request ends the process. A disconnect cancels the engine's work immediately.
+// Every refusal gives a reason. The package uses the engine through the interfaces below, so that
+// tests can replace it with a scripted one.
 package server
 
 import (
@@ -30,19 +30,19 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Models is where the server finds loaded models. The app's host implements it.
+// Models finds loaded models. The app's host implements it.
 type Models interface {
-	// Acquire returns the loaded model of that ID; "" means whichever is loaded. Errors are
+	// Acquire returns the loaded model of that ID; "" means the one that is loaded. Errors are
 	// Problems: model_not_found, with the IDs of the models that exist, not_running, loading.
 	Acquire(id string) (Model, error)
-	// Wake is Acquire for a generation: an idle model that was unloaded is loaded again first. It
-	// gives up when ctx ends.
+	// Wake is Acquire for a generation. It first reloads a model that was unloaded when idle. It
+	// stops waiting when ctx ends.
 	Wake(ctx context.Context, id string) (Model, error)
 	// List returns the models that a request may name, the loaded one first.
 	List() []ModelInfo
 }
 
-// Model is a loaded model under its name.
+// Model is a loaded model and its ID.
 type Model struct {
 	ID     string
 	Engine Engine
@@ -58,7 +58,7 @@ type ModelInfo struct {
 type Engine interface {
 	Info() engine.Info
 	Tokenizer() *tokenizer.Tokenizer
-	Template() *chat.Template // nil: none
+	Template() *chat.Template // nil if the model has none
 	Defaults() sample.Defaults
 	Submit(engine.Request) (*engine.Stream, error)
 	Stats() engine.Stats
@@ -68,8 +68,7 @@ type Engine interface {
 // works.
 type Options struct {
 	Models Models
-	// Dialects are the APIs to serve. The first also words the errors of addresses that belong to
-	// none.
+	// Dialects are the APIs to serve. The first also renders the errors of unknown addresses.
 	Dialects []Dialect
 	Guard    *guard.Guard // nil: loopback names only, no key
 	// Defaults returns the parameters that the user has set for the model of that ID. It is called
@@ -78,9 +77,9 @@ type Options struct {
 	Log      *slog.Logger // nil: slog.Default()
 
 	MaxBodyBytes int64 // 0: 32 MiB, several times the longest context as JSON
-	// KeepAlive is the silence after which a stream gets a comment. 0: a second.
+	// KeepAlive is the time without output after which a stream gets a comment. 0: 1 s.
 	KeepAlive time.Duration
-	// WriteTimeout bounds one write to a client that does not read. 0: a minute.
+	// WriteTimeout bounds one write to a client that does not read. 0: 1 min.
 	WriteTimeout time.Duration
 }
 

@@ -14,7 +14,7 @@ import (
 	"headroom/engine/server"
 )
 
-// TestRequestReachesTheEngine: what the client asks for is what the engine is asked.
+// TestRequestReachesTheEngine: the engine gets the prompt and the parameters of the request.
 func TestRequestReachesTheEngine(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
@@ -36,8 +36,8 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 }
 
-// TestDefaults: what is set for a model is asked for where the request does not say, under the
-// model's own ID.
+// TestDefaults: a model's defaults apply where the request omits a parameter. They are looked up by
+// the model's own ID.
 func TestDefaults(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{Defaults: func(id string) generate.Defaults {
@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestLog: one line a request, with what it cost.
+// TestLog: one line per request, with its token counts and times.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	e := newFakeEngine(func(s *fakeStream) { s.prefill(11, 4); s.say("a"); s.done("stop", nil) })

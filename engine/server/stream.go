@@ -8,8 +8,8 @@ import (
 	"headroom/engine/generate"
 )
 
-// streamed sends an answer as it is generated. The headers go out with the first event or comment,
-// so that an earlier error still gets its own status.
+// streamed sends an answer as it is generated. It sends the headers with the first event or
+// comment, so that an earlier error still gets its own status.
 type streamed struct {
 	w        http.ResponseWriter
 	timeout  time.Duration // of one write
@@ -18,7 +18,7 @@ type streamed struct {
 	renderer Renderer
 	refuse   func(error)
 
-	events *eventWriter // nil until the headers are out
+	events *eventWriter // nil until the headers are sent
 }
 
 // start sends the headers and the opening events, once.
@@ -30,7 +30,7 @@ func (o *streamed) start() error {
 	return o.events.events(o.renderer.Start())
 }
 
-// progress sends a comment. It shows proxies that the connection lives, and our web UI reads it.
+// progress sends a comment. It keeps the connection open through proxies, and the web UI reads it.
 func (o *streamed) progress(done, total int) error {
 	if err := o.start(); err != nil {
 		return err
@@ -59,8 +59,8 @@ func (o *streamed) finish(reason generate.FinishReason, usage generate.Usage) er
 	return o.events.events(o.renderer.Finish(reason, usage))
 }
 
-// fail sends the error in place of the closing events, so that no client takes half an answer for a
-// whole one.
+// fail sends the error instead of the closing events, so that no client mistakes an incomplete
+// answer for a complete one.
 func (o *streamed) fail(err error) error {
 	if o.events == nil {
 		o.refuse(err)

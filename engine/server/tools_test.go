@@ -9,8 +9,8 @@ import (
 	"headroom/engine/server"
 )
 
-// TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt as they came,
-// next to other variables of the template; with tool_choice "none" the tools are not.
+// TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt unchanged,
+// with other template variables. With tool_choice "none" the tools are left out.
 func TestToolsReachTheTemplate(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
@@ -45,7 +45,7 @@ func TestToolsReachTheTemplate(t *testing.T) {
 	}
 }
 
-// getTime is a tool that the bundled model has learned to call.
+// getTime is a tool that the bundled model is trained to call.
 var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 	Name:        "get_time",
 	Description: openai.String("Get the local time in a city."),
@@ -55,8 +55,8 @@ var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 	},
 })
 
-// TestOpenAIClientTools goes the whole way with the official client and the bundled model:
-// question, call, result, answer. The streamed call is the whole one.
+// TestOpenAIClientTools completes a tool call with the official client and the bundled model:
+// question, call, result, answer. The streamed call equals the whole one.
 func TestOpenAIClientTools(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	q := openai.ChatCompletionNewParams{

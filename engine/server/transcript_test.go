@@ -18,7 +18,7 @@ var rewrite = flag.Bool("rewrite", false,
 	"write testdata/*.txt anew from what the server answers; read the difference before "+
 		"committing it")
 
-// TestTranscripts holds whole answers, byte for byte, against testdata/NAME.txt.
+// TestTranscripts compares HTTP answers, byte for byte, with testdata/NAME.txt.
 func TestTranscripts(t *testing.T) {
 	const (
 		hi       = `"messages":[{"role":"user","content":"hi"}]`
@@ -59,7 +59,7 @@ func TestTranscripts(t *testing.T) {
 		{"chat_stream_logprobs", chatPath,
 			`{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
 				s.say("Hm.\n</think>Yes")
-				s.token(2086, "") // <|im_end|> yields no text and is no token of the answer
+				s.token(2086, "") // <|im_end|> has no text and does not count as a token of the answer
 				s.done(engine.FinishStop, nil)
 			}},
 		{"chat_stream_held_text", chatPath,
@@ -168,7 +168,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("%s (go test -rewrite writes it anew):\ngot:\n%s\nwant:\n%s", path, got,
+				t.Errorf("%s (update it with go test -rewrite):\ngot:\n%s\nwant:\n%s", path, got,
 					want)
 			}
 		})
