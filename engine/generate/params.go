@@ -209,7 +209,7 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	set(&s.PresencePenalty, p.PresencePenalty)
 	set(&s.FrequencyPenalty, p.FrequencyPenalty)
 	if p.TopP != nil && *p.TopP == 0 {
-		s.TopP = leastTopP // 0 means off in the sampler, but only the most likely token in OpenAI's API
+		s.TopP = leastTopP // 0 is off in the sampler, but greedy in OpenAI's API
 	}
 	if p.TopK != nil {
 		s.TopK = *p.TopK

@@ -54,7 +54,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// levelOf returns a lower log level for health checks and pages.
+// levelOf returns the log level of a request. Health checks and pages that succeed get Debug.
 func levelOf(r *http.Request, status int) slog.Level {
 	switch {
 	case status >= 500:

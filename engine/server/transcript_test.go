@@ -59,7 +59,7 @@ func TestTranscripts(t *testing.T) {
 		{"chat_stream_logprobs", chatPath,
 			`{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
 				s.say("Hm.\n</think>Yes")
-				s.token(2086, "") // <|im_end|> has no text and does not count as a token of the answer
+				s.token(2086, "") // <|im_end|>: no text, and not counted
 				s.done(engine.FinishStop, nil)
 			}},
 		{"chat_stream_held_text", chatPath,

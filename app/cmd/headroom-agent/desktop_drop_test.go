@@ -17,8 +17,8 @@ import (
 	"headroom/app/host"
 )
 
-// TestDrop drags a folder from another program onto the window, as from a file manager, and ends
-// with the model in the list.
+// TestDrop drags a folder from another program onto the window, like a file manager. The model must
+// then be in the list.
 func TestDrop(t *testing.T) {
 	d := newDesktop(t)
 	const name = `Ada's "Völlig" neues Modell`
@@ -37,15 +37,15 @@ func TestDrop(t *testing.T) {
 	toX, toY := d.middle(w.id)
 	steps := []string{"mousemove", fromX, fromY, "mousedown", "1", "mousemove_relative", "8", "0",
 		"sleep", "0.2", "mousemove_relative", "20", "4"}
-	for range 4 { // a drag is one only if it moves
+	for range 4 { // a drag starts only when the pointer moves
 		steps = append(steps, "sleep", "0.2", "mousemove", toX, toY, "mousemove_relative", "4", "4")
 	}
 	d.output("xdotool", steps...)
-	w.waitChanged() // the window says what a drop does
+	w.waitChanged() // the window shows the drop target
 	d.screenshot("drop")
 	d.output("xdotool", "mouseup", "1")
 
-	// The sheet says what will happen; Return does it.
+	// The sheet describes the import. Return confirms it.
 	d.eventually("the folder has become a model", func() bool {
 		w.waitStill()
 		w.keys("Return")
@@ -58,7 +58,7 @@ func TestDrop(t *testing.T) {
 	a.waitEnd(0)
 }
 
-// modelNames are those of the list, none while nothing answers.
+// modelNames returns the names in the model list, nil while the agent does not answer.
 func (p *program) modelNames() (names []string) {
 	answer, err := p.request("GET", "api/models", "")
 	if err != nil {
@@ -74,15 +74,15 @@ func (p *program) modelNames() (names []string) {
 	return names
 }
 
-// dragSource starts a program from whose window the paths can be dragged, and returns the window's
-// ID.
+// dragSource starts a program with a window from which the paths can be dragged. It returns the
+// window's ID.
 func (d *desktop) dragSource(paths ...string) string {
 	d.t.Helper()
 	script, err := filepath.Abs("../../../build/desktop/dragsource.py")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	// the system's own has GTK
+	// the system's Python has GTK
 	command := exec.Command("/usr/bin/python3", append([]string{script}, paths...)...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
@@ -94,17 +94,17 @@ func (d *desktop) dragSource(paths ...string) string {
 	}
 	d.t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		d.t.Fatalf("the drag source says %q, %v. Install what it needs: build/setup test", line,
+		d.t.Fatalf("the drag source printed %q, %v. Install what it needs: build/setup test", line,
 			err)
 	}
 	return strings.TrimSpace(
 		string(d.output("xdotool", "search", "--onlyvisible", "--name", "^dragsource$")))
 }
 
-// middle is the middle of a window on the screen.
+// middle returns the center of a window on the screen.
 func (d *desktop) middle(id string) (x, y string) {
 	d.t.Helper()
-	// WINDOW=..., X=..., Y=..., WIDTH=..., HEIGHT=..., SCREEN=..., a line each
+	// WINDOW=..., X=..., Y=..., WIDTH=..., HEIGHT=..., SCREEN=..., one per line
 	found := map[string]int{}
 	for line := range strings.Lines(
 		string(d.output("xdotool", "getwindowgeometry", "--shell", id))) {

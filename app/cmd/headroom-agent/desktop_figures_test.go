@@ -21,12 +21,12 @@ type figure struct {
 	Samples []float64 `json:"samples"`
 }
 
-// TestFigures measures the programs of bin/ as the desktop has them: what agent, model and window
-// hold, and how long the window takes to show something. It judges nothing, and runs where
-// HEADROOM_FIGURES names a file for the figures (SAMPLES=5).
+// TestFigures measures the programs of bin/ on the desktop: the memory of agent, model and window,
+// and the time until the window shows its page. It has no limits to check, and runs only if
+// HEADROOM_FIGURES names a file for the results (SAMPLES=5).
 //
-// Memory is the proportional set size: what processes share is divided among them, so that sums are
-// true.
+// Memory is the proportional set size: shared memory is divided among the processes that share it,
+// so that sums are correct.
 func TestFigures(t *testing.T) {
 	file := os.Getenv("HEADROOM_FIGURES")
 	if file == "" {
@@ -79,8 +79,8 @@ func TestFigures(t *testing.T) {
 
 func (f *figure) add(sample float64) { f.Samples = append(f.Samples, sample) }
 
-// written tells whether the page has come: text and icons have many shades, a blank window has one.
-// A look takes some 50 ms.
+// written reports whether the page is shown: text and icons have many shades, a blank window has
+// one. A call takes about 50 ms.
 func (w *shownWindow) written() bool {
 	out := w.p.output("import", "-window", w.id, "-crop", "200x240+0+0", "+repage", "-depth", "8",
 		"rgb:-")
@@ -91,7 +91,7 @@ func (w *shownWindow) written() bool {
 	return len(shades) > 50
 }
 
-// heldMB sums the processes' proportional set sizes.
+// heldMB returns the sum of the processes' proportional set sizes.
 func heldMB(t *testing.T, pids ...int) (sum float64) {
 	t.Helper()
 	for _, pid := range pids {
@@ -102,7 +102,7 @@ func heldMB(t *testing.T, pids ...int) (sum float64) {
 		_, line, found := strings.Cut(string(text), "\nPss:")
 		fields := strings.Fields(line)
 		if !found || len(fields) == 0 {
-			t.Fatalf("process %d: the system says no Pss:\n%s", pid, text)
+			t.Fatalf("process %d: no Pss in smaps_rollup:\n%s", pid, text)
 		}
 		kib, err := strconv.ParseFloat(fields[0], 64)
 		if err != nil {
@@ -113,7 +113,7 @@ func heldMB(t *testing.T, pids ...int) (sum float64) {
 	return sum
 }
 
-// family is a process and all that descend from it.
+// family returns a process and all its descendants.
 func family(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -128,7 +128,7 @@ func family(t *testing.T, pid int) (pids []int) {
 		}
 		var child, parent int
 		var state string
-		_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything
+		_, rest, _ := strings.Cut(string(text), ") ") // the name may contain anything
 		_, _ = fmt.Sscan(string(text), &child)
 		_, _ = fmt.Sscan(rest, &state, &parent)
 		children[parent] = append(children[parent], child)

@@ -20,8 +20,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// TestDesktopNotifies downloads a model, is told that it is here, and starts it by a click on the
-// notification; then one that fails.
+// TestDesktopNotifies downloads a model, and starts it by a click on the notification. It then
+// checks the notification of a failed download.
 func TestDesktopNotifies(t *testing.T) {
 	d := newDesktop(t)
 	notifications := d.notifications()
@@ -33,7 +33,7 @@ func TestDesktopNotifies(t *testing.T) {
 	notice := notifications.wait(id + " is downloaded")
 	if len(notice.actions) != 4 || notice.actions[3] != "Start" ||
 		!strings.Contains(notice.body, "there is room for") {
-		t.Errorf("the notification says %+v", notice)
+		t.Errorf("the notification is %+v", notice)
 	}
 	notifications.click(notice)
 	a.waitStatus("ready")
@@ -63,7 +63,7 @@ func TestDesktopNotifies(t *testing.T) {
 	}
 }
 
-// notifications plays the desktop's service of that name.
+// notifications is a fake of the desktop's notification service.
 type notifications struct {
 	d    *desktop
 	conn *dbus.Conn
@@ -88,7 +88,7 @@ func (d *desktop) notifications() *notifications {
 	return n
 }
 
-// ownName is a connection to the session's bus that others reach by the name.
+// ownName returns a connection to the session bus that owns the name.
 func (d *desktop) ownName(name string) *dbus.Conn {
 	d.t.Helper()
 	conn, err := dbus.ConnectSessionBus()
@@ -98,12 +98,12 @@ func (d *desktop) ownName(name string) *dbus.Conn {
 	d.t.Cleanup(func() { conn.Close() })
 	reply, err := conn.RequestName(name, dbus.NameFlagDoNotQueue)
 	if err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
-		d.t.Fatalf("%s cannot be had: %v, %v", name, reply, err)
+		d.t.Fatalf("requesting the name %s: %v, %v", name, reply, err)
 	}
 	return conn
 }
 
-// GetCapabilities and Notify are called over the bus.
+// GetCapabilities and Notify are called over D-Bus.
 func (n *notifications) GetCapabilities() ([]string, *dbus.Error) {
 	return []string{"body", "actions"}, nil
 }
@@ -138,7 +138,7 @@ func (n *notifications) wait(title string) (found desktopNotice) {
 	return found
 }
 
-// click is one on the notification itself.
+// click simulates a click on the notification.
 func (n *notifications) click(notice desktopNotice) {
 	n.d.t.Helper()
 	if err := n.conn.Emit("/org/freedesktop/Notifications",
@@ -147,7 +147,7 @@ func (n *notifications) click(notice desktopNotice) {
 	}
 }
 
-// startHub plays a hub with one model, the demo model, and returns its address.
+// startHub starts a fake hub with one model, the demo model, and returns its address.
 func startHub(t *testing.T, id string) string {
 	t.Helper()
 	const commit = "c0ffee0000000000000000000000000000000000"
@@ -166,7 +166,7 @@ func startHub(t *testing.T, id string) string {
 			t.Fatal(err)
 		}
 		if e.Name() == "config.json" {
-			data = append(data, '\n') // or it would be a copy of the bundled one
+			data = append(data, '\n') // otherwise it would be a copy of the bundled model
 		}
 		files[e.Name()] = data
 		listed = append(listed, map[string]any{"rfilename": e.Name(), "size": len(data),

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// TestPackage installs Linux's archive into a home folder and uses what lies there alone: the
-// command serves, and the agent finds the window beside itself.
+// TestPackage installs the Linux archive into a home folder and uses only the installed files: the
+// command serves, and the agent finds the window next to itself.
 func TestPackage(t *testing.T) {
 	d := newDesktop(t)
 	archive := filepath.Join(d.home, "headroom.tar.gz")
@@ -54,9 +54,9 @@ func TestPackage(t *testing.T) {
 		address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text())
 	}
 	if address == "" {
-		t.Fatal("it ended, and said no address")
+		t.Fatal("serve ended without printing an address")
 	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // so that it never waits for a reader
+	go func() { _, _ = io.Copy(io.Discard, out) }() // so that serve never blocks on its output
 	answer, err := http.Get(address + "/v1/models")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestPackage(t *testing.T) {
 	class, _, _ = strings.Cut(class, "\n")
 	if windows := string(d.output("wmctrl", "-l", "-x")); !regexp.MustCompile(`(?m)^` + w.id +
 		`\s+\S+\s+` + regexp.QuoteMeta(class) + `\.`).MatchString(windows) {
-		t.Errorf("the menu's entry is for a window of %q, the windows are:\n%s", class, windows)
+		t.Errorf("the desktop entry is for class %q, the windows are:\n%s", class, windows)
 	}
 	a.signal(syscall.SIGTERM)
 	a.waitEnd(0)

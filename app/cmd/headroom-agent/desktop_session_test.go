@@ -27,15 +27,15 @@ import (
 	"headroom/app/host"
 )
 
-// slowest is how long anything on the desktop may take: WebKit's first start on a loaded machine is
-// the slowest.
+// slowest is the timeout of everything on the desktop. WebKit's first start on a loaded machine
+// takes longest.
 const slowest = 30 * time.Second
 
-// desktop is the session that build/desktop/run made, with a home of the test's own in it.
+// desktop is the session that build/desktop/run starts, with a separate home folder for the test.
 type desktop struct {
 	t    *testing.T
 	home string
-	port int // in the settings
+	port int // the port in the settings
 }
 
 func newDesktop(t *testing.T) *desktop {
@@ -49,7 +49,7 @@ func newDesktop(t *testing.T) *desktop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(home) }) // WebKit's helpers may still write: no reason to fail
+	t.Cleanup(func() { os.RemoveAll(home) }) // ignore errors: WebKit's helpers may still write
 	d := &desktop{t: t, home: home, port: freePort(t)}
 	dir := filepath.Join(home, "config", "headroom")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -83,18 +83,18 @@ func (d *desktop) takePort() string {
 	return strconv.Itoa(d.port)
 }
 
-// eventually looks until it is so.
+// eventually polls until the condition is true.
 func (d *desktop) eventually(what string, so func() bool) {
 	d.t.Helper()
 	for deadline := time.Now().Add(slowest); !so(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			d.screenshot("failed-" + strings.ReplaceAll(d.t.Name(), "/", "-"))
-			d.t.Fatalf("waited %v, and still not: %s", slowest, what)
+			d.t.Fatalf("waited %v for: %s", slowest, what)
 		}
 	}
 }
 
-// output runs a command of the desktop.
+// output runs a command on the desktop and returns its output.
 func (d *desktop) output(name string, args ...string) []byte {
 	d.t.Helper()
 	out, err := exec.Command(name, args...).Output()
@@ -108,8 +108,8 @@ func (d *desktop) output(name string, args ...string) []byte {
 	return out
 }
 
-// poseFor takes a picture for the README, after what makes it a good one, where
-// HEADROOM_SCREENSHOTS asks for pictures:
+// poseFor prepares the desktop and takes a screenshot for the README, if HEADROOM_SCREENSHOTS names
+// a folder:
 //
 //	HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop
 func (d *desktop) poseFor(name string, pose func()) {
@@ -117,14 +117,14 @@ func (d *desktop) poseFor(name string, pose func()) {
 	if os.Getenv("HEADROOM_SCREENSHOTS") == "" {
 		return
 	}
-	// Else the background is black. display exits with 1 whatever it did.
+	// Otherwise the background is black. display always exits with 1.
 	_ = exec.Command("display", "-size", "1280x860", "-window", "root", "xc:#3d5654").Run()
 	pose()
 	d.screenshot(name)
-	d.output("xdotool", "key", "Escape") // a menu that is open
+	d.output("xdotool", "key", "Escape") // close an open menu
 }
 
-// openMenu clicks the icon in the panel, which is the only thing there in the accent's colour.
+// openMenu clicks the icon in the panel, which is the only part of it in the accent color.
 func (d *desktop) openMenu() {
 	d.t.Helper()
 	picture, err := png.Decode(
@@ -146,7 +146,7 @@ func (d *desktop) openMenu() {
 	})
 }
 
-// teal finds the points in the accent's colour, or nearly so: panels smooth what they scale.
+// teal finds the points in about the accent color: panels smooth the icons that they scale.
 func teal(picture image.Image) (points []image.Point) {
 	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
 		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
@@ -159,7 +159,7 @@ func teal(picture image.Image) (points []image.Point) {
 	return points
 }
 
-// screenshot keeps a picture of the whole screen where HEADROOM_SCREENSHOTS says.
+// screenshot saves a picture of the whole screen in the folder HEADROOM_SCREENSHOTS.
 func (d *desktop) screenshot(name string) {
 	d.t.Helper()
 	if dir := os.Getenv("HEADROOM_SCREENSHOTS"); dir != "" {
@@ -178,15 +178,15 @@ func (d *desktop) waitClipboard(want string) {
 	})
 }
 
-// program is an agent that the test has started.
+// program is an agent process that the test started.
 type program struct {
 	*desktop
 	command *exec.Cmd
-	log     string // path of what it says
+	log     string // path of the log file
 	ended   chan struct{}
 }
 
-// start runs bin/headroom-agent with a home of its own.
+// start runs bin/headroom-agent with the test's home folder.
 func (d *desktop) start(args ...string) *program {
 	d.t.Helper()
 	bin, err := filepath.Abs("../../../bin/headroom-agent")
@@ -196,20 +196,20 @@ func (d *desktop) start(args ...string) *program {
 	return d.startProgram(bin, args...)
 }
 
-// environment is that of programs which are to have the test's home.
+// environment returns the environment of a program with the test's home folder.
 func (d *desktop) environment() []string {
 	return append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"),
 		"XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
 		"TMPDIR="+d.home, "HEADROOM_MODELS=", "HF_HOME=", "HF_HUB_CACHE=")
 }
 
-// startProgram runs the agent at that path.
+// startProgram runs the agent at path.
 func (d *desktop) startProgram(bin string, args ...string) *program {
 	d.t.Helper()
 	p := &program{desktop: d, command: exec.Command(bin, args...), ended: make(chan struct{})}
 	p.command.Env = d.environment()
-	// A file, since waiting for a pipe would wait for everybody who holds it: the window, and
-	// WebKit's helpers.
+	// Use a file: Wait on a pipe would also wait for the window and WebKit's helpers, which inherit
+	// it.
 	log, err := os.CreateTemp(d.home, "log-*")
 	if err != nil {
 		d.t.Fatal(err)
@@ -242,7 +242,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// waitEnd waits for the end and its exit code; -1 for a signal.
+// waitEnd waits for the end and checks the exit code; -1 means a signal.
 func (p *program) waitEnd(code int) {
 	p.t.Helper()
 	p.eventually("the agent has ended", func() bool {
@@ -258,7 +258,7 @@ func (p *program) waitEnd(code int) {
 	}
 }
 
-// base is the agent's address, "" until it is known.
+// base returns the agent's address, "" until it is known.
 func (p *program) base() string {
 	url, err := addressOfFirst(filepath.Join(p.home, "config", "headroom"))
 	if err != nil {
@@ -273,7 +273,7 @@ func (p *program) endpoint() string {
 	return p.base() + "v1"
 }
 
-// request sends one to the control API or the endpoint.
+// request sends a request to the control API or the endpoint.
 func (p *program) request(method, path, body string) (*http.Response, error) {
 	token, err := os.ReadFile(filepath.Join(p.home, "config", "headroom", "token"))
 	if err != nil {
@@ -288,7 +288,7 @@ func (p *program) request(method, path, body string) (*http.Response, error) {
 	return client.Do(r)
 }
 
-// send is a request that must succeed, and returns its answer.
+// send sends a request that must succeed, and returns its answer.
 func (p *program) send(method, path, body string) string {
 	p.t.Helper()
 	p.endpoint()
@@ -311,7 +311,7 @@ func (p *program) get(path string) string        { p.t.Helper(); return p.send("
 func (p *program) put(path, body string) string  { p.t.Helper(); return p.send("PUT", path, body) }
 func (p *program) post(path, body string) string { p.t.Helper(); return p.send("POST", path, body) }
 
-// client gives up on a port that another program holds and nobody answers on.
+// client times out on a port that another program occupies without answering.
 var client = &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 5 * time.Second}}
 
 func (p *program) answers() bool {
@@ -322,7 +322,7 @@ func (p *program) answers() bool {
 	return err == nil
 }
 
-// state is the agent's, zero while nothing answers.
+// state returns the agent's state, zero while it does not answer.
 func (p *program) state() (s host.State) {
 	answer, err := p.request("GET", "api/state", "")
 	if err != nil {
@@ -337,7 +337,7 @@ func (p *program) state() (s host.State) {
 
 func (p *program) status() string { return string(p.state().Engine.Status) }
 
-// waitSamples waits for so many more points of the charts.
+// waitSamples waits for that many more points in the charts.
 func (p *program) waitSamples(more int) {
 	p.t.Helper()
 	want := len(p.state().Speed.History) + more
@@ -350,8 +350,8 @@ func (p *program) waitStatus(want string) {
 	p.eventually("the engine is "+want, func() bool { return p.status() == want })
 }
 
-// askAtLength starts an answer that does not end by itself (its end tokens are forbidden), and
-// returns what ends it.
+// askAtLength starts an answer without end (its end tokens are forbidden), and returns the function
+// that cancels it.
 func (p *program) askAtLength() (end func()) {
 	p.t.Helper()
 	answer, err := p.request("POST", "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
@@ -366,7 +366,7 @@ func (p *program) askAtLength() (end func()) {
 	return func() { answer.Body.Close() }
 }
 
-// noEnd is the logit bias that keeps the demo model talking.
+// noEnd returns the logit bias that forbids the demo model's end tokens.
 func noEnd(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../demo/model/generation_config.json")
@@ -387,7 +387,7 @@ func noEnd(t *testing.T) string {
 	return string(out)
 }
 
-// lastRequest is the agent's last line about a request.
+// lastRequest returns the agent's last log line about a request.
 func (p *program) lastRequest() (line string) {
 	p.t.Helper()
 	said, err := os.ReadFile(p.log)
@@ -402,7 +402,7 @@ func (p *program) lastRequest() (line string) {
 	return line
 }
 
-// answered counts the chat requests that have ended, the cancelled ones too.
+// answered counts the chat requests that have ended, including cancelled ones.
 func (p *program) answered() (ended int) {
 	p.t.Helper()
 	answer, err := p.request("GET", "metrics", "")
@@ -420,7 +420,7 @@ func (p *program) answered() (ended int) {
 	return ended
 }
 
-// alive tells whether a process runs; one that waits for its parent to notice does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(stat), ") ")

@@ -19,7 +19,7 @@ import (
 
 const watcherName = "org.kde.StatusNotifierWatcher"
 
-// owner is the process that has a name on the session's bus; 0: none has.
+// owner returns the process that owns a name on the session bus, 0 if none does.
 func owner(t *testing.T, conn *dbus.Conn, name string) int {
 	t.Helper()
 	var pid uint32
@@ -30,8 +30,8 @@ func owner(t *testing.T, conn *dbus.Conn, name string) int {
 	return int(pid)
 }
 
-// The menu-bar host dies, and returns: the agent lives on meanwhile, and then its icon is there
-// again, as the state is by then, and clicks work.
+// The menu-bar host is killed and restarts. The agent keeps running. Its icon then returns with the
+// current state, and clicks work.
 func TestDesktopPanelReturns(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -45,9 +45,9 @@ func TestDesktopPanelReturns(t *testing.T) {
 	defer conn.Close()
 	panel, host := owner(t, conn, "org.xfce.Panel"), owner(t, conn, watcherName)
 	if panel == 0 || host == 0 {
-		t.Fatalf("the panel is process %d, and its icons' %d", panel, host)
+		t.Fatalf("the panel is process %d, its icons' process is %d", panel, host)
 	}
-	for _, pid := range []int{panel, host} { // the icons may have a process of their own
+	for _, pid := range []int{panel, host} { // the icons may have a separate process
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && pid == panel {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestDesktopPanelReturns(t *testing.T) {
 	a.waitEnd(0)
 }
 
-// panel starts another one, which ends with the display: later tests need it too.
+// panel starts a new panel, which runs until the display closes, because later tests need it.
 func (d *desktop) panel() {
 	d.t.Helper()
 	log, err := os.OpenFile(filepath.Join(os.Getenv("HEADROOM_DESKTOP"), "panel.log"),
@@ -89,17 +89,17 @@ func (d *desktop) panel() {
 	go func() { _ = command.Wait() }()
 }
 
-// logind plays the system's service that keeps a computer awake: each lock is a pipe, held for as
-// long as somebody else has its end open.
+// logind is a fake of the system service that keeps a computer awake. Each lock is a pipe, held
+// until no other process has its end open.
 type logind struct {
 	d *desktop
 
 	mu    sync.Mutex
-	asked []string        // what, who and how, of each lock
-	pipes map[string]bool // as /proc calls them
+	asked []string        // the arguments what, who and mode of each lock
+	pipes map[string]bool // by their names in /proc
 }
 
-// logind takes the session's bus for the system's, of programs that are started from now on.
+// logind makes the session bus the system bus of programs that start from now on.
 func (d *desktop) logind() *logind {
 	d.t.Helper()
 	l := &logind{d: d, pipes: map[string]bool{}}
@@ -111,7 +111,7 @@ func (d *desktop) logind() *logind {
 	return l
 }
 
-// Inhibit is called over the bus.
+// Inhibit is called over D-Bus.
 func (l *logind) Inhibit(what, who, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -121,19 +121,19 @@ func (l *logind) Inhibit(what, who, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, fmt.Sprint(what, " ", who, " ", mode))
 	name, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", w.Fd()))
-	l.pipes[name] = true // ours stays open: who else has it is told by /proc
+	l.pipes[name] = true // our end stays open; /proc shows which other processes have it
 	l.d.t.Cleanup(func() { r.Close(); w.Close() })
 	return dbus.UnixFD(w.Fd()), nil
 }
 
-// locks are what was asked for.
+// locks returns the requested locks.
 func (l *logind) locks() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.asked)
 }
 
-// heldBy counts the locks that a process has.
+// heldBy counts the locks that a process holds.
 func (l *logind) heldBy(pid int) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +146,8 @@ func (l *logind) heldBy(pid int) (n int) {
 	return n
 }
 
-// No computer sleeps while a request is worked on, and none is kept awake for longer, or by a
-// window or a worker that was started meanwhile.
+// The agent keeps the computer awake while a request runs, and no longer. A window or a worker that
+// starts meanwhile holds no lock.
 func TestDesktopNoSleep(t *testing.T) {
 	d := newDesktop(t)
 	l := d.logind()
@@ -155,7 +155,7 @@ func TestDesktopNoSleep(t *testing.T) {
 	a.waitStatus("ready")
 	pid := a.command.Process.Pid
 	if got := l.locks(); len(got) != 0 {
-		t.Errorf("at rest it has asked for %q", got)
+		t.Errorf("without a request, the agent requested the locks %q", got)
 	}
 	first := a.askAtLength()
 	d.eventually("the lock is held", func() bool { return l.heldBy(pid) == 1 })
@@ -164,7 +164,7 @@ func TestDesktopNoSleep(t *testing.T) {
 	w := a.waitWindow()
 	first()
 	if got := l.heldBy(pid); got != 1 {
-		t.Errorf("a request runs, and %d locks are held", got)
+		t.Errorf("%d locks are held during a request", got)
 	}
 	second()
 	d.eventually("the lock is given back", func() bool { return l.heldBy(pid) == 0 })
@@ -178,7 +178,7 @@ func TestDesktopNoSleep(t *testing.T) {
 	third()
 	d.eventually("nothing is held", func() bool { return l.heldBy(pid) == 0 })
 	if got := l.locks(); len(got) != 2 || got[0] != "idle Headroom block" {
-		t.Errorf("it has asked for %q, want two locks", got)
+		t.Errorf("the agent requested %q, want two locks", got)
 	}
 	a.trayItem().click("Quit Headroom")
 	a.waitEnd(0)

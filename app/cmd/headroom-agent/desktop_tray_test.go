@@ -22,7 +22,7 @@ type trayItem struct {
 	bar  dbus.BusObject
 }
 
-// trayItem waits until the panel knows an icon of the agent's process.
+// trayItem waits until the panel has an icon of the agent's process.
 func (p *program) trayItem() *trayItem {
 	p.t.Helper()
 	conn, err := dbus.ConnectSessionBus()
@@ -84,7 +84,7 @@ func (n node) text(name string) string {
 	return s
 }
 
-// flag is a property that a row may have; D-Bus carries only what differs from the ordinary.
+// flag returns a Boolean property of a row. D-Bus omits properties that have their default value.
 func (n node) flag(name string) bool {
 	v, given := n.Properties[name]
 	b, _ := v.Value().(bool)
@@ -98,7 +98,7 @@ func (n node) checked() bool {
 	return state == 1
 }
 
-// label undoes the escape of underscores, which else mark shortcuts.
+// label unescapes underscores, which otherwise mark keyboard shortcuts.
 func (n node) label() string {
 	if n.text("type") == "separator" {
 		return "-"
@@ -125,7 +125,7 @@ func (n node) labels() []string {
 	return labels
 }
 
-// find looks for a row by its whole label, in submenus too.
+// find finds a row by its whole label, in submenus too.
 func (n node) find(label *regexp.Regexp) (node, bool) {
 	for _, row := range n.visible() {
 		if label.MatchString(row.label()) {
@@ -160,7 +160,7 @@ func (i *trayItem) menu() node {
 	return root
 }
 
-// waitRow waits until a visible row has the label.
+// waitRow waits for a visible row with the label.
 func (i *trayItem) waitRow(pattern string) node {
 	i.p.t.Helper()
 	var row node
@@ -171,7 +171,7 @@ func (i *trayItem) waitRow(pattern string) node {
 	return row
 }
 
-// click waits for a row that can be clicked, and clicks it.
+// click waits for an enabled row and clicks it.
 func (i *trayItem) click(pattern string) {
 	i.p.t.Helper()
 	var row node

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// shownWindow is the window as the window manager and the screen see it.
+// shownWindow is the window on the screen.
 type shownWindow struct {
 	p    *program
-	id   string // of X11
+	id   string // X11 window ID
 	pid  int
-	last []byte // picture of the last look
+	last []byte // the last screenshot
 }
 
-// waitWindow waits for a window of a program of ours that has the title.
+// waitWindow waits for a window with the title from one of our programs.
 func (p *program) waitWindow() *shownWindow {
 	p.t.Helper()
 	w := &shownWindow{p: p}
@@ -41,7 +41,7 @@ func (p *program) waitWindow() *shownWindow {
 	return w
 }
 
-// picture takes the window from the screen.
+// picture returns a screenshot of the window.
 func (w *shownWindow) picture() image.Image {
 	w.p.t.Helper()
 	w.last = w.p.output("import", "-window", w.id, "png:-")
@@ -52,14 +52,14 @@ func (w *shownWindow) picture() image.Image {
 	return picture
 }
 
-// waitDrawn waits until the page shows a running engine: its switch is a good piece of the accent
-// colour.
+// waitDrawn waits until the page shows a running engine, whose switch has the accent color.
 func (w *shownWindow) waitDrawn() {
 	w.p.t.Helper()
 	w.p.eventually("the page is drawn", func() bool { return len(teal(w.picture())) > 500 })
 }
 
-// waitChanged waits for another picture than at the last look; waitStill for the same twice.
+// waitChanged waits until the picture differs from the last one; waitStill until two in a row are
+// equal.
 func (w *shownWindow) waitChanged() {
 	w.p.t.Helper()
 	before := w.last
@@ -87,7 +87,7 @@ func (w *shownWindow) typeText(text string) {
 	w.p.output("xdotool", "type", "--clearmodifiers", text)
 }
 
-// paste is for texts that would take long to type.
+// paste pastes a text that would take long to type.
 func (w *shownWindow) paste(text string) {
 	w.p.t.Helper()
 	command := exec.Command("xclip", "-in", "-selection", "clipboard")
@@ -103,7 +103,7 @@ func (w *shownWindow) move(x, y int) {
 	w.p.output("wmctrl", "-i", "-r", w.id, "-e", fmt.Sprintf("0,%d,%d,-1,-1", x, y))
 }
 
-// close is a click on the cross.
+// close closes the window, like its close button.
 func (w *shownWindow) close() {
 	w.p.t.Helper()
 	w.p.output("wmctrl", "-i", "-c", w.id)

@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// worker is the process that runs the agent's model.
+// worker returns the process that runs the agent's model.
 func (p *program) worker() int {
 	p.t.Helper()
 	found := 0
@@ -27,7 +27,7 @@ func (p *program) worker() int {
 			words, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 			var pid, parent int
 			var state string
-			_, rest, _ := strings.Cut(string(stat), ") ") // the name may hold anything
+			_, rest, _ := strings.Cut(string(stat), ") ") // the name may contain anything
 			_, _ = fmt.Sscan(string(stat), &pid)
 			_, _ = fmt.Sscan(rest, &state, &parent)
 			if parent == p.command.Process.Pid &&
@@ -41,14 +41,14 @@ func (p *program) worker() int {
 	return found
 }
 
-// The model's process is killed in the middle of an answer, and then the agent: nothing is left of
-// either, and Quit leaves nothing too.
+// The model's process is killed in the middle of an answer, and then the agent. No process is left
+// of either, and none after Quit.
 func TestDesktopWorkerIsKilled(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--start")
 	a.waitStatus("ready")
 	pid := a.worker()
-	// Streamed by hand: the client of the other requests gives up on slow ones.
+	// The usual helpers are not used, because they time out on slow streams.
 	answer, err := a.request(http.MethodPost, "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
 		"messages":[{"role":"user","content":"What is a KV cache?"}],"logit_bias":`+noEnd(t)+`}`)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
-	for n := 0; n < 5 && lines.Scan(); n++ { // it is at work
+	for n := 0; n < 5 && lines.Scan(); n++ { // it is generating
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -80,11 +80,11 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 	a.post("v1/chat/completions",
 		`{"model":"headroom-demo","max_tokens":3,"messages":[{"role":"user","content":"What is a KV cache?"}]}`)
 	if a.answered() != before+1 {
-		t.Errorf("%d requests were answered, before the last one %d", a.answered(), before)
+		t.Errorf("%d requests have ended, %d before the last one", a.answered(), before)
 	}
 	again := a.worker()
 	if again == pid || alive(pid) {
-		t.Errorf("process %d, and now %d", pid, again)
+		t.Errorf("process %d, now %d", pid, again)
 	}
 
 	t.Log("a killed agent takes the model's process with it")
