@@ -84,7 +84,7 @@ func TestCrashReloads(t *testing.T) {
 	<-first.closed // the old one is gone before the new one is read
 	s := w.State()
 	if n := s.Engine.Notice; s.Engine.Status != Loading || n == nil || n.Code != problem.Crashed ||
-		n.Why != "it was killed" || !strings.Contains(n.Message, "a ended unexpectedly") {
+		n.Why != "it was killed" || !strings.Contains(n.Message, "a crashed") {
 		t.Errorf("while it is loaded again: %+v", s.Engine)
 	}
 	answered := make(chan error)
