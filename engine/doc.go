@@ -1,21 +1,21 @@
 // Package engine runs one language model for many requests at once. It is a facade over the
-// packages below: Open loads a model, Submit queues a request, Stats returns a snapshot and Close
-// ends it. The app and the server run models through this package alone.
+// packages below: Open loads a model, Submit queues a request, Stats returns a snapshot, and Close
+// unloads the model. The app and the server run models through this package alone.
 //
-// The trail of a request to `headroom serve`, with the main call of each hop. `headroom run` has
-// the model in its own process and joins the trail at Engine.Submit:
+// A request to `headroom serve` passes through these calls. `headroom run` loads the model into its
+// own process, so its requests begin at Engine.Submit:
 //
 //	service.Service.Serve      app/service     serves HTTP over the host's models
 //	server.Server.prepare      engine/server   reads the body, wakes the model, encodes the prompt
-//	openai.parseChatCall       engine/openai   the dialect: JSON to a neutral Call
+//	openai.parseChatCall       engine/openai   parses OpenAI's JSON into a Call
 //	server.Server.generate     engine/server   submits the prompt
-//	worker.Model.Submit        app/worker      through a pipe to the model's own process
-//	worker.session.submit      app/worker      the other end of the pipe
+//	worker.Model.Submit        app/worker      sends the request to the model's process
+//	worker.session.submit      app/worker      receives the request in that process
 //	engine.Engine.Submit       engine          the facade
 //	loop.Loop.Submit           engine/loop     validates the request and puts it into the inbox
 //	loop.Loop.run              engine/loop     the hot path: schedule, launch, complete
 //	sched.Scheduler.Next       engine/sched    which tokens of which sequences come next
-//	loop.Loop.launch           engine/loop     the work as a batch
+//	loop.Loop.launch           engine/loop     turns the work into a batch
 //	runner.Runner.Step         engine/runner   batch in, logits out; on a GPU Start and Await
 //	models.decoder.Forward     engine/models   an architecture, written in layers
 //	nn.Attention.Forward       engine/nn       a layer, written in operators
@@ -25,22 +25,22 @@
 //	loop.Loop.emitToken        engine/loop     token to text and event
 //	loop.Stream.Next           engine/loop     the event, read by session.submit and sent back
 //	server.answer.run          engine/server   event to text, reasoning or a tool call, and out
-//	loop.Loop.finish           engine/loop     the end of the request; its pages become a prefix
-//	loop.requestLog.flush      engine/loop     the PERF line, and why the prompt missed the cache
+//	loop.Loop.finish           engine/loop     ends the request and caches its pages
+//	loop.requestLog.flush      engine/loop     logs the PERF line and the cause of a cache miss
 //
-// The trail of a prefix from disk, and back:
+// These calls read a cached prefix from disk, and write one:
 //
-//	loop.Loop.lookUp            engine/loop   asks the block store, beside the loop
-//	sched.Scheduler.Promotions  engine/sched  pages and a slot, when the request's turn comes
+//	loop.Loop.lookUp            engine/loop   asks the block store, on another goroutine
+//	sched.Scheduler.Promotions  engine/sched  allocates pages and a slot at the request's turn
 //	loop.Loop.fetch             engine/loop   reads files into those pages
 //	sched.Scheduler.Promoted    engine/sched  adds them to the prefix tree
 //	loop.Loop.saveBlocks        engine/loop   writes what a request has computed, when it ends
 //	loop.Loop.saveEnds          engine/loop   writes the end of a quiet conversation
 //
-// The trail of a model that is opened:
+// Opening a model makes these calls:
 //
-//	plan.New                 engine/plan        what it needs, measured on a device without memory
-//	plan.Plan.Check          engine/plan        refuses it if that does not fit
+//	plan.New                 engine/plan        computes the memory that it needs
+//	plan.Plan.Check          engine/plan        refuses it if it does not fit
 //	textproc.ReadWithConfig  engine/textproc    reads the tokenizer and the chat template
 //	device.Open              engine/device      the CPU or a GPU, by name
 //	checkpoint.Open          engine/checkpoint  maps the weights

@@ -30,7 +30,7 @@ type Engine struct {
 	options Options
 	plan    *plan.Plan
 	device  *device.Device
-	kernels kernels.Device // the device's, which counts operators on the CPU
+	kernels kernels.Device // of device; on the CPU it also advances the heartbeat
 	weights *checkpoint.Weights
 	runner  *runner.Runner
 	loop    *loop.Loop
@@ -82,7 +82,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		return err
 	}
 	defer func() {
-		if r := recover(); r != nil { // the system refused memory that it had called available
+		if r := recover(); r != nil { // the system refused memory that it had reported as available
 			err = problem.New(problem.DoesNotFit, "The model does not fit", fmt.Sprint(r),
 				"Close other apps, or pick a smaller model.")
 		}
@@ -145,7 +145,7 @@ func (e *Engine) schedOptions() sched.Options {
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens}
 }
 
-// numerics changes when the same model, format and tokens give other bits than before.
+// numerics is increased whenever the same model, format and tokens give different bits than before.
 const numerics = 3
 
 // storedModel returns the key of the model's blocks in the block store: everything that the bytes
@@ -171,8 +171,8 @@ func (e *Engine) storedModel() blockstore.Model {
 		Format: format + fmt.Sprintf(" #%x", sum[:8]), Name: e.options.ModelName}
 }
 
-// Close ends every request, has the block store write what it lacks, then frees the model's memory.
-// It waits for that also when called again. The engine must not be used afterwards.
+// Close ends every request, writes the cached prefixes that the block store lacks, and frees the
+// model's memory. A second call waits for the first one. The engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.loop.Close()
 	e.freeOnce.Do(func() {
@@ -185,11 +185,11 @@ func (e *Engine) Close() error {
 // Info describes the model and how it runs.
 func (e *Engine) Info() Info { return e.info }
 
-// Submit queues a request. Its events arrive on the stream, the last one when the request ends by
-// itself or by Cancel. Errors are Problems.
+// Submit queues a request. Its events arrive on the stream. The last one, Done, arrives when the
+// request finishes or is cancelled. Errors are Problems.
 func (e *Engine) Submit(r Request) (*Stream, error) { return e.loop.Submit(r) }
 
-// Cancel stops the request with that ID. It reports whether there was one.
+// Cancel stops the request with that ID and reports whether it found one.
 func (e *Engine) Cancel(id string) bool { return e.loop.Cancel(id) }
 
 // Stats returns a snapshot of the engine. It never waits for a step.
@@ -202,8 +202,8 @@ func (e *Engine) Recent() []Finished { return e.loop.Recent() }
 // Heartbeat returns the engine's progress, for a watchdog. It never waits for the engine.
 func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 
-// SetDutyCycle sets the share of the time that the engine works: 1 always, 0.5 half of it. The
-// least is 0.05.
+// SetDutyCycle sets the share of the time in which the engine computes, from 0.05 to 1. With 0.5 it
+// idles half of the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
@@ -213,15 +213,16 @@ func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes(
 // StoredModel returns the key of the model's blocks in the block store, zero without a store.
 func (e *Engine) StoredModel() StoredModel { return e.loop.StoredModel() }
 
-// Forget drops from memory the conversation that begins with these tokens, or that they continue,
-// and returns the bytes of pages that it freed. See loop.Loop.Forget for what stays.
+// Forget drops a conversation from memory and returns the bytes of the pages that it freed. See
+// loop.Loop.Forget for the choice of the conversation, and for what stays.
 func (e *Engine) Forget(tokens []int32) (freedBytes int64) { return e.loop.Forget(tokens) }
 
 // ForgetAll is Forget for every conversation.
 func (e *Engine) ForgetAll() (freedBytes int64) { return e.loop.ForgetAll() }
 
-// PassCost returns the least that one pass moves and computes: rows tokens in each of the
-// sequences, after contextTokens, with the logits of the last row of each if they are wanted.
+// PassCost returns the minimum memory traffic and arithmetic of one pass. The pass computes rows
+// tokens in each of the sequences at context contextTokens. If logits is true, it also computes the
+// logits of the last row of each sequence.
 func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassCost {
 	c := e.runner.Cost(sequences, rows, contextTokens, logits)
 	if e.options.Float32Activations {
@@ -231,19 +232,19 @@ func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassC
 	return c
 }
 
-// Describe reads a model's headers and returns what it is and what it would take with o. Errors
-// are Problems.
+// Describe reads a model's headers and returns its description, which includes the memory that it
+// would need with o. Errors are Problems.
 func Describe(src Source, o Options) (Description, error) {
 	return plan.Describe(src, o.planning())
 }
 
-// DescribeCache returns what a model of that config.json would keep of its sequences, in the format
-// and with the limit of o. The quantization of its weights does not matter. Errors are Problems.
+// DescribeCache returns the cache memory of a model with that config.json, in the format and with
+// the limit of o. The quantization of its weights does not matter. Errors are Problems.
 func DescribeCache(config []byte, o Options) (CacheCost, error) {
 	return plan.Cache(config, o.planning())
 }
 
-// Architectures lists the kinds of models that can be opened, by config.json's model_type, sorted.
+// Architectures returns the supported values of config.json's model_type, sorted.
 func Architectures() []string { return plan.Architectures() }
 
 // NewStream returns a stream for a request of an engine that runs elsewhere, and the function that
@@ -260,8 +261,8 @@ func NewHistory() *History { return loop.NewHistory() }
 // Problems.
 func ReadTextProcessor(src Source) (*TextProcessor, error) { return textproc.Read(src) }
 
-// OpenBlockStore opens the store in a folder, which is created if need be. Several engines and
-// processes may share it.
+// OpenBlockStore opens the store in a folder, and creates the folder if it does not exist. Several
+// engines and processes may share it.
 func OpenBlockStore(dir string, o BlockStoreOptions) (*BlockStore, error) {
 	return blockstore.Open(dir, o)
 }

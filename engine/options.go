@@ -9,12 +9,12 @@ import (
 	"headroom/metal"
 )
 
-// Options choose how a model is run. The zero value is right for most.
+// Options configure an engine. The zero value suits most models.
 type Options struct {
-	// Device is DeviceCPU, DeviceMetal, DeviceSim or DeviceNV; "": Metal if there is a Mac's GPU,
-	// else the CPU.
+	// Device is DeviceCPU, DeviceMetal, DeviceSim or DeviceNV; "": Metal on a Mac with a GPU, else
+	// the CPU.
 	Device  string
-	Threads int // threads that compute; 0: one per performance core
+	Threads int // compute threads; 0: one per performance core
 	// Float32Activations keeps activations exact on the CPU, which is several times slower; see
 	// kernels/cpu.Options.
 	Float32Activations bool
@@ -28,12 +28,12 @@ type Options struct {
 	// The first and the last KVBoundaryLayers attention layers have at least KVBoundaryBits; 0: the
 	// defaults, negative: no such layers.
 	KVBoundaryLayers, KVBoundaryBits int
-	// KVStartTokens first tokens of every sequence stay in float16, in layers without a sliding
-	// window; rounded up to a multiple of 512. 0: none.
+	// The first KVStartTokens tokens of every sequence stay in float16 in layers without a sliding
+	// window. The number is rounded up to a multiple of 512. 0: none.
 	KVStartTokens int
-	// MaxKVTokens bounds what an attention layer keeps of a sequence: the first 4 positions and the
-	// last ones, in memory of fixed size. The sequence may be longer. 0: everything, otherwise at
-	// least 32.
+	// MaxKVTokens bounds the tokens of a sequence that an attention layer keeps: the first 4 and
+	// the most recent ones. The sequence itself may be longer. 0: all tokens; otherwise at least
+	// 32.
 	MaxKVTokens int
 	// StateFormat is the format of recurrent states: "f32", "bf16" or "int8"; "": f32. See
 	// cache.StateFormat.
@@ -43,11 +43,11 @@ type Options struct {
 	MaxSequences   int   // sequences that run at once; 0: 8
 	ChunkTokens    int   // maximum number of prompt tokens in one pass; 0: 512
 	QueueRequests  int   // requests that may wait; 0: 64
-	AvailableBytes int64 // memory that the model may take; 0: ask the system
+	AvailableBytes int64 // memory that the model may use; 0: ask the system
 
 	NoPrefixCache bool // compute every prompt from its beginning
-	// KeptStates is how many recurrent states and rings are kept for later prompts; 0: as many as a
-	// sixteenth of the memory holds, 4 to 32, and more small ones.
+	// KeptStates is the number of recurrent states and rings that are cached for later prompts. 0:
+	// as many as fit into a sixteenth of the memory, from 4 to 32, or up to 256 small ones.
 	KeptStates int
 	// HotCacheBytes bounds the keys and values of ended requests in memory; 0: all that running
 	// requests leave free.
@@ -59,17 +59,18 @@ type Options struct {
 	ModelName  string // the model's name in the block store's lists
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
-	// MaxPrefillStall is how long a pass may take that computes a prompt beside running streams, as
-	// estimated from the previous ones; 0: 250 ms. PreferPrefill overrules it.
+	// MaxPrefillStall bounds the duration of a pass that computes prompt tokens while other
+	// requests decode. The duration is estimated from earlier passes. 0: 250 ms. PreferPrefill
+	// overrides it.
 	MaxPrefillStall time.Duration
 
 	// Progress is called while loading with the share done, in [0, 1]. It must not block. May be
 	// nil.
 	Progress func(done float64)
-	// Times counts what each operator takes, on the CPU only; nil: nothing is counted. Start and
-	// Stop it while no request runs.
+	// Times measures the time of each operator, on the CPU only; nil: nothing is measured. Call its
+	// Start and Stop only while no request runs.
 	Times *kernels.OperatorTimes
-	// History is what earlier engines have computed, and what this one adds to; nil: an empty one.
+	// History holds what earlier engines have computed. This engine adds to it. nil: an empty one.
 	// See Recent.
 	History *History
 }
@@ -91,7 +92,7 @@ type Info struct {
 	Description
 	Device      string // as "CPU, AVX-512 VNNI, 2 threads"
 	StateFormat string // of recurrent states: "f32", "bf16", "int8", or "none" without such states
-	// KVFormat reads like "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep 512
-	// tokens".
+	// KVFormat is, for example, "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep
+	// 512 tokens".
 	KVFormat string
 }

@@ -5,8 +5,8 @@ import (
 	"headroom/engine/models"
 )
 
-// Random returns a model of random weights in the shapes and quantization of a config.json. It is
-// made in memory, for benchmarks and tests.
+// Random returns a model with random weights, in the shapes and quantization of a config.json. It
+// exists in memory only and serves benchmarks and tests.
 func Random(config []byte) Source { return checkpoint.Random(config) }
 
 // WriteRandom writes the model of Random into a folder, in MLX's format.

@@ -25,13 +25,13 @@ const (
 	DeviceNV    = device.NV
 )
 
-// What a model takes, known before it is loaded.
+// What a model is and the memory that it needs, known before it is loaded.
 type (
 	// Description is what a model folder holds, read from its headers alone.
 	Description = plan.Description
-	// Need is the memory that a model takes.
+	// Need is the memory that a model needs.
 	Need = plan.Need
-	// CacheCost is what the caches of one model take in one format.
+	// CacheCost is the memory of the caches of one model in one format.
 	CacheCost = plan.CacheCost
 	// LayerCost is a group of equal layers of a CacheCost.
 	LayerCost = plan.LayerCost
@@ -80,17 +80,17 @@ type (
 	Heartbeat = loop.Heartbeat
 	// Finished is a request that has ended, for whatever reason.
 	Finished = loop.Finished
-	// History holds the token ids of what was computed lately; see Options.History.
+	// History holds the token ids of recent requests; see Options.History.
 	History = loop.History
-	// CachedPrefix is a prefix in memory that no longer cached prefix contains.
+	// CachedPrefix is a prefix cached in memory that is not part of a longer one.
 	CachedPrefix = loop.CachedPrefix
-	// PassCost is the least that one forward pass moves and computes.
+	// PassCost is the minimum memory traffic and arithmetic of one forward pass.
 	PassCost = runner.Cost
 )
 
 // The prefix cache on disk.
 type (
-	// BlockStore keeps what was computed on disk; see engine/blockstore.
+	// BlockStore keeps the prefix cache on disk; see engine/blockstore.
 	BlockStore = blockstore.Store
 	// BlockStoreOptions bound the disk space of a BlockStore.
 	BlockStoreOptions = blockstore.Options

@@ -1,5 +1,5 @@
-// Package batch is the input of one forward pass: prefill chunks and decode rows of several
-// sequences, flattened.
+// Package batch defines the input of one forward pass: the prefill chunks and decode rows of
+// several sequences in one flat list.
 package batch
 
 import "headroom/kernels"
@@ -10,13 +10,13 @@ type Batch struct {
 	Tokens kernels.Tensor // I32 [M, 1]
 	Spans  []kernels.Span // in row order
 	Logits []int32        // rows whose next-token logits are wanted, in order
-	// Rounds are the same rows for layers with recurrent state, which process a sequence in order.
-	// A span inside which a state is to be kept is cut there, and its pieces are in consecutive
-	// rounds. Without such a span there is one round, of Spans.
+	// Rounds are the same rows for recurrent layers, which process a sequence in order. If a state
+	// must be kept inside a span, the span is split there, and its pieces are in consecutive
+	// rounds. If no span is split, there is one round with all Spans.
 	Rounds []Round
 }
 
-// Round is spans of different sequences, and the states to keep after them.
+// Round holds spans of different sequences and the states to keep after them.
 type Round struct {
 	Spans []kernels.Span
 	Keeps []Keep

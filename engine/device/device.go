@@ -1,5 +1,5 @@
-// Package device opens the machine that computes, by name. It is the only place that knows which
-// devices there are: everything else sees a kernels.Device.
+// Package device opens a compute device by name. Only this package knows all the devices. Every
+// other package uses a kernels.Device.
 package device
 
 import (
@@ -30,21 +30,21 @@ const (
 // Options choose a device. The zero value opens the Mac's GPU, or the CPU where there is none.
 type Options struct {
 	Name    string // CPU, Metal, Sim or NV; "": Metal if it opens, else CPU
-	Threads int    // on the CPU 0 means one per performance core
+	Threads int    // of the CPU; 0: one per performance core
 	// Float32Activations keeps activations exact on the CPU; see kernels/cpu.Options.
 	Float32Activations bool
-	// OpenMetal opens the device of Metal; nil: the Mac's GPU. Device.Close closes it.
+	// OpenMetal opens the device for the name Metal; nil: the Mac's GPU. Device.Close closes it.
 	OpenMetal func() (metal.Device, error)
-	// Times counts what each operator takes, on the CPU only; nil: nothing is counted.
+	// Times measures the time of each operator, on the CPU only; nil: nothing is measured.
 	Times *kernels.OperatorTimes
 }
 
 // Device is an open device.
 type Device struct {
 	Kernels kernels.Device
-	Name    string       // the one opened: Options.Name, or the choice if that was empty
+	Name    string       // Options.Name, or the chosen device if that was empty
 	metal   metal.Device // nil on the CPU
-	gpu     *gpu.Device  // Kernels, nil on the CPU
+	gpu     *gpu.Device  // the same device as Kernels; nil on the CPU
 }
 
 // Open opens a device. Errors are Problems.
@@ -123,7 +123,8 @@ func (d *Device) Kind() string {
 	return CPU
 }
 
-// LogCopies logs that weights take memory twice: as the file's pages and as the GPU's copy.
+// LogCopies logs whether some weights use memory twice, in the mapped file and in a copy for the
+// GPU.
 func (d *Device) LogCopies() {
 	if d.gpu == nil {
 		return
@@ -134,7 +135,7 @@ func (d *Device) LogCopies() {
 }
 
 // KeepResident wires the model's memory for the GPU, so that the first token after an idle period
-// does not wait for it.
+// does not wait for it to be mapped again.
 func (d *Device) KeepResident() {
 	if d.gpu == nil {
 		return

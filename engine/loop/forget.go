@@ -2,15 +2,14 @@ package loop
 
 import "headroom/engine/prefix"
 
-// Forget drops a conversation from memory: its pages, its states, what was to be written of it, and
-// the tokens that later prompts are compared with. The conversation is the one that begins with
-// these tokens, or that they continue. Forget returns the bytes of pages that it freed, and does
-// nothing if there are no tokens.
+// Forget drops a conversation from memory: its pages, its states, its pending writes to disk, and
+// its tokens in the history. It drops whatever begins with the given tokens, and whatever they
+// begin with. Forget returns the bytes of the pages that it freed, and does nothing without tokens.
 //
-// What other conversations share stays. So does what a running request uses; it may be cached
-// again when that ends. The conversation's files belong to the block store and should be removed
-// afterwards (blockstore.Store.Remove), because Forget waits for writes in progress. It also waits
-// for the step in progress.
+// Pages that other conversations share stay. So do pages that a running request uses, and they may
+// be cached again when it ends. The conversation's files belong to the block store and should be
+// removed afterwards (blockstore.Store.Remove), because Forget waits for writes in progress. It
+// also waits for the step in progress.
 func (l *Loop) Forget(tokens []int32) (freedBytes int64) {
 	if len(tokens) == 0 {
 		return 0
@@ -43,8 +42,9 @@ func (l *Loop) forget(tokens []int32) (freedBytes int64) {
 	}
 }
 
-// stopSaving stops the writing of a conversation, and reports whether a write still holds memory
-// that may be part of it: the writes of others hold states that they share.
+// stopSaving stops the writing of a conversation, and reports whether a write in progress still
+// holds memory that may belong to it. Writes of other conversations may hold states that they share
+// with it.
 func (b *storedBlocks) stopSaving(tokens []int32) (busy bool) {
 	kept := b.unsaved[:0]
 	for _, c := range b.unsaved {
@@ -63,7 +63,7 @@ func (b *storedBlocks) stopSaving(tokens []int32) (busy bool) {
 	return busy
 }
 
-// matches reports whether one of c's tokens and these begins with the other.
+// matches reports whether c's tokens begin with the given tokens, or these with c's.
 func (c *conversation) matches(tokens []int32) bool {
 	return prefix.Common(c.tokens, tokens) == min(len(c.tokens), len(tokens))
 }

@@ -14,13 +14,13 @@ import (
 	"headroom/engine/sched"
 )
 
-// closeTimeout is how long Close waits for conversations that have not been stored. What is not
-// on disk by then is dropped.
+// closeTimeout is how long Close waits for unsaved conversations to be written. Those not on disk
+// by then are lost.
 const closeTimeout = 10 * time.Second
 
-// inbox is what other goroutines have for the loop.
+// inbox holds the requests, cancellations and calls that other goroutines send to the loop.
 type inbox struct {
-	wake  chan struct{} // capacity 1: there may be something in the inbox
+	wake  chan struct{} // capacity 1: the inbox may not be empty
 	ended chan struct{} // closed when the loop has returned
 
 	mu            sync.Mutex
@@ -37,7 +37,7 @@ func newInbox() inbox {
 		live: map[*request]bool{}}
 }
 
-// signal wakes the loop. The caller holds mu, so the loop cannot miss what it has added.
+// signal wakes the loop. The caller holds mu, so the loop cannot miss what the caller has added.
 func (b *inbox) signal() {
 	select {
 	case b.wake <- struct{}{}:
@@ -45,7 +45,7 @@ func (b *inbox) signal() {
 	}
 }
 
-// pending returns how many things wait for the loop.
+// pending returns the number of items in the inbox.
 func (b *inbox) pending() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *inbox) pastDeadline() bool {
 	return b.closing && time.Now().After(b.closeDeadline)
 }
 
-// remove takes an ended request out of the live ones.
+// remove deletes an ended request from the live ones.
 func (b *inbox) remove(r *request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,8 +74,8 @@ func (l *Loop) runOnLoop(f func()) {
 	l.inbox.signal()
 }
 
-// takeInbox adds what was submitted, makes the calls and ends what was cancelled. It reports false
-// once the loop is closing, when every request has ended.
+// takeInbox makes the calls, adds the submitted requests and ends the cancelled ones. If the loop
+// is closing, it ends all requests and returns false.
 func (l *Loop) takeInbox() bool {
 	b := &l.inbox
 	b.mu.Lock()
@@ -103,8 +103,8 @@ func (l *Loop) takeInbox() bool {
 	return !closing
 }
 
-// Submit queues a request. Its events arrive on the stream, the last one when the request ends by
-// itself or by Cancel. Errors are Problems.
+// Submit queues a request. Its events arrive on the stream. The last one, Done, arrives when the
+// request finishes or is cancelled. Errors are Problems.
 func (l *Loop) Submit(r Request) (*Stream, error) {
 	if err := l.validate(&r); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	}
 	q := &request{Request: r, submitted: time.Now(), miss: l.log.compare(r.Prompt),
 		usage: Usage{PromptTokens: len(r.Prompt)}}
-	// Room for the answer is made here, so that the loop seldom allocates.
+	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
 		Owner: q}
@@ -163,8 +163,8 @@ func (l *Loop) validate(r *Request) error {
 	return nil
 }
 
-// keepEvery is the most prompt tokens between two kept states. It bounds what is computed again
-// after a hit between them.
+// keepEvery is the maximum number of prompt tokens between two kept states. It bounds the tokens
+// that are computed again after a cache hit between them.
 const keepEvery = 1024
 
 // statePositions returns the positions of a prompt after which to keep the recurrent state: the end
@@ -223,7 +223,7 @@ func (l *Loop) cancel(q *request) {
 	}
 }
 
-// Cancel stops the request with that ID. It reports whether there was one.
+// Cancel stops the request with that ID and reports whether it found one.
 func (l *Loop) Cancel(id string) bool {
 	b := &l.inbox
 	b.mu.Lock()
@@ -239,8 +239,8 @@ func (l *Loop) Cancel(id string) bool {
 	return found
 }
 
-// Close ends every request, has the block store write what it lacks, and waits for that. It waits
-// also when called again. The device is idle afterwards.
+// Close ends every request, writes the cached prefixes that the block store lacks, and waits for
+// the writes. A second call waits too. The device is idle afterwards.
 func (l *Loop) Close() {
 	b := &l.inbox
 	b.mu.Lock()

@@ -1,19 +1,19 @@
 // Package loop serves one loaded model to many requests at once, by continuous batching.
 //
-// One goroutine, run, owns the device, the scheduler and every request at work. Each of its passes
-// schedules, launches and completes a step. Others reach it through the inbox and read the Stats
-// that it publishes. It never waits for a client, a disk or the network.
+// One goroutine, run, owns the device, the scheduler and every running request. Each iteration
+// schedules, launches and completes a step. Other goroutines reach it through the inbox and read
+// the Stats that it publishes. It never waits for a client, a disk or the network.
 //
 //	loop.go         the hot path: schedule, launch, complete
 //	step.go         one forward pass: its batch, its launch, its results
-//	token.go        a result becomes tokens, text and events; a request ends
-//	inbox.go        Submit, Cancel, Close: what other goroutines have for the loop
-//	request.go      Request and its Events; stream.go hands them to the client
+//	token.go        turns a step's results into tokens, text and events; ends requests
+//	inbox.go        Submit, Cancel and Close, which other goroutines call
+//	request.go      Request and its Events; stream.go delivers them to the client
 //	stored.go       looks up, reads and writes cached blocks on disk
-//	forget.go       a conversation leaves memory
-//	prefillstall.go how many prompt tokens a pass may take beside running streams
+//	forget.go       drops a conversation from memory
+//	prefillstall.go how many prompt tokens a pass may compute while others decode
 //	throttle.go     idle time between steps, for a hot computer
-//	heartbeat.go    whether the loop advances, for a watchdog
+//	heartbeat.go    the progress of the loop, for a watchdog
 //	requestlog.go   ended requests: the PERF line and the cause of a cache miss
 //	retryafter.go   when a refused client should try again
 //	stats.go        counters, and the snapshot that Stats returns
@@ -34,11 +34,11 @@ import (
 const (
 	defaultQueueRequests   = 64
 	defaultMaxPrefillStall = 250 * time.Millisecond
-	// firstMixedChunkTokens is the chunk of a pass that also decodes, until a pass was measured.
+	// firstMixedChunkTokens is the chunk size of mixed passes before the first measurement.
 	firstMixedChunkTokens = 128
 )
 
-// Config is what a loop serves and how. Runner, Text, Sched and ContextTokens are required.
+// Config configures a loop. Runner, Text, Sched and ContextTokens are required.
 type Config struct {
 	Runner *runner.Runner
 	Text   *textproc.Processor
@@ -54,14 +54,14 @@ type Config struct {
 	StoreModel       blockstore.Model
 	StateEveryTokens int
 
-	// History is what was computed before, by the model and cache format of these names; nil: an
-	// empty one.
+	// History holds what was computed before; nil: an empty one. Fingerprint and KVFormats name the
+	// model and the cache format of this loop there.
 	History                *History
 	Fingerprint, KVFormats string
 
 	// Heartbeat is advanced by the loop and may be advanced by its device; nil: a new counter.
 	Heartbeat *atomic.Uint64
-	// Memory is what the model has allocated: the sizes in bytes of the Stats.
+	// Memory is the model's allocated memory: only the sizes in bytes are set.
 	Memory Stats
 }
 
@@ -76,7 +76,7 @@ type Loop struct {
 	heartbeat *atomic.Uint64
 	throttled throttle
 
-	// The rest belongs to the goroutine of run.
+	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler
 	requests []*request // submitted and not ended, oldest first
 	endings  []ending
@@ -118,7 +118,7 @@ func (l *Loop) run() {
 		l.heartbeat.Add(1)
 		open := l.takeInbox()
 		work := l.sched.Next()
-		// Restores come before fetches: a block may be read back into a page they copy from.
+		// Restores precede fetches, because a fetch may overwrite a page that a restore copies.
 		restoreErr := l.restorePrefixes(work)
 		for _, p := range l.sched.Promotions() {
 			l.fetch(p)
@@ -138,8 +138,8 @@ func (l *Loop) run() {
 	}
 }
 
-// step launches the next step, if there is work, then completes the previous one. A GPU computes
-// meanwhile: its step stays in flight until the next call. restoreErr is the error of
+// step launches the next step, if there is work, then completes the previous one. On a GPU the next
+// step runs meanwhile and stays in flight until the next call. restoreErr is the error of
 // restorePrefixes.
 func (l *Loop) step(work []sched.Work, restoreErr error) {
 	previous := l.steps.inFlight
@@ -187,5 +187,5 @@ func (l *Loop) keepState(from int32, k *sched.Keep) {
 	}
 }
 
-// pageBytes returns the size of pages.
+// pageBytes returns the size of pages in bytes.
 func (l *Loop) pageBytes(pages prefix.Amount) int64 { return pages.Bytes(l.config.Sched.PageBytes) }

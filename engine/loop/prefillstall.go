@@ -1,9 +1,9 @@
 package loop
 
-// How long running streams stall while a prompt is computed beside them. The length of a pass
-// follows from its prompt tokens, at a cost per token that differs by three orders of magnitude
-// between models and machines. So the cost is measured, and the chunk of the next mixed pass
-// follows from it. Chunks change when an answer comes, never its bits.
+// A mixed pass computes prompt tokens and also decodes. While it runs, the decoding streams stall.
+// The time per prompt token differs by three orders of magnitude between models and machines. So it
+// is measured, and the chunk of the next mixed pass is sized accordingly. The chunk size affects
+// the timing of an answer, but never its bits.
 
 import (
 	"time"
@@ -11,25 +11,26 @@ import (
 	"headroom/engine/sched"
 )
 
-// minMixedTokens is computed in every mixed pass, however long it takes: otherwise a slow machine
-// would never finish a prompt.
+// minMixedTokens is the minimum chunk of a mixed pass, however long the pass takes. Otherwise a
+// slow machine would never finish a prompt.
 const minMixedTokens = 16
 
 // prefillStall is the measured cost of a prompt token.
 type prefillStall struct{ secondsPerToken float64 }
 
-// observe adds a pass over that many prompt tokens.
+// observe records the duration of a pass over the given number of prompt tokens.
 func (p *prefillStall) observe(tokens int, took time.Duration) {
 	if tokens < minMixedTokens {
 		return // mostly overhead and decoding
 	}
 	now := took.Seconds() / float64(tokens)
-	// A slower pass counts at once, a faster one by half: tokens cost more deeper in the context.
+	// A slower pass counts in full, a faster one by half, because tokens cost more as the context
+	// grows.
 	p.secondsPerToken = max(now, (now+p.secondsPerToken)/2)
 }
 
-// mixedTokens returns how many prompt tokens fit into maxStall, a multiple of minMixedTokens; 0 if
-// nothing was measured.
+// mixedTokens returns how many prompt tokens fit into maxStall, rounded down to a multiple of
+// minMixedTokens, but at least that many. It returns 0 before the first measurement.
 func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 	if p.secondsPerToken <= 0 {
 		return 0
@@ -38,7 +39,7 @@ func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 	return max(int(n)/minMixedTokens, 1) * minMixedTokens
 }
 
-// sizeMixedChunks observes a step and sets the chunk of the next mixed ones.
+// sizeMixedChunks observes a step and sets the chunk size of the next mixed passes.
 func (l *Loop) sizeMixedChunks(work []sched.Work, took time.Duration) {
 	tokens := 0
 	for _, w := range work {

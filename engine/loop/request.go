@@ -1,7 +1,7 @@
 package loop
 
-// A generation as its client sees it: the request, the events it becomes, and their figures. The
-// loop knows tokens and stop texts only; chat, tools and HTTP are built on top by others.
+// A generation as its client sees it: the request, its events, its token counts and its timing. The
+// loop knows tokens and stop texts only. Other packages add chat, tools and HTTP.
 
 import (
 	"time"
@@ -22,15 +22,15 @@ type Request struct {
 	Sampling  sample.Params // zero: greedy
 	Stop      []string      // texts that end the generation and are not part of it
 	IgnoreEOS bool          // continue after the model's end tokens, for benchmarks
-	Priority  int           // larger goes first among waiting requests
+	Priority  int           // waiting requests of larger priority run first
 }
 
 // EventType says what an Event carries.
 type EventType uint8
 
-// The events of a request, in order: Prefill when its first pass is launched and as the prompt is
-// computed, any number of Token, one Done. A request that is cancelled while it waits has Done
-// only.
+// The events of a request, in order: Prefill when the first pass is launched and whenever more of
+// the prompt has been computed, then any number of Token, then one Done. A request that is
+// cancelled while it waits has only Done.
 const (
 	Prefill EventType = iota // prompt progress, in Usage
 	Token                    // one generated token
@@ -52,9 +52,10 @@ const (
 type Event struct {
 	Type EventType
 
-	// Only in a Token event. Text is the text that this token completes: a character split across
-	// tokens comes with the last of them, and text that may begin a stop text is held back. So Text
-	// is often empty and sometimes long. The Done event carries what was still held back.
+	// Only in a Token event. Text is the text that this token completes: a character that is split
+	// across tokens comes with the last of them, and text that may begin a stop text is held back.
+	// So Text is often empty and sometimes long. The Done event carries the text that was still
+	// held back.
 	Token   int32
 	Text    string
 	Logprob float32
@@ -72,7 +73,7 @@ type Event struct {
 // Usage counts the tokens of a request.
 type Usage struct {
 	PromptTokens     int // length of the prompt
-	PromptDoneTokens int // prompt tokens in the KV cache by now
+	PromptDoneTokens int // prompt tokens in the KV cache so far
 	CachedTokens     int // prompt tokens that came from the prefix cache
 	StoredTokens     int // cached tokens that were read back from disk
 	CompletionTokens int // generated so far, the end token included
@@ -96,7 +97,7 @@ func (t Timing) DecodeTokensPerSecond() float64 {
 	return float64(t.DecodeSteps) / t.Decode.Seconds()
 }
 
-// request is a Request in the loop.
+// request is a Request with its state in the loop.
 type request struct {
 	Request
 	seq     sched.Sequence

@@ -1,12 +1,12 @@
 package loop
 
-// The record of an ended request: a PERF line in the log, and a Finished for the UI, which
-// says why its prompt missed the cache.
+// An ended request leaves a PERF line in the log and a Finished for the UI. Both name the cause of
+// its cache miss.
 //
 // The loop only appends the request to a list (record). Submit compares a new prompt with the
-// history on its caller's goroutine, after adding what has ended to it (index). A goroutine of the
-// log, or a caller of Recent, finds the causes and writes the lines (flush). So neither a long
-// prompt nor a slow log delays a running stream.
+// history on its caller's goroutine, after adding the ended requests to it (index). The goroutine
+// of requestLog, or a caller of Recent, finds the causes and writes the lines (flush). So neither a
+// long prompt nor a slow log delays a running stream.
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"headroom/engine/cachemiss"
 )
 
-// History holds the token ids of what was computed lately. Engines that run one after the other
-// share one, so that a cache miss after a change of model or cache format can be explained.
+// History holds the token ids of recent requests. Engines that run one after the other share a
+// History, so that a cache miss after a change of model or cache format can be explained.
 type History = cachemiss.Log
 
 // NewHistory returns an empty History.
@@ -43,11 +43,11 @@ type Finished struct {
 // maxRecent bounds what Recent returns.
 const maxRecent = 64
 
-// record is what the loop knows of a request that has just ended.
+// record holds the result of a request that has just ended.
 type record struct {
 	Finished
 	miss     cachemiss.Match
-	computed []int32 // the tokens that the history adds; nil: they are not reliable
+	computed []int32 // the tokens to add to the history; nil after an error
 }
 
 // requestLog keeps the records of ended requests.

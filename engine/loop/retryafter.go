@@ -1,7 +1,8 @@
 package loop
 
-// When a client that was refused for a full queue should try again: as soon as a request is likely
-// to leave, given the speed of recent requests and what the present ones still have to do.
+// When the queue is full, a request is refused. The client should try again when the next request
+// is likely to end. The estimate uses the speed of recent requests and the remaining tokens of the
+// present ones.
 
 import (
 	"fmt"
@@ -11,13 +12,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// pace is the speed of one request, with the others that ran beside it.
+// pace is the average speed of one request while others ran at the same time.
 type pace struct {
 	prefill, decode time.Duration // per token
 	answerTokens    int
 }
 
-// pace returns the average over the recent requests, with zeros for what none of them has done.
+// pace returns the average over the recent requests, with zero for a phase that none of them
+// reached.
 func (g *requestLog) pace() (p pace) {
 	g.recentMu.Lock()
 	defer g.recentMu.Unlock()
@@ -54,8 +56,8 @@ const (
 	defaultAnswerTokens = 256
 )
 
-// retryAfter estimates when the next of the requests ends, if up to streams of them run at once
-// and their ends are spread evenly.
+// retryAfter estimates the time until the next of the requests ends. It assumes that up to streams
+// requests run at once and that their ends are spread evenly.
 func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
 	if p.answerTokens == 0 {
 		p.answerTokens = defaultAnswerTokens
@@ -74,8 +76,8 @@ func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
 	return min(max(each, minRetryAfter), maxRetryAfter)
 }
 
-// queueFull returns the Problem of a refused request: how many wait, and when to try again.
-// submitted are the requests that the loop has not taken yet.
+// queueFull returns the Problem of a refused request: how many requests wait, and when to try
+// again. submitted holds those that the loop has not received yet.
 func (l *Loop) queueFull(waiting int, submitted []*request) error {
 	p, s := l.log.pace(), l.Stats()
 	if p.prefill == 0 && s.PrefillTokensPerSecond > 0 {

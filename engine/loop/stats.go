@@ -1,7 +1,7 @@
 package loop
 
-// What a running engine reports. The loop publishes a snapshot before and after every step; readers
-// copy it under a separate lock and never wait for a step.
+// The figures that a running engine reports. The loop publishes a snapshot before and after every
+// step; readers copy it under a separate lock and never wait for a step.
 
 import (
 	"sync"
@@ -16,7 +16,7 @@ type Stats struct {
 	Requests         []RequestStats
 	// Totals since the engine opened.
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
-	// Preemptions counts requests that gave their KV pages back and were computed again.
+	// Preemptions counts how often a request lost its KV pages to others and was computed again.
 	Preemptions int64
 	// Speeds over about the last two seconds; 0 when idle.
 	PrefillTokensPerSecond, DecodeTokensPerSecond float64
@@ -36,7 +36,7 @@ type RequestStats struct {
 	StartedAtUnixMs int64
 }
 
-// counters is what the loop counts: the totals of Stats, and recent speeds.
+// counters holds the totals of Stats and the recent speeds.
 type counters struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
 	speed                                                         speedometer
@@ -47,7 +47,8 @@ func (c *counters) addPrompt(now time.Time, tokens int) {
 	c.PromptTokens += int64(tokens)
 }
 
-// addGenerated counts a token. The first of an answer does not count as decoded.
+// addGenerated counts a generated token. The first token of an answer comes from prefill, so it
+// does not count toward the decoding speed.
 func (c *counters) addGenerated(now time.Time, first bool) {
 	if !first {
 		c.speed.add(now, 0, 1)
@@ -55,7 +56,7 @@ func (c *counters) addGenerated(now time.Time, first bool) {
 	c.GeneratedTokens++
 }
 
-// speedometer counts the tokens of the last two seconds in buckets. Copying it takes a snapshot.
+// speedometer counts the tokens of the last two seconds in buckets. A copy of it is a snapshot.
 type speedometer struct {
 	buckets [16]struct {
 		tick            int64
@@ -75,7 +76,8 @@ func (s *speedometer) add(now time.Time, prefill, decode int) {
 	b.decode += decode
 }
 
-// perSecond returns the speeds over the window that ends now and begins with its first token.
+// perSecond returns the speeds over a window that ends now. It begins with the oldest bucket that
+// holds tokens.
 func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 	tick := now.UnixNano() / int64(bucketTime)
 	oldest := tick

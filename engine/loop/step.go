@@ -67,7 +67,7 @@ func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 
 // launch starts a step. On the CPU, launch returns when the step has run. If restoreErr is not nil,
 // the step fails without running. The scheduler may plan as if the step were complete, because the
-// device works in order. Other code must call waitForDevice before it accesses device memory.
+// device works in order. All other code must call waitForDevice before it accesses device memory.
 func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s := &l.steps.buffers[l.steps.launched%2]
 	l.steps.launched++
@@ -95,7 +95,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 // samplesOnHost reports whether the next token of w must be sampled on the host.
 func samplesOnHost(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() }
 
-// gather fills the batch of a step from its work.
+// gather fills in the batch of a step from its work.
 func (l *Loop) gather(s *step) {
 	s.logitIndex, s.tokens = s.logitIndex[:0], s.tokens[:0]
 	s.spans, s.logitRows = s.spans[:0], s.logitRows[:0]
@@ -147,7 +147,7 @@ func (l *Loop) execute(s *step) (err error) {
 }
 
 // rounds splits the spans of the step at the positions where it must keep a recurrent state. It
-// returns nil if there are none.
+// returns nil if there are no such positions.
 func (s *step) rounds() (rounds []batch.Round) {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
 		return nil
@@ -191,7 +191,8 @@ func (l *Loop) complete(s *step) {
 }
 
 // waitForDevice waits until the device has finished all its work. Call it before accessing device
-// memory. It returns false if the device has failed. The memory is then undefined.
+// memory. It returns false if the device has failed, and the contents of its memory are then
+// undefined.
 func (l *Loop) waitForDevice() bool { return l.runner.Sync() == nil }
 
 // recovered, when deferred, turns a panic into *err.

@@ -1,8 +1,8 @@
 package loop
 
 // Looks up, reads and writes the cached blocks on disk (engine/blockstore). The loop only does the
-// bookkeeping. Other goroutines access the files. They read and write memory that the scheduler
-// holds for them, and report back with runOnLoop.
+// bookkeeping. Other goroutines access the files. The scheduler holds the memory that they read and
+// write. They report back with runOnLoop.
 //
 // Writing. When a request ends, the loop passes its full blocks, and recurrent states at intervals
 // of StateEveryTokens, to the writer of the store, which skips those already stored. The tail after
@@ -51,11 +51,12 @@ type storedBlocks struct {
 	// 0 means that none is waiting. The writer reads it.
 	shortSince atomic.Int64
 
-	unsaved   []*conversation       // those whose end is not stored, by the time they ended
+	unsaved   []*conversation       // whose end is not stored, in the order of ending
 	saving    map[*conversation]int // writes in progress
 	afterSave []func()              // called once, after any write has ended
 	timer     *time.Timer           // wakes the loop when unsaved[0] is quiet; nil until needed
-	// secondsPerToken is the prefill time per token of the last request with a long prompt.
+	// secondsPerToken is the prefill time per token of the last request that computed at least a
+	// block.
 	secondsPerToken float64
 }
 
@@ -65,7 +66,7 @@ type conversation struct {
 	title  string
 	reused bool // at least part of its prompt was cached
 	ended  time.Time
-	// forgotten stops its writes. The loop sets it and the writer reads it.
+	// forgotten makes its writes stop. The loop sets it and the writer reads it.
 	forgotten atomic.Bool
 }
 
@@ -325,7 +326,7 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 	return chosen
 }
 
-// CachedPrefix is a prefix in memory that no longer cached prefix contains.
+// CachedPrefix is a prefix cached in memory that is not part of a longer one.
 type CachedPrefix struct {
 	Tokens       []int32
 	ResumeTokens int // number of tokens after which a request can resume

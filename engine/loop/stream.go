@@ -18,8 +18,8 @@ type Stream struct {
 	ready  chan struct{} // capacity 1: there may be an event
 }
 
-// NewStream returns a stream for a request of an engine that runs elsewhere, and the function that
-// adds its events. put must be called by one goroutine at a time, with Done as the last event.
+// NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
+// adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
 // Stream.Cancel calls cancel.
 func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 	s = &Stream{id: id, cancel: cancel, ready: make(chan struct{}, 1)}
@@ -33,8 +33,8 @@ func (s *Stream) ID() string { return s.id }
 // the request has ended already.
 func (s *Stream) Cancel() { s.cancel() }
 
-// Next waits for the next event. It returns io.EOF after Done, and ctx's error if ctx ends first,
-// which does not cancel the request.
+// Next waits for the next event. It returns io.EOF after Done. If ctx ends first, it returns ctx's
+// error and the request continues.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		s.mu.Lock()
@@ -58,7 +58,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// put adds an event. It replaces an unread Prefill event, of which only the latest matters.
+// put adds an event. A Prefill event replaces an unread one, because only the latest matters.
 func (s *Stream) put(e Event) {
 	s.mu.Lock()
 	if n := len(s.events); e.Type == Prefill && n > 0 && s.events[n-1].Type == Prefill {

@@ -14,7 +14,7 @@ func (l *Loop) CheckIdle() error {
 	var check func()
 	check = func() {
 		if l.stored.pending > 0 {
-			go l.runOnLoop(check) // again, after the calls that pending ones make
+			go l.runOnLoop(check) // try again, after the calls of pending reads and writes
 			return
 		}
 		answer <- l.sched.CheckIdle()
@@ -27,5 +27,5 @@ func (l *Loop) CheckIdle() error {
 // for tests.
 func (l *Loop) ReplaceRunner(r *runner.Runner) { l.runner = r }
 
-// OnPause has the loop call f where it would idle. No request may be in flight. It is for tests.
+// OnPause makes the loop call f instead of idling. No request may be in flight. It is for tests.
 func (l *Loop) OnPause(f func(time.Duration)) { l.throttled.pause = f }

@@ -1,8 +1,8 @@
 package loop
 
-// Working for a share of the time, so that a hot computer cools down and stays responsive: the loop
-// idles after each step. Steps and their bits stay the same. None is launched before the previous
-// one has completed, or a GPU would have no idle time.
+// The loop can idle after each step, so that a hot computer cools down and stays responsive. The
+// results stay the same. While throttled, the loop launches no step before the previous one has
+// completed. Otherwise a GPU would have no idle time.
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// longestIdle is far below the time after which a watchdog calls the loop hung.
+// longestIdle is far shorter than the time after which a watchdog considers the loop hung.
 const longestIdle = 10 * time.Second
 
 // throttle is the share of the time that the loop idles.
@@ -21,13 +21,13 @@ type throttle struct {
 
 func (t *throttle) idleShare() float64 { return math.Float64frombits(t.idle.Load()) }
 
-// SetDutyCycle sets the share of the time that the loop works: 1 always, 0.5 half of it. The least
-// is 0.05.
+// SetDutyCycle sets the share of the time in which the loop computes, from 0.05 to 1. With 0.5 it
+// idles half of the time.
 func (l *Loop) SetDutyCycle(share float64) {
 	l.throttled.idle.Store(math.Float64bits(1 - min(max(share, 0.05), 1)))
 }
 
-// throttle idles after a step of that length, or until something is in the inbox.
+// throttle idles after a step of the given duration, or until a message arrives in the inbox.
 func (l *Loop) throttle(took time.Duration) {
 	if idle := l.throttled.idleShare(); idle > 0 {
 		l.throttled.pause(min(time.Duration(float64(took)*idle/(1-idle)), longestIdle))

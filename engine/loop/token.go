@@ -82,8 +82,8 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	l.requests = slices.Delete(l.requests, at, at+1)
 	r.ended = true
 	l.inbox.remove(r)
-	// All of them are known: a placeholder that has been computed with was replaced when the step
-	// that chose its token completed.
+	// All of these tokens are known: the steps that chose the tokens of the placeholders among them
+	// have completed.
 	computed := r.seq.Tokens[:r.seq.Computed]
 	l.keepState(l.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
@@ -92,7 +92,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	l.log.record(r, reason)
 	l.counters.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
-	if !r.stopped { // text that was held back, as it might have begun a stop text
+	if !r.stopped { // add the text held back as the possible beginning of a stop text
 		text, stopped := r.stop.Add(r.text.Close())
 		if !stopped {
 			text += r.stop.Close()

@@ -15,7 +15,7 @@ import (
 type CacheCost struct {
 	Architecture  string // config.json's model_type
 	ContextTokens int    // the longest context that the model was trained for
-	Format        string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8"
+	Format        string // for example "K8 g64 + V4 g32, first and last 2 layers K8 V8"
 	Layers        []LayerCost
 	BytesPerToken int64 // in the layers that keep every token
 	// The first StartTokens tokens take StartBytesPerToken instead. Both are 0 without such
@@ -29,8 +29,8 @@ type CacheCost struct {
 // LayerCost is a group of equal layers. One of the two sizes is 0.
 type LayerCost struct {
 	Layers int    // in the group
-	Kind   string // as "attention, 2 heads of 256"
-	// Format of keys and values, as "8-bit g64 and 4-bit g32"; "": the layers have none.
+	Kind   string // for example "attention, 2 heads of 256"
+	// Format of keys and values, for example "8-bit g64 and 4-bit g32"; "": the layers have none.
 	Format           string
 	BytesPerToken    int64 // of one layer
 	BytesPerSequence int64 // of one layer
@@ -44,8 +44,8 @@ func (c *CacheCost) ContextBytes(tokens int) int64 {
 		c.StateBytes
 }
 
-// Cache returns what a model of that config.json would keep of its sequences, in the format and
-// with the limit of o. The quantization of its weights does not matter. Errors are Problems.
+// Cache returns the cache memory of a model with that config.json, in the format and with the limit
+// of o. The quantization of its weights does not matter. Errors are Problems.
 func Cache(config []byte, o Options) (cost CacheCost, err error) {
 	o.setDefaults()
 	format, err := cache.ParseFormat(o.KVFormat)
@@ -90,15 +90,15 @@ func Cache(config []byte, o Options) (cost CacheCost, err error) {
 	return cost, nil
 }
 
-// layerCost returns a group without its count: what one layer keeps in format f, with rings for
-// passes of span tokens.
+// layerCost returns a LayerCost with a Layers count of 0: the cache memory of one layer in format
+// f, with rings for passes of span tokens.
 func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 	span int) LayerCost {
 	cost := LayerCost{Kind: "keeps nothing"}
 	layer := []cache.LayerSpec{s}
 	switch {
 	case s.KVHeads > 0:
-		// A single layer would be a boundary layer, so its format is given without boundaries.
+		// A single layer would count as a boundary layer, so this format has no boundaries.
 		format := cache.Format{K: f.K, V: f.V}
 		cost.BytesPerToken = cache.PageBytes(layer, format) / cache.PageTokens
 		cost.BytesPerSequence = cache.RingBytes(layer, format, span)

@@ -8,7 +8,8 @@ import (
 	"headroom/engine/cache"
 )
 
-// kvLimit returns the most tokens that attention layers keep, 0 if no sequence can exceed it.
+// kvLimit returns the maximum number of tokens that attention layers keep of a sequence, or 0 if no
+// sequence can exceed it.
 func (p *Plan) kvLimit() int {
 	longest := p.Spec.ContextTokens
 	if p.ContextTokens > 0 {
@@ -22,10 +23,10 @@ func (p *Plan) kvLimit() int {
 
 // sizeKV chooses the context and the number of KV pages.
 //
-// A context that was requested is kept, whether it fits or not. Otherwise it is the model's own, or
-// the longest whose pages take at most half of the memory that weights, states and scratch leave
-// free. Memory permitting, there are pages for two sequences of that length: streams seldom all
-// grow long at once, and preemption handles it when they do. Start pages come out of the same half.
+// A requested context stays as it is, whether it fits or not. Otherwise the context is the model's
+// own, or the longest whose pages fit into half of the memory that weights, states and scratch
+// leave free. Memory permitting, there are pages for two sequences of that length. Streams seldom
+// all grow long at once, and if they do, some are preempted. Start pages are part of the same half.
 func (p *Plan) sizeKV() {
 	context := p.ContextTokens
 	if context <= 0 || context > p.Spec.ContextTokens {
@@ -51,14 +52,15 @@ func (p *Plan) sizeKV() {
 	p.ContextTokens = context
 	rest := max(0, context-start)
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
-	if p.PageSizes.Rest == 0 { // pages are numbers without memory
+	if p.PageSizes.Rest == 0 { // pages without memory cost nothing
 		tokens = context * p.MaxSequences
 	}
 	p.Pages.Rest = pagesFor(tokens)
 }
 
-// sizeStarts chooses how many sequences have pages for their first tokens: at least one, at most
-// every running sequence and as many cached ones, in a quarter of the bytes.
+// sizeStarts chooses the number of start pages. They are for at least one sequence, and at most for
+// all running sequences and as many cached ones. They use at most a quarter of the bytes, unless
+// one sequence needs more.
 func (p *Plan) sizeStarts(tokens int, bytes int64) {
 	if tokens == 0 {
 		return
@@ -86,8 +88,8 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 	}
 }
 
-// available returns the bytes that the model may take: what the options say, or what the system
-// has free less a reserve for other apps.
+// available returns the bytes that the model may use: Options.AvailableBytes, or the system's free
+// memory less a reserve for other apps.
 func (p *Plan) available() int64 {
 	if p.AvailableBytes > 0 {
 		return p.AvailableBytes

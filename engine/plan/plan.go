@@ -1,13 +1,13 @@
 // Package plan computes the memory that a model needs before its weights are read: its shapes, its
 // caches, and the longest context that fits.
 //
-// A plan loads the architecture on a device that allocates nothing and counts instead
-// (kernels.NewDryRun), then runs its largest batch there. So no architecture needs a formula for
+// A plan loads the architecture on a device that counts bytes instead of allocating them
+// (kernels.NewDryRun), then runs the largest batch there. So no architecture needs a formula for
 // its memory, and the figures cannot drift from the code.
 //
 //	plan.go       Plan: shapes, needs and the check that they fit
 //	kv.go         how many KV pages and kept states the free memory allows
-//	cachecost.go  what the caches of any config.json take, without a tokenizer or weights
+//	cachecost.go  the memory of the caches of any config.json, without a tokenizer or weights
 package plan
 
 import (
@@ -26,12 +26,12 @@ import (
 const (
 	defaultMaxSequences = 8
 	defaultChunkTokens  = 512
-	// minContextTokens bounds a context that we choose from below: a shorter one makes a model
-	// useless.
+	// minContextTokens is the shortest context that a plan chooses, since a shorter one would make
+	// a model useless.
 	minContextTokens = 2048
 )
 
-// Options are what a plan depends on. The zero value is right for most.
+// Options configure a plan. The zero value suits most models.
 type Options struct {
 	KVFormat       cache.FormatOptions
 	StateFormat    string // of recurrent states; see cache.ParseStateFormat
@@ -41,7 +41,7 @@ type Options struct {
 	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // nothing is kept for later prompts
-	AvailableBytes int64  // memory that the model may take; 0: ask the system
+	AvailableBytes int64  // memory that the model may use; 0: ask the system
 }
 
 func (o *Options) setDefaults() {
@@ -69,7 +69,7 @@ func (n Need) TotalBytes() int64 {
 // Description is what a model folder holds, read from its headers alone.
 type Description struct {
 	Architecture    string // config.json's model_type
-	Quantization    string // of most weights, as "4-bit, group 64" or "bfloat16"
+	Quantization    string // of most weights, for example "4-bit, group 64" or "bfloat16"
 	SizeBytes       int64
 	Parameters      int64 // in all files; a packed weight counts as the values it stands for
 	ContextTokens   int   // the longest context that the model was trained for
@@ -78,24 +78,25 @@ type Description struct {
 	// tokens.
 	KVStartTokens        int
 	KVStartBytesPerToken int64
-	// StateBytesPerSeq is what a sequence takes besides: recurrent state, and the rings of layers
-	// with a sliding window.
+	// StateBytesPerSeq is the memory of a sequence besides its pages: its recurrent state, and the
+	// rings of layers with a sliding window.
 	StateBytesPerSeq int64
 	Need             Need // with the requested options
 	PlannedTokens    int  // the context that the options, or free memory, allow
 	HasChatTemplate  bool
 }
 
-// KVBytes returns what the first tokens of one sequence take in the layers that keep every token.
+// KVBytes returns the memory of the first tokens of one sequence in the layers that keep every
+// token.
 func (d *Description) KVBytes(tokens int) int64 {
 	first := min(tokens, d.KVStartTokens)
 	return int64(first)*d.KVStartBytesPerToken + int64(tokens-first)*d.KVBytesPerToken
 }
 
-// Plan is a model's shapes and the memory they take.
+// Plan holds a model's shapes and the memory that they need.
 type Plan struct {
-	// Options are the requested ones with the defaults filled in: ContextTokens and KeptStates are
-	// what was chosen.
+	// Options are the requested ones with the defaults filled in. ContextTokens and KeptStates hold
+	// the chosen values.
 	Options
 	Config      *checkpoint.Config
 	KV          cache.Format
@@ -109,11 +110,11 @@ type Plan struct {
 	requestedTokens int // Options.ContextTokens as requested
 }
 
-// Architectures lists the kinds of models that can be opened, by config.json's model_type, sorted.
+// Architectures returns the supported values of config.json's model_type, sorted.
 func Architectures() []string { return models.Architectures() }
 
-// Describe reads a model's headers and returns what it is and what it would take with o. Errors
-// are Problems.
+// Describe reads a model's headers and returns its description, which includes the memory that it
+// would need with o. Errors are Problems.
 func Describe(src checkpoint.Source, o Options) (Description, error) {
 	p, err := New(src, o)
 	if err != nil {
@@ -122,8 +123,8 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 	return p.Description, nil
 }
 
-// New plans a model without reading a weight. Errors are Problems. A model that does not fit is no
-// error: see Check.
+// New plans a model without reading a weight. Errors are Problems. A model that does not fit is not
+// an error here; Check reports it.
 func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	o.setDefaults()
 	p := &Plan{Options: o, requestedTokens: o.ContextTokens}
@@ -168,7 +169,7 @@ func (p *Plan) parseFormats() (err error) {
 		return problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
 	if n := p.MaxKVTokens; n < 0 || 0 < n && n < cache.MinLimitTokens {
-		return problem.New(problem.BadRequest, "This is too small for a KV cache",
+		return problem.New(problem.BadRequest, "The KV cache limit is too small",
 			fmt.Sprintf("the limit is %d tokens; the least is %d, and 0 keeps all", n,
 				cache.MinLimitTokens), "")
 	}
@@ -231,13 +232,13 @@ func (p *Plan) Check() error {
 			gb(n.ScratchBytes), gb(max(available, 0))), p.suggestion(available))
 }
 
-// suggestion returns a sentence: what would make the model fit into the available bytes.
+// suggestion returns a sentence on how to make the model fit into the available bytes.
 func (p *Plan) suggestion(available int64) string {
 	n := p.Description.Need
 	need := n.TotalBytes()
 	sequences := int64(p.MaxSequences)
 	if fewer := need - n.StateBytes*(sequences-1)/sequences; sequences > 1 && fewer <= available {
-		return fmt.Sprintf("Fewer requests at once would fit: the state of %d takes %s.",
+		return fmt.Sprintf("Fewer requests at once would fit: the states of %d take %s.",
 			sequences, gb(n.StateBytes))
 	}
 	starts := prefix.Amount{Start: p.Pages.Start}.Bytes(p.PageSizes)

@@ -7,15 +7,15 @@ import (
 	"headroom/kernels"
 )
 
-// Cost is the least that a pass moves to and from memory and computes.
+// Cost is the minimum memory traffic and arithmetic of a pass.
 type Cost struct {
 	Bytes int64 // weights, keys and values, recurrent states
 	kernels.Operations
 }
 
-// Cost returns the cost of a pass over rows tokens of each sequence, after
-// contextTokens in each, with the logits of the last row of each if they are wanted. It is measured
-// by a pass on a device that allocates nothing.
+// Cost returns the cost of a pass over rows tokens of each sequence at context contextTokens. If
+// logits is true, the pass also computes the logits of the last row of each sequence. Cost measures
+// a pass on a device that allocates nothing.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	d := kernels.NewDryRun()
 	pages := (contextTokens+rows)/cache.PageTokens + 1
@@ -23,7 +23,7 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := alone(d, r.spec.Layers,
+	layers := sequentialCaches(d, r.spec.Layers,
 		cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: sequences,
 			SpanTokens: sequences * rows})
 	b := batch.Batch{Tokens: kernels.NewTensor(d, kernels.I32, sequences*rows, 1)}

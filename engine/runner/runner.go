@@ -1,7 +1,7 @@
 // Package runner takes one step: it copies a batch to the device, runs the architecture's forward
-// pass over it, and returns the logits (Step). On a GPU it returns the tokens chosen from them, one
-// step later (Start, Await). New allocates all its memory. A step allocates nothing, except for the
-// page table of a slot's rings when a sequence first runs in it.
+// pass over it, and returns the logits (Step). On a GPU it can also choose the tokens there and
+// return them one step later (Start, Await). New allocates all its memory. A step allocates
+// nothing, except for the page table of a slot's rings when a sequence first runs in it.
 package runner
 
 import (
@@ -21,10 +21,10 @@ type Options struct {
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // of recurrent states
 	Pages       int               // KV pages, shared by all sequences
-	StartPages  int               // the first of Pages, for the first KV.Start tokens of sequences
-	Slots       int               // recurrent states and rings, of running sequences and kept ones
-	BatchRows   int               // most rows of one step
-	LogitsRows  int               // most rows of one step whose logits are wanted
+	StartPages  int               // how many of Pages are for the first KV.Start tokens of sequences
+	Slots       int               // recurrent states and rings, of running and cached sequences
+	BatchRows   int               // maximum number of rows of one step
+	LogitsRows  int               // maximum number of rows of one step with logits
 }
 
 // Runner is a model with its memory on a device. The goroutine that calls its methods owns the
@@ -88,7 +88,7 @@ func ScratchBytes(m models.Model, o Options) int {
 	r := &Runner{
 		device: d,
 		model:  m,
-		layers: alone(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens),
+		layers: sequentialCaches(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens),
 			cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1,
 				SpanTokens: o.BatchRows}),
 		ops: ops.NewContext(d, 0),
@@ -103,8 +103,8 @@ func ScratchBytes(m models.Model, o Options) int {
 	return r.ops.PeakBytes()
 }
 
-// alone returns the caches of one sequence, whose page table counts up from 0.
-func alone(d kernels.Device, specs []cache.LayerSpec, o cache.Options) []cache.Layer {
+// sequentialCaches allocates caches for page tables that count up from 0.
+func sequentialCaches(d kernels.Device, specs []cache.LayerSpec, o cache.Options) []cache.Layer {
 	o.StartPages = min(o.Pages, o.Format.Start(specs)/cache.PageTokens)
 	return cache.New(d, specs, o)
 }
@@ -117,7 +117,7 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	if err := r.fits(tokens); err != nil {
 		return nil, err
 	}
-	defer r.ops.Release(r.ops.Mark()) // frees the activations of a pass that panics, too
+	defer r.ops.Release(r.ops.Mark()) // also frees the activations if the pass panics
 	out := r.forward(tokens, spans, logits, rounds)
 	if err := r.Sync(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	return out.Float32s(), nil
 }
 
-// Async reports whether Start and Await can be used: whether the device works beside the host.
+// Async reports whether Start and Await can be used, because the device runs passes asynchronously.
 func (r *Runner) Async() bool { return r.async != nil }
 
 // Pass is a pass in flight.
@@ -134,9 +134,9 @@ type Pass struct {
 	chosen kernels.Tensor
 }
 
-// Start launches a step, in which the device also chooses a token for each row in logits, by the
-// same row of choices. Tokens may be placeholders for those that the previous step chooses
-// (sampling.Placeholder). At most two passes may be in flight.
+// Start launches a step in which the device also chooses a token for each row in logits. The rows
+// of choices correspond to those of logits. Tokens may be placeholders (sampling.Placeholder) for
+// tokens that the previous step chooses. At most two passes may be in flight.
 func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, choices *sample.Rows,
 	rounds ...batch.Round) (Pass, error) {
 	if err := r.fits(tokens); err != nil {
@@ -153,8 +153,9 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 	return p, nil
 }
 
-// Await waits for a pass and returns the tokens that it has chosen, or the codes that
-// sampling.Fault explains. They are in device memory that is valid until the second Start from now.
+// Await waits for a pass and returns the tokens that it has chosen. A negative one is an error code
+// (sampling.Fault). The result is in device memory and valid until Start has been called twice
+// more.
 func (r *Runner) Await(p Pass) ([]int32, error) {
 	if err := r.async.Wait(p.ticket); err != nil {
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
@@ -196,7 +197,7 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 // CopyPage copies a page of every attention layer without a window to another page of its kind.
 func (r *Runner) CopyPage(from, to int32) { r.copy(r.PageRegions(from < r.startPages), from, to) }
 
-// CopyState copies a slot, which is the recurrent state and the rings of every layer.
+// CopyState copies a slot: the recurrent state and the rings of every layer.
 func (r *Runner) CopyState(from, to int32) { r.copy(r.slotRegions, from, to) }
 
 func (r *Runner) copy(regions []cache.Region, from, to int32) {
@@ -207,8 +208,8 @@ func (r *Runner) copy(regions []cache.Region, from, to int32) {
 	}
 }
 
-// PageRegions returns the memory of the start pages, or of the others, for the block store. A page
-// that is shared is never written again, so any goroutine may read it while a reference is held.
+// PageRegions returns the memory of the start pages, or of the other pages, for the block store. A
+// shared page is never written again, so any goroutine may read it while it holds a reference.
 func (r *Runner) PageRegions(start bool) []cache.Region {
 	if start {
 		return r.startRegions

@@ -1,6 +1,6 @@
-// Package textproc holds what a model has beside its weights: its tokenizer, its chat template,
-// its recommended sampling parameters and the tokens that end a generation. It needs no device, so
-// a client of a model that runs in another process can use it too.
+// Package textproc reads a model's tokenizer, chat template, recommended sampling parameters and
+// end tokens. It needs no device, so a client of a model that runs in another process can use it
+// too.
 package textproc
 
 import (
@@ -27,7 +27,7 @@ type Processor struct {
 	eos       map[int32]bool
 }
 
-// Read reads a model's processor from its files. Errors are Problems.
+// Read reads the files that make up a model's Processor. Errors are Problems.
 func Read(src checkpoint.Source) (*Processor, error) {
 	config, err := src.Config()
 	if err != nil {
@@ -120,8 +120,8 @@ func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 	return t.WithSpecialTokens(specialTokens(config)), nil
 }
 
-// specialTokens returns the texts of the special tokens that tokenizer_config.json names, as
-// strings or as objects with a content. A null one stays undefined, as in Hugging Face's library.
+// specialTokens returns the texts of the special tokens in tokenizer_config.json. Each is a string
+// or an object with a content field. A null token stays undefined, as in Hugging Face's library.
 func specialTokens(config map[string]json.RawMessage) map[string]string {
 	tokens := map[string]string{}
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
@@ -142,8 +142,8 @@ func specialTokens(config map[string]json.RawMessage) map[string]string {
 // titleRunes is the length of the longest title.
 const titleRunes = 80
 
-// Title names the conversation that a prompt begins, for lists: with the first words of its first
-// user message, or of its first message if no user speaks.
+// Title returns a title, for lists, of the conversation that a prompt begins. It is the first words
+// of the first message, or of the second one if the first is the system message.
 func (p *Processor) Title(prompt []int32) string {
 	const window = 64 // tokens: enough for titleRunes in most languages
 	message := func(from int) (role, words string) {
