@@ -1,17 +1,17 @@
 // Package bench measures how fast this machine runs models, and compares each figure with its
-// ceiling: what the bandwidth of the memory and the rate of multiply-adds allow, measured before
-// and after each sample.
+// ceiling. The ceiling is the best value that memory bandwidth and the rate of multiply-adds allow.
+// Both are measured before and after each sample.
 //
 //	plan.go       the groups of figures, each measured in its own process
 //	dense.go      prefill and decode of one stream, at several lengths of the context
 //	together.go   several streams, several threads, a mixture of experts
 //	load.go       from a checkpoint on disk to the first token, and resident memory
-//	cost.go       the least work of a prompt or a token, and the time that it takes
+//	cost.go       the minimum work of a prompt or a token, and its minimum time
 //	yardstick.go  measures memory bandwidth and arithmetic
 //	ceiling.go    the ceilings while a figure was measured
 //	report.go     the figures: JSON, medians, targets
 //	table.go      the figures as Markdown, and as lines for benchstat
-//	machine.go    the machine they were measured on
+//	machine.go    the machine on which they were measured
 package bench
 
 import (
@@ -38,7 +38,7 @@ func tokens(e *engine.Engine, seed, n int) []int32 {
 	return prompt
 }
 
-// answered is a request that has ended, and the times of its tokens.
+// answered is the Done event of a request, and the times of its tokens.
 type answered struct {
 	engine.Event // Done
 	at           []time.Time

@@ -88,8 +88,8 @@ func TestCeilingOfRows(t *testing.T) {
 	r := &run{Plan: &Plan{}, ctx: context.Background(), part: &Part{}}
 	of := func(values ...float64) (s samples) {
 		for _, v := range values {
-			s.values, s.could = append(s.values, v),
-				append(s.could, Ceilings{ReadBytes: 1000, Int8Ops: 100})
+			s.values, s.ceilings = append(s.values, v),
+				append(s.ceilings, Ceilings{ReadBytes: 1000, Int8Ops: 100})
 		}
 		return s
 	}
@@ -134,8 +134,8 @@ func TestSharesArePaired(t *testing.T) {
 		row.Share != 0.6 {
 		t.Errorf("%+v, expected ceilings of 10, 20 and 5 and the median of 0.8, 0.6 and 0.4", row)
 	}
-	if got := r.typical().ReadBytes; got != 1000 {
-		t.Errorf("typical of 1000, 1000, 1000, 3000, 500, 500: %g", got)
+	if got := r.medianCeilings().ReadBytes; got != 1000 {
+		t.Errorf("medianCeilings of 1000, 1000, 1000, 3000, 500, 500: %g", got)
 	}
 }
 
@@ -187,11 +187,11 @@ func TestOverlap(t *testing.T) {
 	}
 	// From 2, when the second has its first token, to 6, when the first has its last: 4 and 6 of
 	// one, 3, 4, 5 and 6 of the other.
-	got, err := overlap([]answered{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
+	got, err := overlapSpeed([]answered{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
 	if err != nil || got != 1.5 {
 		t.Errorf("%g, %v, expected 1.5", got, err)
 	}
-	if _, err := overlap([]answered{at(0, 1), at(5, 6)}); err == nil {
+	if _, err := overlapSpeed([]answered{at(0, 1), at(5, 6)}); err == nil {
 		t.Error("no error for streams that never ran together")
 	}
 }

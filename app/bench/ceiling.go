@@ -1,8 +1,8 @@
 package bench
 
-// The ceilings while a figure was measured. Where other machines share the memory its speed changes
-// from minute to minute. So each sample has its own ceiling, from right before and after it, and
-// the result is the median of the samples' ratios.
+// The ceilings at the time of a measurement. On a virtual machine other machines use the same
+// memory, so its speed changes from minute to minute. So each sample has its own ceiling, measured
+// right before and after it. A figure's share of the ceiling is the median of its samples' shares.
 
 import (
 	"time"
@@ -10,29 +10,29 @@ import (
 
 // samples are the samples of a figure.
 type samples struct {
-	values []float64
-	could  []Ceilings // while each was measured
+	values   []float64
+	ceilings []Ceilings // while each was measured
 }
 
-// ReadingTime is how long each reading measures memory, and how long arithmetic.
+// ReadingTime is the time that a reading spends on memory, and again on arithmetic.
 const ReadingTime = 80 * time.Millisecond
 
-// could measures the ceilings with that many threads.
-func (r *run) could(threads int) (now Ceilings, err error) {
+// measureCeilings measures the ceilings with the given number of threads.
+func (r *run) measureCeilings(threads int) (now Ceilings, err error) {
 	if r.Ceilings != nil {
 		r.seen = append(r.seen, *r.Ceilings)
 		return *r.Ceilings, nil
 	}
-	y := r.yards[threads]
+	y := r.yardsticks[threads]
 	if y == nil {
 		r.say("this machine's ceilings")
 		if y, err = NewYardstick(r.Device, threads); err != nil {
 			return now, err
 		}
-		if r.yards == nil {
-			r.yards = map[int]*Yardstick{}
+		if r.yardsticks == nil {
+			r.yardsticks = map[int]*Yardstick{}
 		}
-		r.yards[threads] = y
+		r.yardsticks[threads] = y
 	}
 	if now, err = y.Measure(ReadingTime); err == nil && threads == r.Threads {
 		r.seen = append(r.seen, now)
@@ -45,9 +45,9 @@ func (r *run) sample(s *samples, take func() (float64, error)) error {
 	return r.sampleWith(r.Threads, s, take)
 }
 
-// sampleWith is sample for work with that many threads.
+// sampleWith is sample for work with the given number of threads.
 func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) error {
-	before, err := r.could(threads)
+	before, err := r.measureCeilings(threads)
 	if err != nil {
 		return err
 	}
@@ -55,13 +55,13 @@ func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) 
 	if err != nil {
 		return err
 	}
-	after, err := r.could(threads)
-	s.values, s.could = append(s.values, v), append(s.could, Mean(before, after))
+	after, err := r.measureCeilings(threads)
+	s.values, s.ceilings = append(s.values, v), append(s.ceilings, Mean(before, after))
 	return err
 }
 
-// typical returns the median of the readings with all threads.
-func (r *run) typical() Ceilings {
+// medianCeilings returns the median of the readings with all threads.
+func (r *run) medianCeilings() Ceilings {
 	of := func(figure func(Ceilings) float64) float64 {
 		var all []float64
 		for _, c := range r.seen {
@@ -77,7 +77,7 @@ func (r *run) typical() Ceilings {
 }
 
 func (r *run) close() {
-	for _, y := range r.yards {
+	for _, y := range r.yardsticks {
 		y.Close()
 	}
 }

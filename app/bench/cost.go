@@ -7,12 +7,12 @@ import (
 	"headroom/engine"
 )
 
-// ChunkTokens is the length of a prompt's passes in benchmarks; give it to engine.Options, since
-// PromptCost depends on it.
+// ChunkTokens is the number of prompt tokens per pass in benchmarks. Set it in engine.Options and
+// pass it to PromptCost.
 const ChunkTokens = 512
 
-// Cost is the least that some work moves to and from memory and computes. A multiply-add counts as
-// two operations.
+// Cost is the minimum memory traffic and arithmetic of some work. A multiply-add counts as two
+// operations.
 type Cost struct {
 	Bytes int64 // weights, keys and values, recurrent states
 	// Int8Ops are products with packed weights or quantized keys and values; 0 with float32
@@ -26,8 +26,8 @@ func passCost(e *engine.Engine, sequences, rows, contextTokens int, logits bool)
 	return Cost{Bytes: c.Bytes, Int8Ops: c.Int8, Float32Ops: c.Float32}
 }
 
-// DecodeCost returns the cost of decoding one token in each of the sequences together, each
-// after contextTokens.
+// DecodeCost returns the cost of a pass that decodes one token in each of the sequences, at context
+// contextTokens.
 func DecodeCost(e *engine.Engine, sequences, contextTokens int) Cost {
 	return passCost(e, sequences, 1, contextTokens, true)
 }
@@ -46,15 +46,15 @@ func PromptCost(e *engine.Engine, chunkTokens, from, to int) (sum Cost) {
 	return sum
 }
 
-// Ceilings is the best that a machine does per second, as measured. Zero is unknown.
+// Ceilings holds the measured maximum rates of a machine, per second. Zero means unknown.
 type Ceilings struct {
 	ReadBytes  float64 `json:"readBytesPerSecond,omitempty"`
 	Int8Ops    float64 `json:"int8OperationsPerSecond,omitempty"` // 8-bit multiply-adds, two each
 	Float32Ops float64 `json:"float32OperationsPerSecond,omitempty"`
 }
 
-// Time returns the least time that c takes: that of memory or that of arithmetic, whichever is
-// longer. Unknown ceilings take no time.
+// Time returns the minimum time for c: the time of its memory traffic or of its arithmetic,
+// whichever is longer. Work with an unknown ceiling counts as no time.
 func (m Ceilings) Time(c Cost) (least time.Duration, memoryBound bool) {
 	over := func(n int64, rate float64) float64 {
 		if rate <= 0 {

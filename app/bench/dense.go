@@ -1,7 +1,7 @@
 package bench
 
 // One stream: prefill of several lengths, and decode at several lengths of the context. A long
-// prompt is computed once and stays in the prefix cache, after which the answers are decoded.
+// prompt is computed once and stays in the prefix cache. Its answers are then decoded from there.
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (r *run) dense(kvFormat string) error {
 		return err
 	}
 	var taken time.Duration // for the context so far
-	var could []Ceilings
+	var ceilings []Ceilings
 	for i, n := range r.Contexts {
 		from := 0
 		if i > 0 {
@@ -52,18 +52,19 @@ func (r *run) dense(kvFormat string) error {
 			return err
 		}
 		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 {
-			// An answer may happen to continue like the prompt, so a few more may be cached.
+			// An answer may happen to match the rest of the prompt, so a few more tokens may be
+			// cached.
 			return problem.New(problem.Internal,
 				"The prefix cache did not hold a benchmark's prompt",
 				fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
 		}
 		taken += a.Timing.Prefill
-		could = append(could, reading.could...)
+		ceilings = append(ceilings, reading.ceilings...)
 		if kvFormat == "" {
 			r.add(Row{ID: fmt.Sprintf("prefill-%d", n),
 				What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name,
 				Unit: unitSpeed},
-				samples{[]float64{float64(n) / taken.Seconds()}, []Ceilings{Mean(could...)}},
+				samples{[]float64{float64(n) / taken.Seconds()}, []Ceilings{Mean(ceilings...)}},
 				n, PromptCost(e, ChunkTokens, 0, n))
 		}
 		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
@@ -82,7 +83,7 @@ func (r *run) dense(kvFormat string) error {
 func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 	for _, n := range lengths {
 		r.say(fmt.Sprintf("%s: prompts of %s tokens", model, thousands(n)))
-		taken, err := r.times(func(i int) (float64, error) {
+		taken, err := r.repeat(func(i int) (float64, error) {
 			a, err := ask(r.ctx, e, tokens(e, n+1+i, n), 1)
 			return float64(n) / a.Timing.Prefill.Seconds(), err
 		})
@@ -109,7 +110,7 @@ func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 		return nil
 	}
 	n := min(maxOf(r.Prompts), 512)
-	taken, err := r.times(func(i int) (float64, error) {
+	taken, err := r.repeat(func(i int) (float64, error) {
 		times.Start()
 		_, err := ask(r.ctx, e, tokens(e, 5000+i, n), 1)
 		counted := times.Stop()
@@ -128,8 +129,8 @@ func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 		What:  fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)),
 		Model: r.Dense.Name, Unit: unitRate,
 		Samples: taken.values, Value: median(taken.values), Bound: boundArithmetic}
-	for _, could := range taken.could {
-		row.Ceilings = append(row.Ceilings, could.Int8Ops/1e9)
+	for _, c := range taken.ceilings {
+		row.Ceilings = append(row.Ceilings, c.Int8Ops/1e9)
 	}
 	r.put(row)
 	return nil
@@ -138,7 +139,7 @@ func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 // decode measures decoding after n cached tokens.
 func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	r.say(fmt.Sprintf("%s: decode at context %s", model, thousands(n)))
-	taken, err := r.times(func(int) (float64, error) {
+	taken, err := r.repeat(func(int) (float64, error) {
 		prompt := tokens(e, 1, 1)
 		if n > 0 {
 			prompt = tokens(e, 0, n)
@@ -161,10 +162,10 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	return nil
 }
 
-// append measures the first token of a few new tokens after n cached ones.
+// append measures the time to first token of a few new prompt tokens after n cached ones.
 func (r *run) append(e *engine.Engine, n int) error {
 	r.say(fmt.Sprintf("%d new tokens after %s cached", appended, thousands(n)))
-	taken, err := r.times(func(i int) (float64, error) {
+	taken, err := r.repeat(func(i int) (float64, error) {
 		a, err := ask(r.ctx, e, append(tokens(e, 0, n), tokens(e, 7000+i, appended)...), 1)
 		return a.Timing.FirstToken.Seconds(), err
 	})

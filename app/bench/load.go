@@ -1,7 +1,7 @@
 package bench
 
-// Loading: from a checkpoint on disk, in the system's page cache, to the first token, and the
-// resident memory of the process then.
+// Loading: the time from opening a checkpoint, already in the system's page cache, to the first
+// token, and the resident memory of the process at that time.
 
 import (
 	"encoding/json"
@@ -16,7 +16,8 @@ import (
 )
 
 // WriteCheckpoint writes the dense model into a folder for the group Load. Its embedding has 8
-// bits, as in mixed quantizations: Qwen3-0.6B's shape then takes the 400 MB of the target.
+// bits, as in mixed quantizations. A checkpoint in the shape of Qwen3-0.6B then has 400 MB, for
+// which the target is set.
 func (p *Plan) WriteCheckpoint(dir string) error {
 	config := map[string]any{}
 	if err := json.Unmarshal(p.Dense.Config, &config); err != nil {
@@ -51,7 +52,7 @@ func (r *run) load() error {
 			return 0, err
 		}
 		seconds = time.Since(start).Seconds()
-		if resident == 0 { // of the first run, as an earlier one would leave memory behind
+		if resident == 0 { // only in the first run, because each run leaves memory behind
 			r.part.Device = e.Info().Device
 			resident, err = residentBytes()
 		}
@@ -61,7 +62,7 @@ func (r *run) load() error {
 	if _, err := once(); err != nil { // fills the page cache
 		return err
 	}
-	taken, err := r.times(func(int) (float64, error) { return once() })
+	taken, err := r.repeat(func(int) (float64, error) { return once() })
 	if err != nil {
 		return err
 	}

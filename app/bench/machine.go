@@ -8,9 +8,9 @@ import (
 	"github.com/shirou/gopsutil/v3/load"
 )
 
-// Machine is where a report was made. Figures mean nothing without it.
+// Machine describes the machine of a report. Figures mean nothing without it.
 type Machine struct {
-	System    string `json:"system"`              // as "linux/amd64"
+	System    string `json:"system"`              // for example "linux/amd64"
 	Processor string `json:"processor,omitempty"` // the maker's name for it
 	Cores     int    `json:"cores"`               // available to this process
 	// Load is the system's load average over a minute, before and after the run. The second
@@ -37,6 +37,6 @@ func LoadAverage() float64 {
 	return avg.Load1
 }
 
-// busy reports whether other processes were running when the run began, which makes the figures too
+// busy reports whether other processes were running when the run began. The figures are then too
 // low.
 func (m *Machine) busy() bool { return m.Load[0] > 0.5 }

@@ -17,8 +17,7 @@ type Shape struct {
 	Config []byte // config.json
 }
 
-// Plan says what is measured and how thoroughly. All fields up to Repeat are required, except
-// Threads.
+// Plan says what is measured and how often. All fields up to Repeat are required, except Threads.
 type Plan struct {
 	Dense, MoE Shape
 	Device     string // as in engine.Options
@@ -26,17 +25,17 @@ type Plan struct {
 	Prompts    []int  // lengths of uncached prompts, in tokens
 	Contexts   []int  // context lengths to decode at, ascending
 	Streams    []int  // numbers of streams that decode together
-	Tokens     int    // of an answer
-	Repeat     int    // samples of each figure, of which the median counts
+	Tokens     int    // length of an answer
+	Repeat     int    // samples of each figure; its value is their median
 	// Ceilings are this machine's; nil: they are measured before and after each sample.
 	Ceilings *Ceilings
 	// Checkpoint is a folder with the dense model, for the group Load.
 	Checkpoint string
-	// Say is called with what is measured next. It must not block. May be nil.
+	// Say is called with a description of the next measurement. It must not block. May be nil.
 	Say func(what string)
 }
 
-// Group is a part of the table that can be measured by itself.
+// Group is a part of the table that can be measured separately.
 type Group struct {
 	Name, What string
 	run        func(*run) error
@@ -60,10 +59,10 @@ const Load = "load"
 // run is a group being measured.
 type run struct {
 	*Plan
-	ctx   context.Context
-	part  *Part
-	yards map[int]*Yardstick // by threads
-	seen  []Ceilings         // with all threads
+	ctx        context.Context
+	part       *Part
+	yardsticks map[int]*Yardstick // by threads
+	seen       []Ceilings         // with all threads
 }
 
 // Measure runs the group of that name in this process.
@@ -75,7 +74,7 @@ func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
 		r := &run{Plan: p, ctx: ctx, part: &Part{Group: group}}
 		defer r.close()
 		err := g.run(r)
-		r.part.Ceilings = r.typical()
+		r.part.Ceilings = r.medianCeilings()
 		return r.part, err
 	}
 	return nil, problem.New(problem.BadRequest,
@@ -111,11 +110,11 @@ func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	return e, nil
 }
 
-// add adds a row with its ceilings. cost is the least work of perTokens tokens, or of the whole
+// add adds a row with its ceilings. cost is the minimum work for perTokens tokens, or for the whole
 // figure if its unit is a time.
 func (r *run) add(row Row, s samples, perTokens int, cost Cost) {
-	for _, could := range s.could {
-		least, memoryBound := could.Time(cost)
+	for _, c := range s.ceilings {
+		least, memoryBound := c.Time(cost)
 		if least == 0 {
 			continue
 		}
@@ -139,8 +138,8 @@ func (r *run) put(row Row) {
 	r.part.Rows = append(r.part.Rows, row)
 }
 
-// times measures a figure Repeat times.
-func (r *run) times(take func(i int) (float64, error)) (s samples, err error) {
+// repeat measures a figure Repeat times.
+func (r *run) repeat(take func(i int) (float64, error)) (s samples, err error) {
 	err = r.inTurn(func(i int) error {
 		return r.sample(&s,
 			func() (float64, error) { return take(i) })
@@ -148,7 +147,7 @@ func (r *run) times(take func(i int) (float64, error)) (s samples, err error) {
 	return s, err
 }
 
-// inTurn repeats a round of samples.
+// inTurn calls round Repeat times, so that figures measured in one round take turns.
 func (r *run) inTurn(round func(i int) error) error {
 	for i := range max(r.Repeat, 1) {
 		if err := round(i); err != nil {

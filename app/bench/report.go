@@ -45,7 +45,7 @@ type Row struct {
 	Met    *bool   `json:"met,omitempty"` // nil without a target
 }
 
-// Units. More is better of the first three, less of the others.
+// Units. Larger values are better for the first three, smaller ones for the others.
 const (
 	unitSpeed   = "tok/s"
 	unitRate    = "Gop/s"
@@ -63,15 +63,16 @@ const (
 	boundParts      = "the number of them"
 )
 
-// Target is what a figure should be. One field is set.
+// Target is the required value of a figure. One field is set.
 type Target struct {
-	Share   float64 `json:"share,omitempty"` // least share of the ceiling
+	Share   float64 `json:"share,omitempty"` // minimum share of the ceiling
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
 }
 
-// targets by the IDs of rows. Those in tokens/s are for two cores of the machines on which Headroom
-// is developed, whose int8 products run at 938 Gop/s. On other machines the shares say more.
+// targets maps row IDs to targets. Those in tokens/s are for two cores of the machines on which
+// Headroom is developed, whose int8 products run at 938 Gop/s. On other machines, look at the
+// shares instead.
 var targets = map[string]Target{
 	"decode-0":            {Share: 0.90},
 	"decode-4096":         {Share: 0.75},
@@ -88,7 +89,7 @@ var targets = map[string]Target{
 	"moe-decode-0":        {Share: 0.80},
 	"moe-recurrent-share": {AtMost: 10},
 	"load":                {AtMost: 0.5},
-	// The weights once, not twice; the rest is cache, activations and the program.
+	// The weights are in memory once. The rest is cache, activations and the program.
 	"resident": {AtMost: 1.5},
 }
 
@@ -124,8 +125,8 @@ func (r *Row) judge() {
 	r.Target, r.Met = &t, &met
 }
 
-// ratioRow returns a row with the ratios of the speeds a to b, pair by pair. ceiling is the most
-// that a ratio can be, 0 if unknown.
+// ratioRow returns a row with the ratios of the speeds a to b, pair by pair. ceiling is the maximum
+// ratio, 0 if unknown.
 func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
 	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b),
 		Ceiling: ceiling}

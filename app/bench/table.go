@@ -57,7 +57,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	return err
 }
 
-// ceilings returns a sentence with the machine's ceilings, from the slowest to the fastest reading.
+// ceilings returns a sentence with the machine's ceilings, from the slowest to the fastest group.
 func (r *Report) ceilings() string {
 	between := func(of func(Ceilings) float64, unit string) string {
 		low, high := 0.0, 0.0

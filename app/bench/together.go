@@ -27,11 +27,12 @@ func (r *run) streams() error {
 	defer e.Close()
 	speeds := make([]samples, len(r.Streams))
 	err = r.inTurn(func(i int) error {
-		// In turn, so that other load on the machine affects all of them alike.
+		// The numbers of streams take turns, so that other load on the machine affects all of them
+		// alike.
 		for j, n := range r.Streams {
 			r.say(r.Dense.Name + ": " + plural(n, "stream"))
 			if err := r.sample(&speeds[j],
-				func() (float64, error) { return r.together(e, n, i) }); err != nil {
+				func() (float64, error) { return r.streamSpeed(e, n, i) }); err != nil {
 				return err
 			}
 		}
@@ -55,12 +56,12 @@ func (r *run) streams() error {
 	return nil
 }
 
-// attempts bounds how often streams are started again because they did not overlap, as with short
-// answers on a busy machine.
+// attempts is the maximum number of times that streams are started. Streams of short answers may
+// not overlap on a busy machine, and are then started again.
 const attempts = 20
 
-// together returns the tokens per second of n streams while all of them decode.
-func (r *run) together(e *engine.Engine, n, seed int) (speed float64, err error) {
+// streamSpeed returns the tokens per second of n streams while all of them decode.
+func (r *run) streamSpeed(e *engine.Engine, n, seed int) (speed float64, err error) {
 	for range attempts {
 		all, failures := make([]answered, n), make([]error, n)
 		var running sync.WaitGroup
@@ -74,16 +75,16 @@ func (r *run) together(e *engine.Engine, n, seed int) (speed float64, err error)
 				return 0, err
 			}
 		}
-		if speed, err = overlap(all); err == nil {
+		if speed, err = overlapSpeed(all); err == nil {
 			break
 		}
 	}
 	return speed, err
 }
 
-// overlap returns the tokens per second of all streams between the first token of the last to start
-// and the last token of the first to end.
-func overlap(all []answered) (float64, error) {
+// overlapSpeed returns the tokens per second of all streams while all of them decode: from the
+// latest first token to the earliest last token.
+func overlapSpeed(all []answered) (float64, error) {
 	from, to := all[0].at[0], all[0].at[len(all[0].at)-1]
 	for _, a := range all {
 		if a.at[0].After(from) {
@@ -154,11 +155,12 @@ func (r *run) threads() error {
 		What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name,
 		Unit: unitSpeed},
 		alone, n, PromptCost(one, ChunkTokens, 0, n))
-	// Threads may share a core's units or its clock, so the rates of multiply-adds are the ceiling.
+	// Threads may share a core's arithmetic units or its clock. So the ceiling is the ratio of the
+	// rates of multiply-adds.
 	row := ratioRow("threads-ratio", "all threads compared with one, same prompt", r.Dense.Name,
 		both.values, alone.values, 0)
 	for i := range row.Samples {
-		if a, b := both.could[i].Int8Ops, alone.could[i].Int8Ops; b > 0 {
+		if a, b := both.ceilings[i].Int8Ops, alone.ceilings[i].Int8Ops; b > 0 {
 			row.Ceilings, row.Bound = append(row.Ceilings, a/b), boundArithmetic
 		}
 	}
@@ -166,8 +168,8 @@ func (r *run) threads() error {
 	return nil
 }
 
-// mixture measures a mixture of experts: decode, prefill, and the share of prefill time of its
-// recurrent layers.
+// mixture measures a mixture of experts: decode, prefill, and the share of the prefill time that
+// its recurrent layers need.
 func (r *run) mixture() error {
 	n := min(max(maxOf(r.Prompts), 16), 512)
 	times := &kernels.OperatorTimes{}
@@ -183,7 +185,7 @@ func (r *run) mixture() error {
 	if err := r.prompts(e, r.MoE.Name, []int{n}); err != nil || r.Device != engine.DeviceCPU {
 		return err
 	}
-	taken, err := r.times(func(i int) (float64, error) {
+	taken, err := r.repeat(func(i int) (float64, error) {
 		times.Start()
 		_, err := ask(r.ctx, e, tokens(e, 9000+i, n), 1)
 		counted := times.Stop()

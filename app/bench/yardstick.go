@@ -10,21 +10,22 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Yardstick measures the ceilings of a device. It can measure again and again: where other machines
-// share the memory its speed changes from minute to minute, so a figure is comparable only with a
-// ceiling from right before and after it.
+// Yardstick measures the ceilings of a device. It can measure many times. On a virtual machine
+// other machines use the same memory, so its speed changes from minute to minute. A figure is
+// comparable only with a ceiling measured right before and after it.
 type Yardstick struct {
 	device *device.Device
 	read   *ceiling.Read // nil: nothing is measured
 	cpu    *cpu.Context  // nil: not a CPU, whose arithmetic is unknown
 }
 
-// yardstickBytes is far more than any cache holds.
+// yardstickBytes is far larger than any processor cache.
 const yardstickBytes = 512 << 20
 
-// NewYardstick opens a device by name, as in engine.Options, with that many threads; 0: one per
-// core. It takes half a GiB of memory, except on the simulated GPU, of which nothing is measured.
-// On a CPU it spends a second to find the fastest way to read memory. Errors are Problems.
+// NewYardstick opens a device by name, as in engine.Options, with the given number of threads; 0:
+// one per performance core. It uses half a GiB of memory, except on the simulated GPU, where it
+// measures nothing. On a CPU it spends a second to find the fastest way to read memory. Errors are
+// Problems.
 func NewYardstick(name string, threads int) (*Yardstick, error) {
 	d, err := device.Open(device.Options{Name: name, Threads: threads})
 	if err != nil {
@@ -54,7 +55,7 @@ func NewYardstick(name string, threads int) (*Yardstick, error) {
 	return y, nil
 }
 
-// Bytes returns the memory that y takes.
+// Bytes returns the number of bytes that y uses.
 func (y *Yardstick) Bytes() int64 {
 	if y.read == nil {
 		return 0
@@ -70,8 +71,8 @@ func (y *Yardstick) Close() {
 	y.device.Close()
 }
 
-// Measure spends about that time on memory, and as long on arithmetic. Its figures are medians of
-// many passes, like a benchmark's figure over many tokens: memory does not sustain the best pass.
+// Measure spends about the time during on memory, and as long on arithmetic. The memory figure is
+// the median of many passes, because memory does not sustain the speed of the best pass.
 func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
 	if y.read == nil {
 		return m, nil

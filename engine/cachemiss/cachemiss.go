@@ -1,26 +1,28 @@
 // Package cachemiss explains why a prompt missed the prefix cache. A prefix is reused only as far
-// as its tokens are equal. A clock in the system prompt, or tools in another order, make everything
-// after them be computed again. A user notices a slow first token and cannot see why.
+// as its tokens are equal. If the system prompt contains the time, or lists its tools in another
+// order, everything after that is computed again. A user notices a slow first token and cannot see
+// why.
 //
-// A Log keeps the token ids of recent sequences (log.go). Find compares a prompt with them, which
-// is cheap and should be done before the prompt is computed. Explain makes a Report on the nearest
-// sequence, which decodes texts and can wait until later (explain.go). The cause follows from the
-// text around the first difference: dates and counters (values.go), the tools of a chat template
+// A Log keeps the token ids of recent sequences (log.go). Find compares a prompt with them. It is
+// cheap and should be called before the prompt is computed. Explain makes a Report on the nearest
+// sequence. It decodes texts and can be called later (explain.go). The cause follows from the text
+// around the first difference: dates and counters (values.go), the tools of a chat template
 // (tools.go), dropped thoughts (explain.go).
 //
-// A cause is the likely one. Changes without a known pattern are HeadChanged or MessageEdited.
-// Texts come from clients and are not trusted: for any tokens and any decoder Explain returns a
-// Report of valid UTF-8.
+// The cause is a guess. Changes without a known pattern are HeadChanged or MessageEdited. Texts
+// come from clients and are not trusted: for any tokens and any decoder Explain returns a Report of
+// valid UTF-8.
 package cachemiss
 
 import "time"
 
-// Cause is why tokens were computed. The values are stable: clients match on them.
+// Cause is the reason why prompt tokens were computed. The values are stable: clients match on
+// them.
 type Cause string
 
-// The causes. The first two are no miss: the tokens were new.
+// The causes. The first two are not misses: the tokens were new.
 const (
-	// no sequence began like this, or only with a beginning that many conversations share
+	// no known sequence begins alike, or it shares only a beginning that many conversations have
 	NewConversation Cause = "new_conversation"
 	Continued       Cause = "continued"       // the prompt continues a known sequence
 	HeadChanged     Cause = "head_changed"    // the text before the first user message
@@ -49,10 +51,10 @@ type Report struct {
 	// Break is the position of the first token that differs from the nearest sequence, where new
 	// text begins; -1: no sequence begins alike.
 	Break        int
-	CommonTokens int    // prompt tokens that were known
+	CommonTokens int    // prompt tokens that were computed before
 	ReadTokens   int    // prompt tokens that were not cached
 	Before       string // the common text before the first difference
-	Was, Is      string // the texts from there on: of the known sequence, and of the prompt
+	Was, Is      string // the texts after Before: of the known sequence, and of the prompt
 	Cause        Cause
 	Advice       string // a sentence: what the user, or the author of the client, can do
 	// KnownAt is when the nearest sequence ended; zero if there is none.
@@ -60,6 +62,9 @@ type Report struct {
 }
 
 const (
-	worthTelling = 32 // tokens; a smaller loss is not reported, as a page is the unit of the cache
-	boilerplate  = 16 // tokens of a template around a message
+	// minReportedTokens is the smallest loss that is reported. The cache works in pages, so small
+	// losses are normal.
+	minReportedTokens = 32
+	// boilerplate is the number of tokens that a template puts around a message.
+	boilerplate = 16
 )

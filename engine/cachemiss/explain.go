@@ -1,7 +1,8 @@
 package cachemiss
 
-// From a match to a report. Tokens are lost either to the cache (known, but not cached any more) or
-// to the text (known, but after the first difference). The larger loss decides the cause.
+// Explain turns a Match into a Report. Known tokens are computed again for one of two reasons: they
+// are no longer cached, or they come after the first difference. The reason that affects more
+// tokens is the cause.
 
 import (
 	"fmt"
@@ -13,17 +14,17 @@ type Outcome struct {
 	CachedTokens int  // prompt tokens that came from a cache
 	CacheOff     bool // the prefix cache is turned off
 	Recurrent    bool // the model can resume only where a state was kept
-	// Decode turns tokens into text, special tokens included; nil: the report shows no text.
+	// Decode turns tokens into text, special tokens included; nil: the report contains no text.
 	Decode func([]int32) string
 }
 
-// windowTokens is how many tokens around a difference in a message are decoded.
+// windowTokens is the number of tokens decoded around a difference in a message.
 const windowTokens = 512
 
 // Explain makes the report. It decodes a few hundred tokens, and the prompt's head if the
 // difference is there.
 func (m Match) Explain(o Outcome) Report {
-	// A cache may hold more than the log, which is smaller.
+	// The cache may hold more sequences than the log.
 	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt)))
 	r := Report{Break: known, CommonTokens: known, ReadTokens: max(0, len(m.prompt)-o.CachedTokens)}
 	lost := known - o.CachedTokens
@@ -45,7 +46,7 @@ func (m Match) Explain(o Outcome) Report {
 		d := m.compare(o.Decode)
 		r.KnownAt, r.Before, r.Was, r.Is = d.sequence.At, d.before, d.was, d.is
 		r.Cause, r.Advice = d.cause, d.advice
-		if lost >= worthTelling && lost > d.knownAfter {
+		if lost >= minReportedTokens && lost > d.knownAfter {
 			r.Cause, r.Advice = memoryCause(o, known)
 		}
 		if r.Cause == NewConversation && known < boilerplate {
@@ -55,7 +56,7 @@ func (m Match) Explain(o Outcome) Report {
 	return r
 }
 
-// memoryCause returns why known text was not cached.
+// memoryCause returns the reason why known text was not cached, with advice.
 func memoryCause(o Outcome, known int) (Cause, string) {
 	if o.CacheOff {
 		return CacheOff,
@@ -78,8 +79,8 @@ type difference struct {
 	before, was, is string
 	cause           Cause
 	advice          string
-	// knownAfter is the number of prompt tokens after the difference that were known, after another
-	// text.
+	// knownAfter is the number of known prompt tokens after the difference: the same text follows
+	// it in the sequence.
 	knownAfter int
 }
 
@@ -95,8 +96,8 @@ const (
 		"preserve_thinking."
 )
 
-// compare returns the difference from the nearest sequence. Among several it takes the newest that
-// has text in common after the difference.
+// compare returns the difference from the nearest sequence. If several are equally near, it chooses
+// the newest one that shares text with the prompt after the difference.
 func (m Match) compare(decode func([]int32) string) difference {
 	at := m.CommonTokens
 	for _, s := range m.nearest {
@@ -107,7 +108,7 @@ func (m Match) compare(decode func([]int32) string) difference {
 	d := difference{sequence: m.nearest[0]}
 	run := 0
 	for _, s := range m.nearest {
-		if run = alike(s.Tokens[at:], m.prompt[at:]); run > 0 {
+		if run = longestCommonRun(s.Tokens[at:], m.prompt[at:]); run > 0 {
 			d.sequence = s
 			break
 		}
@@ -133,9 +134,10 @@ func (m Match) compare(decode func([]int32) string) difference {
 func (m Match) compareHeads(d *difference, was, is string) {
 	at := firstDifference(was, is)
 	d.before, d.was, d.is = show(was, is, at)
-	run, rest := alike([]byte(was[at:]), []byte(is[at:])), min(len(was)-at, len(is)-at, alikeWindow)
+	run := longestCommonRun([]byte(was[at:]), []byte(is[at:]))
+	rest := min(len(was)-at, len(is)-at, commonRunWindow)
 	// same: the two heads belong to one agent
-	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 2*run >= rest
+	same := m.CommonTokens >= 2*minReportedTokens || run >= 4*boilerplate && 2*run >= rest
 	before, after := findTools(was), findTools(is)
 	cause, name := compareTools(before, after)
 	inTools := cause != "" &&
@@ -168,8 +170,8 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	}
 }
 
-// compareMessages describes a difference after the head. roles is true if both texts have messages
-// that can be told apart.
+// compareMessages describes a difference after the head. roles is true if both texts mark their
+// user messages.
 func (m Match) compareMessages(d *difference, decode func([]int32) string, run int, roles bool) {
 	from := max(0, m.CommonTokens-windowTokens/2)
 	window := func(tokens []int32) string {
@@ -183,7 +185,7 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	case thoughtDropped(was, is, at):
 		d.cause, d.advice = ThinkingStripped, adviceThinking
 	case rest < boilerplate:
-		// The end of an answer, which a stop text cut or which has other tokens now.
+		// Only the end of an answer differs: a stop text cut it, or it has other tokens now.
 		d.cause, d.advice = Continued, adviceNothing
 	case at == len(was) || at == len(is):
 		d.cause, d.advice = Retokenized, adviceRetokenize
@@ -196,7 +198,7 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 			"The client changes a number or an ID in an earlier message. It should not change "+
 				"messages that it has sent."
 	case roles && m.otherOpening(d.sequence.Tokens, decode), !roles && run == 0 &&
-		m.CommonTokens < worthTelling:
+		m.CommonTokens < minReportedTokens:
 		d.cause, d.advice, d.knownAfter = NewConversation, adviceNothing, 0
 	default:
 		d.cause, d.advice = MessageEdited, adviceMessage
@@ -204,7 +206,7 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 }
 
 // otherOpening reports whether the first user messages differ and nothing after them is the same,
-// which makes it another conversation.
+// which means that they are different conversations.
 func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	was, found := textTo(known, decode, assistantMarks)
 	is, alsoFound := textTo(m.prompt, decode, assistantMarks)
@@ -222,7 +224,8 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// thoughtDropped reports whether was has a thought where is has none, or an empty one.
+// thoughtDropped reports whether was has a thought at byte at where is has no thought or an empty
+// one.
 func thoughtDropped(was, is string, at int) bool {
 	a, thought := thoughtAt(was, at)
 	b, also := thoughtAt(is, at)
@@ -244,13 +247,13 @@ func thoughtAt(s string, at int) (thought string, ok bool) {
 	return strings.TrimSpace(inside), true
 }
 
-// alikeWindow is how far two sequences are compared after a difference, in tokens or bytes.
-const alikeWindow = 8192
+// commonRunWindow is how far two sequences are compared after a difference, in tokens or bytes.
+const commonRunWindow = 8192
 
-// alike returns the length of the longest common run of a and b, which differ in their first token;
-// 0: there is none. Runs shorter than boilerplate do not count.
-func alike[E byte | int32](a, b []E) int {
-	a, b = a[:min(len(a), alikeWindow)], b[:min(len(b), alikeWindow)]
+// longestCommonRun returns the length of the longest common run of a and b, which differ in their
+// first token. It returns 0 if no run is at least boilerplate long.
+func longestCommonRun[E byte | int32](a, b []E) int {
+	a, b = a[:min(len(a), commonRunWindow)], b[:min(len(b), commonRunWindow)]
 	if len(a) < boilerplate || len(b) < boilerplate {
 		return 0
 	}
@@ -271,7 +274,7 @@ func alike[E byte | int32](a, b []E) int {
 	return longest
 }
 
-// hashes calls visit with a rolling hash of every boilerplate tokens in a row.
+// hashes calls visit with a rolling hash of every run of boilerplate tokens.
 func hashes[E byte | int32](tokens []E, visit func(from int, hash uint64)) {
 	const factor = 0x9e3779b97f4a7c15 // odd, its bits well mixed: 2^64 over the golden ratio
 	// drop is the factor of the token that leaves the window.

@@ -1,7 +1,7 @@
 package cachemiss
 
-// The log keeps token ids only; a report decodes the few that it shows. Sequences are shared with
-// the matches that found them and never written to.
+// The log keeps token ids only, and a report decodes the few that it shows. Matches share the log's
+// sequences, which are never written to.
 
 import (
 	"slices"
@@ -23,7 +23,8 @@ type Limits struct {
 	Tokens    int // of all sequences together; default 4 Mi, which take 16 MiB
 }
 
-// Log holds recent sequences. The oldest leave first. Its methods may be called from any goroutine.
+// Log holds recent sequences. When it is full, it drops the oldest. Its methods may be called from
+// any goroutine.
 type Log struct {
 	limits Limits
 	// Added is called with every sequence that is added, on Add's goroutine. It must be set before
@@ -101,8 +102,8 @@ func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)
 }
 
-// Sequences returns the log's sequences, oldest first. Adding them to an empty log makes an equal
-// one.
+// Sequences returns the log's sequences, oldest first. If they are added to an empty log, it equals
+// this one.
 func (l *Log) Sequences() []Sequence {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,14 +114,14 @@ func (l *Log) Sequences() []Sequence {
 	return list
 }
 
-// Len returns the number of sequences, and of their tokens together.
+// Len returns the number of sequences and their total number of tokens.
 func (l *Log) Len() (sequences, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sequences), l.tokens
 }
 
-// Match is what a log knows of a prompt. The zero value is nothing.
+// Match is the result of Find. The zero value matches nothing.
 type Match struct {
 	// CommonTokens is the length of the longest common prefix with a sequence of the same model and
 	// format.
@@ -160,7 +161,7 @@ func (l *Log) Find(prompt []int32, model, format string) Match {
 			m.nearest = append(m.nearest, s)
 		}
 	}
-	if foreign < m.CommonTokens+worthTelling {
+	if foreign < m.CommonTokens+minReportedTokens {
 		m.foreign = nil
 	}
 	return m

@@ -1,16 +1,16 @@
 package cachemiss
 
-// Texts of tokens, and places in texts. A conversation's head is the text before its first user
-// message, its opening the text before the first answer. Both are found by the marks with which
-// chat templates begin a message.
+// Decoding tokens, and finding positions in texts. A conversation's head is the text before its
+// first user message, and its opening is the text before the first answer. Both end at the mark
+// with which a chat template begins a message.
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// Marks of messages in the templates of Qwen and others that write ChatML, Gemma, Llama 3, Mistral,
-// and Phi or GLM.
+// Marks that begin a message in the templates of ChatML (Qwen and others), Gemma, Llama 3, Mistral,
+// and Phi or GLM, in this order.
 var (
 	userMarks = []string{"<|im_start|>user", "<start_of_turn>user", "<|start_header_id|>user",
 		"[INST]", "<|user|>"}
@@ -23,7 +23,7 @@ var (
 const maxHeadTokens = 1 << 16
 
 // textTo returns the text of tokens up to the first of marks, and whether there is one. It decodes
-// ever longer pieces from the beginning, so that no character is split.
+// longer and longer beginnings, so that no character is split.
 func textTo(tokens []int32, decode func([]int32) string, marks []string) (text string, found bool) {
 	for n := 2048; ; n *= 4 {
 		n = min(n, len(tokens), maxHeadTokens)
@@ -57,15 +57,15 @@ func firstDifference(a, b string) int {
 	return n
 }
 
-// isWord reports whether a byte is part of a word, a number, a date, a setting or a tag, which a
-// person would see change as a whole.
+// isWord reports whether a byte is part of a word, a number, a date, a setting or a tag. A report
+// shows these whole.
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
 }
 
-// wordStart returns where the word at byte at begins, at most that many bytes before, at the
-// beginning of a character.
+// wordStart returns the position at which the word at byte at begins, or a position at most most
+// bytes before at. It is the beginning of a character.
 func wordStart(s string, at, most int) int {
 	from := at
 	for from > 0 && at-from < most && isWord(s[from-1]) {
@@ -77,11 +77,11 @@ func wordStart(s string, at, most int) int {
 	return from
 }
 
-// shownBytes is how much of a text a report shows on each side of the difference.
+// shownBytes is the maximum length of the text that a report shows on each side of the difference.
 const shownBytes = 80
 
-// show cuts a report's texts out of two texts that differ from byte at on: the common text before
-// the word in which they differ, and each text from that word on.
+// show returns a report's excerpts of two texts that first differ at byte at: the common text
+// before the word in which they differ, and each text from that word on.
 func show(was, is string, at int) (before, wasShown, isShown string) {
 	from := wordStart(was, at, shownBytes/2)
 	return tail(was[:from]), front(was[from:]), front(is[from:])

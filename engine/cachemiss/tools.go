@@ -16,7 +16,7 @@ type tool struct {
 	body string // JSON with sorted keys, or the text itself
 }
 
-// section is the text [from, to) with the tools of a head. The zero value has none.
+// section is the part [from, to) of a head that lists its tools. The zero value has no tools.
 type section struct {
 	from, to int
 	text     string
@@ -85,8 +85,8 @@ func readTool(raw json.RawMessage) tool {
 	return tool{name, string(body)}
 }
 
-// compareTools returns how the tools changed, and the name of one that did. The cause of equal
-// sections is "".
+// compareTools returns how the tools changed, and the name of a changed tool, if known. If the
+// sections are equal, the cause is "".
 func compareTools(was, is section) (cause Cause, name string) {
 	if was.text == is.text {
 		return "", ""
@@ -114,7 +114,7 @@ func compareTools(was, is section) (cause Cause, name string) {
 	return ToolsReordered, "" // their keys, or the spaces between them
 }
 
-// missing returns the name of the first tool of list that others lacks.
+// missing returns the name of the first tool of list that is not in others.
 func missing(list, others []tool) (name string, ok bool) {
 	names := make(map[string]bool, len(others))
 	for _, t := range others {

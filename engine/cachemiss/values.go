@@ -1,7 +1,7 @@
 package cachemiss
 
-// Values that differ in every request although no text was edited: dates, times, counters, IDs. A
-// value counts only if the first difference is within one in both texts.
+// Values that differ in every request although nobody edited the text: dates, times, counters, IDs.
+// They are a cause only if the first difference is inside such a value in both texts.
 
 import "regexp"
 
@@ -11,7 +11,7 @@ const (
 	months = `(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)`
 )
 
-// dates are the common forms.
+// dates matches common forms of dates and times.
 var dates = patterns(
 	// 2026-11-20, 2026-11-20T14:19:41Z
 	`\b\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?Z|[+-]\d{2}:?\d{2})?)?`,
@@ -28,7 +28,7 @@ var dates = patterns(
 	`\b\d{1,2}(?:st|nd|rd|th)?,? \d{4}\b`,
 )
 
-// ids are words with a digit: counters, hexadecimal IDs, UUIDs and versions.
+// ids matches words with a digit: counters, hexadecimal IDs, UUIDs and versions.
 var ids = patterns(`[0-9A-Za-z_.-]*[0-9][0-9A-Za-z_.-]*`)
 
 func patterns(list ...string) (compiled []*regexp.Regexp) {
@@ -53,7 +53,7 @@ func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	return false
 }
 
-// spanAt returns the match that contains byte at, or ends there; nil: there is none.
+// spanAt returns the match of kind that contains byte at or ends there, nil if there is none.
 func spanAt(kind *regexp.Regexp, s string, at int) []int {
 	for _, span := range kind.FindAllStringIndex(s, -1) {
 		if span[0] <= at && at <= span[1] {

@@ -1,7 +1,7 @@
 package prefix
 
-// Eviction. Nodes and states are in two lists by their last use. Using a node uses its ancestors
-// too, so a walk from the least recently used node meets leaves before their parents.
+// Eviction. Two lists order the nodes and the states by last use. Using a node also uses its
+// ancestors, so a walk from the least recently used node visits leaves before their parents.
 
 import (
 	"iter"
@@ -40,8 +40,8 @@ func (t *Tree) forget(s *state) {
 	t.ReturnSlot(s.slot)
 }
 
-// Evict removes leaves, least recently used first, until that many pages are free or no more can be
-// freed. Leaves whose pages a sequence uses stay.
+// Evict removes leaves, least recently used first, until the given number of pages is free or no
+// more can be freed. It keeps leaves whose pages a sequence uses.
 func (t *Tree) Evict(free Amount) {
 	for n := range t.evictables() {
 		have := t.pool.Free()
@@ -49,13 +49,14 @@ func (t *Tree) Evict(free Amount) {
 			return
 		}
 		if have.Start < free.Start || !t.pool.atStart(n.page) {
-			// A page of the start becomes a leaf only after all that continue it.
+			// A start page becomes a leaf only after all its descendants have been removed.
 			t.remove(n)
 		}
 	}
 }
 
-// Trim removes leaves until the pages that only the tree uses take at most that many bytes.
+// Trim removes leaves until the pages that only the tree uses have at most the given number of
+// bytes.
 func (t *Tree) Trim(most int64) {
 	surplus := t.Idle().Bytes(t.o.Sizes) - most
 	for n := range t.evictables() {
@@ -104,9 +105,9 @@ func (t *Tree) evictable(n *node) bool {
 		!slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
-// Forget removes a conversation: the leaves that begin with these tokens, or that they begin with,
-// down to what other conversations share. Without tokens it removes all of them. Leaves in use
-// stay, with what they continue.
+// Forget removes a conversation: the leaves whose prefix begins with the given tokens, or with
+// whose prefix these begin, and their ancestors up to those that other conversations share. Without
+// tokens it removes all conversations. Leaves in use stay, with their ancestors.
 func (t *Tree) Forget(tokens []int32) {
 	var ends []*node
 	for n := range t.evictables() {
@@ -122,7 +123,7 @@ func (t *Tree) Forget(tokens []int32) {
 	}
 }
 
-// within reports whether tokens begin with the path to n, or the path with tokens.
+// within reports whether tokens begin with the tokens on the path to n, or those with tokens.
 func (n *node) within(tokens []int32) bool {
 	for ; n.parent != nil; n = n.parent {
 		if n.from < len(tokens) {
@@ -145,8 +146,8 @@ func (t *Tree) Conversations() (leaves int) {
 	return leaves
 }
 
-// TrimConversations removes whole conversations, least recently used first and down to what they
-// share with others, until at most limit are left or the rest is in use.
+// TrimConversations removes conversations, least recently used first, until at most limit are left
+// or the others are in use. Nodes that other conversations share stay.
 func (t *Tree) TrimConversations(limit int) {
 	for leaves := t.Conversations(); leaves > limit; {
 		n := t.oldestLeaf()

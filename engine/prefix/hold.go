@@ -1,11 +1,11 @@
 package prefix
 
-// Holding pages and states while the block store writes them to disk or reads them back, so that
-// they are not evicted or allocated again meanwhile.
+// Pages and states are held while the block store writes them to disk or reads them back, so that
+// they are not evicted meanwhile.
 
-// Held is what the tree has of some tokens, held until Release.
+// Held holds the pages and states that the tree has of a token sequence, until Release.
 type Held struct {
-	Tokens int     // how many have their keys and values in Pages
+	Tokens int     // number of tokens whose keys and values are in Pages
 	Pages  []int32 // all full but the last
 	States []HeldState
 	states []*state
@@ -13,13 +13,13 @@ type Held struct {
 
 // HeldState is a kept state.
 type HeldState struct {
-	Position int // tokens that led to it
+	Position int // number of tokens before it
 	Slot     int32
 }
 
-// Hold returns all that the tree has of tokens: the longest prefix in pages, resumable or not, and
-// with states every state within. Nothing of it is evicted before Release. Holding does not count
-// as use.
+// Hold returns the pages of the longest prefix of tokens in the tree, resumable or not. If states
+// is true, it also returns every state in that prefix. None of these is evicted before Release.
+// Hold does not count as use.
 func (t *Tree) Hold(tokens []int32, states bool) Held {
 	f := t.find(tokens)
 	h := Held{Tokens: f.knownTokens}
@@ -54,8 +54,8 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit with the tokens of every leaf's prefix, least recently used first, and how
-// many of them can be resumable. visit may keep the tokens.
+// Leaves calls visit for every leaf, least recently used first. tokens is the leaf's prefix, and
+// resumable is the number of tokens after which a sequence can resume. visit may keep tokens.
 func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)

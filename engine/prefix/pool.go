@@ -2,23 +2,24 @@
 // which positions a recurrent state was kept. Sequences that begin with the same tokens share
 // pages. Only the page in which two of them diverge is copied.
 //
-// It does the bookkeeping of page and slot numbers, without a device: the pages themselves are in
-// engine/cache. Invariants:
+// It manages the numbers of pages and slots only. Their memory is in engine/cache. Invariants:
 //
 //   - A position of a page is written once, by the sequence that the page was allocated for, before
 //     others can see it. So a page may be shared while its sequence still fills later positions.
 //   - A page is free if neither a page table nor a node of the tree refers to it.
 //   - A node's page holds its tokens at the page's first positions. Only full pages have children.
-//   - Eviction is least recently used first, leaves before their parents. So whatever is left is a
-//     complete prefix.
-//   - If the beginning of a sequence is kept in another format (Start), its pages are of another
-//     kind. Both the number of a page and its place in a page table or in the tree tell its kind.
+//
+// - Eviction is least recently used first, leaves before their parents. So every remaining path is
+// a complete prefix. - If the beginning of a sequence is kept in another format (Start), its pages
+// are of another kind. The kind of a page follows from its number, and also from its position in a
+// page table or in the tree.
 package prefix
 
 import "fmt"
 
-// Start says which pages are for the beginning of sequences: the first Entries of every page table
-// are among the pages [0, Pages), all other entries are not. The zero value has no such pages.
+// Start defines the pages for the beginning of sequences. The first Entries of every page table are
+// from the pages [0, Pages), and all other entries are from the rest. The zero value has no start
+// pages.
 type Start struct{ Entries, Pages int }
 
 // Amount is a number of pages of each kind.
@@ -45,12 +46,12 @@ func (a Amount) Bytes(s Sizes) int64 { return int64(a.Start)*s.Start + int64(a.R
 // Pool allocates page numbers and counts the references to each.
 type Pool struct {
 	start       Start
-	first, rest []int32 // free pages of the start, and free others
+	first, rest []int32 // free start pages, and free other pages
 	refs        []int32
 	peak        Amount
 }
 
-// NewPool returns a pool of free pages. Those of start are among them.
+// NewPool returns a pool of free pages, which include the start pages.
 func NewPool(pages int, start Start) *Pool {
 	p := &Pool{start: start, refs: make([]int32, pages)}
 	for i := pages - 1; i >= 0; i-- {
@@ -70,7 +71,7 @@ func (p *Pool) list(page int32) *[]int32 {
 
 func (p *Pool) atStart(page int32) bool { return int(page) < p.start.Pages }
 
-// Need returns how many pages the entries [from, to) of a page table take.
+// Need returns the number of pages for the entries [from, to) of a page table.
 func (p *Pool) Need(from, to int) Amount {
 	first := max(0, min(to, p.start.Entries)-from)
 	return Amount{first, max(0, to-from) - first}
@@ -84,15 +85,15 @@ func (p *Pool) Used() Amount {
 	return Amount{p.start.Pages, len(p.refs) - p.start.Pages}.Minus(p.Free())
 }
 
-// Peak returns the peak number of pages of each kind in use. Freed pages are allocated again first,
-// so no other pages were ever written.
+// Peak returns the peak number of pages of each kind in use. The pool allocates the most recently
+// freed page first, so no more pages than these were ever written.
 func (p *Pool) Peak() Amount { return p.peak }
 
 // Refs returns the number of references to a page. A free page has none.
 func (p *Pool) Refs(page int32) int32 { return p.refs[page] }
 
-// Alloc allocates a page for that entry of a page table, with one reference. It panics if none is
-// free: check Free first.
+// Alloc allocates a page, with one reference, for the given entry of a page table. It panics if no
+// page is free: check Free first.
 func (p *Pool) Alloc(entry int) int32 {
 	list := &p.rest
 	if entry < p.start.Entries {

@@ -28,7 +28,7 @@ type Tree struct {
 	states list.List // of *state
 }
 
-// node is one page of tokens, which continue its parent's.
+// node is one page of tokens, which follow its parent's tokens.
 type node struct {
 	parent   *node
 	from     int     // position of the first token
@@ -42,9 +42,9 @@ type node struct {
 // state is a kept recurrent state.
 type state struct {
 	owner    *node
-	position int // tokens that led to it, within (from, from+len(tokens)] of its node
+	position int // number of tokens before it, in (from, from+len(tokens)] of its owner
 	slot     int32
-	held     int           // holders that read it
+	held     int           // number of holders
 	place    *list.Element // in Tree.states
 }
 
@@ -56,25 +56,26 @@ func NewTree(pool *Pool, o Options) *Tree {
 
 // Hit is a cached prefix. The caller holds a reference to each of its pages.
 type Hit struct {
-	Tokens int     // its length; 0: nothing was found
-	Pages  []int32 // its full pages
+	Tokens int     // length of the prefix; 0: none was found
+	Pages  []int32 // full pages of the prefix
 	// Copy is the page with the last Tokens%PageTokens positions of the prefix. The caller copies
 	// it and writes to the copy. -1: the prefix ends with a full page.
 	Copy int32
 	Slot int32 // of the state after the prefix; -1 for models without states
 }
 
-// found is what the tree has of some tokens.
+// found is the result of find.
 type found struct {
 	tokens int    // length of the longest prefix that can be resumed
 	last   *node  // the node of its last token; nil: there is none
 	state  *state // the state after it; nil for models without states
 	known  []*node
-	// knownTokens is how many tokens have their keys and values in known, resumable or not.
+	// knownTokens is the number of tokens whose keys and values are in the pages of known,
+	// resumable or not.
 	knownTokens int
 }
 
-// find walks down the tree along tokens.
+// find finds the longest prefix of tokens in the tree, and the longest one that can be resumed.
 func (t *Tree) find(tokens []int32) (f found) {
 	for n, position := &t.root, 0; position < len(tokens); position += t.o.PageTokens {
 		var next *node
@@ -106,8 +107,8 @@ func (t *Tree) find(tokens []int32) (f found) {
 	return f
 }
 
-// Probe returns how many of the first limit tokens have their keys and values in pages, and after
-// how many a sequence can resume. It does not count as use.
+// Probe looks up the first limit tokens. It returns the number of tokens whose keys and values are
+// in pages, and the number after which a sequence can resume. Probe does not count as use.
 func (t *Tree) Probe(tokens []int32, limit int) (known, resumable int) {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	return f.knownTokens, f.tokens
@@ -186,7 +187,8 @@ func (t *Tree) insert(tokens []int32, pages []int32) *node {
 	return n
 }
 
-// extend returns the child of n with these tokens, at most a page of them, and adds it if need be.
+// extend returns the child of n with the given tokens, at most a page of them. If there is none, it
+// adds or extends one.
 func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	c, common := t.closest(n, tokens)
 	switch {
@@ -211,8 +213,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	return c
 }
 
-// SetState is Insert, and records that slot holds the state after the last token. If the tree has
-// that state already, it frees the slot and returns false.
+// SetState does what Insert does, and records that slot holds the state after the last token. If
+// the tree has that state already, SetState frees the slot and returns false.
 func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	n := t.insert(tokens, pages)
 	for _, s := range n.states {
@@ -228,7 +230,7 @@ func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	return true
 }
 
-// Slots returns the number of state slots that are free or hold a state, which are all but those
+// Slots returns the number of state slots that are free or hold a state. It does not count slots
 // between TakeSlot and SetState or ReturnSlot.
 func (t *Tree) Slots() int { return len(t.slots) + t.states.Len() }
 

@@ -21,7 +21,7 @@ type Options struct {
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // of recurrent states
 	Pages       int               // KV pages, shared by all sequences
-	StartPages  int               // how many of Pages are for the first KV.Start tokens of sequences
+	StartPages  int               // the first of Pages: they hold the first KV.Start tokens
 	Slots       int               // recurrent states and rings, of running and cached sequences
 	BatchRows   int               // maximum number of rows of one step
 	LogitsRows  int               // maximum number of rows of one step with logits

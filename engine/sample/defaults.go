@@ -88,8 +88,8 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 	return ids, nil
 }
 
-// Params returns what a request without sampling parameters gets: the file's
-// settings, greedy if do_sample is false, and OpenAI's temperature of 1 where the
+// Params returns the parameters of a request that sets none. They are the file's settings, with
+// temperature 0 (greedy) if do_sample is false, and with OpenAI's default temperature of 1 if the
 // file has none. Logprobs is -1.
 func (d Defaults) Params() Params {
 	p := Params{Temperature: 1, Logprobs: -1}

@@ -1,7 +1,7 @@
 package sample
 
-// Sampling on the device while the host is one token behind: only the device knows the last token
-// of a sequence.
+// Sampling on the device. The host is one token behind, so only the device knows the last token of
+// a sequence.
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ func Placeholder(row int) int32 { return sampling.Placeholder(row) }
 // Chosen returns a token that a device has chosen, in the form of Sample.
 func Chosen(token int32) (Result, error) { return Result{Token: token}, sampling.Fault(token) }
 
-// The most that goes to the device with a row.
+// Limits of the data that a row sends to the device.
 const (
 	maxDeviceWindow = 256  // recent tokens
 	maxDeviceBiases = 1024 // tokens with a logit bias
@@ -29,7 +29,8 @@ func (s *Sampler) OnDevice() bool {
 		len(s.recent.ring) <= maxDeviceWindow
 }
 
-// Rows is what a device needs to choose the next tokens of several sequences, one row each.
+// Rows holds the data with which a device chooses the next tokens of several sequences, one row for
+// each.
 type Rows struct {
 	Settings    []sampling.Settings
 	Adjustments []sampling.Adjustment

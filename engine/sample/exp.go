@@ -12,10 +12,10 @@ var powers = func() (t [64]float64) {
 	return t
 }()
 
-// exp is e^x for x <= 0 with a relative error below 1e-9, small enough to be
-// inlined: a row of 250,000 needs as many. x = n·ln2/64 + r with |r| <= ln2/128;
-// three terms of r's series suffice, n mod 64 picks a power of two from the
-// table, and n div 64 is added to the exponent bits.
+// exp is e^x for x <= 0 with a relative error below 1e-9, and is small enough to be inlined,
+// because a row needs up to 250,000 calls. x = n·ln2/64 + r with |r| <= ln2/128; three terms of r's
+// series suffice, n mod 64 picks a power of two from the table, and n div 64 is added to the
+// exponent bits.
 func exp(x float64) float64 {
 	if !(x > -700) {
 		return 0 // below the smallest normal float64, and masked tokens

@@ -2,12 +2,12 @@
 //
 // A Sampler belongs to one sequence. It holds the sequence's parameters, its seed and the recent
 // tokens that the penalties count. So a draw never depends on the rest of the batch. A Sampler
-// chooses on the host, or tells a device how to choose the same token (device.go).
+// chooses on the host, or gives a device what it needs to choose the same token (device.go).
 //
 // The order of the steps is that of mlx-lm (mlx_lm/sample_utils.py):
 //
 //	logits  + logit bias, then repetition, presence and frequency penalty
-//	logp    = log-softmax of these logits, without temperature: what is reported
+//	logp    = log-softmax of these logits, without temperature; logprobs report these
 //	greedy  the largest logit, the lowest id on ties, if the temperature is 0
 //	filters top-p, min-p, top-k, on logp; then a draw with weights exp(logp/temperature)
 //
@@ -52,14 +52,14 @@ type Params struct {
 // DefaultContextTokens is mlx-lm's window for penalties.
 const DefaultContextTokens = 20
 
-// MaxLogprobs is the most alternatives that may be reported for a token.
+// MaxLogprobs is the maximum number of alternatives reported for a token.
 const MaxLogprobs = 20
 
 // maxContextTokens bounds the memory of a request's penalty window.
 const maxContextTokens = 1 << 20
 
-// Validate returns an error that names the first parameter out of range, what it
-// is and what is allowed.
+// Validate returns an error that names the first parameter out of range, its value and the allowed
+// range.
 func (p Params) Validate() error {
 	inf := math.Inf(1)
 	for _, c := range []struct {

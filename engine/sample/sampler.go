@@ -133,10 +133,10 @@ func (s *Sampler) adjust(logits []float32) {
 	}
 }
 
-// topLogits appends the n largest logits, largest first, the lower id first on
-// ties, with the logit in place of the logprob.
+// topLogits appends the n largest logits, largest first. On ties the lower id is first. The field
+// Logprob holds the logit.
 func topLogits(top []TokenLogprob, logits []float32, n int) []TokenLogprob {
-	floor := float32(math.Inf(-1)) // what a logit must exceed to enter a full list
+	floor := float32(math.Inf(-1)) // a logit must exceed it to enter a full list
 	for i, x := range logits {
 		if len(top) == n && x <= floor {
 			continue

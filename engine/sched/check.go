@@ -2,8 +2,8 @@ package sched
 
 import "fmt"
 
-// CheckIdle returns an error unless all memory is free or in the prefix tree. That is the invariant
-// of a scheduler without sequences, holds and promotions. It is for tests.
+// CheckIdle returns an error unless all memory is free or in the prefix tree. It is for tests of a
+// scheduler that has no sequences, holds or promotions left.
 func (s *Scheduler) CheckIdle() error {
 	if n := len(s.running) + len(s.waiting) + len(s.newPromotions) + len(s.promoting); n > 0 {
 		return fmt.Errorf("sched: %d sequences and promotions, expected none", n)

@@ -10,13 +10,13 @@ import (
 	"headroom/engine/prefix"
 )
 
-// followPages is the least work that following must save: below it, waiting for the end of a pass
-// costs more.
+// followPages is the minimum number of pages that following must save. For fewer, waiting for the
+// end of a pass takes longer than computing them.
 const followPages = 2
 
 // tryFollow makes the waiting sequence q follow leader, whose prompt is being computed, if that
-// saves more than its present leader does. The leader keeps its state where the two diverge, so
-// that q can resume there.
+// saves more than following q's present leader. The leader keeps its state where the two diverge,
+// so that q can resume there.
 func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if s.tree == nil || q == leader || len(leader.Tokens)-leader.Computed <= 1 {
 		return

@@ -1,8 +1,8 @@
 package sched
 
-// Prefixes on their way between the prefix tree and the block store on disk. Both directions take
-// time, so the memory is held meanwhile: pages being written are not evicted, and pages being read
-// belong to no other sequence until they are complete.
+// Prefixes move between the prefix tree and the block store on disk. Reading and writing take time,
+// so their memory is held meanwhile. Pages being written are not evicted, and no other sequence
+// uses the pages that are being read.
 
 import (
 	"slices"
@@ -12,7 +12,7 @@ import (
 
 // Promotion is memory for a prefix that is being read back.
 type Promotion struct {
-	Seq    *Sequence // the one that waits for it
+	Seq    *Sequence // the sequence that waits for the prefix
 	Tokens []int32   // the prefix
 	Pages  []int32   // its page table
 	// From is the first position to be read: a multiple of the page, or len(Tokens). The pages
@@ -23,8 +23,8 @@ type Promotion struct {
 	fresh []int32 // pages allocated for it
 }
 
-// Known returns how many of q's tokens have their keys and values in memory, and after how many of
-// them it could resume. The last token does not count, as it must be computed for its logits.
+// Known returns the number of q's tokens whose keys and values are in memory, and the number after
+// which q could resume. The last token does not count, because it must be computed for its logits.
 func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	if s.tree == nil {
 		return 0, 0
@@ -32,17 +32,17 @@ func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promotions returns the prefixes to be read back since the last call. Each must be ended by
-// Promoted. A Restore of the same step may copy from their pages and slots, which were evicted
-// since, so those copies come first.
+// Promotions returns the new prefixes to be read back since the last call. The caller ends each of
+// them with Promoted. A Restore of the same step may copy from a page or slot that was then evicted
+// and allocated to a promotion. So the caller makes those copies first.
 func (s *Scheduler) Promotions() []*Promotion {
 	p := s.newPromotions
 	s.newPromotions = nil
 	return p
 }
 
-// FetchTokens returns how many tokens beyond those in memory make reading from disk worthwhile:
-// computing fewer is faster.
+// FetchTokens returns the minimum number of tokens, beyond those in memory, that are read from
+// disk. Computing fewer tokens is faster.
 func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
 
 // fetch begins to read back the stored prefix of the waiting sequence q, if that is worthwhile and
@@ -56,7 +56,7 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	}
 	p, ok := s.promote(q, q.Stored)
 	if ok {
-		// This happens once: if reading fails, q starts after what is in memory then.
+		// This happens once. If reading fails, q starts after its longest prefix in memory.
 		q.Stored, q.StorePending = 0, true
 		s.newPromotions = append(s.newPromotions, p)
 		s.promoting = append(s.promoting, p)
@@ -65,7 +65,7 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 }
 
 // followsPromotion reports whether a prefix of the waiting sequence q is being read back for
-// another sequence, long enough to wait for.
+// another sequence, and is long enough to wait for.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	return slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
 		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
@@ -77,7 +77,7 @@ func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	})
 }
 
-// promote allocates memory for q's first tokens, up to to. It reports false if memory is short.
+// promote allocates memory for the first to tokens of q. It returns false if memory is short.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
 		Slot: -1}
@@ -105,8 +105,8 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	return p, true
 }
 
-// Promoted ends a promotion: with ok its prefix joins the prefix tree, otherwise its memory is
-// freed. Its sequence may start now.
+// Promoted ends a promotion. If ok is true, its prefix is added to the prefix tree, otherwise its
+// memory is freed. Its sequence may then start.
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
@@ -124,7 +124,8 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	p.Seq.StorePending = false
 }
 
-// Hold returns what memory has of tokens. It is not evicted before Release.
+// Hold returns the pages and states in memory of the longest prefix of tokens. They are not evicted
+// before Release.
 func (s *Scheduler) Hold(tokens []int32) prefix.Held {
 	if s.tree == nil {
 		return prefix.Held{}

@@ -1,12 +1,11 @@
-// Package sched decides which tokens go through the model next: continuous batching with chunked
-// prefill. It is bookkeeping only, without a device or a clock, so that every decision can be
-// tested.
+// Package sched decides which tokens the model computes next, by continuous batching with chunked
+// prefill. It uses no device and no clock, so every decision can be tested.
 //
 // A sequence waits until a slot and pages for its tokens are free, then runs until its owner
-// removes it. Each step takes one token of every sequence that is decoding, oldest first, then
-// fills up with prompt tokens. When pages run out, the sequence of the lowest priority, among those
-// the newest, is preempted: it returns all its pages and waits to be computed again. By the
-// exactness rule its text does not change.
+// removes it. Each step has one token of every sequence that is decoding, then as many prompt
+// tokens as the chunk allows, oldest sequences first. When pages run out, the newest sequence of
+// the lowest priority is preempted: it gives up all its pages and waits to be computed again. Its
+// text does not change, because the same tokens give the same bits however they are batched.
 //
 // When a sequence ends, what it has computed is cached (engine/prefix). A sequence that begins with
 // the same tokens shares those pages and starts after them. Pages that only the prefix tree uses
@@ -30,7 +29,7 @@ type Sequence struct {
 	// a token that the device is still choosing.
 	Tokens   []int32
 	Computed int   // tokens that have been through the model
-	Priority int   // larger goes first
+	Priority int   // larger priorities run first
 	Keep     []int // positions of the prompt, ascending, after which to keep the recurrent state
 	Cached   int   // tokens taken from the prefix tree when the sequence was last admitted
 	Stored   int   // tokens that can be read back from disk
@@ -41,7 +40,7 @@ type Sequence struct {
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
 
-	Owner any // for the owner; the scheduler ignores it
+	Owner any // set and used by the owner; the scheduler ignores it
 
 	arrival uint64
 	running bool
@@ -54,8 +53,8 @@ type Sequence struct {
 type Options struct {
 	Pages      int // in the pool
 	PageTokens int // positions of a page
-	// The first StartTokens positions of every sequence, a multiple of PageTokens, have pages of
-	// another kind: StartPages of Pages. Both may be 0.
+	// The first StartTokens positions of every sequence, a multiple of PageTokens, use pages of
+	// another kind, which are the first StartPages of Pages. Both may be 0.
 	StartTokens, StartPages int
 	Slots                   int  // sequences that may run at once
 	ChunkTokens             int  // maximum number of prompt tokens in a step
@@ -64,8 +63,8 @@ type Options struct {
 	// [Slots, Slots+StateSlots).
 	Recurrent  bool
 	StateSlots int
-	// HotBytes, in pages of PageBytes, and HotConversations bound what is cached of ended
-	// sequences; 0: all that memory holds.
+	// HotBytes and HotConversations bound the cache of ended sequences; 0: no bound. PageBytes
+	// gives the size of a page.
 	HotBytes         int64
 	PageBytes        prefix.Sizes
 	HotConversations int
@@ -73,17 +72,17 @@ type Options struct {
 	// MixedChunkTokens is ChunkTokens for steps that also decode. It bounds how long a prompt can
 	// stall running streams.
 	MixedChunkTokens int
-	// PreferPrefill stalls running streams while prompts are computed, as long as slots are free.
+	// PreferPrefill stalls running streams while prompts are computed, unless all slots are in use.
 	PreferPrefill bool
 }
 
-// Work is the tokens [From, To) of a sequence, to go through the model in this step. If To is
-// len(Tokens), the sequence wants its next token.
+// Work is the tokens [From, To) of a sequence to compute in this step. If To is len(Tokens), the
+// step also yields the sequence's next token.
 type Work struct {
 	Seq      *Sequence
 	From, To int
 	Restore  *Restore // the cached prefix of a newly admitted sequence; nil: none
-	Keeps    []Keep   // states to be copied on the way, by position
+	Keeps    []Keep   // states to be copied during the step, by position
 }
 
 // Keep is a state to be kept: after Position tokens the sequence's state is copied to Slot.
@@ -92,7 +91,7 @@ type Keep struct {
 	Slot     int32
 }
 
-// Restore is what must be copied before a step, in the order of Next's work.
+// Restore describes the copies to make before a step, in the order of Next's work.
 type Restore struct {
 	// The page in which the prefix ends; FromPage -1: it ends with a full page.
 	FromPage, ToPage int32
@@ -110,11 +109,11 @@ type Scheduler struct {
 	running []*Sequence  // by admission
 	arrived uint64
 
-	newPromotions []*Promotion // for the next call of Promotions
+	newPromotions []*Promotion // returned by the next call of Promotions
 	promoting     []*Promotion // not ended by Promoted
 	short         bool         // the last step lacked pages that eviction could not free
 
-	marks []uint32 // by page: the last count that saw it
+	marks []uint32 // by page: the mark of the last Counts that saw it
 	mark  uint32
 	work  []Work
 	order []*Sequence
@@ -149,8 +148,8 @@ func (s *Scheduler) MaxTokens() int {
 	return s.o.StartTokens + (s.o.Pages-s.o.StartPages)*s.o.PageTokens
 }
 
-// Counts returns the number of sequences in each queue, the pages that running sequences hold, and
-// the pages that are only cached for later ones.
+// Counts returns the number of sequences in each queue, the pages that running sequences use, and
+// the pages that only the prefix tree uses.
 func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	s.mark++
 	for _, q := range s.running {
@@ -185,9 +184,9 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	}
 }
 
-// Remove takes a sequence out, whatever its state, and frees its memory at once. With cache, what
-// it computed stays available to later sequences. If keep is not nil, the caller must at once copy
-// the state in slot from to keep.Slot.
+// Remove removes a sequence, whether it runs or waits, and frees its memory at once. If cache is
+// true, its computed tokens stay cached for later sequences. If keep is not nil, the caller must at
+// once copy the state in slot from to keep.Slot.
 func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
 	from = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
@@ -228,7 +227,7 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 }
 
 // Advance records that w was computed and its states were copied, or that the device will do both
-// before anything else.
+// before any later work.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -240,12 +239,13 @@ func (s *Scheduler) Advance(w Work) {
 		if q.Tokens[known-1] < 0 {
 			known--
 		}
-		// Others may share it while the rest of the prompt is computed.
+		// Other sequences may share these tokens while the rest of the prompt is computed.
 		s.tree.Insert(q.Tokens[:known], q.Pages)
 	}
 }
 
-// Abandon returns the slots of a work that has failed. The sequence should then be removed.
+// Abandon frees the slots for the states of a Work that failed. The sequence should then be
+// removed.
 func (s *Scheduler) Abandon(w Work) {
 	for _, k := range w.Keeps {
 		s.tree.ReturnSlot(k.Slot)
@@ -334,7 +334,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 		if len(s.running) > 0 {
 			return nil, false
 		}
-		hit = none // no other sequence runs, so only its own prefix takes the pages
+		hit = none // no other sequence runs, so only q's own prefix occupies the pages
 		if !s.evict(s.need(0, len(q.Tokens))) {
 			return nil, false
 		}
@@ -368,7 +368,8 @@ func (s *Scheduler) unref(hit prefix.Hit) {
 	}
 }
 
-// evict evicts unused prefixes until that many pages are free, and reports whether they are.
+// evict evicts unused prefixes until the given number of pages is free. It reports whether enough
+// pages are free.
 func (s *Scheduler) evict(pages prefix.Amount) bool {
 	if s.tree != nil && !s.pool.Free().Covers(pages) {
 		s.tree.Evict(pages)
@@ -378,7 +379,7 @@ func (s *Scheduler) evict(pages prefix.Amount) bool {
 	return enough
 }
 
-// prefill plans up to budget tokens of q and returns how many.
+// prefill plans up to budget tokens of q and returns their number.
 func (s *Scheduler) prefill(q *Sequence, budget int, restore *Restore) int {
 	to := min(q.Computed+budget, len(q.Tokens))
 	if !s.reserve(q, to) {
@@ -400,13 +401,14 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
-// need returns the pages that a sequence of that length needs beside its first have pages.
+// need returns the number of pages that a sequence of the given length needs, if it has its first
+// have pages already.
 func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }
 
-// reserve gives q pages for its first tokens, preempting others if it must. It reports false if q
-// itself was preempted.
+// reserve allocates the pages for q's first tokens, and preempts other sequences if necessary. It
+// reports false if q itself was preempted.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
 		victim := s.victim(q, need)
