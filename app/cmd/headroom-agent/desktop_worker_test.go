@@ -75,7 +75,7 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 		s := a.state().Engine
 		return s.Status == host.Ready && s.Notice != nil && s.Notice.Code == problem.Crashed
 	})
-	a.trayItem().waitRow("headroom-demo ended unexpectedly and is loaded again")
+	a.trayItem().waitRow("headroom-demo crashed and is being loaded again")
 	before := a.answered()
 	a.post("v1/chat/completions",
 		`{"model":"headroom-demo","max_tokens":3,"messages":[{"role":"user","content":"What is a KV cache?"}]}`)
