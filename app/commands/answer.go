@@ -39,18 +39,18 @@ type talker struct {
 	style    bool // reasoning may be dimmed
 }
 
-// said is one answer.
-type said struct {
+// reply is one answer.
+type reply struct {
 	content, reasoning string
 	event              engine.Event // the last one
 }
 
 // answer submits the conversation and prints the answer as it arrives. When ctx ends or writing
 // fails, it cancels the request and returns the beginning of the answer with the error.
-func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, error) {
+func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, error) {
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
-			return said{}, problem.New(problem.BadRequest,
+			return reply{}, problem.New(problem.BadRequest,
 				"The "+m.Role+" message is not valid UTF-8", "",
 				"Convert it first, with iconv for example.")
 		}
@@ -58,12 +58,12 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, err
 	q := t.request(messages)
 	prompt, split, err := q.Encode(t.model.Engine)
 	if err != nil {
-		return said{}, err
+		return reply{}, err
 	}
 	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: q.MaxTokens,
 		Sampling: q.Sampling(t.model.Engine.Defaults())})
 	if err != nil {
-		return said{}, err
+		return reply{}, err
 	}
 	return t.follow(ctx, stream, split)
 }
@@ -86,9 +86,9 @@ func (t *talker) request(messages []chat.Message) *generate.Request {
 }
 
 // follow prints the answer as it arrives.
-func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.Splitter) (said,
+func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.Splitter) (reply,
 	error) {
-	var answer said
+	var answer reply
 	var content, reasoning strings.Builder
 	paint := painter{out: t.out, style: t.style}
 	show := func(pieces []chat.Piece) {
@@ -207,7 +207,7 @@ func (p *painter) end() {
 
 // speed returns the figures of an answer: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached,
 // 310.0 tokens/s".
-func (s said) speed() string {
+func (s reply) speed() string {
 	u, t := s.event.Usage, s.event.Timing
 	line := fmt.Sprintf("%d tokens, %.1f tokens/s; prompt %d tokens", u.CompletionTokens,
 		t.DecodeTokensPerSecond(), u.PromptTokens)

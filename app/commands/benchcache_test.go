@@ -12,7 +12,7 @@ import (
 // TestBenchCache runs a small benchmark and checks what does not depend on the machine: how many
 // tokens were computed.
 func TestBenchCache(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	t.Setenv("TMPDIR", home)
 	code, out, errOut := headroom("", "bench", "cache", "--repeat=1", "--prompt=700",
 		"--stream=400", "--head=300", "--streams=2", "--tokens=4", "--turns=3", "--grow=900")
@@ -27,7 +27,7 @@ func TestBenchCache(t *testing.T) {
 		}
 	}
 	column := func(row string) (numbers []int) {
-		// the tokens before the times: computed, or pref_tok
+		// the token column before the times: computed, or pref_tok
 		for _, m := range regexp.MustCompile(`(?m)^ *`+row+
 			` .*?(\d+) +\d+\.\d ms(?: +\d+\.\d ms)? *$`).FindAllStringSubmatch(out, -1) {
 			n, _ := strconv.Atoi(m[1])
@@ -65,7 +65,7 @@ func TestBenchCache(t *testing.T) {
 
 // TestBenchCacheTooLong: prompts longer than the context are refused before anything is measured.
 func TestBenchCacheTooLong(t *testing.T) {
-	alone(t)
+	isolate(t)
 	code, out, errOut := headroom("", "bench", "cache", "--grow=40000")
 	if code != 1 || out != "" || !strings.Contains(errOut, "the context holds 32768") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)

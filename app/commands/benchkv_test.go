@@ -10,7 +10,7 @@ import (
 
 // TestBenchKV checks the documented sizes of Qwen3.5-35B-A3B, calculated from its shape.
 func TestBenchKV(t *testing.T) {
-	alone(t)
+	isolate(t)
 	code, out, errOut := headroom("", "bench", "kv")
 	if code != 0 || errOut != "" {
 		t.Fatalf("exit %d: %s", code, errOut)
@@ -39,7 +39,7 @@ func TestBenchKV(t *testing.T) {
 // TestBenchKVFinds checks that a config is found by shape, file, folder and name, whatever its
 // quantization, and that errors say what is wrong.
 func TestBenchKVFinds(t *testing.T) {
-	dir := alone(t)
+	dir := isolate(t)
 	put := func(name, text string) string {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -91,7 +91,7 @@ func TestBenchKVFinds(t *testing.T) {
 
 // TestBenchSpeed: models and flags may come in any order.
 func TestBenchSpeed(t *testing.T) {
-	alone(t)
+	isolate(t)
 	for _, args := range [][]string{{"bench", "speed", "--here", "--ceilings=1,1,1", "nosuch"},
 		{"bench", "speed", "nosuch", "--here", "--ceilings=1,1,1"}} {
 		if code, _, errOut := headroom("", args...); code != 1 ||

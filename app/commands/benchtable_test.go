@@ -17,7 +17,7 @@ const tinyShape = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size
 
 // TestBenchTable measures two groups in child processes and writes all four files.
 func TestBenchTable(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	t.Setenv("TMPDIR", home)
 	in := func(name string) string { return filepath.Join(home, name) }
 	read := func(name string) string {
@@ -87,7 +87,7 @@ func TestHelpNamesGoBench(t *testing.T) {
 
 // TestBenchTableRefuses: flags that cannot be measured are refused before anything is measured.
 func TestBenchTableRefuses(t *testing.T) {
-	alone(t)
+	isolate(t)
 	for _, args := range [][]string{{"--contexts=64,32"}, {"--prompts=0"}, {"--streams=-1"},
 		{"--tokens=0"}, {"--dense=nosuch"}} {
 		if code, out, errOut := headroom("",

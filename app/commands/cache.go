@@ -1,8 +1,9 @@
 package commands
 
-// The prefix cache in the terminal. The commands work on the cache's folder, whether a server uses
-// it or not. What is in memory only a server knows: ls and stats ask a server over the same folder,
-// rm and clear first make all of them forget, and move lets one of them do it (cacheservers.go).
+// The prefix cache in the terminal. The commands work on the cache's folder, whether or not a
+// server uses it. For what is in memory, they ask the servers that use the same folder
+// (cacheservers.go): ls and stats ask one, rm and clear first free the memory of all, and move lets
+// one server move the cache.
 
 import (
 	"cmp"
@@ -65,7 +66,7 @@ type CacheClear struct {
 	Model string `help:"Only this model: its name, or its fingerprint from ls --json." placeholder:"MODEL"`
 }
 
-// folder returns the folder and limits of the cache, even if the settings turn it off.
+// folder returns the folder and limits of the cache, even if it is off in the settings.
 func (c *Cache) folder() (cache.Options, error) {
 	s := service.OpenSettings().Get().Cache
 	s.Off = false
@@ -78,7 +79,7 @@ func (c *Cache) folder() (cache.Options, error) {
 	return o, nil
 }
 
-// with calls do with the cache, or with nil if the folder has none: looking must not create it.
+// with calls do with the cache, or with nil if the folder has none. It never creates a cache.
 func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 	o, err := c.folder()
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"headroom/app/cache"
 )
 
-// longQuestion is more than a block of tokens.
+// longQuestion is longer than a block of tokens.
 var longQuestion = strings.Repeat("Keys and values are kept for each token. ", 80) + question
 
-// remember has a conversation kept in the usual folder, or in another one.
+// remember stores a conversation in the cache folder dir.
 func remember(t *testing.T, dir string) {
 	t.Helper()
 	if code, _, errOut := headroom("", "run", "--block-ssd-cache-dir", dir,
@@ -28,7 +28,7 @@ func remember(t *testing.T, dir string) {
 	}
 }
 
-// listed are the conversations as scripts see them.
+// listed returns the conversations of `cache ls --json`.
 func listed(t *testing.T, args ...string) []cache.Conversation {
 	t.Helper()
 	code, out, errOut := headroom("", append([]string{"cache", "ls", "--json"}, args...)...)
@@ -39,10 +39,9 @@ func listed(t *testing.T, args ...string) []cache.Conversation {
 	return list.Conversations
 }
 
-// TestCacheOfNothing: looking makes nothing, and says so kindly; what needs a conversation says
-// that there is none.
+// TestCacheOfNothing: without a cache, the commands create nothing and report that nothing is kept.
 func TestCacheOfNothing(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	dir := filepath.Join(home, "cache", "headroom", "blocks")
 	for _, c := range []struct {
 		args []string
@@ -65,19 +64,19 @@ func TestCacheOfNothing(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, "cache")); !os.IsNotExist(err) {
-		t.Errorf("looking has made a folder: %v", err)
+		t.Errorf("the commands created a folder: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(home, "config")); !os.IsNotExist(err) {
-		t.Errorf("looking has made settings: %v", err)
+		t.Errorf("the commands created settings: %v", err)
 	}
 }
 
 // TestCache follows a conversation from ls to rm.
 func TestCache(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	dir := filepath.Join(home, "cache", "headroom", "blocks")
 	remember(t, dir)
-	remember(t, dir) // read back
+	remember(t, dir) // read from disk
 
 	list := listed(t)
 	if len(list) != 1 || list[0].Model != "headroom-demo" || list[0].Tokens < 256 ||
@@ -86,24 +85,24 @@ func TestCache(t *testing.T) {
 		t.Fatalf("listed %+v", list)
 	}
 	key := list[0].Key
-	said := func(want string, args ...string) {
+	stdout := func(want string, args ...string) {
 		t.Helper()
 		code, out, errOut := headroom("", append([]string{"cache"}, args...)...)
 		if code != 0 || !regexp.MustCompile(want).MatchString(out) {
-			t.Errorf("%q: exit %d, said\n%s%s\nwant %s", args, code, out, errOut, want)
+			t.Errorf("%q: exit %d, output:\n%s%s\nwant %s", args, code, out, errOut, want)
 		}
 	}
-	said(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+
+	stdout(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+
 		` +headroom-demo +Keys and values are kept for each token…? +\d+ +\? +\d+\.\d .B +0 B +just now +1 +\d+\.\d s *$`, "ls")
-	said(`(?s)key +`+key+`\n.*pinned +no\n.*block +0 to 256 .*state +after \d+ `, "show", key[:6])
-	said(`^$`, "pin", key[:6])
-	said(`pinned +yes\n`, "show", key)
-	said(`(?m) yes *$`, "ls")
-	said(`^$`, "unpin", key)
-	said(`(?s)folder +`+dir+
+	stdout(`(?s)key +`+key+`\n.*pinned +no\n.*block +0 to 256 .*state +after \d+ `, "show", key[:6])
+	stdout(`^$`, "pin", key[:6])
+	stdout(`pinned +yes\n`, "show", key)
+	stdout(`(?m) yes *$`, "ls")
+	stdout(`^$`, "unpin", key)
+	stdout(`(?s)folder +`+dir+
 		`\nsize +.* of at most .*, \d+ files, 1 conversation\ndisk .*\nread back +1 times`, "stats")
-	said(`"hits": 1`, "stats", "--json")
-	said(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
+	stdout(`"hits": 1`, "stats", "--json")
+	stdout(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
 	if got := listed(t); len(got) != 0 {
 		t.Errorf("left: %+v", got)
 	}
@@ -114,7 +113,7 @@ func TestCache(t *testing.T) {
 }
 
 func TestCacheClear(t *testing.T) {
-	dir := filepath.Join(alone(t), "other")
+	dir := filepath.Join(isolate(t), "other")
 	remember(t, dir)
 	if code, _, errOut := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model",
 		"nobody"); code != 1 || !strings.Contains(errOut, "it has headroom-demo") {
@@ -129,7 +128,7 @@ func TestCacheClear(t *testing.T) {
 	}
 }
 
-// served runs a server until ctx ends, and returns when it has said where.
+// served runs a server until ctx ends. It returns once the server has printed its address.
 func served(ctx context.Context, s *Serve) (endpoint string, ended chan error) {
 	reader, writer := io.Pipe()
 	ended = make(chan error, 1)
@@ -144,10 +143,9 @@ func served(ctx context.Context, s *Serve) (endpoint string, ended chan error) {
 	return endpoint, ended
 }
 
-// TestCacheAsksTheServer: what is in memory is known where a server runs over the same folder, and
-// nowhere else.
+// TestCacheAsksTheServer: `cache ls` shows what is in memory only if a server uses the same folder.
 func TestCacheAsksTheServer(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1"})
@@ -182,15 +180,16 @@ func TestCacheAsksTheServer(t *testing.T) {
 		t.Error(err)
 	}
 	if list := listed(t); len(list) != 1 || list[0].HotTokens != 0 || list[0].Key == "" {
-		t.Errorf("after the server's end: %+v", list)
+		t.Errorf("after the server has stopped: %+v", list)
 	}
 }
 
-// TestForgotten: `headroom cache rm` reaches the memory of a server over the same folder, whether
-// the model runs in its process or in one of its own: the same prompt is computed anew.
+// TestForgotten: `headroom cache rm` also frees the memory of a server that uses the same folder,
+// so that the same prompt is computed again. This holds with the model in the server's process and
+// in a worker.
 func TestForgotten(t *testing.T) {
 	for _, inProcess := range []bool{true, false} {
-		alone(t)
+		isolate(t)
 		ctx, stop := context.WithTimeout(t.Context(), patience)
 		defer stop()
 		endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1", InProcess: inProcess})
@@ -224,7 +223,7 @@ func TestForgotten(t *testing.T) {
 				t.Errorf("in process %t: nothing is cached before %s", inProcess, what)
 			}
 			key := ""
-			for key == "" && ctx.Err() == nil { // it is on disk a moment after its answer
+			for key == "" && ctx.Err() == nil { // it is on disk shortly after its answer
 				if list := listed(t); len(list) > 0 {
 					key = list[0].Key
 				}

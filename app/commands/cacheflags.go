@@ -14,8 +14,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheFlags configure the prefix cache, and how prefill and decode share the engine. The fields of
-// settings.Cache mean the same.
+// CacheFlags configure the prefix cache, and how prefill and decode share the engine. They have the
+// meaning of the fields of settings.Cache.
 type CacheFlags struct {
 	BlockSSDCacheDir         string        `name:"block-ssd-cache-dir" help:"Folder of the prefix cache on disk, which survives restarts." type:"path" placeholder:"DIR"`
 	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Most disk space of the cache. Default: 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
@@ -58,8 +58,8 @@ func (f CacheFlags) apply(o engine.Options) engine.Options {
 	return o
 }
 
-// ssd returns the options of the cache on disk; no Dir: there is none. A command without one by
-// default has one only if the flags name its folder.
+// ssd returns the options of the cache on disk. An empty Dir means no cache. Without byDefault,
+// there is a cache only if the flags name its folder.
 func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	asked := f.or(s)
 	dir := f.BlockSSDCacheDir
@@ -75,8 +75,8 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 			DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
 }
 
-// mover returns what moves the cache of a host to another folder. The error is a Problem: a flag
-// has set the folder.
+// mover returns the function that moves a host's cache to another folder. The error is a Problem: a
+// flag sets the folder.
 func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
 	if f.BlockSSDCacheDir != "" || f.NoSSDCache {
 		return nil, problem.New(problem.BadRequest, "The cache cannot be moved",

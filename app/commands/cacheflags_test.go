@@ -29,8 +29,8 @@ func flagsOf(t *testing.T, args ...string) *ModelFlags {
 	return &f
 }
 
-// TestFlagsBeatSettings: what a flag says holds; where flags are silent, the settings of the cache
-// and of the model do.
+// TestFlagsBeatSettings: a flag overrides the settings of the cache and of the model. Without a
+// flag, the settings apply.
 func TestFlagsBeatSettings(t *testing.T) {
 	none := 0
 	s := settings.Settings{
@@ -77,10 +77,10 @@ func TestFlagsBeatSettings(t *testing.T) {
 	}
 }
 
-// TestWhereTheCacheLies: on by default where a program stays, off where one only passes, and never
-// against a word of the user.
-func TestWhereTheCacheLies(t *testing.T) {
-	home := alone(t)
+// TestCacheFolder: the cache is on by default for a server and off for a single run. Flags and
+// settings override the default.
+func TestCacheFolder(t *testing.T) {
+	home := isolate(t)
 	usual := filepath.Join(home, "cache", "headroom", "blocks")
 	limits := func(size, free, daily int64) engine.BlockStoreOptions {
 		return engine.BlockStoreOptions{MaxBytes: size, MinFreeBytes: free, DailyWriteBytes: daily}
@@ -121,10 +121,10 @@ func TestWhereTheCacheLies(t *testing.T) {
 	}
 }
 
-// TestRunKeepsConversations: with a folder, a second process goes on from what the first one read;
-// without, run leaves no files.
+// TestRunKeepsConversations: with a folder, a second run reuses the prompt that the first one
+// cached. Without a folder, run leaves no files.
 func TestRunKeepsConversations(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	long := strings.Repeat("Keys and values are kept for each token. ", 80) + question
 	if code, _, errOut := headroom("", "run", long); code != 0 {
 		t.Fatalf("exit %d, %s", code, errOut)
@@ -139,11 +139,11 @@ func TestRunKeepsConversations(t *testing.T) {
 	}
 	_, again, errOut := headroom("", "run", "--block-ssd-cache-dir", dir, long)
 	if again != first || !strings.Contains(errOut, " cached") {
-		t.Errorf("the second time said %q after %q; %s", again, first, errOut)
+		t.Errorf("the second time output %q after %q; %s", again, first, errOut)
 	}
 }
 
-// TestGiven: what the flags say is what the settings page may not change.
+// TestGiven: the settings page cannot change the settings that flags override.
 func TestGiven(t *testing.T) {
 	f := flagsOf(t, strings.Fields(
 		"--block-ssd-cache-dir /f --block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none "+
@@ -156,6 +156,6 @@ func TestGiven(t *testing.T) {
 		t.Errorf("no flags: %+v", got)
 	}
 	if !flagsOf(t, "--no-ssd-cache").given(false).Off || !flagsOf(t).given(true).Off {
-		t.Error("off is not given")
+		t.Error("--no-ssd-cache is not given")
 	}
 }

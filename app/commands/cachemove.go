@@ -38,7 +38,7 @@ func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 	if servers := serversOver(ctx, o.Dir); len(servers) > 0 {
 		to, err = servers[0].moveCache(ctx, m.To)
 	} else {
-		to, err = m.alone(ctx, o, t)
+		to, err = m.moveOffline(ctx, o, t)
 	}
 	switch {
 	case err != nil:
@@ -50,8 +50,8 @@ func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return err
 }
 
-// alone moves a cache that no server has open.
-func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (string, error) {
+// moveOffline moves a cache that no server has open.
+func (m *CacheMove) moveOffline(ctx context.Context, o cache.Options, t *terminal) (string, error) {
 	if err := cache.FinishMove(o.Dir); err != nil {
 		return "", problem.Wrap(problem.Internal, err,
 			"An earlier move of the cache cannot be finished",

@@ -21,10 +21,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// running is a running server.
+// running is a server that is running.
 type running struct{ url, token string }
 
-// eachServer calls see with each server of this user until it returns false.
+// eachServer calls see with each running server of this user until see returns false.
 func eachServer(see func(running) bool) {
 	settings, err := control.SettingsDir()
 	if err != nil {
@@ -65,8 +65,8 @@ func keptIn(s cache.Stats, dir string) bool {
 // to disk first.
 const freeTime = time.Minute
 
-// free makes servers forget in memory the conversation of that key. Without a key they forget all
-// of a model, or everything. Failures are printed to errOut.
+// free makes servers free the memory of the conversation with that key. Without a key, they free a
+// model's whole cache, or every model's. Failures are printed to errOut.
 func free(ctx context.Context, servers []running, key, model string,
 	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)

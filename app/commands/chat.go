@@ -84,7 +84,7 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
 		}
 		asked := append(messages, chat.Message{Role: "user", Content: line})
 		answer, err := untilInterrupt(ctx, interrupts,
-			func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
+			func(ctx context.Context) (reply, error) { return talk.answer(ctx, asked) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

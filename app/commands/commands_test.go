@@ -22,9 +22,9 @@ import (
 
 const patience = 30 * time.Second
 
-// alone gives the test a home of its own: no models but the bundled one, no settings, an empty
-// cache.
-func alone(t *testing.T) string {
+// isolate gives the test a separate home folder with only the bundled model, no settings and an
+// empty cache.
+func isolate(t *testing.T) string {
 	home := t.TempDir()
 	for name, value := range map[string]string{"HOME": home,
 		"XDG_CONFIG_HOME": filepath.Join(home, "config"),
@@ -37,7 +37,7 @@ func alone(t *testing.T) string {
 	return home
 }
 
-// headroom runs the program with its words.
+// headroom runs the program with these arguments.
 func headroom(stdin string, args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
 	code = Main(args, strings.NewReader(stdin), &o, &e)
@@ -50,10 +50,10 @@ var speedLine = regexp.MustCompile(
 	`(?m)^\d+ tokens, \d+\.\d tokens/s; prompt \d+ tokens, (\d+ cached, )?\d+\.\d tokens/s$`)
 
 func TestRun(t *testing.T) {
-	alone(t)
-	code, said, errOut := headroom("", "run", question)
-	if code != 0 || !strings.Contains(said, "keys and values") || !strings.HasSuffix(said, ".\n") {
-		t.Errorf("exit %d, said %q, %s", code, said, errOut)
+	isolate(t)
+	code, stdout, errOut := headroom("", "run", question)
+	if code != 0 || !strings.Contains(stdout, "keys and values") || !strings.HasSuffix(stdout, ".\n") {
+		t.Errorf("exit %d, output %q, %s", code, stdout, errOut)
 	}
 	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("stderr %q, want one line of speed", errOut)
@@ -62,24 +62,24 @@ func TestRun(t *testing.T) {
 		"named":         {"run", "headroom-demo", question},
 		"named by flag": {"run", "--model", "headroom-demo", question}} {
 		code, again, againErr := headroom(question+"\n", args...)
-		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != said ||
+		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != stdout ||
 			prompt.FindString(againErr) != prompt.FindString(errOut) {
-			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again,
+			t.Errorf("%s: exit %d, output %q, want the same as before; %s", name, code, again,
 				againErr)
 		}
 	}
 	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 ||
-		len(short) >= len(said) || !strings.HasPrefix(said, strings.TrimSpace(short)) {
-		t.Errorf("with 3 tokens: exit %d, said %q", code, short)
+		len(short) >= len(stdout) || !strings.HasPrefix(stdout, strings.TrimSpace(short)) {
+		t.Errorf("with 3 tokens: exit %d, output %q", code, short)
 	}
 }
 
 func TestRunShowsReasoning(t *testing.T) {
-	alone(t)
-	code, said, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
-	if code != 0 || !strings.HasPrefix(said, "<think>\n") ||
-		!strings.Contains(said, "\n</think>\n\n") || strings.Contains(said, dim) {
-		t.Errorf("exit %d, said %q", code, said)
+	isolate(t)
+	code, stdout, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
+	if code != 0 || !strings.HasPrefix(stdout, "<think>\n") ||
+		!strings.Contains(stdout, "\n</think>\n\n") || strings.Contains(stdout, dim) {
+		t.Errorf("exit %d, output %q", code, stdout)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestPainterOnATerminal(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	empty := filepath.Join(home, "empty")
 	truncated := filepath.Join(home, "truncated")
 	for dir, files := range map[string][]string{empty: nil,
@@ -176,15 +176,15 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// writerFunc is a writer that tells somebody.
+// writerFunc is a function as an io.Writer.
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestCtrlC ends a run after the first piece of the answer: what was said stays, the figures
-// follow, and the code is 130.
+// TestCtrlC interrupts a run after the first piece of the answer. The text so far stays, the
+// figures follow, and the exit code is 130.
 func TestCtrlC(t *testing.T) {
-	alone(t)
+	isolate(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out, errOut bytes.Buffer
 	c := Run{Words: []string{"hi"}}
@@ -203,7 +203,7 @@ func TestCtrlC(t *testing.T) {
 
 // TestFullDisk: an answer that cannot be written is an error, not a success.
 func TestFullDisk(t *testing.T) {
-	alone(t)
+	isolate(t)
 	var errOut bytes.Buffer
 	code := Main([]string{"run", "hi"}, nil,
 		writerFunc(func([]byte) (int, error) { return 0, syscall.ENOSPC }), &errOut)
@@ -213,7 +213,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSignalWhileReading: a signal ends run and chat also while they wait for somebody to write.
+// TestSignalWhileReading: a signal ends run and chat while they wait for input.
 func TestSignalWhileReading(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
@@ -221,12 +221,12 @@ func TestSignalWhileReading(t *testing.T) {
 	}{{[]string{"run", "-"}, syscall.SIGINT}, {[]string{"run", "-"}, syscall.SIGTERM},
 		{[]string{"chat"}, syscall.SIGINT}, {[]string{"chat"}, syscall.SIGTERM}} {
 		t.Run(fmt.Sprint(c.args, c.signal), func(t *testing.T) {
-			alone(t)
+			isolate(t)
 			ended := make(chan int, 1)
 			reading := make(chan struct{})
 			never := readerFunc(func([]byte) (int, error) { close(reading); select {} })
 			go func() { ended <- Main(c.args, never, io.Discard, io.Discard) }()
-			<-reading // the handlers stand
+			<-reading // the signal handlers are set
 			if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -242,19 +242,19 @@ func TestSignalWhileReading(t *testing.T) {
 	}
 }
 
-// readerFunc is a reader that tells somebody.
+// readerFunc is a function as an io.Reader.
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestChat(t *testing.T) {
-	alone(t)
+	isolate(t)
 	code, out, errOut := headroom(question+"\n\n/help\n"+question+"\n/reset\n"+question+
 		"\n/exit\nnot read\n", "chat", "--max-tokens", "40")
 	if code != 0 || strings.Count(out, "keys and values") < 2 {
-		t.Errorf("exit %d, said %q", code, out)
+		t.Errorf("exit %d, output %q", code, out)
 	}
-	var prompts []string // lengths: they grow with the conversation, and start anew after /reset
+	var prompts []string // lengths: they grow with the conversation and shrink after /reset
 	for _, m := range regexp.MustCompile(`prompt (\d+) tokens`).FindAllStringSubmatch(errOut, -1) {
 		prompts = append(prompts, m[1])
 	}
@@ -267,25 +267,25 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestChatGoesOnAfterAProblem: a message that does not fit is said to be too long, and the next one
-// is answered.
+// TestChatGoesOnAfterAProblem: a message that does not fit gets an error, and the next one is
+// answered.
 func TestChatGoesOnAfterAProblem(t *testing.T) {
-	alone(t)
+	isolate(t)
 	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat",
 		"--context", "100")
 	if code != 0 || !strings.Contains(errOut, "longer than the model's context") ||
 		!strings.Contains(out, "keys and values") {
-		t.Errorf("exit %d, said %q, %s", code, out, errOut)
+		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}
 }
 
 func TestModels(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	_, out, _ := headroom("", "models")
 	if !regexp.MustCompile(
 		`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).
 		MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
-		t.Errorf("said\n%s", out)
+		t.Errorf("output:\n%s", out)
 	}
 	bad := filepath.Join(home, "more", "bad")
 	_ = os.MkdirAll(bad, 0o755)
@@ -293,13 +293,13 @@ func TestModels(t *testing.T) {
 	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
 	if code != 0 || !strings.Contains(out, "Damaged:") ||
 		!strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
-		t.Errorf("exit %d, said\n%s", code, out)
+		t.Errorf("exit %d, output:\n%s", code, out)
 	}
 }
 
-// TestServe starts the server as a person does, uses what it printed, and ends it.
+// TestServe starts the server, uses the addresses that it prints, and stops it.
 func TestServe(t *testing.T) {
-	alone(t)
+	isolate(t)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	reader, writer := io.Pipe()
@@ -310,15 +310,15 @@ func TestServe(t *testing.T) {
 			&terminal{out: writer, err: &errOut})
 		writer.Close()
 	}()
-	said := map[string]string{}
-	for lines := bufio.NewScanner(reader); len(said) < 4 && lines.Scan(); {
+	stdout := map[string]string{}
+	for lines := bufio.NewScanner(reader); len(stdout) < 4 && lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ": ")
-		said[name] = rest
+		stdout[name] = rest
 	}
-	endpoint, page := said["endpoint"], said["web UI"]
+	endpoint, page := stdout["endpoint"], stdout["web UI"]
 	if endpoint == "" || !strings.Contains(page, "/#token=") ||
-		!strings.Contains(said["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
-		t.Fatalf("said %q; %s", said, errOut.String())
+		!strings.Contains(stdout["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
+		t.Fatalf("output %q; %s", stdout, errOut.String())
 	}
 	base, token, _ := strings.Cut(page, "#token=")
 	get := func(url, header, value string, status int) string {
@@ -354,7 +354,7 @@ func TestServe(t *testing.T) {
 		state.Endpoint.URL != endpoint || state.Endpoint.UIURL != base {
 		t.Errorf("state %+v, endpoint %s, page %s", state, endpoint, base)
 	}
-	// An open page must not hold up the end.
+	// An open page must not delay the shutdown.
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/events?token="+token,
 		nil)
 	events, err := http.DefaultClient.Do(r)
@@ -372,12 +372,12 @@ func TestServe(t *testing.T) {
 			t.Errorf("Serve: %v", err)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("the server is held up")
+		t.Error("the server does not stop")
 	}
 }
 
 func TestPortTaken(t *testing.T) {
-	alone(t)
+	isolate(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

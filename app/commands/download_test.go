@@ -17,8 +17,8 @@ import (
 	"headroom/engine"
 )
 
-// demoHub serves the demo model as demo/model; before is called with each request for a file's
-// bytes.
+// demoHub serves the demo model as demo/model. It calls before with each request for a file's
+// contents.
 func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
 	return hubOf(t, "demo/model", before)
@@ -72,7 +72,7 @@ func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http
 }
 
 func TestModelsSearch(t *testing.T) {
-	alone(t)
+	isolate(t)
 	code, out, errOut := headroom("", "models", "search", "--endpoint", demoHub(t, nil), "demo")
 	if code != 0 || !strings.Contains(out,
 		"demo/model  qwen3_5_moe  MLX           7          yes\n") ||
@@ -81,10 +81,10 @@ func TestModelsSearch(t *testing.T) {
 	}
 }
 
-// A model comes from the hub into the cache and is listed there: as being under way while it is,
-// and then as ready.
+// TestModelsDownload downloads a model into the hub cache. The list shows it first as downloading,
+// then as ready.
 func TestModelsDownload(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	var underWay atomic.Bool
 	l := library.New([]string{filepath.Join(home, ".cache", "huggingface", "hub")},
 		engine.Options{}, engine.Describe)
@@ -105,15 +105,15 @@ func TestModelsDownload(t *testing.T) {
 		t.Fatalf("exit %d, %q, %s", code, out, errOut)
 	}
 	if !underWay.Load() {
-		t.Error("the list did not show that it was under way")
+		t.Error("the list did not show it as downloading")
 	}
 	if code, out, _ := headroom("", "models"); code != 0 ||
 		!strings.Contains(out, "\ndemo/model  ") {
 		t.Errorf("it is not listed: %s", out)
 	}
-	if code, said, errOut := headroom("", "run", "demo/model", question); code != 0 ||
-		!strings.Contains(said, "keys and values") {
-		t.Errorf("it does not run: exit %d, %q, %s", code, said, errOut)
+	if code, stdout, errOut := headroom("", "run", "demo/model", question); code != 0 ||
+		!strings.Contains(stdout, "keys and values") {
+		t.Errorf("it does not run: exit %d, %q, %s", code, stdout, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 ||
 		!strings.Contains(errOut, "The hub does not have this (demo/gone)") {
@@ -126,7 +126,7 @@ func TestModelsDownload(t *testing.T) {
 }
 
 func TestModelsToken(t *testing.T) {
-	alone(t)
+	isolate(t)
 	t.Setenv("PATH", t.TempDir()) // no keychain
 	t.Setenv("HF_TOKEN", "")
 	if code, out, errOut := headroom("hf_abc\n", "models", "token"); code != 0 ||
@@ -135,7 +135,7 @@ func TestModelsToken(t *testing.T) {
 	}
 	if code, _, errOut := headroom("", "models", "token"); code != 1 ||
 		!strings.Contains(errOut, "There is already a token") {
-		t.Errorf("nothing on the input: exit %d, %s", code, errOut)
+		t.Errorf("empty input: exit %d, %s", code, errOut)
 	}
 	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 ||
 		out != "The saved token is removed.\n" {

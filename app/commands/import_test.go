@@ -13,7 +13,7 @@ import (
 	"headroom/app/library"
 )
 
-// demoFolder writes the bundled model, with a config.json that makes it another one than that.
+// demoFolder copies the bundled model into dir.
 func demoFolder(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
@@ -26,10 +26,10 @@ func demoFolder(t *testing.T, dir string) string {
 	return dir
 }
 
-// The real engine checks what comes and what has come; the model is listed and cannot be imported
-// twice.
+// TestModelsImport imports a model, which the real engine checks before and after. The model is
+// then listed and cannot be imported twice.
 func TestModelsImport(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	from := demoFolder(t, filepath.Join(home, "Downloads", "My \"Model\"\nhere"))
 	if code, out, _ := headroom("", "models", "import", "--dry-run", from); code != 0 ||
 		!strings.HasPrefix(out, `My "Model" here: `) {
@@ -53,7 +53,7 @@ func TestModelsImport(t *testing.T) {
 	}
 	if code, _, errOut := headroom("", "models", "import", goal); code != 1 ||
 		!strings.Contains(errOut, "already in the list") {
-		t.Errorf("what is there: exit %d, %s", code, errOut)
+		t.Errorf("already there: exit %d, %s", code, errOut)
 	}
 	code, out, errOut = headroom("", "models", "import", "--link", "--to",
 		filepath.Join(home, "else"), "--name", "org/linked", from)
@@ -72,7 +72,7 @@ func TestModelsImport(t *testing.T) {
 }
 
 func TestModelsImportFindsDamage(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	from := demoFolder(t, filepath.Join(home, "m"))
 	weights, err := filepath.Glob(filepath.Join(from, "*.safetensors"))
 	if err == nil {

@@ -14,8 +14,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// Models is `headroom models`: what is here (this file), and what brings more (import.go,
-// download.go).
+// Models is `headroom models`: listing (this file), import and download (import.go, download.go).
 type Models struct {
 	List     ModelsList     `cmd:"" default:"withargs" help:"List the models on this machine and whether they fit (the default)."`
 	Import   ModelsImport   `cmd:"" help:"Copy, move or link models into Headroom's folder."`
@@ -24,7 +23,7 @@ type Models struct {
 	Token    ModelsToken    `cmd:"" help:"Save a Hugging Face token, which private and gated models need. It is read from stdin."`
 }
 
-// ModelsList is `headroom models list`, and `headroom models` with flags of its own.
+// ModelsList is `headroom models list`, and `headroom models` without a subcommand.
 type ModelsList struct {
 	ModelFlags
 }

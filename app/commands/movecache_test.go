@@ -22,10 +22,11 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestMoveCacheOfAServer: over HTTP, with the model in a process of its own. What it had read is
-// hit from the new folder, at once and after a restart; a folder of the command line stays.
+// TestMoveCacheOfAServer moves the cache over HTTP, with the model in a worker process. Cached
+// prompts are hit from the new folder, before and after a restart. A folder from the command line
+// cannot be moved.
 func TestMoveCacheOfAServer(t *testing.T) {
-	alone(t)
+	isolate(t)
 	file := service.OpenSettings()
 	to := filepath.Join(t.TempDir(), "disk")
 	if err := os.MkdirAll(filepath.Join(to, "others"), 0o755); err != nil {
@@ -81,7 +82,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 
 	s, end := begin(CacheFlags{BlockSSDCacheMinFree: settings.Unlimited})
 	if n := cached(s); n != 0 {
-		t.Fatalf("%d tokens are known before anything was asked", n)
+		t.Fatalf("%d tokens are cached before the first request", n)
 	}
 	old := s.Host.State().Cache.Dir
 	var move control.CacheMove
@@ -107,7 +108,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	var refused control.ErrorBody
 	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: move.Dir},
 		&refused); status != http.StatusBadRequest || refused.Error.Fix == "" {
-		t.Errorf("to where it is: %d, %+v", status, refused)
+		t.Errorf("to the same folder: %d, %+v", status, refused)
 	}
 	end()
 
@@ -128,7 +129,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 // TestCacheMoveCommand: without a server the command moves the cache itself; with one the server
 // does.
 func TestCacheMoveCommand(t *testing.T) {
-	home := alone(t)
+	home := isolate(t)
 	first, second := filepath.Join(home, "first"), filepath.Join(home, "second")
 	if err := service.OpenSettings().Change(
 		func(s *settings.Settings) { s.Cache.MinFree = settings.Unlimited }); err != nil {
@@ -178,10 +179,10 @@ func TestCacheMoveCommand(t *testing.T) {
 	}
 }
 
-// TestMoveOverARestart: a move that was ended with the program is listed by the next one and goes
-// on there; one whose settings have changed already is not listed again.
+// TestMoveOverARestart: the next program lists and resumes a move that was interrupted when the
+// program ended. It does not list a move whose settings have already changed.
 func TestMoveOverARestart(t *testing.T) {
-	alone(t)
+	isolate(t)
 	remember(t, cache.DefaultDir())
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
 	now := cache.DefaultDir()
@@ -227,19 +228,19 @@ func TestMoveOverARestart(t *testing.T) {
 	}
 	if job, err := second.Wait(t.Context(), listed[0].ID); err != nil || job.State != jobs.Done ||
 		now != to {
-		t.Errorf("gone on with: %+v, %v, the settings name %s", job, err, now)
+		t.Errorf("resumed: %+v, %v, the settings name %s", job, err, now)
 	}
 	second.Close()
 	end()
 
 	if err := os.WriteFile(filepath.Join(dir, "jobs.json"), kept, 0o600); err != nil {
-		// as if the program had died behind the change
+		// as if the program had crashed after the change
 		t.Fatal(err)
 	}
 	third := jobs.NewList()
 	defer third.Close()
 	service.KeepJobs(dir, third, transfers)()
 	if left := third.Jobs(); len(left) != 0 {
-		t.Errorf("a move that is done is listed again: %+v", left)
+		t.Errorf("a completed move is listed again: %+v", left)
 	}
 }

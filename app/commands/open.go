@@ -1,7 +1,7 @@
 package commands
 
-// What the commands that run a model share: their flags, the engine options that flags and settings
-// add up to, and loading with a progress bar.
+// Shared by the commands that run a model: their flags, the engine options from flags and settings,
+// and loading with a progress bar.
 
 import (
 	"cmp"
@@ -146,8 +146,8 @@ type ServiceUse struct {
 	LastModel string
 }
 
-// ServiceOptions returns the options of a service that runs models by these flags. The caller adds
-// the address and the rest.
+// ServiceOptions returns the options of a service that runs models with these flags. The caller
+// adds the address and other options.
 func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 	return service.Options{
 		NewHost: func(s *settings.File) *host.Host {
@@ -163,7 +163,7 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 	}
 }
 
-// newHost returns the host of a command, which closes it.
+// newHost returns the host of a command. The caller closes it.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
 		LastModel: use.lastModel, IdleUnload: use.idleUnload,

@@ -35,10 +35,10 @@ func (s *screen) shows(text string) bool {
 	return strings.Contains(s.buf.String(), text)
 }
 
-// TestProgress loads a model that takes its time: the bar names it, follows the progress, and is
-// gone at the end.
+// TestProgress loads a slow model. The bar names it, follows the progress, and is erased at the
+// end.
 func TestProgress(t *testing.T) {
-	alone(t)
+	isolate(t)
 	progress := make(chan float64)
 	h := host.New(host.Options{
 		Meter: &memory.Meter{}, Log: slog.New(slog.DiscardHandler),
@@ -88,9 +88,9 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressOfABlink: what loads at once draws nothing.
-func TestProgressOfABlink(t *testing.T) {
-	alone(t)
+// TestNoProgressOfAFastLoad: a model that loads immediately gets no bar.
+func TestNoProgressOfAFastLoad(t *testing.T) {
+	isolate(t)
 	h := (&ModelFlags{}).newHost(service.OpenSettings(), hostUse{})
 	defer h.Close()
 	var s screen

@@ -19,11 +19,11 @@ import (
 	"headroom/app/settings"
 )
 
-// These tests run the commands that the documents show, as they are written there, in a folder
-// where bin/headroom is this program and with a home folder that has the models they name.
-// build/check checks the targets of make, and that the commands exist.
+// These tests run the commands of the documents unchanged. bin/headroom is this program, and the
+// home folder has the models that the documents name. build/check checks make targets and that the
+// commands exist.
 
-// documents are the pages whose commands, flags and settings are tried.
+// documents are the pages whose commands, flags and settings are tested.
 var documents = []string{"README.md", "app/commands/COMMANDS.md", "app/cache/CACHE.md",
 	"app/selftest/SELFTEST.md", "engine/server/ENDPOINT.md", "build/BENCHMARKS.md"}
 
@@ -57,8 +57,8 @@ func readmeLines(t *testing.T) (lines []string, text string) {
 	return lines, text
 }
 
-// more is what makes a command end soon, by its first words; the longest that fits counts.
-var more = map[string]string{
+// quickFlags are flags that make a command short, by its first words. The longest match applies.
+var quickFlags = map[string]string{
 	"bin/headroom bench": " --only=threads --quick --prompts=32 --contexts=64 --tokens=4 " +
 		"--dense=tiny.json --moe=tiny.json",
 	"bin/headroom bench speed": " --prefill=16 --decode=0 --tokens=2 --repeat=1",
@@ -77,7 +77,7 @@ func TestReadmeCommands(t *testing.T) {
 		}
 	}
 	lines, _ := readmeLines(t)
-	r := newReader(t)
+	r := newShell(t)
 	ran := map[string]int{}
 	for _, line := range lines {
 		words := strings.Fields(line)
@@ -85,7 +85,7 @@ func TestReadmeCommands(t *testing.T) {
 		switch {
 		case words[0] == "curl":
 			address, end := r.serve("bin/headroom serve")
-			if out := r.types(strings.Replace(line, "http://127.0.0.1:11811", address, 1),
+			if out := r.run(strings.Replace(line, "http://127.0.0.1:11811", address, 1),
 				""); !strings.Contains(out, `"content":"The KV cache keeps`) {
 				t.Errorf("%s\nanswers %s", line, out)
 			}
@@ -93,46 +93,46 @@ func TestReadmeCommands(t *testing.T) {
 		case words[1] == "serve":
 			_, end := r.serve(line)
 			end()
-		case words[1] == "selftest": // takes minutes, and compiles kernels: TestSelftest has it
-			r.parses(words[1:])
+		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
+			r.checkArgs(words[1:])
 		case words[1] == "chat":
-			// The second question is long enough to be kept on disk.
-			if out := r.types(line, "What is a KV cache?\n"+
+			// The second question is long enough to be cached on disk.
+			if out := r.run(line, "What is a KV cache?\n"+
 				strings.Repeat("The fox looked for the drum in the school. ", 30)+
 				"\n"); !strings.Contains(out, "The KV cache keeps") {
 				t.Errorf("%s\nsays %s", line, out)
 			}
 		case words[1] == "cache" && strings.Contains(line, "KEY"):
-			r.types(strings.Replace(line, "KEY", r.key(), 1), "")
+			r.run(strings.Replace(line, "KEY", r.key(), 1), "")
 		default:
 			longest := ""
-			for first := range more {
+			for first := range quickFlags {
 				if (line == first || strings.HasPrefix(line, first+" ")) &&
 					len(first) > len(longest) {
 					longest = first
 				}
 			}
-			r.types(line+more[longest], "")
+			r.run(line+quickFlags[longest], "")
 		}
 	}
 	for _, command := range []string{"curl http://127.0.0.1:11811/v1/chat/completions",
 		"bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache",
 		"bin/headroom bench"} {
 		if ran[command] == 0 {
-			t.Errorf("the README shows no %s: this test no longer reads it", command)
+			t.Errorf("the README shows no %s: the test cannot parse it", command)
 		}
 	}
 }
 
-// reader is somebody who follows the README.
-type reader struct {
+// shell runs the README's commands in a folder of the test.
+type shell struct {
 	t   *testing.T
 	dir string
 }
 
-func newReader(t *testing.T) *reader {
-	r := &reader{t, t.TempDir()}
-	home := alone(t)
+func newShell(t *testing.T) *shell {
+	r := &shell{t, t.TempDir()}
+	home := isolate(t)
 	t.Setenv("TMPDIR", r.dir)
 	t.Setenv(asCommand, "1")
 	t.Setenv("HF_ENDPOINT", hubOf(t, "mlx-community/Qwen3-0.6B-4bit", nil))
@@ -154,32 +154,32 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-func (r *reader) command(line string) *exec.Cmd {
+func (r *shell) command(line string) *exec.Cmd {
 	c := exec.Command("sh", "-c", "exec "+line)
 	c.Dir = r.dir
 	return c
 }
 
-// types runs a line, which must succeed, and returns what it prints.
-func (r *reader) types(line, stdin string) string {
+// run runs a line, which must succeed, and returns its output.
+func (r *shell) run(line, stdin string) string {
 	r.t.Helper()
 	c := r.command(line)
-	var said, complaints bytes.Buffer
-	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &said, &complaints
+	var output, errOut bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &output, &errOut
 	began := time.Now()
 	if err := c.Run(); err != nil {
-		r.t.Fatalf("%s\n%v: %s%s", line, err, &said, &complaints)
+		r.t.Fatalf("%s\n%v: %s%s", line, err, &output, &errOut)
 	}
 	r.t.Logf("%v  %s", time.Since(began).Round(time.Millisecond), line)
-	return said.String()
+	return output.String()
 }
 
-// serve starts a server on a free port, and returns its address and what ends it.
-func (r *reader) serve(line string) (address string, end func()) {
+// serve starts a server on a free port. It returns the address and the function that stops it.
+func (r *shell) serve(line string) (address string, end func()) {
 	r.t.Helper()
 	c := r.command(line + " --port 0")
-	var complaints bytes.Buffer
-	c.Stderr = &complaints
+	var errOut bytes.Buffer
+	c.Stderr = &errOut
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -197,19 +197,19 @@ func (r *reader) serve(line string) (address string, end func()) {
 		seen = append(seen, part[:n]...)
 		if err != nil {
 			end()
-			r.t.Fatalf("%s\nended: %s%s", line, seen, &complaints)
+			r.t.Fatalf("%s\nended: %s%s", line, seen, &errOut)
 		}
 	}
 	if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(
 		string(seen)); address == "" {
 		end()
-		r.t.Fatalf("%s\nsays no address: %s", line, seen)
+		r.t.Fatalf("%s\nprints no address: %s", line, seen)
 	}
 	return address, end
 }
 
-// parses looks at the words alone.
-func (r *reader) parses(words []string) {
+// checkArgs checks that the arguments parse.
+func (r *shell) checkArgs(words []string) {
 	r.t.Helper()
 	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
 	if err == nil {
@@ -220,18 +220,18 @@ func (r *reader) parses(words []string) {
 	}
 }
 
-// key is that of a conversation which is kept on disk.
-func (r *reader) key() string {
+// key returns the key of a conversation on disk.
+func (r *shell) key() string {
 	r.t.Helper()
-	text := r.types("bin/headroom cache ls --json", "")
+	text := r.run("bin/headroom cache ls --json", "")
 	key := regexp.MustCompile(`"key": *"([0-9a-f]{8,})"`).FindStringSubmatch(text)
 	if key == nil {
-		r.t.Fatalf("nothing is kept: %s", text)
+		r.t.Fatalf("no conversation is kept: %s", text)
 	}
 	return key[1]
 }
 
-// TestReadmeFlags: every flag that the README names is one of a command.
+// TestReadmeFlags: every flag in the README is a flag of a command.
 func TestReadmeFlags(t *testing.T) {
 	lines, text := readmeLines(t)
 	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
@@ -263,11 +263,11 @@ func TestReadmeFlags(t *testing.T) {
 		}
 	}
 	if found < 20 {
-		t.Errorf("the README names %d flags: this test no longer reads it", found)
+		t.Errorf("the README names %d flags: the test cannot parse it", found)
 	}
 }
 
-// TestReadmeSettings: the settings that the README shows are taken as they stand.
+// TestReadmeSettings: the README's example settings load unchanged.
 func TestReadmeSettings(t *testing.T) {
 	_, text := readmeLines(t)
 	shown := 0
@@ -292,11 +292,11 @@ func TestReadmeSettings(t *testing.T) {
 		}
 		for _, word := range regexp.MustCompile(`"(\w+)":`).FindAllString(block[1], -1) {
 			if !bytes.Contains(kept, []byte(word)) {
-				t.Errorf("the README shows %s, which the settings do not know: %s", word, kept)
+				t.Errorf("the README shows %s, which is no setting: %s", word, kept)
 			}
 		}
 	}
 	if shown == 0 {
-		t.Error("the README shows no settings: this test no longer reads it")
+		t.Error("the README shows no settings: the test cannot parse it")
 	}
 }

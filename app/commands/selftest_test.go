@@ -11,7 +11,8 @@ import (
 	"headroom/metal/sim"
 )
 
-// The simulated GPU passes, a person reads the verdict, and the file has everything.
+// TestSelftest runs the self-test on the simulated GPU. The terminal shows the verdict, the file
+// the whole report.
 func TestSelftest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")
@@ -24,15 +25,15 @@ func TestSelftest(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Close()
-	config := t.TempDir() // the cache stays: compiled kernels are in it
+	config := t.TempDir() // not the cache folder, which has the compiled kernels
 	t.Setenv("XDG_CONFIG_HOME", config)
 	file := filepath.Join(t.TempDir(), "report.txt")
 	code, out, errOut := headroom("", "selftest", "--short", "--out", file)
 	if code != 0 || !strings.Contains(out, "PASSED: ") || strings.Contains(out, "passed kernels") {
-		t.Errorf("exit %d, said %q, %s", code, out, errOut)
+		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}
 	if !strings.HasPrefix(errOut, "There is no Metal on linux: trying the simulated GPU.\n") {
-		t.Errorf("stderr %q, expected that it is no Mac's GPU", errOut)
+		t.Errorf("stderr %q, expected a note that the GPU is simulated", errOut)
 	}
 	report, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(report), "PASSED: ") ||
@@ -40,12 +41,12 @@ func TestSelftest(t *testing.T) {
 		t.Errorf("report (%v):\n%s", err, report)
 	}
 	if kept, _ := filepath.Glob(filepath.Join(config, "*", "selftest.json")); len(kept) != 0 {
-		t.Errorf("the simulated GPU's outcome is kept as if it were a Mac's: %v", kept)
+		t.Errorf("the simulated GPU's result was saved as a Mac's: %v", kept)
 	}
 }
 
 func TestSelftestRefusals(t *testing.T) {
-	alone(t)
+	isolate(t)
 	for _, c := range []struct {
 		args []string
 		code int

@@ -22,11 +22,12 @@ import (
 	"headroom/engine/problem"
 )
 
-// asCommand is a variable that makes the test binary headroom, whatever its words.
+// asCommand is an environment variable that makes the test binary run as headroom, with any
+// arguments.
 const asCommand = "HEADROOM_TEST_AS_COMMAND"
 
-// TestMain makes the test binary headroom where a server in it starts a worker, or a benchmark a
-// part of itself.
+// TestMain runs the test binary as headroom when a server starts a worker or a benchmark starts a
+// child.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == worker.Word || os.Args[1] == "bench" ||
 		os.Getenv(asCommand) != "") {
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// children are the processes that this one has started and not reaped.
+// children returns the child processes that have not been reaped.
 func children(t *testing.T) (pids []int) {
 	t.Helper()
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -45,11 +46,11 @@ func children(t *testing.T) (pids []int) {
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		var pid, parent int
 		var state string
-		_, rest, _ := strings.Cut(string(data), ") ") // the name may hold anything
+		_, rest, _ := strings.Cut(string(data), ") ") // the name may contain anything
 		_, _ = fmt.Sscan(string(data), &pid)
 		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && parent == os.Getpid() {
 			pids = append(pids, pid)
@@ -58,10 +59,10 @@ func children(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestServeSurvivesItsWorker: the model's process is killed in the middle of an answer. Who waits
-// for it is told, the next request is answered, and in the end no process is left.
+// TestServeSurvivesItsWorker: the model's process is killed in the middle of an answer. The client
+// gets an error, the next request is answered, and no process is left at the end.
 func TestServeSurvivesItsWorker(t *testing.T) {
-	alone(t)
+	isolate(t)
 	o := ModelFlags{Device: "cpu", Threads: 1, Context: 32768}.ServiceOptions(ServiceUse{})
 	o.Listen = "127.0.0.1"
 	s, err := service.New(o)
@@ -87,7 +88,7 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	endless := map[string]int{} // the model goes on for as long as it may
+	endless := map[string]int{} // forbids the end tokens
 	for _, token := range model.Engine.Defaults().EOSTokenIDs {
 		endless[fmt.Sprint(token)] = -100
 	}
@@ -105,11 +106,11 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 		return answer
 	}
 	streamed := bufio.NewScanner(ask(true, 30000).Body)
-	for n := 0; n < 5 && streamed.Scan(); n++ { // it is at work
+	for n := 0; n < 5 && streamed.Scan(); n++ { // it is generating
 	}
 	pids := children(t)
 	if len(pids) != 1 {
-		t.Fatalf("processes %v, want the model's alone", pids)
+		t.Fatalf("processes %v, want only the model's", pids)
 	}
 	if ledger := s.Host.State().Memory; ledger.TotalBytes == 0 {
 		t.Error("no memory is shown")
@@ -128,7 +129,7 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 		t.Errorf("the stream ends with %q, want the error", last)
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		// as a client does that is told to try again
+		// retry like a client that gets Retry-After
 		answer := ask(false, 3)
 		text, _ := io.ReadAll(answer.Body)
 		if answer.StatusCode == http.StatusOK {
@@ -149,9 +150,9 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 	}
 }
 
-// TestInProcess: with the flag there is no other process.
+// TestInProcess: with --in-process there is no worker process.
 func TestInProcess(t *testing.T) {
-	alone(t)
+	isolate(t)
 	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 4096}
 	o := flags.ServiceOptions(ServiceUse{InProcess: true})
 	o.Listen = "127.0.0.1"
@@ -171,14 +172,14 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// TestWorkerByHand: a user who starts it is told not to, and the help
-// does not name it.
+// TestWorkerByHand: starting the worker by hand fails with an explanation, and the help does not
+// list it.
 func TestWorkerByHand(t *testing.T) {
 	out, err := exec.Command(os.Args[0], worker.Word).CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) ||
 		!strings.Contains(string(out), "Headroom starts this command itself") {
-		t.Errorf("%v, said %s", err, out)
+		t.Errorf("%v, output %s", err, out)
 	}
 	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Word) {
 		t.Errorf("the help shows it:\n%s", help)

@@ -32,14 +32,13 @@ func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessa
 	case isNull(choice):
 	case json.Unmarshal(choice, &text) != nil:
 		return nil, badParam("tool_choice",
-			"the choice of a function is not supported, only \"auto\" and \"none\": nothing makes "+
-				"the model call. Offer that function alone and ask for it")
+			"the choice of a function is not supported, only \"auto\" and \"none\". Send only "+
+				"that function and ask for it in the prompt")
 	case text == "none":
 		return nil, nil
 	case text != "auto":
 		return nil, badParam("tool_choice",
-			"%q is not supported, only \"auto\" and \"none\": whether to call is the model's "+
-				"choice", text)
+			"%q is not supported, only \"auto\" and \"none\"", text)
 	}
 	if len(list) == 0 {
 		return nil, nil

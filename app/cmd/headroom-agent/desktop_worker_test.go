@@ -48,7 +48,6 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 	a := d.start("--start")
 	a.waitStatus("ready")
 	pid := a.worker()
-	// The usual helpers are not used, because they time out on slow streams.
 	answer, err := a.request(http.MethodPost, "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
 		"messages":[{"role":"user","content":"What is a KV cache?"}],"logit_bias":`+noEnd(t)+`}`)
 	if err != nil {
