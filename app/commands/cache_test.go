@@ -85,24 +85,24 @@ func TestCache(t *testing.T) {
 		t.Fatalf("listed %+v", list)
 	}
 	key := list[0].Key
-	stdout := func(want string, args ...string) {
+	checkOutput := func(want string, args ...string) {
 		t.Helper()
 		code, out, errOut := headroom("", append([]string{"cache"}, args...)...)
 		if code != 0 || !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%q: exit %d, output:\n%s%s\nwant %s", args, code, out, errOut, want)
 		}
 	}
-	stdout(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+
+	checkOutput(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+
 		` +headroom-demo +Keys and values are kept for each token…? +\d+ +\? +\d+\.\d .B +0 B +just now +1 +\d+\.\d s *$`, "ls")
-	stdout(`(?s)key +`+key+`\n.*pinned +no\n.*block +0 to 256 .*state +after \d+ `, "show", key[:6])
-	stdout(`^$`, "pin", key[:6])
-	stdout(`pinned +yes\n`, "show", key)
-	stdout(`(?m) yes *$`, "ls")
-	stdout(`^$`, "unpin", key)
-	stdout(`(?s)folder +`+dir+
+	checkOutput(`(?s)key +`+key+`\n.*pinned +no\n.*block +0 to 256 .*state +after \d+ `, "show", key[:6])
+	checkOutput(`^$`, "pin", key[:6])
+	checkOutput(`pinned +yes\n`, "show", key)
+	checkOutput(`(?m) yes *$`, "ls")
+	checkOutput(`^$`, "unpin", key)
+	checkOutput(`(?s)folder +`+dir+
 		`\nsize +.* of at most .*, \d+ files, 1 conversation\ndisk .*\nread back +1 times`, "stats")
-	stdout(`"hits": 1`, "stats", "--json")
-	stdout(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
+	checkOutput(`"hits": 1`, "stats", "--json")
+	checkOutput(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
 	if got := listed(t); len(got) != 0 {
 		t.Errorf("left: %+v", got)
 	}

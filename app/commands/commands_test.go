@@ -51,9 +51,9 @@ var speedLine = regexp.MustCompile(
 
 func TestRun(t *testing.T) {
 	isolate(t)
-	code, stdout, errOut := headroom("", "run", question)
-	if code != 0 || !strings.Contains(stdout, "keys and values") || !strings.HasSuffix(stdout, ".\n") {
-		t.Errorf("exit %d, output %q, %s", code, stdout, errOut)
+	code, out, errOut := headroom("", "run", question)
+	if code != 0 || !strings.Contains(out, "keys and values") || !strings.HasSuffix(out, ".\n") {
+		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}
 	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("stderr %q, want one line of speed", errOut)
@@ -62,24 +62,24 @@ func TestRun(t *testing.T) {
 		"named":         {"run", "headroom-demo", question},
 		"named by flag": {"run", "--model", "headroom-demo", question}} {
 		code, again, againErr := headroom(question+"\n", args...)
-		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != stdout ||
+		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != out ||
 			prompt.FindString(againErr) != prompt.FindString(errOut) {
 			t.Errorf("%s: exit %d, output %q, want the same as before; %s", name, code, again,
 				againErr)
 		}
 	}
 	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 ||
-		len(short) >= len(stdout) || !strings.HasPrefix(stdout, strings.TrimSpace(short)) {
+		len(short) >= len(out) || !strings.HasPrefix(out, strings.TrimSpace(short)) {
 		t.Errorf("with 3 tokens: exit %d, output %q", code, short)
 	}
 }
 
 func TestRunShowsReasoning(t *testing.T) {
 	isolate(t)
-	code, stdout, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
-	if code != 0 || !strings.HasPrefix(stdout, "<think>\n") ||
-		!strings.Contains(stdout, "\n</think>\n\n") || strings.Contains(stdout, dim) {
-		t.Errorf("exit %d, output %q", code, stdout)
+	code, out, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
+	if code != 0 || !strings.HasPrefix(out, "<think>\n") ||
+		!strings.Contains(out, "\n</think>\n\n") || strings.Contains(out, dim) {
+		t.Errorf("exit %d, output %q", code, out)
 	}
 }
 
@@ -310,15 +310,15 @@ func TestServe(t *testing.T) {
 			&terminal{out: writer, err: &errOut})
 		writer.Close()
 	}()
-	stdout := map[string]string{}
-	for lines := bufio.NewScanner(reader); len(stdout) < 4 && lines.Scan(); {
+	printed := map[string]string{}
+	for lines := bufio.NewScanner(reader); len(printed) < 4 && lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ": ")
-		stdout[name] = rest
+		printed[name] = rest
 	}
-	endpoint, page := stdout["endpoint"], stdout["web UI"]
+	endpoint, page := printed["endpoint"], printed["web UI"]
 	if endpoint == "" || !strings.Contains(page, "/#token=") ||
-		!strings.Contains(stdout["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
-		t.Fatalf("output %q; %s", stdout, errOut.String())
+		!strings.Contains(printed["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
+		t.Fatalf("output %q; %s", printed, errOut.String())
 	}
 	base, token, _ := strings.Cut(page, "#token=")
 	get := func(url, header, value string, status int) string {

@@ -111,9 +111,9 @@ func TestModelsDownload(t *testing.T) {
 		!strings.Contains(out, "\ndemo/model  ") {
 		t.Errorf("it is not listed: %s", out)
 	}
-	if code, stdout, errOut := headroom("", "run", "demo/model", question); code != 0 ||
-		!strings.Contains(stdout, "keys and values") {
-		t.Errorf("it does not run: exit %d, %q, %s", code, stdout, errOut)
+	if code, out, errOut := headroom("", "run", "demo/model", question); code != 0 ||
+		!strings.Contains(out, "keys and values") {
+		t.Errorf("it does not run: exit %d, %q, %s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 ||
 		!strings.Contains(errOut, "The hub does not have this (demo/gone)") {
