@@ -1,8 +1,8 @@
 package commands
 
-// One answer in the terminal, for run and chat: render the conversation, submit it, and print the
-// answer as it arrives, with reasoning set off from content. An interrupted answer returns its
-// beginning.
+// One answer in the terminal, for run and chat. A talker renders the conversation, submits it, and
+// prints the answer as it arrives, with reasoning separated from content. An interrupted answer is
+// returned as far as it was generated.
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type reply struct {
 }
 
 // answer submits the conversation and prints the answer as it arrives. When ctx ends or writing
-// fails, it cancels the request and returns the beginning of the answer with the error.
+// fails, it cancels the request and returns the text so far with the error.
 func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, error) {
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
@@ -134,7 +134,8 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 	return answer, err
 }
 
-// lastOf waits for the last event of a cancelled stream, which has the figures, and drops its text.
+// lastOf waits for the last event of a cancelled stream, which has the figures, and discards its
+// text.
 func lastOf(stream *engine.Stream) (last engine.Event) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
@@ -150,13 +151,13 @@ func lastOf(stream *engine.Stream) (last engine.Event) {
 }
 
 // painter prints an answer with an empty line between reasoning and content. Reasoning is dimmed if
-// the terminal can do that.
+// the terminal supports it.
 type painter struct {
 	out      io.Writer
 	style    bool
 	thinking bool
 	wrote    bool
-	err      error // the first of writing; nothing is written after it
+	err      error // the first write error; nothing is written after it
 }
 
 const (

@@ -61,7 +61,7 @@ type BenchSpeed struct {
 
 	// Here is set by the parent of a process that measures one model.
 	Here bool `hidden:"" help:"Measure the one model in this process."`
-	// Ceilings lets tests skip measuring them.
+	// Ceilings are given by tests that skip measuring them.
 	Ceilings []float64 `hidden:"" help:"Ceilings of this machine: bytes read, int8 and float32 operations per second. Default: measured."`
 
 	times *kernels.OperatorTimes // nil: not measured
@@ -306,7 +306,7 @@ func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engin
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	for i, x := 0, uint32(12345); i < n; i++ {
-		// the generator of Numerical Recipes: any fixed, well-spread IDs will do
+		// the generator of Numerical Recipes: any fixed, well-distributed IDs work
 		x = x*1664525 + 1013904223
 		prompt[i] = int32((x >> 8) % vocab)
 	}

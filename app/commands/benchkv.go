@@ -1,6 +1,6 @@
 package commands
 
-// The memory of a conversation for any model and KV format, calculated from config.json alone.
+// The memory of a conversation for any model and KV format, calculated only from config.json.
 
 import (
 	"context"

@@ -36,7 +36,7 @@ func TestBenchKV(t *testing.T) {
 	}
 }
 
-// TestBenchKVFinds checks that a config is found by shape, file, folder and name, whatever its
+// TestBenchKVFinds checks that a config is found by shape, file, folder and name, with any
 // quantization, and that errors say what is wrong.
 func TestBenchKVFinds(t *testing.T) {
 	dir := isolate(t)

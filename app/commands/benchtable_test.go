@@ -64,7 +64,7 @@ func TestBenchTable(t *testing.T) {
 		t.Errorf("not two samples of load in\n%s", lines)
 	}
 	if left, _ := filepath.Glob(in("headroom-bench-*")); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("files left behind: %v", left)
 	}
 }
 

@@ -1,8 +1,8 @@
 package commands
 
-// A conversation in the terminal. Ctrl-C stops an answer, whose beginning stays in the
-// conversation; at the prompt it ends the program. Reads of the terminal cannot be interrupted, so
-// they run in goroutines.
+// A conversation in the terminal. Ctrl-C stops an answer, and the text so far stays in the
+// conversation. At the prompt, Ctrl-C ends the program. Reads of the terminal cannot be
+// interrupted, so they run in goroutines.
 
 import (
 	"bufio"
@@ -136,8 +136,7 @@ func abandonable[T any](ctx context.Context, read func() (T, error)) (T, error) 
 	}
 }
 
-// lineReader reads what the user types: with editing and history in a terminal, plainly from a
-// pipe.
+// lineReader reads the user's lines, with editing and history in a terminal.
 type lineReader struct {
 	file     *os.File // nil: not a terminal
 	editor   *term.Terminal

@@ -25,8 +25,8 @@ type Serve struct {
 	AllowHost  []string      `help:"More host names that requests may use for this machine." placeholder:"NAME" sep:","`
 }
 
-// Run listens before it loads the model, so that a port in use is reported at once. It serves while
-// the model loads.
+// Run listens before it loads the model, so that a port in use is reported immediately. It serves
+// while the model loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost

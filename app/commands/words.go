@@ -22,7 +22,7 @@ func clip(text string, width int) string {
 	return text
 }
 
-// count returns a number of things: "1 file", "2 files".
+// count returns a number with its noun: "1 file", "2 files".
 func count[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing

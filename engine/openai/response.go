@@ -156,8 +156,8 @@ type CompletionChoice struct {
 	FinishReason *string             `json:"finish_reason"`
 }
 
-// NewCompletion returns a whole answer, or a chunk of one. An empty finish means that the answer
-// goes on. usage may be nil.
+// NewCompletion returns a whole answer, or a chunk of one. An empty finish means that more chunks
+// follow. usage may be nil.
 func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
 	usage *Usage) *Completion {
 	head.Object = objectCompletion

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// eventWriter writes the events of a stream, each flushed at once. An error means that the client
-// is gone. Sources: https://html.spec.whatwg.org/multipage/server-sent-events.html and
+// eventWriter writes the events of a stream, each flushed immediately. An error means that the
+// client is gone. Sources: https://html.spec.whatwg.org/multipage/server-sent-events.html and
 // https://jsonlines.org
 type eventWriter struct {
 	w       http.ResponseWriter
