@@ -411,7 +411,7 @@ func testMetalAhead(t *testing.T, device string) {
 // a restart the conversation must resume from them, with the tokens of a cold start.
 func TestMetalStored(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
 	src, dir := tinySource(t, "qwen3_5_text"), t.TempDir()
 	o := engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, KeptStates: 8}

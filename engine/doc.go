@@ -34,7 +34,7 @@
 //	sched.Scheduler.Promotions  engine/sched  allocates pages and a slot at the request's turn
 //	loop.Loop.fetch             engine/loop   reads files into those pages
 //	sched.Scheduler.Promoted    engine/sched  adds them to the prefix tree
-//	loop.Loop.saveBlocks        engine/loop   writes what a request has computed, when it ends
+//	loop.Loop.saveBlocks        engine/loop   writes the blocks of a request that has ended
 //	loop.Loop.saveEnds          engine/loop   writes the end of a quiet conversation
 //
 // Opening a model makes these calls:

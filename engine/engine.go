@@ -100,7 +100,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 	e.device.LogCopies()
 	e.runner = runner.New(e.kernels, m, e.plan.Runner)
 	if err := e.kernels.Sync(); err != nil {
-		return problem.Wrap(problem.DoesNotFit, err, "The GPU refused memory",
+		return problem.Wrap(problem.DoesNotFit, err, "The GPU cannot allocate the model's memory",
 			"Close other apps, or pick a smaller model.")
 	}
 	e.device.KeepResident()
@@ -123,7 +123,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	}
 	if o.BlockStore != nil && !o.NoPrefixCache && c.Fingerprint != "" {
 		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
-		// Stored states take no more disk than the keys and values between them.
+		// Stored states are at least so far apart that they are no larger than the keys and values
+		// between them.
 		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
 			c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
 		}
@@ -148,8 +149,8 @@ func (e *Engine) schedOptions() sched.Options {
 // numerics is increased whenever the same model, format and tokens give different bits than before.
 const numerics = 3
 
-// storedModel returns the key of the model's blocks in the block store: everything that the bytes
-// of its caches depend on.
+// storedModel returns the key of the model's blocks in the block store: everything on which the
+// bytes of its caches depend.
 func (e *Engine) storedModel() blockstore.Model {
 	p := e.plan
 	format := p.KV.Describe(p.Spec.Layers)

@@ -27,7 +27,7 @@ const (
 
 // What a model is and the memory that it needs, known before it is loaded.
 type (
-	// Description is what a model folder holds, read from its headers alone.
+	// Description describes a model, from the headers of its files alone.
 	Description = plan.Description
 	// Need is the memory that a model needs.
 	Need = plan.Need
@@ -78,7 +78,7 @@ type (
 	RequestStats = loop.RequestStats
 	// Heartbeat is the progress of an engine, for a watchdog.
 	Heartbeat = loop.Heartbeat
-	// Finished is a request that has ended, for whatever reason.
+	// Finished is a request that has ended: with an answer, cancelled or with an error.
 	Finished = loop.Finished
 	// History holds the token ids of recent requests; see Options.History.
 	History = loop.History

@@ -30,7 +30,7 @@ func tinyPlan(t *testing.T) *Plan {
 		Ceilings: &Ceilings{ReadBytes: 1e9, Int8Ops: 1e10, Float32Ops: 1e9}}
 }
 
-// TestMeasure takes every figure once with tiny models and looks at what does not depend on the
+// TestMeasure measures every figure once with tiny models and checks what does not depend on the
 // machine.
 func TestMeasure(t *testing.T) {
 	p := tinyPlan(t)

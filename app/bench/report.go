@@ -37,7 +37,7 @@ type Row struct {
 	// median, or one for all samples; 0 is unknown.
 	Ceilings []float64 `json:"ceilings,omitempty"`
 	Ceiling  float64   `json:"ceiling,omitempty"`
-	Bound    string    `json:"bound,omitempty"` // what limits the ceiling
+	Bound    string    `json:"bound,omitempty"` // the resource that sets the ceiling
 	// Share is the part of the ceiling that was reached, 1 is all of it: the median of the samples'
 	// shares.
 	Share  float64 `json:"share,omitempty"`

@@ -71,7 +71,7 @@ func (y *Yardstick) Close() {
 	y.device.Close()
 }
 
-// Measure spends about the time during on memory, and as long on arithmetic. The memory figure is
+// Measure spends about the given time on memory, and as much on arithmetic. The memory figure is
 // the median of many passes, because memory does not sustain the speed of the best pass.
 func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
 	if y.read == nil {

@@ -9,9 +9,9 @@
 // around the first difference: dates and counters (values.go), the tools of a chat template
 // (tools.go), dropped thoughts (explain.go).
 //
-// The cause is a guess. Changes without a known pattern are HeadChanged or MessageEdited. Texts
-// come from clients and are not trusted: for any tokens and any decoder Explain returns a Report of
-// valid UTF-8.
+// The cause is the most likely one. Changes without a known pattern are HeadChanged or
+// MessageEdited. Texts come from clients and are not trusted: for any tokens and any decoder
+// Explain returns a Report of valid UTF-8.
 package cachemiss
 
 import "time"
@@ -34,7 +34,7 @@ const (
 	// the client dropped a thought from the history
 	ThinkingStripped Cause = "thinking_stripped"
 	MessageEdited    Cause = "message_edited" // an earlier message, or another answer to it
-	// the same text in other tokens than the model had generated
+	// the same text as the model's answer, but encoded as different tokens
 	Retokenized Cause = "retokenized"
 	// the keys and values of known text were evicted
 	Evicted Cause = "evicted"
@@ -56,7 +56,7 @@ type Report struct {
 	Before       string // the common text before the first difference
 	Was, Is      string // the texts after Before: of the known sequence, and of the prompt
 	Cause        Cause
-	Advice       string // a sentence: what the user, or the author of the client, can do
+	Advice       string // a sentence of advice to the user or the client's author
 	// KnownAt is when the nearest sequence ended; zero if there is none.
 	KnownAt time.Time
 }

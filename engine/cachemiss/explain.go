@@ -36,7 +36,7 @@ func (m Match) Explain(o Outcome) Report {
 				"keep it."
 		if m.foreign.Model != m.model {
 			r.Cause, r.Advice = ModelChanged,
-				"Each model has its own cache: the prompt was computed once for each."
+				"Each model has its own cache, so the prompt was computed again for this model."
 		}
 	case known > m.CommonTokens:
 		r.Cause, r.Advice = Continued, adviceNothing
@@ -89,8 +89,8 @@ const (
 	adviceHead    = "Keep the text before the first message the same in every request."
 	adviceMessage = "Everything after an edited message has to be computed again. Clients should " +
 		"only add to a conversation, not rewrite it."
-	adviceRetokenize = "The text is the same, but the client sends back the model's answer in " +
-		"other tokens than it was generated in."
+	adviceRetokenize = "The text is the same, but the answer that the client sends back has " +
+		"other tokens than the model generated."
 	adviceThinking = "The client drops thoughts from the history. Let it send reasoning_content " +
 		"back, or turn thinking off. Some templates keep thoughts if chat_template_kwargs has " +
 		"preserve_thinking."
@@ -149,7 +149,7 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	switch {
 	case inTools && cause == ToolsReordered:
 		d.cause, d.advice = cause,
-			"The client should list its tools, and the keys of each, in the same order every time"+
+			"The client should list its tools, and the keys of each tool, in the same order every time"+
 				named+"."
 	case differsIn(dates, was, is, at):
 		d.cause, d.advice = DateChanged,

@@ -20,7 +20,7 @@ type Sequence struct {
 // Limits bound a Log. Zero means the default.
 type Limits struct {
 	Sequences int // default 64
-	Tokens    int // of all sequences together; default 4 Mi, which take 16 MiB
+	Tokens    int // of all sequences together; default 4 Mi, in 16 MiB of memory
 }
 
 // Log holds recent sequences. When it is full, it drops the oldest. Its methods may be called from
@@ -81,8 +81,8 @@ func (l *Log) Add(s Sequence) {
 	}
 }
 
-// Forget drops a model's sequences that begin with these tokens, or that these tokens begin with.
-// Without tokens it drops all of the model's; the model "" means every model.
+// Forget drops the sequences of a model of which tokens is a prefix, or which are a prefix of
+// tokens. Without tokens it drops all sequences of the model. The model "" means every model.
 func (l *Log) Forget(model string, tokens []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

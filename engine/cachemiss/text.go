@@ -64,11 +64,11 @@ func isWord(c byte) bool {
 		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
 }
 
-// wordStart returns the position at which the word at byte at begins, or a position at most most
-// bytes before at. It is the beginning of a character.
-func wordStart(s string, at, most int) int {
+// wordStart returns the beginning of the word at byte at. It looks back at most limit bytes and
+// never splits a character.
+func wordStart(s string, at, limit int) int {
 	from := at
-	for from > 0 && at-from < most && isWord(s[from-1]) {
+	for from > 0 && at-from < limit && isWord(s[from-1]) {
 		from--
 	}
 	for from < at && !utf8.RuneStart(s[from]) {

@@ -67,13 +67,13 @@ func Open(o Options) (*Device, error) {
 		return &Device{Kernels: d, Name: CPU}, nil
 	case Metal:
 		if m, err = o.openMetal(); err != nil {
-			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no Metal device here",
+			return nil, problem.Wrap(problem.DoesNotFit, err, "This computer has no Metal device",
 				"Run the model on the CPU: --device cpu.")
 		}
 	case Sim:
 		if m, err = sim.Open(sim.Options{Threads: o.Threads}); err != nil {
 			return nil, problem.Wrap(problem.DoesNotFit, err,
-				"The simulated Metal device cannot run here",
+				"The simulated Metal device cannot run",
 				"Install clang, or run the model on the CPU: --device cpu.")
 		}
 	case NV:
@@ -88,7 +88,7 @@ func Open(o Options) (*Device, error) {
 	d, err := gpu.New(m)
 	if err != nil {
 		m.Close()
-		return nil, problem.Wrap(problem.DoesNotFit, err, "The Metal device refused memory",
+		return nil, problem.Wrap(problem.DoesNotFit, err, "The GPU cannot allocate memory",
 			"Close other apps, or pick a smaller model.")
 	}
 	return &Device{Kernels: d, Name: o.Name, metal: m, gpu: d}, nil

@@ -3,8 +3,9 @@ package loop
 import "headroom/engine/prefix"
 
 // Forget drops a conversation from memory: its pages, its states, its pending writes to disk, and
-// its tokens in the history. It drops whatever begins with the given tokens, and whatever they
-// begin with. Forget returns the bytes of the pages that it freed, and does nothing without tokens.
+// its tokens in the history. It drops every sequence of which tokens is a prefix, or which is a
+// prefix of tokens. Forget returns the bytes of the pages that it freed, and does nothing without
+// tokens.
 //
 // Pages that other conversations share stay. So do pages that a running request uses, and they may
 // be cached again when it ends. The conversation's files belong to the block store and should be
@@ -63,7 +64,7 @@ func (b *storedBlocks) stopSaving(tokens []int32) (busy bool) {
 	return busy
 }
 
-// matches reports whether c's tokens begin with the given tokens, or these with c's.
+// matches reports whether tokens is a prefix of c.tokens, or c.tokens a prefix of tokens.
 func (c *conversation) matches(tokens []int32) bool {
 	return prefix.Common(c.tokens, tokens) == min(len(c.tokens), len(tokens))
 }

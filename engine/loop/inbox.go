@@ -94,7 +94,7 @@ func (l *Loop) takeInbox() bool {
 		l.finish(r, FinishCancelled, nil)
 	}
 	if closing {
-		l.stored.cancel() // no request waits for what is being read back
+		l.stored.cancel() // no request waits for these reads any more
 	}
 	for closing && len(l.requests) > 0 {
 		l.finish(l.requests[0], FinishCancelled, nil)
@@ -153,7 +153,7 @@ func (l *Loop) validate(r *Request) error {
 	for i, t := range r.Prompt {
 		if t < 0 || int(t) >= vocab {
 			return problem.New(problem.BadRequest,
-				"The prompt holds a token the model does not have",
+				"The prompt contains a token that the model does not have",
 				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, vocab), "")
 		}
 	}

@@ -28,7 +28,7 @@ type History = cachemiss.Log
 // NewHistory returns an empty History.
 func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 
-// Finished is a request that has ended, for whatever reason.
+// Finished is a request that has ended: with an answer, cancelled or with an error.
 type Finished struct {
 	ID     string
 	At     time.Time
@@ -53,7 +53,7 @@ type record struct {
 // requestLog keeps the records of ended requests.
 type requestLog struct {
 	history       *History
-	model, format string            // what this engine computes
+	model, format string            // recorded with the tokens that this engine computes
 	outcome       cachemiss.Outcome // without the cached tokens
 	wake          chan struct{}     // capacity 1: ended may hold something
 	closed        chan struct{}     // closed when everything is written
@@ -135,7 +135,7 @@ func (g *requestLog) flush() {
 	}
 }
 
-// explain fills in the report. Its texts come from clients, so a panic costs the report only.
+// explain fills in the report. Its texts come from clients, so a panic must lose only the report.
 func (g *requestLog) explain(n *record) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,14 +165,14 @@ func (g *requestLog) run(ended <-chan struct{}) {
 	}
 }
 
-// forget drops a conversation from the history, all of it without tokens. The loop calls it.
+// forget drops a conversation from the history, or all of them without tokens. The loop calls it.
 func (g *requestLog) forget(tokens []int32) {
 	g.index() // or a later call would add it again
 	g.history.Forget(g.model, tokens)
 }
 
-// log writes the PERF line. prompt_tok counts the whole prompt, and pref_tok what was computed of
-// it. prompt_tps is prompt_tok over the time prefill; times are in seconds. block_hit and
+// log writes the PERF line. prompt_tok counts the whole prompt, and pref_tok the part of it that
+// was computed. prompt_tps is prompt_tok divided by prefill. Times are in seconds. block_hit and
 // block_write count blocks of the cache on disk. chain_break is the position from which the prompt
 // differs from the history, -1 if nothing in it begins alike.
 func (f *Finished) log() {

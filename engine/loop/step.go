@@ -56,8 +56,8 @@ type step struct {
 	vocab  int
 }
 
-// token returns the next token for logitRows[row]: the one that the device sampled, or one that s
-// samples now.
+// token returns the next token for logitRows[row]. Either the device has sampled it, or s samples
+// it now.
 func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	if st.async {
 		return sample.Chosen(st.chosen[row])

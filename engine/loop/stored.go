@@ -6,9 +6,9 @@ package loop
 //
 // Writing. When a request ends, the loop passes its full blocks, and recurrent states at intervals
 // of StateEveryTokens, to the writer of the store, which skips those already stored. The tail after
-// the last full block, and the states at the end, are useless once the conversation continues. An
-// agent continues within seconds. So these are written when the conversation has been quiet for
-// quietTime, when memory runs short, and when the loop closes.
+// the last full block, and the states at the end, are useless once the conversation continues, and
+// an agent continues within seconds. So the tail and these states are written when the conversation
+// has been quiet for quietTime, when memory runs short, and when the loop closes.
 //
 // Reading. If the prompt of a new request is not cached in memory, the loop looks it up in the
 // store. When it is the request's turn, the scheduler allocates pages (sched.Promotion). The files
@@ -186,7 +186,7 @@ func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
 	c := &conversation{tokens: slices.Clone(computed), title: r.title,
 		reused: r.usage.CachedTokens > 0, ended: now}
 	l.stored.unsaved = slices.DeleteFunc(l.stored.unsaved, func(old *conversation) bool {
-		return len(old.tokens) <= len(c.tokens) && // c continues it
+		return len(old.tokens) <= len(c.tokens) && // c continues old
 			slices.Equal(old.tokens, c.tokens[:len(old.tokens)])
 	})
 	l.stored.unsaved = append(l.stored.unsaved, c)

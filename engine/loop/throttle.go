@@ -40,6 +40,6 @@ func (l *Loop) sleep(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.inbox.wake: // run takes the inbox next
+	case <-l.inbox.wake: // run empties the inbox next
 	}
 }

@@ -29,8 +29,9 @@ func (l *Loop) deliver(s *step, now time.Time) {
 	}
 }
 
-// emitToken takes a request's next token from a row of the step's logits, appends it to the
-// sequence at that position, and emits its event. A panic below ends this request only.
+// emitToken gets a request's next token from a row of the step, stores it at that position of the
+// sequence, and sends its event. A panic in the sampler, the tokenizer or elsewhere below ends this
+// request only.
 func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Time) {
 	var failed error
 	defer func() {
@@ -42,7 +43,7 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 	s, err := step.token(r.sampler, row)
 	if err != nil {
 		l.finish(r, FinishError,
-			problem.Wrap(problem.Internal, err, "The model gave no usable answer",
+			problem.Wrap(problem.Internal, err, "The model computed no usable token",
 				"The model's files may be damaged."))
 		return
 	}

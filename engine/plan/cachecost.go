@@ -118,8 +118,8 @@ func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 	return cost
 }
 
-// shapes loads the model of a config.json on a device that allocates nothing. The weights count as
-// 4-bit, whatever the config says, so that any quantization can be described.
+// shapes loads the model of a config.json on a device that allocates nothing. It ignores the
+// quantization in the config and uses 4-bit weights, so that any quantization is accepted.
 func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	plain, err := as4bit(config)
 	if err != nil {

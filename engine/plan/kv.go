@@ -74,7 +74,7 @@ func (p *Plan) sizeStarts(tokens int, bytes int64) {
 	p.Pages.Start = perSequence * int(max(1, min(int64(sequences), affordable)))
 }
 
-// chooseKeptStates chooses how many slots, of slotBytes each, exist beside those of running
+// chooseKeptStates chooses the number of slots, of slotBytes each, in addition to those of running
 // sequences.
 func (p *Plan) chooseKeptStates(slotBytes int64) {
 	switch {

@@ -66,12 +66,12 @@ func (n Need) TotalBytes() int64 {
 	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes
 }
 
-// Description is what a model folder holds, read from its headers alone.
+// Description describes a model, from the headers of its files alone.
 type Description struct {
 	Architecture    string // config.json's model_type
 	Quantization    string // of most weights, for example "4-bit, group 64" or "bfloat16"
 	SizeBytes       int64
-	Parameters      int64 // in all files; a packed weight counts as the values it stands for
+	Parameters      int64 // in all files; a packed weight counts as the values that it encodes
 	ContextTokens   int   // the longest context that the model was trained for
 	KVBytesPerToken int64 // in all layers that keep every token, in the requested format
 	// The first KVStartTokens tokens take KVStartBytesPerToken instead. Both are 0 without such
@@ -180,7 +180,7 @@ func (p *Plan) parseFormats() (err error) {
 	return nil
 }
 
-// measure fills in what follows from the shapes of m and the sizes of w.
+// measure fills in the fields that depend on the shapes of m and the sizes of w.
 func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
 	p.Spec = m.Spec()
 	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),

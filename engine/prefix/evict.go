@@ -68,8 +68,8 @@ func (t *Tree) Trim(most int64) {
 	}
 }
 
-// evictables iterates over the unused leaves, least recently used first, including those that
-// become leaves meanwhile.
+// evictables iterates over the unused leaves, least recently used first, including nodes that
+// become leaves during the iteration.
 func (t *Tree) evictables() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		for e := t.nodes.Front(); e != nil; {
@@ -105,9 +105,9 @@ func (t *Tree) evictable(n *node) bool {
 		!slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
-// Forget removes a conversation: the leaves whose prefix begins with the given tokens, or with
-// whose prefix these begin, and their ancestors up to those that other conversations share. Without
-// tokens it removes all conversations. Leaves in use stay, with their ancestors.
+// Forget removes a conversation: the leaves with a path of which tokens is a prefix, or which is a
+// prefix of tokens, and those of their ancestors that no other conversation shares. Without tokens
+// it removes all conversations. Leaves in use stay, with their ancestors.
 func (t *Tree) Forget(tokens []int32) {
 	var ends []*node
 	for n := range t.evictables() {
@@ -123,7 +123,7 @@ func (t *Tree) Forget(tokens []int32) {
 	}
 }
 
-// within reports whether tokens begin with the tokens on the path to n, or those with tokens.
+// within reports whether tokens is a prefix of the path to n, or the path a prefix of tokens.
 func (n *node) within(tokens []int32) bool {
 	for ; n.parent != nil; n = n.parent {
 		if n.from < len(tokens) {

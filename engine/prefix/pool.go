@@ -8,11 +8,11 @@
 //     others can see it. So a page may be shared while its sequence still fills later positions.
 //   - A page is free if neither a page table nor a node of the tree refers to it.
 //   - A node's page holds its tokens at the page's first positions. Only full pages have children.
-//
-// - Eviction is least recently used first, leaves before their parents. So every remaining path is
-// a complete prefix. - If the beginning of a sequence is kept in another format (Start), its pages
-// are of another kind. The kind of a page follows from its number, and also from its position in a
-// page table or in the tree.
+//   - Eviction is least recently used first, leaves before their parents. So every remaining path
+//     is a complete prefix.
+//   - If the beginning of a sequence is kept in another format (Start), its pages are of another
+//     kind. The kind of a page follows from its number, and also from its position in a page table
+//     or in the tree.
 package prefix
 
 import "fmt"

@@ -141,7 +141,7 @@ func (t *Tree) Match(tokens []int32, limit int) Hit {
 	return hit
 }
 
-// use makes the path to n the most recently used, parents after their children.
+// use marks the nodes on the path to n as the most recently used, each parent after its child.
 func (t *Tree) use(n *node) {
 	for ; n != &t.root; n = n.parent {
 		t.nodes.MoveToBack(n.place)
@@ -172,8 +172,8 @@ func Common(a, b []int32) int {
 	return n
 }
 
-// Insert records that pages hold the keys and values of tokens. The tree takes a reference to each
-// page of tokens that it does not have yet.
+// Insert records that pages hold the keys and values of tokens. The tree adds a reference to each
+// page whose tokens it does not have yet.
 func (t *Tree) Insert(tokens []int32, pages []int32) { t.insert(tokens, pages) }
 
 // insert returns the node that holds the last token.

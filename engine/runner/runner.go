@@ -1,7 +1,7 @@
-// Package runner takes one step: it copies a batch to the device, runs the architecture's forward
-// pass over it, and returns the logits (Step). On a GPU it can also choose the tokens there and
-// return them one step later (Start, Await). New allocates all its memory. A step allocates
-// nothing, except for the page table of a slot's rings when a sequence first runs in it.
+// Package runner runs forward passes. A step copies a batch to the device, runs the architecture
+// over it, and returns the logits (Step). On a GPU it can also choose the tokens there and return
+// them one step later (Start, Await). New allocates all its memory. A step allocates nothing,
+// except for the page table of a slot's rings when a sequence first runs in it.
 package runner
 
 import (
@@ -21,7 +21,7 @@ type Options struct {
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // of recurrent states
 	Pages       int               // KV pages, shared by all sequences
-	StartPages  int               // the first of Pages: they hold the first KV.Start tokens
+	StartPages  int               // of Pages: the first ones, for the first KV.Start tokens
 	Slots       int               // recurrent states and rings, of running and cached sequences
 	BatchRows   int               // maximum number of rows of one step
 	LogitsRows  int               // maximum number of rows of one step with logits
@@ -50,7 +50,7 @@ type Runner struct {
 	last   int                 // index in chosen of the last Start
 }
 
-// New allocates what the model needs to run on d.
+// New allocates the memory that the model needs to run on d.
 func New(d kernels.Device, m models.Model, o Options) *Runner {
 	spec := m.Spec()
 	spec.Layers = cache.Limit(spec.Layers, o.MaxKVTokens)
@@ -180,7 +180,7 @@ func (r *Runner) fits(tokens []int32) error {
 	return nil
 }
 
-// forward runs a pass.
+// forward runs a pass and returns the logits.
 func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	rounds []batch.Round) kernels.Tensor {
 	if len(rounds) == 0 {

@@ -26,12 +26,13 @@ import (
 // chosen token's logprob reported.
 type Params struct {
 	Temperature float32 // 0: greedy
-	// keep the most likely tokens that together reach this probability; 0 or 1: off
+	// TopP keeps the most likely tokens that together reach this probability; 0 or 1: off.
 	TopP float32
-	MinP float32 // drop tokens less likely than this times the likeliest; 0: off
-	TopK int     // keep this many of the likeliest; 0 or -1: off
+	MinP float32 // drop tokens below this share of the largest probability; 0: off
+	TopK int     // keep this many of the most likely tokens; 0 or -1: off
 
-	// divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	// RepetitionPenalty divides positive and multiplies negative logits of recent tokens; 0 or 1:
+	// off.
 	RepetitionPenalty float32
 	PresencePenalty   float32 // subtracted once from the logit of a recent token; 0: off
 	FrequencyPenalty  float32 // subtracted as often as the token occurs; 0: off
@@ -40,12 +41,12 @@ type Params struct {
 	// count as recent for the three penalties; 0: DefaultContextTokens.
 	RepetitionContextTokens int
 
-	// added to logits, by token id; ids beyond the vocabulary have no effect
+	// LogitBias is added to the logits, by token id. Ids beyond the vocabulary have no effect.
 	LogitBias map[int32]float32
 	Seed      *uint64 // nil: a random one
 
-	// Logprobs is -1 to report none, which saves a pass over the row; 0 for the
-	// chosen token's; n > 0 for the n likeliest tokens too.
+	// Logprobs says which logprobs to report. -1: none, which saves a pass over the row; 0: that of
+	// the chosen token; n > 0: also those of the n most likely tokens.
 	Logprobs int
 }
 

@@ -23,7 +23,7 @@ type TokenLogprob struct {
 type Result struct {
 	Token   int32
 	Logprob float32        // 0 if Params.Logprobs is -1
-	Top     []TokenLogprob // likeliest first, Params.Logprobs of them; valid until the next Sample
+	Top     []TokenLogprob // Params.Logprobs tokens, most likely first; valid until the next Sample
 }
 
 // Sampler chooses the tokens of one sequence. It is not safe for concurrent use.

@@ -36,7 +36,7 @@ func TestFollowerStartsAlone(t *testing.T) {
 	b := counting(s, "b", 15, 99)
 	steps(t, s, "a[0,8)")
 	s.Remove(a, false)
-	steps(t, s, "b[8,15)+") // what a had read is known
+	steps(t, s, "b[8,15)+") // the tokens that a has computed are known
 	if b.Cached != 8 {
 		t.Errorf("%d tokens cached, expected 8", b.Cached)
 	}

@@ -106,7 +106,7 @@ func TestEvictionComesFirst(t *testing.T) {
 	if _, _, used, kept := s.Counts(); used.Total() != 0 || kept.Total() != 2 {
 		t.Errorf("%d pages in use and %d kept, expected 0 and 2", used, kept)
 	}
-	add(s, "b", 39, 0) // tokens of its own: needs all 10 pages
+	add(s, "b", 39, 0) // shares no tokens: needs all 10 pages
 	steps(t, s, "b[0,8)", "b[8,16)", "b[16,24)", "b[24,32)", "b[32,39)+")
 	if _, _, used, kept := s.Counts(); used.Total() != 10 || kept.Total() != 0 ||
 		s.Preemptions != 0 {

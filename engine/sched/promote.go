@@ -45,8 +45,8 @@ func (s *Scheduler) Promotions() []*Promotion {
 // disk. Computing fewer tokens is faster.
 func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
 
-// fetch begins to read back the stored prefix of the waiting sequence q, if that is worthwhile and
-// q could start now.
+// fetch starts to read back the stored prefix of the waiting sequence q, if that saves enough
+// tokens and q could start now.
 func (s *Scheduler) fetch(q *Sequence) bool {
 	if q.Stored == 0 || s.tree == nil {
 		return false
@@ -77,7 +77,7 @@ func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	})
 }
 
-// promote allocates memory for the first to tokens of q. It returns false if memory is short.
+// promote allocates memory for q.Tokens[:to]. It returns false if memory is short.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
 		Slot: -1}
@@ -149,7 +149,7 @@ func (s *Scheduler) Forget(tokens []int32) {
 }
 
 // ShortOfPages reports whether a sequence waited or was preempted in the last step because pages
-// ran out. Releasing what is held could help.
+// ran out. Releasing held pages could help.
 func (s *Scheduler) ShortOfPages() bool { return s.short }
 
 // FreePages returns the number of free pages.

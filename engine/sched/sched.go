@@ -2,12 +2,12 @@
 // prefill. It uses no device and no clock, so every decision can be tested.
 //
 // A sequence waits until a slot and pages for its tokens are free, then runs until its owner
-// removes it. Each step has one token of every sequence that is decoding, then as many prompt
+// removes it. Each step computes one token of every sequence that is decoding, then as many prompt
 // tokens as the chunk allows, oldest sequences first. When pages run out, the newest sequence of
 // the lowest priority is preempted: it gives up all its pages and waits to be computed again. Its
 // text does not change, because the same tokens give the same bits however they are batched.
 //
-// When a sequence ends, what it has computed is cached (engine/prefix). A sequence that begins with
+// When a sequence ends, its computed tokens are cached (engine/prefix). A sequence that begins with
 // the same tokens shares those pages and starts after them. Pages that only the prefix tree uses
 // are evicted before any sequence is preempted. A sequence with the same beginning as a running
 // prompt waits for it (follow.go). Prefixes that memory no longer holds are read back from disk
@@ -25,8 +25,8 @@ import (
 // tokens and sets Stored and StorePending. Only the scheduler touches the other fields while the
 // sequence is queued.
 type Sequence struct {
-	// Tokens are the prompt, then what was generated. The last one may be a placeholder below 0 for
-	// a token that the device is still choosing.
+	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, below 0,
+	// for a token that the device has not chosen yet.
 	Tokens   []int32
 	Computed int   // tokens that have been through the model
 	Priority int   // larger priorities run first
@@ -212,7 +212,7 @@ func (s *Scheduler) trim() {
 	}
 }
 
-// cachePrefix adds all that q has computed to the prefix tree.
+// cachePrefix adds all computed tokens of q to the prefix tree, with their state.
 func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	if s.o.Recurrent {
 		if slot, ok := s.tree.TakeSlot(); ok {

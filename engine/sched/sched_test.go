@@ -143,7 +143,7 @@ func TestPriority(t *testing.T) {
 }
 
 // TestPreemptionTakesTheNewest checks that among equal priorities the newest sequence is preempted.
-// It is computed again from the start with what it has generated, and its work leaves the planned
+// It is computed again from the start with its generated tokens, and its work leaves the planned
 // step.
 func TestPreemptionTakesTheNewest(t *testing.T) {
 	s := small(3)
