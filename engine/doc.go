@@ -14,7 +14,7 @@
 //	engine.Engine.Submit       engine          the facade
 //	loop.Loop.Submit           engine/loop     validates the request and puts it into the inbox
 //	loop.Loop.run              engine/loop     the hot path: schedule, launch, complete
-//	sched.Scheduler.Next       engine/sched    which tokens of which sequences come next
+//	sched.Scheduler.Next       engine/sched    chooses the tokens of the next step
 //	loop.Loop.launch           engine/loop     turns the work into a batch
 //	runner.Runner.Step         engine/runner   batch in, logits out; on a GPU Start and Await
 //	models.decoder.Forward     engine/models   an architecture, written in layers

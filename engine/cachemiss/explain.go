@@ -149,8 +149,8 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	switch {
 	case inTools && cause == ToolsReordered:
 		d.cause, d.advice = cause,
-			"The client should list its tools, and the keys of each tool, in the same order every time"+
-				named+"."
+			"The client should list its tools, and the keys of each tool, in the same order "+
+				"every time"+named+"."
 	case differsIn(dates, was, is, at):
 		d.cause, d.advice = DateChanged,
 			"Move the date or time to the end of the prompt, or include only the day: "+

@@ -81,8 +81,8 @@ func (l *Log) Add(s Sequence) {
 	}
 }
 
-// Forget drops the sequences of a model of which tokens is a prefix, or which are a prefix of
-// tokens. Without tokens it drops all sequences of the model. The model "" means every model.
+// Forget drops a model's sequences that begin with tokens, and those that are a prefix of tokens.
+// Without tokens it drops all sequences of the model. The model "" means every model.
 func (l *Log) Forget(model string, tokens []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

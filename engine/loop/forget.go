@@ -3,8 +3,8 @@ package loop
 import "headroom/engine/prefix"
 
 // Forget drops a conversation from memory: its pages, its states, its pending writes to disk, and
-// its tokens in the history. It drops every sequence of which tokens is a prefix, or which is a
-// prefix of tokens. Forget returns the bytes of the pages that it freed, and does nothing without
+// its tokens in the history. It drops every sequence that begins with tokens, and every one that is
+// a prefix of tokens. Forget returns the bytes of the pages that it freed, and does nothing without
 // tokens.
 //
 // Pages that other conversations share stay. So do pages that a running request uses, and they may

@@ -173,8 +173,8 @@ func (g *requestLog) forget(tokens []int32) {
 
 // log writes the PERF line. prompt_tok counts the whole prompt, and pref_tok the part of it that
 // was computed. prompt_tps is prompt_tok divided by prefill. Times are in seconds. block_hit and
-// block_write count blocks of the cache on disk. chain_break is the position from which the prompt
-// differs from the history, -1 if nothing in it begins alike.
+// block_write count blocks of the cache on disk. chain_break is the position at which the prompt
+// diverges from the history, or -1 if no sequence in the history begins with the same token.
 func (f *Finished) log() {
 	promptTPS := 0.0
 	if f.Timing.Prefill > 0 {

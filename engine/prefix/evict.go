@@ -105,9 +105,9 @@ func (t *Tree) evictable(n *node) bool {
 		!slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
-// Forget removes a conversation: the leaves with a path of which tokens is a prefix, or which is a
-// prefix of tokens, and those of their ancestors that no other conversation shares. Without tokens
-// it removes all conversations. Leaves in use stay, with their ancestors.
+// Forget removes a conversation: every leaf whose path begins with tokens or is a prefix of tokens,
+// and its ancestors that no other conversation shares. Without tokens it removes all conversations.
+// Leaves in use stay, with their ancestors.
 func (t *Tree) Forget(tokens []int32) {
 	var ends []*node
 	for n := range t.evictables() {

@@ -1,6 +1,6 @@
-// Package prefix is the prefix cache: which pages hold the keys and values of which tokens, and at
-// which positions a recurrent state was kept. Sequences that begin with the same tokens share
-// pages. Only the page in which two of them diverge is copied.
+// Package prefix is the prefix cache. It records which pages hold the keys and values of which
+// tokens, and at which positions a recurrent state was kept. Sequences that begin with the same
+// tokens share pages. Only the page in which two of them diverge is copied.
 //
 // It manages the numbers of pages and slots only. Their memory is in engine/cache. Invariants:
 //

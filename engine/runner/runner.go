@@ -46,7 +46,7 @@ type Runner struct {
 	round  [1]batch.Round
 
 	async  kernels.AsyncDevice // the device; nil: its passes are synchronous
-	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1], for two passes in turn
+	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1], passes alternate between the two
 	last   int                 // index in chosen of the last Start
 }
 
