@@ -1,7 +1,7 @@
 package bench
 
-// The groups of figures. Each opens its own models, in its own process, so that none is affected by
-// another's memory.
+// The groups of figures. Each group opens its own models in its own process, so that the memory of
+// one group does not affect another.
 
 import (
 	"context"

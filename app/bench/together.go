@@ -109,7 +109,7 @@ func overlapSpeed(all []answered) (float64, error) {
 	return float64(count) / to.Sub(from).Seconds(), nil
 }
 
-// threads runs the same prompts with one thread and with all threads, in turn.
+// threads measures the same prompts alternately with one thread and with all threads.
 func (r *run) threads() error {
 	if len(r.Prompts) == 0 {
 		return nil

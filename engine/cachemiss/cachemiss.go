@@ -22,7 +22,8 @@ type Cause string
 
 // The causes. The first two are not misses: the tokens were new.
 const (
-	// no known sequence begins alike, or it shares only a beginning that many conversations have
+	// no known sequence begins like the prompt, apart from a beginning that many conversations
+	// share
 	NewConversation Cause = "new_conversation"
 	Continued       Cause = "continued"       // the prompt continues a known sequence
 	HeadChanged     Cause = "head_changed"    // the text before the first user message
@@ -49,7 +50,7 @@ const (
 // if nothing differs.
 type Report struct {
 	// Break is the position of the first token that differs from the nearest sequence, where new
-	// text begins; -1: no sequence begins alike.
+	// text begins; -1: no sequence begins with the same token.
 	Break        int
 	CommonTokens int    // prompt tokens that were computed before
 	ReadTokens   int    // prompt tokens that were not cached

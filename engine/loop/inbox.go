@@ -135,7 +135,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	return q.stream, l.enqueue(q)
 }
 
-// validate returns a Problem if a request cannot be served.
+// validate returns a Problem if the request is not valid.
 func (l *Loop) validate(r *Request) error {
 	switch {
 	case len(r.Prompt) == 0:

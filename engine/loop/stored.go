@@ -53,7 +53,7 @@ type storedBlocks struct {
 
 	unsaved   []*conversation       // whose end is not stored, in the order of ending
 	saving    map[*conversation]int // writes in progress
-	afterSave []func()              // called once, after any write has ended
+	afterSave []func()              // called once, after the next write has ended
 	timer     *time.Timer           // wakes the loop when unsaved[0] is quiet; nil until needed
 	// secondsPerToken is the prefill time per token of the last request that computed at least a
 	// block.
