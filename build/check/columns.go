@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// tabColumns is how wide the limit counts a tab.
+// tabColumns is the width of a tab.
 const tabColumns = 4
 
 // columnFile matches the files that people write and read: sources, documents and scripts.
@@ -21,8 +21,8 @@ var columnFile = regexp.MustCompile(
 	`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh|md|svg)$|(^|/)(Makefile|run)$|^build/[^.]*$`)
 
 // checkColumns finds lines of more than most columns. A line that cannot be broken may be longer:
-// one word (a URL), a row of a Markdown table, or text inside a raw string. Generated files and the
-// licence texts of others are left out.
+// one word (a URL), a row of a Markdown table, or text inside a raw string. Generated files and
+// licence texts of other projects are skipped.
 func checkColumns(tree fs.FS, most int) []string {
 	return eachText(tree, columnFile, func(name string, text []byte) []string {
 		if generated.Match(text) || name == "build/THIRD_PARTY.md" {
@@ -47,11 +47,11 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 }
 
-// lineStart matches what may stand in front of a line's only word: indentation, a comment sign, a
-// list's bullet, a key.
+// lineStart matches a prefix that may precede the only word of a line: indentation, a comment sign,
+// a list's bullet, a key.
 var lineStart = regexp.MustCompile(`^\s*(//|#|--|[-*]|"?[\w.-]+"?:)?\s*`)
 
-// unbreakable reports whether a line has no place to break at.
+// unbreakable reports whether a line cannot be broken.
 func unbreakable(name, line string) bool {
 	rest := strings.TrimSpace(line[len(lineStart.FindString(line)):])
 	return !strings.Contains(rest, " ") ||

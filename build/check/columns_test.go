@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// mostColumns is where lines end, with a tab as 4 columns.
+// mostColumns is the longest line allowed, with a tab as 4 columns.
 const mostColumns = 100
 
 func TestColumns(t *testing.T) {
 	var breaches []string
 	for _, breach := range checkColumns(repository(), mostColumns) {
-		// The web UI is formatted by prettier, which leaves comments and strings alone.
+		// The web UI is formatted by prettier, which does not break comments and strings.
 		if !strings.HasPrefix(breach, "frontend/") {
 			breaches = append(breaches, breach)
 		}

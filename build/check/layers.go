@@ -4,17 +4,16 @@ import "fmt"
 
 // row is one step of the import order.
 type row struct {
-	why      string   // what the row is, and why it stands here
+	why      string   // what the row is, and why it is at this place
 	packages []string // folders or patterns; see matches
 }
 
-// checkLayers holds every import between the tree's own packages against the table: a package
-// imports only packages of rows before its own, never of its own row.
+// checkLayers compares every import between the tree's own packages with the table. A package may
+// import packages of earlier rows, but not of its own row.
 //
-// Tests may import their own row too (two codecs compared with each other), and helper packages. A
-// test from outside (package models_test) may import any row but the last: it may need what stands
-// above to drive its package.
-// A helper stands in no row: it may import whatever helps, and only tests and helpers import it.
+// Tests may also import their own row (to compare two codecs) and helper packages. An external test
+// (package models_test) may import any row but the last, since it may need later rows to drive its
+// package. A helper is in no row. It may import any package; only tests and helpers import it.
 func checkLayers(files []goFile, table []row) []string {
 	var breaches []string
 	missing := map[string]bool{}
@@ -24,8 +23,8 @@ func checkLayers(files []goFile, table []row) []string {
 			missing[f.pkg] = true
 			breaches = append(breaches,
 				fmt.Sprintf("%s: the package is in no row of layers (build/check/layers_test.go). "+
-					"Add it to the first row that is after everything it imports, or insert a row "+
-					"with a sentence of why.", f.pkg))
+					"Add it to the first row after everything that it imports, or insert a row "+
+					"with a sentence that says why.", f.pkg))
 		}
 		for _, imported := range f.imports {
 			to, ours := within(imported)
@@ -40,7 +39,7 @@ func checkLayers(files []goFile, table []row) []string {
 	return sorted(breaches)
 }
 
-// judge returns the breach that one import is, or "". from is the importer's row.
+// judge returns the breach of one import, "" if it is allowed. from is the importer's row.
 func judge(f goFile, from int, known bool, to string, table []row) string {
 	target, targetKnown := rowOf(table, to)
 	switch {
@@ -58,13 +57,14 @@ func judge(f goFile, from int, known bool, to string, table []row) string {
 	}
 	return fmt.Sprintf(
 		"%s (row %d) imports %s (row %d). A package imports only rows before its own. Row %d: %s "+
-			"Declare a small interface in %s and receive the thing, or move the code; change the "+
+			"Declare a small interface in %s and pass in an implementation, or move the code; "+
+			"change the "+
 			"table only if the design changed.",
 		f.path, from, to, target, target, table[target].why, f.pkg)
 }
 
-// rowOf returns the index of the row that a package stands in. A row that names the package wins
-// over one whose pattern fits it.
+// rowOf returns the index of a package's row. A row that names the package wins over one with a
+// pattern that matches it.
 func rowOf(table []row, pkg string) (int, bool) {
 	found, ok := 0, false
 	for i, r := range table {
@@ -80,18 +80,18 @@ func rowOf(table []row, pkg string) (int, bool) {
 	return found, ok
 }
 
-// checkTable finds packages that two rows name: the second would be dead.
+// checkTable finds packages that two rows name: the second would have no effect.
 func checkTable(table []row) []string {
 	var breaches []string
 	seen := map[string]int{}
 	for i, r := range table {
 		if r.why == "" {
-			breaches = append(breaches, fmt.Sprintf("row %d has no sentence of why", i))
+			breaches = append(breaches, fmt.Sprintf("row %d has no sentence that says why", i))
 		}
 		for _, pattern := range r.packages {
 			if first, twice := seen[pattern]; twice {
 				breaches = append(breaches,
-					fmt.Sprintf("%s stands in row %d and in row %d. Keep one.", pattern, first, i))
+					fmt.Sprintf("%s is in row %d and in row %d. Keep one.", pattern, first, i))
 			}
 			seen[pattern] = i
 		}

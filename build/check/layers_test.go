@@ -7,13 +7,13 @@ import (
 )
 
 // layers is the import order of the repository: a package imports only packages of rows before its
-// own. It is a statement of policy. A failing import is mended in the code; this table changes when
-// the design does. To insert a row, write it where it belongs: rows are numbered by their place.
+// own. It is a statement of policy. Mend a failing import in the code; change this
+// table only when the design changes. The number of a row is its index, so rows can be inserted.
 var layers = []row{
-	{"Problems: the kind of error that a person can act on. Any package may return one.", []string{
+	{"Problems: errors that a user can act on. Any package may return one.", []string{
 		"engine/problem",
 	}},
-	{"Parts with an idea and a folder of their own, each used by one package of a later row.",
+	{"Parts of larger packages, each used by one package of a later row.",
 		[]string{
 			"engine/chat/jinja", "engine/prefix",
 		}},
@@ -26,9 +26,10 @@ var layers = []row{
 	{"Metal as an interface, which a Mac's GPU and its simulation implement.", []string{
 		"metal",
 	}},
-	{"What implementations of Metal share: libraries, recording, compiling with clang.", []string{
-		"metal/base", "metal/clang",
-	}},
+	{"Code that implementations of Metal share: libraries, recording, compiling with clang.",
+		[]string{
+			"metal/base", "metal/clang",
+		}},
 	{"Independent packages in pure Go: formats, translations, decisions. None needs a model, and " +
 		"none speaks HTTP.", []string{
 		"kernels/cpu", "metal/*",
@@ -116,7 +117,7 @@ var layers = []row{
 	{"What the app knows about this machine and its models before it runs one.", []string{
 		"app/memory", "app/power", "app/wired", "app/library", "app/cache",
 	}},
-	{"What brings models to this machine.", []string{
+	{"Import and download of models.", []string{
 		"app/importer", "app/hub",
 	}},
 	{"The host: it starts and stops models and reports their state.", []string{
@@ -137,7 +138,7 @@ var layers = []row{
 	{"The commands of the headroom program.", []string{
 		"app/commands",
 	}},
-	{"Programs and tools: they put the rest together, and nobody imports them.", []string{
+	{"Programs and tools: they put the rest together, and no package imports them.", []string{
 		".", "app/cmd/*", "build/*",
 	}},
 }
@@ -148,7 +149,7 @@ func TestLayers(t *testing.T) {
 }
 
 // TestLayersCanFail puts one import at a time into a small tree and expects the rule to find it,
-// or to let it pass.
+// or to allow it.
 func TestLayersCanFail(t *testing.T) {
 	cases := []struct {
 		name string
@@ -184,7 +185,7 @@ func TestLayersCanFail(t *testing.T) {
 			`package norm; import "headroom/kernels/kerneltest"`, ""},
 		{"a helper elsewhere", "kernels/norm/a.go",
 			`package norm; import "headroom/kernels/kerneltest"`, "a test helper"},
-		{"what a helper imports", "kernels/kerneltest/a.go",
+		{"an import of a helper", "kernels/kerneltest/a.go",
 			`package kerneltest; import "headroom/kernels"`, ""},
 		{"a helper of a helper", "engine/enginetest/a.go",
 			`package enginetest; import "headroom/kernels/kerneltest"`, ""},
@@ -203,8 +204,8 @@ func TestLayersCanFail(t *testing.T) {
 		})
 	}
 	expect(t, checkTable([]row{{"a", []string{"x"}}, {"b", []string{"x"}}}),
-		"x stands in row 0 and in row 1")
-	expect(t, checkTable([]row{{"", []string{"x"}}}), "no sentence of why")
+		"x is in row 0 and in row 1")
+	expect(t, checkTable([]row{{"", []string{"x"}}}), "no sentence that says why")
 }
 
 // report fails the test with every breach.
@@ -215,7 +216,7 @@ func report(t *testing.T, breaches []string) {
 	}
 }
 
-// expect wants exactly one breach that contains want, or none for "".
+// expect fails the test unless there is exactly one breach, which contains want, or none for "".
 func expect(t *testing.T, breaches []string, want string) {
 	t.Helper()
 	switch {

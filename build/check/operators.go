@@ -11,24 +11,23 @@ import (
 	"strings"
 )
 
-// This file holds the families of operators (kernels/*) to what a family is: every operator has a
-// kernel for each device and cases that compare it with its reference, and every .metal source
-// belongs to an operator.
+// Rules of the operator families (kernels/*). Every operator has a kernel for each device, and
+// cases that compare it with its reference. Every .metal source belongs to an operator.
 
-// family is what one folder of kernels declares.
+// family lists the declarations of one folder of kernels.
 type family struct {
 	dir       string
 	operators []string        // types with a method Reference: "RMSNorm"
 	metal     map[string]bool // types with a method Metal
-	cases     map[string]bool // types made in files about kernels.Case
+	cases     map[string]bool // types of composite literals in files that use kernels.Case
 	calls     map[string]bool // functions of kerneltest that its tests call
 	embedded  map[string]bool // files in go:embed
 	files     map[string]bool // all names in the folder
 }
 
-// checkOperators wants a Metal method and cases of every operator, tests that run the cases on CPU
-// and Metal, and every .metal source embedded. withoutMetal lists operators that have no Metal
-// kernel yet ("kernels/norm.RMSNorm"): it may name no others.
+// checkOperators requires a Metal method and cases for every operator, tests that run the cases on
+// CPU and Metal, and that every .metal source is embedded. withoutMetal lists the operators that
+// have no Metal kernel yet ("kernels/norm.RMSNorm"). It must not name any other operator.
 func checkOperators(tree fs.FS, withoutMetal []string) ([]string, error) {
 	folders, err := fs.Glob(tree, "kernels/*")
 	if err != nil {
@@ -65,7 +64,7 @@ func checkOperators(tree fs.FS, withoutMetal []string) ([]string, error) {
 	return sorted(breaches), nil
 }
 
-// check returns f's breaches and takes the operators that rightly stand in missing out of it.
+// check returns f's breaches. It removes from missing the operators that have no Metal kernel.
 func (f *family) check(missing map[string]bool) []string {
 	var breaches []string
 	metal := false
@@ -176,7 +175,7 @@ func (f *family) readSource(file *ast.File) {
 	f.readCases(file)
 }
 
-// readCases notes the types of composite literals in a file that makes cases.
+// readCases records the types of composite literals in a file that makes cases.
 func (f *family) readCases(file *ast.File) {
 	var made []string
 	about := false
@@ -197,7 +196,7 @@ func (f *family) readCases(file *ast.File) {
 	}
 }
 
-// receiverType is the type that a method is of, "" for a function.
+// receiverType returns the type of a method's receiver, "" for a function.
 func receiverType(function *ast.FuncDecl) string {
 	if function.Recv == nil || len(function.Recv.List) != 1 {
 		return ""
@@ -212,7 +211,7 @@ func receiverType(function *ast.FuncDecl) string {
 	return ""
 }
 
-// selected is Name of an expression pkg.Name.
+// selected returns Name of an expression pkg.Name.
 func selected(e ast.Expr, pkg string) (name string, ok bool) {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// This file holds the documents to their word: a Makefile target has its line of help, and a
-// command that README or CONTRIBUTING shows exists.
+// Rules of the documents: every Makefile target has a line of help, and every command in README and
+// CONTRIBUTING exists.
 
 var (
 	target      = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(.*)$`)
@@ -23,8 +23,8 @@ var (
 	nameTag = regexp.MustCompile(`\bname:"([^"]+)"`)
 )
 
-// makeTargets returns the targets of a Makefile that a person calls, each with its line of help
-// ("" without one). Targets that are files (bin/headroom) are means, not ends.
+// makeTargets returns the targets of a Makefile for people to run, each with its line of help (""
+// without one). It leaves out targets that are files (bin/headroom).
 func makeTargets(makefile string) map[string]string {
 	targets := map[string]string{}
 	for _, m := range target.FindAllStringSubmatch(makefile, -1) {
@@ -34,8 +34,8 @@ func makeTargets(makefile string) map[string]string {
 	return targets
 }
 
-// checkMakefile wants a line of help on every target, and every target declared phony: a file of
-// the same name would otherwise switch it off.
+// checkMakefile requires a line of help for every target, and that every target is phony: make
+// would otherwise skip it if a file has the same name.
 func checkMakefile(makefile string) []string {
 	declared := map[string]bool{}
 	for _, m := range phony.FindAllStringSubmatch(makefile, -1) {
@@ -58,8 +58,8 @@ func checkMakefile(makefile string) []string {
 	return sorted(breaches)
 }
 
-// subcommands returns the words that `headroom WORD` knows, read from the `cmd:""` tags of the
-// command structs in a folder: the name tag, or the field's name in lower case with hyphens.
+// subcommands returns the names of headroom's subcommands. It reads the fields with a `cmd:""` tag
+// in a folder. A command's name is the name tag, or the field's name in lower case with hyphens.
 func subcommands(tree fs.FS, dir string) (map[string]bool, error) {
 	names := map[string]bool{}
 	files, err := fs.Glob(tree, path.Join(dir, "*.go"))
@@ -88,8 +88,8 @@ func hyphenated(field string) string {
 	return strings.ToLower(wordStart.ReplaceAllString(field, "$1-$2"))
 }
 
-// checkCommands holds the `make X` and `headroom X` of a document, in code spans and fenced
-// blocks, against what there is.
+// checkCommands checks that each `make X` and `headroom X` in a document's code spans and fenced
+// blocks exists.
 func checkCommands(name, document string, targets map[string]string,
 	commands map[string]bool) []string {
 	var breaches []string

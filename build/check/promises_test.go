@@ -15,8 +15,8 @@ func TestMakefile(t *testing.T) {
 	expect(t, checkMakefile("run: ## Run it\n"), "run is not in .PHONY")
 }
 
-// TestCommands holds the documents to what the Makefile and the command structs have. A document
-// that does not exist promises nothing.
+// TestCommands checks the documents against the Makefile and the command structs. It skips a
+// document that does not exist.
 func TestCommands(t *testing.T) {
 	targets := makeTargets(repositoryText(t, "Makefile"))
 	commands, err := subcommands(repository(), "app/commands")

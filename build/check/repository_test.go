@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repository is the tree that the rules hold for: this checkout.
+// repository returns the tree that the rules apply to, this checkout.
 func repository() fs.FS { return os.DirFS("../..") }
 
 func repositoryGo(t *testing.T) []goFile {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// checkDocs wants exactly one comment on the package clauses of each package: none says nothing,
-// and two say different things sooner or later. A file's own opening comment is kept apart from
-// the package clause by an empty line. Packages of tests alone need none.
+// checkDocs requires exactly one package comment for each package, since two would contradict each
+// other sooner or later. An empty line separates a file's own opening comment from the package
+// clause. A package that has only tests needs no comment.
 func checkDocs(files []goFile) []string {
 	documented := map[string][]string{}
 	for _, f := range files {
@@ -38,7 +38,7 @@ func checkDocs(files []goFile) []string {
 		case len(docs) > 1:
 			breaches = append(breaches,
 				fmt.Sprintf(
-					"%s: %d package comments (%s). Keep one; part the others from the package "+
+					"%s: %d package comments (%s). Keep one; separate the others from the package "+
 						"clause by an empty line.",
 					pkg, len(docs), strings.Join(docs, ", ")))
 		}
@@ -63,7 +63,7 @@ func (r *forbidden) covers(imported string) bool {
 	return slices.ContainsFunc(r.imports, below) && !slices.ContainsFunc(r.allowed, below)
 }
 
-// checkImports holds every import outside tests against the rules.
+// checkImports checks every import outside of tests against the rules.
 func checkImports(files []goFile, rules []forbidden) []string {
 	var breaches []string
 	for _, f := range files {
@@ -86,18 +86,18 @@ func checkImports(files []goFile, rules []forbidden) []string {
 	return sorted(breaches)
 }
 
-// sourceFile tells the files that people write and read: the ones with a limit to their length.
+// sourceFile matches files that people write and read. Their length is limited.
 var sourceFile = regexp.MustCompile(`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh)$`)
 
-// generated is the mark that the go command knows, in any language's comment.
+// generated matches the go command's mark of a generated file in a comment of any language.
 var generated = regexp.MustCompile(`(?m)^\W*Code generated .* DO NOT EDIT\.`)
 
-// checkLengths finds source files of more than most lines. Generated ones are left out.
+// checkLengths finds source files of more than most lines. It skips generated files.
 func checkLengths(tree fs.FS, most int) []string {
 	return eachText(tree, sourceFile, func(name string, text []byte) []string {
 		if n := lines(text); n > most && !generated.Match(text) {
 			return []string{fmt.Sprintf(
-				"%s: %d lines, at most %d. Which of its ideas deserves a file of its own?", name, n,
+				"%s: %d lines, at most %d. Move one of its ideas to another file.", name, n,
 				most)}
 		}
 		return nil
@@ -120,13 +120,13 @@ func checkFormat(tree fs.FS) []string {
 	})
 }
 
-// unwelcome is a text that no file may hold.
+// unwelcome is a text that no file may contain.
 type unwelcome struct {
 	text *regexp.Regexp
 	why  string
 }
 
-// checkTexts looks for the texts in every file, testdata included, that is not binary.
+// checkTexts looks for the texts in every file that is not binary, including testdata.
 func checkTexts(tree fs.FS, rules []unwelcome) []string {
 	any := regexp.MustCompile(``)
 	return eachText(tree, any, func(name string, text []byte) []string {
@@ -145,11 +145,12 @@ func checkTexts(tree fs.FS, rules []unwelcome) []string {
 	})
 }
 
-// largestTextBytes: larger files are data, whatever their bytes look like.
+// largestTextBytes is the maximum size of a text file. Larger files count as data.
 const largestTextBytes = 8 << 20
 
-// eachText calls see for every file of the tree whose path fits, and gathers what it returns.
-// Folders of the sources only, but testdata too; files that cannot be read are breaches.
+// eachText calls see for every file of the tree whose path matches fits, and joins the results. It
+// visits source folders. It visits testdata only for patterns that are not about sources. A file
+// that cannot be read is a breach.
 func eachText(tree fs.FS, fits *regexp.Regexp,
 	see func(name string, text []byte) []string) []string {
 	var breaches []string

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// imports restricts imports that the order of the layers alone would allow. A sentence in layers
-// about who knows whom has its rule here.
+// imports restricts imports that the order of layers would allow. If a row of layers says that
+// packages do not know each other, the rule is here.
 var imports = []forbidden{
 	{
 		imports: []string{"github.com/getlantern/systray"},
@@ -81,8 +81,8 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 	"headroom/kernels/norm", "headroom/kernels/recurrent", "headroom/kernels/rope",
 	"headroom/kernels/sampling", "headroom/kernels/transfer"}
 
-// texts says what no file may hold. The classes of one letter keep the patterns from finding
-// themselves.
+// texts lists texts that no file may contain. Character classes of one letter keep the patterns
+// from matching themselves.
 var texts = []unwelcome{
 	{regexp.MustCompile(`(^|[\s"'=(:])/(wor[k]|far[m]|roo[t]|tmp/h[r])/`),
 		"A path of one machine: take it from a flag or variable, or say where it comes from in " +
@@ -170,7 +170,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// mostLines: a longer file holds more than one idea.
+// mostLines limits the length of a file: a longer one holds more than one idea.
 const mostLines = 700
 
 func TestLengths(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// TestSetup runs build/setup on a made-up machine: a PATH of harmless tools, a package manager that
-// only writes down its arguments, and a user id. It looks at what is said, in which order, and that
-// nothing is installed where it must not be.
+// TestSetup runs build/setup on a fake machine: a PATH of harmless tools, a package manager that
+// only logs its arguments, and a user id. It checks the messages, their order, and the arguments of
+// apt-get.
 func TestSetup(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the made-up machine is a Linux one")
+		t.Skip("the fake machine runs Linux")
 	}
 	cases := []struct {
 		name      string
@@ -30,7 +30,7 @@ func TestSetup(t *testing.T) {
 		{name: "root", args: "core", user: "0",
 			says: []string{"missing on this machine", "C compiler for the CPU kernels",
 				"installing with apt: gcc"},
-			// it installed nothing, and notices
+			// the fake apt-get installs nothing, which build/setup must notice
 			apt: "install -qq -y --no-install-recommends gcc libc6-dev", fails: true},
 		{name: "neither root nor sudo", args: "core", user: "1000", fails: true,
 			says: []string{"needs root",
@@ -58,7 +58,7 @@ func TestSetup(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := os.ReadFile(script); err != nil {
-				// so that the test cache knows the script
+				// reading the script makes it an input of go test's cache
 				t.Fatal(err)
 			}
 			command := exec.Command(filepath.Join(path, "bash"),
@@ -74,12 +74,12 @@ func TestSetup(t *testing.T) {
 			for _, part := range c.says {
 				_, after, found := strings.Cut(rest, part)
 				if !found {
-					t.Errorf("said:\n%s\nwant %q at its place in %q", out, part, c.says)
+					t.Errorf("output:\n%s\nwant %q in the order of %q", out, part, c.says)
 				}
 				rest = after
 			}
 			if len(c.says) == 0 && len(out) > 0 {
-				t.Errorf("said:\n%s\nwant silence", out)
+				t.Errorf("output:\n%s\nwant none", out)
 			}
 			log, _ := os.ReadFile(filepath.Join(path, "log")) // absent when apt-get was not called
 			if last := lastLine(string(log)); !strings.HasSuffix(last, c.apt) || c.apt == "" &&
@@ -90,7 +90,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// machine makes a folder to be the whole PATH. cc and the like are there only if asked for.
+// machine makes a folder that is the whole PATH. It has a compiler and the like only if installed
+// names them.
 func machine(t *testing.T, user string, installed []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -111,7 +112,7 @@ func machine(t *testing.T, user string, installed []string) string {
 		"apt-get": `echo "$@" >>"$LOG"`,
 	}
 	for _, name := range installed {
-		// sudo's behaviour; the others are only looked for
+		// sudo runs its command; build/setup looks for the other tools but does not run them
 		stubs[name] = `[ "$1" = -n ] && shift; exec "$@"`
 	}
 	stubs["true"] = "exit 0"

@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// TestTrail: what engine/doc.go tells a newcomer to read exists.
+// TestTrail checks that the functions in the trail of engine/doc.go exist.
 func TestTrail(t *testing.T) { report(t, checkTrail(repository(), "engine/doc.go")) }
 
 func TestTrailCanFail(t *testing.T) {

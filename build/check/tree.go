@@ -16,18 +16,18 @@ import (
 // module is the path of go.mod; imports below it are the repository's own.
 const module = "headroom"
 
-// goFile is what the rules need of one Go file.
+// goFile holds the facts of a Go file that the rules use.
 type goFile struct {
 	path    string   // from the root, with slashes: "engine/nn/linear.go"
 	pkg     string   // its folder: "engine/nn"; "." is the root
 	test    bool     // *_test.go
-	outside bool     // a test that sees its package as others do: package nn_test
+	outside bool     // an external test: package nn_test
 	imports []string // import paths as written, "C" included
 	doc     string   // text of the comment on the package clause; directives are no text
 }
 
-// skipped tells folders that are no source of ours: what git ignores, what the go command ignores
-// (testdata, leading dot or underscore), and dependencies.
+// skipped reports whether a folder has no source of ours: git ignores it, the go command ignores it
+// (testdata, leading dot or underscore), or it has dependencies.
 func skipped(dir string) bool {
 	name := path.Base(dir)
 	return dir == "bin" || dir == "frontend/dist" || name == "node_modules" || name == "testdata" ||
@@ -35,7 +35,7 @@ func skipped(dir string) bool {
 }
 
 // readGo parses the imports and package comments of every Go file of the tree, whatever its build
-// tags and system. Nested modules are left out, as the go command does.
+// tags and system. It skips nested modules, like the go command.
 func readGo(tree fs.FS) ([]goFile, error) {
 	var files []goFile
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -95,11 +95,11 @@ func within(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// helper tells packages of test helpers (kernels/kerneltest), which only tests import.
+// helper reports whether a package has test helpers (kernels/kerneltest), which only tests import.
 func helper(pkg string) bool { return pkg != "." && strings.HasSuffix(path.Base(pkg), "test") }
 
-// matches tells whether a folder fits a pattern: exact, or "kernels/*" for any one folder in
-// kernels, or "kernels/..." for kernels and everything in it.
+// matches reports whether a folder matches a pattern: its path, or "kernels/*" for any one folder
+// in kernels, or "kernels/..." for kernels and everything in it.
 func matches(pattern, pkg string) bool {
 	if parent, ok := strings.CutSuffix(pattern, "/..."); ok {
 		return pkg == parent || strings.HasPrefix(pkg, parent+"/")
@@ -110,7 +110,7 @@ func matches(pattern, pkg string) bool {
 	return pattern == pkg
 }
 
-// lines counts the lines of a text; a last line without newline counts.
+// lines counts the lines of a text, including a last line without a newline.
 func lines(text []byte) int {
 	n := bytes.Count(text, []byte("\n"))
 	if len(text) > 0 && text[len(text)-1] != '\n' {

@@ -11,8 +11,8 @@ import (
 	"headroom/kernels"
 )
 
-// Every case has a vector, and the operands that the host makes are the same numbers here as where
-// the vectors were made.
+// TestInputs checks that every case has a vector, and that its operands have the same bits on this
+// machine as on the machine that made the vectors.
 func TestInputs(t *testing.T) {
 	for _, f := range Families() {
 		vectors, err := Load(f.Name)
@@ -35,7 +35,7 @@ func TestInputs(t *testing.T) {
 				short++
 			}
 			if testing.Short() && !v.Short {
-				continue // large ones take long under emulation
+				continue // large cases are slow under emulation
 			}
 			if got := Inputs(c); got != v.Inputs {
 				t.Errorf("%s: operands have checksum %08x, %08x where the vectors were made",
@@ -47,12 +47,12 @@ func TestInputs(t *testing.T) {
 		}
 	}
 	if _, err := Load("astrology"); err == nil || !strings.Contains(err.Error(), "-update") {
-		t.Errorf("got %v for a family that is not there, expected what to do", err)
+		t.Errorf("got %v for an unknown family, expected an error that says what to do", err)
 	}
 }
 
-// The reference's answers are near enough to the vectors, for sums and exact results alike; what is
-// a little wrong anywhere is not.
+// TestCompare checks that the answers of the reference match the vectors, and that a small error in
+// any element does not.
 func TestCompare(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -85,7 +85,7 @@ func TestCompare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the second time on fresh operands again
+		for range 2 { // again with new operands
 			if err := r.Compute(); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// firstOf is the first case of an operator.
+// firstOf returns the first case of an operator.
 func firstOf(t *testing.T, family string, d kernels.Device, op string) (kernels.Case, Vector) {
 	t.Helper()
 	vectors, err := Load(family)
@@ -120,7 +120,7 @@ func firstOf(t *testing.T, family string, d kernels.Device, op string) (kernels.
 	return kernels.Case{}, Vector{}
 }
 
-// No folder of kernels is left out.
+// TestFamilies checks that Families has every folder of kernels.
 func TestFamilies(t *testing.T) {
 	var want, got []string
 	files, err := filepath.Glob("../*/*.go")
@@ -158,19 +158,19 @@ func TestTolerances(t *testing.T) {
 			op, _ := c.New(d, c.Rand())
 			known[op.Name()] = true
 			if got := ToleranceOf(c, op); got.Abs > 2e-3 && op.Name() != "read" || got.Rel > 1e-4 {
-				t.Errorf("%s: a tolerance of %g + %g*|x| finds no mistake", c.Name, got.Abs,
+				t.Errorf("%s: tolerance %g + %g*|x| is too wide", c.Name, got.Abs,
 					got.Rel)
 			}
 		}
 	}
 	for _, op := range portable {
 		if !known[op] {
-			t.Errorf("%s is called portable, and no case has such an operator", op)
+			t.Errorf("%s is listed as portable, but no case has this operator", op)
 		}
 	}
 	for op := range onMetal {
 		if !known[op] {
-			t.Errorf("%s has a tolerance on Metal, and no case has such an operator", op)
+			t.Errorf("%s has a tolerance on Metal, but no case has this operator", op)
 		}
 	}
 }

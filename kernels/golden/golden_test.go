@@ -17,7 +17,7 @@ import (
 	"headroom/metal/sim"
 )
 
-var update = flag.Bool("update", false, "write the golden vectors anew, from the simulated device")
+var update = flag.Bool("update", false, "write the simulated device's answers as golden vectors")
 
 func simulated(t *testing.T) metal.Device {
 	t.Helper()
@@ -32,14 +32,14 @@ func simulated(t *testing.T) metal.Device {
 	return m
 }
 
-// answered is a case's answer, and what it took.
+// answered is the answer to a case and the cost of the run.
 type answered struct {
 	vector    Vector
 	pipelines []gpu.PipelineReport
-	work      int64 // bytes of operands and outputs, what one run moves and what it does
+	work      int64 // bytes of operands and outputs, plus the case's Bytes and Flops
 }
 
-// answer runs a case on a device of its own.
+// answer runs a case on a new device.
 func answer(t *testing.T, m metal.Device, c kernels.Case) answered {
 	t.Helper()
 	d, err := gpu.New(m)
@@ -61,10 +61,11 @@ func answer(t *testing.T, m metal.Device, c kernels.Case) answered {
 	return a
 }
 
-// The vectors in the repository are what the simulation answers now, for all cases and no others.
+// TestGolden checks that the vectors in the repository are the answers of the simulated device, for
+// all cases and no others.
 func TestGolden(t *testing.T) {
 	if testing.Short() && !*update {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
 	m := simulated(t)
 	for _, f := range Families() {
@@ -85,19 +86,20 @@ func TestGolden(t *testing.T) {
 			kept, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(kept, text) {
 				t.Errorf(
-					"%s is not what the simulated device answers (%v): if a kernel or a case has "+
-						"changed, go test ./kernels/golden -update", path, err)
+					"%s: the simulated device answers differently (%v). If a kernel or a case has "+
+						"changed, run go test ./kernels/golden -update", path, err)
 			}
 		})
 	}
 }
 
-// shortWork is the most work of a case that is in the short form though others reach its kernels.
+// shortWork limits the work of a case in the short form whose kernels other cases dispatch too.
 const shortWork = 4 << 20
 
-// chooseShort marks cases that reach every kernel together, the cheapest first, but those of 4-bit
-// weights before others, as the demo model compiles the same sources; and the small ones among the
-// rest that need no further source: compiling takes longest on a real GPU.
+// chooseShort marks the cases of the short form. Together they dispatch every kernel. It considers
+// cases with 4-bit weights first, since the demo model compiles the same sources, and cheap cases
+// before expensive ones. It then adds small cases that need no further source: on a real GPU,
+// compiling takes most of the time.
 func chooseShort(all []answered) {
 	order := make([]int, len(all))
 	for i := range order {
@@ -125,7 +127,7 @@ func chooseShort(all []answered) {
 	}
 }
 
-// usual is 1 for a case of 4-bit weights, 0 for others.
+// usual returns 1 for a case with 4-bit weights and 0 for all others.
 func usual(a answered) int {
 	if slices.ContainsFunc(a.pipelines,
 		func(p gpu.PipelineReport) bool { return strings.Contains(p.Source, "_4-bit") }) {
@@ -134,7 +136,7 @@ func usual(a answered) int {
 	return 0
 }
 
-// encode writes a vector to a line, so that a change shows which cases it is in.
+// encode writes one vector per line, so that a diff shows which cases have changed.
 func encode(t *testing.T, all []answered) []byte {
 	t.Helper()
 	var b bytes.Buffer

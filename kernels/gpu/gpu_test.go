@@ -39,7 +39,7 @@ type addParams struct {
 
 var addKernel = NewKernel[addParams](testSource, "add")
 
-// add is out = x + by.
+// add computes out = x + by.
 type add struct {
 	x, out kernels.Tensor
 	by     float32
@@ -57,7 +57,7 @@ func (o *add) Metal(c *Context) {
 	addKernel.Dispatch(c, addParams{uint32(n), o.by}, Rows((n+31)/32, 32), Read(o.x), Write(o.out))
 }
 
-// recording is a metal.Device that writes down what it is asked to do.
+// recording is a metal.Device that lists the calls it receives.
 type recording struct{ events []string }
 
 func (d *recording) Facts() metal.Facts {
@@ -154,7 +154,7 @@ func newRecording(t *testing.T) (*recording, *Device) {
 	return m, d
 }
 
-// Every buffer is made resident once, weights apart from what is written.
+// TestMakeResident checks that every buffer is made resident once, and weights in their own set.
 func TestMakeResident(t *testing.T) {
 	m, d := newRecording(t)
 	file := cpu.Map(8192)
@@ -177,13 +177,13 @@ func TestMakeResident(t *testing.T) {
 	}
 }
 
-// A barrier stands exactly where a dispatch touches what an earlier one, since the last barrier,
-// writes; or writes what it reads.
+// TestBarriers checks that a dispatch follows a barrier exactly if it reads or writes memory that
+// another one writes since the last barrier, or writes memory that another one reads.
 func TestBarriers(t *testing.T) {
 	_, spare := newRecording(t)
 	a, b, c := kernels.NewTensor(spare, kernels.F32, 1, 64),
 		kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64)
-	file := cpu.Map(256) // pages of its own, as a mapped file has
+	file := cpu.Map(256) // whole pages, like a mapped file
 	defer cpu.Unmap(file)
 	weights := spare.WrapBuffer(file)
 	w := kernels.Tensor{Buffer: weights, DType: kernels.F32, Rows: 1, Cols: 64, Stride: 64}
@@ -197,9 +197,10 @@ func TestBarriers(t *testing.T) {
 		{"write after read", []*add{{x: a, out: b}, {x: c, out: a}}, "add | add"},
 		{"write after write", []*add{{x: a, out: c}, {x: b, out: c}}, "add | add"},
 		{"in place", []*add{{x: a, out: a}}, "add"},
-		{"a barrier orders all before it", []*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}},
+		{"a barrier covers all earlier work",
+			[]*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}},
 			"add | add add"},
-		{"other parts of a buffer",
+		{"different parts of a buffer",
 			[]*add{{x: a, out: b.Columns(0, 32)}, {x: a, out: b.Columns(32, 64)}}, "add add"},
 		{"parts that overlap", []*add{{x: a, out: b.Columns(0, 33)},
 			{x: a, out: b.Columns(32, 64)}}, "add | add"},
@@ -218,8 +219,8 @@ func TestBarriers(t *testing.T) {
 	}
 }
 
-// Recorders take turns when one is full; parameters of work that may be running are not
-// overwritten.
+// TestRecordersTakeTurns checks that a full recorder is committed and the next one used, and that
+// the parameters of running work are not overwritten.
 func TestRecordersTakeTurns(t *testing.T) {
 	m, d := newRecording(t)
 	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
@@ -249,8 +250,8 @@ func TestRecordersTakeTurns(t *testing.T) {
 	}
 }
 
-// A host ahead of the device: what is recorded after a commit goes elsewhere, and waiting for a
-// commit waits for nothing later and drops nothing of what is being recorded.
+// TestAhead records ahead of the device. Work after a commit goes to another recorder. Waiting for
+// a commit neither waits for later commits nor drops the work that is being recorded.
 func TestAhead(t *testing.T) {
 	m, d := newRecording(t)
 	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
@@ -264,7 +265,7 @@ func TestAhead(t *testing.T) {
 		first = second
 	}
 	if d.Commit() != first {
-		t.Error("a commit of nothing got a ticket of its own")
+		t.Error("an empty commit got a new ticket")
 	}
 	d.Run(&add{x: a, out: b})
 	if err := d.Wait(first); err != nil {
@@ -279,9 +280,9 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// Every .metal file compiles, whether an operator uses it or not.
+// TestSources checks that every .metal file compiles, even one that no operator uses.
 func TestSources(t *testing.T) {
-	// as the cases do: what they compile is there already
+	// with the options of the cases, whose compiled kernels are cached
 	m, err := sim.Open(sim.Options{Check: true})
 	if errors.Is(err, sim.ErrUnavailable) {
 		t.Skip(err)
@@ -321,7 +322,7 @@ func TestDispatchAllocatesNothing(t *testing.T) {
 	}
 }
 
-// wrong is an operator whose Metal method is given.
+// wrong is an operator with any Metal method.
 type wrong struct {
 	add
 	metal func(c *Context, o *add)
@@ -329,7 +330,7 @@ type wrong struct {
 
 func (o *wrong) Metal(c *Context) { o.metal(c, &o.add) }
 
-// What the Go side says must be what the source says; the first difference is Sync's error.
+// TestMistakes checks that Sync returns the first difference between the Go side and the source.
 func TestMistakes(t *testing.T) {
 	swapped := NewKernel[struct {
 		By float32
@@ -378,7 +379,7 @@ func TestMistakes(t *testing.T) {
 		m, d := newRecording(t)
 		a := kernels.NewTensor(d, kernels.F32, 1, 8)
 		d.Run(&wrong{add{x: a, out: a}, metal})
-		d.Run(&add{x: a, out: a}) // recorded no more
+		d.Run(&add{x: a, out: a}) // not recorded after an error
 		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), want) ||
 			len(m.events) > 0 {
 			t.Errorf("got %v and events %v, expected %q and none", err, m.events, want)
@@ -414,8 +415,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A chain of operators on the simulated device, which would report a missing barrier; weights lie
-// anywhere in wrapped memory.
+// TestChainOnSimulation runs a chain of operators on the simulated device, which reports missing
+// barriers. The weights have any offset in wrapped memory.
 func TestChainOnSimulation(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 5})
 	if errors.Is(err, sim.ErrUnavailable) {

@@ -9,8 +9,8 @@ import (
 	"headroom/metal/sim"
 )
 
-// place gives each row of a batch its position in its sequence plus a thousand times the slot, and
-// -1 outside of every span.
+// placeSource has the kernel place. It writes 1000*slot + position for each row of a batch, and -1
+// for rows outside of all spans.
 var placeSource = &Source{Name: "gpu/grid_test.metal", Text: `
 #include <metal_stdlib>
 #include "common/span.h"

@@ -11,7 +11,7 @@ import (
 	"headroom/metal/sim"
 )
 
-// picky is a device that refuses to wrap weights, as a Mac may refuse pages of the program itself.
+// picky is a device that refuses to wrap memory, as a Mac may refuse pages of the executable.
 type picky struct{ metal.Device }
 
 func (d picky) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
@@ -21,8 +21,8 @@ func (d picky) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	return d.Device.WrapBuffer(label, memory)
 }
 
-// What the device does not wrap is copied, works as if it were wrapped, and is told; so is what was
-// compiled and dispatched.
+// TestReports checks that weights that the device does not wrap are copied and reported, and that
+// compiled sources and dispatched pipelines are reported too.
 func TestReports(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 6})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -46,7 +46,7 @@ func TestReports(t *testing.T) {
 	file := cpu.Map(4 * n)
 	defer cpu.Unmap(file)
 	w := kernels.Tensor{Buffer: d.WrapBuffer(file), DType: kernels.F32, Rows: 1, Cols: n, Stride: n}
-	file[0] = 1 // behind the copy's back
+	file[0] = 1 // after the copy was made
 	a, b := kernels.NewTensor(d, kernels.F32, 1, n), kernels.NewTensor(d, kernels.F32, 1, n)
 	d.Run(&add{x: w, out: a, by: 3})
 	d.Run(&add{x: w, out: b, by: 4})
@@ -69,7 +69,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// A device that refuses the copy too says so with the first Sync.
+// TestNothingFits checks that the first Sync returns the error of a device that refuses the copy.
 func TestNothingFits(t *testing.T) {
 	m := &recording{}
 	d, err := New(stingy{m})

@@ -8,7 +8,7 @@ import (
 	"headroom/metal/sim"
 )
 
-// sumSource adds the integers of a table to what scratch memory holds from the dispatch before.
+// sumSource adds the integers of a table to the sum that the previous dispatch left in scratch.
 var sumSource = &Source{Name: "gpu/table_test.metal", Text: `
 #include <metal_stdlib>
 using namespace metal;
@@ -26,9 +26,9 @@ type sumParams struct{ N, Start uint32 }
 
 var sum = NewKernel[sumParams](sumSource, "sum")
 
-// TestTables passes more tables than a ring holds, equal ones and others, and adds them up in
-// scratch memory: each dispatch must see the integers of its own time, though the host's copy
-// changes at once.
+// TestTables passes more tables than a ring holds, some of them equal, and adds them up in scratch
+// memory. Each dispatch must see the integers of the time of its call, although the host changes
+// the slice at once.
 func TestTables(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 3})
 	if errors.Is(err, sim.ErrUnavailable) {

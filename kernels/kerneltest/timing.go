@@ -10,8 +10,8 @@ import (
 type Timing struct {
 	Name         string
 	Bytes, Flops int64 // moved and computed by one operator
-	// New makes operators that do the same work on different memory. BenchNV asks for so many
-	// copies that the GPU's cache does not help.
+	// New makes operators that do the same work on different memory. BenchNV asks for enough
+	// copies to exceed the GPU's cache.
 	New func(d kernels.Device, r *rand.Rand, copies int) []kernels.Op
 }
 

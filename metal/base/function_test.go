@@ -9,7 +9,7 @@ import (
 	"headroom/metal/msl"
 )
 
-// Every constant has one value of its own type, in any order.
+// TestConstantBits checks that each constant needs exactly one value, of its type, in any order.
 func TestConstantBits(t *testing.T) {
 	p, err := msl.Parse("c.metal", `#include <metal_stdlib>
 using namespace metal;

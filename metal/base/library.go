@@ -30,7 +30,7 @@ func ReadSource(name, source string, headers fs.FS) (text string, program *msl.P
 }
 
 // NewLibrary returns a Library of program. create makes a pipeline; it is called once for each
-// kernel and set of function constants, one call at a time. name stands in errors.
+// kernel and set of function constants, one call at a time. Errors begin with name.
 func NewLibrary[P metal.Pipeline](name string, program *msl.Program,
 	create func(Function) (P, error)) *Library[P] {
 	return &Library[P]{name: name, program: program, create: create, pipelines: map[string]P{}}

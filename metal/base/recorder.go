@@ -97,7 +97,7 @@ func (r *Recorder[P]) TakeMistake() error {
 	return err
 }
 
-// Open reports whether the call named what may record. After Commit it is a mistake.
+// Open reports whether a call may record. After Commit the call is a mistake. what names the call.
 func (r *Recorder[P]) Open(what string) bool {
 	if r.Committed {
 		r.fail("%s after Commit: call Wait first, or record into other Commands", what)

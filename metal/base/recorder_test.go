@@ -30,7 +30,7 @@ func recorder() *Recorder[*pipeline] {
 	}}
 }
 
-// Each of these calls is a mistake; the first one is what is told, once.
+// TestMistakes checks that a Recorder reports the first mistake, and reports it once.
 func TestMistakes(t *testing.T) {
 	one := metal.Size{X: 1, Y: 1, Z: 1}
 	for _, c := range []struct {
@@ -102,12 +102,12 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("got %v, expected %q", err, c.want)
 		}
 		if r.err != nil || r.TakeMistake() != nil {
-			t.Errorf("%q: the mistake is told twice", c.want)
+			t.Errorf("%q: the mistake is reported twice", c.want)
 		}
 	}
 }
 
-// What was set stays until the next recording, of which nothing is known.
+// TestReset checks that state lasts until the end of a recording and that Reset clears it.
 func TestReset(t *testing.T) {
 	r, p := recorder(), &pipeline{}
 	r.SetPipeline(p)

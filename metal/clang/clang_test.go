@@ -18,8 +18,8 @@ func cache(t *testing.T, dir string, inputs ...any) *Cache {
 	return c
 }
 
-// A thing is made once for everything that goes into it; a refusal is kept like one, another error
-// is not; nothing is left behind.
+// TestCache checks that each set of inputs is built once, that refusals are cached and other errors
+// are not, and that no temporary files remain.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	c := cache(t, dir, "flags", 1)
@@ -31,7 +31,7 @@ func TestCache(t *testing.T) {
 	if file == c.File("a/x.metal", "text ") ||
 		file == cache(t, dir, "flags", 2).File("a/x.metal", "text") ||
 		file != cache(t, dir, "flags", 1).File("b/x.metal", "text") {
-		t.Error("the name must change with the text and with the inputs, and with nothing else")
+		t.Error("the name must depend on the text and the inputs alone")
 	}
 	made := 0
 	build := func(_, out string) error { made++; return os.WriteFile(out, []byte("code"), 0o600) }
@@ -49,7 +49,7 @@ func TestCache(t *testing.T) {
 			return &Refusal{"line 3 is wrong"}
 		})
 		if !errors.As(err, &no) || no.Text != "line 3 is wrong" || tried != 1 {
-			t.Errorf("got %v after %d tries, expected one refusal that is kept", err, tried)
+			t.Errorf("got %v after %d tries, expected one try and a cached refusal", err, tried)
 		}
 	}
 	broken := errors.New("disk full")
@@ -57,14 +57,14 @@ func TestCache(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Make(file+"3", build); err != nil {
-		t.Errorf("after an error that is none of the source's: %v", err)
+		t.Errorf("building again after an error that is no refusal: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "build-*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
 
-// What was not asked for in a long time goes when something else is made; what was, stays.
+// TestSweep checks that making a file removes those that have not been used for a long time.
 func TestSweep(t *testing.T) {
 	c := cache(t, t.TempDir())
 	build := func(_, out string) error { return os.WriteFile(out, nil, 0o600) }
@@ -76,18 +76,18 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	if !c.Have(used) {
-		t.Fatal("what was made is not there")
+		t.Fatal("the cache does not have the file that was made")
 	}
 	if err := c.Make(c.File("new", "3"), build); err != nil {
 		t.Fatal(err)
 	}
 	if c.Have(old) || !c.Have(used) {
-		t.Errorf("old there: %t, used there: %t; expected only the one in use", c.Have(old),
+		t.Errorf("has old: %t, has used: %t; expected only the used file", c.Have(old),
 			c.Have(used))
 	}
 }
 
-// A compiler that is too old, or none, is an error that says how to get one.
+// TestFind checks that the error for a missing or outdated compiler says how to install one.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -103,7 +103,7 @@ func TestFind(t *testing.T) {
 		}
 		if _, _, err := Find(); !errors.Is(err, ErrMissing) ||
 			!strings.Contains(err.Error(), "build/setup sim") {
-			t.Errorf("%q: got %v, expected ErrMissing and how to mend it", text, err)
+			t.Errorf("%q: got %v, expected ErrMissing and how to install clang", text, err)
 		}
 	}
 	says("Debian clang version 19.1.7 (3)")
@@ -113,8 +113,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What a tool says of its input comes through without the folder's name; a tool that dies is no
-// refusal.
+// TestRun checks that a Refusal has the tool's message without the folder's name, and that a tool
+// that crashes is no Refusal.
 func TestRun(t *testing.T) {
 	dir, sh := t.TempDir(), "/bin/sh"
 	if out, err := Run(dir, sh, "-c", "pwd; echo warned >&2"); err != nil ||
@@ -124,7 +124,7 @@ func TestRun(t *testing.T) {
 	var no *Refusal
 	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err,
 		&no) || no.Text != "sh refuses the source:\nx.metal:3: wrong\n" {
-		t.Errorf("got %v, expected its words", err)
+		t.Errorf("got %v, expected the tool's message", err)
 	}
 	var never *Refusal
 	if _, err := Run(dir, sh, "-c", "echo killed >&2; exit 2"); err == nil ||
@@ -133,6 +133,6 @@ func TestRun(t *testing.T) {
 	}
 	long := "for i in 1 2 3 4 5 6 7 8 9 10; do printf %01000d 0 >&2; done; exit 1"
 	if _, err := Run(dir, sh, "-c", long); err == nil || len(err.Error()) > maxMessage+100 {
-		t.Errorf("got a message of %d bytes, expected it cut", len(err.Error()))
+		t.Errorf("got a message of %d bytes, expected it truncated", len(err.Error()))
 	}
 }

@@ -13,5 +13,5 @@
 //   - Buffers have shared storage and untracked hazards. Barriers within Commands and a fence
 //     between them order all access.
 //
-// No test of this package has run on a Mac yet: metal/UNVERIFIED.md lists what that leaves open.
+// No test of this package has run on a Mac yet: metal/UNVERIFIED.md lists the open points.
 package darwin

@@ -75,7 +75,7 @@ func (r *reader) kernel(i int) int {
 	end := r.ts.closing(at, "(", ")")
 	f.arguments = r.arguments(at+1, end)
 	if r.templates[name.text] != nil {
-		r.fault(name, "kernel %s is declared twice; give each a name of its own", name.text)
+		r.fault(name, "kernel %s is declared twice; give each a different name", name.text)
 	}
 	r.templates[name.text] = f
 	if host == "" {

@@ -61,8 +61,8 @@ var punctuators = []string{
 	"&=", "|=", "^=", "==", "!=", "<=", ">=", "++", "--",
 }
 
-// next returns the length of the token that text begins with. blank says that it is white space, a
-// comment or a directive instead. text must not be empty.
+// next returns the length of the first token in text. blank reports that it is white space, a
+// comment or a directive rather than a token. text must not be empty.
 func next(text string) (n int, blank bool) {
 	c := text[0]
 	switch {

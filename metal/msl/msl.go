@@ -33,7 +33,7 @@ type Program struct {
 
 // Kernel is a kernel function, or an instantiation of a kernel template under its host_name.
 type Kernel struct {
-	Name       string // by which the host asks for it
+	Name       string // the host passes it to Library.Pipeline
 	Expression string // in C++, such as "matvec<half, 64>"
 	Arguments  []Argument
 	MaxThreads int // [[max_total_threads_per_threadgroup]], or MaxThreadsPerThreadgroup

@@ -90,7 +90,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// The translation keeps lines, drops attributes, and writes what only a device knows as macros.
+// TestOpenCL checks that the translation keeps line numbers, drops attributes, and uses macros for
+// the parts that a device defines.
 func TestOpenCL(t *testing.T) {
 	p, err := Parse("a.metal", source)
 	if err != nil {
@@ -253,7 +254,7 @@ func TestInline(t *testing.T) {
 	}
 }
 
-// Whatever the text: no panic, and what is accepted translates line by line.
+// FuzzParse checks that no text makes Parse panic, and that translations keep the number of lines.
 func FuzzParse(f *testing.F) {
 	f.Add(source)
 	f.Add(

@@ -1,7 +1,7 @@
 package msl
 
-// The parser makes one pass over a source's tokens. It records declarations, and as edits what C++
-// for OpenCL writes differently:
+// The parser makes one pass over a source's tokens. It records declarations, and edits for syntax
+// that C++ for OpenCL writes differently:
 //
 //	[[attributes]]         removed after reading
 //	kernel void f(...)     a plain function, which the device's entry calls

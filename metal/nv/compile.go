@@ -61,7 +61,7 @@ func newCompiler(dir string) (*compiler, error) {
 // driver loads: machine code if ptxas compiled it, PTX otherwise.
 func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 	values []uint32) ([]byte, error) {
-	// in an anonymous namespace clang leaves out the source's other kernels
+	// in an anonymous namespace clang drops the source's other kernels
 	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k)
 	var definitions strings.Builder
 	for i, f := range program.Constants {
@@ -93,7 +93,7 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 		return os.ReadFile(machine)
 	}
 	code, err := os.ReadFile(ptx)
-	return append(code, 0), err // the driver wants a C string
+	return append(code, 0), err // the driver expects a C string
 }
 
 // compile compiles text to PTX in the file out.

@@ -13,8 +13,8 @@ import (
 	"headroom/metal/msl"
 )
 
-// Two kernels with a threadgroup variable each, a function constant, threadgroup memory of the
-// host's, simdgroup operations, a matrix.
+// The kernels of the tests use threadgroup variables, a function constant, threadgroup memory whose
+// length the host sets, simdgroup operations and a simdgroup matrix.
 const testSource = `#include <metal_stdlib>
 using namespace metal;
 constant uint factor [[function_constant(3)]];
@@ -35,7 +35,7 @@ kernel void scaled(constant P& p [[buffer(0)]], device const float* x [[buffer(1
   }
 }
 
-// out[lane] of: a sum, a prefix, a value from elsewhere, the largest; then half2 sums
+// out[lane]: a sum, a prefix sum, another lane's value, the maximum; then half2 sums
 kernel void together(constant P& p [[buffer(0)]], device const float* x [[buffer(1)]], device float* out [[buffer(2)]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float other[32];
@@ -68,7 +68,7 @@ func constants(factor uint32, negative bool) []metal.ConstantValue {
 		{Name: "negative", Value: negative}}
 }
 
-// compileOnly is a device that compiles into a folder of the test's.
+// compileOnly returns a device that compiles into dir.
 func compileOnly(t *testing.T) *Device {
 	t.Helper()
 	d, err := Open(Options{CompileOnly: true, CacheDir: t.TempDir()})
@@ -91,7 +91,8 @@ func testLibrary(t *testing.T, d metal.Device) metal.Library {
 	return l
 }
 
-// What one machine has compiled, another uses without a compiler; what it has not, it asks for.
+// TestCompiledKernelsTravel checks that a machine without clang uses kernels that another machine
+// compiled, and that the error for any other kernel says how to compile it.
 func TestCompiledKernelsTravel(t *testing.T) {
 	d := compileOnly(t)
 	if _, err := testLibrary(t, d).Pipeline("scaled", constants(2, false)...); err != nil {
@@ -99,7 +100,7 @@ func TestCompiledKernelsTravel(t *testing.T) {
 	}
 	d.compiler.clang = ""
 	if _, err := testLibrary(t, d).Pipeline("scaled", constants(2, false)...); err != nil {
-		t.Errorf("the same again, without clang: %v", err)
+		t.Errorf("the same kernel without clang: %v", err)
 	}
 	for name, c := range map[string][]metal.ConstantValue{"scaled": constants(3, false),
 		"together": constants(2, false)} {
@@ -110,7 +111,7 @@ func TestCompiledKernelsTravel(t *testing.T) {
 	}
 }
 
-// A cache without machine code is PTX, which names the one entry.
+// TestPTX checks that without ptxas the compiled kernel is PTX with one entry.
 func TestPTX(t *testing.T) {
 	d := compileOnly(t)
 	d.compiler.ptxas = ""
@@ -125,7 +126,7 @@ func TestPTX(t *testing.T) {
 	if text := string(code); !strings.Contains(text, ".visible .entry msl_entry(") ||
 		!strings.HasSuffix(text, "\x00") {
 		t.Errorf(
-			"got %d bytes that are no PTX with an entry msl_entry, ended as the driver wants it",
+			"got %d bytes, expected PTX with the entry msl_entry and a final zero byte",
 			len(text))
 	}
 }
@@ -214,7 +215,7 @@ func TestMistakesInRecording(t *testing.T) {
 	}
 }
 
-// device is the GPU, with kernels compiled here or brought along.
+// device opens the GPU, with kernels that were compiled here or on another machine.
 func device(t *testing.T) *Device {
 	t.Helper()
 	o := FromEnvironment()
@@ -229,8 +230,8 @@ func device(t *testing.T) *Device {
 	return d
 }
 
-// compiling tells that HEADROOM_NV asks for compiled kernels alone: there are no results to look
-// at.
+// compiling reports whether HEADROOM_NV only asks to compile kernels, so that there are no results
+// to compare.
 func compiling() bool { return FromEnvironment().CompileOnly }
 
 func floats(b metal.Buffer) []float32 {
@@ -238,7 +239,7 @@ func floats(b metal.Buffer) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(&m[0])), len(m)/4)
 }
 
-// host is a buffer of values that host and GPU share: mirrored, or managed.
+// host returns a buffer of values that host and GPU share, mirrored or managed.
 func host(t *testing.T, d *Device, managed bool, values ...float32) metal.Buffer {
 	t.Helper()
 	make := d.NewBuffer
@@ -270,8 +271,8 @@ func count(n int, f func(i int) float32) []float32 {
 	return all
 }
 
-// A kernel's output is the next one's input, within a commit and across commits, in memory of each
-// kind; the host's changes between two commits arrive.
+// TestMemory passes a kernel's output to the next kernel, within a commit and across commits, in
+// mirrored and managed memory. The GPU must see what the host writes between two commits.
 func TestMemory(t *testing.T) {
 	d := device(t)
 	l := testLibrary(t, d)
@@ -293,11 +294,11 @@ func TestMemory(t *testing.T) {
 		first, second := d.NewCommands(), d.NewCommands()
 		for round := range 3 {
 			floats(x)[7] = float32(1000 * round)
-			dispatch(first, double, x, y) // y = 2x + 1, turned
+			dispatch(first, double, x, y) // y = 2x + 1, reversed
 			first.Barrier()
-			dispatch(first, minus, y, z) // z = -(2x + 1 + 1), as x lies
+			dispatch(first, minus, y, z) // z = -(2x + 1 + 1), in the order of x
 			first.Commit(nil)
-			dispatch(second, double, z, y) // y = 2z + 1, turned
+			dispatch(second, double, z, y) // y = 2z + 1, reversed
 			second.Commit(nil)
 			if err := errors.Join(first.Wait(), second.Wait()); err != nil {
 				t.Fatal(err)

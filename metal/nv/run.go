@@ -246,7 +246,8 @@ func (d *Device) waitForStreams(streams, others []uintptr) error {
 			}
 		}
 		d.mu.Lock()
-		d.spare = append(d.spare, e) // the streams keep what they wait for: e may be recorded again
+		// cuStreamWaitEvent captures the event's state, so e may be recorded again.
+		d.spare = append(d.spare, e)
 		d.mu.Unlock()
 	}
 	return nil
@@ -267,9 +268,9 @@ func (v *driver) launch(x *dispatch, stream uintptr) error {
 	return err
 }
 
-// upload copies to the GPU what the dispatches use of wrapped and mirrored buffers: a wrapped
-// buffer once, and a mirrored buffer from the first byte used to the last. Bytes that the GPU is
-// writing are not copied.
+// upload copies the wrapped and mirrored buffers of the dispatches to the GPU. It copies a wrapped
+// buffer once, and a mirrored buffer from the first byte used to the last. It leaves out bytes that
+// the GPU is writing.
 func (c *commands) upload() error {
 	d := c.d
 	d.mu.Lock()
@@ -327,7 +328,7 @@ func (c *commands) eachWritten(f func(b bound)) {
 	}
 }
 
-// download copies to the host what the dispatches wrote to mirrored buffers.
+// download copies to the host the parts of mirrored buffers that the dispatches wrote.
 func (c *commands) download() error {
 	var errs []error
 	c.eachWritten(func(b bound) {

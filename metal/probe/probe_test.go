@@ -31,7 +31,7 @@ func newProbe(t *testing.T, d metal.Device) *Probe {
 	return p
 }
 
-// The simulated device passes all probes, checking or not, every time.
+// TestSimulation checks that the simulated device passes all probes, twice, in both modes.
 func TestSimulation(t *testing.T) {
 	for _, o := range []sim.Options{{Check: true, Seed: 4}, {}} {
 		p := newProbe(t, simulated(t, o))
@@ -45,7 +45,7 @@ func TestSimulation(t *testing.T) {
 		n, err := p.Numbers()
 		if err != nil || n.Contracts || !n.Denormals || n.Exp > 1 || n.Divide > 0.5 ||
 			n.Sqrt > 0.5 || n.Sum != "neighbours" {
-			t.Errorf("numbers %+v, %v: the simulation contracts nothing and rounds correctly", n,
+			t.Errorf("got %+v, %v; expected no contraction and correct rounding", n,
 				err)
 		}
 		x, err := p.Times()
@@ -59,7 +59,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// faulty is a device whose binding has one bug.
+// faulty is a device whose binding to Metal has one bug.
 type faulty struct {
 	metal.Device
 	fault string
@@ -111,7 +111,7 @@ func (c *faultyCommands) Commit(done func(error)) {
 	c.Commands.Commit(done)
 }
 
-// A bug in the binding fails the probe for it.
+// TestMistakesAreFound checks that each bug of a binding fails the probe that looks for it.
 func TestMistakesAreFound(t *testing.T) {
 	m := simulated(t, sim.Options{Check: true, Seed: 4})
 	for fault, want := range map[string]string{
@@ -128,7 +128,7 @@ func TestMistakesAreFound(t *testing.T) {
 			}
 		}
 		if !strings.Contains(strings.Join(failed, "; "), want) {
-			t.Errorf("%s: probes that failed: %q, expected %q", fault, failed, want)
+			t.Errorf("%s: failed probes: %q, expected %q", fault, failed, want)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 const prologue = "#include <metal_stdlib>\nusing namespace metal;\n"
 
-// Bodies of a kernel of 64 threads, two simdgroups, over 64 floats x (initially their index), with
-// what the checker says of them.
+// TestChecker runs bodies of a kernel of 64 threads (two simdgroups) on 64 floats x, which hold
+// their index at first. want is part of the checker's message, "" for none.
 func TestChecker(t *testing.T) {
 	cases := []struct{ name, body, want string }{
 		{"each its own", "x[i] += 1.0f;", ""},
@@ -89,8 +89,8 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// Of two readers of a byte the first may be its later writer: the second counts too, whatever the
-// order of threads.
+// TestTwoReaders checks that the checker finds a race with the second reader of a byte when the
+// first reader writes it later, whatever the order of threads.
 func TestTwoReaders(t *testing.T) {
 	text := prologue +
 		"kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n" +
@@ -105,8 +105,8 @@ func TestTwoReaders(t *testing.T) {
 	}
 }
 
-// What a kernel may ask of the device and of Metal's library, with answers worked out by hand:
-// thread i of 64 writes element i.
+// TestLibrary compares positions and functions of Metal's library with answers worked out by hand.
+// Thread i of 64 writes element i.
 func TestLibrary(t *testing.T) {
 	cases := []struct {
 		expression string
@@ -126,7 +126,7 @@ func TestLibrary(t *testing.T) {
 		{"float(lane + 100 * sg)", func(i int) float64 { return float64(i%32 + 100*(i/32)) }},
 		{"as_type<float>(0x40490fdbu)", func(int) float64 { return float64(float32(math.Pi)) }},
 		{"float(half(0.1f))", func(int) float64 { return 0.0999755859375 }},
-		// a tie to even: 1.0078125 is odd
+		// a tie rounds to even: 1.0078125 is odd
 		{"float(bfloat(1.01171875f))", func(int) float64 { return 1.015625 }},
 		{"dot(float4(1, 2, 3, 4), float4(float2(1), 2, 0))", func(int) float64 { return 9 }},
 		{"float3(1, 2, 3).zyx.x", func(int) float64 { return 3 }},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A library is compiled once for everything that goes into it: its text, and whether it is checked.
+// TestCache checks that a library is compiled once for each text and each setting of Check.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	libraries := func() (names []string) {
@@ -24,7 +24,7 @@ func TestCache(t *testing.T) {
 	d := open(t, Options{CacheDir: dir})
 	compile(t, d, "add.metal", addSource)
 	first := libraries()
-	if len(first) != 2 { // the runtime, and the kernels
+	if len(first) != 2 { // the runtime and the kernels
 		t.Fatalf("got %v, expected two libraries", first)
 	}
 	old := time.Now().Add(-time.Hour)
@@ -41,11 +41,11 @@ func TestCache(t *testing.T) {
 	}
 	compile(t, d, "add.metal", addSource+"\n// another text\n")
 	if got := len(libraries()); got != 3 {
-		t.Errorf("another text: got %d libraries, expected 3", got)
+		t.Errorf("after another text: got %d libraries, expected 3", got)
 	}
 	compile(t, open(t, Options{CacheDir: dir, Check: true}), "add.metal", addSource)
 	if got := len(libraries()); got != 5 {
-		t.Errorf("checked too: got %d libraries, expected 5", got)
+		t.Errorf("after checking too: got %d libraries, expected 5", got)
 	}
 	for range 2 { // the second time from the cache
 		_, err := d.NewLibrary("broken.metal",
@@ -53,16 +53,17 @@ func TestCache(t *testing.T) {
 		mentions(t, err, "undeclared identifier 'y'")
 		if found, globErr := filepath.Glob(filepath.Join(dir, "*.refused")); globErr != nil ||
 			len(found) != 1 {
-			t.Errorf("got %v, expected one refusal that is kept", found)
+			t.Errorf("got %v, expected one cached refusal", found)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "build-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
 
-// Without a compiler the error says how to get one, and tests can tell it.
+// TestNoCompiler checks that without a compiler the error of Open wraps ErrUnavailable and says how
+// to install one.
 func TestNoCompiler(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -72,11 +73,11 @@ func TestNoCompiler(t *testing.T) {
 	}
 	_, err := Open(Options{CacheDir: dir})
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "build/setup sim") {
-		t.Errorf("got %v, expected ErrUnavailable and how to mend it", err)
+		t.Errorf("got %v, expected ErrUnavailable and how to install clang", err)
 	}
 }
 
-// The compiler's own words come through, with the author's lines.
+// TestCompilerError checks that the error has the compiler's message with lines of the source.
 func TestCompilerError(t *testing.T) {
 	d := open(t, Options{})
 	_, err := d.NewLibrary("broken.metal",

@@ -40,8 +40,8 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// Facts of a pipeline: what the kernel's own threadgroup variables take is known after the first
-// dispatch.
+// TestPipelineFacts checks that a pipeline knows the size of its kernel's threadgroup variables
+// after the first dispatch.
 func TestPipelineFacts(t *testing.T) {
 	d := open(t, Options{})
 	e := examples["attention"]
@@ -60,7 +60,7 @@ func TestPipelineFacts(t *testing.T) {
 	}
 }
 
-// A kernel that takes more threadgroup memory than there is.
+// TestThreadgroupMemoryLimit runs a kernel that needs more threadgroup memory than a GPU has.
 func TestThreadgroupMemoryLimit(t *testing.T) {
 	d := open(t, Options{})
 	p := pipelineOf(t, d, prologue+

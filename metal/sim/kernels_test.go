@@ -2,8 +2,8 @@
 
 package sim
 
-// Three kernels of the kind that engines are made of, right and in broken forms: packed weights
-// times a vector, attention over a quantized cache, and a matrix product on simdgroup matrices.
+// Three typical kernels of an engine, correct and with mistakes: packed weights times a vector,
+// attention over a quantized cache, and a matrix product with simdgroup matrices.
 
 import (
 	"math"
@@ -14,7 +14,7 @@ import (
 	"headroom/metal"
 )
 
-// example is a kernel with operands, and its right answer.
+// example is a kernel with its operands and the correct answer.
 type example struct {
 	file, kernel string
 	constants    []metal.ConstantValue
@@ -49,7 +49,7 @@ func TestKernels(t *testing.T) {
 	}
 }
 
-// Each mutant is one of the kernels with one mistake; the checker says what it is.
+// TestMutants puts one mistake into a kernel at a time and expects the checker to name it.
 func TestMutants(t *testing.T) {
 	d := open(t, Options{Check: true})
 	for _, m := range []struct{ name, kernel, old, new, want string }{
@@ -99,7 +99,7 @@ func TestMutants(t *testing.T) {
 			got, want, err := e.run(t, d, strings.Replace(text, m.old, m.new, 1))
 			if m.want == "" { // no fault in memory: the answer is wrong
 				if err == nil && math.Abs(got[len(got)-1]-want[len(want)-1]) < 1e-3 {
-					t.Error("got the right answer from a wrong kernel")
+					t.Error("got the correct answer from a broken kernel")
 				}
 				return
 			}
@@ -217,7 +217,7 @@ func buildGEMM(t testing.TB, d metal.Device) (call, metal.Buffer, []float64) {
 	}, out, want
 }
 
-// What a dispatch costs here: BenchmarkExamples/gemm/checking and so on.
+// BenchmarkExamples times a dispatch of each example in each mode, such as gemm/checking.
 func BenchmarkExamples(b *testing.B) {
 	for name, e := range examples {
 		for mode, o := range map[string]Options{"fast": {Threads: 1}, "checking": {Check: true}} {

@@ -44,7 +44,7 @@ type pipeline struct {
 	base.Function
 	library   *library
 	entry     uintptr
-	constants []uint64 // the function constants' values by index, as kernels ask for them
+	constants []uint64 // the function constants' values by index, for the kernels
 	layout    []layout // of each argument of the kernel
 
 	mu          sync.Mutex

@@ -2,8 +2,8 @@
 
 package sim
 
-// Recording checks everything that the host's side shows before anything runs: package base checks
-// each call, and this file each dispatch. Metal's API validation stops at many of these mistakes;
+// Recording finds the host's mistakes before anything runs: package base checks each call, and this
+// file checks each dispatch. Metal's API validation stops at many of these mistakes;
 // without it they go unnoticed on a Mac.
 
 import (

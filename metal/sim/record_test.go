@@ -48,7 +48,7 @@ type adder struct {
 	lib          metal.Library
 	p, x, y      metal.Buffer
 	short        metal.Buffer // parameters for 99 elements
-	small, wide  metal.Buffer // of TestConflicts
+	small, wide  metal.Buffer // for TestConflicts
 	add          call
 	reverse, few metal.Pipeline
 }
@@ -77,7 +77,7 @@ func (a *adder) pipeline(t testing.TB, name string) metal.Pipeline {
 	return p
 }
 
-// Each of these is a mistake of the host, found when it is recorded or when it has run.
+// TestHostMistakes checks that each mistake of the host fails when it is recorded or when it runs.
 func TestHostMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -207,7 +207,7 @@ func TestHostMistakes(t *testing.T) {
 	}
 }
 
-// What was recorded after Commit is a mistake; after Wait the recorder starts anew.
+// TestRecordAgain checks that recording after Commit is a mistake and after Wait starts anew.
 func TestRecordAgain(t *testing.T) {
 	a := newAdder(t, Options{Check: true})
 	c := a.d.NewCommands()
@@ -227,8 +227,8 @@ func TestRecordAgain(t *testing.T) {
 	mentions(t, c.Wait(), "no pipeline")
 }
 
-// Between barriers dispatches run in an order drawn from the seed; each kernel appends its number
-// to a list.
+// TestShuffledOrder checks that the seed determines the order of dispatches between barriers. Each
+// kernel appends its number to a list.
 func TestShuffledOrder(t *testing.T) {
 	const source = `#include <metal_stdlib>
 using namespace metal;
@@ -266,12 +266,12 @@ kernel void note(constant P& p [[buffer(0)]], device uint* list [[buffer(1)]]) {
 				"order", one, again, other)
 	}
 	if strings.ContainsAny(one[:8], "ijklmnop") {
-		t.Errorf("%s: a dispatch has passed the barrier", one)
+		t.Errorf("%s: a dispatch ran on the wrong side of the barrier", one)
 	}
 }
 
-// Two dispatches that touch the same bytes need a barrier if one of them writes; otherwise they
-// need none.
+// TestConflicts checks that two dispatches that access the same bytes need a barrier only if one of
+// them writes.
 func TestConflicts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -321,7 +321,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// Memory that two dispatches could write, and only read, needs no barrier.
+// TestNoConflictOfReaders checks that dispatches need no barrier for memory that they could write
+// but only read.
 func TestNoConflictOfReaders(t *testing.T) {
 	a := newAdder(t, Options{Check: true})
 	c := a.d.NewCommands()
@@ -335,7 +336,7 @@ func TestNoConflictOfReaders(t *testing.T) {
 	}
 }
 
-// Pipelines are looked up from several goroutines, and are the same one.
+// TestConcurrentPipelines checks that several goroutines get the same pipeline.
 func TestConcurrentPipelines(t *testing.T) {
 	a := newAdder(t, Options{})
 	var wait sync.WaitGroup

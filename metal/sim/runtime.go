@@ -64,7 +64,7 @@ type cRuntime struct {
 
 var (
 	runtimesMu sync.Mutex
-	// by path; all devices share a runtime
+	// by path; devices share a runtime
 	runtimes = map[string]*cRuntime{}
 )
 

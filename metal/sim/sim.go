@@ -16,7 +16,7 @@
 // Without Options.Check an access out of bounds is undefined, as in C: look for it with Check.
 //
 // The device needs Linux, clang 19 or later and an x86-64 CPU with AVX2; build/setup sim installs
-// clang. metal/UNVERIFIED.md lists what it cannot see.
+// clang. metal/UNVERIFIED.md lists its limits.
 package sim
 
 import "errors"

@@ -14,7 +14,7 @@ import (
 	"headroom/metal"
 )
 
-// open makes a device for a test, which skips itself where there is no compiler.
+// open makes a device for a test. It skips the test if clang is missing.
 func open(t testing.TB, o Options) metal.Device {
 	t.Helper()
 	d, err := Open(o)
@@ -28,7 +28,7 @@ func open(t testing.TB, o Options) metal.Device {
 	return d
 }
 
-// source reads a kernel of testdata.
+// source reads a source file in testdata.
 func source(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
@@ -57,7 +57,7 @@ func pipelineOf(t testing.TB, d metal.Device, text, kernel string,
 	return p
 }
 
-// put makes a buffer that holds values, in little-endian order.
+// put makes a buffer with values in little-endian order.
 func put(t testing.TB, d metal.Device, label string, values any) metal.Buffer {
 	t.Helper()
 	var b metal.Buffer
@@ -80,7 +80,7 @@ func float32s(b metal.Buffer) []float32 {
 	return v
 }
 
-// half rounds to float16, to nearest even; only for |f| in the normal range or 0.
+// half rounds f to float16, ties to even. f must be 0 or in the normal range of float16.
 func half(f float64) uint16 {
 	b := math.Float32bits(float32(f))
 	if f == 0 {
@@ -113,7 +113,7 @@ func fromHalves(b metal.Buffer) []float64 {
 	return v
 }
 
-// halves are n random float16 numbers around mean.
+// halves returns n random float16 numbers around mean.
 func halves(r *rand.Rand, n int, mean, scale float64) []uint16 {
 	v := make([]uint16, n)
 	for i := range v {
@@ -154,7 +154,7 @@ func bind(buffers ...metal.Buffer) []metal.Binding {
 	return all
 }
 
-// within fails unless got is want within tol of the largest of want.
+// within fails the test unless got and want differ by at most tol times the largest |want|.
 func within(t *testing.T, got, want []float64, tol float64) {
 	t.Helper()
 	largest := 0.0
@@ -168,7 +168,7 @@ func within(t *testing.T, got, want []float64, tol float64) {
 	}
 }
 
-// mentions fails unless err says want.
+// mentions fails the test unless err contains want.
 func mentions(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {
