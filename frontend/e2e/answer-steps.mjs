@@ -71,7 +71,8 @@ export const answerSteps = [
     'Escape stops an answer that is being written',
     async ({ page, context }) => {
       await page.getByRole('button', { name: 'New chat' }).click();
-      // The demo model writes faster than a test can look: the page itself presses the key, and the line is slow, so that the answer does not come in one piece.
+      // The demo model writes faster than a test can react. The page itself presses the key, and
+      // the connection is throttled, so the answer arrives in several pieces.
       const line = await context.newCDPSession(page);
       const slow = (bytesPerSecond) =>
         line.send('Network.emulateNetworkConditions', {

@@ -14,7 +14,10 @@ export async function accessibilityFaults(page) {
   );
 }
 
-/** Waits until colours and places are those that stay: a change of theme takes a frame to begin, and as long as its transitions. */
+/**
+ * Waits until colours and positions are final. A change of theme starts one frame later and lasts
+ * as long as its transitions.
+ */
 function settled(page) {
   return page.evaluate(async () => {
     const frame = () => new Promise(requestAnimationFrame);

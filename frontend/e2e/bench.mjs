@@ -1,12 +1,13 @@
-// Figures of the window's pages, in Chromium against the fake server: first paint, and how fast the pages answer with 1,000 models and
-// 10,000 conversations in the cache. `make bench-window` (build/bench window) measures agent and window before, on a desktop.
+// Measures the window's pages in Chromium against the fake server: first paint, and response times
+// with 1,000 models and 10,000 conversations in the cache. Before that, `make bench-window`
+// (build/bench window) measures agent and window on a desktop.
 //
-//   SAMPLES=5                 of each figure, unless set; the median counts
-//   FIGURES=FILE              figures that others have measured, as JSON: a list of {name, unit, samples}
-//   JSON=FILE MARKDOWN=FILE   where figures and table go too
+//   SAMPLES=5                 samples of each figure; the median counts
+//   FIGURES=FILE              figures measured elsewhere, as a JSON list of {name, unit, samples}
+//   JSON=FILE MARKDOWN=FILE   also writes the figures and the table to these files
 //   README=FILE               a document whose marked section becomes the table
 //
-// A response is from the key or click to the frame after the page has changed, as a person sees it.
+// A response time runs from the key press or click to the frame after the page has changed.
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import { chromium } from 'playwright-core';

@@ -1,5 +1,5 @@
-// The steps of the end-to-end test about conversations on disk: another browser has them, a page that closes loses nothing, and what a person
-// does with the list.
+// The end-to-end steps about conversations on disk. Another browser sees them, a page that closes
+// loses nothing, and the list can be edited.
 import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ export const chatSteps = [
   [
     'an answer whose page closes is kept as far as it came',
     async ({ page, context, server }) => {
-      // As in the step about Escape: the page itself goes, in the middle of an answer that comes slowly.
+      // As in the step about Escape, the page itself navigates away during a slow answer.
       await page.getByRole('button', { name: 'New chat' }).click();
       await page.getByTestId('answer').first().waitFor({ state: 'detached' });
       const line = await context.newCDPSession(page);

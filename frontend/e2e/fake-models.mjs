@@ -1,4 +1,5 @@
-// The fake server's models: the demo, one that is too large, and one on its way, with the addresses of app/control/models.go.
+// The fake server's models: the demo, one that is too large, and one still downloading. The URLs
+// are those of app/control/models.go.
 const GiB = 2 ** 30;
 const hub = (id) =>
   `/home/you/.cache/huggingface/hub/models--${id.replace('/', '--')}/snapshots/c0ffee`;
@@ -26,7 +27,10 @@ function model(id, name, fields) {
   };
 }
 
-/** `engine` is the server's, which says what runs; `more` is how many further models there are; `changed` is called after each change of the list. */
+/**
+ * `engine` is the server's engine state, `more` the number of further models. `changed` is called
+ * after each change of the list.
+ */
 export function fakeModels(engine, more, roomBytes, changed) {
   const settings = new Map();
   let version = 1;

@@ -30,8 +30,8 @@ const policy =
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Starts listening; resolves with {url, close}. Port 0 takes a free one. `many` adds that many models and conversations to the few
- * that there are.
+ * Starts listening and resolves with {url, close}. Port 0 picks a free port. `many` adds that many
+ * models and conversations to the few that exist.
  */
 export async function startFakeServer(port = 0, many = { models: 0, conversations: 0 }) {
   const token = randomBytes(16).toString('hex');

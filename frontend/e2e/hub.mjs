@@ -1,5 +1,5 @@
-// A hub on this machine: one repository, the demo model, with ranges and checksums as Hugging Face's hub has them. Its files come slowly
-// enough to be watched.
+// A local hub with one repository, the demo model. It serves ranges and checksums as Hugging Face's
+// hub does, and sends files slowly enough for a test to watch.
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -14,7 +14,8 @@ const chunkBytes = 256 << 10;
 export async function startHub(id, pauseMs = 15) {
   const files = new Map();
   for (const name of await readdir(demo)) files.set(name, await readFile(join(demo, name)));
-  files.set('config.json', Buffer.concat([files.get('config.json'), Buffer.from('\n\n')])); // or it would be a copy of the bundled one
+  // The extra lines make this model differ from the bundled one.
+  files.set('config.json', Buffer.concat([files.get('config.json'), Buffer.from('\n\n')]));
   const etag = (body) =>
     createHash('sha1').update(`blob ${body.length}\0`).update(body).digest('hex');
 

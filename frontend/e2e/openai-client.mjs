@@ -1,6 +1,7 @@
-// OpenAI's own npm client against the running server: what an application does, whole and
-// streamed, and the errors it must understand. server.mjs says which server; the model is
-// the one that runs there. Part of make test; by hand: make build && (cd frontend && npm run e2e:client)
+// Runs OpenAI's npm client against the server as an application would: complete and streamed
+// answers, and the errors that it must understand. server.mjs chooses the server; the model is the
+// one that runs there. Part of make test. By hand: make build && (cd frontend && npm run
+// e2e:client)
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 import { openServer } from './server.mjs';

@@ -1,10 +1,14 @@
-// The README's pictures of the pages, taken anew from the real server with the demo model. (That of the menu comes from the desktop's test:
-// HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop.)
+// Takes the README's pictures of the pages from the real server with the demo model. The desktop
+// test takes the picture of the menu:
+// HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop.
 //
-//   make build && (cd frontend && npm run pictures)       into build/screenshots; SCREENSHOTS names another folder
+//   make build && (cd frontend && npm run pictures)
 //
-// It needs Chromium and ImageMagick (build/setup test). The home folder is one of its own; the models in it have the shapes of public ones and no weights (shapes.mjs). A picture that is not worth its
-// place is left uncommitted: look at each.
+// writes to build/screenshots, or to the folder in SCREENSHOTS.
+//
+// It needs Chromium and ImageMagick (build/setup test). It uses a separate home folder. The models
+// there have the shapes of public ones and no weights (shapes.mjs). Look at each picture before you
+// commit it.
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -122,7 +126,10 @@ try {
   await server.kill();
 }
 
-/** What an afternoon leaves: conversations that went on, some with the same beginning, one whose beginning has the time in it. */
+/**
+ * Creates an afternoon's conversations. Some share a beginning, and one has the time in its
+ * beginning.
+ */
 async function conversations() {
   const notes = (count, about) =>
     Array.from(
@@ -171,7 +178,10 @@ async function answer(messages) {
   return (await response.json()).choices[0].message.content ?? '';
 }
 
-/** Waits until the page has been the same for a moment. Its charts may move on: a few looks are enough. */
+/**
+ * Waits until the page has been unchanged for a moment. Charts may keep moving, so it compares only
+ * a few times.
+ */
 async function quiet(page) {
   let before = '';
   for (let look = 0; look < 12; look++) {

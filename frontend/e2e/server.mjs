@@ -15,8 +15,9 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {url, kill, name, finishDownload, chats}; chats is the folder of conversations, if it is ours; kill is null when the server is not ours to end, finishDownload, which completes the model
- * Half-Here-8bit, when its models are not ours.
+ * Resolves with {url, kill, name, finishDownload, chats}. chats is the folder of conversations, if
+ * this test created it. kill is null when this test did not start the server. finishDownload
+ * completes the model Half-Here-8bit; it is null when this test did not create the models.
  */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
@@ -47,7 +48,10 @@ export async function openServer() {
 
 const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
 
-/** Copies of the demo model in the Hugging Face cache of that home, one of them without its weights yet; returns how that one is finished. */
+/**
+ * Copies the demo model into the Hugging Face cache of that home, once complete and once without
+ * weights. Returns a function that completes the second copy.
+ */
 async function plantModels(home) {
   const folder = (name) =>
     join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
@@ -56,13 +60,17 @@ async function plantModels(home) {
   const half = folder('Half-Here-8bit');
   await mkdir(half, { recursive: true });
   await cp(demo, half, { recursive: true });
-  await writeFile(join(half, 'config.json'), '\n', { flag: 'a' }); // or it would be a copy of the other
+  // The extra line makes this model differ from the other copy.
+  await writeFile(join(half, 'config.json'), '\n', { flag: 'a' });
   const weights = join(half, 'model.safetensors');
   await rename(weights, `${weights}.part`);
   return () => rename(`${weights}.part`, weights);
 }
 
-/** The server has a home of its own: the tests change settings, forget conversations and remove models. */
+/**
+ * The server gets a separate home because the tests change settings, delete conversations and
+ * remove models.
+ */
 export async function startBinary(path, plant = plantModels) {
   const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
   const env = {
@@ -85,7 +93,8 @@ export async function startBinary(path, plant = plantModels) {
         if (!child.kill('SIGKILL')) resolve();
       });
     }
-    // The model's process ends by itself, a moment after a server that was killed, and may write its last blocks until then.
+    // The model's process exits shortly after its server was killed, and may write its last blocks
+    // until then.
     await rm(home, { recursive: true, force: true, maxRetries: 30, retryDelay: 100 });
   };
   const url = await new Promise((resolve, reject) => {

@@ -1,6 +1,7 @@
-// Models without weights, for pictures and trials of the Models page: config, tokenizer and the header of the weights are those of Qwen3 in MLX's
-// 4-bit packing, the weights themselves a hole in the file, which takes no disk. They are listed and judged as the real ones are; a loaded one would
-// say nothing.
+// Models without weights, for pictures and trials of the Models page. Config, tokenizer and weight
+// header are those of Qwen3 in MLX's 4-bit packing. The weights are a hole in the file, which uses
+// no disk space. The pages list and judge these models like real ones, but a loaded one would
+// produce nothing useful.
 import { cp, mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -18,7 +19,10 @@ const vocabulary = 151_936;
 const keyHeads = 8;
 const headWidth = 128;
 
-/** Writes one of these into a folder; missing leaves out the weights, as a download under way does. */
+/**
+ * Writes one of these models into a folder. With `missing`, it omits the weights, as in an
+ * unfinished download.
+ */
 export async function writeModel(folder, shape, tokenizerFrom, { missing = false } = {}) {
   await mkdir(folder, { recursive: true });
   for (const name of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'])

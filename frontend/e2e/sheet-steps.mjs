@@ -1,4 +1,5 @@
-// What lies over the pages: the command palette, and the Chat page's answer settings. Each at every size, in both themes, clean by axe.
+// The end-to-end steps about dialogs: the command palette and the Chat page's answer settings. Each
+// is checked with axe at every size and in both themes.
 import assert from 'node:assert/strict';
 import { accessibilityFaults } from './axe.mjs';
 

@@ -1,4 +1,5 @@
-// The steps of the end-to-end test about imports and downloads. They begin on any page, and need a real server: the fake one moves nothing.
+// The end-to-end steps about imports and downloads. They start on any page and need a real server,
+// because the fake one moves no files.
 import assert from 'node:assert/strict';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +18,7 @@ async function toModels(page) {
     .click();
 }
 
-/** A picture of what is shown, in both themes, and no fault that shuts anybody out, in a small window too. */
+/** Takes a picture in both themes and checks accessibility, in a small window too. */
 export async function look(page, shot, name) {
   for (const theme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme: theme });

@@ -1,5 +1,5 @@
-// The step of the end-to-end test about the welcome: a person's first minute, by the keyboard where one would use it. It comes first, since a
-// first start is one only once.
+// The end-to-end step about the welcome: the first minute, with the keyboard where a person would
+// use it. It runs first, because a first start happens only once.
 import assert from 'node:assert/strict';
 import { look } from './transfers.mjs';
 
@@ -41,7 +41,8 @@ export const welcomeSteps = [
         .first()
         .click();
       await page.getByText(/^Deleted: /).waitFor();
-      await page.goto('about:blank'); // or the next step's address would differ by its fragment alone, which loads nothing
+      // Without this, the next address differs only in its fragment, and the page would not reload.
+      await page.goto('about:blank');
     },
   ],
 ];

@@ -1,4 +1,5 @@
-// What the command palette offers, from the state as it is: pages, the engine, models, the endpoint, a new chat.
+// The commands of the command palette for the current state: pages, engine, models, endpoint, new
+// chat.
 import type { Appearance } from './lib/appearance';
 import { diskBytes } from './lib/format';
 import { commandKey, copyText } from './lib/host';

@@ -1,5 +1,5 @@
-// What jsdom lacks of a browser and the pages' libraries ask for: a canvas that takes every stroke and shows none, and media
-// queries that never hold. Loaded before each test file (vite.config.ts).
+// Stubs that the pages' libraries need and jsdom lacks: a canvas that draws nothing, and media
+// queries that never match. Loaded before each test file (vite.config.ts).
 const ignored: unknown = new Proxy(() => ignored, {
   get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : ignored),
   set: () => true,

@@ -1,4 +1,5 @@
-// What tests use of Node (lib/tools.test.ts, settingskeys.test.ts); its full types would change those of the browser's timers.
+// The parts of Node that tests use (lib/tools.test.ts, settingskeys.test.ts). Node's full types
+// would change those of the browser's timers.
 declare module 'node:child_process' {
   export function execFileSync(
     file: string,

@@ -1,4 +1,4 @@
-// Every key of the settings file can be reached on a page, or stands here with the reason why the file is its place.
+// Every key of the settings file is on a page, or is listed here with the reason why it is not.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 

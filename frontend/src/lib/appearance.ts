@@ -1,5 +1,5 @@
-// Light, dark, or as the system says. The dark palette stands once, in tokens.css, under a media query for the system's
-// choice; a person's choice is made by changing when that query holds.
+// Light, dark, or the system's appearance. tokens.css defines the dark palette once, under a media
+// query for the system's choice. To apply a person's choice, this changes when that query matches.
 
 export const appearances = ['system', 'light', 'dark'] as const;
 export type Appearance = (typeof appearances)[number];

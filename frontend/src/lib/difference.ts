@@ -31,7 +31,10 @@ export function difference(was: string, is: string): Difference {
   };
 }
 
-/** The nearest place behind `from` where both go on alike for a while; their ends if there is none. */
+/**
+ * Finds the nearest place after `from` where both texts agree again for a while, or else their
+ * ends.
+ */
 function meet(a: string[], b: string[], from: number): [number, number] {
   const alike = (i: number, j: number) => {
     for (let n = 0; n < meeting; n++) {

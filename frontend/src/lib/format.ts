@@ -6,7 +6,10 @@
 
 const dash = '–';
 
-/** Memory: 20_830_000_000 → "19.4 GB" (of 2^30 bytes); MB have a decimal below 10 only, they move. */
+/**
+ * Memory: 20_830_000_000 → "19.4 GB" (of 2^30 bytes). MB have a decimal below 10 only, because they
+ * change often.
+ */
 export function memoryBytes(bytes: number): string {
   return scaled(bytes, 1024, 9.95);
 }
@@ -16,7 +19,10 @@ export function diskBytes(bytes: number): string {
   return scaled(bytes, 1000, 99.95);
 }
 
-/** GB with one decimal; MB whole from `wholeFromMega` on, where the rounded text has as many digits. */
+/**
+ * GB with one decimal. MB are whole from `wholeFromMega` on, where the rounded text has as many
+ * digits.
+ */
 function scaled(bytes: number, base: number, wholeFromMega: number): string {
   if (!Number.isFinite(bytes)) return dash;
   const mega = base * base;
@@ -39,7 +45,7 @@ export function tokens(value: number): string {
   return `${count(value)} ${value === 1 ? 'token' : 'tokens'}`;
 }
 
-/** As a model's makers count: 34_700_000_000 → "34.7B", 596_000_000 → "596M", 4_500_000 → "4.5M". */
+/** Parameter counts: 34_700_000_000 → "34.7B", 596_000_000 → "596M", 4_500_000 → "4.5M". */
 export function parameters(value: number): string {
   if (!Number.isFinite(value) || value <= 0) return dash;
   if (value >= 999.5e6) return `${grouped(value / 1e9, value < 99.95e9 ? 1 : 0)}B`;
@@ -81,7 +87,10 @@ function parts(large: number, largeUnit: string, small: number, smallUnit: strin
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
-/** What a cache format begins with, which tells formats apart: "K8 g64 + V4 g32, first and last 2 layers K8 V8" → "K8 g64 + V4 g32". */
+/**
+ * The first part of a cache format, enough to tell formats apart: "K8 g64 + V4 g32, first and last
+ * 2 layers K8 V8" → "K8 g64 + V4 g32".
+ */
 export function shortFormat(format: string): string {
   return format.split(',', 1)[0] ?? '';
 }

@@ -63,8 +63,8 @@ export function followLink(event: MouseEvent): void {
 }
 
 /**
- * Calls take with the paths of files that are dropped on the window. Null where nobody tells them: a browser keeps paths to itself.
- * The returned function ends it.
+ * Calls `take` with the paths of files dropped on the window. Null in a browser, which does not
+ * reveal paths. The returned function stops it.
  */
 export function onFileDrop(take: (paths: string[]) => void): (() => void) | null {
   const host = runtime();
@@ -86,8 +86,9 @@ export async function chooseFolder(): Promise<string> {
 }
 
 /**
- * Saves a text as a file: in the window where somebody says in the system's dialog, since WebKit downloads nothing there, elsewhere as
- * the browser downloads. Gives the path, empty where it is not known or nobody chose one, and throws what the system says.
+ * Saves a text as a file. The Wails window asks with the system's save dialog, because WebKit does
+ * not download there; a browser downloads the file. Returns the path, or '' when it is unknown or
+ * the dialog was cancelled. Throws the system's error.
  */
 export async function saveText(name: string, text: string): Promise<string> {
   const dialogs = program()?.main?.Dialogs;
@@ -101,8 +102,8 @@ export async function saveText(name: string, text: string): Promise<string> {
 }
 
 /**
- * Whether a drag brings files. WebKitGTK says so in the old way: a list of addresses, or, while it hovers, nothing at all, which no drag of
- * a page's own text does.
+ * Whether a drag carries files. WebKitGTK reports files in the old way: as a list of addresses, or
+ * as nothing at all while they hover. A drag of the page's text never reports nothing.
  */
 export function bringsFiles(event: DragEvent): boolean {
   const types = event.dataTransfer?.types ?? [];

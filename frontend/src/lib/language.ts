@@ -1,7 +1,10 @@
-// Gives the page a language that Intl takes. WebKitGTK says "C" where the desktop's locale is C or POSIX, and uPlot hands
-// navigator.language to Intl as it loads: the page would stay blank. Imported first, for that effect alone.
+// Gives the page a language that Intl accepts. WebKitGTK reports "C" where the desktop's locale is
+// C or POSIX. uPlot passes navigator.language to Intl when it loads, and the page would stay blank.
+// Imported first, only for this effect.
 
-/** The language the page may format numbers in: what the system says, or English if that is no language tag. */
+/**
+ * The language for formatting numbers: the system's, or English if that is no valid language tag.
+ */
 export function usableLanguage(said: string): string {
   try {
     return Intl.getCanonicalLocales(said)[0] ?? 'en-US';

@@ -1,4 +1,5 @@
-// The list of models: filtered, sorted, and what is said about one. Pure functions, fast for thousands.
+// The list of models: filtering, sorting, and descriptions. Pure functions, fast for thousands of
+// models.
 import type { Fit, Model } from './backend/types';
 import { diskBytes, memoryBytes, share } from './format';
 
@@ -20,7 +21,9 @@ const belongs: Record<Kind, (model: Model) => boolean> = {
   unusable: (model) => model.state === 'broken' || model.state === 'not_loadable',
 };
 
-/** The models of a kind that have every word of the filter in name, architecture, packing or a folder. */
+/**
+ * The models of a kind that have every word of the filter in name, architecture, packing or folder.
+ */
 export function matching(models: readonly Model[], kind: Kind, filter: string): Model[] {
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return models.filter((model) => {

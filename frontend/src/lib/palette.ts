@@ -14,8 +14,9 @@ export interface Command {
 export const mostShown = 50;
 
 /**
- * The commands that have all words in label, group or note. First those whose label begins with what was typed, then those
- * in whose label a word does, then the others; within each as they were given.
+ * The commands that have all words in label, group or note. Commands whose label begins with the
+ * typed text come first, then those with a word of the label that does, then the others. Each group
+ * keeps its order.
  */
 export function matches(commands: readonly Command[], typed: string): Command[] {
   const whole = typed.trim().toLowerCase();

@@ -1,5 +1,5 @@
-// How tokens are chosen, as people set it: for one model (its settings) or for what this window asks (the Chat page). What is
-// missing is as it would be without.
+// Sampling settings, for one model (its settings) or for this window (the Chat page). A missing
+// value means the default.
 
 export interface Sampling {
   temperature?: number;

@@ -1,4 +1,4 @@
-// Sizes as people type them into a field. Units are of 1,000, as disks are sold; a number alone is GB.
+// Parses sizes typed into a field. Units are powers of 1,000, as for disks; a bare number is in GB.
 
 const units: Record<string, number> = {
   '': 1e9,
@@ -13,7 +13,9 @@ const units: Record<string, number> = {
   t: 1e12,
 };
 
-/** "15", "15 GB", "1.5 TB" → bytes; "" → 0, the default; "none" → -1, no limit; null: it is no size. */
+/**
+ * "15", "15 GB", "1.5 TB" → bytes; "" → 0, the default; "none" → -1, no limit; not a size → null.
+ */
 export function parseSize(text: string): number | null {
   const typed = text.trim().toLowerCase();
   if (typed === '' || typed === 'default') return 0;

@@ -1,4 +1,5 @@
-// Code that talks to the endpoint and works as pasted: nothing to install; the key is in it where one is asked for.
+// Examples that call the endpoint and run as pasted, with nothing to install. They contain the API
+// key if one is required.
 //
 // The e2e test copies each one from the page and runs it against the live server.
 
@@ -12,7 +13,9 @@ export interface Snippet {
 
 const question = 'What is a KV cache?';
 
-/** Snippets for an endpoint such as http://127.0.0.1:11811/v1; the key is empty where none is needed. */
+/**
+ * Snippets for an endpoint such as http://127.0.0.1:11811/v1. The key is empty if none is required.
+ */
 export function snippets(endpointUrl: string, model: string, key = ''): Snippet[] {
   const url = `${endpointUrl.replace(/\/+$/, '')}/chat/completions`;
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: question }] });

@@ -1,6 +1,7 @@
-// Models to begin with, for a machine that has none: in MLX format, of kinds that run here, one for each size of memory. What they
-// take is estimated; a download asks the hub for the files and looks for room before it begins. Each name is one that public documents and programs
-// load from the hub (looked up in November 2026); the hub itself has not been asked.
+// First models for a machine that has none: in MLX format, of supported architectures, one for each
+// size of memory. The memory need is estimated; a download asks the hub for the files and checks
+// for disk space before it begins. Public documents and programs load each name from the hub
+// (looked up in November 2026). The hub itself was not asked.
 
 export interface Suggestion {
   id: string;
@@ -26,12 +27,12 @@ export const suggestions: readonly Suggestion[] = [
 
 const GiB = 2 ** 30;
 
-/** About what it needs with some room to read: its weights, and a tenth and a GB for keys, values and scratch. */
+/** Estimates the memory need: the weights, plus a tenth and 1 GB for keys, values and scratch. */
 export function needs({ bytes }: Suggestion): number {
   return bytes * 1.1 + GiB;
 }
 
-/** The three largest that fit into the room, the largest first; where fewer do, the smallest there are. */
+/** The three largest that fit, the largest first. If fewer fit, the smallest ones. */
 export function suggested(roomBytes: number): Suggestion[] {
   const fit = suggestions.filter((one) => needs(one) <= roomBytes).length;
   const end = Math.max(fit, 3);

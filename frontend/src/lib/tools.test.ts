@@ -56,7 +56,7 @@ describe.each([plain, odd])('$model', (endpoint) => {
     ]);
   });
 
-  // A shell runs the lines with a function in the place of the tool, which prints what it was given.
+  // A shell runs the lines. A function replaces the tool and prints its arguments.
   test.each([
     ['aider', 'OPENAI_API_BASE', 'aider', ['--model', `openai/${endpoint.model}`]],
     ['qwen-code', 'OPENAI_BASE_URL', 'qwen', []],

@@ -1,7 +1,7 @@
-// What other programs on this machine need to be told so that they use Headroom: a piece of their settings, or a command.
+// The settings or commands that make other programs on this machine use Headroom.
 //
-// Each form is that of the tool's own documentation (`source`). Claude Code and Codex are not among them: they speak
-// Anthropic's Messages and OpenAI's Responses, which Headroom does not.
+// Each form comes from the tool's documentation (`source`). Claude Code and Codex are not included:
+// they use Anthropic's Messages and OpenAI's Responses APIs, which Headroom does not serve.
 import { shellQuoted } from './snippets';
 
 export interface Endpoint {

@@ -24,7 +24,10 @@ export type Wear =
       years: number | null;
     };
 
-/** At the pace of so far. `driveShareAYear` is null where the drive's size is unknown, `years` also where nothing was written. */
+/**
+ * Extrapolates the writes so far. `driveShareAYear` is null if the drive's size is unknown; `years`
+ * is null then too, and if nothing was written.
+ */
 export function wear(cache: Cache, now: number): Wear {
   const daysSoFar = cache.writtenSince > 0 ? Math.max(0, (now - cache.writtenSince) / dayMs) : 0;
   if (daysSoFar < 1) return { known: false, daysSoFar };
@@ -41,7 +44,10 @@ export function wear(cache: Cache, now: number): Wear {
   };
 }
 
-/** Years that the drive stands if each day's budget is spent; null without a budget or a known drive. */
+/**
+ * The drive's life in years if each day's budget is used up. Null without a budget or a known
+ * drive.
+ */
 export function leastYears(cache: Cache): number | null {
   if (!(cache.dailyWriteBytes > 0) || !(cache.diskBytes > 0)) return null;
   return (cache.diskBytes * driveWrites) / (cache.dailyWriteBytes * daysOfYear);

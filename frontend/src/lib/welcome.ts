@@ -1,4 +1,5 @@
-// How large a model may be, in words for somebody who has not chosen one yet. An estimate: what a model really needs is in its files.
+// Describes how large a model may be, for a person who has not chosen one yet. This is an estimate;
+// the exact need follows from the model's files.
 
 /** At 4 bits: the bits themselves, and a scale and a bias of 16 bits for each group of 64. */
 const bytesPerParameter = (4 + 32 / 64) / 8;

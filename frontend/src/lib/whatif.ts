@@ -1,10 +1,13 @@
-// The what-if panel's arithmetic: the steps of its sliders, and the ledger as it would be with another model in it.
+// The what-if panel's arithmetic: the steps of its sliders, and the ledger with another model
+// loaded.
 import type { Memory, Segment, SegmentKind, WhatIfFormat } from './backend/types';
 import { orderedSegments } from './segments';
 
 const leastTokens = 2048;
 
-/** The contexts that the slider stops at: doublings from 2,048, and the longest that the model was trained for. */
+/**
+ * The contexts that the slider offers: powers of two from 2,048, and the longest trained context.
+ */
 export function contextSteps(trainedTokens: number): number[] {
   const steps: number[] = [];
   for (let tokens = leastTokens; tokens < trainedTokens; tokens *= 2) steps.push(tokens);
@@ -22,7 +25,10 @@ export function nearestStep(steps: readonly number[], tokens: number): number {
 
 export const streamSteps = [1, 2, 4, 8, 16, 32];
 
-/** What would be in memory then. The engine's parts are the plan's; the rest stays, and what is left is free. */
+/**
+ * The ledger after loading. The engine's segments come from the plan, the others stay, and the rest
+ * is free.
+ */
 export function plannedSegments(
   memory: Memory,
   plan: WhatIfFormat,

@@ -16,7 +16,7 @@ export interface Series {
 /** Columns as uPlot takes them: the times, then each line's values. */
 export type Columns = [number[], ...(number | null)[][]];
 
-/** The columns with an empty row in each pause longer than `gap`, where the lines break: nobody guesses what was between. */
+/** Inserts an empty row into each pause longer than `gap`, so that the lines break there. */
 export function withGaps(
   at: readonly number[],
   lines: readonly (readonly number[])[],

@@ -69,7 +69,10 @@ export interface Backend {
   /** Streams one answer. Ends by itself, throws a HeadroomError, or ends early when aborted. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
 
-  /** Everything found on this machine, with what each needs at a context; 0: what it would be opened with. */
+  /**
+   * All models found on this machine, with the memory that each needs at a context. 0 means the
+   * context that each would be loaded with.
+   */
   models(contextTokens: number): Promise<ModelList>;
   /** Reads all folders anew. */
   rescanModels(): Promise<void>;

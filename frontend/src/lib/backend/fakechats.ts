@@ -1,4 +1,5 @@
-// The fake backend's conversations: they live as long as it does, by the rules of the real ones (app/chats).
+// The fake backend's conversations. They exist as long as the backend and follow the rules of
+// app/chats.
 import { HeadroomError } from './backend';
 import type { ChatChange, ChatSummary, ChatsBackend, StoredChat } from './chats';
 

@@ -233,7 +233,8 @@ export class HttpBackend implements Backend {
         ...(signal ? { signal } : {}),
       });
     } catch (cause) {
-      if (keepalive) return this.#send(method, path, body, signal); // the quota for keepalive requests is used up
+      // The quota for keepalive requests is used up.
+      if (keepalive) return this.#send(method, path, body, signal);
       throw unreachable(cause);
     }
     if (!response.ok) throw await failure(response);

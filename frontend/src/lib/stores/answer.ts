@@ -70,7 +70,7 @@ export class Answer {
     return this.#usage?.reasoningTokens ?? this.#reasoningPieces;
   }
 
-  /** From the first token to the answer's first word, or to the last token when there is none yet. */
+  /** From the first token to the answer's first word, or to the last token if there is none yet. */
   get reasoningSeconds(): number {
     if (!this.reasoning) return 0;
     return ((this.#contentMs || this.#lastMs) - this.#firstMs) / 1000;
@@ -87,7 +87,8 @@ export class Answer {
       cachedTokens: this.#usage?.cachedTokens ?? 0,
       answerTokens,
       estimated: this.#usage === null,
-      // By arrival only until the engine says: pieces may come all at once. The first token ends the prefill: the rest is what was decoded then.
+      // Arrival times count only until the engine reports, since pieces may come all at once. The
+      // first token ends the prefill; the rest was decoded after it.
       tokensPerSecond:
         this.#usage?.tokensPerSecond ??
         (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),

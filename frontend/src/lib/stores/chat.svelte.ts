@@ -1,8 +1,8 @@
-// What the Chat page does: it asks, and follows the answers on their way; conversations.svelte.ts keeps what is said.
+// The Chat page's questions and running answers. conversations.svelte.ts stores the messages.
 //
-// It outlives the page's components, so an answer goes on while another page is shown.
-// Text arrives faster than a screen can show it and is written to the message at most
-// once per `flushMs`, more rarely as it grows, because each time all of it is rendered.
+// The store outlives the page's components, so an answer continues while another page is shown.
+// Text arrives faster than a screen can show it. It is written to the message at most once per
+// `flushMs`, and less often as it grows, because each write renders the whole message.
 import { asHeadroomError, type Backend } from '../backend/backend';
 import type { ChatMessage } from '../backend/types';
 import { samplingFrom, type Sampling } from '../sampling';
@@ -22,7 +22,7 @@ export class ChatStore {
   readonly kept: Conversations;
   /** Ask the model to reason before it answers. */
   thinking = $state(false);
-  /** How tokens are chosen for what this window asks; what is missing is as the model's settings say. */
+  /** Sampling values for this window's questions. A missing value means the model's setting. */
   sampling = $state.raw<Sampling>({});
   /** Functions that the model is told of; its calls are shown, not made. */
   tools = $state.raw<unknown[]>([]);
@@ -191,7 +191,10 @@ function copyInto(message: Message, answer: Answer): void {
   message.reasoningSeconds = answer.reasoningSeconds;
 }
 
-/** What the model is told: said text only, never reasoning, nor answers that failed before a word. */
+/**
+ * The messages sent to the model. Reasoning is left out, and so are answers that failed before a
+ * word.
+ */
 function history(messages: readonly Message[]): ChatMessage[] {
   return messages
     .filter((message) => message.role === 'user' || message.content !== '')

@@ -1,11 +1,13 @@
-// The conversations that Headroom keeps on disk, as this page has them, and their way there.
+// The conversations that Headroom stores on disk, as this page has them, and their writes.
 //
-// The list comes from the server, what was said in one when it is opened. What this page changes goes to disk by itself: a question and an
-// ended answer at once, an answer on its way every few seconds, each time from the first changed message on. Whatever cannot be
-// kept stays here and is tried again.
+// The list comes from the server; the messages of a conversation are loaded when it is opened. This
+// page saves its changes automatically: a question and a finished answer at once, a running answer
+// every few seconds, each time from the first changed message on. A failed write stays here and is
+// retried.
 //
-// Another window may change the same conversation. Each write names the revision that it builds on; where that is not the last one
-// any more, what this page has becomes a conversation of its own, so that neither writes over the other.
+// Another window may change the same conversation. Each write names the revision that it is based
+// on. If that is no longer the last one, this page's version becomes a new conversation, so neither
+// overwrites the other.
 import { asHeadroomError, type HeadroomError } from '../backend/backend';
 import type { ChatsBackend, ChatSummary } from '../backend/chats';
 import {
@@ -46,7 +48,10 @@ export class Conversations {
   readonly #saving = new Map<string, Promise<void>>();
   /** By ID, the first message of the write that is on its way. */
   readonly #sent = new Map<string, number>();
-  /** By ID, those whose write on its way may be refused, because a later one has all that it has. */
+  /**
+   * By ID, the conversations whose running write may fail, because a later write contains all of
+   * it.
+   */
   readonly #overtaken = new Set<string>();
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #listing = false;
@@ -115,7 +120,10 @@ export class Conversations {
     }
   }
 
-  /** before: the revisions of those that were neither new nor being changed when the list was asked for. */
+  /**
+   * before: the revisions of conversations that were neither new nor changing when the list was
+   * requested.
+   */
   #merge(list: readonly ChatSummary[], before: ReadonlyMap<string, number>): void {
     const ids = new Set(list.map(({ id }) => id));
     const here = new Map(this.all.map((one) => [one.id, one]));
@@ -195,7 +203,7 @@ export class Conversations {
       );
   }
 
-  /** Everything that is not on disk goes there now: the page may be gone in a moment, or come back. */
+  /** Writes all unsaved changes to disk now, because the page may be closed at any moment. */
   flush(): void {
     for (const one of this.all) {
       const from = this.#unsaved.get(one.id);
@@ -246,7 +254,10 @@ export class Conversations {
     await this.#saved(conversation, id, write);
   }
 
-  /** A write under that ID has ended: what came meanwhile goes next, unless another one is on its way still. */
+  /**
+   * Handles the end of a write under that ID. Later changes are written next, unless another write
+   * is still running.
+   */
   async #saved(conversation: Conversation, id: string, write: Promise<void>): Promise<void> {
     if (this.#saving.get(id) !== write) return;
     for (const map of [this.#saving, this.#sent, this.#overtaken]) map.delete(id);
@@ -283,7 +294,10 @@ export class Conversations {
     this.#saveIn(conversation, againMs);
   }
 
-  /** Another window has gone on with it, or its file is damaged: what is here gets a file of its own, and the other stays as it is. */
+  /**
+   * Another window has changed the conversation, or its file is damaged. This page's version gets a
+   * new file, and the other file stays unchanged.
+   */
   #becomesACopy(conversation: Conversation): void {
     const id = newId();
     this.#unsaved.delete(conversation.id);
@@ -309,7 +323,10 @@ export class Conversations {
     );
   }
 
-  /** Deletes it, file and all; as long as the page is there it can be undone, unless its file was damaged. */
+  /**
+   * Deletes a conversation and its file. It can be undone while the page is open, unless the file
+   * was damaged.
+   */
   async remove(conversation: Conversation): Promise<void> {
     conversation.run?.abort.abort();
     if (!conversation.loaded && !conversation.damage) {
@@ -363,12 +380,15 @@ export class Conversations {
     }
   }
 
-  /** Conversations that an earlier Headroom has left in this browser's storage move to the disk, once. */
+  /**
+   * Moves conversations that an earlier Headroom left in this browser's storage to the disk, once.
+   */
   async #moveIn(): Promise<void> {
     for (const one of fromBrowser(this.#storage)) {
       if (one.messages.length === 0) continue;
       if (!validId(one.id)) one.id = newId();
-      if (this.all.some(({ id }) => id === one.id)) continue; // another page of this browser was first
+      // Another page of this browser has already moved it.
+      if (this.all.some(({ id }) => id === one.id)) continue;
       this.all.push(one);
       this.changed(this.all.at(-1)!, 0);
     }

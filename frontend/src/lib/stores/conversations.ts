@@ -1,8 +1,9 @@
-// Conversations: what they consist of, and how they are read back.
+// Conversations: their types, and how they are parsed.
 //
-// They are kept on disk (conversations.svelte.ts); earlier ones lie in this browser's localStorage, under one key, until they have moved there.
-// What is read is checked field by field, because anything may have written there; what does not pass is left out and never
-// stops the page.
+// They are stored on disk (conversations.svelte.ts). Earlier ones stay in this browser's
+// localStorage, under one key, until they have been moved there. Every field is checked when it is
+// read, because anything may have written there. Invalid fields are left out and never stop the
+// page.
 import type { ChatSummary } from '../backend/chats';
 import type { ApiError } from '../backend/types';
 import type { Answer } from './answer';

@@ -1,8 +1,9 @@
 // The models that were found, as the pages see them.
 //
-// The list is asked for, not pushed: the state says when there is a new one, by its version, by what runs, and by how much room
-// there is. A long list is not asked for again and again while a download grows: there is a pause after each. The Models page may look
-// at it for a context of its choice; everybody else sees what each model would be opened with.
+// The server does not push the list. The page requests it again when its version, the running model
+// or the available memory changes. A long list is not requested again and again while a download
+// grows: there is a pause after each request. The Models page may request it for a chosen context;
+// all other pages see each model at the context it would be loaded with.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type {
   Model,

@@ -1,4 +1,5 @@
-// What is set for Headroom as a whole, and its log, as the Settings page sees them. A change holds at once and can be undone.
+// Headroom's general settings and its log, as the Settings page sees them. A change applies at once
+// and can be undone.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type { GeneralChange, GeneralSettings, LogLevel, LogLine } from '../backend/types';
 import { applyAppearance, keepAppearance, storedAppearance, type Appearance } from '../appearance';

@@ -1,7 +1,7 @@
 // Imports and downloads, as the pages see them.
 //
-// The jobs come with the events, all of them each time. What a person is about to import is asked for as a plan first, so that the page
-// can say what will happen before it does.
+// Each event carries all jobs. An import is first requested as a plan, so that the page can show
+// what will happen.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type {
   HubChange,
@@ -65,7 +65,8 @@ export class TransfersStore {
     const paths = this.paths ?? [];
     await this.#act('plan', async () => {
       const plan = await this.#backend.plan(paths, this.mode);
-      if (this.paths === paths && plan.mode === this.mode) this.plan = plan; // else somebody has changed their mind
+      // Otherwise the choice has changed in the meantime.
+      if (this.paths === paths && plan.mode === this.mode) this.plan = plan;
     });
   }
 

@@ -1,4 +1,5 @@
-// The welcome of a first start: whether it is shown, and at which step. Whoever closes it, early or not, has seen it; Settings shows it again.
+// The welcome of a first start: whether it is shown, and its step. Closing it at any step marks it
+// as seen; Settings shows it again.
 import type { Backend } from '../backend/backend';
 
 export const welcomeSteps = 3;
