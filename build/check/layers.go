@@ -58,8 +58,7 @@ func judge(f goFile, from int, known bool, to string, table []row) string {
 	return fmt.Sprintf(
 		"%s (row %d) imports %s (row %d). A package imports only rows before its own. Row %d: %s "+
 			"Declare a small interface in %s and pass in an implementation, or move the code; "+
-			"change the "+
-			"table only if the design changed.",
+			"change the table only if the design changed.",
 		f.path, from, to, target, target, table[target].why, f.pkg)
 }
 

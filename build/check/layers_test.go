@@ -7,8 +7,8 @@ import (
 )
 
 // layers is the import order of the repository: a package imports only packages of rows before its
-// own. It is a statement of policy. Mend a failing import in the code; change this
-// table only when the design changes. The number of a row is its index, so rows can be inserted.
+// own. It is a statement of policy. Mend a failing import in the code; change this table only when
+// the design changes. The number of a row is its index, so rows can be inserted.
 var layers = []row{
 	{"Problems: errors that a user can act on. Any package may return one.", []string{
 		"engine/problem",

@@ -11,8 +11,8 @@ import (
 // trailHop is a line of a trail in a package comment: a function, its folder, and what it does.
 var trailHop = regexp.MustCompile(`(?m)^//\t([a-z0-9]+)\.([A-Za-z0-9_.]+)[ \t]+([a-z0-9/]+)[ \t]`)
 
-// checkTrail looks up every function that the trails in the comment of a Go file name. There
-// must be at least one.
+// checkTrail looks up every function in the trails of a Go file's comment. It requires at least
+// one trail.
 func checkTrail(tree fs.FS, file string) []string {
 	text, err := fs.ReadFile(tree, file)
 	if err != nil {

@@ -44,7 +44,7 @@ func (d *Device) NewLibrary(name, source string, headers fs.FS) (metal.Library, 
 	return l, nil
 }
 
-// newPipeline compiles a kernel, or takes it from the cache, and loads it into the driver.
+// newPipeline compiles a kernel, or finds it in the cache, and loads it into the driver.
 func (l *library) newPipeline(f base.Function) (*pipeline, error) {
 	k := f.Kernel()
 	code, err := l.d.compiler.kernel(l.name, f.Program(), k, f.Constants())
