@@ -35,7 +35,7 @@ export const memorySteps = [
       await page.getByText('2,048 tokens', { exact: true }).waitFor();
       await page.getByLabel('Streams').focus();
       await page.keyboard.press('Home');
-      await page.getByText('1 at once').waitFor();
+      await page.getByText('1 concurrent').waitFor();
       await until('less is needed', async () => /each/.test(await verdict.innerText()) === false);
       const little = await need();
       await page.keyboard.press('End');

@@ -203,7 +203,7 @@ test('a model that does not fit cannot be picked, and says the numbers', async (
   await open();
   const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
   expect(option.disabled).toBe(true);
-  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB free');
+  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB available');
 });
 
 test('a lost connection is said on every page and nothing can be switched', async () => {
@@ -345,7 +345,7 @@ test('without a model Chat offers to start one, and then can ask', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(
-    /No model is running Headroom demo needs ~307 MB, 8\.8 GB free\. Start Headroom demo/,
+    /No model is running Headroom demo needs ~307 MB, 8\.8 GB available\. Start Headroom demo/,
   );
   button(/^Start Headroom demo/).click();
   await pass(1000);

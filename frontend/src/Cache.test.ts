@@ -235,7 +235,7 @@ test('requests say why they were read again, with the differing text marked', as
   expect(text('.texts ins')).toBe('2');
   expect(text('.texts .same')).toBe('You are a careful assistant. It is 10:0');
   expect(text('[data-testid="reread"] .figures')).toMatch(
-    /from memory 42 tokens, <1 %read 8,150 tokens, 99 %.*First token after 7\.4 s/,
+    /from memory 42 tokens, <1 %computed 8,150 tokens, 99 %.*First token after 7\.4 s/,
   );
   await click(/A date or time changed/);
   expect(document.querySelector('[data-testid="reread"]')).toBeNull();

@@ -70,7 +70,7 @@ test('every part of the memory, with where its number comes from', async () => {
   expect(rows).toHaveLength(8);
   expect(rows[0]).toMatch(/^Weights ?4\.1 GB ?17 % ?The model itself.*Measured by Headroom$/);
   expect(rows[2]).toMatch(
-    /^KV kept ?1\.4 GB ?6 % ?The prefix cache in memory\. 1\.1 GB of this is reserved but not used yet\./,
+    /^KV cached ?1\.4 GB ?6 % ?The prefix cache in memory\. 1\.1 GB of this is reserved but not used yet\./,
   );
   expect(rows[4]).toMatch(/^Scratch ?~410 MB.*Estimated$/);
   expect(rows[7]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
@@ -81,7 +81,7 @@ test('what if: sliders ask when they rest, forms are compared without asking', a
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(
-    'Needs ~3.2 GB, 15.5 GB free: fits. Longest context that fits: 203,040 tokens each.',
+    'Needs ~3.2 GB, 15.5 GB available: fits. Longest context that fits: 203,040 tokens each.',
   );
   expect(all('[data-testid="format"]')).toHaveLength(3);
   const select = document.querySelector<HTMLSelectElement>('select[aria-label="Model"]')!;
@@ -89,7 +89,7 @@ test('what if: sliders ask when they rest, forms are compared without asking', a
   select.dispatchEvent(new Event('change', { bubbles: true }));
   await pass(300);
   expect(text('[data-testid="verdict"]')).toBe(
-    'Needs ~20.6 GB, 15.5 GB free: does not fit. No context fits.',
+    'Needs ~20.6 GB, 15.5 GB available: does not fit. No context fits.',
   );
   for (const step of [0, 1, 2]) {
     const field = document.querySelector<HTMLInputElement>('#what-if-context')!;
@@ -99,7 +99,7 @@ test('what if: sliders ask when they rest, forms are compared without asking', a
   }
   await slide('#what-if-streams', 0);
   expect(questions().slice(2)).toEqual(['what-if qwen3.6-35b-a3b 8192 1']);
-  expect(all('output')).toEqual(['8,192 tokens', '1 at once']);
+  expect(all('output')).toEqual(['8,192 tokens', '1 concurrent']);
   const asked = questions().length;
   const exact = [...document.querySelectorAll<HTMLInputElement>('input[type="radio"]')].at(-1)!;
   exact.click();

@@ -150,7 +150,7 @@ test('the details say why not, what is missing, and where it lies', async () => 
   await open();
   await choose('Qwen3.6-35B');
   expect(details()).toMatch(
-    /Does not fit\. Needs ~19\.4 GB, 15\.5 GB free\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/,
+    /Does not fit\. Needs ~19\.4 GB, 15\.5 GB available\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/,
   );
   expect(button(/^Start$/).disabled).toBe(true);
   await choose('gemma-3');
@@ -181,7 +181,7 @@ test('a copy is removed after a question with the numbers', async () => {
   ]);
   await pass(2000);
   expect(names()).not.toContain('Qwen3.5-9B-4bit');
-  expect(text('header [role="status"]')).toMatch(/^Qwen3\.5-9B-4bit is in the trash\./);
+  expect(text('header [role="status"]')).toMatch(/^Qwen3\.5-9B-4bit was moved to the Trash\./);
   await choose('Headroom demo');
   expect(details()).toMatch(/Included with Headroom/);
   await choose('Qwen3.6-35B');
@@ -274,7 +274,7 @@ test('a download that ends is announced, and one click starts it', async () => {
   );
   await pass(2000);
   expect(text('[data-testid="arrival"]')).toBe(
-    'new is ready 3.0 GB, verified. Needs ~4.0 GB, 15.5 GB free. Start Show',
+    'new is ready 3.0 GB, verified. Needs ~4.0 GB, 15.5 GB available. Start Show',
   );
   await click(/^Show$/, document.querySelector('[data-testid="arrival"]')!);
   expect([shown, engine.models.selected]).toEqual([1, 'org/new']);

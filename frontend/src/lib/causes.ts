@@ -42,7 +42,7 @@ export type PromptPart = 'memory' | 'disk' | 'computed' | 'unread';
 export const promptParts: Record<PromptPart, string> = {
   memory: 'from memory',
   disk: 'from disk',
-  computed: 'read',
+  computed: 'computed',
   unread: 'not reached',
 };
 

@@ -92,7 +92,7 @@ describe('the treemap', () => {
     expect(groups.map(({ name, bytes }) => [name, bytes])).toEqual([
       ['Qwen 27B', 80e6],
       ['Demo', 10e6],
-      ['Shared beginnings', 10e6],
+      ['Shared prompt prefixes', 10e6],
     ]);
     expect(groups.map((group) => ids(group.cells))).toEqual(['a c', 'b', 'shared']);
     expect(groups[0]!.cells.map(({ age }) => age)).toEqual([0, 3]);

@@ -121,7 +121,7 @@ export function treemap(
   const shared = totalBytes - own;
   // Less is a figure that was read a moment later.
   if (shared > 0.005 * totalBytes)
-    groups.push({ id: '', name: 'Shared beginnings', bytes: shared, rows: [] });
+    groups.push({ id: '', name: 'Shared prompt prefixes', bytes: shared, rows: [] });
   groups.sort((a, b) => b.bytes - a.bytes);
   const rects = squarify(
     groups.map((group) => group.bytes),

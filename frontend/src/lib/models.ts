@@ -87,10 +87,10 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
   return words[model.fits];
 }
 
-/** "Needs ~7.2 GB, 15.5 GB free": why it fits or not. Empty for what cannot be loaded anyway. */
+/** "Needs ~7.2 GB, 15.5 GB available": why it fits or not. Empty for what cannot be loaded anyway. */
 export function needText(model: Model, roomBytes: number): string {
   if (model.state !== 'ready' || model.error) return '';
-  return `Needs ~${memoryBytes(model.needBytes)}, ${memoryBytes(roomBytes)} free`;
+  return `Needs ~${memoryBytes(model.needBytes)}, ${memoryBytes(roomBytes)} available`;
 }
 
 /** One click starts it. */

@@ -13,11 +13,11 @@ export const segmentTexts: Record<SegmentKind, SegmentText> = {
   weights: { label: 'Weights', meaning: 'The model itself, as loaded from its files.' },
   kv_used: {
     label: 'KV in use',
-    meaning: 'KV cache: what the model has already read, held by the requests that are running.',
+    meaning: 'KV cache of the running requests: keys and values of the tokens processed so far.',
   },
   kv_kept: {
-    label: 'KV kept',
-    meaning: 'KV cache kept or reserved, so that the start of a prompt need not be read again.',
+    label: 'KV cached',
+    meaning: 'KV cache stored or reserved, so that a prompt prefix need not be computed again.',
   },
   state: {
     label: 'Recurrent state',

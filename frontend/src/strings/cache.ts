@@ -57,7 +57,8 @@ export const cacheLimits = {
   undo: 'Undo',
   makeCacheSmaller: 'Make the cache smaller?',
   keptAboveRemovedNow: (bytes: Text, maxBytes: Text) =>
-    `The cache holds ${bytes}. Headroom deletes the least recently used until ${maxBytes} is left. Pinned ones stay.`,
+    `The cache holds ${bytes}. Headroom deletes the least recently used until ${maxBytes} is ` +
+    'left. Pinned ones stay.',
   removeSet: 'Delete and apply',
 };
 
@@ -75,7 +76,8 @@ export const cacheSummary = {
   far: ' so far',
   written: (writtenBytes: Text, far: Text) => `${writtenBytes} written${far}.`,
   assumesDriveStandsTimes: (driveWrites: Text, diskBytes: Text) =>
-    `Assumes that the drive endures ${driveWrites} times its ${diskBytes} of writes, a low value; its maker may promise more. `,
+    `Assumes that the drive endures ${driveWrites} times its ${diskBytes} of writes, a low ` +
+    'value; its maker may promise more. ',
   countsCacheWritesNot: 'Counts writes of the cache, not of other apps.',
   overYears: 'over 1,000 years',
   years: (value: Text) => `~${value} years`,
@@ -93,15 +95,16 @@ export const cacheSummary = {
   usedCap: 'Disk cache size',
   oftenBeginningPromptRead:
     'How often a prompt prefix was read from disk instead of being computed. Counted.',
-  readBack: 'Disk hits',
-  looks: (misses: Text) => `${misses} hit rate`,
+  diskHits: 'Disk hits',
+  hitRate: (share: Text) => `${share} hit rate`,
   longComputingReadBack:
     'The time that computing the reused tokens took. Measured when they were written.',
   timeSaved: 'Time saved',
   eachTime: (hits: Text) => `${hits} each time`,
   noneYet: 'none yet',
   writtenSinceMidnightMost:
-    'Written since midnight, and the daily limit. Above half of it, only conversations that were reused before are written. Measured.',
+    'Written since midnight, and the daily limit. Above half of it, only conversations that ' +
+    'were reused before are written. Measured.',
   writtenToday: 'Written today',
   of3: (dailyWriteBytes: Text) => `of ${dailyWriteBytes}`,
   noLimit: 'no limit',
@@ -116,7 +119,8 @@ export const cacheSummary = {
   leftAlone: (minFreeBytes: Text) => `keeps ${minFreeBytes} free`,
   noReserve: 'no reserve',
   memoryKeysValuesNo:
-    'Memory for keys and values that no active request uses: cached or reserved. GB of 2^30 bytes. Measured.',
+    'Memory for keys and values that no active request uses: cached or reserved. GB of 2^30 ' +
+    'bytes. Measured.',
   memory: 'In memory',
   whileLoaded: 'while loaded',
   madeWayWentWrong: 'Evictions and errors',
@@ -132,7 +136,7 @@ export const conversationDetails = {
   sharedOthers: (sharedBytes: Text) => `, and ${sharedBytes} shared with others`,
   files: 'Files',
   written: 'Written',
-  readBack: 'Disk hits',
+  diskHits: 'Disk hits',
   lastSaved: (hits: Text, suffix: Text, now: Text, secondsSaved: Text) =>
     `${hits} ${suffix}, last ${now}, ${secondsSaved} saved`,
   notYet: 'not yet',
@@ -186,7 +190,8 @@ export const finishedList = {
 export const keptCard = {
   forgetEverything: 'Clear the cache?',
   conversationsDiskPinnedOnes: (stored: Text, bytes: Text) =>
-    `${bytes} of ${stored} conversations, pinned ones included, and the cache in memory are deleted. `,
+    `${bytes} of ${stored} conversations, pinned ones included, and the cache in memory are ` +
+    'deleted. ',
   theyReadAgainWhen: 'Your chats stay; their prompts are computed again next time.',
   forgetAll: 'Clear cache',
   forgetConversation: 'Delete this conversation from the cache?',
@@ -199,7 +204,8 @@ export const keptCard = {
   forget: 'Delete',
   nothingKeptYet: 'Nothing is cached yet',
   askSomethingMomentAfter:
-    'Ask something. Shortly after an answer ends, its prompt is cached here. The next request with the same beginning continues from the cache, even after a restart.',
+    'Ask something. Shortly after an answer ends, its prompt is cached here. The next ' +
+    'request with the same beginning continues from the cache, even after a restart.',
   filterWords: 'Filter by words',
   filterConversations: 'Filter conversations',
   conversations: (list: Text, rows: Text) => `${list} of ${rows} conversations`,

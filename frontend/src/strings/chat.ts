@@ -6,7 +6,8 @@ export const chat = {
   tellMeStoryAbout: 'Tell me a story about Ada and a fox.',
   conversationsFileDamaged: 'This conversation’s file is damaged',
   canReadShownFile: (path: Text) =>
-    `The readable part is shown, and the file is left unchanged: ${path}. Continuing here starts a new chat`,
+    `The readable part is shown, and the file is left unchanged: ${path}. Continuing here ` +
+    'starts a new chat',
   closeList: 'Close the list',
   conversation: 'Conversation',
   conversations: 'Conversations',
@@ -30,7 +31,8 @@ export const answerSettings = {
 
 export const answerStats = {
   countedPiecesTextArrived:
-    'Counted from the received pieces of text, because the answer was stopped before its final count.',
+    'Counted from the received pieces of text, because the answer was stopped before its ' +
+    'final count.',
   countedEngineReasoningIncluded: 'Counted by the engine, reasoning included.',
   tokensAfterFirstTime:
     'Tokens after the first, per second of their arrival; measured on this page.',
@@ -45,7 +47,8 @@ export const composer = {
   askSomething: 'Ask something',
   message: 'Message',
   thinkingModelReasonsBefore:
-    'Thinking: the model reasons before it answers. Better for hard questions, slower for easy ones.',
+    'Thinking: the model reasons before it answers. Better for hard questions, slower for ' +
+    'easy ones.',
   thinking: (suffix: Text) => `Thinking ${suffix}`,
   answerSettingsChanged: 'Answer settings, changed',
   answerSettings: 'Answer settings',
@@ -99,7 +102,8 @@ export const message = {
 
 export const reasoning = {
   reasoningModelWroteItself:
-    'Reasoning: the model’s notes before its answer. They are not sent back with the next question.',
+    'Reasoning: the model’s notes before its answer. They are not sent back with the next ' +
+    'question.',
   thinking: 'Thinking',
   thought: 'Thought',
 };
@@ -110,7 +114,7 @@ export const startOffer = {
   youCanTypeAlready: (progress: Text) => `${progress}. You can start typing.`,
   noModelRunning: 'No model is running',
   needsFree: (name: Text, needBytes: Text, headroomBytes: Text) =>
-    `${name} needs ~${needBytes}, ${headroomBytes} free.`,
+    `${name} needs ~${needBytes}, ${headroomBytes} available.`,
   noModelFoundComputer: 'No model was found on this computer.',
   start: (name: Text) => `Start ${name}`,
 };

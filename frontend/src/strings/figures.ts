@@ -27,7 +27,8 @@ export const promptFigure = {
 export const treemapFigure = {
   empty: 'The cache holds no conversations on disk.',
   treemap: (conversations: Text, bytes: Text, largest: Text, largestBytes: Text) =>
-    `The cache holds ${conversations} in ${bytes}. The largest is “${largest}” with ${largestBytes}.`,
+    `The cache holds ${conversations} in ${bytes}. The largest is “${largest}” with ` +
+    `${largestBytes}.`,
   conversation: '1 conversation',
   conversations: (count: Text) => `${count} conversations`,
 };
@@ -40,5 +41,6 @@ export const meterFigure = {
 export const chartFigure = {
   empty: (label: Text) => `${label}: nothing was measured in the last 10 minutes.`,
   line: (label: Text, now: Text, mean: Text, greatest: Text) =>
-    `${label} is ${now} now. In the last 10 minutes it was ${mean} on average and ${greatest} at most.`,
+    `${label} is ${now} now. In the last 10 minutes it was ${mean} on average and ` +
+    `${greatest} at most.`,
 };

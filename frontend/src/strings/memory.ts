@@ -36,8 +36,8 @@ export const whatIfCard = {
   context: 'Context',
   requestsRunOnceEach: 'Requests that run at once, each with its own context.',
   streams: 'Streams',
-  once: (atOnce: Text) => `${atOnce} at once`,
-  needsFree: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} free:`,
+  concurrent: (streams: Text) => `${streams} concurrent`,
+  needsFree: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} available:`,
   each: ' each',
   longestFits: (largestContextTokens: Text, suffix: Text) =>
     `Longest context that fits: ${largestContextTokens}${suffix}.`,
@@ -48,7 +48,8 @@ export const whatIfCard = {
     stateBytes: Text,
     scratchBytes: Text,
   ) =>
-    `Weights ${weightsBytes}, keys and values ${kvBytes}, state ${stateBytes}, scratch ${scratchBytes}. Estimated before loading, with every stream at its full length.`,
+    `Weights ${weightsBytes}, keys and values ${kvBytes}, state ${stateBytes}, scratch ` +
+    `${scratchBytes}. Estimated before loading, with every stream at its full length.`,
   keysValues: 'Keys and values',
   thousandTokens: 'Per 1,000 tokens',
   needs: 'Needs',
@@ -64,7 +65,8 @@ export const wiredCard = {
   moreLimitSafeEnough: (need: Text, safeBytes: Text) =>
     `${need}, more than the limit. ${safeBytes} is safe and enough.`,
   moreSafeMacShorter: (need: Text) =>
-    `${need}, more than is safe on this Mac. A shorter context, fewer streams or a stronger quantization would help.`,
+    `${need}, more than is safe on this Mac. A shorter context, fewer streams or a stronger ` +
+    'quantization would help.',
   changeWiredLimit: 'Change the wired limit?',
   untilNextRestartMacos: (askedBytes: Text) =>
     `${askedBytes}, until the next restart. macOS asks for an administrator, then runs this:`,
@@ -75,14 +77,16 @@ export const wiredCard = {
   keep: 'Change',
   undoWiredLimit: 'Restore the default wired limit?',
   backDefaultSystemNow:
-    'The system default applies now and after restarts. macOS asks for an administrator, then runs this:',
+    'The system default applies now and after restarts. macOS asks for an administrator, ' +
+    'then runs this:',
   undo: 'Restore',
   typeSize: (leastBytes: Text, mostBytes: Text) =>
     `Type a size from ${leastBytes} to ${mostBytes}.`,
   wiredLimit: 'Wired limit',
   everythingElsePageHolds: (inapplicable: Text) => `${inapplicable}`,
   muchMemoryGraphicsProcessor:
-    'How much memory macOS lets the GPU use. A model that needs more does not run on the GPU, even if memory is free.',
+    'How much memory macOS lets the GPU use. A model that needs more does not run on the ' +
+    'GPU, even if memory is free.',
   holdsNow: 'Current',
   setIogpuWiredLimit: (setBytes: Text) => `${setBytes}, set by iogpu.wired_limit_mb`,
   systemsDefault: "the system's default",

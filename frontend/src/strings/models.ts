@@ -14,7 +14,7 @@ export const models = {
   needs: 'Memory at',
   usualContext: 'default context',
   tokens: (tokens: Text) => `${tokens} tokens`,
-  lookAgain: 'Rescan',
+  rescan: 'Rescan',
   importLabel: 'Import…',
   download: 'Download…',
   of: (found: Text, all: Text) => `${found} of ${all}`,
@@ -28,7 +28,8 @@ export const models = {
   showAll: 'Show all',
   onlyDemoModelHere: 'Only the demo model is here',
   modelsMlxHuggingFace:
-    'Headroom watches these folders; models in MLX or Hugging Face format (a folder with config.json and .safetensors files) appear as they arrive:',
+    'Headroom watches these folders; models in MLX or Hugging Face format (a folder with ' +
+    'config.json and .safetensors files) appear as they arrive:',
   dropFolderOntoWindow: 'Or drop a folder onto this window.',
 };
 
@@ -79,7 +80,8 @@ export const hubForm = {
   thereToken: (token: Text) => `A token is stored ${token}.`,
   thereNoTokenOnly: 'No token. Only private and gated models need one.',
   modelsComeWhereOther: (endpoint: Text, folder: Text, thereNoTokenOnly: Text) =>
-    `Models are downloaded from ${endpoint} to ${folder}, where other tools find them too. ${thereNoTokenOnly}`,
+    `Models are downloaded from ${endpoint} to ${folder}, where other tools find them too. ` +
+    `${thereNoTokenOnly}`,
   token: 'Token',
   tokenHubsSettings: 'Token, from your Hugging Face settings',
   keep: 'Save',
@@ -101,7 +103,8 @@ export const importSheet = {
   look: 'Check',
   choose: 'Choose…',
   modelsFolderHoldsConfig:
-    'A model folder contains config.json and .safetensors files. A folder of several model folders works too.',
+    'A model folder contains config.json and .safetensors files. A folder of several model ' +
+    'folders works too.',
   how: 'How',
   imported: 'Models to import',
   whereFree: (freeBytes: Text) => `, ${freeBytes} free`,
@@ -123,15 +126,15 @@ export const jobRows = {
   tryAgain: 'Try again',
   go: 'Resume',
   dismiss: (title: Text) => `Dismiss: ${title}`,
-  giveUp: (title: Text) => `Discard: ${title}`,
+  discardNamed: (title: Text) => `Discard: ${title}`,
   download2: (id: Text) => `Download: ${id}`,
   of2: (totalBytes: Text) => ` of ${totalBytes}`,
   stopped: (doneBytes: Text, suffix: Text) => `Paused at ${doneBytes}${suffix}`,
-  giveUp2: (toLowerCase: Text) => `Discard this ${toLowerCase}?`,
+  discardQuestion: (toLowerCase: Text) => `Discard this ${toLowerCase}?`,
   cacheStaysWhereBeen: 'The cache stays where it is. The data copied',
   come: 'The data downloaded',
   farRemovedGoLater: (come: Text) => `${come} so far will be deleted.`,
-  giveUp3: 'Discard',
+  discard: 'Discard',
 };
 
 export const modelDetails = {
@@ -169,8 +172,8 @@ export const modelDetails = {
   partHeadroomTakesNo: 'Included with Headroom; it cannot be removed.',
   sameModelPlaces: (places: Text) => `${places} copies`,
   whereLies: 'Location',
-  showFolder: (path: Text) => `Show in ${fileManager}: ${path}`,
-  show: 'Show',
+  showInFileManager: (path: Text) => `Show in ${fileManager}: ${path}`,
+  show: `Show in ${fileManager}`,
   moveTrash3: (path: Text) => `Move to Trash: ${path}`,
   unloadFirst: 'Unload it first',
   remove: 'Remove…',
@@ -220,7 +223,7 @@ export const need = {
 
 export const suggestions = {
   begin: 'Good first models',
-  moreFree: (roomBytes: Text) => `: more than the ${roomBytes} free`,
+  moreFree: (roomBytes: Text) => `: more than the ${roomBytes} available`,
   downloadNeeds: (note: Text, bytes: Text, one: Text, suffix: Text) =>
     `${note}. ~${bytes} to download, needs ~${one}${suffix}`,
   download: (id: Text) => `Download ${id}`,

@@ -50,11 +50,13 @@ export const speedCard = {
     'Decode: tokens per second of all requests together, measured over the last seconds.',
   tokS: 'tok/s',
   prefillPromptTokensRead:
-    'Prefill: prompt tokens per second, measured over the last seconds. The right axis is its scale.',
+    'Prefill: prompt tokens per second, measured over the last seconds. The right axis is ' +
+    'its scale.',
   reading: (prefillTokensPerSecond: Text) => `prefill ${prefillTokensPerSecond}`,
   memory: 'Memory',
   headroomItselfHoldsModel:
-    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor counts.',
+    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor ' +
+    'counts.',
   heldHeadroom: 'used by Headroom',
 };
 
@@ -69,12 +71,13 @@ export const stateLine = {
     'Context: the tokens that the model can see at once, prompt and answer together.',
   cache: (cacheFormat: Text) => `${cacheFormat} cache`,
   eachNumberKvCache: (cacheFormat: Text) =>
-    `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already processed, kept so that they are not computed again.`,
+    `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already ` +
+    'processed, kept so that they are not computed again.',
   state: (stateFormat: Text) => `${stateFormat} state`,
   fixedSizeMemoryRecurrent: 'The format of the fixed-size state of recurrent layers.',
   cannotUsed: (name: Text) => `${name}, unsupported or damaged`,
   needsFree: (name: Text, need: Text, headroomBytes: Text) =>
-    `${name}, needs ${need}, ${headroomBytes} free`,
+    `${name}, needs ${need}, ${headroomBytes} available`,
   engine: 'Engine',
   noModelMemory: 'No model is loaded.',
   stopEngine: 'Stop the engine',
@@ -83,9 +86,10 @@ export const stateLine = {
   model: 'Model',
   noModelFound: 'No model found',
   estimatedBeforeLoadingWeights:
-    'Estimated before loading: weights, cache and scratch. Memory in GB of 2^30 bytes, as the system monitor counts.',
+    'Estimated before loading: weights, cache and scratch. Memory in GB of 2^30 bytes, as ' +
+    'the system monitor counts.',
   tight: ', tight',
-  needsFree2: (needBytes: Text, headroomBytes: Text, suffix: Text) =>
-    `needs ~${needBytes}, ${headroomBytes} free${suffix}`,
+  needsAvailable: (needBytes: Text, headroomBytes: Text, suffix: Text) =>
+    `needs ~${needBytes}, ${headroomBytes} available${suffix}`,
   tryAgain: 'Try again',
 };

@@ -19,7 +19,8 @@ export const settings = {
   log: 'Log',
   allStands: 'Stored in',
   mayEditedWhileHeadroom:
-    ', which you may edit while Headroom is closed. Settings of single models are on the Models page, those of the cache on the Cache page.',
+    ', which you may edit while Headroom is closed. Settings of single models are on the ' +
+    'Models page, those of the cache on the Cache page.',
 };
 
 export const engineSettings = {
@@ -45,12 +46,14 @@ export const engineSettings = {
   holdsNow: 'Saved.',
   saveBattery: 'Save on battery',
   unusedModelUnloadedAfter:
-    'Idle models are unloaded after at most 10 minutes, and only conversations that were reused before are written to disk.',
+    'Idle models are unloaded after at most 10 minutes, and only conversations that were ' +
+    'reused before are written to disk.',
   holdsMoment: 'Saved.',
   batteryAllUsual: 'Saved.',
   easeWhenHot: 'Slow down when hot',
   whenSystemReportsSerious:
-    'When the system reports serious heat, the engine pauses between steps. Answers are slower, but the same.',
+    'When the system reports serious heat, the engine pauses between steps. Answers are ' +
+    'slower, but the same.',
   heatAllUsual: 'Saved.',
   notifications: 'Notifications',
   whenDownloadImportEnded:

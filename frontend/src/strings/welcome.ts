@@ -8,10 +8,12 @@ export const welcome = {
   step: (step: Text, welcomeSteps: Text) => `Step ${step} of ${welcomeSteps}`,
   closeWelcome: 'Close the welcome',
   headroomRunsLanguageModels:
-    'Headroom runs language models on this computer and shows exactly how much memory they use. Chat here, or connect any app that speaks the OpenAI API:',
+    'Headroom runs language models on this computer and shows exactly how much memory they ' +
+    'use. Chat here, or connect any app that speaks the OpenAI API:',
   endpointAddress: 'endpoint address',
   nothingSentElsewhereQuestions:
-    'Everything stays on this computer. Close this window and Headroom keeps running. The Overview page has examples to paste into common tools.',
+    'Everything stays on this computer. Close this window and Headroom keeps running. The ' +
+    'Overview page has examples to paste into common tools.',
   smallModelComesHeadroom:
     'A tiny demo model is included so you can try it now. It is a toy: get a real one next.',
   model: 'A model',

@@ -114,7 +114,7 @@ export class ModelsStore {
     await this.#act('list', async () => {
       await this.backend.rescanModels();
       await this.reload();
-      return 'All folders were looked through.';
+      return 'All model folders were scanned.';
     });
   }
 
@@ -122,7 +122,7 @@ export class ModelsStore {
     await this.#act('list', async () => {
       await this.backend.pauseWatching(paused);
       await this.reload();
-      return paused ? 'New models appear when you look again.' : 'New models appear by themselves.';
+      return paused ? 'New models appear after a rescan.' : 'New models appear automatically.';
     });
   }
 
@@ -131,7 +131,7 @@ export class ModelsStore {
     return this.#act(model.id, async () => {
       await this.backend.removeModel(model.id, path);
       await this.reload();
-      return `${model.name} is in the trash.`;
+      return `${model.name} was moved to the Trash.`;
     });
   }
 

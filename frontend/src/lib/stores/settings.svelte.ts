@@ -61,7 +61,7 @@ export class SettingsStore {
   async takeBack(): Promise<void> {
     const change = this.undo;
     if (!change) return;
-    if (await this.change(change, 'As it was before.')) this.undo = null;
+    if (await this.change(change, 'Restored.')) this.undo = null;
   }
 
   setAppearance(appearance: Appearance): void {
