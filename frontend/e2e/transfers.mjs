@@ -44,7 +44,8 @@ export const transferSteps = [
         await page.getByRole('button', { name: 'Download…' }).click();
         await page.getByText('Hugging Face account').click();
         await page.getByLabel('Mirror address').fill(hub.url);
-        await page.getByRole('button', { name: 'Use', exact: true }).click();
+        const mirror = page.locator('form', { has: page.getByLabel('Mirror address') });
+        await mirror.getByRole('button', { name: 'Save', exact: true }).click();
         await page.getByText(`Models are downloaded from ${hub.url}`).waitFor();
         await page.getByLabel('Search Hugging Face').fill('hub');
         await page.keyboard.press('Enter');
