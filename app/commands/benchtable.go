@@ -40,7 +40,7 @@ type BenchTable struct {
 	Readme   string   `help:"Replace the marked section of this Markdown file with the table." placeholder:"FILE"`
 	DeviceFlag
 
-	// These are set by the parent of a process that measures one group.
+	// The parent process sets these for the child that measures one group.
 	Group      string `hidden:"" help:"Measure this group here and print it as JSON."`
 	Checkpoint string `hidden:"" help:"Folder of the checkpoint to load."`
 }
@@ -79,8 +79,8 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 		}
 		report.Parts = append(report.Parts, *part)
 		report.Machine.Load[1] = bench.LoadAverage()
+		// Write after each group, because the next one takes minutes and the user may stop it.
 		if err := c.write(report); err != nil {
-			// after each group: the next one takes minutes, and the user may not wait for it
 			return err
 		}
 	}
@@ -164,8 +164,7 @@ func (c *BenchTable) write(report *bench.Report) error {
 		}
 		if err != nil {
 			return problem.Wrap(problem.BadRequest, err,
-				"The table cannot be written into "+c.Readme,
-				"")
+				"The table cannot be written into "+c.Readme, "")
 		}
 	}
 	for _, f := range []struct {

@@ -2,7 +2,7 @@ package host
 
 // The memory a model would need with other settings: the arithmetic of the what-if panel. Weights,
 // states and scratch come from a planning run on a device that allocates nothing. Keys and values
-// are counted for every concurrent request at full length, which is where the pool's growth ends.
+// are counted for every concurrent request at full length, the most that the pool can grow to.
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ type WhatIf struct {
 	// TrainedTokens is the longest context that the model was trained for.
 	TrainedTokens int   `json:"trainedTokens"`
 	Streams       int   `json:"streams"`
-	RoomBytes     int64 `json:"roomBytes"` // the memory that fits is judged by
+	RoomBytes     int64 `json:"roomBytes"` // memory available to the model; Fits compares with it
 	// Formats compares KV cache formats, starting with the one the model would be loaded with.
 	Formats []WhatIfFormat `json:"formats"`
 }
@@ -37,7 +37,7 @@ type WhatIf struct {
 // WhatIfFormat is a KV cache format, and the memory that the model needs with it.
 type WhatIfFormat struct {
 	Name            string `json:"name"`
-	KVFormat        string `json:"kvFormat"` // in the syntax of the settings
+	KVFormat        string `json:"kvFormat"` // as in the settings
 	KVBits          string `json:"kvBits"`
 	KVBytesPerToken int64  `json:"kvBytesPerToken"`
 
@@ -90,7 +90,7 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		with := o
 		with.KVFormat, with.KVBits = choice.KVFormat, choice.KVBits
 		if choice.KVFormat != o.KVFormat || choice.KVBits != o.KVBits {
-			with.KVGroupSize = "" // it belongs to the other bits
+			with.KVGroupSize = "" // it was chosen for the configured format
 		}
 		d, err := h.options.Library.DescribeWith(m, with)
 		if err != nil {

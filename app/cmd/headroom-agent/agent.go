@@ -35,8 +35,8 @@ type agent struct {
 	settings *settings.File
 	service  *service.Service
 	window   *window.Supervisor
-	taken    string                 // why the port is not that of the settings; "": it is
-	failure  atomic.Pointer[string] // of the last click; nil: none
+	taken    string                 // why another port than the configured one is open; "" if not
+	failure  atomic.Pointer[string] // why the last menu command failed; nil if it did not
 
 	context context.Context // ends when the agent closes
 	cancel  context.CancelFunc
@@ -113,8 +113,8 @@ func loginItem() control.LoginItem {
 
 func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 
-// listen opens the port. If the port of the settings is taken, it uses any free one; a port of the
-// command line that is taken is an error.
+// listen opens the port. If the port in the settings is taken, it opens any free one. If the port
+// on the command line is taken, it returns the error.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
 	o := commands.ModelFlags{ModelsDir: s.ModelFolders}.ServiceOptions(
@@ -258,8 +258,8 @@ func note(s *settings.Settings, before, now host.EngineState) {
 	}
 }
 
-// close ends everything: first remember and the menu, which must not record the shutdown, then the
-// window, the engine with its requests, and the endpoint.
+// close releases everything. It first ends remember and the menu, so that they do not record the
+// shutdown. Then it closes the window, the engine with its requests, and the endpoint.
 func (a *agent) close() {
 	slog.Info("quitting")
 	a.cancel()

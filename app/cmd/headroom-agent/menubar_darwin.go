@@ -26,9 +26,8 @@ func onReopen(show func() error) {
 	delegate := objc.GetClass("AppDelegate")
 	if delegate == 0 || !delegate.AddMethod(
 		objc.RegisterName("applicationShouldHandleReopen:hasVisibleWindows:"), asked, "B@:@B") {
-		slog.Warn(
-			"opening Headroom again will not open its window: systray's delegate is not the " +
-				"expected one")
+		slog.Warn("opening Headroom again will not open its window: " +
+			"systray's delegate is not the expected one")
 	}
 }
 
