@@ -56,7 +56,7 @@ type Device interface {
 type Allocator interface {
 	// Allocate returns zeroed memory that host and GPU share.
 	Allocate(label string, bytes int) (Buffer, error)
-	// Free releases memory of Allocate before the device is closed. No work may use it any more.
+	// Free releases a buffer of Allocate before the device is closed. No work may use the buffer.
 	Free(b Buffer)
 }
 

@@ -7,7 +7,7 @@ import (
 	"headroom/metal/msl"
 )
 
-// CheckBytes returns an error unless a buffer of that many bytes can be made.
+// CheckBytes returns an error unless bytes is positive. label is the buffer's.
 func CheckBytes(label string, bytes int) error {
 	if bytes <= 0 {
 		return fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)

@@ -1,4 +1,4 @@
 // Package base is the code that implementations of package metal share: a Library that makes each
-// pipeline once, a Recorder of dispatches that refuses mistakes visible in the calls themselves,
-// and checks of a buffer's memory. How kernels are compiled and run is up to each device.
+// pipeline once, a Recorder that checks and records dispatches, and checks of a buffer's memory.
+// Each device compiles and runs kernels in its own way.
 package base

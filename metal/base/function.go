@@ -25,7 +25,7 @@ func (f *Function) Program() *msl.Program { return f.program }
 // declarations.
 func (f *Function) Constants() []uint32 { return f.constants }
 
-// Absent reports whether the function constants switch off an argument of the kernel.
+// Absent reports whether a is an optional argument whose function constant is false.
 func (f *Function) Absent(a *msl.Argument) bool {
 	for i, c := range f.program.Constants {
 		if c.Name == a.Optional {
@@ -35,9 +35,8 @@ func (f *Function) Absent(a *msl.Argument) bool {
 	return false
 }
 
-// constantBits returns the values of a program's function constants as bits, in the order of its
-// declarations. It is an error if a constant has no value or several, or if a value has no
-// constant.
+// constantBits returns the bits of the function constants' values, in the order of the program's
+// declarations. It returns an error unless each constant has one value and each value a constant.
 func constantBits(p *msl.Program, given []metal.ConstantValue) ([]uint32, error) {
 	var all []uint32
 	for _, c := range p.Constants {

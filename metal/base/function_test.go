@@ -20,8 +20,7 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := func(name string,
-		v any) metal.ConstantValue {
+	value := func(name string, v any) metal.ConstantValue {
 		return metal.ConstantValue{Name: name, Value: v}
 	}
 	offset, twice := value("offset", uint32(10)), value("twice", true)

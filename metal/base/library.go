@@ -29,8 +29,8 @@ func ReadSource(name, source string, headers fs.FS) (text string, program *msl.P
 	return text, program, err
 }
 
-// NewLibrary returns a Library of program. create makes a pipeline; it is called once for each
-// kernel and set of function constants, one call at a time. Errors begin with name.
+// NewLibrary returns a Library of program. create makes a pipeline. It is called once for each
+// kernel and set of function constants, by one goroutine at a time. Errors begin with name.
 func NewLibrary[P metal.Pipeline](name string, program *msl.Program,
 	create func(Function) (P, error)) *Library[P] {
 	return &Library[P]{name: name, program: program, create: create, pipelines: map[string]P{}}
@@ -40,8 +40,9 @@ func NewLibrary[P metal.Pipeline](name string, program *msl.Program,
 func (l *Library[P]) Program() *msl.Program { return l.program }
 
 // Pipeline implements metal.Library.
-func (l *Library[P]) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
-	error) {
+func (l *Library[P]) Pipeline(
+	kernel string, constants ...metal.ConstantValue,
+) (metal.Pipeline, error) {
 	k := l.program.Kernel(kernel)
 	if k == nil {
 		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,

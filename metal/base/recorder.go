@@ -9,8 +9,9 @@ import (
 	"headroom/metal/msl"
 )
 
-// Recorder implements the recording methods of metal.Commands but for Dispatch. A device's commands
-// embed it. P is the device's pipeline, a pointer. It keeps the first mistake.
+// Recorder implements the recording methods of metal.Commands except Dispatch, which a device
+// implements with Record. The device's commands embed the Recorder. P is the device's pipeline, a
+// pointer. The first mistake of the calls is kept for TakeMistake.
 type Recorder[P interface {
 	comparable
 	metal.Pipeline
@@ -27,12 +28,12 @@ type Recorder[P interface {
 	// or threadgroup memory i has been set since the last dispatch.
 	Bound, Fresh, FreshThreadgroup uint32
 
-	Committed bool // recording is a mistake until Reset
+	Committed bool // after Commit, when recording is a mistake until Reset
 	barriers  int  // recorded so far
 	err       error
 }
 
-// Dispatch holds what every device records of a dispatch.
+// Dispatch is the part of a recorded dispatch that all devices share.
 type Dispatch[P any] struct {
 	Label           string
 	Pipeline        P
@@ -43,8 +44,8 @@ type Dispatch[P any] struct {
 // BarriersBefore returns the number of barriers recorded before the dispatch.
 func (d *Dispatch[P]) BarriersBefore() int { return d.barriers }
 
-// Intervals yields runs of dispatches that no barrier separates. D is a struct that embeds a
-// Dispatch.
+// Intervals yields the longest runs of dispatches that no barrier separates, in order. D is a
+// struct that embeds a Dispatch.
 func Intervals[D any, PD interface {
 	*D
 	BarriersBefore() int
@@ -63,8 +64,8 @@ func Intervals[D any, PD interface {
 	}
 }
 
-// Record checks a dispatch and passes it to add, unless an earlier mistake has ended the recording.
-// An error of either is a mistake.
+// Record checks a dispatch and passes it to add. After an earlier mistake it does nothing. An error
+// of the check or of add is recorded as a mistake.
 func (r *Recorder[P]) Record(label string, groups, threads metal.Size,
 	add func(Dispatch[P]) error) {
 	if !r.Open(fmt.Sprintf("dispatch %q", label)) || r.err != nil {
@@ -90,14 +91,15 @@ func (r *Recorder[P]) fail(format string, arguments ...any) {
 	}
 }
 
-// TakeMistake returns the first mistake and forgets it.
+// TakeMistake returns the first mistake and clears it. It returns nil if there is none.
 func (r *Recorder[P]) TakeMistake() error {
 	err := r.err
 	r.err = nil
 	return err
 }
 
-// Open reports whether a call may record. After Commit the call is a mistake. what names the call.
+// Open reports whether the call named what may record. After Commit it records a mistake and
+// returns false.
 func (r *Recorder[P]) Open(what string) bool {
 	if r.Committed {
 		r.fail("%s after Commit: call Wait first, or record into other Commands", what)
@@ -180,7 +182,8 @@ func (r *Recorder[P]) Barrier() {
 	}
 }
 
-// checkGrid refuses a dispatch of a size that no device has, or without a pipeline.
+// checkGrid returns an error if no pipeline is set or the pipeline cannot run a dispatch of this
+// size.
 func (r *Recorder[P]) checkGrid(groups, threads metal.Size) error {
 	if none := *new(P); r.Pipeline == none {
 		return errors.New("no pipeline: call SetPipeline first")
@@ -199,5 +202,5 @@ func (r *Recorder[P]) checkGrid(groups, threads metal.Size) error {
 	return nil
 }
 
-// Reset forgets everything but CheckBuffer, for the next recording.
+// Reset clears everything except CheckBuffer, for the next recording.
 func (r *Recorder[P]) Reset() { *r = Recorder[P]{CheckBuffer: r.CheckBuffer} }

@@ -38,8 +38,7 @@ func TestMistakes(t *testing.T) {
 		record func(r *Recorder[*pipeline])
 	}{
 		{"", func(r *Recorder[*pipeline]) {
-			r.SetBuffers(30,
-				metal.Binding{Buffer: buffer{}, Offset: 100})
+			r.SetBuffers(30, metal.Binding{Buffer: buffer{}, Offset: 100})
 		}},
 		{"", func(r *Recorder[*pipeline]) {
 			r.SetBuffers(0, metal.Binding{}, metal.Binding{Buffer: buffer{}, Offset: 40, Bytes: 60})
@@ -56,15 +55,12 @@ func TestMistakes(t *testing.T) {
 				r.SetBuffers(1, metal.Binding{},
 					metal.Binding{Buffer: buffer{}, Offset: 50, Bytes: 51})
 			}},
-		{"bytes [-4, -4)", func(
-			r *Recorder[*pipeline]) {
+		{"bytes [-4, -4)", func(r *Recorder[*pipeline]) {
 			r.SetBuffers(0, metal.Binding{Buffer: buffer{}, Offset: -4})
 		}},
-		{"buffer 0: it belongs to another device",
-			func(r *Recorder[*pipeline]) {
-				r.SetBuffers(0,
-					metal.Binding{Buffer: buffer{foreign: true}})
-			}},
+		{"buffer 0: it belongs to another device", func(r *Recorder[*pipeline]) {
+			r.SetBuffers(0, metal.Binding{Buffer: buffer{foreign: true}})
+		}},
 		{"a positive multiple of 16",
 			func(r *Recorder[*pipeline]) { r.SetThreadgroupMemory(0, 24) }},
 		{"an index from 0 to 30", func(r *Recorder[*pipeline]) { r.SetThreadgroupMemory(31, 16) }},
@@ -107,7 +103,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestReset checks that state lasts until the end of a recording and that Reset clears it.
+// TestReset checks that the calls of a recording set its state and that Reset clears it.
 func TestReset(t *testing.T) {
 	r, p := recorder(), &pipeline{}
 	r.SetPipeline(p)

@@ -21,12 +21,12 @@ type Cache struct {
 	seed string // part of every hash
 }
 
-// OpenCache opens the folder dir; "" means headroom/name in the user's cache folder. inputs and the
-// files of trees, with the shim's headers, are inputs of every file in the cache.
+// OpenCache opens the folder dir; "" means headroom/name in the user's cache folder. The hash of
+// every file in the cache covers inputs, the files of trees and the shim's headers.
 func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
-		if err != nil { // no home folder: use one of this user's in the system's temporary folder
+		if err != nil { // no home folder: use a folder of this user among the temporary files
 			base = filepath.Join(os.TempDir(), fmt.Sprintf("cache-%d", os.Getuid()))
 		}
 		dir = filepath.Join(base, "headroom", name)
@@ -55,8 +55,8 @@ func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error
 // Dir returns the folder.
 func (c *Cache) Dir() string { return c.dir }
 
-// File returns the path, without extension, of the file compiled from contents. name makes it
-// readable.
+// File returns the path, without extension, of the file compiled from contents. The file's name
+// begins with the base of name, so that people recognize it.
 func (c *Cache) File(name, contents string) string {
 	sum := sha256.Sum256([]byte(c.seed + contents))
 	return filepath.Join(c.dir,
@@ -70,21 +70,21 @@ func (c *Cache) Have(file string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
-		// recently used, so that sweep keeps it; it can be built again otherwise
+		// marks the file as used, so that sweep keeps it; if that fails, it may be built again
 		_ = os.Chtimes(file, now, now)
 	}
 	return true
 }
 
-// Make calls build to make file, unless the cache has it. build writes the file out in the
-// temporary folder dir. A Refusal is cached and returned again the next time. Two processes may
-// build the same file at once: each renames a complete file into place.
+// Make calls build to make file, unless the cache has it. build must write the result to the path
+// out, in the temporary folder dir. A CompileError is cached and returned again the next time. Two
+// processes may build the same file at once: each renames a complete file into place.
 func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	if c.Have(file) {
 		return nil
 	}
 	if text, err := os.ReadFile(file + ".refused"); err == nil {
-		return &Refusal{string(text)}
+		return &CompileError{string(text)}
 	}
 	c.sweep(time.Now())
 	dir, err := os.MkdirTemp(c.dir, "build-")
@@ -94,13 +94,13 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, filepath.Base(file))
 	err = build(dir, out)
-	if no := (*Refusal)(nil); errors.As(err, &no) {
-		err = errors.Join(os.WriteFile(out, []byte(no.Text), 0o600),
+	if rejected := (*CompileError)(nil); errors.As(err, &rejected) {
+		err = errors.Join(os.WriteFile(out, []byte(rejected.Text), 0o600),
 			os.Rename(out, file+".refused"))
 		if err != nil {
 			return fmt.Errorf("writing to the cache of compiled kernels: %w", err)
 		}
-		return no
+		return rejected
 	}
 	if err != nil {
 		return err

@@ -65,8 +65,8 @@ type Folder struct {
 // SourceFile is the file name of a source.
 const SourceFile = "kernels.clcpp"
 
-// WriteSource writes text to SourceFile in dir, and beside it Apple's headers, the shim's and those
-// of folders.
+// WriteSource writes text to SourceFile in dir. Beside it go the files of folders, the shim's
+// headers and an empty file for each of Apple's headers.
 func WriteSource(dir, text string, folders ...Folder) error {
 	err := os.WriteFile(filepath.Join(dir, SourceFile), []byte(text), 0o600)
 	for _, h := range appleHeaders {
@@ -88,7 +88,7 @@ func Copy(dir string, f Folder) error {
 	return err
 }
 
-// Include returns arguments that include headers of dir before the source, in this order.
+// Include returns the compiler arguments that include headers of dir before the source, in order.
 func Include(dir string, headers []string) []string {
 	arguments := []string{"-I", dir}
 	for _, h := range headers {
@@ -97,19 +97,19 @@ func Include(dir string, headers []string) []string {
 	return arguments
 }
 
-// Refusal is a compiler's error about a source. The cache keeps it like a compiled file, since
+// CompileError is a compiler's error about a source. The cache keeps it like a compiled file, since
 // compiling again would give the same error.
-type Refusal struct{ Text string }
+type CompileError struct{ Text string }
 
-func (r *Refusal) Error() string { return r.Text }
+func (e *CompileError) Error() string { return e.Text }
 
 const (
 	maxRun     = 5 * time.Minute // a compiler that takes longer has hung
 	maxMessage = 6000            // bytes of a compiler's message
 )
 
-// Run runs a compiler in dir and returns its standard output. If the compiler refuses its input,
-// the error is a Refusal with its message, without the path dir.
+// Run runs a compiler in dir and returns its standard output. If the compiler rejects its input,
+// the error is a CompileError with the compiler's message, in which paths are relative to dir.
 func Run(dir, tool string, arguments ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxRun)
 	defer cancel()
@@ -126,7 +126,7 @@ func Run(dir, tool string, arguments ...string) ([]byte, error) {
 		text = text[:maxMessage] + "\n..."
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil, &Refusal{name + " refuses the source:\n" + text}
+		return nil, &CompileError{name + " rejects the source:\n" + text}
 	}
 	return nil, fmt.Errorf("%s: %w\n%s", name, err, text)
 }

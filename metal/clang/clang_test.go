@@ -18,8 +18,8 @@ func cache(t *testing.T, dir string, inputs ...any) *Cache {
 	return c
 }
 
-// TestCache checks that each set of inputs is built once, that refusals are cached and other errors
-// are not, and that no temporary files remain.
+// TestCache checks that each set of inputs is built once, that a CompileError is cached and another
+// error is not, and that no temporary files remain.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	c := cache(t, dir, "flags", 1)
@@ -42,14 +42,13 @@ func TestCache(t *testing.T) {
 	}
 	tried := 0
 	for range 2 {
-		var no *Refusal
-		err := c.Make(file+"2", func(_,
-			_ string) error {
+		var rejected *CompileError
+		err := c.Make(file+"2", func(_, _ string) error {
 			tried++
-			return &Refusal{"line 3 is wrong"}
+			return &CompileError{"line 3 is wrong"}
 		})
-		if !errors.As(err, &no) || no.Text != "line 3 is wrong" || tried != 1 {
-			t.Errorf("got %v after %d tries, expected one try and a cached refusal", err, tried)
+		if !errors.As(err, &rejected) || rejected.Text != "line 3 is wrong" || tried != 1 {
+			t.Errorf("got %v after %d tries, expected one try and a cached error", err, tried)
 		}
 	}
 	broken := errors.New("disk full")
@@ -57,14 +56,14 @@ func TestCache(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Make(file+"3", build); err != nil {
-		t.Errorf("building again after an error that is no refusal: %v", err)
+		t.Errorf("building again after an error that is not cached: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "build-*")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
 
-// TestSweep checks that making a file removes those that have not been used for a long time.
+// TestSweep checks that making a file removes the files that have not been used for a long time.
 func TestSweep(t *testing.T) {
 	c := cache(t, t.TempDir())
 	build := func(_, out string) error { return os.WriteFile(out, nil, 0o600) }
@@ -91,45 +90,45 @@ func TestSweep(t *testing.T) {
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	says := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho '"+text+"'\n"),
-			0o755); err != nil {
+	install := func(version string) {
+		script := "#!/bin/sh\necho '" + version + "'\n"
+		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, text := range []string{"", "Debian clang version 14.0.6", "gibberish"} {
 		if text != "" {
-			says(text)
+			install(text)
 		}
 		if _, _, err := Find(); !errors.Is(err, ErrMissing) ||
 			!strings.Contains(err.Error(), "build/setup sim") {
 			t.Errorf("%q: got %v, expected ErrMissing and how to install clang", text, err)
 		}
 	}
-	says("Debian clang version 19.1.7 (3)")
+	install("Debian clang version 19.1.7 (3)")
 	if path, version, err := Find(); err != nil || path != filepath.Join(dir, "clang") ||
 		version != "Debian clang version 19.1.7 (3)" {
 		t.Errorf("got %q, %q, %v", path, version, err)
 	}
 }
 
-// TestRun checks that a Refusal has the tool's message without the folder's name, and that a tool
-// that crashes is no Refusal.
+// TestRun checks that a CompileError has the compiler's message without the folder's name, and that
+// the error of a compiler that crashes is not a CompileError.
 func TestRun(t *testing.T) {
 	dir, sh := t.TempDir(), "/bin/sh"
 	if out, err := Run(dir, sh, "-c", "pwd; echo warned >&2"); err != nil ||
 		strings.TrimSpace(string(out)) != dir {
 		t.Errorf("got %q, %v", out, err)
 	}
-	var no *Refusal
-	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err,
-		&no) || no.Text != "sh refuses the source:\nx.metal:3: wrong\n" {
-		t.Errorf("got %v, expected the tool's message", err)
+	var rejected *CompileError
+	_, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1")
+	if !errors.As(err, &rejected) || rejected.Text != "sh rejects the source:\nx.metal:3: wrong\n" {
+		t.Errorf("got %v, expected the compiler's message", err)
 	}
-	var never *Refusal
+	var never *CompileError
 	if _, err := Run(dir, sh, "-c", "echo killed >&2; exit 2"); err == nil ||
 		errors.As(err, &never) || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("got %v, expected an error that is no refusal", err)
+		t.Errorf("got %v, expected an error that is not a CompileError", err)
 	}
 	long := "for i in 1 2 3 4 5 6 7 8 9 10; do printf %01000d 0 >&2; done; exit 1"
 	if _, err := Run(dir, sh, "-c", long); err == nil || len(err.Error()) > maxMessage+100 {

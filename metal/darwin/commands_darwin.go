@@ -30,7 +30,7 @@ type commands struct {
 	pool      unsafe.Pointer
 	buffer    objc.ID // MTLCommandBuffer, retained
 	encoder   objc.ID // MTLComputeCommandEncoder, retained
-	pipeline  objc.ID // set last
+	pipeline  objc.ID // the one set most recently
 	labels    map[string]objc.ID
 	err       error // first mistake
 	committed bool
@@ -131,9 +131,8 @@ func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 		}
 		own, ok := b.Buffer.(*buffer)
 		if !ok || own.d != c.d || b.Offset < 0 || b.Offset >= len(own.memory) {
-			c.fail(
-				"SetBuffers: buffer %d: offset %d of %q, expected one within a buffer of this "+
-					"device", first+i, b.Offset, b.Buffer.Label())
+			c.fail("SetBuffers: buffer %d: offset %d of %q, expected an offset within a buffer of "+
+				"this device", first+i, b.Offset, b.Buffer.Label())
 			return
 		}
 		c.ids[i], c.offsets[i] = own.id, uint64(b.Offset)
@@ -186,7 +185,7 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 		uintptr(threads.Y), uintptr(threads.Z))
 }
 
-// name returns a label as an NSString. They are kept: there are only as many as operators.
+// name returns label as an NSString. The strings are kept: there are as many labels as operators.
 func (c *commands) name(label string) objc.ID {
 	s, ok := c.labels[label]
 	if !ok {

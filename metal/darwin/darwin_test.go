@@ -74,9 +74,9 @@ func TestAdd(t *testing.T) {
 		t.Fatalf("got %v, %d calls of the handler, %g s", err, called, c.GPUTime())
 	}
 	for i := range n {
-		if got := math.Float32frombits(binary.LittleEndian.Uint32(x.Bytes()[4*i:])); got != float32(
-			i)+3 {
-			t.Fatalf("element %d: got %g, expected %g", i, got, float32(i)+3)
+		got := math.Float32frombits(binary.LittleEndian.Uint32(x.Bytes()[4*i:]))
+		if want := float32(i) + 3; got != want {
+			t.Fatalf("element %d: got %g, expected %g", i, got, want)
 		}
 	}
 }

@@ -194,8 +194,7 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	b := &buffer{d: d, label: label, memory: memory}
 	inPool(func() {
 		b.id = send(d.id, "newBufferWithBytesNoCopy:length:options:deallocator:", uintptr(start),
-			uintptr(len(memory)),
-			resourceStorageShared|resourceHazardUntracked, 0)
+			uintptr(len(memory)), resourceStorageShared|resourceHazardUntracked, 0)
 	})
 	return d.keep(b, len(memory))
 }

@@ -1,6 +1,6 @@
 // Package darwin implements package metal on a Mac's GPU. It calls Metal through purego, without
 // cgo, so that the program for a Mac can be built on any system. Comments link to Apple's page on
-// each call. On other systems Open returns an error.
+// each call. On systems other than macOS Open returns an error.
 //
 // Rules that hold throughout:
 //

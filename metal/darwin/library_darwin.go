@@ -99,8 +99,7 @@ func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) er
 		a := k.Buffer(index)
 		if a == nil || a.Name != name {
 			return fmt.Errorf("buffer %d is %q to Metal and %v to metal/msl: report this bug",
-				index,
-				name, a)
+				index, name, a)
 		}
 		if size, ok := program.StructBytes(a); ok && a.Reference && responds(b, "bufferDataSize") &&
 			int(send(b, "bufferDataSize")) != size {

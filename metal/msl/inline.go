@@ -11,10 +11,13 @@ import (
 
 var include = regexp.MustCompile(`^\s*#\s*include\s+"([^"]*)"\s*(?://.*)?$`)
 
-// Inline replaces each `#include "x"` of text by file x of headers, once for each file. #line
-// directives keep the places in compiler messages correct. Metal compiles a source at run time from
-// one string without include files, and so do the other devices. Includes in angle brackets stay:
-// they are Metal's. The error has the place of an include that is missing.
+// Inline replaces `#include "x"` in text with the contents of file x of headers. Each file is
+// inserted once, at its first include. #line directives keep the lines in compiler messages
+// correct. Includes in angle brackets stay: they are Metal's. file is the name of text in messages.
+// The error for a missing file has the file and line of its include.
+//
+// Metal compiles a source at run time from one string, without include files. The other devices
+// compile the same string.
 func Inline(headers fs.FS, file, text string) (string, error) {
 	in := inliner{headers: headers, seen: map[string]bool{file: true}}
 	if err := in.file(file, text); err != nil {

@@ -24,7 +24,8 @@ func (t token) end() int { return t.pos + len(t.text) }
 
 var lineDirective = regexp.MustCompile(`^#line (\d+) "([^"\n]*)"`)
 
-// lex splits text into tokens. It never fails: any other character is a punctuator.
+// lex splits text into tokens. It never fails: a character that begins no other token is a
+// punctuator.
 func lex(file, text string) []token {
 	var tokens []token
 	line := 1
@@ -129,7 +130,7 @@ func (ts tokens) at(i int) token {
 	return ts[i]
 }
 
-// closing returns the index of the token that closes the one at i, len(ts) if there is none.
+// closing returns the index of the bracket that closes the one at i, len(ts) if there is none.
 func (ts tokens) closing(i int, open, close string) int {
 	depth := 0
 	for ; i < len(ts); i++ {

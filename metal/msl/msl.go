@@ -1,10 +1,10 @@
 // Package msl reads Metal Shading Language sources. Inline resolves their includes, so that every
-// device compiles one text. Parse reflects their kernels (arguments, parameter structs, function
-// constants), so that the host's side can be checked against the kernel's. Program.OpenCL is their
-// translation to C++ for OpenCL 2021, which clang compiles on machines without Metal.
+// device compiles one text. Parse reads the declarations of kernels (arguments, parameter structs,
+// function constants), so that the host's calls can be checked against them. Program.OpenCL
+// translates a source to C++ for OpenCL 2021, which clang compiles on machines without Metal.
 //
-// The package is not a compiler. It reads declarations only and leaves the rest to clang; the rules
-// of CONTRIBUTING.md, "Add a Metal kernel", make that sufficient. Errors have file and line.
+// The package is not a compiler. It reads declarations only and leaves the rest to clang. The rules
+// in CONTRIBUTING.md, "Add a Metal kernel", make that sufficient. Errors have file and line.
 //
 // Source: Apple, "Metal Shading Language Specification"
 // (https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf).
@@ -108,8 +108,8 @@ func (k *Kernel) argument(kind ArgumentKind, index int) *Argument {
 
 func (a *Argument) String() string { return fmt.Sprintf("%s (%s)", a.Name, a.Type) }
 
-// OpenCL returns the program as C++ for OpenCL. It must be compiled after this package's Headers
-// and the device's headers. Line numbers are those of the source.
+// OpenCL returns the program as C++ for OpenCL. This package's Headers and the device's headers
+// must be included before it. It has the line numbers of the source.
 //
 // The device's headers define two macros:
 //

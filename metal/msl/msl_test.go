@@ -257,9 +257,8 @@ func TestInline(t *testing.T) {
 // FuzzParse checks that no text makes Parse panic, and that translations keep the number of lines.
 func FuzzParse(f *testing.F) {
 	f.Add(source)
-	f.Add(
-		"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2]; float2 v = " +
-			"float2(1); }")
+	f.Add("kernel void k(device float* x [[buffer(0)]]) { " +
+		"threadgroup float s[2]; float2 v = float2(1); }")
 	f.Add("template <class T> [[kernel]] void f(T<(][[ ]] constant a [[function_constant(")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse("f.metal", text)

@@ -7,7 +7,7 @@ package msl
 //	kernel void f(...)     a plain function, which the device's entry calls
 //	constant T c [[...]];  MSL_FUNCTION_CONSTANT, and each use of c becomes a call
 //	threadgroup T a[N];    MSL_THREADGROUP
-//	float4(x, y)           a function with Metal's rules, as OpenCL's vector literals have others
+//	float4(x, y)           a function with Metal's rules, which OpenCL's vector literals lack
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ type reader struct {
 	p         *Program
 	source    string
 	ts        tokens
-	attribute []bool // of each token: it is within [[ ]]
+	attribute []bool // whether each token is within [[ ]]
 	edits     []edit
 	templates map[string]*function
 	constants map[string]bool
@@ -48,8 +48,8 @@ type function struct {
 	maxThreads int
 }
 
-// Parse reads a source whose includes are inlined. The error joins all of its mistakes, each with
-// file and line.
+// Parse reads a source whose includes have been inlined. The error joins all mistakes in the
+// source, each with file and line.
 func Parse(file, source string) (*Program, error) {
 	r := &reader{p: &Program{}, source: source, ts: lex(file, source),
 		templates: map[string]*function{}, constants: map[string]bool{}, kernelDepth: -1}
@@ -70,12 +70,11 @@ func (r *reader) fault(at token, format string, args ...any) {
 		fmt.Errorf("%s:%d: %s", at.file, at.line, fmt.Sprintf(format, args...)))
 }
 
-func (r *reader) replace(from, to int,
-	text string) {
+func (r *reader) replace(from, to int, text string) {
 	r.edits = append(r.edits, edit{from, to, text})
 }
 
-// attributes marks and removes every [[ ]].
+// attributes marks the tokens of every [[ ]] and removes them from the translation.
 func (r *reader) attributes() {
 	r.attribute = make([]bool, len(r.ts))
 	for i := 0; i < len(r.ts); i++ {
@@ -260,7 +259,8 @@ func (r *reader) threadgroupVariable(i int) int {
 	return max(end, i+1)
 }
 
-// apply makes the edits. Each keeps the number of newlines, so that line numbers stay the source's.
+// apply makes the edits. It keeps the newlines that they replace, so that line numbers stay those
+// of the source.
 func (r *reader) apply(file string) string {
 	sort.SliceStable(r.edits, func(a, b int) bool { return r.edits[a].from < r.edits[b].from })
 	var b strings.Builder

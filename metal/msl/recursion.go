@@ -1,9 +1,8 @@
 package msl
 
-// Metal has no recursion. clang would compile it.
-
-// recursion reports functions that call themselves, directly or through others. It identifies
-// functions by name and leaves out overloaded ones, whose calls it cannot tell apart.
+// recursion reports functions that call themselves, directly or through others: Metal forbids
+// recursion, and clang would compile it. Functions are identified by name. Overloaded functions are
+// left out, since their calls cannot be told apart.
 func (r *reader) recursion() {
 	bodies := map[string][2]int{} // name -> tokens of the body
 	count := map[string]int{}

@@ -1,8 +1,8 @@
 package msl
 
 // Parameter structs are declared twice, in Go and in the kernel's source. All of their fields have
-// four bytes, so that neither language pads them. This file compares them field by field: a missing
-// or reordered field is an error before anything runs.
+// four bytes, so that neither language pads them. This file compares the two declarations field by
+// field: a missing or reordered field is an error before anything runs.
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ var goTypes = map[reflect.Kind]string{reflect.Uint32: "uint", reflect.Int32: "in
 	reflect.Float32: "float"}
 
 // CheckStruct returns an error unless the Go struct type t matches the struct of k's buffer
-// argument index. Fields must have the same order, the same name but for capitals and underscores,
-// and the corresponding type: uint32 for uint, int32 for int, float32 for float.
+// argument index. Fields must have the same order, the same names apart from capitals and
+// underscores, and the corresponding types: uint32 for uint, int32 for int, float32 for float.
 func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	a := k.Buffer(index)
 	if a == nil {
@@ -65,8 +65,8 @@ func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	return nil
 }
 
-// StructBytes returns the size of the parameter struct that a refers to. ok is false if that is not
-// a struct of four-byte fields.
+// StructBytes returns the size of the parameter struct that argument a refers to. ok is false
+// unless a refers to a struct of four-byte fields.
 func (p *Program) StructBytes(a *Argument) (bytes int, ok bool) {
 	s := p.structOf(a)
 	if s == nil || s.fault != "" {

@@ -2,7 +2,7 @@
 
 package nv
 
-// Recording. This file checks little of a dispatch: the simulated device makes every check.
+// Recording. This file makes few checks of a dispatch: the simulated device makes all of them.
 
 import (
 	"errors"
@@ -73,7 +73,7 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	})
 }
 
-// bind fills in the arguments of x from what has been set.
+// bind sets the arguments of x from the recorder's bindings.
 func (c *commands) bind(x *dispatch) error {
 	p, g, t := x.Pipeline, x.Groups, x.Threads
 	switch {
@@ -106,8 +106,8 @@ func (c *commands) bind(x *dispatch) error {
 	return base.CheckThreadgroupMemory(x.threadgroupSize + p.facts.StaticThreadgroupMemoryLength)
 }
 
-// address returns the GPU address that argument a is bound to. For a wrapped buffer that is an
-// offset until upload knows its address. Buffers that need copying are added to x.bound.
+// address returns the GPU address that argument a is bound to. For a wrapped buffer it returns an
+// offset, which upload replaces by the address. Buffers that need copying are added to x.bound.
 func (x *dispatch) address(a *msl.Argument, b metal.Binding) (uint64, error) {
 	if b.Buffer == nil || x.Pipeline.Absent(a) {
 		if a.Reference && !x.Pipeline.Absent(a) {

@@ -21,7 +21,7 @@ var sources embed.FS
 // arch is the target: compute capability 9.0. Later GPUs run its PTX too.
 const arch = "sm_90"
 
-// kernelFlags select the same language as those of metal/sim, so that both devices round alike.
+// kernelFlags select the same language as metal/sim's flags, so that both devices round alike.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
 	"-cl-single-precision-constant", "-cl-fp32-correctly-rounded-divide-sqrt",
@@ -61,7 +61,7 @@ func newCompiler(dir string) (*compiler, error) {
 // driver loads: machine code if ptxas compiled it, PTX otherwise.
 func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 	values []uint32) ([]byte, error) {
-	// in an anonymous namespace clang drops the source's other kernels
+	// clang drops the other kernels of the source, since they are in an anonymous namespace
 	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k)
 	var definitions strings.Builder
 	for i, f := range program.Constants {
@@ -74,10 +74,8 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 		return os.ReadFile(machine)
 	}
 	if !c.cache.Have(ptx) && c.clang == "" {
-		return nil,
-			fmt.Errorf(
-				"not compiled, and clang is missing: compile it on another machine "+
-					"(Options.CompileOnly) into %s", c.cache.Dir())
+		return nil, fmt.Errorf("not compiled, and clang is missing: compile it on another machine "+
+			"(Options.CompileOnly) into %s", c.cache.Dir())
 	}
 	err := c.cache.Make(ptx, func(dir, out string) error { return c.compile(dir, out, text) })
 	if err == nil && c.ptxas != "" {
@@ -113,15 +111,15 @@ func (c *compiler) compile(dir, out, text string) error {
 	}
 	if _, missing, found := strings.Cut(string(code), ".extern .func"); found {
 		missing, _, _ = strings.Cut(missing, "\n;")
-		return &clang.Refusal{Text: "it calls a function that include/nv_threads.h does not " +
+		return &clang.CompileError{Text: "it calls a function that include/nv_threads.h does not " +
 			"define:" + missing}
 	}
 	return nil
 }
 
-// entry returns the C++ by which the driver calls a kernel. Its parameters are eight bytes each, in
-// the order of the kernel's arguments without positions: the address of a buffer, the offset of a
-// threadgroup argument.
+// entry returns the C++ source of the entry point through which the driver calls a kernel. The
+// entry point has a parameter of eight bytes for each argument of the kernel that is not a
+// position, in order: the address of a buffer, or the offset of a threadgroup argument.
 func entry(k *msl.Kernel) string {
 	var parameters, arguments []string
 	for i, a := range k.Arguments {

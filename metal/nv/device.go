@@ -21,11 +21,11 @@ type Device struct {
 	compiler *compiler
 	driver   *driver // nil with Options.CompileOnly
 	facts    metal.Facts
-	streams  []uintptr // commits are ordered on the first
+	streams  []uintptr // the first one orders the commits
 
 	mu      sync.Mutex
 	buffers map[*buffer]struct{}
-	spare   []uintptr // events to use again
+	spare   []uintptr // events to reuse
 	seconds float64
 	traced  map[string]traced
 	closed  bool
@@ -99,7 +99,7 @@ func (d *Device) Facts() metal.Facts { return d.facts }
 // MakeResident implements metal.Device. It does nothing: this device has no residency sets.
 func (d *Device) MakeResident(string, []metal.Buffer) error { return nil }
 
-// Seconds returns the GPU time of all work that Wait has returned for.
+// Seconds returns the total GPU time of the commits that Wait has returned for.
 func (d *Device) Seconds() float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package nv implements package metal on an NVIDIA GPU. clang compiles the same .metal text to PTX,
 // and the CUDA driver, loaded at run time, runs it. Neither building nor testing needs the CUDA
-// toolkit. The package is a development tool: without a Mac at hand it shows the kernels on a real
-// GPU, with its concurrency and speed. It is compiled only on Linux with the build tag nv, which no
-// released program has:
+// toolkit. The package is a development tool: where no Mac is at hand, it runs the kernels on a
+// real GPU, with real concurrency and speed. It is compiled only on Linux, with the build tag nv,
+// and is part of no released program:
 //
 //	go test -tags nv ./metal/nv
 //
@@ -15,10 +15,10 @@
 //	concurrent dispatch   up to Options.Streams streams
 //	barrier               events that the streams wait for
 //
-// The GPU has its own memory. NewBuffer mirrors buffers up to 1 MiB: each commit copies to the GPU
-// what it reads and copies back what it writes. Larger buffers, and those of Allocate, are managed
-// memory, whose pages migrate between host and GPU. WrapBuffer is for weights: it copies them to
-// the GPU once, on first use.
+// The GPU has separate memory. NewBuffer mirrors buffers up to 1 MiB: each commit starts by copying
+// the bytes it uses to the GPU and ends by copying the bytes it wrote to the host. Larger buffers,
+// and those of Allocate, are managed memory, whose pages migrate between host and GPU. WrapBuffer
+// is for weights: it copies them to the GPU once, on first use.
 //
 // A machine with a GPU may have no clang, and a machine with clang no GPU. Compiled kernels are
 // therefore files in a folder that can be copied (compile.go), and Options.CompileOnly makes a

@@ -126,8 +126,8 @@ func (v *driver) enter() (leave func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
-// get calls a function that writes its result to the address in its first argument. Variables whose
-// addresses the driver gets are pinned, here and elsewhere: Go may move a stack.
+// get calls a function that writes its result to the address in its first argument. A variable
+// whose address goes to the driver is pinned, here and elsewhere, because Go may move a stack.
 func get[T any](v *driver, name string, f uintptr, arguments ...uintptr) (T, error) {
 	result := new(T)
 	var pins runtime.Pinner

@@ -13,7 +13,7 @@ import (
 	"headroom/metal/msl"
 )
 
-// library is the kernels of one source. They are compiled when a pipeline is made of them.
+// library holds the kernels of one source. A kernel is compiled when a pipeline is made from it.
 type library struct {
 	*base.Library[*pipeline]
 	d    *Device

@@ -28,8 +28,8 @@ type buffer struct {
 	mirrored bool
 	wrapped  bool
 	uploaded bool // a wrapped buffer has been copied to the GPU
-	// writing holds the parts of a mirrored buffer that running commits write. There the host's
-	// copy is out of date.
+	// writing holds the parts of a mirrored buffer that running commits write. The host's copy of
+	// these parts is out of date.
 	writing []extent
 }
 
@@ -105,7 +105,7 @@ func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
 }
 
 // checkFree returns an error if managed memory would take more than half of the GPU's free memory.
-// The driver does not refuse too much: it would swap pages with the host.
+// The driver would accept more, but swap pages with the host.
 func (d *Device) checkFree(bytes int) error {
 	total := new(uint64)
 	var pins runtime.Pinner

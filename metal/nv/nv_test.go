@@ -35,7 +35,7 @@ kernel void scaled(constant P& p [[buffer(0)]], device const float* x [[buffer(1
   }
 }
 
-// out[lane]: a sum, a prefix sum, another lane's value, the maximum; then half2 sums
+// out[32 row + lane]: sum, prefix sum, a shuffled value, maximum less minimum, half2 sum, exp
 kernel void together(constant P& p [[buffer(0)]], device const float* x [[buffer(1)]], device float* out [[buffer(2)]],
     uint lane [[thread_index_in_simdgroup]]) {
   threadgroup float other[32];
@@ -125,8 +125,7 @@ func TestPTX(t *testing.T) {
 	}
 	if text := string(code); !strings.Contains(text, ".visible .entry msl_entry(") ||
 		!strings.HasSuffix(text, "\x00") {
-		t.Errorf(
-			"got %d bytes, expected PTX with the entry msl_entry and a final zero byte",
+		t.Errorf("got %d bytes, expected PTX with the entry msl_entry and a final zero byte",
 			len(text))
 	}
 }
@@ -181,17 +180,14 @@ func TestMistakesInRecording(t *testing.T) {
 			"no pipeline"},
 		{func(c metal.Commands) {
 			c.SetPipeline(p)
-			c.Dispatch("x", one,
-				metal.Size{X: 33, Y: 1, Z: 1})
+			c.Dispatch("x", one, metal.Size{X: 33, Y: 1, Z: 1})
 		}, "whole simdgroups"},
 		{func(c metal.Commands) {
 			c.SetPipeline(p)
-			c.Dispatch("x", one,
-				metal.Size{X: 32, Y: 1, Z: 1})
+			c.Dispatch("x", one, metal.Size{X: 32, Y: 1, Z: 1})
 		}, "nothing is bound to a reference"},
 		{func(c metal.Commands) {
-			c.SetBuffers(0,
-				metal.Binding{Buffer: shared, Offset: 60, Bytes: 8})
+			c.SetBuffers(0, metal.Binding{Buffer: shared, Offset: 60, Bytes: 8})
 		}, "bytes [60, 68)"},
 		{func(c metal.Commands) { c.SetThreadgroupMemory(0, 17) }, "multiple of 16"},
 		{func(c metal.Commands) {
@@ -230,8 +226,8 @@ func device(t *testing.T) *Device {
 	return d
 }
 
-// compiling reports whether HEADROOM_NV only asks to compile kernels, so that there are no results
-// to compare.
+// compiling reports whether HEADROOM_NV asks for CompileOnly. Kernels then give no results to
+// compare.
 func compiling() bool { return FromEnvironment().CompileOnly }
 
 func floats(b metal.Buffer) []float32 {

@@ -71,8 +71,8 @@ func (c *commands) Wait() error {
 	return err
 }
 
-// finish releases the mirrored buffers that the work wrote, reads the GPU's clock if it ran, and
-// recycles its events.
+// finish clears the marks on the mirrored buffers that the work wrote, reads the GPU's clock if the
+// work ran, and recycles its events.
 func (c *commands) finish(ran bool) {
 	d := c.d
 	leave, err := d.driver.enter()
@@ -110,8 +110,9 @@ func (d *Device) elapsed(from, to uintptr) float64 {
 	return float64(ms) / 1e3
 }
 
-// CopyBytesPerSecond measures the rate at which the GPU copies its own memory, counting bytes read
-// and bytes written: the best of several copies of 1 GiB. It is the yardstick for kernels.
+// CopyBytesPerSecond measures the rate at which the GPU copies memory within the GPU, counting
+// bytes read and bytes written. It returns the best of several copies of 1 GiB. Benchmarks compare
+// kernels with this rate.
 func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
 	if d.driver == nil {
 		return 0, fmt.Errorf("%w: Options.CompileOnly is set", ErrUnavailable)
@@ -305,7 +306,8 @@ func (c *commands) upload() error {
 	return nil
 }
 
-// uploadMirrored copies bytes of a mirrored buffer to the GPU, unless it is writing some of them.
+// uploadMirrored copies bytes of a mirrored buffer to the GPU, unless the GPU is writing some of
+// them.
 func (d *Device) uploadMirrored(b *buffer, e extent) error {
 	for _, w := range b.writing {
 		if e.from < w.to && w.from < e.to {

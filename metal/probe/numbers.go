@@ -1,6 +1,7 @@
 package probe
 
-// How a device rounds. No result is wrong, but each can explain differences from another device.
+// How a device rounds. None of these results is an error, but each can explain why two devices
+// differ.
 
 import (
 	"math"
@@ -12,8 +13,8 @@ type Numbers struct {
 	Contracts bool    // a*b + c is rounded once, although the source has no fma
 	Denormals bool    // denormal results are not flushed to zero
 	Exp       float64 // largest error over [-20, 20], in units in the last place
-	Divide    float64 // of 1/x, likewise
-	Sqrt      float64
+	Divide    float64 // the same for 1/x
+	Sqrt      float64 // the same for the square root
 	// Sum is the order of simd_sum: "halves" (lane i with lane i^16, ^8, ...), "neighbours" (i^1,
 	// ^2, ...), "in order", or "otherwise".
 	Sum string

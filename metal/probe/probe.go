@@ -3,8 +3,9 @@
 // units, compiler messages, wrapped memory. It also reports how the device rounds (numbers.go) and
 // what calls cost (timing.go). It knows nothing of models. `headroom selftest` prints its results.
 //
-// Each probe runs a kernel of probe.metal whose result the host knows. On an untested device a
-// probe fails under its name, before a model fails somewhere in the middle.
+// Each probe runs a kernel of probe.metal whose result the host knows. On an untested device the
+// name of the probe that fails says what is broken. Without probes a model would fail somewhere in
+// the middle.
 package probe
 
 import (
@@ -127,11 +128,9 @@ func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.
 	}
 	if f := pipeline.Facts(); f.ThreadExecutionWidth != 32 ||
 		threads.Count() > f.MaxTotalThreadsPerThreadgroup {
-		p.fail(
-			fmt.Errorf(
-				"%s: simdgroups of %d threads, %d threads in a threadgroup at most; expected 32 "+
-					"and at least %d",
-				kernel, f.ThreadExecutionWidth, f.MaxTotalThreadsPerThreadgroup, threads.Count()))
+		p.fail(fmt.Errorf("%s: got simdgroups of %d threads and threadgroups of at most %d, "+
+			"expected 32 and at least %d", kernel, f.ThreadExecutionWidth,
+			f.MaxTotalThreadsPerThreadgroup, threads.Count()))
 		return
 	}
 	c.SetPipeline(pipeline)
@@ -227,10 +226,10 @@ func (p *Probe) turn() error {
 	if !p.finish(p.c) {
 		return nil
 	}
-	return expect("values turned around", get(b), want)
+	return expect("reversed values", get(b), want)
 }
 
-// chain returns the result of a number of steps on x.
+// chain returns the values x after a number of dispatches of the kernel step.
 func chain(x []uint32, steps int) []uint32 {
 	for range steps {
 		next := make([]uint32, len(x))
@@ -242,8 +241,8 @@ func chain(x []uint32, steps int) []uint32 {
 	return x
 }
 
-// steps records dispatches that alternate in reading and writing two buffers, with a barrier after
-// each.
+// steps records dispatches of the kernel step with a barrier after each. Each reads ab[0] and
+// writes ab[1], which are then swapped, so that ab[0] is the result.
 func (p *Probe) steps(c metal.Commands, params metal.Buffer, ab *[2]metal.Buffer, steps int) {
 	n := len(ab[0].Bytes()) / 4
 	for range steps {
@@ -274,9 +273,8 @@ func (p *Probe) barriers() error {
 	if !p.finish(p.c) {
 		return nil
 	}
-	return expect(fmt.Sprintf("%d dispatches, each reading the output of the previous one", steps),
-		get(ab[0]),
-		chain(x, steps))
+	what := fmt.Sprintf("%d dispatches, each reading the output of the previous one", steps)
+	return expect(what, get(ab[0]), chain(x, steps))
 }
 
 func (p *Probe) commits() error {
@@ -333,7 +331,7 @@ func (p *Probe) lanes() error {
 func (p *Probe) matrix() error {
 	// small integers, so that half and every order of summation are exact: a[i][k] = i + 2k,
 	// b[j][k] = 3j - k
-	half := func(v int) uint32 { // of an integer
+	half := func(v int) uint32 { // the float16 bits of an integer
 		bits := math.Float32bits(float32(v))
 		if v == 0 {
 			return 0

@@ -61,7 +61,7 @@ struct CountParams {
   uint n;
 };
 
-// Nothing, for timing.
+// Does nothing, for timing: p.n is larger than any tid.
 kernel void nothing(
     constant CountParams& p [[buffer(0)]],
     device uint* out        [[buffer(1)]],

@@ -45,8 +45,7 @@ func TestSimulation(t *testing.T) {
 		n, err := p.Numbers()
 		if err != nil || n.Contracts || !n.Denormals || n.Exp > 1 || n.Divide > 0.5 ||
 			n.Sqrt > 0.5 || n.Sum != "neighbours" {
-			t.Errorf("got %+v, %v; expected no contraction and correct rounding", n,
-				err)
+			t.Errorf("got %+v, %v; expected no contraction and correct rounding", n, err)
 		}
 		x, err := p.Times()
 		if err != nil || x.Empty <= 0 || x.EmptyOnGPU <= 0 || x.EmptyOnGPU > x.Empty ||
@@ -71,8 +70,7 @@ type faultyCommands struct {
 }
 
 func (d faulty) NewCommands() metal.Commands {
-	return &faultyCommands{d.Device.NewCommands(),
-		d.fault}
+	return &faultyCommands{d.Device.NewCommands(), d.fault}
 }
 
 func (d faulty) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {

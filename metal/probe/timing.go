@@ -1,6 +1,6 @@
 package probe
 
-// The cost of calls. On the CPU a token costs the encoding of a few hundred dispatches.
+// The cost of calls. For each token the CPU encodes a few hundred dispatches.
 
 import (
 	"math"
@@ -12,9 +12,9 @@ import (
 // Times are the best of several runs.
 type Times struct {
 	Empty      time.Duration // recording, committing and waiting for an empty dispatch
-	EmptyOnGPU time.Duration // the GPU's time of that
+	EmptyOnGPU time.Duration // the part of Empty that the GPU reports
 	Encode     time.Duration // recording Dispatches empty dispatches
-	Run        time.Duration // the same until they have run
+	Run        time.Duration // recording, committing and waiting for Dispatches empty dispatches
 }
 
 // Dispatches is the number of dispatches recorded for Times.Encode.

@@ -12,11 +12,11 @@ import (
 
 const prologue = "#include <metal_stdlib>\nusing namespace metal;\n"
 
-// TestChecker runs bodies of a kernel of 64 threads (two simdgroups) on 64 floats x, which hold
-// their index at first. want is part of the checker's message, "" for none.
+// TestChecker runs kernels of 64 threads (two simdgroups) on 64 floats x, which at first hold their
+// index. body is the kernel's body. want is part of the checker's message, "" for none.
 func TestChecker(t *testing.T) {
 	cases := []struct{ name, body, want string }{
-		{"each its own", "x[i] += 1.0f;", ""},
+		{"each thread's own element", "x[i] += 1.0f;", ""},
 		{"a neighbour's element", "x[i] = x[(i + 1) % 64];", "race"},
 		{"a neighbour's element after a barrier",
 			"float v = x[(i + 1) % 64]; threadgroup_barrier(mem_flags::mem_device); x[i] = v;", ""},
@@ -30,8 +30,7 @@ func TestChecker(t *testing.T) {
 			"race: reads threadgroup memory"},
 		{"half of the array is never written",
 			"if (i < 32) { s[i] = 1.0f; }\n threadgroup_barrier(mem_flags::mem_threadgroup); " +
-				"x[i] " +
-				"= s[i];", "no thread has written"},
+				"x[i] = s[i];", "no thread has written"},
 		{"past the array", "s[i + 1] = 1.0f;", "outside every threadgroup variable"},
 		{"before the buffer", "x[i - 1] = 1.0f;", "past the end of buffer 0"},
 		{"writes through a pointer made writable", "((device float*)y)[i] = 1.0f;",
@@ -41,9 +40,8 @@ func TestChecker(t *testing.T) {
 		{"atomics", "atomic_fetch_add_explicit((device atomic_uint*)x, 1, memory_order_relaxed);",
 			""},
 		{"atomic and plain",
-			"atomic_fetch_add_explicit((device atomic_uint*)x, 1, memory_order_relaxed); if (i " +
-				"== " +
-				"5) { x[0] = 1.0f; }", "race"},
+			"atomic_fetch_add_explicit((device atomic_uint*)x, 1, memory_order_relaxed); " +
+				"if (i == 5) { x[0] = 1.0f; }", "race"},
 		{"barrier in half of the threads",
 			"if (i < 32) { threadgroup_barrier(mem_flags::mem_device); }",
 			"barrier reached after 32 threads have returned"},
@@ -89,13 +87,13 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// TestTwoReaders checks that the checker finds a race with the second reader of a byte when the
-// first reader writes it later, whatever the order of threads.
+// TestTwoReaders checks that the checker finds the race when two threads read a byte and one of
+// them writes it later, whatever the order of threads.
 func TestTwoReaders(t *testing.T) {
 	text := prologue +
 		"kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n" +
-		"  x[1 + i] = x[0];\n  simdgroup_barrier(mem_flags::mem_none);\n  if (i == 0) { x[0] = " +
-		"1.0f; }\n}\n"
+		"  x[1 + i] = x[0];\n  simdgroup_barrier(mem_flags::mem_none);\n" +
+		"  if (i == 0) { x[0] = 1.0f; }\n}\n"
 	for seed := range uint64(16) {
 		d := open(t, Options{Check: true, Seed: seed})
 		err := call{pipeline: pipelineOf(t, d, text, "k"),
@@ -105,7 +103,7 @@ func TestTwoReaders(t *testing.T) {
 	}
 }
 
-// TestLibrary compares positions and functions of Metal's library with answers worked out by hand.
+// TestLibrary compares positions and functions of Metal's library with results computed by hand.
 // Thread i of 64 writes element i.
 func TestLibrary(t *testing.T) {
 	cases := []struct {
@@ -142,9 +140,8 @@ func TestLibrary(t *testing.T) {
 		text += fmt.Sprintf(
 			"kernel void k%d(device float* x [[buffer(0)]], uint i [[thread_position_in_grid]], "+
 				"uint lane [[thread_index_in_simdgroup]], "+
-				"uint sg [[simdgroup_index_in_threadgroup]]) {\n  x[i] = 0.0f * float(lane + sg) "+
-				"+ "+
-				"(%s);\n}\n", i, c.expression)
+				"uint sg [[simdgroup_index_in_threadgroup]]) {\n"+
+				"  x[i] = 0.0f * float(lane + sg) + (%s);\n}\n", i, c.expression)
 	}
 	for _, check := range []bool{false, true} {
 		d := open(t, Options{Check: check})

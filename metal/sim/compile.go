@@ -17,8 +17,8 @@ var sources embed.FS
 
 // kernelFlags compile a library in Metal's "safe" math mode: a*b+c is not contracted unless the
 // source says fma, and sums are not reassociated. Floating-point constants are float. Headers and
-// types that Metal lacks are disabled. -Wno-pass-failed: clang does not unroll a loop with
-// noduplicate calls (include/sim_threads.h), even if a pragma asks for it.
+// types that Metal lacks are disabled. -Wno-pass-failed silences a warning: clang does not unroll a
+// loop with noduplicate calls (include/sim_threads.h), even if a pragma asks for it.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
 	"-cl-single-precision-constant",
@@ -35,8 +35,7 @@ const sourceRoot = "/source"
 var modeFlags = map[bool][]string{
 	false: {"-O2", "-gline-tables-only", "-gdwarf-4"},
 	true: {"-O1", "-gline-tables-only", "-gdwarf-4", "-fsanitize=thread", "-fno-vectorize",
-		"-fno-slp-vectorize",
-		"-mllvm", "-tsan-instrument-func-entry-exit=0"},
+		"-fno-slp-vectorize", "-mllvm", "-tsan-instrument-func-entry-exit=0"},
 }
 
 // headers are included before every source, in this order.

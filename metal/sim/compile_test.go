@@ -53,7 +53,7 @@ func TestCache(t *testing.T) {
 		mentions(t, err, "undeclared identifier 'y'")
 		if found, globErr := filepath.Glob(filepath.Join(dir, "*.refused")); globErr != nil ||
 			len(found) != 1 {
-			t.Errorf("got %v, expected one cached refusal", found)
+			t.Errorf("got %v, expected one cached error", found)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "build-*"))

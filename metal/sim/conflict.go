@@ -3,8 +3,8 @@
 package sim
 
 // Conflicts between dispatches. Of two dispatches that no barrier separates, neither may write a
-// byte that the other reads or writes, whatever order they ran in. Only bytes that were touched
-// count, not the ranges that were bound.
+// byte that the other reads or writes, whatever order they ran in. Only the bytes accessed count,
+// not the ranges bound.
 
 import (
 	"errors"

@@ -65,8 +65,8 @@ func TestThreadgroupMemoryLimit(t *testing.T) {
 	d := open(t, Options{})
 	p := pipelineOf(t, d, prologue+
 		"kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n"+
-		"  threadgroup float a[8192];\n  threadgroup float b[1];\n  a[i] = 1; b[0] = 1; x[i] = "+
-		"a[i] + b[0];\n}", "k")
+		"  threadgroup float a[8192];\n  threadgroup float b[1];\n"+
+		"  a[i] = 1; b[0] = 1; x[i] = a[i] + b[0];\n}", "k")
 	x := put(t, d, "x", make([]float32, 32))
 	err := call{pipeline: p, bindings: bind(x), groups: one, threads: one}.run(d)
 	mentions(t, err, "32784 bytes of threadgroup memory, at most 32768")

@@ -74,16 +74,16 @@ func (x *dispatch) describe(f cFault) string {
 				"that all threads share", f.a>>8)
 	case barrierAfterReturn:
 		return fmt.Sprintf(
-			"barrier reached after %d threads have returned: let them reach it too, without work",
+			"barrier reached after %d threads have returned: let threads without work reach it too",
 			f.a)
 	case barrierDiverged:
 		return fmt.Sprintf(
 			"threads of a threadgroup wait at different barriers, one of them at line %d: let all "+
-				"reach the same", f.a>>8)
+				"threads reach the same one", f.a>>8)
 	case simdDiverged:
 		return fmt.Sprintf(
 			"lanes of a simdgroup meet in different simd operations, one of them at line %d: let "+
-				"all reach the same", f.a>>8)
+				"all lanes reach the same one", f.a>>8)
 	case threadgroupMemory:
 		return fmt.Sprintf("%d bytes of threadgroup memory, at most %d", f.a, f.b)
 	case matrixInactive:
@@ -106,7 +106,7 @@ func (x *dispatch) describe(f cFault) string {
 	case outOfBoundsWrite:
 		return "writes " + x.outside(f)
 	case outOfBoundsThreadgroup:
-		return fmt.Sprintf("touches %d bytes outside every threadgroup variable", f.b)
+		return fmt.Sprintf("accesses %d bytes outside every threadgroup variable", f.b)
 	case readOnly:
 		return fmt.Sprintf("writes %s, which the kernel's arguments declare as read-only",
 			x.where(f.a, f.a+f.b))

@@ -15,7 +15,7 @@ import (
 	"headroom/metal/msl"
 )
 
-// library is the compiled kernels of one source, loaded into the process.
+// library holds the compiled kernels of one source, loaded into the process.
 type library struct {
 	*base.Library[*pipeline]
 	handle uintptr
@@ -83,7 +83,7 @@ func (p *pipeline) Facts() metal.PipelineFacts {
 		StaticThreadgroupMemoryLength: p.staticBytes}
 }
 
-// entries returns the C++ by which the runtime calls each kernel: see include/sim_entry.h.
+// entries returns the C++ source of each kernel's entry point: see include/sim_entry.h.
 func entries(program *msl.Program) string {
 	var b strings.Builder
 	b.WriteString(

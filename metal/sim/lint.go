@@ -2,7 +2,7 @@
 
 package sim
 
-// Constructs that C++ for OpenCL accepts and Metal refuses, found in clang's dump of the syntax
+// Constructs that C++ for OpenCL accepts and Metal rejects, found in clang's dump of the syntax
 // tree.
 
 import (
@@ -26,7 +26,7 @@ var (
 		`(?:col|line):[\d:]+ (?:used |referenced |invalid )*([A-Za-z_]\w*) '`)
 )
 
-// lint returns a Refusal that lists every construct with file and line.
+// lint returns a CompileError that lists every construct that Metal rejects, with file and line.
 func (c *compiler) lint(dir string, arguments []string) error {
 	dump, err := clang.Run(dir, c.clang,
 		slices.Concat(arguments,
@@ -67,7 +67,7 @@ func (c *compiler) lint(dir string, arguments []string) error {
 		return fmt.Errorf("reading clang's syntax tree: %w", err)
 	}
 	if len(faults) > 0 {
-		return &clang.Refusal{Text: errors.Join(faults...).Error()}
+		return &clang.CompileError{Text: errors.Join(faults...).Error()}
 	}
 	return nil
 }
@@ -86,8 +86,9 @@ func named(text string) bool {
 	return m != nil && m[1] != "used" && m[1] != "referenced" && m[1] != "invalid"
 }
 
-// refused returns why Metal refuses a node of the syntax tree, "" if it does not. global says that
-// the node is a declaration at program scope.
+// refused returns why Metal rejects a node of the syntax tree, "" if Metal accepts it. global says
+// that the node is a declaration at program scope. text is the node's line in clang's dump, before
+// the line above it.
 func refused(kind string, global bool, text, before string) string {
 	implicit := strings.Contains(text, " implicit ")
 	switch kind {

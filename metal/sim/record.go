@@ -3,8 +3,8 @@
 package sim
 
 // Recording finds the host's mistakes before anything runs: package base checks each call, and this
-// file checks each dispatch. Metal's API validation stops at many of these mistakes;
-// without it they go unnoticed on a Mac.
+// file checks each dispatch. Metal's API validation reports many of these mistakes. Without it they
+// go unnoticed on a Mac.
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ type commands struct {
 
 	recorded []dispatch
 
-	mistake error // of the recording that was committed: nothing runs then
+	mistake error // of the committed recording, which then does not run
 	done    func(error)
 	ran     chan struct{}
 	result  error // of the last run, written before ran
@@ -66,8 +66,8 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	})
 }
 
-// checkBuffers compares what is bound with the kernel's arguments. Bit i of bound is set if buffer
-// i has ever been set, bit i of fresh if it has been set since the last dispatch.
+// checkBuffers compares the bindings with the kernel's arguments. Bit i of bound is set if buffer i
+// has ever been set, bit i of fresh if it has been set since the last dispatch.
 func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 	k := d.Pipeline.Kernel()
 	var errs []error
@@ -148,9 +148,9 @@ func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
 	return base.CheckThreadgroupMemory(total)
 }
 
-// checkConstantAliases refuses a buffer that a dispatch binds both in the constant address space
-// and for writing: Metal may cache constants. An output that overlaps a device input is left to the
-// checker, which knows the bytes that each thread touches.
+// checkConstantAliases returns an error if a dispatch binds memory both in the constant address
+// space and for writing: Metal may cache constants. An output that overlaps an input in the device
+// address space is left to the checker, which knows the bytes that each thread accesses.
 func (d *dispatch) checkConstantAliases() error {
 	k := d.Pipeline.Kernel()
 	for i := range k.Arguments {

@@ -86,14 +86,14 @@ func TestHostMistakes(t *testing.T) {
 		{"nothing wrong", "", func(a *adder, c metal.Commands) { a.add.record(c, "add") }},
 		{"no pipeline", "call SetPipeline first",
 			func(a *adder, c metal.Commands) { c.Dispatch("add", one, one) }},
-		{"no pipeline object", "expected a pipeline of this device",
+		{"a nil pipeline", "expected a pipeline of this device",
 			func(a *adder, c metal.Commands) { c.SetPipeline(nil) }},
 		{"a buffer not set", "buffer 2, y (device float *), is not set",
 			func(a *adder, c metal.Commands) {
 				a.add.bindings = bind(a.p, a.x)
 				a.add.record(c, "add")
 			}},
-		{"an index too many", "has no [[buffer(3)]]", func(a *adder, c metal.Commands) {
+		{"a buffer too many", "has no [[buffer(3)]]", func(a *adder, c metal.Commands) {
 			a.add.bindings = bind(a.p, a.x, a.y, a.y)
 			a.add.record(c, "add")
 		}},
@@ -114,9 +114,9 @@ func TestHostMistakes(t *testing.T) {
 		}},
 		{"an offset between vectors", "offset 4, expected a multiple of 16",
 			func(a *adder, c metal.Commands) {
-				call{pipeline: a.reverse, bindings: []metal.Binding{{Buffer: a.x, Offset: 4}},
-					threadgroup: 64, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c,
-					"reverse")
+				x := call{pipeline: a.reverse, bindings: []metal.Binding{{Buffer: a.x, Offset: 4}},
+					threadgroup: 64, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}
+				x.record(c, "reverse")
 			}},
 		{"a range past the end", `bytes [0, 404) of "x", which has 400`,
 			func(a *adder, c metal.Commands) {
@@ -139,8 +139,8 @@ func TestHostMistakes(t *testing.T) {
 			a.add.record(c, "add")
 		}},
 		{"no threadgroup memory", "call SetThreadgroupMemory", func(a *adder, c metal.Commands) {
-			call{pipeline: a.reverse, bindings: bind(a.x), groups: one, threads: one}.record(c,
-				"reverse")
+			x := call{pipeline: a.reverse, bindings: bind(a.x), groups: one, threads: one}
+			x.record(c, "reverse")
 		}},
 		{"odd threadgroup memory", "a positive multiple of 16",
 			func(a *adder, c metal.Commands) { c.SetThreadgroupMemory(0, 24) }},
@@ -155,7 +155,7 @@ func TestHostMistakes(t *testing.T) {
 				call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 32768 + 16, groups: one,
 					threads: one}.record(c, "reverse")
 			}},
-		{"threadgroup memory that nobody asked for", "has no [[threadgroup(0)]]",
+		{"threadgroup memory that the kernel lacks", "has no [[threadgroup(0)]]",
 			func(a *adder, c metal.Commands) {
 				a.add.threadgroup = 16
 				a.add.record(c, "add")
@@ -164,7 +164,7 @@ func TestHostMistakes(t *testing.T) {
 			a.add.threads = metal.Size{X: 1025, Y: 1, Z: 1}
 			a.add.record(c, "add")
 		}},
-		{"more threads than the kernel promises", "expected 1 to 64",
+		{"more threads than the kernel declares", "expected 1 to 64",
 			func(a *adder, c metal.Commands) {
 				call{pipeline: a.few, bindings: bind(a.x), groups: one,
 					threads: metal.Size{X: 65, Y: 1, Z: 1}}.record(c, "few")
@@ -369,8 +369,7 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
   }
 }
 `)
-	value := func(name string,
-		v any) metal.ConstantValue {
+	value := func(name string, v any) metal.ConstantValue {
 		return metal.ConstantValue{Name: name, Value: v}
 	}
 	offset, scale := value("offset", uint32(10)), value("scale", float32(0.5))

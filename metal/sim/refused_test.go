@@ -11,8 +11,8 @@ import (
 
 var wanted = regexp.MustCompile(`(?m)^// refused: (.*)$`)
 
-// TestRefused compiles the sources in testdata/refused, which Metal's compiler refuses. The last
-// line of each has the message that this device must give.
+// TestRefused compiles the sources in testdata/refused, which Metal's compiler rejects. The last
+// line of each source is the message that this device must give.
 func TestRefused(t *testing.T) {
 	d := open(t, Options{})
 	files, err := os.ReadDir("testdata/refused")

@@ -1,11 +1,11 @@
 // Package sim implements package metal without a GPU. It compiles the same .metal text with clang,
 // as C++ for OpenCL 2021, and runs it on the CPU with the same grid. The threads of a threadgroup
-// are fibers, which meet at barriers and in simdgroup operations. The device is there to find
-// mistakes, not to be fast:
+// are fibers, which meet at barriers and in simdgroup operations. The device finds mistakes; it is
+// not fast:
 //
-//   - Source that clang accepts and Metal refuses is an error (lint.go, and package msl).
-//   - Mistakes of the host are errors that say what to do: indices, struct sizes, alignment,
-//     lengths, limits (record.go).
+//   - Source that clang accepts and Metal rejects is an error (lint.go, and package msl).
+//   - The host's mistakes in indices, struct sizes, alignment, lengths and limits are errors that
+//     say what to do (record.go).
 //   - Work runs when it is committed. Dispatches between two barriers run in shuffled order
 //     (run.go).
 //   - With Options.Check, loads and stores are instrumented. The checker finds accesses out of
@@ -13,7 +13,7 @@
 //     of unwritten threadgroup memory (runtime/check.c). It also finds dispatches that access the
 //     same bytes without a barrier between them (conflict.go). New buffers hold 0xFF.
 //
-// Without Options.Check an access out of bounds is undefined, as in C: look for it with Check.
+// Without Options.Check an access out of bounds is undefined behavior, as in C.
 //
 // The device needs Linux, clang 19 or later and an x86-64 CPU with AVX2; build/setup sim installs
 // clang. metal/UNVERIFIED.md lists its limits.

@@ -1,8 +1,8 @@
-// The types of kernel arguments, for the entry through which a device calls a kernel.
+// The types of kernel arguments, for the entry point through which a device calls a kernel.
 #pragma once
 
 namespace msl {
-// A position attribute: converts to each type that Metal allows for it.
+// The value of a position attribute. It converts to each type that Metal allows.
 struct id {
     uint x, y, z;
     MSL_FN operator uint() const { return x; }

@@ -1,6 +1,7 @@
-// Metal's math library. Like Apple's it overloads functions for each type, without templates, so
-// that calls with mixed types are ambiguous here too. half is computed as float. bfloat has no
-// functions: it is a storage type. A device's header declares expf and its like before this one.
+// Metal's math library. As in Apple's, functions are overloaded for each type, without templates,
+// so that calls with mixed types are ambiguous here too. half is computed as float. bfloat has no
+// functions: it is a storage type. A header of the device, included before this one, declares expf
+// and the other C functions.
 #pragma once
 
 namespace metal {

@@ -1,5 +1,5 @@
 // simdgroup_matrix: an 8x8 matrix spread over the 32 lanes of a simdgroup, two elements each. A
-// device's header defines four things before it:
+// header of the device, included before this one, defines:
 //
 //   msl_place_of       row and column of a lane's first element; the second is in the next column
 //   msl_check_uniform  checks that all lanes agree on a load or store

@@ -1,4 +1,5 @@
-// Simdgroup functions for each type that has them. A device's header defines before it:
+// Simdgroup functions for each type that has them. A header of the device, included before this
+// one, defines:
 //
 //   MSL_REDUCE(NAME, T, EXPRESSION)  a reduction; EXPRESSION combines a and b
 //   MSL_PREFIX(NAME, T, UPTO)        the sum over lanes 0 to UPTO - 1

@@ -183,7 +183,7 @@ template <class To, class From> MSL_FN To as_type_bits(From f) {
 enum class mem_flags : uint { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4 };
 constexpr mem_flags operator|(mem_flags a, mem_flags b) { return (mem_flags)((uint)a | (uint)b); }
 
-// Atomics have relaxed order only, as in Metal before 4. OpenCL has other types of these names.
+// Atomics have relaxed order only, as before Metal 4. OpenCL's types of the same names differ.
 #define atomic_uint msl_atomic_uint
 #define atomic_int msl_atomic_int
 enum memory_order { memory_order_relaxed = 0 };

@@ -1,4 +1,4 @@
-// What the entry of a kernel is made of: position attributes from the GPU's registers, and the
+// The parts of a kernel's entry point: position attributes, read from the GPU's registers, and the
 // pointer types of the arguments.
 #pragma once
 

@@ -62,7 +62,7 @@ MSL_FN float expf(float x) {
         msl_exp2_approx(r * 1.44269504f) * msl_exp2_approx(half_n) * msl_exp2_approx(n - half_n);
     return x > 89.0f ? __builtin_inff() : x < -104.0f ? 0.0f : e;
 }
-// Not implemented: no kernel uses these functions. The host refuses a kernel that does.
+// Not implemented, since no kernel calls these functions. The host rejects a kernel that does.
 extern "C" {
 float logf(float);
 float log2f(float);

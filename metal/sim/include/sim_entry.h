@@ -1,10 +1,10 @@
-// The entry through which the runtime calls a kernel. Each kernel has a function
-// `msl_entry_NAME(context)`, which passes the arguments by their types, and a table
-// `msl_layout_NAME` of the size and alignment of each argument's element type.
+// The entry point through which the runtime calls a kernel. Each kernel has a function
+// `msl_entry_NAME(context)`, which calls the kernel with its arguments, and a table
+// `msl_layout_NAME` with the size and alignment of each argument's element type.
 #pragma once
 
 namespace msl {
-// Laid out as struct context of runtime/msl.h.
+// context has the layout of struct context in runtime/msl.h.
 struct context {
     __private const ulong *buffers;
     __private const ulong *threadgroups;
@@ -14,7 +14,8 @@ struct context {
         simdgroups_per_threadgroup, threads_per_simdgroup, dispatch_threads_per_threadgroup;
 };
 
-// The element type of a buffer or threadgroup argument, and the argument made of an address.
+// The size and alignment of a buffer or threadgroup argument's element type. at makes the argument
+// from an address.
 template <class T> struct memory;
 #define MSL_MEMORY(SPACE)                                                        \
     template <class T> struct memory<SPACE T *> {                                \

@@ -1,4 +1,4 @@
-// Fibers: every thread of a threadgroup has its own stack and runs until it waits.
+// Fibers. Each thread of a threadgroup has a stack and runs until it waits.
 #include "msl.h"
 
 __thread struct worker *worker __attribute__((tls_model("initial-exec")));
@@ -27,8 +27,8 @@ _Noreturn void msl_abandon(void) {
     abort(); // an abandoned fiber is never resumed
 }
 
-// schedule runs another fiber, as the current one waits or has finished. With none left the
-// threadgroup has finished.
+// schedule switches from the current fiber, which waits or has finished, to the next runnable one.
+// If there is none, the threadgroup has finished or is in a deadlock.
 static void schedule(void) {
     struct worker *w = worker;
     struct fiber *self = w->current;

@@ -5,7 +5,7 @@
 //   fibers.c    switching, barriers, simdgroup exchanges, threadgroup variables
 //   check.c     shadow memory: bounds, races, uninitialised reads; called by the loads and stores
 //               of checking builds
-//   image.c     linked into every library of kernels: its addresses
+//   image.c     the address range of a library of kernels, into which it is linked
 //
 // struct dispatch is laid out as in runtime.go, struct context as in include/sim_entry.h.
 #pragma once
@@ -106,7 +106,7 @@ struct fiber {
 // The last access to a byte. Threads are numbered from 1 over the whole dispatch; 0 means none. An
 // epoch ends with a barrier that orders this kind of memory, sg_epoch with a simdgroup_barrier.
 // Atomic accesses do not conflict with each other. Epochs wrap around after 2^16 barriers and are
-// compared only for equality, so two accesses exactly that far apart look unordered.
+// compared only for equality. Two accesses exactly 2^16 barriers apart therefore look unordered.
 struct touch {
     uint32_t thread;
     uint16_t epoch;
