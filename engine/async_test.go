@@ -1,7 +1,7 @@
 package engine_test
 
-// Steps that are launched before the tokens of the previous one are known give the same tokens, and
-// cache only what was computed.
+// On an asynchronous device, a step is launched before the tokens of the previous step are known.
+// The tokens must not change, and only computed tokens may be cached.
 
 import (
 	"errors"
@@ -18,24 +18,24 @@ import (
 	"headroom/kernels"
 )
 
-// ahead is the CPU as an asynchronous device. It records every commit and every wait.
-type ahead struct {
+// asyncDevice makes a device asynchronous, if it is not. It records every commit, wait and sync.
+type asyncDevice struct {
 	kernels.Device
 	commits kernels.Ticket
 	events  []string
 
-	failing bool // computes no more
-	before  func(op kernels.Op)
+	failing bool                // every Wait fails
+	before  func(op kernels.Op) // called before each operator; may be nil
 }
 
-func (d *ahead) Run(op kernels.Op) {
+func (d *asyncDevice) Run(op kernels.Op) {
 	if d.before != nil {
 		d.before(op)
 	}
 	d.Device.Run(op)
 }
 
-func (d *ahead) Commit() kernels.Ticket {
+func (d *asyncDevice) Commit() kernels.Ticket {
 	d.commits++
 	d.events = append(d.events, fmt.Sprint("commit ", d.commits))
 	if real, ok := d.Device.(kernels.AsyncDevice); ok {
@@ -47,7 +47,7 @@ func (d *ahead) Commit() kernels.Ticket {
 	return d.commits
 }
 
-func (d *ahead) Wait(t kernels.Ticket) error {
+func (d *asyncDevice) Wait(t kernels.Ticket) error {
 	d.events = append(d.events, fmt.Sprint("wait ", t))
 	if d.failing {
 		return errors.New("the GPU has gone")
@@ -58,22 +58,23 @@ func (d *ahead) Wait(t kernels.Ticket) error {
 	return nil
 }
 
-func (d *ahead) Sync() error {
+func (d *asyncDevice) Sync() error {
 	d.events = append(d.events, "sync")
 	return d.Device.Sync()
 }
 
-// goAhead makes the device of a newly opened engine asynchronous.
-func goAhead(e *engine.Engine) *ahead {
-	var d *ahead
+// makeAsync makes the device of a newly opened engine asynchronous.
+func makeAsync(e *engine.Engine) *asyncDevice {
+	var d *asyncDevice
 	e.ReplaceDevice(func(inner kernels.Device) kernels.Device {
-		d = &ahead{Device: inner}
+		d = &asyncDevice{Device: inner}
 		return d
 	})
 	return d
 }
 
-// samplings returns parameters of all kinds. Logprobs are -1, as they would make steps synchronous.
+// samplings returns sampling parameters of all kinds. Logprobs is -1 in all of them, because
+// logprobs would make steps synchronous.
 func samplings() []sample.Params {
 	all := []sample.Params{
 		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95},
@@ -85,7 +86,7 @@ func samplings() []sample.Params {
 			PresencePenalty: 0.2, FrequencyPenalty: 0.1, RepetitionContextTokens: 64},
 		{LogitBias: map[int32]float32{7: 3, 9: -100}},
 		{Temperature: 1, LogitBias: map[int32]float32{7: 20, 12: 20, 13: 19}, PresencePenalty: 2},
-		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, // the host's
+		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, // sampled on the host
 	}
 	for i := range all {
 		seed := uint64(i)
@@ -94,18 +95,18 @@ func samplings() []sample.Params {
 	return all
 }
 
-// onHost returns r with its tokens sampled on the host.
+// onHost returns r with logprobs, so that its tokens are sampled on the host.
 func onHost(r engine.Request) engine.Request {
 	r.Sampling.Logprobs = 0
 	return r
 }
 
-// TestAsyncSampling checks that the device chooses the tokens that the host samples, for parameters
-// of all kinds, one request at a time and all of them together.
+// TestAsyncSampling checks that the device samples the same tokens as the host. It uses sampling
+// parameters of all kinds, first one request at a time, then all requests in a batch.
 func TestAsyncSampling(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
-	d := goAhead(e)
+	d := makeAsync(e)
 	var want [][]int32
 	var together []*engine.Stream
 	requests := []engine.Request{}
@@ -115,7 +116,7 @@ func TestAsyncSampling(t *testing.T) {
 		want = append(want, run(t, e, onHost(requests[i]), 0).tokens)
 	}
 	if slices.ContainsFunc(d.events, func(s string) bool { return s != "sync" }) {
-		t.Errorf("with logprobs, the device was asked %v", d.events)
+		t.Errorf("with logprobs: events %v, expected only sync", d.events)
 	}
 	for i, r := range requests {
 		if got := run(t, e, r, 0).tokens; !slices.Equal(got, want[i]) {
@@ -127,8 +128,8 @@ func TestAsyncSampling(t *testing.T) {
 	}
 	for i, s := range together {
 		if got, _, done := collect(t, s); !slices.Equal(got, want[i]) {
-			t.Errorf("%+v: with the others %v (%v), on the host %v", requests[i].Sampling, got,
-				done.Err, want[i])
+			t.Errorf("%+v: in a batch %v (%v), on the host %v", requests[i].Sampling, got, done.Err,
+				want[i])
 		}
 	}
 	idle(t, e)
@@ -137,12 +138,12 @@ func TestAsyncSampling(t *testing.T) {
 	}
 }
 
-// TestAsyncOrder checks that a step is launched before the previous one is awaited, and a token
-// takes one commit.
+// TestAsyncOrder checks that a step is launched before the loop waits for the previous one, and
+// that each token takes one commit.
 func TestAsyncOrder(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
-	d := goAhead(e)
+	d := makeAsync(e)
 	got := run(t, e, engine.Request{Prompt: someIDs(3, 20), MaxTokens: 5, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}}, 0)
 	const want = "commit 1, commit 2, wait 1, commit 3, wait 2, commit 4, wait 3, commit 5, " +
@@ -152,8 +153,9 @@ func TestAsyncOrder(t *testing.T) {
 	}
 }
 
-// TestAsyncFinish checks that every way to end an answer gives the tokens of a synchronous engine.
-// The next turn must resume after computed tokens only, with the result of a cold start.
+// TestAsyncFinish ends an answer in every possible way. The tokens must be those of a synchronous
+// engine. The next turn must resume after computed tokens only, and give the tokens of a cold
+// start.
 func TestAsyncFinish(t *testing.T) {
 	o := engine.Options{ContextTokens: 512, KeptStates: 16}
 	for _, c := range []struct {
@@ -161,7 +163,7 @@ func TestAsyncFinish(t *testing.T) {
 		request engine.Request
 		cancel  int
 		finish  engine.FinishReason
-		more    int // tokens of the answer that are known afterwards, less than all
+		more    int // tokens at the end of the answer that are not cached; -1: not checked
 	}{
 		{"stop token", engine.Request{}, 0, engine.FinishStop, 0},
 		{"stop text", engine.Request{Stop: []string{"a"}}, 0, engine.FinishStop, 0},
@@ -173,7 +175,7 @@ func TestAsyncFinish(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := open(t, o)
-			goAhead(e)
+			makeAsync(e)
 			c.request.Sampling.Logprobs = -1
 			c.request.Prompt = encode(e,
 				system("Answer briefly. ", 4)+
@@ -200,40 +202,40 @@ func TestAsyncFinish(t *testing.T) {
 						"<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
 			got, want := run(t, e, next, 0), run(t, cold, next, 0)
 			if !slices.Equal(got.tokens, want.tokens) {
-				t.Errorf("the next turn says %v, from a cold start %v", got.tokens, want.tokens)
+				t.Errorf("next turn: %v, from a cold start %v", got.tokens, want.tokens)
 			}
 			known := got.done.Usage.CachedTokens - len(c.request.Prompt)
 			if all := len(first.tokens); c.more >= 0 && known != all-c.more || known > all ||
 				known < all-1 {
-				t.Errorf("%d tokens of the answer's %d were cached, expected all but %d", known,
+				t.Errorf("%d of %d tokens of the answer were cached, expected all but %d", known,
 					all, c.more)
 			}
 		})
 	}
 }
 
-// withFewPages returns o with just enough memory for 5 pages of 32 tokens.
+// withFewPages returns o with memory for just 5 pages of 32 tokens.
 func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Options {
 	t.Helper()
 	d, err := engine.Describe(src, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// half is for pages
+	// Half of the free memory is for pages.
 	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*5*d.KVBytesPerToken*cache.PageTokens
 	return o
 }
 
-// TestAsyncCrowd runs requests with common prefixes that arrive, end, and are cancelled and
-// preempted, because pages are short. Requests that are not cancelled must give the tokens that
-// each gives alone, and no memory is lost.
+// TestAsyncCrowd runs requests with common prefixes that arrive, end and are cancelled at random
+// times. Some are preempted, because there are too few pages. A request that is not cancelled must
+// give the same tokens as alone, and no memory may leak.
 func TestAsyncCrowd(t *testing.T) {
 	for _, model := range []string{"qwen3_5_text", "qwen3"} { // with recurrent states and without
-		aheadCrowd(t, model)
+		testAsyncCrowd(t, model)
 	}
 }
 
-func aheadCrowd(t *testing.T, model string) {
+func testAsyncCrowd(t *testing.T, model string) {
 	src := tinySource(t, model)
 	o := engine.Options{MaxSequences: 4, ChunkTokens: 40, ContextTokens: 128, KeptStates: 4}
 	var all []engine.Request
@@ -253,7 +255,7 @@ func aheadCrowd(t *testing.T, model string) {
 		want = append(want, run(t, alone, r, 0).tokens)
 	}
 	e := openModel(t, src, withFewPages(t, src, o))
-	goAhead(e)
+	makeAsync(e)
 	var crowd sync.WaitGroup
 	for who := range 8 {
 		crowd.Go(func() {
@@ -279,25 +281,25 @@ func aheadCrowd(t *testing.T, model string) {
 	}
 	for _, known := range e.CachedPrefixes() {
 		if slices.Min(known.Tokens) < 0 {
-			t.Errorf("a prefix is remembered with a token that was not known: %v", known.Tokens)
+			t.Errorf("a cached prefix contains a placeholder: %v", known.Tokens)
 		}
 	}
-	// How many depends on timing. TestMetalAsync requires some.
+	// The number depends on timing. TestMetalAsync requires at least one.
 	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions)
 }
 
 // TestAsyncFaults checks that a panic while a step is recorded ends the requests of that step,
-// after the tokens of the one in flight. A device that fails ends all requests. The engine
-// continues and can be closed.
+// after the tokens of the step in flight have been delivered. When the device fails, all requests
+// end. The engine continues and can be closed.
 func TestAsyncFaults(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
-	d := goAhead(e)
+	d := makeAsync(e)
 	r := engine.Request{Prompt: someIDs(3, 20), MaxTokens: 9, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}}
 	want := run(t, e, r, 0).tokens
 	for fault := range 4 {
-		feeds := 0 // one a step
+		feeds := 0 // one per step
 		d.before = func(op kernels.Op) {
 			if op.Name() == "feed" {
 				feeds++
@@ -310,8 +312,8 @@ func TestAsyncFaults(t *testing.T) {
 		if got.done.Finish != engine.FinishError ||
 			!strings.Contains(got.done.Err.Error(), "a fault in a kernel") ||
 			!slices.Equal(got.tokens, want[:fault]) {
-			t.Errorf("with a panic in step %d: %v (%s, %v), expected the first of %v", fault,
-				got.tokens, got.done.Finish, got.done.Err, want)
+			t.Errorf("panic in step %d: %v (%s, %v), expected %v", fault, got.tokens,
+				got.done.Finish, got.done.Err, want[:fault])
 		}
 		d.before = nil
 		if got := run(t, e, r, 0); !slices.Equal(got.tokens, want) {
@@ -325,7 +327,7 @@ func TestAsyncFaults(t *testing.T) {
 	d.before = func(op kernels.Op) {
 		if op.Name() == "choose" {
 			n++
-			d.failing = n >= 4 // for good, as a real one does
+			d.failing = n >= 4 // permanently, like a real GPU
 		}
 	}
 	for range 2 {
@@ -338,20 +340,19 @@ func TestAsyncFaults(t *testing.T) {
 	idle(t, e)
 }
 
-// TestMetalAsync runs streams on Metal devices, which run one pass while the next is recorded.
-// Streams that arrive, end, and are cancelled and preempted must have the tokens that the host
-// samples from the logits of the same device, one stream at a time. A decoded token needs one
-// command buffer.
+// TestMetalAsync runs streams on Metal devices, which run one pass while the next is recorded. Some
+// streams are cancelled and some are preempted. All must have the tokens that the host samples from
+// the logits of the same device, one stream at a time. A decoded token needs one command buffer.
 func TestMetalAsync(t *testing.T) {
-	onMetalDevices(t, testMetalAhead)
+	onMetalDevices(t, testMetalAsync)
 }
 
-func testMetalAhead(t *testing.T, device string) {
+func testMetalAsync(t *testing.T, device string) {
 	src := tinySource(t, "qwen3_5_text")
 	e := openMetal(t, device, src,
 		withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32,
 			KeptStates: 4}))
-	events := goAhead(e)
+	events := makeAsync(e)
 	var all []engine.Request
 	var want [][]int32
 	for i, s := range samplings() {
@@ -359,7 +360,7 @@ func testMetalAhead(t *testing.T, device string) {
 			Sampling: s}
 		all, want = append(all, r), append(want, run(t, e, onHost(r), 0).tokens)
 	}
-	if compileOnly { // also what several rows at a time need
+	if compileOnly { // compile the kernels for several rows too
 		var streams []*engine.Stream
 		for _, r := range all {
 			streams = append(streams, submit(t, e, r))
@@ -370,14 +371,14 @@ func testMetalAhead(t *testing.T, device string) {
 		return
 	}
 	var before kernels.Ticket
-	for range 2 { // the first to learn where the count is
+	for range 2 { // the first run only synchronizes d.commits with the device
 		before = events.commits
 		if got := run(t, e, all[1], 0); !slices.Equal(got.tokens, want[1]) {
 			t.Errorf("alone %v (%v), on the host %v", got.tokens, got.done.Err, want[1])
 		}
 	}
 	if n := int(events.commits - before); n != len(want[1]) {
-		t.Errorf("%d command buffers for %d tokens, the first with the prompt", n, len(want[1]))
+		t.Errorf("%d command buffers for %d tokens, expected one per token", n, len(want[1]))
 	}
 	var streams []*engine.Stream
 	for i, r := range all {
@@ -401,14 +402,13 @@ func testMetalAhead(t *testing.T, device string) {
 		t.Error(err)
 	}
 	if e.Stats().Preemptions == 0 {
-		t.Error(
-			"no request was preempted: the pages were not too few, and this test has not tested " +
-				"that")
+		t.Error("no request was preempted, so preemption was not tested")
 	}
 }
 
-// TestMetalStored checks that blocks written while the device is busy hold the right values. After
-// a restart the conversation must resume from them, with the tokens of a cold start.
+// TestMetalStored checks that blocks hold the right values if they are written while the device is
+// busy. After a restart the conversation must resume from them, and give the tokens of a cold
+// start.
 func TestMetalStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device is slow")
@@ -434,7 +434,7 @@ func TestMetalStored(t *testing.T) {
 			}
 		} else if got := run(t, e, next, 0); !slices.Equal(got.tokens, want.tokens) ||
 			got.done.Usage.StoredTokens < len(r.Prompt) {
-			t.Errorf("behind %d tokens from disk %v (%v), from a cold start %v",
+			t.Errorf("after %d tokens from disk %v (%v), from a cold start %v",
 				got.done.Usage.StoredTokens, got.tokens, got.done.Err, want.tokens)
 		}
 		e.Close()

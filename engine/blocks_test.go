@@ -22,8 +22,8 @@ type answered struct {
 	usage    engine.Usage
 }
 
-// ask continues a conversation by one turn. history is the text so far; the answer is appended to
-// it as the template would render it.
+// ask continues a conversation by one turn. history is the text so far. ask appends the question
+// and the answer to it, in the form that the template renders.
 func ask(t *testing.T, e *engine.Engine, history *string, question string) (a answered) {
 	t.Helper()
 	*history += "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n"
@@ -40,7 +40,7 @@ func ask(t *testing.T, e *engine.Engine, history *string, question string) (a an
 		}
 		a.usage = ev.Usage
 	}
-	*history += a.text + "<|im_end|>\n" // without the empty thoughts
+	*history += a.text + "<|im_end|>\n" // without the empty think block
 	return a
 }
 
@@ -61,8 +61,9 @@ func openStore(t *testing.T, dir string) *engine.BlockStore {
 var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
 	"Sort these words: pear, drum, banana, plum"}
 
-// TestRestart continues a conversation across restarts, and one that diverges from it, in every
-// cache format. From disk, from memory and computed, each log-probability has the same bits.
+// TestRestart continues a conversation across restarts, and then a conversation that diverges from
+// it, in every cache format. Each log-probability must have the same bits whether the prefix comes
+// from disk, comes from memory or is computed.
 func TestRestart(t *testing.T) {
 	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"},
 		{KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
@@ -86,19 +87,17 @@ func TestRestart(t *testing.T) {
 				history = system("Answer briefly. ", 120)
 				var e *engine.Engine
 				for i, q := range questions {
-					if i%2 == 0 { // two turns in each life
+					if i%2 == 0 { // restart after every second turn
 						o.BlockStore = openStore(t, dir)
 						e = open(t, o)
 					}
 					got := ask(t, e, &history, q)
 					if got.text != want[i].text || !slices.Equal(got.logprobs, want[i].logprobs) {
-						t.Errorf(
-							"turn %d: %q with log-probabilities that differ from those of %q "+
-								"computed", i,
+						t.Errorf("turn %d: %q, expected %q with the same log-probabilities", i,
 							got.text, want[i].text)
 					}
 					if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
-						t.Errorf("turn %d: %d of %d prompt tokens were read back", i, stored,
+						t.Errorf("turn %d: %d of %d prompt tokens were read from disk", i, stored,
 							got.usage.PromptTokens)
 					}
 					if read := got.usage.PromptTokens - got.usage.CachedTokens; i > 0 && read > 64 {
@@ -119,8 +118,8 @@ func TestRestart(t *testing.T) {
 				if got.text != wantForked.text ||
 					!slices.Equal(got.logprobs, wantForked.logprobs) ||
 					got.usage.StoredTokens == 0 {
-					t.Errorf("a fork gave %q with %d tokens read back, expected %q", got.text,
-						got.usage.StoredTokens, wantForked.text)
+					t.Errorf("fork: %q with %d tokens from disk, expected %q and some tokens",
+						got.text, got.usage.StoredTokens, wantForked.text)
 				}
 				e.Close()
 				if err := o.BlockStore.Check(); err != nil {
@@ -130,8 +129,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocks checks that a damaged file is a miss. The answer must have the same bits, and
-// the file is written again.
+// TestDamagedBlocks checks that a damaged file is treated as a miss. The answer must have the same
+// bits, and the file must be written again.
 func TestDamagedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	history := system("Answer briefly. ", 150)
@@ -155,32 +154,32 @@ func TestDamagedBlocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	healed := false
-	for life := 0; life < 5 && !healed; life++ {
+	repaired := false
+	for restart := 0; restart < 5 && !repaired; restart++ {
 		o.BlockStore = openStore(t, dir)
 		e = open(t, o)
 		history = system("Answer briefly. ", 150)
 		got := ask(t, e, &history, questions[0])
 		if got.text != want.text || !slices.Equal(got.logprobs, want.logprobs) {
-			t.Errorf("life %d: %q, expected %q with the same log-probabilities", life, got.text,
-				want.text)
+			t.Errorf("restart %d: %q, expected %q with the same log-probabilities", restart,
+				got.text, want.text)
 		}
-		if healed = got.usage.StoredTokens > 0; healed && life == 0 {
-			t.Errorf("%d tokens were read back from damaged files", got.usage.StoredTokens)
+		if repaired = got.usage.StoredTokens > 0; repaired && restart == 0 {
+			t.Errorf("%d tokens were read from damaged files", got.usage.StoredTokens)
 		}
 		e.Close()
 		if err := o.BlockStore.Check(); err != nil {
-			t.Errorf("life %d: %v", life, err)
+			t.Errorf("restart %d: %v", restart, err)
 		}
 		o.BlockStore.Close()
 	}
-	if !healed {
-		t.Error("nothing was read back in any later life")
+	if !repaired {
+		t.Error("no tokens were read from disk after any restart")
 	}
 }
 
-// tinySource returns one of the models of random weights. Its prompts are token ids, so any
-// tokenizer does.
+// tinySource returns one of the tiny models with random weights. It has the tokenizer of the demo
+// model. The tests send token ids, so the choice of the tokenizer does not matter.
 func tinySource(t testing.TB, name string) engine.Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -198,8 +197,8 @@ func tinySource(t testing.TB, name string) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
-// TestTinyRestart runs a long prompt, its continuation and a fork of it in every kind of cache:
-// cold, from memory and from disk.
+// TestTinyRestart runs a long prompt, its continuation and a fork of it in every kind of cache. The
+// prefixes are computed, come from memory, or come from disk.
 func TestTinyRestart(t *testing.T) {
 	models, err := os.ReadDir(filepath.Join("models", "testdata", "tiny"))
 	if err != nil || len(models) == 0 {
@@ -226,6 +225,8 @@ func TestTinyRestart(t *testing.T) {
 	}
 }
 
+// restarts checks that three prompts get the same log-probabilities without a prefix cache, with
+// one in memory, and with one on disk and a restart after each prompt.
 func restarts(t *testing.T, src engine.Source, o engine.Options) {
 	r := rand.New(rand.NewPCG(3, 5))
 	random := func(n int) (ids []int32) {
@@ -234,10 +235,10 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 		}
 		return ids
 	}
-	// lives runs the same three prompts, each of which begins like the one before, with a restart
-	// between two.
 	head, more, other := random(600), random(70), random(50)
-	head[560] = 2 // ends a message: a place to part from
+	head[560] = 2 // an end token, where a state is kept and a fork can resume
+	// lives runs three prompts that all begin with head. It calls restart before the first prompt
+	// and after each of them.
 	lives := func(o engine.Options,
 		restart func(e *engine.Engine) *engine.Engine) (logprobs [][]float32,
 		usage []engine.Usage) {
@@ -286,8 +287,8 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 	})
 	for i := range want {
 		if !slices.Equal(inMemory[i], want[i]) || !slices.Equal(fromDisk[i], want[i]) {
-			t.Errorf("prompt %d: log-probabilities differ: from memory %t, from disk %t", i,
-				!slices.Equal(inMemory[i], want[i]), !slices.Equal(fromDisk[i], want[i]))
+			t.Errorf("prompt %d: log-probabilities are correct from memory: %t, from disk: %t", i,
+				slices.Equal(inMemory[i], want[i]), slices.Equal(fromDisk[i], want[i]))
 		}
 		if i > 0 && (memoryUsage[i].CachedTokens == 0 || memoryUsage[i].StoredTokens != 0 ||
 			diskUsage[i].StoredTokens < 500) {

@@ -12,9 +12,9 @@ import (
 
 // TestDescribeCache compares with sizes computed by hand for Qwen3.5-35B-A3B, which has 40 layers.
 // In each of its 10 attention layers, K and V have 2 heads of 256 values. 256 values take 512 bytes
-// in f16, 256 + 4*4 in K8 g64, 128 + 8*4 in V4 g32, 256 + 8*4 in V8 g32 and 8*18 in q4_0. The state
-// of each of the 30 recurrent layers is 32 heads of 128 by 128 values, and 3 rows of 8,192 for the
-// convolution.
+// in f16, 256 + 4*4 in K8 g64, 128 + 8*4 in V4 g32, 256 + 8*4 in V8 g32 and 8*18 in q4_0. Each of
+// the 30 recurrent layers has a state of 32 heads of 128 by 128 values, and 3 rows of 8,192 values
+// for the convolution.
 func TestDescribeCache(t *testing.T) {
 	config, err := os.ReadFile(
 		filepath.Join("..", "app", "commands", "shapes", "qwen3_5_moe-35b-a3b.json"))
@@ -31,8 +31,8 @@ func TestDescribeCache(t *testing.T) {
 		{engine.Options{KVFormat: "f16"}, 20480, 0, 1024*20480 + state},
 		{engine.Options{}, 4*2*(272+288) + 6*2*(272+160), 0, 1024*9664 + state},
 		{engine.Options{KVFormat: "q4_0"}, 5760, 0, 1024*5760 + state},
-		// A ring has 1 page for the first 4 positions and 25 pages for 252 + 520 - 1 others. The
-		// longest pass is a chunk of 512 tokens and 8 streams.
+		// A ring has 1 page for the first 4 positions and 25 pages for the other 252 + 520 - 1
+		// positions. The longest pass has 520 rows: a chunk of 512 tokens, and 8 streams.
 		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256}, 0, 26 * 32 * 5760, 26*32*5760 + state},
 		{engine.Options{KVFormat: "q4_0", KVStartTokens: 500}, 5760, 0,
 			512*20480 + 512*5760 + state},
@@ -48,8 +48,8 @@ func TestDescribeCache(t *testing.T) {
 		if c.BytesPerToken != test.bytes || c.RingBytes != test.ring || c.StateBytes != state ||
 			c.ContextBytes(1000) != test.context {
 			t.Errorf(
-				"%+v: got %+v and %d for 1,000 tokens, expected %d a token, rings %d, state %d "+
-					"and %d",
+				"%+v: got %+v and %d bytes for 1,000 tokens, "+
+					"expected %d per token, rings %d, state %d and %d bytes",
 				test.o, c, c.ContextBytes(1000), test.bytes, test.ring, state, test.context)
 		}
 		layers, perToken := 0, int64(0)
@@ -58,8 +58,8 @@ func TestDescribeCache(t *testing.T) {
 			perToken += int64(l.Layers) * l.BytesPerToken
 		}
 		if layers != 40 || perToken != c.BytesPerToken {
-			t.Errorf("%+v: %d layers of %d bytes a token, expected 40 of %d", test.o, layers,
-				perToken, c.BytesPerToken)
+			t.Errorf("%+v: %d layers take %d bytes per token, expected 40 layers, %d bytes", test.o,
+				layers, perToken, c.BytesPerToken)
 		}
 	}
 	if _, err := engine.DescribeCache(config,
@@ -68,8 +68,8 @@ func TestDescribeCache(t *testing.T) {
 	}
 }
 
-// FuzzDescribeCache describes mutated configs. Any config must give sizes or a problem, without
-// allocating much memory.
+// FuzzDescribeCache describes mutated configs. Every config must give either sizes or a Problem,
+// and must not allocate much memory.
 func FuzzDescribeCache(f *testing.F) {
 	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma3_text"} {
 		f.Add(read(f, filepath.Join("models", "testdata", "tiny", name), "config.json"), 64)
@@ -91,7 +91,7 @@ func FuzzDescribeCache(f *testing.F) {
 		switch {
 		case err != nil:
 			if p := problem.From(err); p.Code == problem.Internal {
-				t.Errorf("got %v, expected a problem of the model", err)
+				t.Errorf("got %v, expected a Problem about the model", err)
 			}
 		case c.BytesPerToken < 0 || c.RingBytes < 0 || c.StateBytes < 0 || len(c.Layers) == 0:
 			t.Errorf("got %+v, expected sizes and layers", c)

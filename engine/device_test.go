@@ -17,21 +17,21 @@ import (
 	"headroom/metal/sim"
 )
 
-// openSim is openMetal for the simulated device.
+// openSim opens a model on the simulated Metal device, or skips the test if there is none.
 func openSim(t *testing.T, src engine.Source, o engine.Options) *engine.Engine {
 	t.Helper()
 	return openMetal(t, engine.DeviceSim, src, o)
 }
 
-// openMetal opens a model on a device for Metal kernels, or skips the test where there is none.
+// openMetal opens a model on one of metalDevices, or skips the test if the machine does not have
+// it.
 func openMetal(t *testing.T, device string, src engine.Source, o engine.Options) *engine.Engine {
 	t.Helper()
 	o.Device = device
 	e, err := engine.Open(context.Background(), src, o)
 	for _, unavailable := range errUnavailable {
 		if errors.Is(err, unavailable) {
-			// nothing else: a device that refuses a model must fail
-			t.Skip(err)
+			t.Skip(err) // any other error fails the test
 		}
 	}
 	if err != nil {
@@ -41,33 +41,33 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	return e
 }
 
-// TestDefaultDevice checks that the default is Metal if there is a GPU, else the CPU. If Metal is
-// requested and missing, Open must fail.
+// TestDefaultDevice checks that the default device is Metal if there is a GPU, and else the CPU. If
+// Metal is requested and there is no GPU, Open must fail.
 func TestDefaultDevice(t *testing.T) {
 	none := func() (metal.Device, error) { return nil, errors.New("no GPU in here") }
 	simulated := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
 	for _, c := range []struct {
 		name, device string
 		open         func() (metal.Device, error)
-		want         string // begins Info.Device; "": an error
+		want         string // prefix of Info.Device; "": an error
 	}{
-		{"none, and none asked for", "", none, "CPU"},
-		{"none, though asked for", engine.DeviceMetal, none, ""},
-		{"one", "", simulated, "Metal"},
-		{"one, and the CPU asked for", engine.DeviceCPU, simulated, "CPU"},
+		{"no GPU, default device", "", none, "CPU"},
+		{"no GPU, Metal requested", engine.DeviceMetal, none, ""},
+		{"GPU, default device", "", simulated, "Metal"},
+		{"GPU, CPU requested", engine.DeviceCPU, simulated, "CPU"},
 	} {
 		e, err := engine.Open(t.Context(), demoSource(t),
 			engine.Options{Device: c.device, OpenMetal: c.open, ContextTokens: 256,
 				MaxSequences: 1})
-		if c.name == "one" && !kerneltest.HasMetal() { // then the CPU is right
+		if c.want == "Metal" && !kerneltest.HasMetal() { // simulated returns an error here
 			c.want = "CPU"
 		}
 		switch {
 		case c.want == "" && (err == nil ||
 			!strings.Contains(problem.From(err).Why, "no GPU in here")):
-			t.Errorf("%s: got %v, expected the reason", c.name, err)
+			t.Errorf("%s: got %v, expected an error with the reason", c.name, err)
 		case c.want != "" && (err != nil || !strings.HasPrefix(e.Info().Device, c.want)):
-			t.Errorf("%s: got %v, expected it to open on %s", c.name, err, c.want)
+			t.Errorf("%s: error %v, expected the model to open on %s", c.name, err, c.want)
 		}
 		if err == nil {
 			e.Close()
@@ -75,8 +75,8 @@ func TestDefaultDevice(t *testing.T) {
 	}
 }
 
-// full is a device without memory for a model, or one that keeps nothing resident and records the
-// requests to.
+// full is a device with too little memory. If sets is nil, no buffer can be allocated. Otherwise
+// buffers can be allocated, but none can be kept resident. sets then records the attempts.
 type full struct {
 	metal.Device
 	sets *[]string
@@ -94,8 +94,8 @@ func (d full) MakeResident(label string, _ []metal.Buffer) error {
 	return errors.New("cannot be kept")
 }
 
-// TestMetalMemory checks that a model fails to load, not its first request, if the GPU cannot
-// allocate the memory. A model whose weights are not kept resident must run.
+// TestMetalMemory checks that if the GPU cannot allocate the memory, loading the model fails, not
+// the first request. A model whose weights cannot be kept resident must still run.
 func TestMetalMemory(t *testing.T) {
 	for _, sets := range []*[]string{nil, {}} {
 		open := func() (metal.Device, error) {
@@ -114,9 +114,10 @@ func TestMetalMemory(t *testing.T) {
 		switch {
 		case sets == nil && (err == nil || problem.From(err).Code != problem.DoesNotFit ||
 			!strings.Contains(problem.From(err).Why, "no more memory")):
-			t.Errorf("a full device: got %v, expected a model that does not fit", err)
+			t.Errorf("without memory: got %v, expected %s with the reason", err,
+				problem.DoesNotFit)
 		case sets != nil && (err != nil || !slices.Equal(*sets, []string{"weights"})):
-			t.Errorf("got %v, sets %q: expected the model to run though its weights are not kept",
+			t.Errorf("error %v, resident sets %q: expected no error and one attempt for weights",
 				err, *sets)
 		}
 	}
@@ -132,8 +133,8 @@ func TestMetal(t *testing.T) {
 var (
 	metalDevices   = []string{engine.DeviceSim}
 	errUnavailable = []error{sim.ErrUnavailable}
-	nvOnly         bool // HEADROOM_NV or HEADROOM_NV_CACHE asks for the NVIDIA GPU
-	compileOnly    bool // HEADROOM_NV asks only for compiled kernels: results mean nothing
+	nvOnly         bool // HEADROOM_NV or HEADROOM_NV_CACHE selects the NVIDIA GPU
+	compileOnly    bool // HEADROOM_NV selects compiling without running, so results are undefined
 )
 
 // onMetalDevices runs a test on each of metalDevices.
@@ -195,8 +196,8 @@ func testMetalTiny(t *testing.T, device string) {
 			}
 			if !e.MetalKernels()["prefill"] || !e.MetalKernels()["attend_prefill"] ||
 				!e.MetalKernels()["linear_1"] {
-				t.Errorf("%s: a prompt and an answer did not go through the kernels for each",
-					m.Name())
+				t.Errorf("%s: ran kernels %v, expected those for prefill and for decode", m.Name(),
+					e.MetalKernels())
 			}
 			e.Close()
 			onCPU.Close()

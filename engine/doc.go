@@ -1,9 +1,11 @@
-// Package engine runs one language model for many requests at once. It is a facade over the
-// packages below: Open loads a model, Submit queues a request, Stats returns a snapshot, and Close
-// unloads the model. The app and the server run models through this package alone.
+// Package engine runs one language model for many requests at once. Open loads a model, Submit
+// queues a request, Stats returns a snapshot, and Close unloads the model. The app and the server
+// run models through this package alone, which is a facade over the packages below.
 //
-// A request to `headroom serve` passes through these calls. `headroom run` loads the model into its
-// own process, so its requests begin at Engine.Submit:
+// Functions that return Problems as errors return values of type *problem.Problem (engine/problem).
+//
+// A request to `headroom serve` passes through the calls below. `headroom run` loads the model into
+// the process of the command, so its requests begin at Engine.Submit:
 //
 //	service.Service.Serve      app/service     serves HTTP over the host's models
 //	server.Server.prepare      engine/server   reads the body, wakes the model, encodes the prompt
@@ -24,11 +26,11 @@
 //	loop.Loop.complete         engine/loop     waits for the step
 //	loop.Loop.emitToken        engine/loop     token to text and event
 //	loop.Stream.Next           engine/loop     the event, read by session.submit and sent back
-//	server.answer.run          engine/server   event to text, reasoning or a tool call, and out
+//	server.answer.run          engine/server   event to text, reasoning or tool call; renders it
 //	loop.Loop.finish           engine/loop     ends the request and caches its pages
 //	loop.requestLog.flush      engine/loop     logs the PERF line and the cause of a cache miss
 //
-// These calls read a cached prefix from disk, and write one:
+// The first four calls read a cached prefix from disk, and the last two write one:
 //
 //	loop.Loop.lookUp            engine/loop   asks the block store, on another goroutine
 //	sched.Scheduler.Promotions  engine/sched  allocates pages and a slot at the request's turn
@@ -39,12 +41,12 @@
 //
 // Opening a model makes these calls:
 //
-//	plan.New                 engine/plan        computes the memory that it needs
-//	plan.Plan.Check          engine/plan        refuses it if it does not fit
+//	plan.New                 engine/plan        computes the memory that the model needs
+//	plan.Plan.Check          engine/plan        refuses a model that does not fit
 //	textproc.ReadWithConfig  engine/textproc    reads the tokenizer and the chat template
-//	device.Open              engine/device      the CPU or a GPU, by name
+//	device.Open              engine/device      opens the CPU or a GPU, by name
 //	checkpoint.Open          engine/checkpoint  maps the weights
 //	models.Load              engine/models      builds the architecture
 //	runner.New               engine/runner      allocates the caches
-//	loop.New                 engine/loop        starts to serve
+//	loop.New                 engine/loop        starts the loop that serves requests
 package engine

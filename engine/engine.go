@@ -30,7 +30,7 @@ type Engine struct {
 	options Options
 	plan    *plan.Plan
 	device  *device.Device
-	kernels kernels.Device // of device; on the CPU it also advances the heartbeat
+	kernels kernels.Device // device.Kernels; on the CPU, a wrapper that advances the heartbeat
 	weights *checkpoint.Weights
 	runner  *runner.Runner
 	loop    *loop.Loop
@@ -39,8 +39,8 @@ type Engine struct {
 	freeErr  error
 }
 
-// Open loads a model and starts to serve it. Errors are Problems: a model that does not fit is
-// refused before its weights are read. Loading stops when ctx ends.
+// Open loads a model and starts to serve it. A model that does not fit into memory is refused
+// before its weights are read. Loading stops when ctx ends. Errors are Problems.
 func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	p, err := plan.New(src, o.planning())
 	if err != nil {
@@ -75,8 +75,8 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// load maps the weights, reads them once so that the first answer does not wait for the disk, and
-// allocates the caches.
+// load maps the weights and allocates the caches. It also reads all weights once, so that the first
+// request does not wait for the disk.
 func (e *Engine) load(ctx context.Context, src Source) (err error) {
 	if e.weights, err = checkpoint.Open(src, e.plan.Config, e.kernels); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	}
 	if o.BlockStore != nil && !o.NoPrefixCache && c.Fingerprint != "" {
 		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
-		// Stored states are at least so far apart that they are no larger than the keys and values
-		// between them.
+		// At this distance, a stored state is no larger than the keys and values between two
+		// states.
 		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
 			c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
 		}
@@ -146,11 +146,12 @@ func (e *Engine) schedOptions() sched.Options {
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens}
 }
 
-// numerics is increased whenever the same model, format and tokens give different bits than before.
+// numerics is the version of the arithmetic. It is increased whenever the same model, format and
+// tokens give different bits than before.
 const numerics = 3
 
-// storedModel returns the key of the model's blocks in the block store: everything on which the
-// bytes of its caches depend.
+// storedModel returns the key of the model's blocks in the block store. The key includes everything
+// that affects the bytes of the caches.
 func (e *Engine) storedModel() blockstore.Model {
 	p := e.plan
 	format := p.KV.Describe(p.Spec.Layers)
@@ -172,8 +173,9 @@ func (e *Engine) storedModel() blockstore.Model {
 		Format: format + fmt.Sprintf(" #%x", sum[:8]), Name: e.options.ModelName}
 }
 
-// Close ends every request, writes the cached prefixes that the block store lacks, and frees the
-// model's memory. A second call waits for the first one. The engine must not be used afterwards.
+// Close ends every request, writes the cached prefixes that are not yet in the block store, and
+// frees the model's memory. A second call waits for the first one. The engine must not be used
+// afterwards.
 func (e *Engine) Close() error {
 	e.loop.Close()
 	e.freeOnce.Do(func() {
@@ -196,34 +198,36 @@ func (e *Engine) Cancel(id string) bool { return e.loop.Cancel(id) }
 // Stats returns a snapshot of the engine. It never waits for a step.
 func (e *Engine) Stats() Stats { return e.loop.Stats() }
 
-// Recent returns the requests that ended last, newest first, at most 64. It includes every request
-// whose Done event has been read.
+// Recent returns the last 64 requests that have ended, newest first. A request whose Done event has
+// been read is already included.
 func (e *Engine) Recent() []Finished { return e.loop.Recent() }
 
 // Heartbeat returns the engine's progress, for a watchdog. It never waits for the engine.
 func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
 
-// SetDutyCycle sets the share of the time in which the engine computes, from 0.05 to 1. With 0.5 it
-// idles half of the time.
+// SetDutyCycle limits the engine to a share of the time, from 0.05 to 1. At 0.5 it idles half of
+// the time.
 func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
 
 // CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
 // in progress.
 func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
 
-// StoredModel returns the key of the model's blocks in the block store, zero without a store.
+// StoredModel returns the key of the model's blocks in the block store. Without a block store it
+// returns the zero value.
 func (e *Engine) StoredModel() StoredModel { return e.loop.StoredModel() }
 
-// Forget drops a conversation from memory and returns the bytes of the pages that it freed. See
-// loop.Loop.Forget for the choice of the conversation, and for what stays.
+// Forget drops a conversation from memory and returns the bytes of the pages that it freed. It
+// drops every cached sequence that begins with tokens, and every one that is a prefix of tokens,
+// except for pages that other conversations or running requests use. See loop.Loop.Forget.
 func (e *Engine) Forget(tokens []int32) (freedBytes int64) { return e.loop.Forget(tokens) }
 
-// ForgetAll is Forget for every conversation.
+// ForgetAll does what Forget does, for every conversation.
 func (e *Engine) ForgetAll() (freedBytes int64) { return e.loop.ForgetAll() }
 
-// PassCost returns the minimum memory traffic and arithmetic of one pass. The pass computes rows
-// tokens in each of the sequences at context contextTokens. If logits is true, it also computes the
-// logits of the last row of each sequence.
+// PassCost returns the minimum memory traffic and arithmetic of one pass. The pass computes the
+// next rows tokens of each of the sequences, after a context of contextTokens. If logits is true,
+// it also computes the logits of the last row of each sequence.
 func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassCost {
 	c := e.runner.Cost(sequences, rows, contextTokens, logits)
 	if e.options.Float32Activations {
@@ -233,14 +237,14 @@ func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassC
 	return c
 }
 
-// Describe reads a model's headers and returns its description, which includes the memory that it
-// would need with o. Errors are Problems.
+// Describe reads the headers of a model's files and returns its description. The description
+// includes the memory that the model would need with o. Errors are Problems.
 func Describe(src Source, o Options) (Description, error) {
 	return plan.Describe(src, o.planning())
 }
 
-// DescribeCache returns the cache memory of a model with that config.json, in the format and with
-// the limit of o. The quantization of its weights does not matter. Errors are Problems.
+// DescribeCache returns the cache memory of a model with the given config.json. It uses the cache
+// formats and limits of o. The quantization of the weights does not matter. Errors are Problems.
 func DescribeCache(config []byte, o Options) (CacheCost, error) {
 	return plan.Cache(config, o.planning())
 }
@@ -248,8 +252,8 @@ func DescribeCache(config []byte, o Options) (CacheCost, error) {
 // Architectures returns the supported values of config.json's model_type, sorted.
 func Architectures() []string { return plan.Architectures() }
 
-// NewStream returns a stream for a request of an engine that runs elsewhere, and the function that
-// adds its events. put must be called by one goroutine at a time, with Done as the last event.
+// NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
+// adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
 // Stream.Cancel calls cancel.
 func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 	return loop.NewStream(id, cancel)
@@ -258,8 +262,8 @@ func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 // NewHistory returns an empty History.
 func NewHistory() *History { return loop.NewHistory() }
 
-// ReadTextProcessor reads a model's tokenizer and chat template without loading it. Errors are
-// Problems.
+// ReadTextProcessor reads a model's tokenizer and chat template without loading the model. Errors
+// are Problems.
 func ReadTextProcessor(src Source) (*TextProcessor, error) { return textproc.Read(src) }
 
 // OpenBlockStore opens the store in a folder, and creates the folder if it does not exist. Several

@@ -124,7 +124,7 @@ func TestStopsAndLimits(t *testing.T) {
 	}
 }
 
-// demoCases are short prompts of very different lengths.
+// demoCases returns short prompts of very different lengths.
 func demoCases(t testing.TB, maxTokens int) (prompts []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("models", "testdata", "demo", "demo_cases.json"))
@@ -146,8 +146,9 @@ func demoCases(t testing.TB, maxTokens int) (prompts []string) {
 	return prompts
 }
 
-// TestBatchedEqualsAlone checks that many concurrent requests, sampled and greedy, give the tokens
-// that each gives alone. Pages are short, so some requests are preempted and computed again.
+// TestBatchedEqualsAlone checks that many concurrent requests, sampled and greedy, give the same
+// tokens as each of them alone. There are too few pages, so some requests are preempted and
+// computed again.
 func TestBatchedEqualsAlone(t *testing.T) {
 	prompts := demoCases(t, 400)
 	request := func(e *engine.Engine, i int) engine.Request {
@@ -177,32 +178,30 @@ func TestBatchedEqualsAlone(t *testing.T) {
 	}
 	idle(t, together)
 	if n := together.Stats().Preemptions; n == 0 {
-		t.Error(
-			"no request was preempted: the pages were not too few, and this test has not tested " +
-				"that")
+		t.Error("no request was preempted, so preemption was not tested")
 	}
 }
 
-// withPages returns o with just enough memory for that many KV pages of the demo model.
+// withPages returns o with memory for just that many KV pages of the demo model.
 func withPages(t testing.TB, o engine.Options, pages int64) engine.Options {
 	t.Helper()
-	o.KeptStates = max(o.KeptStates, 4) // not a number that depends on the memory
+	o.KeptStates = max(o.KeptStates, 4) // the default depends on the memory
 	d, err := engine.Describe(demoSource(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// half is for pages
+	// Half of the free memory is for pages.
 	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes +
 		2*pages*d.KVBytesPerToken*cache.PageTokens
 	return o
 }
 
-// idle checks that nothing is left of ended requests.
+// idle checks that Stats shows no request and no pages in use.
 func idle(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	s := e.Stats()
 	if s.Running != 0 || s.Waiting != 0 || s.KVUsedBytes != 0 || len(s.Requests) != 0 {
-		t.Errorf("after the last request: %+v", s)
+		t.Errorf("stats after the last request: %+v", s)
 	}
 }
 
@@ -223,7 +222,7 @@ func TestCancelFreesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !e.Cancel("by-name") || e.Cancel("nobody") {
-		t.Error("Cancel by ID: expected true for a request in flight and false for none")
+		t.Error("Cancel by ID: expected true for a request in flight and false for an unknown ID")
 	}
 	if _, _, done := collect(t, other); done.Finish != engine.FinishCancelled {
 		t.Errorf("finish %q, expected cancelled", done.Finish)
@@ -291,8 +290,9 @@ func TestDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestPrefixCache runs a conversation of several turns, and two that diverge from it, with the
-// prefix cache and without. The cache saves work and changes no bit of any log-probability.
+// TestPrefixCache runs a conversation of several turns, one that diverges from it, and the first
+// one again, with the prefix cache and without. The cache must save work and must not change a bit
+// of any log-probability.
 func TestPrefixCache(t *testing.T) {
 	turns := []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
 		"Sort these words: pear, drum, banana, plum"}
@@ -318,7 +318,7 @@ func TestPrefixCache(t *testing.T) {
 				}
 			}
 			answers = append(answers, logprobs)
-			// as the template renders history: without the empty thoughts
+			// The template renders past answers without the empty think block.
 			text += answer + "<|im_end|>\n"
 		}
 		return answers, cached, prompts

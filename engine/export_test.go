@@ -8,8 +8,8 @@ import (
 	"headroom/kernels"
 )
 
-// MetalKernels returns the kernels that the engine's Metal device has run (gpu.Device.Kernels), nil
-// on another device.
+// MetalKernels returns the kernels that the engine's Metal device has run (gpu.Device.Kernels). On
+// another device it returns nil.
 func (e *Engine) MetalKernels() map[string]bool {
 	if d := e.device.GPU(); d != nil {
 		return d.Kernels()
@@ -41,7 +41,7 @@ func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.
 // slot is accounted for. No request may be in flight; the block store may be reading and writing.
 func (e *Engine) CheckMemory() error { return e.loop.CheckIdle() }
 
-// SlotBytes returns the memory that a sequence's slot really has.
+// SlotBytes returns the size of the memory allocated for one slot.
 func (e *Engine) SlotBytes() (n int64) {
 	for _, r := range e.runner.SlotRegions() {
 		n += int64(r.PieceBytes)
@@ -49,5 +49,5 @@ func (e *Engine) SlotBytes() (n int64) {
 	return n
 }
 
-// OnPause has the engine call f where it would idle. No request may be in flight.
+// OnPause makes the engine call f instead of idling. No request may be in flight.
 func (e *Engine) OnPause(f func(time.Duration)) { e.loop.OnPause(f) }

@@ -1,7 +1,7 @@
 package engine_test
 
-// Faults outside the engine and inside a pass must be reported clearly and must end only what they
-// affect.
+// Faults in the model's files and faults inside a pass must be reported clearly. They must end only
+// the requests that they affect.
 
 import (
 	"bytes"
@@ -60,14 +60,14 @@ func read(t testing.TB, dir, name string) []byte {
 	return data
 }
 
-// TestBadFolders checks that each kind of damage has its error code and a message that names the
-// file.
+// TestBadFolders checks that each kind of damage gives the right error code, and a message that
+// names the file.
 func TestBadFolders(t *testing.T) {
 	replace := func(name, old, new string) func(testing.TB, string) {
 		return func(t testing.TB, dir string) {
 			data := read(t, dir, name)
 			if !bytes.Contains(data, []byte(old)) {
-				t.Fatalf("%s does not hold %q", name, old)
+				t.Fatalf("%s does not contain %q", name, old)
 			}
 			write(t, dir, name, bytes.Replace(data, []byte(old), []byte(new), 1))
 		}
@@ -94,18 +94,19 @@ func TestBadFolders(t *testing.T) {
 		{"config is a list", put("config.json", "[]"), problem.ModelBroken, "config.json"},
 		{"unknown architecture", put("config.json", `{"model_type": "perceptron"}`),
 			problem.UnknownArchitecture, `"perceptron"`},
-		{"config of another model",
+		{"config with another hidden size",
 			replace("config.json", `"hidden_size": 256`, `"hidden_size": 512`), problem.ModelBroken,
 			"embed_tokens"},
 		{"absurd size", replace("config.json", `"num_hidden_layers": 12`,
 			`"num_hidden_layers": 1000000000000`), problem.ModelBroken, "num_hidden_layers"},
-		{"head too odd for the kernels", oddHeads, problem.UnknownArchitecture, "multiples of 16"},
+		{"head dimension without a kernel", oddHeads, problem.UnknownArchitecture,
+			"multiples of 16"},
 		{"no weights", remove("model.safetensors"), problem.ModelBroken, "model*.safetensors"},
 		{"truncated weights", truncate, problem.ModelBroken, "model.safetensors"},
 		{"weights without a header", put("model.safetensors", "x"), problem.ModelBroken,
 			"model.safetensors"},
 		{"header longer than the file", lyingLength, problem.ModelBroken, "model.safetensors"},
-		{"header with shapes of its own",
+		{"header with a wrong shape",
 			replace("model.safetensors", `"shape":[256]`, `"shape":[257]`), problem.ModelBroken,
 			"model.safetensors"},
 		{"tensor under another name",
@@ -135,7 +136,7 @@ func TestBadFolders(t *testing.T) {
 				engine.Options{AvailableBytes: 1 << 30})
 			if err == nil {
 				e.Close()
-				t.Fatal("it opened")
+				t.Fatal("the model opened, expected an error")
 			}
 			if p := problem.From(err); p.Code != c.code || !strings.Contains(p.Error(), c.says) {
 				t.Errorf("got %s: %v, expected %s saying %q", p.Code, err, c.code, c.says)
@@ -173,14 +174,14 @@ func edit(t testing.TB, dir string, change func(*safetensors.Tensor)) {
 	if err := safetensors.Write(&out, all, nil); err != nil {
 		t.Fatal(err)
 	}
+	// The file is replaced, not overwritten, because its old content is still mapped.
 	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil {
-		// The mapping keeps the old file.
 		t.Fatal(err)
 	}
 	write(t, dir, "model.safetensors", out.Bytes())
 }
 
-// packedNorm gives a norm the type of packed weights, in as many elements.
+// packedNorm gives a norm the type of packed weights, with the same number of elements.
 func packedNorm(t testing.TB, dir string) {
 	edit(t, dir, func(x *safetensors.Tensor) {
 		if x.Name == "language_model.model.norm.weight" {
@@ -189,7 +190,7 @@ func packedNorm(t testing.TB, dir string) {
 	})
 }
 
-// oddHeads is a small model whose heads have 20 dimensions, which no kernel supports.
+// oddHeads writes a small model whose heads have 20 dimensions, which no kernel supports.
 func oddHeads(t testing.TB, dir string) {
 	write(t, dir, "config.json", []byte(`{"model_type": "qwen3", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
 		"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 20, "max_position_embeddings": 64, "tie_word_embeddings": true}`))
@@ -235,7 +236,7 @@ func openDir(t testing.TB, dir string, o engine.Options) *engine.Engine {
 }
 
 // TestFilesDeletedWhileRunning checks that deleting the files does not change the answer, because
-// the mapping keeps them.
+// the engine has mapped them.
 func TestFilesDeletedWhileRunning(t *testing.T) {
 	dir := copyDemo(t)
 	e := openDir(t, dir, engine.Options{})
@@ -250,14 +251,14 @@ func TestFilesDeletedWhileRunning(t *testing.T) {
 	}
 	if got, _, done := collect(t, s); done.Finish != engine.FinishLength ||
 		!slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
-		t.Errorf("with the files gone: %v (%s, %v), before: %v", got, done.Finish, done.Err, want)
+		t.Errorf("files deleted: %v (%s, %v), before: %v", got, done.Finish, done.Err, want)
 	}
 }
 
 // TestNaNStaysWithItsRequest checks that a NaN weight ends only the requests that use it. Other
 // requests in the batch, and later ones in the same pages and slots, are unaffected.
 func TestNaNStaysWithItsRequest(t *testing.T) {
-	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and what its embedding is scaled by
+	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and the scale of its embedding
 	dir := copyDemo(t)
 	edit(t, dir, func(x *safetensors.Tensor) {
 		if x.Name == "language_model.model.embed_tokens.scales" {
@@ -283,19 +284,19 @@ func TestNaNStaysWithItsRequest(t *testing.T) {
 		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
 			problem.From(done.Err).Code != problem.Internal ||
 			!strings.Contains(done.Err.Error(), "damaged") {
-			t.Errorf("round %d: with a NaN: %s, %v", round, done.Finish, done.Err)
+			t.Errorf("round %d: request with a NaN: %s, %v", round, done.Finish, done.Err)
 		}
 		for _, s := range []*engine.Stream{before, after} {
 			if got, _, done := collect(t, s); !slices.Equal(got, want) {
-				t.Errorf("round %d: beside a NaN: %v (%s, %v), alone %v", round, got, done.Finish,
-					done.Err, want)
+				t.Errorf("round %d: in a batch with a NaN: %v (%s, %v), alone %v", round, got,
+					done.Finish, done.Err, want)
 			}
 		}
 	}
 	idle(t, e)
 }
 
-// hooked is a model that calls after with the tokens of each pass when it ends.
+// hooked is a model that calls after at the end of each pass, with the tokens of the pass.
 type hooked struct {
 	models.Model
 	after func(tokens []int32)
@@ -303,7 +304,7 @@ type hooked struct {
 
 func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) kernels.Tensor {
 	out := m.Model.Forward(c, b, layers)
-	if b.Tokens.Buffer.Bytes != nil { // not when it is only measured
+	if b.Tokens.Buffer.Bytes != nil { // nil if the pass is only measured
 		m.after(b.Tokens.Int32s())
 	}
 	return out
@@ -313,7 +314,7 @@ func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 // Problem. Other requests and the engine continue, even after many panics.
 func TestPanicEndsItsStepOnly(t *testing.T) {
 	const trigger = 99
-	// room for activations of 33 rows
+	// The arena has room for the activations of 33 rows.
 	e := open(t, engine.Options{NoPrefixCache: true, MaxSequences: 1, ContextTokens: 128,
 		ChunkTokens: 32})
 	want, _, _ := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question)}))
@@ -324,7 +325,7 @@ func TestPanicEndsItsStepOnly(t *testing.T) {
 			}
 		}}
 	})
-	for range 8 { // activations that a panic left behind would fill that room
+	for range 8 { // if a panic leaked activations, the arena would be full by the last round
 		broken := submit(t, e, engine.Request{Prompt: append(encode(e, question), trigger)})
 		waiting := submit(t, e, engine.Request{Prompt: encode(e, question)})
 		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
@@ -346,7 +347,7 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {
 			if !e.Cancel("early") {
-				t.Error("the request is not known in its first pass")
+				t.Error("Cancel did not find the request during its first pass")
 			}
 		}}
 	})
@@ -356,12 +357,12 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 		t.Errorf("%d tokens (%s), expected at most one (cancelled)", len(tokens), done.Finish)
 	}
 	if e.Cancel("early") {
-		t.Error("the request is still known after its end")
+		t.Error("Cancel found the request after its end")
 	}
 }
 
 // TestStatsAreUpToDate checks that Stats shows a request during its first pass, and no longer shows
-// it once its Done has been read.
+// it once its Done event has been read.
 func TestStatsAreUpToDate(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -377,8 +378,8 @@ func TestStatsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded fills the queue while one request runs. The next request must be refused, with
-// the number of waiting requests.
+// TestQueueIsBounded fills the queue while one request runs. The next request must be refused with
+// an error that tells the number of waiting requests and the limit.
 func TestQueueIsBounded(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1,
 		QueueRequests: 2})
@@ -410,7 +411,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestLoadingCanBeStopped stops loading before and while weights are read.
+// TestLoadingCanBeStopped stops loading while the weights are read.
 func TestLoadingCanBeStopped(t *testing.T) {
 	dir := copyDemo(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -424,8 +425,8 @@ func TestLoadingCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestCrowd submits, cancels by stream and by ID, abandons and reads from many goroutines at once,
-// and closes the engine meanwhile.
+// TestCrowd submits and reads requests from many goroutines at once. Some are cancelled by stream
+// or by ID. Then it does the same while the engine is closed.
 func TestCrowd(t *testing.T) {
 	e := open(t, withPages(t, engine.Options{MaxSequences: 3, ContextTokens: 64, ChunkTokens: 32},
 		2))
@@ -474,13 +475,13 @@ func TestCrowd(t *testing.T) {
 	}
 	crowd.Wait()
 	idle(t, e)
-	// How many depends on timing. TestBatchedEqualsAlone requires some.
+	// The number depends on timing. TestBatchedEqualsAlone requires at least one.
 	t.Logf("%d preemptions", e.Stats().Preemptions)
 	for i := range uint64(6) {
 		crowd.Add(1)
 		go live(10+i, true)
 	}
-	for range 2 { // twice at once
+	for range 2 { // two concurrent calls
 		crowd.Add(1)
 		go func() {
 			defer crowd.Done()

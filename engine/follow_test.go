@@ -8,8 +8,8 @@ import (
 	"headroom/engine"
 )
 
-// TestFollowers submits requests with a common prefix together. They must compute it once, and each
-// answer must have the bits that it has alone.
+// TestFollowers submits requests with a common prefix at the same time. The prefix must be computed
+// only once, and each answer must have the same bits as alone.
 func TestFollowers(t *testing.T) {
 	head := system("Answer briefly. ", 200)
 	alone := open(t, engine.Options{NoPrefixCache: true})
@@ -39,18 +39,17 @@ func TestFollowers(t *testing.T) {
 			}
 		}
 		if !slices.Equal(logprobs, want[i].logprobs) {
-			t.Errorf("request %d: the log-probabilities differ from those of the request alone", i)
+			t.Errorf("request %d: the log-probabilities differ from those that it has alone", i)
 		}
 	}
 	if limit := longest + 3*64; computed > limit {
-		t.Errorf(
-			"%d prompt tokens were computed for prompts of up to %d that share all but a few, "+
-				"expected at most %d", computed, longest, limit)
+		t.Errorf("%d prompt tokens were computed, expected at most %d; the longest prompt has %d",
+			computed, limit, longest)
 	}
 	idle(t, e)
 }
 
-// TestLeaderCancelled checks that a request that waits for a cancelled one starts without it.
+// TestLeaderCancelled checks that when a leader is cancelled, its follower starts without it.
 func TestLeaderCancelled(t *testing.T) {
 	e := open(t, engine.Options{ChunkTokens: 32})
 	prompt := encode(e, system("Answer briefly. ", 400))

@@ -12,8 +12,8 @@ func conversationOf(e *engine.Engine, head, text string) []int32 {
 		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 }
 
-// TestForget checks that a forgotten prompt is computed again, except for what another conversation
-// shares, and that no more of it is written to disk.
+// TestForget checks that a forgotten prompt is computed again, except for the part that another
+// conversation shares, and that no more of it is written to disk.
 func TestForget(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := engine.Options{MaxSequences: 2, History: engine.NewHistory()}
@@ -26,7 +26,7 @@ func TestForget(t *testing.T) {
 				submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 5, IgnoreEOS: true}))
 			return done.Usage.CachedTokens
 		}
-		remove := func() { // what follows Forget, for the files
+		remove := func() { // callers of Forget remove the files too
 			if stored {
 				if _, err := o.BlockStore.Clear(); err != nil {
 					t.Fatal(err)
@@ -37,48 +37,48 @@ func TestForget(t *testing.T) {
 		prompt := conversationOf(e, head, "What is a KV cache?")
 		cached(prompt)
 		if again := cached(prompt); again != len(prompt)-1 {
-			t.Fatalf("stored %t: before anything is forgotten %d of %d tokens are cached", stored,
-				again, len(prompt))
+			t.Fatalf("stored %t: before Forget, %d of %d tokens are cached", stored, again,
+				len(prompt))
 		}
 		if freed := e.Forget(prompt); freed <= 0 {
 			t.Errorf("stored %t: %d bytes were freed", stored, freed)
 		}
 		remove()
 		if list := e.CachedPrefixes(); len(list) != 0 {
-			t.Errorf("stored %t: %d prefixes are remembered", stored, len(list))
+			t.Errorf("stored %t: %d prefixes are cached after Forget", stored, len(list))
 		}
 		if n, _ := o.History.Len(); n != 0 {
-			t.Errorf("stored %t: prompts are still compared with %d sequences", stored, n)
+			t.Errorf("stored %t: the history has %d sequences after Forget", stored, n)
 		}
 		if again := cached(prompt); again != 0 {
-			t.Errorf("stored %t: forgotten, and %d of %d tokens are cached", stored, again,
+			t.Errorf("stored %t: after Forget, %d of %d tokens are cached", stored, again,
 				len(prompt))
 		}
 		if r := e.Recent()[0].Report; r.CommonTokens != 0 {
-			t.Errorf("stored %t: the report knows %d tokens", stored, r.CommonTokens)
+			t.Errorf("stored %t: the report has %d common tokens, expected 0", stored,
+				r.CommonTokens)
 		}
 
 		other := conversationOf(e, head, "What is 63 + 29?")
 		shared := cached(other)
-		e.Forget(prompt[:len(prompt)-8]) // as the disk knows it: without its end
+		e.Forget(prompt[:len(prompt)-8]) // the disk may lack the end of a conversation
 		remove()
 		if again := cached(other); shared == 0 || again != len(other)-1 {
-			t.Errorf("stored %t: another conversation has %d of %d tokens, with %d it shares",
+			t.Errorf("stored %t: another conversation has %d of %d tokens cached, %d shared",
 				stored, again, len(other), shared)
 		}
 		if again := cached(prompt); again != shared {
-			t.Errorf(
-				"stored %t: forgotten beside another, %d tokens are cached, %d are the other's too",
-				stored, again, shared)
+			t.Errorf("stored %t: %d tokens are cached, expected the %d shared ones", stored, again,
+				shared)
 		}
 		if e.Forget(nil); len(e.CachedPrefixes()) != 2 {
-			t.Errorf("stored %t: no tokens are no conversation, and %d of 2 are left", stored,
+			t.Errorf("stored %t: after Forget(nil), %d prefixes are cached, expected 2", stored,
 				len(e.CachedPrefixes()))
 		}
 		e.ForgetAll()
 		remove()
 		if again := cached(prompt); again != 0 {
-			t.Errorf("stored %t: all is forgotten, and %d tokens are cached", stored, again)
+			t.Errorf("stored %t: after ForgetAll, %d tokens are cached", stored, again)
 		}
 		e.ForgetAll()
 		if err := e.CheckMemory(); err != nil {
@@ -88,16 +88,16 @@ func TestForget(t *testing.T) {
 		if stored {
 			remove()
 			if s := o.BlockStore.Stats(); s.Entries != 0 {
-				t.Errorf("closing wrote %d files of what was forgotten", s.Entries)
+				t.Errorf("Close wrote %d files of forgotten conversations", s.Entries)
 			}
 		}
 		if n := e.ForgetAll(); n != 0 {
-			t.Errorf("a closed engine frees %d bytes", n)
+			t.Errorf("ForgetAll on a closed engine freed %d bytes", n)
 		}
 	}
 }
 
-// TestForgetSparesRunningRequests checks that a running request is unaffected.
+// TestForgetSparesRunningRequests checks that Forget does not affect a running request.
 func TestForgetSparesRunningRequests(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := conversationOf(e, system("Answer briefly. ", 30), "Tell me a story.")
@@ -116,7 +116,7 @@ func TestForgetSparesRunningRequests(t *testing.T) {
 	e.Forget(prompt)
 	got, _, done := collect(t, s)
 	if done.Finish != engine.FinishLength || len(got) == 0 || got[len(got)-1] != want[len(want)-1] {
-		t.Errorf("it ended with %s after %v, want %v", done.Finish, got, want)
+		t.Errorf("finish %s, tokens %v, expected %v", done.Finish, got, want)
 	}
 	if err := e.CheckMemory(); err != nil {
 		t.Error(err)

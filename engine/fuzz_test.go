@@ -11,8 +11,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// FuzzDescribe describes the tiny models' weights with mutated configs. Any config is described or
-// refused with a Problem, in little memory.
+// FuzzDescribe describes the weights of the tiny models with mutated configs. Every config must be
+// described or refused with a Problem, and must not allocate much memory.
 func FuzzDescribe(f *testing.F) {
 	weights := map[string][]byte{}
 	names := []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
@@ -46,19 +46,19 @@ func FuzzDescribe(f *testing.F) {
 		}
 		if err != nil {
 			if p := problem.From(err); p.Code == problem.Internal {
-				t.Errorf("got %v, expected a problem of the model", err)
+				t.Errorf("got %v, expected a Problem about the model", err)
 			}
 			return
 		}
 		n := d.Need
 		if n.WeightsBytes <= 0 || n.KVBytes < 0 || n.StateBytes < 0 || n.ScratchBytes <= 0 ||
 			n.TotalBytes() <= 0 || d.ContextTokens < 1 {
-			t.Errorf("described as %+v", d)
+			t.Errorf("description %+v, expected plausible sizes", d)
 		}
 	})
 }
 
-// TestRandomModels runs every shape of the benchmarks that is small enough for a test.
+// TestRandomModels runs a random model of every benchmark shape that is small enough for a test.
 func TestRandomModels(t *testing.T) {
 	shapes, err := filepath.Glob(filepath.Join("..", "app", "commands", "shapes", "*.json"))
 	if err != nil || len(shapes) == 0 {
@@ -88,7 +88,8 @@ func TestRandomModels(t *testing.T) {
 	}
 }
 
-// answersAsRandom checks a random model's tokenizer and a few of its tokens.
+// answersAsRandom checks that the tokenizer of a random model is reversible, and that the model
+// generates tokens.
 func answersAsRandom(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	var all []byte
@@ -96,13 +97,13 @@ func answersAsRandom(t *testing.T, e *engine.Engine) {
 		all = append(all, byte(b))
 	}
 	latin := make([]rune, 0, 2048)
-	for r := range rune(0x800) { // as UTF-8: every byte below 0xe0 that UTF-8 has
+	for r := range rune(0x800) { // their UTF-8 has every byte below 0xe0 that is valid in UTF-8
 		latin = append(latin, r)
 	}
 	for _, text := range []string{string(all[:128]), string(latin), "日本語 🙂\r\n"} {
 		if ids := encode(e, text); e.Tokenizer().Decode(ids, false) != text ||
 			len(ids) != len(text) {
-			t.Errorf("%.20q... does not come back from its %d tokens", text, len(ids))
+			t.Errorf("%.20q...: its %d tokens do not decode to the same text", text, len(ids))
 		}
 	}
 	tokens, _, done := collect(t,

@@ -7,17 +7,18 @@ import (
 	"headroom/kernels"
 )
 
-// gated is a device that blocks before an operator until it is released.
+// gated is a device that runs the first free operators, and blocks before each later one. It sends
+// to blocked and then waits for a value from release.
 type gated struct {
 	kernels.Device
-	from    int // operators that go through at once
-	at, let chan struct{}
+	free             int
+	blocked, release chan struct{}
 }
 
 func (d *gated) Run(op kernels.Op) {
-	if d.from--; d.from < 0 {
-		d.at <- struct{}{}
-		<-d.let
+	if d.free--; d.free < 0 {
+		d.blocked <- struct{}{}
+		<-d.release
 	}
 	d.Device.Run(op)
 }
@@ -28,27 +29,27 @@ func TestHeartbeat(t *testing.T) {
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})
 	if p := e.Heartbeat(); p.Busy {
-		t.Errorf("at rest: %+v", p)
+		t.Errorf("idle: %+v", p)
 	}
-	d := &gated{from: 3, at: make(chan struct{}), let: make(chan struct{})}
+	d := &gated{free: 3, blocked: make(chan struct{}), release: make(chan struct{})}
 	e.ReplaceDevice(func(inner kernels.Device) kernels.Device { d.Device = inner; return d })
 	s := submit(t, e, engine.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 1, IgnoreEOS: true})
-	<-d.at
+	<-d.blocked
 	first := e.Heartbeat()
 	if again := e.Heartbeat(); !first.Busy || again != first {
-		t.Errorf("in an operator that does not end: %+v, then %+v", first, again)
+		t.Errorf("while an operator blocks: %+v, then %+v", first, again)
 	}
-	d.let <- struct{}{}
-	<-d.at // the next operator
+	d.release <- struct{}{}
+	<-d.blocked // before the next operator
 	if p := e.Heartbeat(); p.Count <= first.Count || !p.Busy {
-		t.Errorf("an operator has ended: %+v, after %+v", p, first)
+		t.Errorf("after an operator: %+v, before it %+v", p, first)
 	}
 	ended := make(chan struct{})
 	go func() {
 		for {
 			select {
-			case <-d.at:
-			case d.let <- struct{}{}:
+			case <-d.blocked:
+			case d.release <- struct{}{}:
 			case <-ended:
 				return
 			}
@@ -57,6 +58,6 @@ func TestHeartbeat(t *testing.T) {
 	collect(t, s)
 	close(ended)
 	if p := e.Heartbeat(); p.Busy {
-		t.Errorf("Done was read, and something is due: %+v", p)
+		t.Errorf("busy after Done was read: %+v", p)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestKVFormat compares with sizes computed by hand for six attention layers of 2 heads of 128. Per
-// token and layer, f16 takes 1,024 bytes, K8 g64 272, V4 g32 160 and q4_0 144. The two layers at
-// each end have V8 g32 with 288 bytes.
+// TestKVFormat compares with sizes computed by hand for six attention layers with 2 KV heads of 128
+// values. For the keys or values of a token in one layer, K8 g64 takes 272 bytes, V4 g32 160, V8
+// g32 288 and q4_0 144. f16 takes 1,024 bytes for both together. The first and last two layers have
+// V8.
 func TestKVFormat(t *testing.T) {
 	for _, test := range []struct {
 		o     engine.Options
@@ -32,14 +33,14 @@ func TestKVFormat(t *testing.T) {
 		e := open(t, o)
 		if i := e.Info(); i.KVFormat != test.words || i.KVBytesPerToken != test.bytes ||
 			i.Need.KVBytes%(32*test.bytes) != 0 {
-			t.Errorf("%+v: %q, %d bytes a token, expected %q, %d", test.o, i.KVFormat,
+			t.Errorf("%+v: %q, %d bytes per token, expected %q, %d", test.o, i.KVFormat,
 				i.KVBytesPerToken, test.words, test.bytes)
 		}
 		_, text, done := collect(t,
 			submit(t, e, engine.Request{Prompt: []int32{1, 2, 3, 4, 5}, MaxTokens: 4,
 				Sampling: sample.Params{}}))
 		if done.Usage.CompletionTokens == 0 {
-			t.Errorf("%s: no answer, %q", test.words, text)
+			t.Errorf("%s: no tokens generated, text %q", test.words, text)
 		}
 	}
 	for _, o := range []engine.Options{{KVFormat: "q8"}, {KVBits: "7"},
@@ -48,13 +49,14 @@ func TestKVFormat(t *testing.T) {
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Code != problem.BadRequest ||
 			!strings.Contains(p.Error(), "KV cache format") {
-			t.Errorf("%+v: %v, expected a bad request about the format", o, err)
+			t.Errorf("%+v: got %v, expected a bad request about the format", o, err)
 		}
 	}
 }
 
-// TestKVStart by hand: 16 pages of the start take 16 * 32 * 6,144 bytes, others 32 * 3,104. There
-// are start pages for a running request and a cached one, and other pages for one context.
+// TestKVStart compares with sizes computed by hand. A token takes 6,144 bytes in a start page and
+// 3,104 bytes in another page, and 512 start tokens take 16 pages. There are start pages for two
+// conversations per running sequence, and other pages for one context per running sequence.
 func TestKVStart(t *testing.T) {
 	const startPage, page = 32 * 6144, 32 * 3104
 	for _, test := range []struct {
@@ -78,16 +80,16 @@ func TestKVStart(t *testing.T) {
 		}
 		if i.KVBytes(600) != min(600, int64(i.KVStartTokens))*6144+max(0,
 			600-int64(i.KVStartTokens))*3104 {
-			t.Errorf("%+v: 600 tokens take %d bytes", test, i.KVBytes(600))
+			t.Errorf("%+v: KVBytes(600) = %d", test, i.KVBytes(600))
 		}
 		_, _, done := collect(t,
 			submit(t, e, engine.Request{Prompt: someIDs(3, test.context-20), MaxTokens: 19,
 				IgnoreEOS: true}))
 		if done.Usage.CompletionTokens != 19 {
-			t.Errorf("%+v: %+v", test, done)
+			t.Errorf("%+v: %+v, expected 19 generated tokens", test, done)
 		}
 		idle(t, e)
-		first := min(test.context, i.KVStartTokens) // whole pages, as contexts are here
+		first := min(test.context, i.KVStartTokens) // a multiple of the page size
 		if s, touched := e.Stats(),
 			int64(first/32*startPage+(test.context-first)/32*page); s.KVBytes != test.kv ||
 			s.KVUntouchedBytes != test.kv-touched {
@@ -97,14 +99,14 @@ func TestKVStart(t *testing.T) {
 	}
 	if _, err := engine.Describe(demoSource(t),
 		engine.Options{KVStartTokens: -1}); problem.From(err).Code != problem.BadRequest {
-		t.Errorf("a start of -1: %v", err)
+		t.Errorf("KVStartTokens -1: got %v, expected a bad request", err)
 	}
 }
 
-// TestStartsBatchedAndPreempted checks that requests give the tokens that each gives alone, even if
-// they are short of pages of either kind.
+// TestStartsBatchedAndPreempted checks that requests in a batch give the same tokens as alone, even
+// if there are too few pages of either kind.
 func TestStartsBatchedAndPreempted(t *testing.T) {
-	request := func(i int) engine.Request { // one of three ends in the start
+	request := func(i int) engine.Request { // every third one needs start pages only
 		r := engine.Request{Prompt: someIDs(i%4, 490), MaxTokens: 130, IgnoreEOS: true}
 		if i%3 == 0 {
 			r.Prompt, r.MaxTokens = someIDs(i%4, 400), 40
@@ -116,18 +118,18 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 	src := tinySource(t, "qwen3")
 	alone := openModel(t, src, o)
 	o.MaxSequences, o.NoPrefixCache = 5, false
-	o.AvailableBytes = 1 // pages for one start, and for what is behind one
+	o.AvailableBytes = 1 // the minimum: start pages and other pages for one sequence
 	d, err := engine.Describe(src, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, starts := range []int64{1, 5} {
-		// a quarter of the half that is for pages
+		// A quarter of the memory for pages, which is half of the free memory, is for start pages.
 		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken
 		together := openModel(t, src, o)
 		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 *
 			d.KVStartBytesPerToken); n < starts || n > starts+1 {
-			t.Fatalf("pages for %d starts, expected about %d", n, starts)
+			t.Fatalf("start pages for %d sequences, expected about %d", n, starts)
 		}
 		var streams []*engine.Stream
 		for i := range 7 {
@@ -141,7 +143,7 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 		}
 		idle(t, together)
 		if n := together.Stats().Preemptions; (n > 0) != (starts > 1) {
-			// one start lets in one request after the other
+			// With start pages for one sequence, requests run one after the other.
 			t.Errorf("%d starts: %d preemptions", starts, n)
 		}
 	}

@@ -1,9 +1,9 @@
 package engine_test
 
-// The whole engine at random over one folder: requests with common prefixes, cancelled requests,
-// eviction from memory and from disk, restarts, damaged files, a folder that disappears. Every
-// answer has the bits that it has alone, and no memory is lost. If the test has not touched the
-// files, index and folder agree in the end.
+// A randomized test of the whole engine with one block store: requests with common prefixes,
+// cancelled requests, eviction from memory and from disk, restarts, damaged files, a folder that
+// disappears. Every answer must have the same bits as alone, and no memory may leak. If the test
+// has not damaged files, the index of the store must match its folder at the end.
 
 import (
 	"context"
@@ -25,13 +25,13 @@ type lives struct {
 	o         engine.Options
 	e         *engine.Engine
 	alone     *engine.Engine
-	known     map[string][]float32 // by prompt
-	talks     []string             // texts to go on from
-	answered  int
-	cached    int
-	stored    int
-	cancelled int
-	damages   bool // files are damaged: what nobody has read since may still be so in the end
+	expected  map[string][]float32 // the log-probabilities of the answer, by prompt
+	talks     []string             // conversations to continue
+	answered  int                  // requests
+	cached    int                  // tokens
+	stored    int                  // tokens
+	cancelled int                  // requests
+	damages   bool                 // the test damages files; some may still be damaged at the end
 }
 
 func TestLives(t *testing.T) {
@@ -46,7 +46,7 @@ func TestLives(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
 			l := &lives{t: t, r: r, dir: t.TempDir(), damages: seed%2 == 1,
-				known: map[string][]float32{}}
+				expected: map[string][]float32{}}
 			l.o = engine.Options{ContextTokens: 2048, MaxSequences: 3, KeptStates: 4 + r.IntN(6),
 				ChunkTokens:   64 << r.IntN(3),
 				KVFormat:      []string{"", "q4_0", "f16"}[r.IntN(3)],
@@ -63,7 +63,7 @@ func TestLives(t *testing.T) {
 			t.Logf("%d answers, %d tokens from memory, %d from disk, %d cancelled", l.answered,
 				l.cached-l.stored, l.stored, l.cancelled)
 			if !testing.Short() && (l.stored == 0 || l.cached == l.stored || l.cancelled == 0) {
-				t.Error("expected answers from memory, from disk, and cancelled ones")
+				t.Error("expected tokens from memory, tokens from disk and cancelled requests")
 			}
 		})
 	}
@@ -94,13 +94,13 @@ func (l *lives) stop() {
 	l.o.BlockStore.Close()
 }
 
-// turn does one random thing.
+// turn takes one random action.
 func (l *lives) turn() {
 	switch l.r.IntN(14) {
 	case 0:
 		l.stop()
 		l.start()
-	case 1: // a file is damaged, or gone
+	case 1: // damage or remove a file
 		if !l.damages {
 			return
 		}
@@ -129,8 +129,8 @@ func (l *lives) turn() {
 	}
 }
 
-// comeBack continues a conversation right after a restart, after a request that is cancelled early.
-// So every run reads something back from disk and cancels something.
+// comeBack cancels a request, then sends the same prompt twice with a restart in between. So every
+// run of the test cancels a request and reads tokens from disk.
 func (l *lives) comeBack() {
 	text := l.text()
 	l.read(text, submit(l.t, l.e,
@@ -145,12 +145,12 @@ func (l *lives) comeBack() {
 	}
 }
 
-// ask submits one to four requests at once, some of which are cancelled.
+// ask submits one to four concurrent requests. Some of them are cancelled.
 func (l *lives) ask() {
 	type asked struct {
 		text   string
 		stream *engine.Stream
-		cancel int // after so many events
+		cancel int // number of events after which to cancel
 	}
 	var list []asked
 	for range 1 + l.r.IntN(4) {
@@ -168,7 +168,8 @@ func (l *lives) ask() {
 	}
 }
 
-// text returns a prompt: a new conversation, the next turn of one, or one that diverges from it.
+// text returns a prompt: a new conversation, the next turn of an earlier one, or a conversation
+// that diverges from an earlier one.
 func (l *lives) text() string {
 	talk := system(fmt.Sprintf("You are number %d. ", l.r.IntN(3)), 60+l.r.IntN(2)*40)
 	if len(l.talks) > 0 && l.r.IntN(4) > 0 {
@@ -184,7 +185,8 @@ func (l *lives) text() string {
 		"<|im_end|>\n<|im_start|>assistant\n"
 }
 
-// read compares an answer with the one that its prompt gets alone.
+// read reads an answer and compares it with the answer that the same prompt gets alone. It cancels
+// the request after the given number of events.
 func (l *lives) read(text string, s *engine.Stream, cancel int) {
 	l.t.Helper()
 	var logprobs []float32
@@ -214,20 +216,19 @@ func (l *lives) read(text string, s *engine.Stream, cancel int) {
 		}
 	}
 	l.answered++
-	want, ok := l.known[text]
+	want, ok := l.expected[text]
 	if !ok {
 		want = l.cold(text)
-		l.known[text] = want
+		l.expected[text] = want
 	}
 	if !slices.Equal(logprobs, want) {
-		l.t.Fatalf(
-			"after %d answers, a prompt of %d bytes got log-probabilities that differ from those "+
-				"of the prompt alone",
+		l.t.Fatalf("answer %d, to a prompt of %d bytes, differs from the answer without a cache",
 			l.answered, len(text))
 	}
 	l.talks = append(l.talks, text+answer.String()+"<|im_end|>\n")
 }
 
+// cold computes the log-probabilities of an answer without a prefix cache.
 func (l *lives) cold(text string) (logprobs []float32) {
 	s := submit(l.t, l.alone,
 		engine.Request{Prompt: encode(l.alone, text), MaxTokens: 12, IgnoreEOS: true})

@@ -15,31 +15,31 @@ type Options struct {
 	// the CPU.
 	Device  string
 	Threads int // compute threads; 0: one per performance core
-	// Float32Activations keeps activations exact on the CPU, which is several times slower; see
-	// kernels/cpu.Options.
+	// Float32Activations stops the CPU from quantizing activations to 8 bits. This is several times
+	// slower; see kernels/cpu.Options.
 	Float32Activations bool
-	// OpenMetal opens the GPU of DeviceMetal; nil: the Mac's. The engine closes it.
+	// OpenMetal opens the GPU of DeviceMetal; nil: opens the Mac's GPU. The engine closes it.
 	OpenMetal func() (metal.Device, error)
 
 	// KVFormat is the format of the KV cache: "f16", "bf16", "f32", "affine", "q8_0" or "q4_0".
-	// KVBits and KVGroupSize are for affine: "(8, 4)" for K and V, or one number for both. See
-	// cache.FormatOptions.
+	// KVBits and KVGroupSize apply to "affine". Each is one number, or a pair for K and V such as
+	// "(8, 4)". See cache.FormatOptions.
 	KVFormat, KVBits, KVGroupSize string
-	// The first and the last KVBoundaryLayers attention layers have at least KVBoundaryBits; 0: the
-	// defaults, negative: no such layers.
+	// The first and the last KVBoundaryLayers attention layers use at least KVBoundaryBits bits; 0:
+	// the defaults, negative: no such layers.
 	KVBoundaryLayers, KVBoundaryBits int
 	// The first KVStartTokens tokens of every sequence stay in float16 in layers without a sliding
 	// window. The number is rounded up to a multiple of 512. 0: none.
 	KVStartTokens int
-	// MaxKVTokens bounds the tokens of a sequence that an attention layer keeps: the first 4 and
-	// the most recent ones. The sequence itself may be longer. 0: all tokens; otherwise at least
-	// 32.
+	// MaxKVTokens is the maximum number of tokens of a sequence that an attention layer keeps: the
+	// first 4 and the most recent ones. The sequence itself may be longer. The minimum is 32. 0:
+	// all tokens are kept.
 	MaxKVTokens int
 	// StateFormat is the format of recurrent states: "f32", "bf16" or "int8"; "": f32. See
 	// cache.StateFormat.
 	StateFormat string
 
-	ContextTokens  int   // longest sequence; 0: as long as the model allows and memory fits
+	ContextTokens  int   // longest sequence; 0: as long as the model and memory allow
 	MaxSequences   int   // sequences that run at once; 0: 8
 	ChunkTokens    int   // maximum number of prompt tokens in one pass; 0: 512
 	QueueRequests  int   // requests that may wait; 0: 64
@@ -47,31 +47,31 @@ type Options struct {
 
 	NoPrefixCache bool // compute every prompt from its beginning
 	// KeptStates is the number of recurrent states and rings that are cached for later prompts. 0:
-	// as many as fit into a sixteenth of the memory, from 4 to 32, or up to 256 small ones.
+	// as many as fit into a sixteenth of the memory, from 4 to 32, or up to 256 if they are small.
 	KeptStates int
-	// HotCacheBytes bounds the keys and values of ended requests in memory; 0: all that running
-	// requests leave free.
+	// HotCacheBytes limits the keys and values of ended requests in memory; 0: all memory that
+	// running requests do not need.
 	HotCacheBytes   int64
-	PromptCacheSize int // maximum number of ended conversations cached in memory; 0: no bound
+	PromptCacheSize int // maximum number of ended conversations cached in memory; 0: no limit
 	// BlockStore keeps the prefix cache on disk, so that it survives restarts; nil: memory only.
 	// The caller closes it, after the engine.
 	BlockStore *BlockStore
 	ModelName  string // the model's name in the block store's lists
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
-	// MaxPrefillStall bounds the duration of a pass that computes prompt tokens while other
-	// requests decode. The duration is estimated from earlier passes. 0: 250 ms. PreferPrefill
-	// overrides it.
+	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other
+	// requests decode. The number of prompt tokens in the pass is chosen from the speed of earlier
+	// passes. 0: 250 ms. PreferPrefill overrides it.
 	MaxPrefillStall time.Duration
 
-	// Progress is called while loading with the share done, in [0, 1]. It must not block. May be
-	// nil.
+	// Progress is called while the model loads, with the share done in [0, 1]. It must not block.
+	// It may be nil.
 	Progress func(done float64)
 	// Times measures the time of each operator, on the CPU only; nil: nothing is measured. Call its
 	// Start and Stop only while no request runs.
 	Times *kernels.OperatorTimes
-	// History holds what earlier engines have computed. This engine adds to it. nil: an empty one.
-	// See Recent.
+	// History holds the tokens that earlier engines have computed, and this engine adds to it. The
+	// cache-miss reports of Recent use it. nil: an empty History.
 	History *History
 }
 
@@ -90,8 +90,8 @@ func (o *Options) planning() plan.Options {
 // Info describes a running model for display.
 type Info struct {
 	Description
-	Device      string // as "CPU, AVX-512 VNNI, 2 threads"
-	StateFormat string // of recurrent states: "f32", "bf16", "int8", or "none" without such states
+	Device      string // for example "CPU, AVX-512 VNNI, 2 threads"
+	StateFormat string // "f32", "bf16" or "int8"; "none" for a model without recurrent states
 	// KVFormat is, for example, "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep
 	// 512 tokens".
 	KVFormat string

@@ -9,13 +9,14 @@ import (
 	"headroom/kernels"
 )
 
-// tinyConfig has 2 layers of 49,152 parameters and a head of 16,384, all in 4 bits with a scale and
-// a bias of 16 bits for 64.
+// tinyConfig describes a model of 2 layers with 49,152 parameters each, and a head with 16,384. All
+// are quantized to 4 bits, with a 16-bit scale and a 16-bit bias per group of 64.
 const tinyConfig = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
 	"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`
 
-// TestOperatorTimes checks that Options.Times counts operators between Start and Stop.
+// TestOperatorTimes checks that Options.Times counts only the operators that run between Start and
+// Stop.
 func TestOperatorTimes(t *testing.T) {
 	times := &kernels.OperatorTimes{}
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
@@ -30,11 +31,11 @@ func TestOperatorTimes(t *testing.T) {
 	got := times.Stop()
 	if a := got["paged_attention"]; a.Runs != 2 || got["linear"].Runs == 0 ||
 		got["linear"].Int8 == 0 {
-		t.Errorf("one pass of two layers: %+v", got)
+		t.Errorf("times of one pass through two layers: %+v", got)
 	}
 }
 
-// TestWriteRandom checks that the folder holds exactly the model of Random.
+// TestWriteRandom checks that WriteRandom writes the same model that Random returns.
 func TestWriteRandom(t *testing.T) {
 	answer := func(src engine.Source) []int32 {
 		e := openModel(t, src, engine.Options{Device: engine.DeviceCPU, Threads: 1,
@@ -51,7 +52,8 @@ func TestWriteRandom(t *testing.T) {
 		}
 		if written, made := answer(engine.Source{Dir: dir}),
 			answer(engine.Random([]byte(config))); !slices.Equal(written, made) {
-			t.Errorf("%s: the folder answers %v, the model in memory %v", config, written, made)
+			t.Errorf("%s: tokens of the written model %v, of the model in memory %v", config,
+				written, made)
 		}
 	}
 	if err := engine.WriteRandom(t.TempDir(), []byte("{}")); err == nil {

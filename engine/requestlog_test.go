@@ -15,7 +15,7 @@ import (
 	"headroom/engine/models"
 )
 
-// logTo sends the log through a handler until the test ends.
+// logTo makes h the default log handler until the test ends.
 func logTo(t *testing.T, h slog.Handler) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(h))
@@ -26,8 +26,9 @@ var perfLine = regexp.MustCompile(
 	`PERF: prompt_tps=[\d.e+]+ prompt_tok=(\d+) pref_tok=(\d+) prefill=[\d.e-]+ ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
 		`block_hit=0 block_write=0 chain_break=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
-// TestRecentAndPERF continues a conversation whose client drops empty thoughts and then changes the
-// date. The reports, the log and the usage must agree.
+// TestRecentAndPERF continues a conversation. Its client first drops the empty think block of an
+// answer, and then changes the date in the system prompt. The reports, the log and the usage must
+// agree.
 func TestRecentAndPERF(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
@@ -42,7 +43,7 @@ func TestRecentAndPERF(t *testing.T) {
 		"76 - 27 = 49.<|im_end|>\n<|im_start|>user\nWhat is 63 + " +
 			"29?<|im_end|>\n<|im_start|>assistant\n"
 	tokens := func(text string) int { return len(encode(e, text)) }
-	// The tokens of the first answer that were computed: all but the last one.
+	// The part of the first answer whose tokens were computed: all but the last token.
 	kept := "76 - 27 = 49."
 	for _, turn := range []struct {
 		prompt string
@@ -63,12 +64,13 @@ func TestRecentAndPERF(t *testing.T) {
 			submit(t, e, engine.Request{Prompt: encode(e, turn.prompt), MaxTokens: 40}))
 		f := e.Recent()[0]
 		if f.Usage != done.Usage || f.Timing != done.Timing || f.Finish != engine.FinishStop {
-			t.Errorf("recent %+v, expected what was told: %+v", f, done)
+			t.Errorf("recent %+v, expected the figures of the Done event %+v", f, done)
 		}
 		if r := f.Report; r.Cause != turn.cause || r.Break != turn.at ||
 			!strings.HasPrefix(r.Was, turn.was) ||
 			r.ReadTokens != done.Usage.PromptTokens-done.Usage.CachedTokens {
-			t.Errorf("%+v, expected %s at %d, where it was %q", r, turn.cause, turn.at, turn.was)
+			t.Errorf("report %+v, expected %s at %d and Was with prefix %q", r, turn.cause, turn.at,
+				turn.was)
 		}
 		m := perfLine.FindStringSubmatch(log.String())
 		want := []string{"", strconv.Itoa(done.Usage.PromptTokens),
@@ -81,12 +83,12 @@ func TestRecentAndPERF(t *testing.T) {
 		collect(t, submit(t, e, engine.Request{Prompt: []int32{1}, MaxTokens: 1}))
 	}
 	if recent := e.Recent(); len(recent) != 64 || recent[0].At.Before(recent[63].At) {
-		t.Errorf("%d recent requests, expected the newest 64, newest first", len(recent))
+		t.Errorf("%d recent requests, expected the last 64, newest first", len(recent))
 	}
 }
 
 // TestHistoryOutlivesEngines submits the same prompt to engines that are opened one after the
-// other, in another format, and without a cache.
+// other. The later ones have another KV format, or no prefix cache. All share a History.
 func TestHistoryOutlivesEngines(t *testing.T) {
 	h := engine.NewHistory()
 	for _, test := range []struct {
@@ -111,7 +113,8 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	}
 }
 
-// TestFailedPassIsNotKnown checks that a prompt whose third pass failed is not in the history.
+// TestFailedPassIsNotKnown checks that a prompt is not added to the history if one of its passes
+// fails.
 func TestFailedPassIsNotKnown(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1,
 		ChunkTokens: 32})
@@ -126,15 +129,15 @@ func TestFailedPassIsNotKnown(t *testing.T) {
 	prompt := encode(e, strings.Repeat("Answer briefly. ", 40))[:100]
 	for i, want := range []cachemiss.Cause{cachemiss.NewConversation, cachemiss.NewConversation,
 		cachemiss.CacheOff} {
-		// read, failed, known from then on
+		// The first request fails. The second one succeeds and is added. The third one finds it.
 		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 		if r := e.Recent()[0].Report; r.Cause != want || (done.Err != nil) != (i == 0) {
-			t.Errorf("time %d: %+v (%v), expected %s", i, r, done.Err, want)
+			t.Errorf("request %d: %+v (%v), expected %s", i, r, done.Err, want)
 		}
 	}
 }
 
-// stuck is a log handler that blocks until it is opened.
+// stuck is a log handler that blocks until the channel open is closed.
 type stuck struct {
 	slog.Handler
 	open chan struct{}
@@ -164,6 +167,6 @@ func TestSlowLogBlocksNoRequest(t *testing.T) {
 	e.Close()
 	opened.Wait()
 	if n := strings.Count(log.String(), "PERF: "); n != 3 {
-		t.Errorf("%d lines, expected 3: %s", n, log.String())
+		t.Errorf("%d PERF lines, expected 3: %s", n, log.String())
 	}
 }

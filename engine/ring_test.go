@@ -1,6 +1,6 @@
 package engine_test
 
-// Models with sliding windows in the whole engine: prefix cache, batches, preemption.
+// Tests of models with sliding windows in the whole engine: prefix cache, batches, preemption.
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// gemmaSource returns the tiny Gemma 3 of random weights: five layers with a window of 16 and one
-// without, 2 KV heads of 32.
+// gemmaSource returns the tiny Gemma 3 with random weights. It has five layers with a window of 16
+// and one without a window, all with 2 KV heads of 32 values.
 func gemmaSource(t testing.TB) engine.Source {
 	t.Helper()
 	return tinySource(t, "gemma3_text")
 }
 
-// someIDs returns n ids, which depend on the seed.
+// someIDs returns n pseudorandom token ids for a seed.
 func someIDs(seed, n int) []int32 {
 	ids := make([]int32, n)
 	for i, x := 0, uint32(seed); i < n; i++ {
@@ -33,7 +33,8 @@ func someIDs(seed, n int) []int32 {
 	return ids
 }
 
-// answer is the tokens and log-probabilities of an answer, and how many prompt tokens were cached.
+// answer reads a stream to its end. It returns the tokens and log-probabilities of the answer, and
+// the number of cached prompt tokens.
 func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32, cached int) {
 	t.Helper()
 	for {
@@ -52,8 +53,8 @@ func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32,
 }
 
 // TestMixedLayersInEveryFormat runs a model with sliding windows and full attention in every cache
-// format, with a prompt longer than the window and a second turn that continues the first. This
-// crashed the server of mlx-lm with --kv-bits (pull request 1353).
+// format. The prompt is longer than the window, and later turns continue the first one. Such a
+// model crashed the server of mlx-lm with --kv-bits (pull request 1353).
 func TestMixedLayersInEveryFormat(t *testing.T) {
 	for _, o := range []engine.Options{
 		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {},
@@ -75,13 +76,14 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 					t.Errorf("turn %d: got %v, cold %v", turn, got, want)
 				}
 				if expected := len(prompt) - 41; none != 0 || turn > 0 && cached != expected {
-					t.Errorf(
-						"turn %d: %d of %d prompt tokens were known, expected %d; %d without the "+
-							"cache", turn, cached, len(prompt), expected, none)
+					t.Errorf("turn %d: %d of %d prompt tokens were cached, expected %d; "+
+						"%d without the cache, expected 0",
+						turn, cached, len(prompt), expected, none)
 				}
-				// all but the answer's last token has been computed
+				// The answer's last token has not been computed, so the next turn computes 41
+				// tokens.
 				prompt = append(append(prompt, got...), someIDs(2+turn, 40)...)
-				// writes over the slot it ran in
+				// Another request overwrites the slot in which this one ran.
 				answer(t, submit(t, with,
 					engine.Request{Prompt: someIDs(100+turn, 90), MaxTokens: 2, IgnoreEOS: true}))
 			}
@@ -90,8 +92,8 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestRingsBatchedAndPreempted checks that many requests give the tokens that each gives alone,
-// even if pages are short.
+// TestRingsBatchedAndPreempted checks that many concurrent requests give the same tokens as each of
+// them alone, even if there are too few pages.
 func TestRingsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request {
 		return engine.Request{Prompt: someIDs(i%3, 60+25*i), MaxTokens: 60, IgnoreEOS: true}
@@ -104,7 +106,7 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 10 pages, half of what is free
+	// Half of the free memory is for pages: 10 of them.
 	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes +
 		2*10*d.KVBytesPerToken*cache.PageTokens
 	together := openModel(t, gemmaSource(t), o)
@@ -123,14 +125,12 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	collect(t, cancelled)
 	idle(t, together)
 	if together.Stats().Preemptions == 0 {
-		t.Error(
-			"no request was preempted: the pages were not too few, and this test has not tested " +
-				"that")
+		t.Error("no request was preempted, so preemption was not tested")
 	}
 }
 
-// TestPagesAreFreeWithoutMemory checks that if every layer has a ring, pages have no memory, and no
-// request is preempted for them.
+// TestPagesAreFreeWithoutMemory checks a model in which every layer has a ring. Its pages use no
+// memory, so no request may be preempted because of them.
 func TestPagesAreFreeWithoutMemory(t *testing.T) {
 	e := openModel(t, gemmaSource(t),
 		engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
@@ -150,9 +150,10 @@ func TestPagesAreFreeWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestRingMemory by hand: a page of f16 is 32 * 2 heads * 32 * 2 * 2 bytes = 8,192 a layer. Rings
-// hold 16 + 52 - 1 positions in 3 pages, and with a limit of 48 the full layer's a page that stays
-// and 44 + 52 - 1 positions in 3.
+// TestRingMemory compares with sizes computed by hand. A page in f16 has 32 positions with 2 heads
+// of 32 values for K and for V, or 8,192 bytes per layer. The ring of a sliding-window layer holds
+// 16 + 52 - 1 positions in 3 pages. With a limit of 48 tokens, the ring of the full-attention layer
+// holds the sinks in 1 page and 44 + 52 - 1 positions in 3 pages.
 func TestRingMemory(t *testing.T) {
 	const page = 8192
 	for _, c := range []struct {
@@ -163,7 +164,7 @@ func TestRingMemory(t *testing.T) {
 		{0, page / 32, 5 * 3 * page, 16 * 2 * page, "f16; 5 of 6 layers keep 16 tokens"},
 		{48, 0, (5*3 + 4) * page, 0,
 			"f16; 5 of 6 layers keep 16 tokens; 1 of 6 layers keep 48 tokens"},
-		// no sequence gets longer
+		// No sequence can be longer than 512 tokens, so the limit has no effect.
 		{512, page / 32, 5 * 3 * page, 16 * 2 * page, "f16; 5 of 6 layers keep 16 tokens"},
 	} {
 		e := openModel(t, gemmaSource(t),
@@ -172,20 +173,20 @@ func TestRingMemory(t *testing.T) {
 		i := e.Info()
 		if i.KVBytesPerToken != c.perToken || i.StateBytesPerSeq != c.perSeq ||
 			i.Need.StateBytes != 6*c.perSeq || i.Need.KVBytes != c.kv || i.KVFormat != c.words {
-			t.Errorf(
-				"limit %d: %d bytes a token, %d a sequence, state %d, pages %d, %q, expected %d, "+
-					"%d, %d, %d, %q", c.maxKVTokens,
+			t.Errorf("limit %d: bytes per token %d, per sequence %d, of states %d, of pages %d, "+
+				"%q, expected %d, %d, %d, %d, %q", c.maxKVTokens,
 				i.KVBytesPerToken, i.StateBytesPerSeq, i.Need.StateBytes, i.Need.KVBytes,
 				i.KVFormat, c.perToken, c.perSeq, 6*c.perSeq, c.kv, c.words)
 		}
 		if s := e.Stats(); s.StateBytes != i.Need.StateBytes || s.KVBytes != i.Need.KVBytes {
-			t.Errorf("limit %d: stats %+v", c.maxKVTokens, s)
+			t.Errorf("limit %d: stats %+v differ from the needed memory %+v", c.maxKVTokens, s,
+				i.Need)
 		}
 	}
 }
 
-// TestMaxKVTokens checks that with the limit, memory does not bound the context, and that a hybrid
-// model answers far beyond the limit and reuses its prefixes.
+// TestMaxKVTokens checks that with MaxKVTokens, the context is not limited by memory. A hybrid
+// model must answer prompts far longer than the limit, and resume its cached prefixes.
 func TestMaxKVTokens(t *testing.T) {
 	o := engine.Options{MaxKVTokens: 128, MaxSequences: 2, KeptStates: 4, ChunkTokens: 64}
 	d, err := engine.Describe(demoSource(t), o)
@@ -210,7 +211,7 @@ func TestMaxKVTokens(t *testing.T) {
 			t.Errorf("got %v, cold %v", got, want)
 		}
 		if strings.Count(text, question) > 1 && cached < 180 {
-			t.Errorf("%d of %d prompt tokens were known, expected at least the system prompt",
+			t.Errorf("%d of %d prompt tokens were cached, expected at least the system prompt",
 				cached, len(r.Prompt))
 		}
 		text += "<|im_end|>\n"
@@ -218,7 +219,7 @@ func TestMaxKVTokens(t *testing.T) {
 	for _, n := range []int{-1, 31} {
 		if _, err := engine.Describe(demoSource(t),
 			engine.Options{MaxKVTokens: n}); problem.From(err).Code != problem.BadRequest {
-			t.Errorf("limit %d: %v, expected a bad request", n, err)
+			t.Errorf("limit %d: got %v, expected a bad request", n, err)
 		}
 	}
 }

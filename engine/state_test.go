@@ -12,9 +12,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestStateFormat compares with sizes computed by hand. The demo model has 6 recurrent layers with
-// 4 heads of 128 value rows of 128, and 3 rows of 1,024 channels for the convolution. In int8 there
-// is a scale for each value row and each 64 channels.
+// TestStateFormat compares with sizes computed by hand. The demo model has 6 recurrent layers. The
+// state of each has 4 heads of 128 value rows with 128 values, and 3 rows of 1,024 channels for the
+// convolution. In int8 there is a scale per value row, and one per 64 channels.
 func TestStateFormat(t *testing.T) {
 	for _, test := range []struct {
 		format, words string
@@ -29,23 +29,24 @@ func TestStateFormat(t *testing.T) {
 			NoPrefixCache: true})
 		if i := e.Info(); i.StateFormat != test.words || i.StateBytesPerSeq != test.bytes ||
 			i.Need.StateBytes != 3*test.bytes {
-			t.Errorf("%q: %q, %d bytes a sequence, %d in all, expected %q, %d", test.format,
-				i.StateFormat, i.StateBytesPerSeq, i.Need.StateBytes, test.words, test.bytes)
+			t.Errorf("%q: %q, %d bytes per sequence, %d in all, expected %q, %d, %d", test.format,
+				i.StateFormat, i.StateBytesPerSeq, i.Need.StateBytes, test.words, test.bytes,
+				3*test.bytes)
 		}
 		if got := e.SlotBytes(); got != test.bytes {
-			t.Errorf("%q: %d bytes allocated a sequence, planned %d", test.format, got, test.bytes)
+			t.Errorf("%q: %d bytes allocated per slot, expected %d", test.format, got, test.bytes)
 		}
 	}
 	_, err := engine.Describe(demoSource(t), engine.Options{StateFormat: "f16"})
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != problem.BadRequest ||
 		!strings.Contains(p.Error(), "f32, bf16 or int8") {
-		t.Errorf("f16: %v, expected a bad request that names the forms", err)
+		t.Errorf("f16: got %v, expected a bad request that names the valid formats", err)
 	}
 }
 
-// TestPrefixCacheInEveryStateFormat checks that a prompt that resumes a kept state, and one in a
-// batch, has the log-probabilities of a prompt that is computed alone from the first token.
+// TestPrefixCacheInEveryStateFormat runs prompts that resume a kept state while another request
+// runs. They must have the same log-probabilities as alone and without a prefix cache.
 func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 	for _, format := range []string{"f32", "bf16", "int8"} {
 		with, without := open(t, engine.Options{StateFormat: format}),

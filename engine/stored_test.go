@@ -1,8 +1,8 @@
 package engine_test
 
-// These tests cover known faults of public block caches for MLX (from their issue trackers and
-// code): keys of tokens that were never computed, blocks that each hold the whole cache, states
-// from the wrong position, mixed formats, and caching of system prompts only.
+// These tests cover known faults of other block caches for MLX, from their issue trackers and code:
+// keys of tokens that were never computed, blocks that each hold the whole cache, states from the
+// wrong position, mixed formats, and caching of system prompts only.
 
 import (
 	"context"
@@ -21,6 +21,8 @@ type finished struct {
 	done     engine.Event
 }
 
+// run submits a request and reads its stream to the end. It cancels the request after cancelAfter
+// tokens; 0: never.
 func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f finished) {
 	t.Helper()
 	s := submit(t, e, r)
@@ -40,8 +42,8 @@ func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f f
 }
 
 // TestEndsAreStoredAsComputed ends an answer in every possible way. The next turn must resume after
-// exactly the tokens that went through the model, in memory and after a restart, and must have the
-// same bits as without a cache.
+// exactly the computed tokens, both in memory and after a restart. It must have the same bits as
+// without a cache.
 func TestEndsAreStoredAsComputed(t *testing.T) {
 	head := system("Answer briefly. ", 100)
 	for _, c := range []struct {
@@ -89,24 +91,22 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			fromDisk := run(t, e, next, 0)
 			if got := fromDisk.done.Usage; got.StoredTokens < computed ||
 				got.StoredTokens != got.CachedTokens {
-				t.Errorf(
-					"%d of %d cached tokens were read from disk, expected at least the %d "+
-						"computed "+
-						"ones", got.StoredTokens, got.CachedTokens, computed)
+				t.Errorf("%d of %d cached tokens were read from disk, expected all and at least %d",
+					got.StoredTokens, got.CachedTokens, computed)
 			}
 			cold := run(t, open(t, engine.Options{NoPrefixCache: true}), next, 0)
 			if !slices.Equal(inMemory.logprobs, cold.logprobs) ||
 				!slices.Equal(fromDisk.logprobs, cold.logprobs) {
-				t.Errorf("log-probabilities differ from a cold start's: in memory %t, from disk %t",
-					!slices.Equal(inMemory.logprobs, cold.logprobs),
-					!slices.Equal(fromDisk.logprobs, cold.logprobs))
+				t.Errorf("log-probabilities equal a cold start's: from memory %t, from disk %t",
+					slices.Equal(inMemory.logprobs, cold.logprobs),
+					slices.Equal(fromDisk.logprobs, cold.logprobs))
 			}
 		})
 	}
 }
 
-// TestBlocksHoldTheirTokens checks that each file holds the keys and values of its own tokens, or
-// one state, regardless of the length of the prompt.
+// TestBlocksHoldTheirTokens checks the sizes of the files. Each file must hold the keys and values
+// of one block, or one state, however long the prompt is.
 func TestBlocksHoldTheirTokens(t *testing.T) {
 	dir := t.TempDir()
 	o := engine.Options{BlockStore: openStore(t, dir)}
@@ -141,8 +141,8 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 	}
 }
 
-// TestFormatsDoNotMix checks that an engine with a different cache format, or with exact
-// activations, finds none of the stored blocks and gives the answer of a cold start.
+// TestFormatsDoNotMix checks that an engine with another cache format, or with float32 activations,
+// uses none of the stored blocks and gives the answer of a cold start.
 func TestFormatsDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	prompt := system("Answer briefly. ", 100) +
@@ -161,11 +161,11 @@ func TestFormatsDoNotMix(t *testing.T) {
 		e.Close()
 		o.BlockStore.Close()
 		if !slices.Equal(got.logprobs, want.logprobs) {
-			t.Errorf("%d: the log-probabilities differ from those of a cold start", i)
+			t.Errorf("engine %d: the log-probabilities differ from those of a cold start", i)
 		}
 		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) {
-			// The last engine has the format of the first.
-			t.Errorf("%d: %d tokens were read back", i, stored)
+			// Only the last engine has the format of an earlier one, the first.
+			t.Errorf("engine %d: %d tokens were read from disk", i, stored)
 		}
 	}
 }

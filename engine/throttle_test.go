@@ -9,18 +9,18 @@ import (
 	"headroom/engine"
 )
 
-// TestDutyCycle checks that a throttled engine idles after each step, also on an asynchronous
-// device, and gives the same answers.
+// TestDutyCycle checks that a throttled engine idles after each step and gives the same answers. It
+// also runs on an asynchronous device.
 func TestDutyCycle(t *testing.T) {
-	for _, goes := range []bool{false, true} {
+	for _, async := range []bool{false, true} {
 		e := openModel(t, tinySource(t, "qwen3_5_text"),
 			engine.Options{ContextTokens: 256, ChunkTokens: 32, NoPrefixCache: true})
-		var d *ahead
-		if goes {
-			d = goAhead(e)
+		var d *asyncDevice
+		if async {
+			d = makeAsync(e)
 		}
-		var rests []time.Duration
-		e.OnPause(func(d time.Duration) { rests = append(rests, d) })
+		var pauses []time.Duration
+		e.OnPause(func(d time.Duration) { pauses = append(pauses, d) })
 		ask := func() []int32 {
 			tokens := run(t, e, engine.Request{Prompt: someIDs(1, 70), MaxTokens: 9,
 				IgnoreEOS: true, Sampling: samplings()[0]}, 0).tokens
@@ -28,8 +28,8 @@ func TestDutyCycle(t *testing.T) {
 			return tokens
 		}
 		want := ask()
-		if len(rests) != 0 {
-			t.Errorf("ahead %t: it idles %d times without being throttled", goes, len(rests))
+		if len(pauses) != 0 {
+			t.Errorf("async %t: %d pauses without throttling", async, len(pauses))
 		}
 		e.SetDutyCycle(0.5)
 		if d != nil {
@@ -37,10 +37,10 @@ func TestDutyCycle(t *testing.T) {
 		}
 		got := ask()
 		if !slices.Equal(got, want) {
-			t.Errorf("ahead %t: throttled it answers %v, otherwise %v", goes, got, want)
+			t.Errorf("async %t: tokens %v when throttled, otherwise %v", async, got, want)
 		}
-		if steps := 3 + 8; len(rests) != steps || slices.Min(rests) <= 0 {
-			t.Errorf("ahead %t: it idles %d times, want %d: %v", goes, len(rests), steps, rests)
+		if steps := 3 + 8; len(pauses) != steps || slices.Min(pauses) <= 0 {
+			t.Errorf("async %t: %d pauses, expected %d: %v", async, len(pauses), steps, pauses)
 		}
 		if d != nil {
 			pending := 0
@@ -59,10 +59,10 @@ func TestDutyCycle(t *testing.T) {
 				}
 			}
 		}
-		before := len(rests)
+		before := len(pauses)
 		e.SetDutyCycle(1)
-		if ask(); len(rests) != before {
-			t.Errorf("ahead %t: it still idles", goes)
+		if ask(); len(pauses) != before {
+			t.Errorf("async %t: pauses after SetDutyCycle(1)", async)
 		}
 	}
 }

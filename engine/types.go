@@ -10,14 +10,17 @@ import (
 	"headroom/engine/textproc"
 )
 
-// Source is where a model's files are: a folder on disk, or an embedded one.
+// With the aliases below, callers of an Engine need not import the packages that define the types
+// of its methods.
+
+// Source is the location of a model's files: a folder on disk, or an embedded one.
 type Source = checkpoint.Source
 
-// TextProcessor turns text into a model's tokens and back: tokenizer, chat template, recommended
-// sampling, end tokens.
+// TextProcessor converts between text and a model's tokens. It has the tokenizer, the chat
+// template, the recommended sampling parameters and the end tokens.
 type TextProcessor = textproc.Processor
 
-// Values of Options.Device.
+// The values of Options.Device.
 const (
 	DeviceCPU   = device.CPU
 	DeviceMetal = device.Metal
@@ -25,33 +28,33 @@ const (
 	DeviceNV    = device.NV
 )
 
-// What a model is and the memory that it needs, known before it is loaded.
+// Properties of a model that are known before it is loaded.
 type (
-	// Description describes a model, from the headers of its files alone.
+	// Description describes a model. It is made from the headers of the model's files alone.
 	Description = plan.Description
-	// Need is the memory that a model needs.
+	// Need is the memory that a model needs, by purpose.
 	Need = plan.Need
-	// CacheCost is the memory of the caches of one model in one format.
+	// CacheCost is the cache memory of one model in one KV format.
 	CacheCost = plan.CacheCost
-	// LayerCost is a group of equal layers of a CacheCost.
+	// LayerCost is the cache memory of a group of equal layers.
 	LayerCost = plan.LayerCost
 )
 
-// A generation: the request, its stream of events, and their figures.
+// A request and the events that answer it.
 type (
-	// Request is one generation: token ids in, events out.
+	// Request asks for one generation: token ids in, events out.
 	Request = loop.Request
-	// Stream is the events of one request, to be read by one goroutine.
+	// Stream delivers the events of one request to one goroutine.
 	Stream = loop.Stream
-	// Event is one step of a request's life.
+	// Event reports the progress of a request, one of its tokens, or its end.
 	Event = loop.Event
-	// EventType says what an Event carries.
+	// EventType tells which of these an Event reports.
 	EventType = loop.EventType
-	// FinishReason says why a generation ended.
+	// FinishReason tells why a generation ended.
 	FinishReason = loop.FinishReason
 	// Usage counts the tokens of a request.
 	Usage = loop.Usage
-	// Timing is how long the parts of a request took.
+	// Timing holds the durations of the phases of a request.
 	Timing = loop.Timing
 )
 
@@ -70,15 +73,15 @@ const (
 	FinishError     = loop.FinishError
 )
 
-// What a running engine reports.
+// Figures and reports of a running engine.
 type (
-	// Stats is a snapshot of a running engine.
+	// Stats is a snapshot of the engine's requests, token counts, speeds and memory.
 	Stats = loop.Stats
-	// RequestStats is one request in flight.
+	// RequestStats is the part of Stats about one request in flight.
 	RequestStats = loop.RequestStats
-	// Heartbeat is the progress of an engine, for a watchdog.
+	// Heartbeat shows a watchdog whether the engine makes progress.
 	Heartbeat = loop.Heartbeat
-	// Finished is a request that has ended: with an answer, cancelled or with an error.
+	// Finished describes a request that has ended, whether answered, cancelled or failed.
 	Finished = loop.Finished
 	// History holds the token ids of recent requests; see Options.History.
 	History = loop.History
@@ -92,9 +95,9 @@ type (
 type (
 	// BlockStore keeps the prefix cache on disk; see engine/blockstore.
 	BlockStore = blockstore.Store
-	// BlockStoreOptions bound the disk space of a BlockStore.
+	// BlockStoreOptions limit the disk space of a BlockStore.
 	BlockStoreOptions = blockstore.Options
-	// BlockStoreLimits are the bounds that an open BlockStore can change.
+	// BlockStoreLimits are the limits that can change while a BlockStore is open.
 	BlockStoreLimits = blockstore.Limits
 	// StoredModel is the key under which a BlockStore keeps a model's blocks.
 	StoredModel = blockstore.Model

@@ -3,14 +3,14 @@ package loop
 import "headroom/engine/prefix"
 
 // Forget drops a conversation from memory: its pages, its states, its pending writes to disk, and
-// its tokens in the history. It drops every sequence that begins with tokens, and every one that is
-// a prefix of tokens. Forget returns the bytes of the pages that it freed, and does nothing without
-// tokens.
+// its tokens in the history. It drops every sequence that begins with tokens, and every sequence
+// that is a prefix of tokens. If tokens is empty, Forget does nothing. It returns the bytes of the
+// pages that it freed.
 //
-// Pages that other conversations share stay. So do pages that a running request uses, and they may
-// be cached again when it ends. The conversation's files belong to the block store and should be
-// removed afterwards (blockstore.Store.Remove), because Forget waits for writes in progress. It
-// also waits for the step in progress.
+// Pages that other conversations or running requests use stay. When such a request ends, its pages
+// may be cached again. Forget waits for the step in progress, and for writes in progress. So the
+// caller should remove the conversation's files from the block store afterwards
+// (blockstore.Store.Remove).
 func (l *Loop) Forget(tokens []int32) (freedBytes int64) {
 	if len(tokens) == 0 {
 		return 0
@@ -18,7 +18,7 @@ func (l *Loop) Forget(tokens []int32) (freedBytes int64) {
 	return l.forget(tokens)
 }
 
-// ForgetAll is Forget for every conversation.
+// ForgetAll does what Forget does, for every conversation.
 func (l *Loop) ForgetAll() (freedBytes int64) { return l.forget(nil) }
 
 func (l *Loop) forget(tokens []int32) (freedBytes int64) {
@@ -43,9 +43,9 @@ func (l *Loop) forget(tokens []int32) (freedBytes int64) {
 	}
 }
 
-// stopSaving stops the writing of a conversation, and reports whether a write in progress still
-// holds memory that may belong to it. Writes of other conversations may hold states that they share
-// with it.
+// stopSaving stops the writes of a conversation. It reports whether a write in progress still holds
+// memory that may belong to the conversation. That write may be of another conversation, which
+// shares pages or states with this one.
 func (b *storedBlocks) stopSaving(tokens []int32) (busy bool) {
 	kept := b.unsaved[:0]
 	for _, c := range b.unsaved {

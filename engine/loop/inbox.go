@@ -14,13 +14,13 @@ import (
 	"headroom/engine/sched"
 )
 
-// closeTimeout is how long Close waits for unsaved conversations to be written. Those not on disk
-// by then are lost.
+// closeTimeout is the time in which Close writes unsaved conversations to disk. Those that are not
+// written by then are lost.
 const closeTimeout = 10 * time.Second
 
 // inbox holds the requests, cancellations and calls that other goroutines send to the loop.
 type inbox struct {
-	wake  chan struct{} // capacity 1: the inbox may not be empty
+	wake  chan struct{} // capacity 1: holds a value if the inbox may not be empty
 	ended chan struct{} // closed when the loop has returned
 
 	mu            sync.Mutex
@@ -37,7 +37,7 @@ func newInbox() inbox {
 		live: map[*request]bool{}}
 }
 
-// signal wakes the loop. The caller holds mu, so the loop cannot miss what the caller has added.
+// signal wakes the loop. The caller must hold mu, so that the loop sees the item just added.
 func (b *inbox) signal() {
 	select {
 	case b.wake <- struct{}{}:
@@ -66,7 +66,7 @@ func (b *inbox) remove(r *request) {
 	delete(b.live, r)
 }
 
-// runOnLoop has the loop call f.
+// runOnLoop queues f to be called on the goroutine of the loop. It does not wait for the call.
 func (l *Loop) runOnLoop(f func()) {
 	l.inbox.mu.Lock()
 	defer l.inbox.mu.Unlock()
@@ -74,8 +74,8 @@ func (l *Loop) runOnLoop(f func()) {
 	l.inbox.signal()
 }
 
-// takeInbox makes the calls, adds the submitted requests and ends the cancelled ones. If the loop
-// is closing, it ends all requests and returns false.
+// takeInbox empties the inbox: it makes the queued calls, adds the submitted requests and ends the
+// cancelled ones. If the loop is closing, takeInbox ends all requests and returns false.
 func (l *Loop) takeInbox() bool {
 	b := &l.inbox
 	b.mu.Lock()
@@ -163,14 +163,16 @@ func (l *Loop) validate(r *Request) error {
 	return nil
 }
 
-// keepEvery is the maximum number of prompt tokens between two kept states. It bounds the tokens
-// that are computed again after a cache hit between them.
+// keepEvery is the maximum number of prompt tokens between two kept states. A cache hit between two
+// states computes fewer than keepEvery tokens again.
 const keepEvery = 1024
 
-// statePositions returns the positions of a prompt after which to keep the recurrent state: the end
-// of the first message, which many conversations share; the ends of the last two, where the next
-// turn or an edited one will diverge; every keepEvery tokens; and before the last token, for the
-// same prompt again.
+// statePositions returns the positions of a prompt after which to keep the recurrent state:
+//
+//   - the end of the first message, which many conversations share
+//   - the ends of the last two messages, where the next turn or an edited one will diverge
+//   - every keepEvery tokens
+//   - the position before the last token, in case the same prompt is sent again
 func (l *Loop) statePositions(prompt []int32) []int {
 	var ends []int
 	for i, t := range prompt {
@@ -239,8 +241,8 @@ func (l *Loop) Cancel(id string) bool {
 	return found
 }
 
-// Close ends every request, writes the cached prefixes that the block store lacks, and waits for
-// the writes. A second call waits too. The device is idle afterwards.
+// Close ends every request, writes the cached prefixes that are not yet in the block store, and
+// waits for the writes. A second call waits too. When Close returns, the device is idle.
 func (l *Loop) Close() {
 	b := &l.inbox
 	b.mu.Lock()

@@ -1,21 +1,23 @@
 // Package loop serves one loaded model to many requests at once, by continuous batching.
 //
-// One goroutine, run, owns the device, the scheduler and every running request. Each iteration
-// schedules, launches and completes a step. Other goroutines reach it through the inbox and read
-// the Stats that it publishes. It never waits for a client, a disk or the network.
+// One goroutine, which executes the method run, owns the device, the scheduler and every running
+// request. Each iteration of run schedules, launches and completes a step. Other goroutines send
+// messages to the loop through its inbox, and read the Stats that it publishes. The loop never
+// waits for a client, a disk or the network.
 //
 //	loop.go         the hot path: schedule, launch, complete
-//	step.go         one forward pass: its batch, its launch, its results
-//	token.go        turns a step's results into tokens, text and events; ends requests
+//	step.go         one forward pass: builds its batch, launches it, waits for it
+//	token.go        turns the results of a step into tokens, text and events; ends requests
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
-//	request.go      Request and its Events; stream.go delivers them to the client
+//	request.go      a Request and its Events
+//	stream.go       delivers the events to the client
 //	stored.go       looks up, reads and writes cached blocks on disk
 //	forget.go       drops a conversation from memory
-//	prefillstall.go how many prompt tokens a pass may compute while others decode
-//	throttle.go     idle time between steps, for a hot computer
-//	heartbeat.go    the progress of the loop, for a watchdog
-//	requestlog.go   ended requests: the PERF line and the cause of a cache miss
-//	retryafter.go   when a refused client should try again
+//	prefillstall.go limits the prompt tokens of a pass that also decodes
+//	throttle.go     idles between steps, to cool a hot computer
+//	heartbeat.go    shows a watchdog that the loop makes progress
+//	requestlog.go   logs ended requests: the PERF line and the cause of a cache miss
+//	retryafter.go   estimates when a refused client should try again
 //	stats.go        counters, and the snapshot that Stats returns
 package loop
 
@@ -34,7 +36,8 @@ import (
 const (
 	defaultQueueRequests   = 64
 	defaultMaxPrefillStall = 250 * time.Millisecond
-	// firstMixedChunkTokens is the chunk size of mixed passes before the first measurement.
+	// firstMixedChunkTokens is the chunk size of mixed passes before the first measurement
+	// (prefillstall.go).
 	firstMixedChunkTokens = 128
 )
 
@@ -54,14 +57,15 @@ type Config struct {
 	StoreModel       blockstore.Model
 	StateEveryTokens int
 
-	// History holds what was computed before; nil: an empty one. Fingerprint and KVFormats name the
-	// model and the cache format of this loop there.
+	// History holds the tokens of earlier requests; nil: an empty History. Fingerprint and
+	// KVFormats identify the model and the cache format of this loop in it.
 	History                *History
 	Fingerprint, KVFormats string
 
-	// Heartbeat is advanced by the loop and may be advanced by its device; nil: a new counter.
+	// Heartbeat is a counter that the loop advances. The device may advance it too. nil: a new
+	// counter.
 	Heartbeat *atomic.Uint64
-	// Memory is the model's allocated memory: only the sizes in bytes are set.
+	// Memory is the memory allocated for the model. Only the sizes in bytes are set.
 	Memory Stats
 }
 
@@ -78,7 +82,7 @@ type Loop struct {
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler
-	requests []*request // submitted and not ended, oldest first
+	requests []*request // taken from the inbox and not ended, oldest first
 	endings  []ending
 	steps    steps
 	stored   storedBlocks
@@ -111,7 +115,7 @@ func New(c Config) *Loop {
 	return l
 }
 
-// run is the loop itself. It returns once the loop is closing and nothing is in progress.
+// run is the body of the loop. It returns once the loop is closing and nothing is in progress.
 func (l *Loop) run() {
 	defer close(l.inbox.ended)
 	for {
@@ -139,8 +143,8 @@ func (l *Loop) run() {
 }
 
 // step launches the next step, if there is work, then completes the previous one. On a GPU the next
-// step runs meanwhile and stays in flight until the next call. restoreErr is the error of
-// restorePrefixes.
+// step already runs while the previous one is completed, and it stays in flight until the next call
+// of step. restoreErr is the error of restorePrefixes.
 func (l *Loop) step(work []sched.Work, restoreErr error) {
 	previous := l.steps.inFlight
 	l.steps.inFlight = nil
@@ -160,8 +164,9 @@ func (l *Loop) step(work []sched.Work, restoreErr error) {
 	}
 }
 
-// restorePrefixes restores the cached prefix of every newly admitted sequence: its full pages are
-// shared, its last page and its state are copied. A panic below fails this step only.
+// restorePrefixes restores the cached prefix of every newly admitted sequence. Full pages are
+// already shared. The partial last page and the recurrent state are copied here. A panic is
+// returned as an error, so that it fails this step only.
 func (l *Loop) restorePrefixes(work []sched.Work) (err error) {
 	defer recovered(&err)
 	for _, w := range work {
@@ -179,13 +184,13 @@ func (l *Loop) restorePrefixes(work []sched.Work) (err error) {
 	return nil
 }
 
-// keepState snapshots the state in slot from, so that later sequences can resume there. Its
-// arguments are the results of sched.Remove.
+// keepState copies the state in slot from to the slot of k, so that later sequences can resume
+// there. Its arguments are the results of Scheduler.Remove. A nil k copies nothing.
 func (l *Loop) keepState(from int32, k *sched.Keep) {
 	if k != nil {
 		l.runner.CopyState(from, k.Slot)
 	}
 }
 
-// pageBytes returns the size of pages in bytes.
+// pageBytes returns the memory of the given pages in bytes.
 func (l *Loop) pageBytes(pages prefix.Amount) int64 { return pages.Bytes(l.config.Sched.PageBytes) }

@@ -1,9 +1,9 @@
 package loop
 
 // A mixed pass computes prompt tokens and also decodes. While it runs, the decoding streams stall.
-// The time per prompt token differs by three orders of magnitude between models and machines. So it
-// is measured, and the chunk of the next mixed pass is sized accordingly. The chunk size affects
-// the timing of an answer, but never its bits.
+// The time per prompt token differs by three orders of magnitude between models and machines. So
+// the loop measures it, and chooses the chunk size of the next mixed pass accordingly. The chunk
+// size affects the timing of an answer, but never its bits.
 
 import (
 	"time"
@@ -11,8 +11,8 @@ import (
 	"headroom/engine/sched"
 )
 
-// minMixedTokens is the minimum chunk of a mixed pass, however long the pass takes. Otherwise a
-// slow machine would never finish a prompt.
+// minMixedTokens is the minimum chunk size of a mixed pass, even if the pass then takes longer than
+// allowed. Otherwise a slow machine would never finish a prompt.
 const minMixedTokens = 16
 
 // prefillStall is the measured cost of a prompt token.
@@ -21,16 +21,17 @@ type prefillStall struct{ secondsPerToken float64 }
 // observe records the duration of a pass over the given number of prompt tokens.
 func (p *prefillStall) observe(tokens int, took time.Duration) {
 	if tokens < minMixedTokens {
-		return // mostly overhead and decoding
+		return // most of the time is overhead and decoding
 	}
 	now := took.Seconds() / float64(tokens)
-	// A slower pass counts in full, a faster one by half, because tokens cost more as the context
-	// grows.
+	// A slower pass replaces the previous cost at once. A faster pass only halves the difference,
+	// because the cost of a token rises as the context grows.
 	p.secondsPerToken = max(now, (now+p.secondsPerToken)/2)
 }
 
-// mixedTokens returns how many prompt tokens fit into maxStall, rounded down to a multiple of
-// minMixedTokens, but at least that many. It returns 0 before the first measurement.
+// mixedTokens returns the number of prompt tokens that a pass can compute in maxStall. The number
+// is rounded down to a multiple of minMixedTokens, and is at least minMixedTokens. Before the first
+// measurement it is 0.
 func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 	if p.secondsPerToken <= 0 {
 		return 0
@@ -39,7 +40,7 @@ func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 	return max(int(n)/minMixedTokens, 1) * minMixedTokens
 }
 
-// sizeMixedChunks observes a step and sets the chunk size of the next mixed passes.
+// sizeMixedChunks observes a step and sets the chunk size of the following mixed passes.
 func (l *Loop) sizeMixedChunks(work []sched.Work, took time.Duration) {
 	tokens := 0
 	for _, w := range work {

@@ -16,11 +16,11 @@ func TestPrefillStall(t *testing.T) {
 	check(0)
 	p.observe(1, time.Second) // decoding says nothing about prompts
 	check(0)
-	p.observe(100, time.Second) // 10 ms a token: 25 fit, in steps of 16
+	p.observe(100, time.Second) // 10 ms per token: 25 tokens fit, rounded down to 16
 	check(16)
-	p.observe(1000, 2*time.Second) // 2 ms now, 6 ms on average: 41 fit
+	p.observe(1000, 2*time.Second) // 2 ms now, 6 ms on average: 41 tokens fit, rounded down to 32
 	check(32)
-	p.observe(16, time.Hour) // hopelessly slow: never less than a step
+	p.observe(16, time.Hour) // too slow for any token: the minimum
 	check(16)
 	p = prefillStall{}
 	p.observe(1<<20, time.Nanosecond)

@@ -1,7 +1,7 @@
 package loop
 
-// A generation as its client sees it: the request, its events, its token counts and its timing. The
-// loop knows tokens and stop texts only. Other packages add chat, tools and HTTP.
+// The client's view of a generation: the request, its events, its token counts and its timing. The
+// loop knows only tokens and stop texts. Other packages add chat, tools and HTTP.
 
 import (
 	"time"
@@ -13,34 +13,34 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Request is one generation: token ids in, events out. The zero value of each field but Prompt
-// means the default.
+// Request asks for one generation: token ids in, events out. Only Prompt is required. The zero
+// value of every other field is a default.
 type Request struct {
-	ID        string        // names the request in logs, the UI and Cancel; "": a random one
+	ID        string        // identifies the request in logs, in the UI and for Cancel; "": random
 	Prompt    []int32       // token ids, at least one; the engine keeps the slice
 	MaxTokens int           // maximum length of the answer; 0: the rest of the context
 	Sampling  sample.Params // zero: greedy
-	Stop      []string      // texts that end the generation and are not part of it
+	Stop      []string      // texts that end the generation; the answer ends before them
 	IgnoreEOS bool          // continue after the model's end tokens, for benchmarks
 	Priority  int           // waiting requests of larger priority run first
 }
 
-// EventType says what an Event carries.
+// EventType tells what an Event reports.
 type EventType uint8
 
-// The events of a request, in order: Prefill when the first pass is launched and whenever more of
-// the prompt has been computed, then any number of Token, then one Done. A request that is
-// cancelled while it waits has only Done.
+// The events of a request, in this order. A Prefill event is sent when the first pass is launched,
+// and whenever more of the prompt has been computed. Then there is a Token event for each generated
+// token, and at the end one Done event. A request that is cancelled while it waits has only Done.
 const (
 	Prefill EventType = iota // prompt progress, in Usage
 	Token                    // one generated token
 	Done                     // the end: Finish, Err, Timing
 )
 
-// FinishReason says why a generation ended.
+// FinishReason tells why a generation ended.
 type FinishReason string
 
-// The reasons. Stop and Length are OpenAI's.
+// The reasons why a generation ends. FinishStop and FinishLength have OpenAI's values.
 const (
 	FinishStop      FinishReason = "stop"      // an end token or a stop text
 	FinishLength    FinishReason = "length"    // MaxTokens or the end of the context
@@ -48,25 +48,25 @@ const (
 	FinishError     FinishReason = "error"     // see Event.Err
 )
 
-// Event is one step of a request's life.
+// Event reports the progress of a request, one of its tokens, or its end.
 type Event struct {
 	Type EventType
 
-	// Only in a Token event. Text is the text that this token completes: a character that is split
-	// across tokens comes with the last of them, and text that may begin a stop text is held back.
-	// So Text is often empty and sometimes long. The Done event carries the text that was still
-	// held back.
+	// Set in Token events. Text is the text that this token completes. A character that is split
+	// across tokens comes with the last of them. Text that may be the beginning of a stop text is
+	// held back. So Text is often empty and sometimes long. In the Done event, Text is the text
+	// that was still held back.
 	Token   int32
 	Text    string
 	Logprob float32
 	Top     []sample.TokenLogprob // the most likely tokens, if Sampling asks for them
 
-	// Only in a Done event.
+	// Set in the Done event.
 	Finish FinishReason
 	Err    error
 	Timing Timing
 
-	// In every event.
+	// Set in every event.
 	Usage Usage
 }
 
@@ -79,17 +79,18 @@ type Usage struct {
 	CompletionTokens int // generated so far, the end token included
 }
 
-// Timing is how long the parts of a request took.
+// Timing holds the durations of the phases of a request. A phase that was not reached is 0.
 type Timing struct {
 	Queued      time.Duration // from Submit to the first pass
-	Prefill     time.Duration // from then to the first token
+	Prefill     time.Duration // from the first pass to the first token
 	Decode      time.Duration // from the first token to the last
 	FirstToken  time.Duration // from Submit to the first token
-	LongestGap  time.Duration // between two tokens
-	DecodeSteps int
+	LongestGap  time.Duration // the longest time between two tokens
+	DecodeSteps int           // generated tokens after the first
 }
 
-// DecodeTokensPerSecond returns the speed after the first token, 0 if there was no second.
+// DecodeTokensPerSecond returns the decoding speed: the tokens after the first, per second of
+// Decode. It returns 0 if there was only one token.
 func (t Timing) DecodeTokensPerSecond() float64 {
 	if t.Decode <= 0 {
 		return 0
@@ -104,16 +105,16 @@ type request struct {
 	sampler *sample.Sampler
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
-	stopped bool // by a stop text
+	stopped bool // a stop text ended the generation
 	ended   bool // finish was called; a step in flight may still hold the request
 	stream  *Stream
 	usage   Usage
 	miss    cachemiss.Match // the prompt compared with the history at Submit
-	title   string          // of the conversation, for lists
+	title   string          // the conversation's title in lists
 
 	lookups                int // in the block store
-	blockHits, blockWrites int // blocks read back from the store, and handed to it
-	storedFrom, storedTo   int // tokens that could be resumed before and after reading back
+	blockHits, blockWrites int // blocks read from the store, and passed to it
+	storedFrom, storedTo   int // resumable tokens before and after reading from the store
 
 	submitted, started, first, last time.Time
 	longestGap                      time.Duration

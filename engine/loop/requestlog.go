@@ -1,12 +1,13 @@
 package loop
 
-// An ended request leaves a PERF line in the log and a Finished for the UI. Both name the cause of
-// its cache miss.
+// For each ended request there is a PERF line in the log and a Finished for the UI. Both tell the
+// cause of a cache miss.
 //
-// The loop only appends the request to a list (record). Submit compares a new prompt with the
-// history on its caller's goroutine, after adding the ended requests to it (index). The goroutine
-// of requestLog, or a caller of Recent, finds the causes and writes the lines (flush). So neither a
-// long prompt nor a slow log delays a running stream.
+// The work is divided so that neither a long prompt nor a slow log delays a running stream. The
+// loop only appends an ended request to a list (record). Submit, on its caller's goroutine, adds
+// the requests of that list to the history (index) and compares the new prompt with the history.
+// The goroutine of requestLog, or a caller of Recent, finds the causes and writes the lines
+// (flush).
 
 import (
 	"context"
@@ -28,19 +29,19 @@ type History = cachemiss.Log
 // NewHistory returns an empty History.
 func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 
-// Finished is a request that has ended: with an answer, cancelled or with an error.
+// Finished describes a request that has ended, whether answered, cancelled or failed.
 type Finished struct {
 	ID     string
 	At     time.Time
 	Finish FinishReason
 	Usage  Usage
 	Timing Timing
-	// Blocks of the cache on disk: read for the prompt, and handed to the writer.
+	// Blocks of the cache on disk: read for the prompt, and passed to the writer.
 	BlockHits, BlockWrites int
 	Report                 cachemiss.Report // why the prompt was not cached
 }
 
-// maxRecent bounds what Recent returns.
+// maxRecent is the maximum number of requests that Recent returns.
 const maxRecent = 64
 
 // record holds the result of a request that has just ended.
@@ -54,16 +55,16 @@ type record struct {
 type requestLog struct {
 	history       *History
 	model, format string            // recorded with the tokens that this engine computes
-	outcome       cachemiss.Outcome // without the cached tokens
-	wake          chan struct{}     // capacity 1: ended may hold something
-	closed        chan struct{}     // closed when everything is written
+	outcome       cachemiss.Outcome // CachedTokens is set for each request
+	wake          chan struct{}     // capacity 1: holds a value if ended may not be empty
+	closed        chan struct{}     // closed when all requests have been logged
 
 	// Locks are taken in this order: flushing, indexing, mu.
 	flushing  sync.Mutex
 	indexing  sync.Mutex
 	unflushed []record // added to the history, not yet explained
 	mu        sync.Mutex
-	ended     []record // by the loop
+	ended     []record // not yet added to the history
 
 	recentMu sync.Mutex
 	recent   []Finished // oldest first
@@ -95,7 +96,7 @@ func (g *requestLog) record(r *request, reason FinishReason) {
 	}
 }
 
-// compare compares a prompt with everything that was computed before the call.
+// compare compares a prompt with the tokens of all requests that ended before the call.
 func (g *requestLog) compare(prompt []int32) cachemiss.Match {
 	g.index()
 	return g.history.Find(prompt, g.model, g.format)
@@ -135,7 +136,8 @@ func (g *requestLog) flush() {
 	}
 }
 
-// explain fills in the report. Its texts come from clients, so a panic must lose only the report.
+// explain fills in the report of n. The texts in it come from clients, so a panic must cost no more
+// than the report.
 func (g *requestLog) explain(n *record) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -165,16 +167,24 @@ func (g *requestLog) run(ended <-chan struct{}) {
 	}
 }
 
-// forget drops a conversation from the history, or all of them without tokens. The loop calls it.
+// forget drops a conversation from the history. Without tokens it drops all conversations. The loop
+// calls it.
 func (g *requestLog) forget(tokens []int32) {
-	g.index() // or a later call would add it again
+	g.index() // otherwise a later call would add the conversation again
 	g.history.Forget(g.model, tokens)
 }
 
-// log writes the PERF line. prompt_tok counts the whole prompt, and pref_tok the part of it that
-// was computed. prompt_tps is prompt_tok divided by prefill. Times are in seconds. block_hit and
-// block_write count blocks of the cache on disk. chain_break is the position at which the prompt
-// diverges from the history, or -1 if no sequence in the history begins with the same token.
+// log writes the PERF line. Times are in seconds.
+//
+//	prompt_tps              prompt_tok divided by prefill
+//	prompt_tok              tokens of the prompt
+//	pref_tok                prompt tokens that were computed, not cached
+//	prefill, ttft           time from the first pass, or from Submit, to the first token
+//	decode_tps              decoding speed
+//	block_hit, block_write  blocks read from and written to the cache on disk
+//	chain_break             position at which the prompt diverges from the history; -1: no
+//	                        sequence in the history begins with the same token
+//	cause                   why the rest of the prompt was not cached
 func (f *Finished) log() {
 	promptTPS := 0.0
 	if f.Timing.Prefill > 0 {
@@ -183,7 +193,7 @@ func (f *Finished) log() {
 	number := func(name string, x float64) slog.Attr {
 		return slog.Float64(name, math.Round(x*1000)/1000)
 	}
-	// The colon makes a line of text read PERF: prompt_tps=...
+	// With the colon, the text of the line is "PERF: prompt_tps=...".
 	slog.LogAttrs(context.Background(), slog.LevelInfo, "PERF:",
 		number("prompt_tps", promptTPS),
 		slog.Int("prompt_tok", f.Usage.PromptTokens),
@@ -198,8 +208,8 @@ func (f *Finished) log() {
 		slog.String("id", f.ID))
 }
 
-// Recent returns the requests that ended last, newest first, at most 64. It includes every request
-// whose Done event has been read.
+// Recent returns the last 64 requests that have ended, newest first. A request whose Done event has
+// been read is already included.
 func (l *Loop) Recent() []Finished {
 	l.log.flush()
 	l.log.recentMu.Lock()

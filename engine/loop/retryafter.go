@@ -1,8 +1,8 @@
 package loop
 
-// When the queue is full, a request is refused. The client should try again when the next request
-// is likely to end. The estimate uses the speed of recent requests and the remaining tokens of the
-// present ones.
+// If the queue is full, a request is refused. The client is told to try again when the next request
+// is likely to end. The estimate uses the speed of recent requests, and the remaining tokens of the
+// requests in flight.
 
 import (
 	"fmt"
@@ -12,14 +12,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// pace is the average speed of one request while others ran at the same time.
+// pace is the average speed of a request, including the delay by other requests at the same time.
 type pace struct {
 	prefill, decode time.Duration // per token
-	answerTokens    int
+	answerTokens    int           // average length of an answer
 }
 
-// pace returns the average over the recent requests, with zero for a phase that none of them
-// reached.
+// pace returns the average over the recent requests. A field is zero if no request reached its
+// phase.
 func (g *requestLog) pace() (p pace) {
 	g.recentMu.Lock()
 	defer g.recentMu.Unlock()
@@ -52,12 +52,12 @@ func (g *requestLog) pace() (p pace) {
 const (
 	minRetryAfter = time.Second
 	maxRetryAfter = 10 * time.Minute
-	// defaultAnswerTokens is the expected length of an answer before any was seen.
+	// defaultAnswerTokens is the expected length of an answer before any request has ended.
 	defaultAnswerTokens = 256
 )
 
-// retryAfter estimates the time until the next of the requests ends. It assumes that up to streams
-// requests run at once and that their ends are spread evenly.
+// retryAfter estimates the time until the first of the requests ends. It assumes that up to streams
+// requests run at once and that they end at equal intervals.
 func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
 	if p.answerTokens == 0 {
 		p.answerTokens = defaultAnswerTokens
@@ -76,8 +76,8 @@ func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
 	return min(max(each, minRetryAfter), maxRetryAfter)
 }
 
-// queueFull returns the Problem of a refused request: how many requests wait, and when to try
-// again. submitted holds those that the loop has not received yet.
+// queueFull returns the Problem for a refused request. It tells how many requests are waiting and
+// when to try again. submitted holds the requests that the loop has not taken from the inbox yet.
 func (l *Loop) queueFull(waiting int, submitted []*request) error {
 	p, s := l.log.pace(), l.Stats()
 	if p.prefill == 0 && s.PrefillTokensPerSecond > 0 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestRetryAfter expects hand-computed times for prompts at 10 ms a token and answers of 50 tokens
-// at 100 ms each.
+// TestRetryAfter expects hand-computed times. A prompt token takes 10 ms and an answer token 100
+// ms, and an answer has 50 tokens.
 func TestRetryAfter(t *testing.T) {
 	p := pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond, answerTokens: 50}
-	at := func(prompt, done, written, most int) RequestStats {
+	at := func(prompt, done, completion, maxTokens int) RequestStats {
 		return RequestStats{Usage: Usage{PromptTokens: prompt, PromptDoneTokens: done,
-			CompletionTokens: written}, MaxTokens: most}
+			CompletionTokens: completion}, MaxTokens: maxTokens}
 	}
 	for _, test := range []struct {
 		name     string
@@ -20,21 +20,22 @@ func TestRetryAfter(t *testing.T) {
 		streams  int
 		want     time.Duration
 	}{
-		// 2 s of reading and 5 s of writing each, one after the other: one leaves every 7 s
-		{"two in a row", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 1, 7 * time.Second},
-		{"two at once", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 2,
+		// Prefill takes 2 s and decode 5 s. One request runs after the other, so one ends every 7
+		// s.
+		{"one stream", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 1, 7 * time.Second},
+		{"two streams", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 2,
 			3500 * time.Millisecond},
-		{"half read", p, []RequestStats{at(200, 100, 0, 0)}, 8, 6 * time.Second},
-		{"half written", p, []RequestStats{at(200, 200, 25, 0)}, 8, 2500 * time.Millisecond},
-		{"short answers", p, []RequestStats{at(200, 200, 0, 20)}, 8, 2 * time.Second},
-		// 0.1 s at least, told as a second
-		{"longer than usual", p, []RequestStats{at(200, 200, 500, 0)}, 8, time.Second},
+		{"half of prompt done", p, []RequestStats{at(200, 100, 0, 0)}, 8, 6 * time.Second},
+		{"half of answer done", p, []RequestStats{at(200, 200, 25, 0)}, 8, 2500 * time.Millisecond},
+		{"max tokens below average", p, []RequestStats{at(200, 200, 0, 20)}, 8, 2 * time.Second},
+		// The estimate is one token, 0.1 s, which is raised to the minimum of a second.
+		{"answer longer than average", p, []RequestStats{at(200, 200, 500, 0)}, 8, time.Second},
 		{"very long prompts", p, []RequestStats{at(200000, 0, 0, 0)}, 1, 10 * time.Minute},
-		// 255 tokens
-		{"no answer seen yet", pace{decode: 10 * time.Millisecond}, []RequestStats{at(5, 5, 1, 0)},
+		// 255 of defaultAnswerTokens remain.
+		{"no answer has ended", pace{decode: 10 * time.Millisecond}, []RequestStats{at(5, 5, 1, 0)},
 			1, 2550 * time.Millisecond},
 		{"nothing measured", pace{}, []RequestStats{at(200, 0, 0, 0)}, 1, time.Second},
-		{"nobody", p, nil, 1, time.Second},
+		{"no requests", p, nil, 1, time.Second},
 	} {
 		if got := test.p.retryAfter(test.requests, test.streams); got != test.want {
 			t.Errorf("%s: %v, expected %v", test.name, got, test.want)
@@ -42,8 +43,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestPace averages 400 tokens read in 4 s, 60 steps in 6 s, and answers of 30 and 32 tokens.
-// Cached tokens, and requests that never ran, do not count.
+// TestPace averages 400 computed prompt tokens in 4 s, 60 decode steps in 6 s, and answers of 30
+// and 32 tokens. Cached tokens, and requests that never ran, do not count.
 func TestPace(t *testing.T) {
 	g := &requestLog{recent: []Finished{
 		{Usage: Usage{PromptTokens: 400, PromptDoneTokens: 400, CachedTokens: 100,

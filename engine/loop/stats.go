@@ -1,7 +1,7 @@
 package loop
 
 // The figures that a running engine reports. The loop publishes a snapshot before and after every
-// step; readers copy it under a separate lock and never wait for a step.
+// step. Readers copy it under a lock that no step holds, so they never wait for a step.
 
 import (
 	"sync"
@@ -16,9 +16,9 @@ type Stats struct {
 	Requests         []RequestStats
 	// Totals since the engine opened.
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
-	// Preemptions counts how often a request lost its KV pages to others and was computed again.
+	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
-	// Speeds over about the last two seconds; 0 when idle.
+	// Average speeds over about the last two seconds; 0 when idle.
 	PrefillTokensPerSecond, DecodeTokensPerSecond float64
 	// Memory that the engine has allocated.
 	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
@@ -26,7 +26,7 @@ type Stats struct {
 	KVUntouchedBytes int64
 }
 
-// RequestStats is one request in flight.
+// RequestStats is the part of Stats about one request in flight.
 type RequestStats struct {
 	ID              string
 	Phase           string // "waiting", "prefill" or "decode"
@@ -56,7 +56,8 @@ func (c *counters) addGenerated(now time.Time, first bool) {
 	c.GeneratedTokens++
 }
 
-// speedometer counts the tokens of the last two seconds in buckets. A copy of it is a snapshot.
+// speedometer counts the tokens of the last two seconds in buckets of bucketTime. It contains no
+// pointers, so a copy of it is a snapshot.
 type speedometer struct {
 	buckets [16]struct {
 		tick            int64
@@ -76,8 +77,7 @@ func (s *speedometer) add(now time.Time, prefill, decode int) {
 	b.decode += decode
 }
 
-// perSecond returns the speeds over a window that ends now. It begins with the oldest bucket that
-// holds tokens.
+// perSecond returns the average speeds since the oldest bucket that holds tokens.
 func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 	tick := now.UnixNano() / int64(bucketTime)
 	oldest := tick
@@ -110,8 +110,8 @@ func (p *published) running() int {
 	return p.stats.Running
 }
 
-// publish updates the snapshot, then sends the Done events of ended requests: a client that has
-// read Done no longer finds its request in Stats.
+// publish updates the snapshot, then sends the Done events of ended requests. In this order, a
+// client that has read Done no longer finds its request in Stats.
 func (l *Loop) publish() {
 	l.publishStats()
 	for i, e := range l.endings {

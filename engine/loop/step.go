@@ -1,13 +1,15 @@
 package loop
 
-// A step is one forward pass. On the CPU, each step completes before the next is launched. A GPU
-// also samples the tokens (kernels/sampling), so the next step is launched while the previous one
-// runs. A token that is not known yet is a placeholder in the sequence, and the device replaces it.
-// So the loop learns one pass late that a request has ended. The extra pass computes the last token
-// correctly, and the token that it samples is dropped.
+// A step is one forward pass. On the CPU, each step completes before the next one is launched. A
+// GPU also samples the tokens (kernels/sampling), so the next step is launched while the previous
+// one runs. A sequence contains a placeholder for a token that the host does not know yet, and the
+// device replaces it. The loop therefore learns one pass late that a request has ended. The extra
+// pass computes the request's last token, which can then be cached. The token that this pass
+// samples is dropped.
 //
-// A step is synchronous if one of its sequences needs logits on the host (for logprobs, or a bias
-// on very many tokens). All its tokens are then sampled on the host, with the same result.
+// A step is synchronous if one of its sequences needs logits on the host, for example for logprobs
+// or for a bias on very many tokens. The host then samples all tokens of the step, with the same
+// result.
 
 import (
 	"fmt"
@@ -28,16 +30,17 @@ import (
 // other is in flight.
 type steps struct {
 	buffers  [2]step
-	launched int
-	inFlight *step // launched and not yet completed; nil: none
-	lastEnd  time.Time
-	lastTook time.Duration
+	launched int           // number of steps launched so far
+	inFlight *step         // launched and not yet completed; nil: none
+	lastEnd  time.Time     // when the last step completed
+	lastTook time.Duration // duration of the last step
 }
 
-// step is one pass over tokens of several sequences. Its slices are reused.
+// step is one pass over tokens of several sequences. Its slices are reused by later steps.
 type step struct {
 	work []sched.Work
-	// logitIndex is the index of each work in logitRows, or -1 if its prompt is not complete.
+	// logitIndex has an entry for each Work: its index in logitRows, or -1 if the step does not
+	// reach the end of the sequence.
 	logitIndex []int
 	tokens     []int32
 	spans      []kernels.Span
@@ -49,7 +52,7 @@ type step struct {
 	async   bool
 	choices sample.Rows
 	pass    runner.Pass
-	chosen  []int32 // the token for each of logitRows, once completed
+	chosen  []int32 // the sampled token for each of logitRows, once the step has completed
 
 	// If the host samples them:
 	logits []float32 // [len(logitRows), vocab]
@@ -65,9 +68,10 @@ func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	return s.Sample(st.logits[row*st.vocab:][:st.vocab])
 }
 
-// launch starts a step. On the CPU, launch returns when the step has run. If restoreErr is not nil,
-// the step fails without running. The scheduler may plan as if the step were complete, because the
-// device works in order. All other code must call waitForDevice before it accesses device memory.
+// launch starts a step. If the step is synchronous, launch returns when it has run. If restoreErr
+// is not nil, the step fails without running. After launch the scheduler plans as if the step had
+// run, because the device works in order. All other code must call waitForDevice before it accesses
+// device memory.
 func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s := &l.steps.buffers[l.steps.launched%2]
 	l.steps.launched++
@@ -124,7 +128,8 @@ func (l *Loop) gather(s *step) {
 	}
 }
 
-// start records the first pass of a request and sends a Prefill event with its cached tokens.
+// start records that the first pass of a request begins now. It sends a Prefill event, which tells
+// how many prompt tokens were cached.
 func (l *Loop) start(r *request, now time.Time) {
 	r.started = now
 	r.usage.CachedTokens = r.seq.Cached
@@ -146,7 +151,7 @@ func (l *Loop) execute(s *step) (err error) {
 	return err
 }
 
-// rounds splits the spans of the step at the positions where it must keep a recurrent state. It
+// rounds splits the spans of the step at the positions where a recurrent state must be kept. It
 // returns nil if there are no such positions.
 func (s *step) rounds() (rounds []batch.Round) {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
@@ -195,7 +200,7 @@ func (l *Loop) complete(s *step) {
 // undefined.
 func (l *Loop) waitForDevice() bool { return l.runner.Sync() == nil }
 
-// recovered, when deferred, turns a panic into *err.
+// recovered recovers from a panic and stores it in *err as a Problem. It must be deferred.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))

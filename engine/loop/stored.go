@@ -1,18 +1,18 @@
 package loop
 
-// Looks up, reads and writes the cached blocks on disk (engine/blockstore). The loop only does the
-// bookkeeping. Other goroutines access the files. The scheduler holds the memory that they read and
-// write. They report back with runOnLoop.
+// This file looks up, reads and writes the cached blocks on disk (engine/blockstore). The loop only
+// does the bookkeeping. Other goroutines access the files and report back with runOnLoop. While
+// they work, the scheduler holds the memory that they read and write.
 //
-// Writing. When a request ends, the loop passes its full blocks, and recurrent states at intervals
-// of StateEveryTokens, to the writer of the store, which skips those already stored. The tail after
-// the last full block, and the states at the end, are useless once the conversation continues, and
-// an agent continues within seconds. So the tail and these states are written when the conversation
-// has been quiet for quietTime, when memory runs short, and when the loop closes.
+// Writing. When a request ends, the loop passes its full blocks to the writer of the store, with
+// recurrent states that are at least StateEveryTokens apart. The writer skips what is already
+// stored. The tail after the last full block, and the states at the end, become useless once the
+// conversation continues, and an agent continues within seconds. So they are written only when the
+// conversation has been quiet for quietTime, when memory runs short, or when the loop closes.
 //
 // Reading. If the prompt of a new request is not cached in memory, the loop looks it up in the
-// store. When it is the request's turn, the scheduler allocates pages (sched.Promotion). The files
-// are read into them, and the request resumes after that prefix as after any cached prefix.
+// store. At the request's turn, the scheduler allocates pages (sched.Promotion) and the files are
+// read into them. The request then resumes after that prefix, as after any cached prefix.
 
 import (
 	"context"
@@ -31,8 +31,8 @@ import (
 const (
 	// A conversation is quiet if its last request ended at least quietTime ago.
 	quietTime = 3 * time.Second
-	// shortageTimeout is how long requests wait for memory that is being written. Writing is faster
-	// than computing again, unless the disk is stuck.
+	// shortageTimeout is how long requests wait for memory that is being written to disk. After
+	// that the disk is considered stuck, and the write is stopped.
 	shortageTimeout = 2 * time.Second
 	// maxLookups bounds the lookups of a request. If a file turns out to be damaged, the store
 	// removes it and the loop looks up the request again.
@@ -42,17 +42,17 @@ const (
 // storedBlocks holds the state of the loop that concerns the block store.
 type storedBlocks struct {
 	view       *blockstore.View // nil: there is no store
-	ctx        context.Context  // for reads
+	ctx        context.Context  // ends reads when the loop closes
 	cancel     context.CancelFunc
 	stateEvery int // minimum number of tokens between two stored states
 
-	pending int // reads and writes in progress, which hold memory
-	// shortSince is the time since which requests have been waiting for pages, in Unix nanoseconds.
-	// 0 means that none is waiting. The writer reads it.
+	pending int // lookups, reads and writes in progress
+	// shortSince is when requests began to wait for pages, in Unix nanoseconds; 0: none is waiting.
+	// The writer reads it.
 	shortSince atomic.Int64
 
-	unsaved   []*conversation       // whose end is not stored, in the order of ending
-	saving    map[*conversation]int // writes in progress
+	unsaved   []*conversation       // ended, with an end that is not stored; oldest first
+	saving    map[*conversation]int // number of writes in progress
 	afterSave []func()              // called once, after the next write has ended
 	timer     *time.Timer           // wakes the loop when unsaved[0] is quiet; nil until needed
 	// secondsPerToken is the prefill time per token of the last request that computed at least a
@@ -66,7 +66,7 @@ type conversation struct {
 	title  string
 	reused bool // at least part of its prompt was cached
 	ended  time.Time
-	// forgotten makes its writes stop. The loop sets it and the writer reads it.
+	// forgotten stops the writes of this conversation. The loop sets it and the writer reads it.
 	forgotten atomic.Bool
 }
 
@@ -84,8 +84,8 @@ func (b *storedBlocks) init(c *Config) {
 func (l *Loop) lookUp(r *request) {
 	known, resumable := l.sched.Known(&r.seq)
 	limit := len(r.Prompt) - 1
-	worthIt := limit-resumable >= l.sched.FetchTokens()
-	if l.stored.view == nil || !worthIt || r.lookups == maxLookups {
+	fewMissing := limit-resumable < l.sched.FetchTokens()
+	if l.stored.view == nil || fewMissing || r.lookups == maxLookups {
 		return
 	}
 	r.lookups++
@@ -104,8 +104,8 @@ func (l *Loop) lookUp(r *request) {
 func (l *Loop) fetch(p *sched.Promotion) {
 	r := p.Seq.Owner.(*request)
 	l.stored.pending++
-	// The device may be using the pages until its work is finished. If it has failed, nothing will
-	// read them.
+	// Until its work is finished, the device may be using the pages. If the device has failed, it
+	// will not read them any more.
 	l.waitForDevice()
 	go func() {
 		blocks, err := l.readBlocks(p)
@@ -117,9 +117,9 @@ func (l *Loop) fetch(p *sched.Promotion) {
 				r.blockHits, r.storedTo = blocks, len(p.Tokens)
 			}
 			if err != nil && slices.Contains(l.requests, r) {
-				slog.Info("a stored prefix could not be read back", "request", r.ID, "tokens",
+				slog.Info("a stored prefix could not be read", "request", r.ID, "tokens",
 					len(p.Tokens), "err", err)
-				l.lookUp(r) // damaged files are gone now, so a shorter prefix may be found
+				l.lookUp(r) // damaged files have been removed; a shorter prefix may be found
 			}
 		})
 	}()
@@ -131,7 +131,7 @@ func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 	found := l.stored.view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
 	if found.Tokens != len(p.Tokens) {
 		return 0, fmt.Errorf(
-			"loop: only %d of %d tokens are still stored, the others have been evicted",
+			"loop: only %d of %d tokens are still stored, the other blocks have been evicted",
 			found.Tokens, len(p.Tokens))
 	}
 	kv := func(b blockstore.Block) []blockstore.Tensor {
@@ -150,8 +150,8 @@ func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
 }
 
-// tensors returns the memory of pages or slots as tensors of the store, one per region. An index of
-// -1 gives a nil piece.
+// tensors returns the memory of pages or slots as tensors of the store. There is one tensor per
+// region, with one piece per index. An index of -1 gives a nil piece.
 func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
 	list := make([]blockstore.Tensor, len(regions))
 	for i := range regions {
@@ -165,8 +165,8 @@ func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
 	return list
 }
 
-// regionsAt returns the regions of the pages of the block at position from. StartTokens is a
-// multiple of the block size, so a block has pages of one kind.
+// regionsAt returns the regions of the pages of the block at position from. All pages of a block
+// are of one kind, because StartTokens is a multiple of the block size.
 func (l *Loop) regionsAt(from int) []cache.Region {
 	return l.runner.PageRegions(from < l.config.Sched.StartTokens)
 }
@@ -186,8 +186,9 @@ func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
 	c := &conversation{tokens: slices.Clone(computed), title: r.title,
 		reused: r.usage.CachedTokens > 0, ended: now}
 	l.stored.unsaved = slices.DeleteFunc(l.stored.unsaved, func(old *conversation) bool {
-		return len(old.tokens) <= len(c.tokens) && // c continues old
+		cContinuesOld := len(old.tokens) <= len(c.tokens) &&
 			slices.Equal(old.tokens, c.tokens[:len(old.tokens)])
+		return cContinuesOld
 	})
 	l.stored.unsaved = append(l.stored.unsaved, c)
 	r.blockWrites = len(computed)/blockstore.BlockTokens -
@@ -204,9 +205,9 @@ func (b *storedBlocks) noteShortage(short bool, now time.Time) {
 	}
 }
 
-// saveEnds writes the ends of quiet conversations, or of all conversations if the loop is closing.
-// If the submitted requests need more pages than are free, it also writes the ends of conversations
-// that may be evicted.
+// saveEnds writes the ends of quiet conversations. If the loop is closing, it writes the ends of
+// all conversations. If the submitted requests need more pages than are free, it writes the ends of
+// all conversations that these requests do not continue, because they may be evicted.
 func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 	if len(l.stored.unsaved) == 0 {
 		return
@@ -234,15 +235,15 @@ func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
 	}
 }
 
-// continuedBy reports whether r probably continues c: it begins with the first three quarters of c.
-// The end of c is then useless.
+// continuedBy reports whether r begins with the first three quarters of c. Then r probably
+// continues the conversation, and the end of c is useless.
 func (c *conversation) continuedBy(r *request) bool {
 	n := len(c.tokens) * 3 / 4
 	return len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
 }
 
-// save passes the cached part of a conversation to the writer of the store. Without tail, it saves
-// full blocks only.
+// save passes the cached part of a conversation to the writer of the store. If tail is false, it
+// saves full blocks only.
 func (l *Loop) save(c *conversation, tail bool) {
 	if !l.waitForDevice() {
 		return
@@ -284,8 +285,8 @@ func (b *storedBlocks) saved(c *conversation) {
 	}
 }
 
-// stopWriting reports whether requests, or Close, have waited too long for the writer of the store.
-// The writer calls it.
+// stopWriting reports whether requests or Close have waited too long for the writer of the store.
+// The writer calls it to know whether to stop.
 func (l *Loop) stopWriting() bool {
 	since := l.stored.shortSince.Load()
 	if since > 0 && time.Since(time.Unix(0, since)) > shortageTimeout {
@@ -294,10 +295,11 @@ func (l *Loop) stopWriting() bool {
 	return l.inbox.pastDeadline()
 }
 
-// statesToStore chooses states of c: the one after the first message, which many conversations
-// share, and one every stateEvery tokens of full blocks. With tail it adds two states where the
-// next turn may resume: the last one, and the one after the last message. The latter is needed
-// because templates drop the thoughts of the answer that follows that message.
+// statesToStore chooses the states of c to store. In full blocks these are the state after the
+// first message, which many conversations share, and states that are at least stateEvery tokens
+// apart. If tail is true, it adds the last state and the state after the last message, where the
+// next turn may resume. The state after the last message is needed because chat templates drop the
+// reasoning of the answer that follows it.
 func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 	tail bool) (chosen []blockstore.State) {
 	states := slices.SortedFunc(slices.Values(held.States),
@@ -329,11 +331,11 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 // CachedPrefix is a prefix cached in memory that is not part of a longer one.
 type CachedPrefix struct {
 	Tokens       []int32
-	ResumeTokens int // number of tokens after which a request can resume
+	ResumeTokens int // a request can resume after this many tokens
 }
 
-// CachedPrefixes lists the prefixes in memory of ended and running requests, the least recently
-// used first. It waits for the step in progress.
+// CachedPrefixes lists the prefixes in memory, those of ended and of running requests. The least
+// recently used comes first. It waits for the step in progress.
 func (l *Loop) CachedPrefixes() []CachedPrefix {
 	answer := make(chan []CachedPrefix, 1)
 	l.runOnLoop(func() {
@@ -351,6 +353,6 @@ func (l *Loop) CachedPrefixes() []CachedPrefix {
 	}
 }
 
-// StoredModel returns the key of the model's blocks in the block store. It is the zero value
-// without a store.
+// StoredModel returns the key of the model's blocks in the block store. Without a block store it
+// returns the zero value.
 func (l *Loop) StoredModel() blockstore.Model { return l.config.StoreModel }

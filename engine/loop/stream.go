@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Stream is the events of one request, to be read by one goroutine. A slow reader never delays the
-// engine: events wait in a queue, which Request.MaxTokens bounds.
+// Stream delivers the events of one request to one goroutine. A slow reader never delays the
+// engine: events wait in a queue, whose length is limited by Request.MaxTokens.
 type Stream struct {
 	id     string
 	cancel func()
@@ -15,7 +15,7 @@ type Stream struct {
 	mu     sync.Mutex
 	events []Event
 	ended  bool          // Next has returned Done
-	ready  chan struct{} // capacity 1: there may be an event
+	ready  chan struct{} // capacity 1: holds a value if there may be an event
 }
 
 // NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
@@ -33,8 +33,8 @@ func (s *Stream) ID() string { return s.id }
 // the request has ended already.
 func (s *Stream) Cancel() { s.cancel() }
 
-// Next waits for the next event. It returns io.EOF after Done. If ctx ends first, it returns ctx's
-// error and the request continues.
+// Next waits for the next event. After the Done event it returns io.EOF. If ctx ends first, Next
+// returns ctx.Err() and the request continues.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		s.mu.Lock()

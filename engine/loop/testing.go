@@ -14,7 +14,7 @@ func (l *Loop) CheckIdle() error {
 	var check func()
 	check = func() {
 		if l.stored.pending > 0 {
-			go l.runOnLoop(check) // try again, after the calls of pending reads and writes
+			go l.runOnLoop(check) // try again, until the pending reads and writes have ended
 			return
 		}
 		answer <- l.sched.CheckIdle()

@@ -7,7 +7,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// deliver gives each request of a step its result: prefill progress, or its next token.
+// deliver gives each request of a step its result: prefill progress, the next token, or both.
 func (l *Loop) deliver(s *step, now time.Time) {
 	for i, w := range s.work {
 		r := w.Seq.Owner.(*request)
@@ -29,9 +29,9 @@ func (l *Loop) deliver(s *step, now time.Time) {
 	}
 }
 
-// emitToken gets a request's next token from a row of the step, stores it at that position of the
-// sequence, and sends its event. A panic in the sampler, the tokenizer or elsewhere below ends this
-// request only.
+// emitToken gets a request's next token from row of the step's logits, stores it at position in the
+// sequence, and sends a Token event. A panic, for example in the sampler or the tokenizer, ends
+// this request only.
 func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Time) {
 	var failed error
 	defer func() {
@@ -44,7 +44,7 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 	if err != nil {
 		l.finish(r, FinishError,
 			problem.Wrap(problem.Internal, err, "The model computed no usable token",
-				"The model's files may be damaged."))
+				"Check whether the model's files are damaged."))
 		return
 	}
 	l.counters.addGenerated(now, r.usage.CompletionTokens == 0)
@@ -73,8 +73,8 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 	}
 }
 
-// finish ends a request. Its memory is free when finish returns; publish sends the Done event.
-// Ending a request again does nothing.
+// finish ends a request and frees its memory. publish sends the Done event later. A request that
+// has already ended is left alone.
 func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	at := slices.Index(l.requests, r)
 	if at < 0 {
@@ -83,8 +83,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	l.requests = slices.Delete(l.requests, at, at+1)
 	r.ended = true
 	l.inbox.remove(r)
-	// All of these tokens are known: the steps that chose the tokens of the placeholders among them
-	// have completed.
+	// None of these tokens is a placeholder: the steps that sampled them have completed.
 	computed := r.seq.Tokens[:r.seq.Computed]
 	l.keepState(l.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
@@ -103,7 +102,7 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	l.endings = append(l.endings, ending{r.stream, done})
 }
 
-// ending is a Done event to be sent.
+// ending is a Done event that publish sends.
 type ending struct {
 	stream *Stream
 	event  Event
