@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown model", []string{"run", "gpt-4", "x"}, 1,
 			[]string{`There is no model "gpt-4" here`, "why: the models are headroom-demo"}},
 		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1,
-			[]string{"is not a model's folder", "why: it has no config.json", "fix: "}},
+			[]string{"is not a model folder", "why: it has no config.json", "fix: "}},
 		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1,
 			[]string{"damaged or incomplete", "truncated", "fix: Download it again."}},
 		{"does not fit", []string{"run", "--max-sequences", "1000000", "x"}, 1,

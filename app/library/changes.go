@@ -20,7 +20,7 @@ type Change struct {
 }
 
 // Changes returns the differences in the order of the new list, then vanished models. It ignores
-// the memory that a model needs, which follows the free memory.
+// the memory that a model needs, because that varies with the free memory.
 func Changes(before, after []Model) []Change {
 	old := make(map[string]*Model, len(before))
 	for i := range before {

@@ -1,8 +1,8 @@
 package library
 
 // Cached descriptions of folders. The engine reads a model's headers, which is too slow for every
-// scan. A description is valid while the folder's files are unchanged. After staleAfter, a scan
-// renews as many as it may.
+// scan. A description is valid while the folder's files are unchanged. A scan also renews a limited
+// number of descriptions that are older than staleAfter.
 
 import (
 	"fmt"
@@ -33,22 +33,22 @@ type described struct {
 }
 
 // staleAfter is the age at which a description is renewed. The memory that a model needs depends on
-// the free memory, because the size of its cache does.
+// the free memory, because the size of its KV cache does.
 const staleAfter = 30 * time.Second
 
 func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description,
 	error) {
-	return d.remembered("", 0, src, o, s)
+	return d.cached("", 0, src, o, s)
 }
 
 // folder describes the model in a folder.
 func (d *describer) folder(f folder, o engine.Options, s *scanner) (engine.Description, error) {
-	return d.remembered(f.at.real, f.at.signature(), engine.Source{Dir: f.dir}, o, s)
+	return d.cached(f.at.real, f.at.signature(), engine.Source{Dir: f.dir}, o, s)
 }
 
-// remembered returns the cached description for the key, unless the folder has changed, or the
+// cached returns the cached description for the key, unless the folder has changed, or the
 // description is stale and the scan may renew one more.
-func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options,
+func (d *describer) cached(key string, signature uint64, src engine.Source, o engine.Options,
 	s *scanner) (engine.Description, error) {
 	d.mu.Lock()
 	known, ok := d.known[key]
@@ -85,8 +85,8 @@ func (d *describer) forget(present map[string]bool) {
 	}
 }
 
-// DescribeWith describes a listed model for other options than its own. It caches nothing. The
-// error is a Problem: the model is not ready, or the options do not fit it.
+// DescribeWith describes a listed model with the given options instead of the model's. It caches
+// nothing. The error is a Problem: the model is not ready, or the options do not fit it.
 func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, error) {
 	if m.Err != nil {
 		return engine.Description{}, m.Err

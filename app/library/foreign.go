@@ -16,10 +16,10 @@ import (
 
 // foreign is a model in a format that the engine cannot run.
 type foreign struct {
-	format    string // for people: "GGUF"
+	format    string // as shown to users: "GGUF"
 	sizeBytes int64  // 0: not known
 	changed   time.Time
-	missing   string // what is not downloaded yet, as text; "": nothing
+	missing   string // what is not downloaded yet, for Problem.Why; "": nothing
 }
 
 // problem returns why the model cannot be loaded.
@@ -37,7 +37,7 @@ const (
 	formatPickle  = "PyTorch or ONNX"
 	formatOllama  = "Ollama's"
 	maxManifest   = 1 << 20
-	ollamaLibrary = "library" // the namespace that Ollama leaves out
+	ollamaLibrary = "library" // Ollama's default namespace, which its model names omit
 )
 
 // ggufFolder returns a folder of GGUF files as one model. The files may be variants, shards or
@@ -102,7 +102,7 @@ func (f *folders) ollama(root *listing) []folder {
 					if space != ollamaLibrary {
 						id = space + "/" + id
 					}
-					m := remembered(tags, tag.name, maxManifest, parseManifest)
+					m := parseFile(tags, tag.name, maxManifest, parseManifest)
 					if len(m.digests) == 0 {
 						continue
 					}
@@ -146,7 +146,7 @@ func parseManifest(text []byte) manifest {
 	return m
 }
 
-// among describes the manifest's model, given the blobs that are present.
+// among returns the manifest's model. It counts the blobs that are missing.
 func (m manifest) among(blobs *listing) *foreign {
 	f := &foreign{format: formatOllama, sizeBytes: m.sizeBytes}
 	missing := 0

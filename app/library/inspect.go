@@ -27,7 +27,7 @@ const (
 	Ready       State = "ready"
 	Downloading State = "downloading"  // incomplete; Model.UpdatedAt shows whether it progresses
 	Broken      State = "broken"       // its files are damaged
-	NotLoadable State = "not_loadable" // of an architecture or format that the engine cannot run
+	NotLoadable State = "not_loadable" // the engine does not support its architecture or format
 )
 
 // Download is the progress of an incomplete model.
@@ -59,17 +59,17 @@ func (s *scanner) inspect(m *Model, f folder) {
 	for _, file := range weights {
 		m.SizeBytes += file.size
 	}
-	index := remembered(f.at, indexName, maxIndexBytes, parseIndex)
+	index := parseFile(f.at, indexName, maxIndexBytes, parseIndex)
 	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes,
 		Missing: missingShards(f.at, index)}
-	own := f.at.matching(func(name string) bool { return f.at.awaits(name) })
-	for _, part := range slices.Concat(own, f.parts) {
+	unfinished := f.at.matching(func(name string) bool { return f.at.awaits(name) })
+	for _, part := range slices.Concat(unfinished, f.parts) {
 		d.Parts = append(d.Parts, part.name)
 		if !strings.HasSuffix(part.name, aria2Suffix) { // its bytes are in the real file
 			d.DoneBytes += max(part.size, 0)
 		}
 	}
-	if len(d.Missing) > 0 || len(own) > 0 {
+	if len(d.Missing) > 0 || len(unfinished) > 0 {
 		m.incomplete(d)
 		return
 	}
@@ -94,7 +94,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	m.refused(d, f, weights)
 }
 
-// refused sets the state of a model that the engine refuses with Err.
+// refused sets the state of a model that the engine cannot describe; m.Err has the reason.
 func (m *Model) refused(d Download, f folder, weights []file) {
 	if len(f.parts) > 0 {
 		m.incomplete(d)
@@ -111,7 +111,7 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 	}
 	short := Download{}
 	for _, file := range weights {
-		want, pointer := f.at.promised(file)
+		want, pointer := f.at.expectedBytes(file)
 		if pointer {
 			m.State, m.Err = Broken,
 				problem.New(problem.ModelBroken, "The weights are missing",
@@ -126,7 +126,7 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		short.TotalBytes += max(want, file.size)
 	}
 	if len(short.Parts) > 0 {
-		why := m.Err // it has the numbers
+		why := m.Err // the engine's error has the sizes
 		m.incomplete(short)
 		m.Err = why
 		return
@@ -169,7 +169,8 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// awaits reports whether name is of an unfinished file of the model whose complete file is missing.
+// awaits reports whether name is an unfinished file of the model and the complete file is missing.
+// The complete file beside aria2's control file does not count: aria2 allocates it at the start.
 func (l *listing) awaits(name string) bool {
 	whole := partOf(name)
 	return whole != "" && belongsToModel(whole) &&
@@ -211,8 +212,8 @@ func parseIndex(text []byte) index {
 	return x
 }
 
-// missingShards returns the missing ones of the shards that the index names, or, without an index,
-// of the sets that the names of other shards imply.
+// missingShards returns the shards that are missing. The index names all shards. Without an index,
+// the name of any shard implies the names of the others.
 func missingShards(l *listing, x index) []string {
 	return once(l, "missing", func() []string { return l.lacks(x) })
 }
@@ -232,24 +233,26 @@ func (l *listing) lacks(x index) []string {
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
 
-// maxHeader is the longest safetensors header that is read, the limit of the format.
+// maxHeader is the longest safetensors header that is read: the format's own limit.
 const maxHeader = 100_000_000
 
-// promised returns the length of a file of weights according to its header, 0 if unknown, and
+// expectedBytes returns the length of a weights file according to its header, 0 if unknown, and
 // whether the file is a Git LFS pointer. The result is cached with the listing.
-func (l *listing) promised(f file) (bytes int64, pointer bool) {
+func (l *listing) expectedBytes(f file) (bytes int64, pointer bool) {
 	type answer struct {
 		bytes   int64
 		pointer bool
 	}
 	a := once(l, "length of "+f.name, func() answer {
-		bytes, pointer := promisedBy(f.real)
+		bytes, pointer := readExpectedBytes(f.real)
 		return answer{bytes, pointer}
 	})
 	return a.bytes, a.pointer
 }
 
-func promisedBy(path string) (bytes int64, pointer bool) {
+// readExpectedBytes reads the header of the weights file at path. If the header is incomplete, it
+// returns the length up to the header's end.
+func readExpectedBytes(path string) (bytes int64, pointer bool) {
 	const lengthBytes = 8
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -1,9 +1,9 @@
 package library
 
-// The watched folders and the listings that depend on them. A listing depends on real paths: its
-// folder, the links on its path, and the targets of links in it. Folders are watched by real path,
-// because the kernel has one watch per folder, whatever its name. An event then leads to the
-// listings that it makes stale.
+// The watched folders, and the listings that depend on them. A listing depends on real paths: its
+// folder, the links on its path, and the targets of links in it. Watches are keyed by real path,
+// because the kernel has one watch per folder, however it is reached. From an event's path, stale
+// finds the listings to read again.
 //
 // The number of watches is limited. A folder without a watch (over the limit, refused by the
 // system, or on a network) is polled.
@@ -21,7 +21,7 @@ type notifier interface {
 	Close() error
 }
 
-// interest manages the watches.
+// interest sets and removes watches.
 type interest struct {
 	notifier notifier // nil: everything is polled
 	budget   int      // remaining sum of the costs of watches
@@ -35,7 +35,7 @@ type interest struct {
 type watched struct {
 	cost  int
 	err   error // why it is polled instead of watched; nil: it is watched
-	inUse bool  // used by sweep
+	inUse bool  // set during sweep
 }
 
 func newInterest(n notifier, budget int, cost func(string) int) *interest {
@@ -43,11 +43,13 @@ func newInterest(n notifier, budget int, cost func(string) int) *interest {
 		dependents: map[string]map[string]bool{}}
 }
 
-// defaultBudget bounds the watches, given their defaultCost. inotify has one watch per folder;
-// kqueue, on a Mac, also opens each file in it. Linux allows a user 8192 watches on small machines,
-// shared by all programs; macOS allows 10240 open files.
+// defaultBudget bounds the sum of the watches' costs; see defaultCost. inotify has one watch per
+// folder; kqueue, on a Mac, also opens each file in it. Linux allows a user 8192 watches on small
+// machines, shared by all programs; macOS allows 10240 open files.
 func defaultBudget() int { return 4096 }
 
+// defaultCost returns what a watch of dir takes from the budget: 1 on Linux, elsewhere 1 and the
+// number of entries.
 func defaultCost(dir string) int {
 	if runtime.GOOS == "linux" {
 		return 1
@@ -61,11 +63,11 @@ func defaultCost(dir string) int {
 	return 1 + len(names)
 }
 
-// maxCost is the highest cost of a watched folder.
+// maxCost is the highest cost of a watched folder. A folder that costs more is polled.
 const maxCost = 512
 
-// cover starts to watch a folder, a real path, and reports whether it was not watched before.
-// Callers call it before they read the folder.
+// cover watches the folder at a real path, and reports whether it added a watch. Callers call it
+// before they read the folder, so that they miss no change.
 func (in *interest) cover(dir string) (fresh bool) {
 	if in.dirs[dir] != nil {
 		return false
@@ -96,8 +98,8 @@ type pollReason string
 func (r pollReason) Error() string { return string(r) }
 
 const (
-	errNoEvents = pollReason("this system does not report changes of folders")
-	errBudget   = pollReason("the limit of watched folders is reached")
+	errNoEvents = pollReason("this system does not report changes to folders")
+	errBudget   = pollReason("the limit on watched folders is reached")
 	errRemote   = pollReason("it is on a network volume, which does not report changes")
 )
 
@@ -160,6 +162,7 @@ func (in *interest) stale(events map[string]bool) map[string]bool {
 	return paths
 }
 
+// touched adds the paths of the listings that depend on real to paths.
 func (in *interest) touched(real string, paths map[string]bool) {
 	for path := range in.dependents[real] {
 		paths[path] = true
@@ -178,14 +181,14 @@ func (in *interest) moved(events map[string]bool, paths map[string]bool) {
 			}
 		}
 	}
-	any := false
+	found := false
 	for dir := range in.dirs {
 		if inside(dir) {
-			any = true
+			found = true
 			in.unwatch(dir)
 		}
 	}
-	if !any {
+	if !found {
 		return
 	}
 	for real := range in.dependents {
@@ -222,7 +225,7 @@ func (in *interest) sweep() {
 	}
 }
 
-// reset ends all watches.
+// reset removes all watches.
 func (in *interest) reset() {
 	for dir := range in.dirs {
 		in.unwatch(dir)

@@ -1,12 +1,12 @@
 // Package library finds the models on this machine: the bundled one, those in plain folders, and
-// the downloads of Hugging Face's tools, LM Studio, oMLX and Ollama. It copies nothing and reads
-// only headers.
+// the downloads of Hugging Face's tools, LM Studio, oMLX and Ollama. It copies nothing. Of the
+// weights it reads only the headers, and samples to find copies.
 //
-// roots.go has the folders to scan. scan.go finds models in their layouts, and foreign.go those in
-// formats that the engine cannot run, over listings of folders (listing.go, trace.go). inspect.go
-// determines a model's state. describe.go caches the engine's description of a folder. places.go
-// finds copies of a model, library.go names the models, and a Watcher (watch.go) keeps the list up
-// to date.
+// roots.go returns the folders to scan. scan.go finds the models in them, and foreign.go finds
+// models in formats that the engine cannot run; both read folders through listing.go and trace.go.
+// inspect.go determines a model's state. describe.go caches the engine's description of a folder.
+// places.go finds copies of a model. library.go gives models their IDs. A Watcher (watch.go,
+// interest.go) keeps the list up to date.
 //
 // Invariants: the bundled model comes first. IDs are unique. A folder that looks like a model but
 // cannot be used is listed with its error. Err is nil if and only if the model is ready.
@@ -31,7 +31,7 @@ import (
 type Model struct {
 	ID          string // "org/name" or the folder's name; requests use it
 	Name        string // last part of ID
-	Dir         string // "" for the bundled model; may be a file of another format
+	Dir         string // "" for the bundled model; a GGUF file or Ollama manifest: its path
 	Bundled     bool
 	Source      engine.Source
 	State       State
@@ -40,7 +40,7 @@ type Model struct {
 	SizeBytes   int64              // of the weights that are present; 0: not known
 	UpdatedAt   time.Time          // last change of its files; zero: not known
 	Download    *Download          // nil unless State is Downloading
-	Places      []Place            // Dir, then copies; empty for the bundled model
+	Places      []Place            // Dir, then the copies; empty for the bundled model
 }
 
 // Library lists models. Its methods are safe for concurrent use.
@@ -54,7 +54,8 @@ type Library struct {
 type Describe func(engine.Source, engine.Options) (engine.Description, error)
 
 // New returns a library of the bundled model and the models in the roots, which need not exist. The
-// options are those for opening the models: the memory that a model needs depends on them.
+// options must be those that will open the models, because the memory that a model needs depends on
+// them.
 func New(roots []string, options engine.Options, describe Describe) *Library {
 	return NewPerModel(roots, func(string) engine.Options { return options }, describe)
 }
@@ -69,11 +70,11 @@ func NewPerModel(roots []string, options func(id string) engine.Options,
 // Roots returns the folders that are scanned.
 func (l *Library) Roots() []string { return slices.Clone(l.roots) }
 
-// scanner is one scan.
+// scanner scans the roots. A Watcher keeps its scanner, and so the listings of unchanged folders.
 type scanner struct {
 	*Library
 	folders *folders
-	renew   int // number of descriptions that may be renewed only because of their age
+	renew   int // how many stale descriptions the scan may still renew
 }
 
 func (l *Library) scanner() *scanner { return &scanner{l, newFolders(), math.MaxInt} }
@@ -103,8 +104,8 @@ func (s *scanner) scan() []Model {
 	return s.merge(models, found)
 }
 
-// names gives each model a unique ID. A second model with the same name gets its path as ID. Models
-// that the engine cannot run are named last.
+// names gives each model a unique ID. If an ID is taken, the model's path becomes its ID. Models
+// that the engine can run get their IDs first.
 func names(found []folder) {
 	taken := map[string]bool{demo.ID: true}
 	for _, foreign := range []bool{false, true} {
@@ -144,11 +145,11 @@ func (s *scanner) model(f folder) Model {
 }
 
 // Resolve finds a model by ID, by the last part of its ID if that is unique, or by its folder. ""
-// means the bundled model. Resolve returns a model that cannot be used together with its error.
+// means the bundled model. For a model that is not ready, it returns the model and its error.
 func (l *Library) Resolve(nameOrDir string) (Model, error) { return l.ResolveAmong(nil, nameOrDir) }
 
 // ResolveAmong is like Resolve, but searches a given list, such as a Watcher's, before it scans. It
-// inspects the model again.
+// inspects a listed model again, because the list may be stale.
 func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) {
 	s := l.scanner()
 	if nameOrDir == "" || nameOrDir == demo.ID {
@@ -156,7 +157,7 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 		return m, m.Err
 	}
 	if m, ok := byName(models, nameOrDir); ok {
-		if m, ok := s.again(m); ok {
+		if m, ok := s.reinspect(m); ok {
 			return m, m.Err
 		}
 	}
@@ -169,14 +170,14 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 		return s.resolveDir(dir)
 	} else if err == nil {
 		return Model{}, problem.New(problem.ModelBroken,
-			nameOrDir+" is a file, not a model's folder", "",
-			"Give the folder with config.json and the .safetensors files.")
+			nameOrDir+" is a file, not a model folder", "",
+			"Choose the folder that contains config.json and the .safetensors files.")
 	}
 	return Model{}, NotFound(nameOrDir, models)
 }
 
-// again inspects a listed model again. It returns false if the model is gone.
-func (s *scanner) again(m Model) (Model, bool) {
+// reinspect inspects a listed model again. It returns false if the model is gone.
+func (s *scanner) reinspect(m Model) (Model, bool) {
 	if m.Bundled || m.State == NotLoadable {
 		return m, true
 	}
@@ -226,12 +227,12 @@ func (s *scanner) resolveDir(dir string) (Model, error) {
 		m := s.model(f)
 		return m, m.Err
 	}
-	return Model{}, problem.New(problem.ModelBroken, dir+" is not a model's folder",
+	return Model{}, problem.New(problem.ModelBroken, dir+" is not a model folder",
 		"it has no config.json",
-		"Give the folder with config.json and the .safetensors files.")
+		"Choose the folder that contains config.json and the .safetensors files.")
 }
 
-// NotFound is the Problem of an unknown model. It lists the known ones.
+// NotFound returns the Problem for an unknown model. It lists up to 12 models that are ready.
 func NotFound(name string, models []Model) *problem.Problem {
 	const most = 12
 	var ids []string

@@ -88,11 +88,11 @@ func TestScan(t *testing.T) {
 			[]string{"org/my--model right"}},
 		{"hub cache without refs", []string{"models--org--m/snapshots/ffff/config.json = x"},
 			[]string{"org/m x"}},
-		{"hub cache: refs/main leads out",
+		{"hub cache: refs/main points outside the repository",
 			[]string{"models--org--m/snapshots/ffff/config.json = x",
 				"secret/in/here/config.json = s",
 				"models--org--m/refs/main = ../../secret/in/here"}, []string{"org/m x"}},
-		{"a link that leads nowhere",
+		{"a broken link",
 			[]string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone",
 				"models--org--m/snapshots/ffff/model.safetensors = w"},
 			[]string{"org/m: The model is incomplete: config.json is missing. Finish the " +
@@ -104,8 +104,7 @@ func TestScan(t *testing.T) {
 			"datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
 		{"weights without config", []string{"m/model.safetensors = x"},
 			[]string{"m: The model is incomplete: config.json is missing. Finish the download, " +
-				"or " +
-				"download the model again."}},
+				"or download the model again."}},
 		{"broken", []string{"m/config.json = broken", "ok/config.json = x"},
 			[]string{"m: It is broken", "ok x"}},
 		{"a panic is one folder's error", []string{"m/config.json = panic", "ok/config.json = x"},
@@ -125,15 +124,15 @@ func TestScan(t *testing.T) {
 			for i, line := range got {
 				got[i] = strings.Replace(line, filepath.Base(root)+" ", "ROOT ", 1)
 			}
-			if want := append([]string{"headroom-demo bundled"}, c.want...); !slices.Equal(got,
-				want) {
+			want := append([]string{"headroom-demo bundled"}, c.want...)
+			if !slices.Equal(got, want) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
 	}
 }
 
-func TestTwoModelsOfOneName(t *testing.T) {
+func TestTwoModelsWithTheSameName(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	plant(t, a, "m/config.json = first")
 	plant(t, b, "m/config.json = second")
@@ -188,7 +187,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestAnswersAreRememberedUntilAFileChanges(t *testing.T) {
+func TestDescriptionsAreCachedUntilAFileChanges(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "m/config.json = x")
 	var fake fakeDescribe
@@ -227,7 +226,7 @@ func TestRoots(t *testing.T) {
 	}
 	t.Setenv("HF_HUB_CACHE", "/hub")
 	if got := Roots(nil); !slices.Contains(got, "/hub") || slices.Contains(got, "/hf/hub") {
-		t.Errorf("HF_HUB_CACHE does not win: %q", got)
+		t.Errorf("HF_HUB_CACHE does not override HF_HOME: %q", got)
 	}
 }
 
@@ -235,8 +234,8 @@ func TestErrorsAreProblems(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "m/config.json = panic")
 	var p *problem.Problem
-	if m := New([]string{root}, engine.Options{},
-		new(fakeDescribe).describe).Scan()[1]; !errors.As(m.Err, &p) {
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	if m := l.Scan()[1]; !errors.As(m.Err, &p) {
 		t.Errorf("Err is a %T, want a Problem", m.Err)
 	}
 }

@@ -1,8 +1,7 @@
 package library
 
-// Listings of folders, which a scan reads. A fresh scan reads them all. A Watcher keeps the
-// listings of unchanged folders, so that both run the same code, and a change costs only the
-// folders that it affects.
+// Listings of folders. A fresh scan reads them all. A Watcher runs the same scan, but keeps the
+// listings of unchanged folders, so that a change costs only the folders that it affects.
 
 import (
 	"io"
@@ -50,11 +49,11 @@ type folders struct {
 	known map[string]*listing // by path
 	scan  int                 // number of this scan
 	left  int                 // number of folders that this root may still list
-	// cover starts to watch a folder, a real path, and reports whether it was not watched before;
-	// nil: nothing is watched.
+	// cover watches the folder at a real path, and reports whether it added a watch; nil: nothing
+	// is watched.
 	cover func(dir string) (fresh bool)
-	// keep is called for a new listing before it is used, drop for one that is removed; nil like
-	// cover.
+	// keep is called with a new listing before its first use, drop with a removed one; nil: not
+	// called.
 	keep, drop func(*listing)
 }
 
@@ -65,7 +64,7 @@ func (f *folders) at(path string) *listing {
 	return f.listed(path, string(filepath.Separator), path)
 }
 
-// sub returns the listing of a folder in another.
+// sub returns the listing of the folder name in l.
 func (f *folders) sub(l *listing, name string) *listing {
 	if l.real == "" {
 		return &listing{path: filepath.Join(l.path, name)}
@@ -73,6 +72,8 @@ func (f *folders) sub(l *listing, name string) *listing {
 	return f.listed(filepath.Join(l.path, name), l.real, name)
 }
 
+// listed returns the cached listing of path, or reads it. path is rest below the real folder from.
+// The listing is empty if the root has used up its maxFolders.
 func (f *folders) listed(path, from, rest string) *listing {
 	l, ok := f.known[path]
 	if ok && l.from != from { // a link in the path has changed
@@ -118,7 +119,7 @@ func (f *folders) prune() {
 func (f *folders) read(path, from, rest string) *listing {
 	l := &listing{path: path, from: from, rest: rest}
 	t := f.follow(from, rest)
-	l.depends = t.hinges
+	l.depends = t.depends
 	if t.real == "" {
 		return l
 	}
@@ -134,24 +135,25 @@ func (f *folders) read(path, from, rest string) *listing {
 	}
 	l.real, l.info = t.real, t.info
 	entries := readDir(l.real)
-	matters := slices.ContainsFunc(entries,
+	withSizes := slices.ContainsFunc(entries,
 		func(e fs.DirEntry) bool { return isModelFile(e.Name()) })
 	for _, e := range entries {
-		f.take(l, e, matters)
+		f.add(l, e, withSizes)
 	}
 	return l
 }
 
-// follow is trace with watches on everything that the result depends on.
+// follow is like trace, but also watches everything that the result depends on. After it adds a
+// watch, it traces again, because a change may have come before the watch.
 func (f *folders) follow(from, rest string) trail {
 	t := trace(from, rest)
 	for range maxReadings {
 		fresh := false
 		if f.cover != nil {
-			for _, hinge := range t.hinges {
-				fresh = f.cover(filepath.Dir(hinge)) || fresh
+			for _, path := range t.depends {
+				fresh = f.cover(filepath.Dir(path)) || fresh
 			}
-			if t.real != "" && (len(t.hinges) > 0 || !t.info.IsDir()) {
+			if t.real != "" && (len(t.depends) > 0 || !t.info.IsDir()) {
 				// A folder's own watch reports its removal.
 				fresh = f.cover(filepath.Dir(t.real)) || fresh
 			}
@@ -164,8 +166,8 @@ func (f *folders) follow(from, rest string) trail {
 	return t
 }
 
-// take adds an entry to the listing.
-func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
+// add adds an entry to the listing. withSizes also reads the sizes and times of complete files.
+func (f *folders) add(l *listing, e fs.DirEntry, withSizes bool) {
 	name := e.Name()
 	if strings.HasPrefix(name, ".") {
 		return
@@ -175,7 +177,7 @@ func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
 		l.dirs = append(l.dirs, name)
 	case kind.IsRegular():
 		one := file{name: name, real: filepath.Join(l.real, name), size: -1}
-		if matters || isPart(name) {
+		if withSizes || isPart(name) {
 			info, err := os.Lstat(one.real)
 			if err != nil {
 				return // removed since; the watch reports it
@@ -185,7 +187,7 @@ func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
 		l.files = append(l.files, one)
 	case kind&fs.ModeSymlink != 0:
 		t := f.follow(l.real, name)
-		l.depends = append(l.depends, t.hinges...)
+		l.depends = append(l.depends, t.depends...)
 		switch {
 		case t.real == "":
 			return
@@ -248,18 +250,19 @@ func once[T any](l *listing, what string, find func() T) T {
 	return found
 }
 
-// remembered computes a value from a file's content and caches it with the listing. A file that is
+// parseFile computes a value from a file's content and caches it with the listing. A file that is
 // longer than maxBytes, or cannot be read, counts as empty.
-func remembered[T any](l *listing, name string, maxBytes int64, make func(text []byte) T) T {
+func parseFile[T any](l *listing, name string, maxBytes int64, parse func(text []byte) T) T {
 	return once(l, "text of "+name, func() T {
 		var text []byte
 		if f, ok := l.file(name); ok {
 			text = readSmall(f.real, maxBytes)
 		}
-		return make(text)
+		return parse(text)
 	})
 }
 
+// readSmall returns the content of a regular file; nil if it is longer than maxBytes or unreadable.
 func readSmall(path string, maxBytes int64) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBytes {

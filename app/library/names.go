@@ -3,6 +3,7 @@ package library
 // Classifying files by name: weights, shards, unfinished downloads.
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -20,8 +21,7 @@ func isWeights(name string) bool { return filepath.Ext(name) == weightsExt }
 
 func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ggufExt) }
 
-// isForeignWeights reports whether the name is of weights in the format of PyTorch, ONNX or
-// TensorFlow.
+// isForeignWeights reports whether name is a weights file of PyTorch, ONNX or TensorFlow.
 func isForeignWeights(name string) bool {
 	switch filepath.Ext(name) {
 	case ".bin", ".pt", ".pth", ".onnx", ".h5":
@@ -30,7 +30,7 @@ func isForeignWeights(name string) bool {
 	return false
 }
 
-// isModelFile reports whether the name is of a file that a model's folder has.
+// isModelFile reports whether a folder that contains a file of this name may be a model's.
 func isModelFile(name string) bool {
 	return name == configName || isWeights(name) || isGGUF(name) || isPart(name)
 }
@@ -46,7 +46,7 @@ const (
 	partPrefix  = "downloading_" // LM Studio
 )
 
-// partOf returns the final name of an unfinished download; "" if the name is not of one.
+// partOf returns the final name of an unfinished download; "" for any other name.
 func partOf(name string) string {
 	for _, suffix := range partSuffixes {
 		if whole, ok := strings.CutSuffix(name, suffix); ok && whole != "" {
@@ -58,7 +58,7 @@ func partOf(name string) string {
 
 func isPart(name string) bool { return partOf(name) != "" }
 
-// belongsToModel reports whether the name is of a file of a model, and not of, say, an archive.
+// belongsToModel reports whether name has an extension of a model's files (not, say, of archives).
 func belongsToModel(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case weightsExt, ggufExt, ".json", ".jinja", ".txt", ".model", ".bin":
@@ -68,13 +68,12 @@ func belongsToModel(name string) bool {
 }
 
 var (
-	shardName     = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)$`)
-	maxShards     = 2_000 // bounds the names that siblings generates
-	shardNameForm = "00000"
+	shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)$`)
+	maxShards = 2_000 // bounds the names that siblings generates
 )
 
-// siblings returns the names of all shards of the set that name belongs to, name included; nil if
-// it is not a shard.
+// siblings returns the names of all shards of a model, given the name of one of them; nil if name
+// is not a shard's.
 func siblings(name string) []string {
 	m := shardName.FindStringSubmatch(name)
 	if m == nil {
@@ -86,8 +85,7 @@ func siblings(name string) []string {
 	}
 	names := make([]string, count)
 	for i := range names {
-		number := strconv.Itoa(i + 1)
-		names[i] = m[1] + "-" + shardNameForm[:5-len(number)] + number + "-of-" + m[3] + m[4]
+		names[i] = fmt.Sprintf("%s-%05d-of-%s%s", m[1], i+1, m[3], m[4])
 	}
 	return names
 }

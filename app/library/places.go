@@ -1,9 +1,9 @@
 package library
 
-// Finding copies of a model. One folder that is reached by several paths is listed once anyway.
-// Copies are found by content: first by the sizes of their weights, which costs nothing and nearly
-// always differs, then by a digest of samples, because a fine-tune has the same sizes and headers
-// as its base.
+// Finding copies of a model. (A folder that is reached by several paths is listed only once.)
+// Copies are found by content. The sizes of the weights are compared first: that costs nothing, and
+// the sizes of different models nearly always differ. Then digests of samples are compared, because
+// a fine-tune has the same sizes and headers as its base.
 
 import (
 	"crypto/sha256"
@@ -27,7 +27,7 @@ const (
 
 // Place is a folder that has the model.
 type Place struct {
-	ID     string // the ID that it would have without other models
+	ID     string // the ID of this folder if there were no other models
 	Dir    string
 	Origin Origin
 }
@@ -169,8 +169,8 @@ type digested struct {
 	sum       [sha256.Size]byte
 }
 
-// sample writes a file's size and evenly spaced pieces of it. Training or quantization changes
-// nearly all weights, so a few hundred KB of a shard identify it.
+// sample writes a file's size and 64 evenly spaced pieces of it, and reports whether it could read
+// them. Training or quantization changes nearly all weights, so these 256 KiB identify a shard.
 func sample(write func([]byte) (int, error), f file) bool {
 	const (
 		pieces     = 64

@@ -2,5 +2,5 @@
 
 package library
 
-// isRemote reports whether changes in a folder may cause no event. It is not known on this system.
+// isRemote returns false: network file systems are not recognized on this system.
 func isRemote(string) bool { return false }

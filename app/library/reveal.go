@@ -16,8 +16,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// revealTime bounds the system's command.
-const revealTime = 5 * time.Second
+// revealTimeout bounds the system's command.
+const revealTimeout = 5 * time.Second
 
 // Reveal shows the place at path, or the first place if path is "". The error is a Problem.
 func (l *Library) Reveal(m Model, path string) error {
@@ -43,7 +43,7 @@ func show(path string) error {
 		return problem.Wrap(problem.NotFound, err, "The folder no longer exists",
 			"Refresh the list of models.")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), revealTime)
+	ctx, cancel := context.WithTimeout(context.Background(), revealTimeout)
 	defer cancel()
 	name, args := revealer(path)
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {

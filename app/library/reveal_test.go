@@ -10,15 +10,15 @@ import (
 	"headroom/engine"
 )
 
-// TestReveal: Reveal shows places of the model by the system's command, and no other path.
+// TestReveal: Reveal runs the system's command for a place of the model, and for no other path.
 func TestReveal(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("it would open the Finder")
 	}
 	root, bin := t.TempDir(), t.TempDir()
-	said := filepath.Join(bin, "said")
+	opened := filepath.Join(bin, "opened") // the fake xdg-open writes its argument to this file
 	if err := os.WriteFile(filepath.Join(bin, "xdg-open"),
-		[]byte("#!/bin/sh\nprintf %s \"$1\" > '"+said+"'\n"), 0o755); err != nil {
+		[]byte("#!/bin/sh\nprintf %s \"$1\" > '"+opened+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
@@ -35,9 +35,9 @@ func TestReveal(t *testing.T) {
 		{"m", "/etc", "is not in /etc"},
 		{"headroom-demo", "", "has no folder"},
 	} {
-		_ = os.Remove(said)
+		_ = os.Remove(opened)
 		err := l.Reveal(model(c.id), c.path)
-		shown, _ := os.ReadFile(said)
+		shown, _ := os.ReadFile(opened)
 		if got := string(shown); err != nil && !strings.Contains(err.Error(), c.want) ||
 			err == nil && got != c.want {
 			t.Errorf("%s %s: shown %q, %v; want %q", c.id, c.path, got, err, c.want)
@@ -52,6 +52,6 @@ func TestReveal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Reveal(m, ""); err == nil || !strings.Contains(err.Error(), "no longer exists") {
-		t.Errorf("after it went: %v", err)
+		t.Errorf("after the folder was removed: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 package library
 
-// Finding models in a root. Folders are scanned two levels deep, without reading the models in
-// them. Incomplete models are found too, so that the list can show what is missing.
+// Finding models in a root. A scan goes two levels deep and does not enter the folders of models.
+// Incomplete models are found too, so that the list can show what is missing.
 
 import (
 	"cmp"
@@ -12,13 +12,13 @@ import (
 
 // folder is a folder, or file, that looks like a model.
 type folder struct {
-	id      string
+	id      string // from its path: "org/name" or the folder's name
 	name    string // unique ID in the list
 	dir     string // absolute
 	origin  Origin
-	at      *listing // of dir; nil for a file, which foreign describes
+	at      *listing // of dir; nil for a single file, which is always foreign
 	parts   []file   // unfinished downloads outside dir
-	foreign *foreign // nil unless the format is one that the engine cannot run
+	foreign *foreign // nil if the engine can run the format
 }
 
 // real returns the real path, which identifies the folder.
@@ -125,8 +125,8 @@ func hubID(name string) (string, bool) {
 	return strings.Replace(rest, "--", "/", 1), true
 }
 
-// hub returns the model in models--org--name. Its snapshot is the commit of refs/main, else the one
-// that changed last. A download that has no usable snapshot yet is returned too.
+// hub returns the model in models--org--name. Its snapshot is the commit of refs/main, or else the
+// one that changed last. A download without a usable snapshot is returned too.
 func (f *folders) hub(id string, dir *listing) (folder, bool) {
 	parts := f.blobParts(dir)
 	var newest *listing
@@ -175,7 +175,7 @@ func (f *folders) mainCommit(dir *listing) string {
 	if !dir.hasDir("refs") {
 		return ""
 	}
-	return remembered(f.sub(dir, "refs"), "main", maxBytes,
+	return parseFile(f.sub(dir, "refs"), "main", maxBytes,
 		func(text []byte) string { return strings.TrimSpace(string(text)) })
 }
 

@@ -22,9 +22,9 @@ func shard(dataBytes, hereBytes int) string {
 	return text[:min(len(text), hereBytes)]
 }
 
-// picky is a Describe that refuses models without a tokenizer and truncated weights, like the
-// engine.
-func picky(src engine.Source, o engine.Options) (engine.Description, error) {
+// strictDescribe is a Describe that, like the engine, refuses truncated weights and models without
+// a tokenizer.
+func strictDescribe(src engine.Source, o engine.Options) (engine.Description, error) {
 	if src.FS != nil {
 		return engine.Description{}, nil
 	}
@@ -35,7 +35,7 @@ func picky(src engine.Source, o engine.Options) (engine.Description, error) {
 	weights, _ := filepath.Glob(filepath.Join(src.Dir, "*.safetensors"))
 	for _, path := range weights {
 		info, _ := os.Stat(path)
-		if want, pointer := promisedBy(path); pointer || want != info.Size() {
+		if want, pointer := readExpectedBytes(path); pointer || want != info.Size() {
 			return engine.Description{},
 				problem.New(problem.ModelBroken, "A file is truncated", "", "")
 		}
@@ -54,68 +54,68 @@ func TestStates(t *testing.T) {
 	}{
 		{"ready", []string{"m/config.json = x", "m/tokenizer.json = x",
 			"m/model.safetensors = " + whole}, "m ready", ""},
-		{"a file that is being copied",
+		{"a file that is still being copied",
 			[]string{"m/config.json = x", "m/tokenizer.json = x",
 				"m/model.safetensors = " + shard(100, 150)},
 			"m downloading A file is truncated", fmt.Sprintf("150/%d", len(whole))},
-		{"of which the header is not here",
+		{"a file with half of its header",
 			[]string{"m/config.json = x", "m/tokenizer.json = x",
 				"m/model.safetensors = " + shard(100, 20)}, "m downloading A file is truncated",
 			fmt.Sprintf("20/%d", len(whole)-100)},
-		{"longer than its header says",
+		{"a file longer than its header says",
 			[]string{"m/config.json = x", "m/tokenizer.json = x",
 				"m/model.safetensors = " + whole + "?"}, "m broken A file is truncated", ""},
-		{"a shard is missing, by the index",
+		{"a missing shard, named by the index",
 			[]string{"m/config.json = x", "m/" + indexName + " = " + two,
 				"m/model-00001-of-00002.safetensors = " + whole},
 			"m downloading 1 file is missing (model-00002-of-00002.safetensors)",
 			fmt.Sprintf("%d/200", len(whole))},
-		{"a shard is missing, by the other's name",
+		{"a missing shard, implied by the other's name",
 			[]string{"m/config.json = x", "m/model-00001-of-00002.safetensors = " + whole},
 			"m downloading 1 file is missing (model-00002-of-00002.safetensors)",
 			fmt.Sprintf("%d/0", len(whole))},
-		{"many are", []string{"m/config.json = x", "m/model-00001-of-00009.safetensors = x"},
+		{"many missing shards", []string{"m/config.json = x", "m/model-00001-of-00009.safetensors = x"},
 			"m downloading 8 files are missing (model-00002-of-00009.safetensors, " +
 				"model-00003-of-00009.safetensors, model-00004-of-00009.safetensors and 5 more)",
 			"1/0"},
-		{"LM Studio's part", []string{"pub/m/config.json = x",
+		{"LM Studio's unfinished file", []string{"pub/m/config.json = x",
 			"pub/m/downloading_model.safetensors.part = 12345"},
 			"pub/m downloading 1 file is incomplete", "5/0"},
-		{"a part and nothing else", []string{"m/model.safetensors.crdownload = 12345"},
+		{"only an unfinished file", []string{"m/model.safetensors.crdownload = 12345"},
 			"m downloading 1 file is incomplete", "5/0"},
-		{"aria2 takes the space first",
+		{"aria2 allocates the complete file first",
 			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole,
 				"m/model.safetensors.aria2 = ctl"},
 			"m downloading 1 file is incomplete", fmt.Sprintf("%d/0", len(whole))},
-		{"a part that was left behind",
+		{"an unfinished file beside the complete one",
 			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole,
 				"m/model.safetensors.part = 123"}, "m ready", ""},
-		{"a part of something else",
+		{"an unfinished file of another kind",
 			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/film.mkv.part = 123"},
 			"m ready", ""},
-		{"Hugging Face's tools into a folder",
+		{"Hugging Face's tools download to a folder",
 			[]string{"m/config.json = x",
 				"m/.cache/huggingface/download/tokenizer.json.abc.incomplete = 123"},
 			"m downloading 1 file is incomplete", "3/0"},
-		{"and what they left behind",
+		{"a leftover of Hugging Face's tools",
 			[]string{"m/config.json = x", "m/tokenizer.json = x",
 				"m/.cache/huggingface/download/x.abc.incomplete = 123"}, "m ready", ""},
-		{"the hub, another revision on its way",
+		{"the hub, another revision still downloading",
 			[]string{"models--o--m/snapshots/c/config.json = x",
 				"models--o--m/snapshots/c/tokenizer.json = x",
 				"models--o--m/blobs/e.incomplete = 1"}, "o/m ready", ""},
-		{"the hub, the tokenizer on its way",
+		{"the hub, the tokenizer still downloading",
 			[]string{"models--o--m/snapshots/c/config.json = x",
 				"models--o--m/blobs/e.incomplete = 1"}, "o/m downloading 1 file is incomplete",
 			"1/0"},
-		{"git-lfs", []string{"m/config.json = x", "m/tokenizer.json = x",
+		{"a Git LFS pointer", []string{"m/config.json = x", "m/tokenizer.json = x",
 			"m/model.safetensors = version https://git-lfs.github.com/spec/v1"},
 			"m broken model.safetensors is only a Git LFS pointer", ""},
-		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"},
+		{"PyTorch weights only", []string{"m/config.json = broken", "m/pytorch_model.bin = x"},
 			"m not_loadable Headroom runs .safetensors", ""},
 		{"GGUF in a folder", []string{"pub/m/a-Q4.gguf = 123", "pub/m/a-Q8.gguf = 12345"},
 			"pub/m not_loadable Headroom runs .safetensors", ""},
-		{"GGUF on its way", []string{"pub/m/downloading_a.gguf.part = 123"},
+		{"GGUF still downloading", []string{"pub/m/downloading_a.gguf.part = 123"},
 			"pub/m not_loadable Headroom runs .safetensors; downloading_a.gguf.part is still " +
 				"downloading", ""},
 		{"GGUF in the hub", []string{"models--o--m/blobs/b = 123",
@@ -126,7 +126,7 @@ func TestStates(t *testing.T) {
 			"x not_loadable Headroom runs .safetensors", ""},
 		{"Ollama", []string{"blobs/sha256-1 = x",
 			`manifests/registry.ollama.ai/library/qwen3/4b = {"layers":[{"digest":"sha256:1","size":7}]}`}, "qwen3:4b not_loadable Headroom runs .safetensors", ""},
-		{"Ollama, of somebody, on its way",
+		{"Ollama, with a namespace, still downloading",
 			[]string{"blobs/",
 				`manifests/r/joe/q/latest = {"layers":[{"digest":"sha256:1","size":7}]}`},
 			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files is missing",
@@ -136,7 +136,7 @@ func TestStates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
 			plant(t, root, c.files...)
-			models := New([]string{root}, engine.Options{}, picky).Scan()[1:]
+			models := New([]string{root}, engine.Options{}, strictDescribe).Scan()[1:]
 			if len(models) != 1 {
 				t.Fatalf("%d models: %s", len(models), words(models))
 			}
@@ -160,7 +160,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestCopies: models with the same content are merged; the same sizes are not enough.
+// TestCopies: models with the same content are merged; equal sizes are not enough.
 func TestCopies(t *testing.T) {
 	hub, studio := t.TempDir(), filepath.Join(t.TempDir(), ".lmstudio/models")
 	weights := shard(300_000, 1<<20)
@@ -191,8 +191,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestResolveLooksAgain: Resolve inspects the folder again, because the list may be stale.
-func TestResolveLooksAgain(t *testing.T) {
+// TestResolveInspectsAgain: Resolve inspects the folder again, because the list may be stale.
+func TestResolveInspectsAgain(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "m/config.json = x", "n/config.json = x")
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
@@ -200,17 +200,17 @@ func TestResolveLooksAgain(t *testing.T) {
 	plant(t, root, "m/config.json = broken", "new/config.json = x")
 	if _, err := l.ResolveAmong(models, "m"); err == nil ||
 		!strings.Contains(err.Error(), "It is broken") {
-		t.Errorf("a model that broke since: %v", err)
+		t.Errorf("a model damaged since the scan: %v", err)
 	}
 	if m, err := l.ResolveAmong(models, "new"); err != nil || m.ID != "new" {
-		t.Errorf("a model that came since: %+v, %v", m, err)
+		t.Errorf("a model added since the scan: %+v, %v", m, err)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "n")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.ResolveAmong(models, "n"); err == nil ||
 		problem.From(err).Code != problem.ModelNotFound {
-		t.Errorf("a model that went since: %v", err)
+		t.Errorf("a model removed since the scan: %v", err)
 	}
 }
 
@@ -224,8 +224,8 @@ func TestChanges(t *testing.T) {
 	for _, c := range Changes(before, after) {
 		got = append(got, string(c.Kind)+" "+c.Model.ID)
 	}
-	if want := []string{"appeared new", "changed b", "finished c", "vanished d"}; !slices.Equal(got,
-		want) {
+	want := []string{"appeared new", "changed b", "finished c", "vanished d"}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

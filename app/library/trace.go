@@ -1,7 +1,7 @@
 package library
 
-// Resolving symbolic links. Unlike filepath.EvalSymlinks, trace also returns what the result
-// depends on, so that it can be watched: the links on the path, and missing files.
+// Resolving symbolic links. Unlike filepath.EvalSymlinks, trace also returns the paths that the
+// result depends on, so that they can be watched: the links on the path, and missing files.
 
 import (
 	"io/fs"
@@ -14,9 +14,9 @@ import (
 type trail struct {
 	real string      // path without links; "" if it does not exist
 	info fs.FileInfo // of real; nil if it does not exist
-	// hinges are the real paths of the links that were followed, and of a missing file. While they,
-	// real and the folders around them are unchanged, the path resolves to the same file.
-	hinges []string
+	// depends are the real paths of the links that were followed, and of a missing file. While
+	// these paths, real and their parent folders are unchanged, the path resolves to the same file.
+	depends []string
 }
 
 // maxLinks is about the limit of kernels; more links are a loop.
@@ -36,17 +36,17 @@ func trace(from, path string) trail {
 		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if err != nil {
-			t.hinges = append(t.hinges, next)
+			t.depends = append(t.depends, next)
 			return t
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at, t.info = next, info
 			continue
 		}
-		t.hinges = append(t.hinges, next)
+		t.depends = append(t.depends, next)
 		target, err := os.Readlink(next)
 		if links++; err != nil || links > maxLinks {
-			return trail{hinges: t.hinges}
+			return trail{depends: t.depends}
 		}
 		if filepath.IsAbs(target) {
 			at = string(filepath.Separator)
@@ -55,7 +55,7 @@ func trace(from, path string) trail {
 	}
 	info, err := os.Lstat(at) // t.info may be stale after a link that ends in ".."
 	if err != nil {
-		return trail{hinges: append(t.hinges, at)}
+		return trail{depends: append(t.depends, at)}
 	}
 	t.real, t.info = at, info
 	return t

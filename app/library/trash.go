@@ -47,9 +47,9 @@ func (l *Library) Remove(m Model, path string) error {
 			"its files may be shared with other models", "Run: ollama rm "+place.ID)
 	}
 	dir := place.Dir
-	if at := filepath.Dir(filepath.Dir(dir)); place.Origin == HuggingFace &&
-		filepath.Base(filepath.Dir(dir)) == "snapshots" {
-		dir = at
+	snapshots := filepath.Dir(dir)
+	if place.Origin == HuggingFace && filepath.Base(snapshots) == "snapshots" {
+		dir = filepath.Dir(snapshots)
 	}
 	if !l.inside(dir) {
 		return problem.New(problem.Forbidden, "Headroom does not remove this folder",
@@ -84,7 +84,7 @@ func (l *Library) inside(path string) bool {
 	return in
 }
 
-// freedesktopTrash moves path to the user's trash, or to that of its volume.
+// freedesktopTrash moves path to the user's trash, or to its volume's trash.
 func freedesktopTrash(path string) error {
 	dir, err := homeTrash()
 	if err == nil {
@@ -132,7 +132,7 @@ func moveInto(trash, path, origin string) error {
 			name = fmt.Sprintf("%s.%d", name, n)
 		}
 		about := filepath.Join(info, name+".trashinfo")
-		// reserves the name
+		// O_EXCL reserves the name.
 		file, err := os.OpenFile(about, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue

@@ -1,12 +1,13 @@
 package library
 
 // Keeping the list up to date. One goroutine collects events until they pause, drops the listings
-// that they make stale, and scans again over the cached rest. So one scan decides everything.
+// that they make stale, and scans again, reading only the dropped listings. So each list is the
+// result of one scan.
 //
 // Events are incomplete. A volume that is mounted over a folder sends none, folders beyond the
 // limit have no watch, and the system drops events that are not read in time. Therefore check polls
-// the folders, reads those without a watch again, and every Safety interval everything is read
-// again. Polling slows down with the time that it takes.
+// the folders and drops the listings of those without a watch, and every Safety interval everything
+// is read again. The longer a poll takes, the longer is the wait for the next one.
 
 import (
 	"context"
@@ -26,7 +27,7 @@ type WatchOptions struct {
 	Paused bool          // start paused: only Rescan changes the list
 	Quiet  time.Duration // pause in events before a scan; 0: 100 ms
 	Latest time.Duration // longest wait for such a pause; 0: 500 ms
-	Poll   time.Duration // interval of check; 0: 5 s; it grows with the time of a check
+	Poll   time.Duration // interval of polls; 0: 5 s; longer if polls are slow
 	Safety time.Duration // interval of complete scans; 0: 30 min
 	Log    *slog.Logger  // nil: slog.Default()
 
@@ -43,7 +44,7 @@ type events struct {
 }
 
 // Watcher keeps a Library's list up to date. Its methods are safe for concurrent use, but a
-// subscriber must not call Close, Pause or Rescan.
+// subscriber must not call Close, Pause or Rescan: they wait for the goroutine that called it.
 type Watcher struct {
 	library *Library
 	options WatchOptions
@@ -198,7 +199,7 @@ func (w *Watcher) run(ctx context.Context) {
 	defer close(w.ended)
 	source, err := w.options.events()
 	if err != nil {
-		w.log.Warn("folders of models are polled: the system does not report changes", "err", err)
+		w.log.Warn("polling the model folders: the system does not report changes", "err", err)
 		source = events{}
 	} else {
 		defer source.Close()
@@ -244,7 +245,7 @@ func (w *Watcher) run(ctx context.Context) {
 	}
 }
 
-// pollShare bounds the time of checks to one part in pollShare.
+// pollShare bounds polling: it takes at most 1/pollShare of the time.
 const pollShare = 50
 
 func (w *Watcher) paused() bool { return w.Status().Paused }
@@ -271,6 +272,7 @@ func (w *Watcher) wait() time.Duration {
 	return max(min(w.options.Quiet, w.options.Latest-time.Since(w.since)), 0)
 }
 
+// failed handles an error of the event source. Events may be lost, so everything is read again.
 func (w *Watcher) failed(err error) {
 	if len(w.pending) == 0 {
 		w.since = time.Now()
@@ -281,7 +283,7 @@ func (w *Watcher) failed(err error) {
 	}
 }
 
-// check finds changes that caused no event.
+// check looks for changes that caused no event, and drops the listings that they make stale.
 func (w *Watcher) check() {
 	f := w.scanner.folders
 	for _, l := range f.known {
@@ -344,8 +346,8 @@ func (w *Watcher) report(took time.Duration) {
 	watching, polling, reason := w.interest.counts()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.status.WatchedFolders, w.status.PolledFolders, w.status.PollReason = watching, polling,
-		text(reason)
+	w.status.WatchedFolders, w.status.PolledFolders = watching, polling
+	w.status.PollReason = text(reason)
 	if took > 0 {
 		w.status.ScanTime = took
 	}

@@ -18,23 +18,23 @@ import (
 	"headroom/engine"
 )
 
-// watching is a Watcher over real files without timers: the test triggers everything.
+// watching is a Watcher of real files whose timers never fire: the test triggers every scan.
 type watching struct {
 	*Watcher
 	t       *testing.T
 	library *Library
 	fake    *fakeDescribe
-	// a watched folder: the kernel reports a file in it after all earlier events
-	bell    string
-	rung    chan struct{}
-	rings   int
-	changes []string
+	// markerDir is watched too. The kernel reports a new file in it after all earlier events.
+	markerDir  string
+	markerSeen chan struct{}
+	markers    int
+	changes    []string
 }
 
 // watch starts to watch the roots. Its events come from fsnotify.
 func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
 	t.Helper()
-	w := &watching{t: t, bell: t.TempDir(), rung: make(chan struct{}), fake: new(fakeDescribe)}
+	w := &watching{t: t, markerDir: t.TempDir(), markerSeen: make(chan struct{}), fake: new(fakeDescribe)}
 	w.library = New(roots, engine.Options{}, w.fake.describe)
 	o := WatchOptions{Quiet: time.Hour, Latest: time.Hour, Poll: time.Hour, Safety: time.Hour,
 		Log: slog.New(slog.DiscardHandler), events: w.events}
@@ -58,7 +58,7 @@ func (w *watching) events() (events, error) {
 	if err != nil {
 		return events{}, err
 	}
-	if err := real.Add(w.bell); err != nil {
+	if err := real.Add(w.markerDir); err != nil {
 		return events{}, err
 	}
 	out := make(chan fsnotify.Event)
@@ -66,42 +66,42 @@ func (w *watching) events() (events, error) {
 	go func() {
 		defer close(done)
 		for e := range real.Events {
-			if filepath.Dir(e.Name) != w.bell {
+			if filepath.Dir(e.Name) != w.markerDir {
 				out <- e
 			} else if e.Has(fsnotify.Create) {
-				w.rung <- struct{}{}
+				w.markerSeen <- struct{}{}
 			}
 		}
 	}()
 	return events{real, out, real.Errors}, nil
 }
 
-// settle returns when all events so far were delivered and the list is up to date.
+// settle waits until all earlier events are delivered, then brings the list up to date.
 func (w *watching) settle() {
 	w.t.Helper()
-	w.rings++
-	if err := os.WriteFile(filepath.Join(w.bell, fmt.Sprint(w.rings)), nil, 0o600); err != nil {
+	w.markers++
+	if err := os.WriteFile(filepath.Join(w.markerDir, fmt.Sprint(w.markers)), nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	select {
-	case <-w.rung:
+	case <-w.markerSeen:
 	case <-time.After(20 * time.Second):
-		w.t.Fatal("the system reports nothing any more")
+		w.t.Fatal("the system has stopped reporting events")
 	}
 	w.do(func() { w.renew(renewNone) })
 }
 
-// tick does what the Watcher does after Poll.
+// tick does what the Watcher does every Poll interval.
 func (w *watching) tick() { w.do(func() { w.check(); w.renew(renewNone) }) }
 
-// told returns the changes that subscribers received since the last call.
-func (w *watching) told() []string {
-	var told []string
-	w.do(func() { told, w.changes = w.changes, nil })
-	return told
+// published returns the changes that subscribers received since the last call.
+func (w *watching) published() []string {
+	var changes []string
+	w.do(func() { changes, w.changes = w.changes, nil })
+	return changes
 }
 
-// expectFresh compares the list with that of a fresh scan.
+// expectFresh compares the list with the list of a fresh scan.
 func (w *watching) expectFresh(after string) {
 	w.t.Helper()
 	fresh := New(w.library.roots, engine.Options{}, new(fakeDescribe).describe).Scan()
@@ -145,8 +145,8 @@ func words(models []Model) string {
 	return b.String()
 }
 
-// TestHubDownload acts like huggingface_hub: first the ref, then blobs under another name until
-// they are complete, then links in the snapshot.
+// TestHubDownload writes files in huggingface_hub's order: first the ref, then blobs under another
+// name until they are complete, then links in the snapshot.
 func TestHubDownload(t *testing.T) {
 	root := t.TempDir()
 	w := watch(t, []string{root}, nil)
@@ -156,8 +156,8 @@ func TestHubDownload(t *testing.T) {
 		t.Helper()
 		w.settle()
 		w.expectFresh(after)
-		if got := w.told(); !slices.Equal(got, want) {
-			t.Errorf("after %s: told %q, want %q", after, got, want)
+		if got := w.published(); !slices.Equal(got, want) {
+			t.Errorf("after %s: published %q, want %q", after, got, want)
 		}
 	}
 	download := func() Download { return *w.Models()[1].Download }
@@ -196,13 +196,11 @@ func TestHubDownload(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	if calls := w.fake.calls; calls != 1 {
-		t.Errorf(
-			"an incomplete model was shown to the engine: %d calls, want 1 for the bundled model",
-			calls)
+		t.Errorf("%d models were described, want only the bundled one", calls)
 	}
 	plant(t, repo, "blobs/w2.incomplete = 0123456789ab")
 	finish("w2", "model-00002-of-00002.safetensors")
-	expect("all", "finished org/m ready")
+	expect("the last shard", "finished org/m ready")
 	if m := w.Models()[1]; m.Dir != filepath.Join(repo, "snapshots/c0ffee") || m.SizeBytes != 24 ||
 		m.Download != nil || m.Places[0].Origin != HuggingFace {
 		t.Errorf("%+v", m)
@@ -210,14 +208,14 @@ func TestHubDownload(t *testing.T) {
 	if err := os.RemoveAll(repo); err != nil {
 		t.Fatal(err)
 	}
-	expect("all is gone", "vanished org/m ready")
+	expect("the removal", "vanished org/m ready")
 	if s := w.Status(); s.WatchedFolders != 1 || s.PolledFolders != 0 {
-		t.Errorf("in the end %+v, want the root alone", s)
+		t.Errorf("finally %+v, want only the root", s)
 	}
 }
 
-// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a broken link, and one
-// that is moved away and back.
+// TestFoldersCreatedLater: the Watcher finds a root whose parents are created later, a root behind
+// a broken link, and a root that is moved away and back.
 func TestFoldersCreatedLater(t *testing.T) {
 	top := t.TempDir()
 	deep, linked := filepath.Join(top, "a/b/c/models"), filepath.Join(top, "link/models")
@@ -229,41 +227,40 @@ func TestFoldersCreatedLater(t *testing.T) {
 		}
 		w.settle()
 		w.expectFresh(name)
-		if got := strings.Join(w.told(), "; "); got != want {
-			t.Errorf("%s: told %q, want %q", name, got, want)
+		if got := strings.Join(w.published(), "; "); got != want {
+			t.Errorf("%s: published %q, want %q", name, got, want)
 		}
 	}
 	in := func(path string) string { return filepath.Join(top, path) }
 	write := func(lines ...string) func() error {
 		return func() error {
-			plant(t, top,
-				lines...)
+			plant(t, top, lines...)
 			return nil
 		}
 	}
-	step("something else", "", write("x/y = z"))
-	step("half of the way", "", write("a/b/"))
-	step("a model at its end", "appeared one ready", write("a/b/c/models/one/config.json = 1"))
-	step("a link to nowhere", "", write("link -> volume"))
-	step("where it leads", "appeared two ready", write("volume/models/two/config.json = 2"))
+	step("an unrelated file", "", write("x/y = z"))
+	step("some of the root's parents", "", write("a/b/"))
+	step("the root with a model", "appeared one ready", write("a/b/c/models/one/config.json = 1"))
+	step("a broken link", "", write("link -> volume"))
+	step("the link's target", "appeared two ready", write("volume/models/two/config.json = 2"))
 	step("the volume is renamed", "vanished two ready",
 		func() error { return os.Rename(in("volume"), in("volume2")) })
-	step("and back", "appeared two ready",
+	step("the volume is renamed back", "appeared two ready",
 		func() error { return os.Rename(in("volume2"), in("volume")) })
 	step("a change inside", "changed two ready", write("volume/models/two/config.json = 22"))
-	step("the root goes", "vanished one ready",
+	step("the root is moved away", "vanished one ready",
 		func() error { return os.Rename(deep, in("elsewhere")) })
-	step("something there changes", "", write("elsewhere/three/config.json = 3"))
-	step("and is back", "appeared one ready; appeared three ready",
+	step("a change in the moved root", "", write("elsewhere/three/config.json = 3"))
+	step("the root is moved back", "appeared one ready; appeared three ready",
 		func() error { return os.Rename(in("elsewhere"), deep) })
-	step("another one in its place", "changed three ready; vanished one ready", func() error {
+	step("another folder in the root's place", "changed three ready; vanished one ready", func() error {
 		return errors.Join(os.Rename(deep, in("old")),
 			os.MkdirAll(filepath.Join(deep, "three"), 0o755),
 			os.WriteFile(filepath.Join(deep, "three", "config.json"), []byte("another"), 0o644))
 	})
 }
 
-// TestLinks: targets of links are watched, and no longer once the links are gone.
+// TestLinks: the targets of links are watched until the links are removed.
 func TestLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	w := watch(t, []string{root}, nil)
@@ -272,8 +269,8 @@ func TestLinks(t *testing.T) {
 		do()
 		w.settle()
 		w.expectFresh(name)
-		if got := strings.Join(w.told(), "; "); got != want {
-			t.Errorf("%s: told %q, want %q", name, got, want)
+		if got := strings.Join(w.published(), "; "); got != want {
+			t.Errorf("%s: published %q, want %q", name, got, want)
 		}
 	}
 	plant(t, outside, "one/m/config.json = 1", "two/m/config.json = 22", "two/n/config.json = 3",
@@ -282,7 +279,7 @@ func TestLinks(t *testing.T) {
 		plant(t, outside, "hop -> one")
 		plant(t, root, "pub -> "+filepath.Join(outside, "hop"))
 	})
-	step("the second link leads elsewhere", "changed pub/m ready; appeared pub/n ready", func() {
+	step("the second link gets another target", "changed pub/m ready; appeared pub/n ready", func() {
 		plant(t, outside, "hop.new -> two")
 		if err := os.Rename(filepath.Join(outside, "hop.new"),
 			filepath.Join(outside, "hop")); err != nil {
@@ -291,9 +288,9 @@ func TestLinks(t *testing.T) {
 	})
 	step("a linked file", "appeared x ready",
 		func() { plant(t, root, "x/config.json -> "+filepath.Join(outside, "files/c")) })
-	step("is written where it lies", "changed x ready",
+	step("the target of the linked file changes", "changed x ready",
 		func() { plant(t, outside, "files/c = 22") })
-	step("the links go", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
+	step("the links are removed", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
 		if err := errors.Join(os.Remove(filepath.Join(root, "pub")),
 			os.Remove(filepath.Join(root, "x/config.json"))); err != nil {
 			t.Fatal(err)
@@ -304,21 +301,21 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestParentsThatMove: when a mount point moves, no event occurs, but the poll notices.
+// TestParentsThatMove: a moved mount point causes no event, but the next poll finds it.
 func TestParentsThatMove(t *testing.T) {
 	top := t.TempDir()
 	w := watch(t, []string{filepath.Join(top, "volume/deep/models")}, nil)
 	plant(t, top, "volume/deep/models/m/config.json = 1", "volume2/deep/models/m2/config.json = 1")
 	w.settle()
-	w.told()
+	w.published()
 	if err := errors.Join(os.Rename(filepath.Join(top, "volume"), filepath.Join(top, "away")),
 		os.Rename(filepath.Join(top, "volume2"), filepath.Join(top, "volume"))); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()
 	w.expectFresh("a change of volumes")
-	if got := strings.Join(w.told(), "; "); got != "appeared m2 ready; vanished m ready" {
-		t.Errorf("told %q", got)
+	if got := strings.Join(w.published(), "; "); got != "appeared m2 ready; vanished m ready" {
+		t.Errorf("published %q", got)
 	}
 	plant(t, top, "volume/deep/models/m2/config.json = 22", "volume/deep/models/m3/config.json = 1")
 	w.settle()
@@ -339,14 +336,13 @@ func TestWatchLimit(t *testing.T) {
 				return e, err
 			}
 		}, "no space left on device"},
-		"our own": {func(o *WatchOptions) { o.budget = 2 },
-			"the limit of watched folders is reached"},
+		"our limit": {func(o *WatchOptions) { o.budget = 2 },
+			"the limit on watched folders is reached"},
 		"no events": {func(o *WatchOptions) {
 			o.events = func() (events, error) {
-				return events{},
-					errors.New("not here")
+				return events{}, errors.New("not here")
 			}
-		}, "this system does not report changes of folders"},
+		}, "this system does not report changes to folders"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -360,17 +356,17 @@ func TestWatchLimit(t *testing.T) {
 			plant(t, root, "pub/c/config.json = 22", "pub/d/config.json = 1",
 				"b/model.safetensors.part = 1")
 			w.tick()
-			w.expectFresh("a look")
+			w.expectFresh("a poll")
 			w.expectBudget()
-			if got := strings.Join(w.told(),
-				"; "); got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
-				t.Errorf("told %q", got)
+			got := strings.Join(w.published(), "; ")
+			if got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
+				t.Errorf("published %q", got)
 			}
 		})
 	}
 }
 
-// limited refuses watches beyond a number, like the kernel.
+// limited refuses more than a number of watches, like the kernel.
 type limited struct {
 	notifier
 	left int
@@ -396,8 +392,7 @@ func TestOverflow(t *testing.T) {
 	renewed := make(chan struct{}, 8)
 	w := watch(t, []string{root}, func(o *WatchOptions) {
 		o.events = func() (events, error) {
-			return events{deaf{}, make(chan fsnotify.Event), lost},
-				nil
+			return events{deaf{}, make(chan fsnotify.Event), lost}, nil
 		}
 		o.Quiet, o.renewed = time.Nanosecond, func() { renewed <- struct{}{} }
 	})
@@ -408,32 +403,32 @@ func TestOverflow(t *testing.T) {
 	w.expectFresh("an overflow")
 }
 
+// deaf is a notifier that does nothing.
 type deaf struct{}
 
 func (deaf) Add(string) error    { return nil }
 func (deaf) Remove(string) error { return nil }
 func (deaf) Close() error        { return nil }
 
-// TestByItself: with its own timers the list stays up to date.
-func TestByItself(t *testing.T) {
+// TestTimers: the Watcher's own timers keep the list up to date.
+func TestTimers(t *testing.T) {
 	root := t.TempDir()
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	w := l.Watch(WatchOptions{Quiet: time.Millisecond})
 	defer w.Close()
 	w.Models()
-	told := make(chan string, 8)
-	done := w.Subscribe(func(changes []Change,
-		models []Model) {
-		told <- fmt.Sprint(changes[0].Kind, " ", len(models))
+	published := make(chan string, 8)
+	done := w.Subscribe(func(changes []Change, models []Model) {
+		published <- fmt.Sprint(changes[0].Kind, " ", len(models))
 	})
 	plant(t, root, "m/config.json = 1")
 	select {
-	case got := <-told:
+	case got := <-published:
 		if got != "appeared 2" {
-			t.Errorf("told %q", got)
+			t.Errorf("published %q", got)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("nothing is told")
+		t.Fatal("no change is published")
 	}
 	done()
 	w.Rescan()
@@ -457,8 +452,8 @@ func TestPause(t *testing.T) {
 	plant(t, root, "n/config.json = 1")
 	w.Pause(false)
 	w.expectFresh("the pause")
-	if got := strings.Join(w.told(), "; "); got != "appeared m ready; appeared n ready" {
-		t.Errorf("told %q", got)
+	if got := strings.Join(w.published(), "; "); got != "appeared m ready; appeared n ready" {
+		t.Errorf("published %q", got)
 	}
 	w.Pause(true)
 	if s := w.Status(); !s.Paused || s.WatchedFolders != 0 {
@@ -466,9 +461,9 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read after one change among many
+// TestOnlyChangedFoldersAreReadAgain counts the folders that are read after a change to one of many
 // models.
-func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
+func TestOnlyChangedFoldersAreReadAgain(t *testing.T) {
 	root := t.TempDir()
 	for i := range 50 {
 		plant(t, root, fmt.Sprintf("pub%d/m/config.json = 1", i))
@@ -488,8 +483,9 @@ func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkChange measures the time from an event to the new list, with a number of models. renew
-// is the time of the scan, watches the number of watches.
+// BenchmarkChange measures the time from a change to the new list, for small and large libraries.
+// It reports the times of a fresh scan, of the first list and of a rescan (renew), and the number
+// of watches.
 func BenchmarkChange(b *testing.B) {
 	for _, models := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d files", 10*models), func(b *testing.B) {
@@ -534,8 +530,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// TestRandomSequences: after random creations, renames, removals and links, the list equals that of
-// a fresh scan.
+// TestRandomSequences: after random creations, renames, removals and links, the list equals the
+// list of a fresh scan.
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
 	if os.Getenv("HEADROOM_LONG") != "" {
@@ -562,7 +558,7 @@ func TestRandomSequences(t *testing.T) {
 		})
 	}
 	if ready < sequences {
-		t.Errorf("%d models in the end of %d sequences: they do too little", ready, sequences)
+		t.Errorf("%d models after %d sequences: the sequences create too few", ready, sequences)
 	}
 }
 
