@@ -78,7 +78,7 @@ func (c *Client) Repository(ctx context.Context, id, revision string) (Repositor
 	return c.repository(ctx, fewFailures, id, revision)
 }
 
-func (c *Client) repository(ctx context.Context, most int, id, revision string) (Repository,
+func (c *Client) repository(ctx context.Context, maxTries int, id, revision string) (Repository,
 	error) {
 	if revision == "" {
 		revision = "main"
@@ -90,7 +90,7 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 		return Repository{}, problem.New(problem.BadRequest,
 			fmt.Sprintf("%q is not a revision", revision), "", "Enter a branch, a tag or a commit.")
 	}
-	text, err := c.json(ctx, most,
+	text, err := c.json(ctx, maxTries,
 		"api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
 	if err != nil {
 		return Repository{}, about(err, id)
@@ -103,20 +103,20 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 	return r, nil
 }
 
-// invalid is the Problem of an answer that this package does not understand.
+// invalid returns the Problem for an answer that this package does not understand.
 func (c *Client) invalid(err error) error {
-	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood",
+	return problem.Wrap(problem.Upstream, err, "The hub's answer is not valid",
 		"Check the hub's address: "+c.Endpoint())
 }
 
-// json fetches a document of the hub, with at most most failures in a row.
-func (c *Client) json(ctx context.Context, most int, address string) ([]byte, error) {
+// json fetches a document of the hub, and gives up after maxTries failures in a row.
+func (c *Client) json(ctx context.Context, maxTries int, address string) ([]byte, error) {
 	u, err := c.endpoint.Parse(strings.TrimSuffix(c.endpoint.Path, "/") + "/" + address)
 	if err != nil {
 		return nil, c.invalid(err)
 	}
 	var text []byte
-	err = c.retry(ctx, most, func() (bool, error) {
+	err = c.retry(ctx, maxTries, func() (bool, error) {
 		answer, err := c.request(ctx, "GET", u, nil)
 		if err != nil {
 			return false, err
@@ -229,7 +229,7 @@ func parseRepository(text []byte) (Repository, error) {
 	seen := map[string]bool{}
 	for _, s := range document.Siblings {
 		if !safePath(s.Path) || seen[s.Path] {
-			return Repository{}, fmt.Errorf("it lists a file %q", s.Path)
+			return Repository{}, fmt.Errorf("it lists the file %q", s.Path)
 		}
 		seen[s.Path] = true
 		f := File{Path: s.Path, Size: -1}

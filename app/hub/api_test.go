@@ -18,9 +18,9 @@ import (
 )
 
 func TestSearch(t *testing.T) {
-	var asked string
+	var query string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.URL.RawQuery
+		query = r.URL.RawQuery
 		_, _ = w.Write([]byte(`[{"id":"org/a","downloads":12,"likes":3,"tags":["mlx","x"],"gated":"auto","lastModified":"2026-01-02T03:04:05.000Z","config":{"model_type":"qwen3"}},
 			{"id":"../../etc/passwd"},{"id":"org/b","gated":false,"config":null}]`))
 	}))
@@ -40,8 +40,8 @@ func TestSearch(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 	for _, want := range []string{"search=qwen+%26+co", "limit=7", "filter=safetensors"} {
-		if !strings.Contains(asked, want) {
-			t.Errorf("asked for %s, want %s in it", asked, want)
+		if !strings.Contains(query, want) {
+			t.Errorf("the query is %s, want %s in it", query, want)
 		}
 	}
 }
@@ -54,9 +54,9 @@ func TestRefusals(t *testing.T) {
 		want   problem.Code
 	}{
 		{"gated", 403, "GatedRepo", problem.Forbidden},
-		{"private, or not there", 401, "RepoNotFound", problem.Unauthorized},
-		{"not there", 404, "", problem.NotFound},
-		{"odd", 418, "", problem.Upstream},
+		{"private or missing repository", 401, "RepoNotFound", problem.Unauthorized},
+		{"missing", 404, "", problem.NotFound},
+		{"unexpected status", 418, "", problem.Upstream},
 	}
 	for _, c := range cases {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,34 +76,31 @@ func TestRefusals(t *testing.T) {
 }
 
 // Contradictory answers and unsafe names are refused, and nothing is written to the cache.
-func TestStrangeHubs(t *testing.T) {
+func TestInvalidAnswers(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(listing map[string]any)
 		want   string
 	}{
 		{"no commit", func(l map[string]any) { l["sha"] = "../../x" }, "names the commit"},
-		{"a path out", func(l map[string]any) {
-			sibling(l,
-				0)["rfilename"] = "../../../.ssh/authorized_keys"
-		}, "lists a file"},
+		{"a path outside the repository", func(l map[string]any) {
+			sibling(l, 0)["rfilename"] = "../../../.ssh/authorized_keys"
+		}, "lists the file"},
 		{"an absolute path", func(l map[string]any) { sibling(l, 0)["rfilename"] = "/etc/passwd" },
-			"lists a file"},
+			"lists the file"},
 		{"a path with a newline", func(l map[string]any) { sibling(l, 0)["rfilename"] = "a\nb" },
-			"lists a file"},
-		{"one path twice", func(
-			l map[string]any) {
+			"lists the file"},
+		{"one path twice", func(l map[string]any) {
 			sibling(l, 0)["rfilename"] = "model.safetensors"
-		}, "lists a file"},
-		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 },
+		}, "lists the file"},
+		{"a negative size", func(l map[string]any) { sibling(l, 0)["size"] = -1 },
 			"a size of -1 bytes"},
-		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 },
-			"but 19 in the list of files"},
-		{"another checksum than the file's own",
+		{"a size that differs from the file's",
+			func(l map[string]any) { sibling(l, 0)["size"] = 19 }, "but 19 in the list of files"},
+		{"a checksum that differs from the file's",
 			func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) },
 			"but bbbb"},
-		{"of no use here", func(
-			l map[string]any) {
+		{"an unsupported model_type", func(l map[string]any) {
 			l["config"] = map[string]any{"model_type": "strange"}
 		}, "of the kind \"strange\""},
 		{"no weights", func(l map[string]any) {
@@ -113,13 +110,12 @@ func TestStrangeHubs(t *testing.T) {
 	for _, c := range cases {
 		f := newFakeHub(t, model())
 		f.change = c.change
-		if job := f.download(f.client(
-			func(o *Options) { o.Kinds = []string{"x"} })); job.Err == nil ||
-			!strings.Contains(job.Err.Error(), c.want) {
+		job := f.download(f.client(func(o *Options) { o.Kinds = []string{"x"} }))
+		if job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, job.Err, c.want)
 		}
 		if entries, _ := os.ReadDir(filepath.Join(f.cache, "models--o--m")); len(entries) > 0 {
-			t.Errorf("%s: there is %v", c.name, entries)
+			t.Errorf("%s: the cache has %v", c.name, entries)
 		}
 	}
 }
@@ -157,13 +153,13 @@ func TestNoDowngrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Download(context.Background(), Request{ID: "o/m"},
-		new(jobs.Progress)); err == nil || !strings.Contains(err.Error(), "redirects from https") {
+	_, err = c.Download(context.Background(), Request{ID: "o/m"}, new(jobs.Progress))
+	if err == nil || !strings.Contains(err.Error(), "redirects from https") {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestWhoMayHaveTheToken(t *testing.T) {
+func TestTokenGoesOnlyToTheHub(t *testing.T) {
 	cases := []struct {
 		endpoint, address string
 		want              bool
@@ -184,7 +180,7 @@ func TestWhoMayHaveTheToken(t *testing.T) {
 		}
 		u, _ := client.endpoint.Parse(c.address)
 		if got := client.mayHaveToken(u); got != c.want {
-			t.Errorf("%s for %s: %t", c.address, c.endpoint, got)
+			t.Errorf("token for %s of the hub %s: %t", c.address, c.endpoint, got)
 		}
 	}
 	for _, text := range []string{"huggingface.co", "ftp://x", "https://user:word@x", "https://x?q",
@@ -214,14 +210,14 @@ func TestChoose(t *testing.T) {
 		{"the same weights twice",
 			"config.json consolidated.safetensors model.safetensors original/consolidated.00.pth",
 			"config.json model.safetensors"},
-		{"other programs' too",
+		{"files of other programs",
 			"config.json weights.safetensors onnx/model.onnx onnx/config.json tf_model.h5 " +
 				"picture.png requirements.txt LICENSE merges.txt",
 			"config.json LICENSE merges.txt weights.safetensors"},
-		{"a sidecar", "config.json model.safetensors model-mtp.safetensors",
+		{"a second file of weights", "config.json model.safetensors model-mtp.safetensors",
 			"config.json model-mtp.safetensors model.safetensors"},
 		{"GGUF", "config.json m.Q4_K_M.gguf", "in GGUF format"},
-		{"pickles", "config.json pytorch_model.bin", "in PyTorch's format"},
+		{"PyTorch", "config.json pytorch_model.bin", "in PyTorch's format"},
 		{"an adapter", "adapter_config.json adapters.safetensors", "no config.json"},
 		{"nothing", "", "no .safetensors files"},
 	}
@@ -260,7 +256,7 @@ func FuzzRepository(f *testing.F) {
 		for _, file := range r.Files {
 			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > maxFileBytes ||
 				file.Sum != "" && !sumForm.MatchString(file.Sum) {
-				t.Errorf("took %+v", file)
+				t.Errorf("accepted %+v", file)
 			}
 		}
 		_, _ = Choose(r.Files)
@@ -273,7 +269,7 @@ func FuzzSearch(f *testing.F) {
 		found, _ := parseSearch(text)
 		for _, r := range found {
 			if CheckID(r.ID) != nil {
-				t.Errorf("took %q", r.ID)
+				t.Errorf("accepted %q", r.ID)
 			}
 		}
 	})

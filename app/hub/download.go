@@ -27,7 +27,7 @@ type Request struct {
 	Files    []string `json:"files,omitempty"`    // paths in the repository; nil: those of Choose
 }
 
-// minFreeBytes is the reserve of free disk.
+// minFreeBytes is the disk space that a download leaves free.
 const minFreeBytes = 1 << 30
 
 // download is a running download.
@@ -71,6 +71,7 @@ func (c *Client) Download(ctx context.Context, q Request, p *jobs.Progress) (dir
 	return c.download(ctx, q, p, func(Repository) {})
 }
 
+// download is like Download. It calls known once it knows the repository's commit.
 func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
 	known func(Repository)) (string, error) {
 	p.Phase("asking the hub", "")
@@ -108,6 +109,7 @@ func (c *Client) Needed(r Repository) ([]File, error) {
 	return Choose(r.Files)
 }
 
+// all downloads the files into the snapshot and sets the revision's ref to it.
 func (d *download) all(ctx context.Context, files []File) error {
 	if err := os.MkdirAll(d.layout.dir(), 0o755); err != nil {
 		return problem.Wrap(problem.Internal, err, "The hub's cache cannot be written",
@@ -121,15 +123,16 @@ func (d *download) all(ctx context.Context, files []File) error {
 	if err != nil {
 		return err
 	}
-	if err := d.room(remotes); err != nil {
+	if err := d.checkSpace(remotes); err != nil {
 		return err
 	}
 	large := slices.DeleteFunc(slices.Clone(remotes),
 		func(m *remote) bool { return m.Size <= d.client.options.PartBytes })
 	small := slices.DeleteFunc(remotes,
 		func(m *remote) bool { return m.Size > d.client.options.PartBytes })
-	if err := d.concurrently(ctx, len(small),
-		func(ctx context.Context, i int) error { return d.file(ctx, small[i]) }); err != nil {
+	err = d.concurrently(ctx, len(small),
+		func(ctx context.Context, i int) error { return d.file(ctx, small[i]) })
+	if err != nil {
 		return err
 	}
 	for _, m := range large {
@@ -137,7 +140,7 @@ func (d *download) all(ctx context.Context, files []File) error {
 			return err
 		}
 	}
-	return d.layout.refer(d.repository.Revision, d.repository.Commit)
+	return d.layout.setRef(d.repository.Revision, d.repository.Commit)
 }
 
 // concurrently calls do for 0 to n-1 on a few goroutines, until one call fails.
@@ -160,8 +163,9 @@ func (d *download) concurrently(ctx context.Context, n int,
 	return context.Cause(ctx)
 }
 
-// room reports the total to progress, and checks that the disk has space for the missing bytes.
-func (d *download) room(remotes []*remote) error {
+// checkSpace reports the total to progress, and checks that the disk has space for the missing
+// bytes.
+func (d *download) checkSpace(remotes []*remote) error {
 	total, missing := int64(0), int64(0)
 	seen := map[string]bool{}
 	for _, m := range remotes {
@@ -187,7 +191,7 @@ func (d *download) room(remotes []*remote) error {
 			", or set HF_HUB_CACHE to a folder on another disk.")
 }
 
-// counter counts bytes that were received and may not be written.
+// counter counts received bytes in progress at once, before they are written.
 type counter struct {
 	progress interface{ Add(int64) }
 	before   int64 // bytes in the file at the start
@@ -201,7 +205,7 @@ func (c *counter) add(n int) {
 	c.progress.Add(int64(n))
 }
 
-// settle takes back the bytes that were received and not written.
+// settle subtracts from progress the bytes that were received but not written.
 func (c *counter) settle(w *writer) {
 	if lost := c.received.Load() - (w.have - c.before); lost != 0 {
 		c.progress.Add(-lost)

@@ -20,23 +20,23 @@ func TestDownload(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.expectWhole(f.download(f.client()))
 	parts := 0
-	for _, line := range f.asked {
-		if fromHub := strings.HasPrefix(line, "HUB "); fromHub != strings.HasSuffix(line,
-			" with token") {
-			t.Errorf("the token went to the wrong one: %s", line)
+	for _, line := range f.requests {
+		toHub, withToken := strings.HasPrefix(line, "HUB "), strings.HasSuffix(line, " with token")
+		if toHub != withToken {
+			t.Errorf("the token went to the wrong server: %s", line)
 		}
 		if strings.HasPrefix(line, "CDN GET /model.safetensors bytes=") {
 			parts++
 		}
 	}
 	if parts != 13 { // 200 bytes by 16
-		t.Errorf("%d parts, want 13: %q", parts, f.asked)
+		t.Errorf("%d parts, want 13: %q", parts, f.requests)
 	}
 	// A second download makes only HEAD and API requests.
-	f.asked, f.bytes = nil, 0
+	f.requests, f.byteRequests = nil, 0
 	f.expectWhole(f.download(f.client()))
-	if f.bytes != 0 {
-		t.Errorf("%d requests for what is here", f.bytes)
+	if f.byteRequests != 0 {
+		t.Errorf("%d requests for files that are complete", f.byteRequests)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.expectWhole(f.download(f.client()))
-	for _, line := range f.asked {
+	for _, line := range f.requests {
 		if strings.Contains(line, "GET /model.safetensors bytes=") &&
 			!strings.Contains(line, "bytes=1") {
 			t.Errorf("fetched again: %s", line)
@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 }
 
 // The checksum detects an incomplete file that is not the beginning of the real one.
-func TestResumeOfSomethingElse(t *testing.T) {
+func TestResumeOfWrongContent(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", 150), strings.Repeat("x", 300)} {
 		f := newFakeHub(t, model())
 		_ = os.MkdirAll(filepath.Dir(f.incomplete()), 0o755)
@@ -85,12 +85,11 @@ func TestDroppedConnections(t *testing.T) {
 		return n%3 != 0 && f.short(w, r, n%7)
 	}
 	f.expectWhole(f.download(f.client()))
-	// A hub that stays unreachable is given up, and the received bytes are kept. Each byte resets
-	// the count of failures.
+	// If the hub stays unreachable, the download fails and keeps the received bytes. Each received
+	// byte resets the count of failures.
 	f = newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
-		return n > 6 &&
-			f.short(w, r, max(0, 12-n))
+		return n > 6 && f.short(w, r, max(0, 12-n))
 	}
 	job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
 	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != 4+maxFailures-1 {
@@ -172,8 +171,8 @@ func TestDamagedSmallFile(t *testing.T) {
 		}
 		return false
 	}
-	if job := f.download(f.client()); !strings.Contains(job.Err.Error(),
-		"README.md had a wrong checksum twice") {
+	job := f.download(f.client())
+	if !strings.Contains(job.Err.Error(), "README.md had a wrong checksum twice") {
 		t.Errorf("error %v", job.Err)
 	}
 }
@@ -188,11 +187,11 @@ func TestBusyHub(t *testing.T) {
 		least  time.Duration
 	}{
 		{"429 with seconds", 429, "7", 2, "", 7 * time.Second},
-		{"503 without", 503, "", 3, "", 500 * time.Millisecond},
+		{"503 without Retry-After", 503, "", 3, "", 500 * time.Millisecond},
 		{"a date that has passed", 502, "Mon, 02 Jan 2006 15:04:05 GMT", 1, "",
 			500 * time.Millisecond},
 		{"an hour", 429, "3600", 1, "after 1h0m0s", 0},
-		{"for ever", 500, "", 99, "cannot be reached", 0},
+		{"forever", 500, "", 99, "cannot be reached", 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,8 +225,8 @@ func TestBusyHub(t *testing.T) {
 	}
 }
 
-// From a server that ignores ranges, the file is read as one stream, again from the start after a
-// drop.
+// From a server that ignores ranges, the client reads the file as one stream, and starts again
+// after a dropped connection.
 func TestRangesIgnored(t *testing.T) {
 	f := newFakeHub(t, model())
 	drops := 3
@@ -281,7 +280,7 @@ func TestUnknownSizes(t *testing.T) {
 	}
 }
 
-// A redirect expires; then the hub is asked again.
+// When a redirect expires, the client asks the hub again.
 func TestExpiredAddress(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -292,14 +291,14 @@ func TestExpiredAddress(t *testing.T) {
 		return false
 	}
 	f.expectWhole(f.download(f.client(func(o *Options) { o.Connections = 1 })))
-	asked := 0
-	for _, line := range f.asked {
+	requests := 0
+	for _, line := range f.requests {
 		if strings.HasPrefix(line, "HUB GET /o/m/resolve/"+commit+"/model.safetensors") {
-			asked++
+			requests++
 		}
 	}
-	if asked != 2 {
-		t.Errorf("the hub was asked %d times, want 2", asked)
+	if requests != 2 {
+		t.Errorf("%d requests to the hub, want 2", requests)
 	}
 }
 
@@ -341,23 +340,18 @@ func TestFullDisk(t *testing.T) {
 	f.expectWhole(f.download(f.client()))
 	// A download that does not fit on the disk does not start.
 	f = newFakeHub(t, model())
-	job = f.download(f.client(
-		func(o *Options) {
-			o.free = func(string) (int64, error) {
-				return minFreeBytes + 100,
-					nil
-			}
-		}))
-	if problem.From(job.Err).Code != problem.DiskFull || f.bytes != 0 {
-		t.Errorf("error %v after %d requests", job.Err, f.bytes)
+	job = f.download(f.client(func(o *Options) {
+		o.free = func(string) (int64, error) { return minFreeBytes + 100, nil }
+	}))
+	if problem.From(job.Err).Code != problem.DiskFull || f.byteRequests != 0 {
+		t.Errorf("error %v after %d requests", job.Err, f.byteRequests)
 	}
 }
 
 func TestDiscard(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
-		return n > 6 &&
-			f.short(w, r, 0)
+		return n > 6 && f.short(w, r, 0)
 	}
 	c := f.client()
 	spec := c.Job(Request{ID: "o/m"})
@@ -371,7 +365,7 @@ func TestDiscard(t *testing.T) {
 		f.expectRepository()
 		t.Error("a folder is left")
 	}
-	// A complete model stays, with the blobs that it shares.
+	// A complete model and the blobs that it shares stay.
 	f.fault = nil
 	f.expectWhole(f.download(c))
 	if err := c.layout("o/m").discard(commit); err != nil {

@@ -28,22 +28,21 @@ const (
 	partLen = 16
 )
 
-// fakeHub is the hub, and the server that it redirects to for large files.
+// fakeHub is a hub, and the server to which it redirects requests for large files.
 type fakeHub struct {
 	t        *testing.T
 	hub, cdn *httptest.Server
 	cache    string
 
-	mu    sync.Mutex
-	files map[string]string
-	asked []string // "HUB GET /path range, with token"
-	slept []time.Duration
-	// of the list of files; nil: none
+	mu       sync.Mutex
+	files    map[string]string
+	requests []string // "HUB GET /path range with token"
+	slept    []time.Duration
+	// change edits the list of files before it is sent; may be nil.
 	change func(listing map[string]any)
-	// of the n-th request for a file's bytes; true: it has answered
-	fault func(w http.ResponseWriter, r *http.Request, n int) bool
-	// how many such requests there were
-	bytes int
+	// fault may answer the n-th request for a file's bytes; it returns true if it did. May be nil.
+	fault        func(w http.ResponseWriter, r *http.Request, n int) bool
+	byteRequests int // requests for a file's bytes so far
 }
 
 func newFakeHub(t *testing.T, files map[string]string) *fakeHub {
@@ -95,7 +94,7 @@ func (f *fakeHub) note(where string, r *http.Request) {
 	if r.Header.Get("Authorization") == "Bearer hf_secret" {
 		line += " with token"
 	}
-	f.asked = append(f.asked, line)
+	f.requests = append(f.requests, line)
 }
 
 func (f *fakeHub) serveHub(w http.ResponseWriter, r *http.Request) {
@@ -151,8 +150,8 @@ func (f *fakeHub) serveBytes(w http.ResponseWriter, r *http.Request) {
 		f.note("CDN", r)
 	}
 	f.mu.Lock()
-	f.bytes++
-	n, fault := f.bytes, f.fault
+	f.byteRequests++
+	n, fault := f.byteRequests, f.fault
 	text := f.files[filepath.Base(r.URL.Path)]
 	f.mu.Unlock()
 	if fault != nil && fault(w, r, n) {
@@ -231,7 +230,7 @@ func (f *fakeHub) expectWhole(job jobs.Job) {
 		f.t.Errorf("%d of %d bytes are done, want %d", job.DoneBytes, job.TotalBytes, total)
 	}
 	if dir := filepath.Join(f.cache, "models--o--m", "snapshots", commit); job.Result != dir {
-		f.t.Errorf("it came to %s, want %s", job.Result, dir)
+		f.t.Errorf("the snapshot is %s, want %s", job.Result, dir)
 	}
 }
 

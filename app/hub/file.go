@@ -1,6 +1,6 @@
 package hub
 
-// One file: its address, size and checksum at the hub, and its way into a blob.
+// One file: its address, size and checksum at the hub, and its download to a blob.
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 
 // remote is a file of the hub.
 type remote struct {
-	File // Size and Sum are completed by the answer of the file's address
+	File // locate completes Size and Sum
 	etag string
 	url  *url.URL
 
@@ -39,8 +39,8 @@ type remote struct {
 
 var etagForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
-// parseEtag returns an etag as the cache names blobs: without quotes and the mark of a weak one. It
-// returns "" for an etag that cannot be a file name.
+// parseEtag returns an etag as the cache names blobs: without quotes and the prefix W/ of a weak
+// etag. It returns "" for an etag that cannot be a file name.
 func parseEtag(text string) string {
 	text = strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "W/"), `"`)
 	if !etagForm.MatchString(text) || strings.HasSuffix(text, incompleteSuffix) {
@@ -99,6 +99,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 	return m, nil
 }
 
+// first returns the value of the first of these headers that is not empty.
 func first(h http.Header, names ...string) string {
 	for _, name := range names {
 		if value := h.Get(name); value != "" {
@@ -147,17 +148,17 @@ func (d *download) blob(ctx context.Context, m *remote) error {
 		d.progress.Found(m.Size)
 		return nil
 	}
-	for again := range 2 {
+	for try := range 2 {
 		if err = d.fetch(ctx, m); !errors.Is(err, errDamaged) {
 			return err
 		}
-		d.client.log.Warn("a downloaded file is damaged", "file", m.Path, "try", again+1)
+		d.client.log.Warn("a downloaded file has a wrong checksum", "file", m.Path, "attempt", try+1)
 		if err := os.Remove(d.layout.incomplete(m.etag)); err != nil {
 			return err
 		}
 	}
 	return problem.New(problem.Upstream, "The download is damaged",
-		m.Path+" had a wrong checksum twice", "Try again later, or use another mirror.")
+		m.Path+" had a wrong checksum twice", "Try try later, or use another mirror.")
 }
 
 // whole reports whether the cache has the complete blob.
@@ -241,8 +242,8 @@ type writer struct {
 	}
 }
 
-// resume prepares to append to the file's content. It truncates a file that is longer than size, or
-// of unknown size.
+// resume prepares to append to the file's content. It empties the file if it is longer than size,
+// or if size is not known.
 func (w *writer) resume(size int64) error {
 	info, err := w.file.Stat()
 	if err != nil {

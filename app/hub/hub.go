@@ -47,16 +47,15 @@ type Options struct {
 	// Kinds are the values of model_type in config.json that the engine can run; nil: all.
 	Kinds       []string
 	UserAgent   string // "": headroom
-	Connections int    // concurrent, for a large file or for all small ones; 0: 4
+	Connections int    // concurrent: for one large file, or for several small ones; 0: 4
 	PartBytes   int64  // size of one range request; 0: 8 MiB
 	Transport   http.RoundTripper
 	Log         *slog.Logger // nil: slog.Default()
 
-	sleep func(ctx context.Context, d time.Duration) error // nil: waits
+	sleep func(ctx context.Context, d time.Duration) error // nil: sleep
 	write func(f *os.File, b []byte) (int, error)          // nil: f.Write
 	free  func(dir string) (int64, error)                  // nil: disk.FreeBytes
-	// idle time that ends a connection; 0: 30 s
-	stall time.Duration
+	stall time.Duration                                    // idle time of a connection; 0: 30 s
 }
 
 // Client talks to one hub. Its methods are safe for concurrent use.
@@ -152,8 +151,8 @@ func (c *Client) Endpoint() string { return c.endpoint.String() }
 // Cache returns the folder of the cache.
 func (c *Client) Cache() string { return c.options.Cache }
 
-// Runs reports whether the engine can run models of that kind. A kind that the hub does not know,
-// "", is assumed to run.
+// Runs reports whether the engine can run models of that kind. For "", a kind that the hub does not
+// know, it returns true.
 func (c *Client) Runs(modelType string) bool {
 	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
 }

@@ -66,8 +66,8 @@ func (l layout) link(commit, path, etag string) error {
 	return nil
 }
 
-// refer sets the commit of a revision.
-func (l layout) refer(revision, commit string) error {
+// setRef sets the commit of a revision.
+func (l layout) setRef(revision, commit string) error {
 	if revision == commit {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (l layout) refer(revision, commit string) error {
 // program is writing.
 func (l layout) discard(commit string) error {
 	gone := map[string]bool{}
-	if commit != "" && !l.referred(commit) {
+	if commit != "" && !l.hasRef(commit) {
 		gone = linked(l.snapshot(commit))
 		if err := os.RemoveAll(l.snapshot(commit)); err != nil {
 			return err
@@ -113,6 +113,7 @@ func (l layout) discard(commit string) error {
 	return failed
 }
 
+// lockBlob locks a blob for writing. The error is disk.ErrLocked if another program writes it.
 func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	path := l.lock(etag)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -121,8 +122,8 @@ func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	return disk.TryLock(path)
 }
 
-// referred reports whether a ref names the commit.
-func (l layout) referred(commit string) bool {
+// hasRef reports whether a ref names the commit.
+func (l layout) hasRef(commit string) bool {
 	found := false
 	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"),
 		func(path string, d fs.DirEntry, err error) error {

@@ -25,7 +25,7 @@ type pending struct {
 	done chan error // gets one value, when the part is complete or has failed
 }
 
-// parts appends the bytes from w.have to the end of the file.
+// parts downloads the bytes of the file from offset w.have on, and appends them.
 func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	err := c.window(ctx, m, w)
 	if errors.Is(err, errNoRanges) {
@@ -34,8 +34,8 @@ func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	return err
 }
 
-// window fetches a few parts concurrently and writes them in order. If it fails, it also writes the
-// received beginning of the next part.
+// window fetches a few parts concurrently and writes them in order. If a part fails, window still
+// writes the bytes that it received.
 func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var window []*pending
@@ -92,10 +92,10 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 				if a.StatusCode != http.StatusPartialContent {
 					return errNoRanges
 				}
-				if first, ok := rangeStart(a.Header.Get("Content-Range")); !ok || first != start {
+				given := a.Header.Get("Content-Range")
+				if first, ok := rangeStart(given); !ok || first != start {
 					return c.invalid(fmt.Errorf("it answered a request for bytes from %d with %q",
-						start,
-						a.Header.Get("Content-Range")))
+						start, given))
 				}
 			}
 			for got < len(data) {
@@ -103,7 +103,7 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 				got += n
 				moved(n)
 				if err != nil && got < len(data) {
-					return broken(atEnd(err))
+					return broken(unexpectedEnd(err))
 				}
 			}
 			return nil
@@ -123,13 +123,12 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 		before := w.have
 		err := c.read(ctx, m, nil, func(a answer, body io.Reader) error {
 			if _, err := io.CopyN(io.Discard, body, w.have); err != nil {
-				return broken(atEnd(err))
+				return broken(unexpectedEnd(err))
 			}
 			for {
 				n, err := body.Read(buffer)
 				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > maxFileBytes {
-					return c.invalid(fmt.Errorf(
-						"%s exceeds its expected %d bytes", m.Path, m.Size))
+					return c.invalid(fmt.Errorf("%s exceeds its expected %d bytes", m.Path, m.Size))
 				}
 				counted.add(n)
 				if err := w.append(buffer[:n]); err != nil {
@@ -149,15 +148,16 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 	})
 }
 
-func atEnd(err error) error {
+// unexpectedEnd returns io.ErrUnexpectedEOF for io.EOF, and other errors unchanged.
+func unexpectedEnd(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// read requests the file from the address that the hub last redirected to, and passes the body to
-// use. The connection ends when no byte arrives for options.stall.
+// read requests the file from the target of the hub's last redirect, and passes the body to use.
+// The connection ends when no byte arrives for options.stall.
 func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 	use func(a answer, body io.Reader) error) error {
 	alive, cancel := context.WithCancel(ctx)
@@ -176,7 +176,7 @@ func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 		}
 		defer a.Body.Close()
 		m.remember(a.at)
-		return use(a, &watched{a.Body, stalled, c.options.stall})
+		return use(a, &stallReader{a.Body, stalled, c.options.stall})
 	}()
 	if err != nil && alive.Err() != nil && ctx.Err() == nil {
 		return &temporary{err: fmt.Errorf("no data for %s", c.options.stall)}
@@ -184,14 +184,14 @@ func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 	return err
 }
 
-// watched restarts the stall timer with each read that returns bytes.
-type watched struct {
+// stallReader restarts the stall timer with each read that returns bytes.
+type stallReader struct {
 	io.Reader
 	stalled *time.Timer
 	stall   time.Duration
 }
 
-func (w *watched) Read(b []byte) (int, error) {
+func (w *stallReader) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if n > 0 {
 		w.stalled.Reset(w.stall)
@@ -209,6 +209,7 @@ func (m *remote) address() *url.URL {
 	return m.url
 }
 
+// remember keeps the target of the hub's redirect for the next requests.
 func (m *remote) remember(at *url.URL) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

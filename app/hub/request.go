@@ -1,7 +1,7 @@
 package hub
 
-// One request. Redirects are followed here, because each address decides anew whether it gets the
-// token.
+// One request. This package follows redirects itself, because it decides for each address whether
+// to send the token.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 const maxRedirects = 6
 
-// answer is a response, with the headers of the hub on the way to it.
+// answer is the final response to a request, and the headers of the hub's own responses before it.
 type answer struct {
 	*http.Response
 	hub http.Header // headers of the hub's own answers; later ones override earlier ones
@@ -27,8 +27,9 @@ type answer struct {
 }
 
 // request sends a request and follows redirects. For HEAD it follows only those within the hub,
-// because the hub's own answer describes the file. A status other than 200 and 206 (for HEAD, a
-// redirect out of the hub) is an error: a Problem, or a *temporary. The caller closes the body.
+// because the hub's own answer describes the file. It accepts the statuses 200 and 206, and for
+// HEAD a redirect out of the hub. Any other status is an error: a Problem, or a *temporary. The
+// caller closes the body.
 func (c *Client) request(ctx context.Context, method string, u *url.URL,
 	header http.Header) (answer, error) {
 	a := answer{hub: http.Header{}, at: u}
@@ -41,7 +42,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL,
 			r.Header[name] = values
 		}
 		r.Header.Set("User-Agent", c.options.UserAgent)
-		// sizes and etags are those of the uncompressed file
+		// The hub's sizes and etags are of the uncompressed file.
 		r.Header.Set("Accept-Encoding", "identity")
 		own := c.mayHaveToken(a.at)
 		if own && c.options.Token != nil {
@@ -113,7 +114,7 @@ func (c *Client) refused(r *http.Response) error {
 				"Accept them on its page at the hub, then give Headroom a token of that account: "+
 					"headroom models token.")
 		}
-		return problem.New(problem.Unauthorized, "The hub denies access to this",
+		return problem.New(problem.Unauthorized, "The hub denies access",
 			fmt.Sprintf("%v: the repository does not exist or is private", said),
 			"Check the name. For a private repository, give Headroom a token: headroom models "+
 				"token.")
@@ -125,12 +126,12 @@ func (c *Client) refused(r *http.Response) error {
 		"Check the hub's address: "+c.Endpoint())
 }
 
-// about adds what a Problem is about to its message.
-func about(err error, what string) error {
+// about adds the subject of a Problem to its message. It returns other errors unchanged.
+func about(err error, subject string) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		named := *p
-		named.Message += " (" + what + ")"
+		named.Message += " (" + subject + ")"
 		return &named
 	}
 	return err

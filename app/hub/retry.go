@@ -22,9 +22,9 @@ const (
 )
 
 // retry calls try until it succeeds, and waits longer after each failure in a row. It gives up
-// after most failures in a row, or after one that is not temporary. progressed resets the count of
-// failures. The error is a Problem, or ctx's.
-func (c *Client) retry(ctx context.Context, most int,
+// after maxTries failures in a row, and at once after an error that is not temporary. A try that
+// progressed resets the count of failures. The error is a Problem, or ctx's.
+func (c *Client) retry(ctx context.Context, maxTries int,
 	try func() (progressed bool, err error)) error {
 	failures := 0
 	for {
@@ -46,15 +46,14 @@ func (c *Client) retry(ctx context.Context, most int,
 		switch {
 		case p.after > maxWait:
 			return problem.Wrap(problem.Upstream, p.err, "The hub is busy",
-				fmt.Sprintf("Resume the download after %s.",
-					p.after.Round(time.Minute)))
-		case failures >= most:
+				fmt.Sprintf("Resume the download after %s.", p.after.Round(time.Minute)))
+		case failures >= maxTries:
 			return problem.Wrap(problem.Upstream, p.err, "The hub cannot be reached",
 				"Check the connection to "+c.Endpoint()+
 					", then resume: what was downloaded is kept.")
 		}
 		wait := min(firstWait<<(failures-1), longestWait)
-		// Jitter, so that many clients do not return at the same time.
+		// Jitter, so that many clients do not retry at the same time.
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 		c.log.Debug("retrying a request to the hub", "err", p.err, "failures", failures)
 		if err := c.options.sleep(ctx, max(wait, p.after)); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zalando/go-keyring"
 
+	"headroom/app/disk"
 	"headroom/engine/problem"
 )
 
@@ -46,8 +47,8 @@ const (
 	keychainAccount = "huggingface"
 	// keychainTimeout bounds a request: a locked keychain shows a dialog that nobody may answer.
 	keychainTimeout = 10 * time.Second
-	// readAgain is how long a token that was read is used. Reading a Mac's keychain starts a
-	// program.
+	// readAgain is the time after which the token is read again. It is not read each time, because
+	// reading a Mac's keychain starts a program.
 	readAgain = time.Minute
 )
 
@@ -95,18 +96,27 @@ func (t *Tokens) Save(token string) (TokenSource, error) {
 	if err := writeKeychain(token); err == nil {
 		return TokenKeychain, nil
 	}
-	// Written in place, not replaced: the file belongs to other tools and may be a link.
-	path := tokenPath()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
-		os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o600)); err != nil {
+	if err := writeTokenFile(tokenPath(), token); err != nil {
 		return NoToken, problem.Wrap(problem.Internal, err, "The token could not be saved",
 			"Set HF_TOKEN in the environment instead.")
 	}
 	return TokenFile, nil
 }
 
-// removeToken removes the token from the keychain and the file. The keychain may have none, or not
-// be there.
+// writeTokenFile replaces the token file, so that other tools never read half a token. If path is a
+// link, it replaces the link's target.
+func writeTokenFile(path, token string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return disk.WriteFile(path, []byte(token), 0o600)
+}
+
+// removeToken removes the token from the keychain and the file. It ignores a keychain that has no
+// token or cannot be reached.
 func removeToken() error {
 	_, _ = withKeychain(func() (string, error) {
 		return "", keyring.Delete(keychainService, keychainAccount)

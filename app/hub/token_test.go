@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 	expectToken(t, tokens, "hf_env", TokenEnvironment)
 	t.Setenv("HF_TOKEN", "")
 	if _, err := tokens.Save(`hf" -s other`); err == nil {
-		t.Error("saved what is not a token")
+		t.Error("saved an invalid token")
 	}
 	if _, err := tokens.Save(""); err != nil {
 		t.Error(err)
@@ -56,7 +56,7 @@ func TestTokens(t *testing.T) {
 }
 
 // The keychain is asked again only after readAgain.
-func TestTokenIsRemembered(t *testing.T) {
+func TestTokenIsCached(t *testing.T) {
 	isolate(t)
 	keyring.MockInit()
 	tokens := &Tokens{}
@@ -93,7 +93,33 @@ func TestTokenFile(t *testing.T) {
 	expectToken(t, tokens, "", NoToken)
 }
 
-// Without a session bus the keychain is not asked, so that none is started.
+// Saving replaces the token file instead of writing into it, and keeps a link to it.
+func TestTokenFileIsReplaced(t *testing.T) {
+	path := isolate(t)
+	keyring.MockInitWithError(errors.New("there is no keychain"))
+	target, old := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "old")
+	if err := errors.Join(os.WriteFile(target, []byte("hf_old"), 0o644),
+		os.Link(target, old), // still the old file after a replacement
+		os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
+		t.Fatal(err)
+	}
+	if source, err := (&Tokens{}).Save("hf_abc"); source != TokenFile || err != nil {
+		t.Fatalf("saved in %q, %v", source, err)
+	}
+	if to, err := os.Readlink(path); err != nil || to != target {
+		t.Errorf("the link points to %q, %v", to, err)
+	}
+	for file, want := range map[string]string{target: "hf_abc", old: "hf_old"} {
+		if text, err := os.ReadFile(file); err != nil || string(text) != want {
+			t.Errorf("%s holds %q, %v; want %q", file, text, err, want)
+		}
+	}
+	if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
+// Without a session bus the keychain is not read, because that would start one.
 func TestNoSessionBus(t *testing.T) {
 	isolate(t)
 	keyring.MockInit()
