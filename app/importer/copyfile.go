@@ -1,8 +1,8 @@
 package importer
 
 // Copying one file. Bytes are written in pieces. Each piece is synced and read back from the disk,
-// and the SHA-256 of both is compared. A blob of Hugging Face's cache is also compared with its
-// name.
+// and the SHA-256 of the copy is compared with the original's. A blob of Hugging Face's cache is
+// also compared with the checksum in its name.
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ const (
 	pieceBytes      = 64 << 20 // written between verifications
 )
 
-// cloneAll clones files, and returns those that have to be copied: all from the first one that the
-// file system cannot clone.
+// cloneAll clones files until the file system cannot clone one. It returns that file and all after
+// it, which have to be copied.
 func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal,
 	p *jobs.Progress) ([]source, error) {
 	clone := i.options.clone
@@ -37,7 +37,7 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 			return nil, err
 		}
 		to := filepath.Join(dir, f.rel)
-		if err := fresh(to); err != nil {
+		if err := prepare(to); err != nil {
 			return nil, err
 		}
 		if clone(f.path, to) != nil {
@@ -53,8 +53,8 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 	return nil, nil
 }
 
-// fresh removes an old file at to and creates its folder.
-func fresh(to string) error {
+// prepare removes the file at to, if any, and creates its folder.
+func prepare(to string) error {
 	if err := os.Remove(to); err != nil && !os.IsNotExist(err) {
 		return err
 	}
@@ -65,7 +65,7 @@ func fresh(to string) error {
 func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal,
 	p *jobs.Progress) (err error) {
 	to := filepath.Join(dir, f.rel)
-	if err := fresh(to); err != nil {
+	if err := prepare(to); err != nil {
 		return err
 	}
 	in, err := os.Open(f.path)
@@ -161,7 +161,7 @@ func (c *copier) piece(ctx context.Context, moved func(int64)) (int64, error) {
 	}
 	if !bytes.Equal(c.read.Sum(nil), c.back.Sum(nil)) {
 		return 0, problem.New(problem.ModelBroken, "The copy could not be verified",
-			"the disk returns other bytes than were written",
+			"the disk returned other bytes than were written",
 			"Check the disk, then import the model again.")
 	}
 	return c.at - from, nil
@@ -177,5 +177,5 @@ func (c *copier) write(data []byte) error {
 	return err
 }
 
-// plainWriter hides other methods than Write, so that io.CopyBuffer uses the buffer.
+// plainWriter has only the method Write, so that io.CopyBuffer uses its buffer.
 type plainWriter struct{ io.Writer }

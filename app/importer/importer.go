@@ -5,14 +5,14 @@
 //	      plan.go, walk.go, names.go  run.go, copyfile.go
 //
 // A path may be a model's folder, a folder of models in any layout that the library knows, or a
-// file of a model. Plan reads only headers and changes nothing. It returns what an import would do,
-// in bytes, and why a model cannot be imported. A copy shares its blocks with the original if the
-// file system can clone files (APFS, Btrfs, XFS). Otherwise its bytes are written, read back and
-// compared.
+// file of a model. Plan reads only headers and changes nothing. It returns what an import would do
+// and how many bytes it would write, or why a model cannot be imported. A copy shares its blocks
+// with the original if the file system can clone files (APFS, Btrfs, XFS). Otherwise its bytes are
+// written, read back and compared.
 //
 // A copy is written to a hidden folder beside its target, with a journal of complete files
 // (journal.go). It is renamed to the target once it is complete and verified. So an import can be
-// resumed after any interruption, and nobody ever sees half a model.
+// resumed after any interruption, and no program ever sees half a model.
 //
 // Invariants: nothing is ever overwritten. Names never lead out of the root, and links out of the
 // model's folder are never followed. An original is removed only after its whole copy was verified.
@@ -79,8 +79,8 @@ type Plan struct {
 
 // Item is one model, or something that cannot be imported.
 type Item struct {
-	Name   string // in the root: "name" or "org/name"; "": not known
-	Source string // its folder, links resolved, or the given path
+	Name   string // its name in the root: "name" or "org/name"; "": not known
+	Source string // its folder, links resolved; the given path if there is no model
 	Target string // its target folder in the root
 	Mode   Mode
 	Bytes  int64 // of its files

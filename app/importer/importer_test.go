@@ -89,26 +89,26 @@ func expectTree(t *testing.T, root string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	if got := tree(t, root); !slices.Equal(got, want) {
-		t.Errorf("in %s lies %q, want %q", root, got, want)
+		t.Errorf("%s contains %q, want %q", root, got, want)
 	}
 }
 
 // noClones is a clone that always fails, as on a file system without clones.
 func noClones(_, _ string) error { return errors.ErrUnsupported }
 
-// bench is an Importer with two new folders.
-type bench struct {
+// fixture is an Importer, a folder to import from, and the root.
+type fixture struct {
 	*Importer
 	t          *testing.T
 	from, root string
 }
 
-func newBench(t *testing.T, change ...func(*Options)) *bench {
+func newFixture(t *testing.T, change ...func(*Options)) *fixture {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, from: filepath.Join(dir, "from"), root: filepath.Join(dir, "root")}
+	b := &fixture{t: t, from: filepath.Join(dir, "from"), root: filepath.Join(dir, "root")}
 	o := Options{Root: b.root, Describe: describe, clone: noClones}
 	for _, c := range change {
 		c(&o)
@@ -117,8 +117,9 @@ func newBench(t *testing.T, change ...func(*Options)) *bench {
 	return b
 }
 
-// all imports every importable item, and returns the errors of the others by name.
-func (b *bench) all(mode Mode, paths ...string) map[string]string {
+// importAll imports every importable item, and returns the errors of failed and refused items by
+// name.
+func (b *fixture) importAll(mode Mode, paths ...string) map[string]string {
 	b.t.Helper()
 	for k, path := range paths {
 		paths[k] = filepath.Join(b.from, path)
@@ -138,15 +139,15 @@ func (b *bench) all(mode Mode, paths ...string) map[string]string {
 		if err != nil {
 			wrong[item.Name] = err.Error()
 		} else if dir != item.Target {
-			b.t.Errorf("%s came to %s, want %s", item.Name, dir, item.Target)
+			b.t.Errorf("%s was imported to %s, want %s", item.Name, dir, item.Target)
 		}
 	}
 	return wrong
 }
 
-func (b *bench) mustAll(mode Mode, paths ...string) {
+func (b *fixture) mustImport(mode Mode, paths ...string) {
 	b.t.Helper()
-	if wrong := b.all(mode, paths...); len(wrong) > 0 {
+	if wrong := b.importAll(mode, paths...); len(wrong) > 0 {
 		b.t.Errorf("errors %q", wrong)
 	}
 }
@@ -157,28 +158,28 @@ func TestCopyMoveLink(t *testing.T) {
 	whole := []string{"m/config.json = x", "m/model.safetensors = weights",
 		"m/sub/extra.txt = more"}
 	t.Run("copy", func(t *testing.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		plant(t, b.from, files...)
-		b.mustAll(Copy, "m")
+		b.mustImport(Copy, "m")
 		expectTree(t, b.root, whole...)
 		expectTree(t, b.from, files...)
 	})
 	t.Run("move", func(t *testing.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		plant(t, b.from, files...)
-		b.mustAll(Move, "m")
+		b.mustImport(Move, "m")
 		expectTree(t, b.root, files...)
 		expectTree(t, b.from)
 	})
 	t.Run("link", func(t *testing.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		plant(t, b.from, files...)
-		b.mustAll(Link, "m")
+		b.mustImport(Link, "m")
 		expectTree(t, b.root, "m -> "+b.from+"/m")
 		expectTree(t, b.from, files...)
 	})
 	t.Run("move to another disk", func(t *testing.T) {
-		b := newBench(t)
+		b := newFixture(t)
 		plant(t, b.from, files...)
 		item := b.Plan([]string{b.from + "/m"}, Move, "").Items[0]
 		if err := os.MkdirAll(b.root, 0o755); err != nil {
@@ -192,19 +193,18 @@ func TestCopyMoveLink(t *testing.T) {
 	})
 	t.Run("clone", func(t *testing.T) {
 		var cloned []string
-		b := newBench(t, func(o *Options) {
+		b := newFixture(t, func(o *Options) {
 			o.clone = func(from, to string) error {
-				cloned = append(cloned,
-					filepath.Base(to))
+				cloned = append(cloned, filepath.Base(to))
 				return os.Link(from, to)
 			}
 			o.write = func() error { return errors.New("a clone writes nothing") }
 		})
 		plant(t, b.from, files...)
-		b.mustAll(Copy, "m")
+		b.mustImport(Copy, "m")
 		expectTree(t, b.root, whole...)
-		if want := []string{"config.json", "model.safetensors", "extra.txt"}; !slices.Equal(cloned,
-			want) {
+		want := []string{"config.json", "model.safetensors", "extra.txt"}
+		if !slices.Equal(cloned, want) {
 			t.Errorf("cloned %q, want %q", cloned, want)
 		}
 	})
@@ -212,7 +212,7 @@ func TestCopyMoveLink(t *testing.T) {
 
 // A path may be a file of a model, a folder of models, a snapshot of the hub's cache, or its
 // repository.
-func TestWhatAPathMayBe(t *testing.T) {
+func TestPaths(t *testing.T) {
 	hub := []string{"hub/models--org--m/blobs/c = x",
 		"hub/models--org--m/snapshots/abc/config.json -> ../../blobs/c",
 		"hub/models--org--m/refs/main = abc"}
@@ -227,7 +227,7 @@ func TestWhatAPathMayBe(t *testing.T) {
 			[]string{"m/a.safetensors = w", "m/config.json = x"}},
 		{"a folder of models", []string{"a/config.json = x", "pub/b/config.json = y", "loose = z"},
 			[]string{"."}, []string{"a/config.json = x", "pub/b/config.json = y"}},
-		{"several", []string{"a/config.json = x", "b/config.json = y"}, []string{"b", "a"},
+		{"several paths", []string{"a/config.json = x", "b/config.json = y"}, []string{"b", "a"},
 			[]string{"a/config.json = x", "b/config.json = y"}},
 		{"one model by two paths", []string{"a/config.json = x", "b -> a"}, []string{"b", "a"},
 			[]string{"b/config.json = x"}},
@@ -238,9 +238,9 @@ func TestWhatAPathMayBe(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			plant(t, b.from, c.files...)
-			b.mustAll(Copy, c.paths...)
+			b.mustImport(Copy, c.paths...)
 			expectTree(t, b.root, c.want...)
 		})
 	}
@@ -254,25 +254,26 @@ func TestRefused(t *testing.T) {
 		mode  Mode
 		want  string // part of the only error
 	}{
-		{"nothing there", nil, "gone", Copy, "there is no such file or folder"},
+		{"a missing path", nil, "gone", Copy, "there is no such file or folder"},
 		{"a folder of something else", []string{"d/holiday.jpg = x"}, "d", Copy,
 			"There is no model in"},
 		{"an archive", []string{"m.zip = x"}, "m.zip", Copy, "Unpack it"},
 		{"another file", []string{"holiday.jpg = x"}, "holiday.jpg", Copy, "not part of a model"},
 		{"GGUF", []string{"m.gguf = x"}, "m.gguf", Copy, "GGUF format"},
 		{"a folder of GGUF", []string{"m/m.gguf = x"}, "m", Copy, "GGUF format"},
-		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m", Copy,
-			"PyTorch or ONNX"},
+		{"PyTorch weights", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m",
+			Copy, "PyTorch or ONNX"},
 		{"an unknown kind", []string{"m/config.json = strange"}, "m", Copy,
 			"of the kind \"strange\""},
 		{"broken", []string{"m/config.json = broken"}, "m", Link, "It is broken"},
 		{"incomplete", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = w"}, "m",
 			Copy, "not complete yet"},
-		{"a link out", []string{"secret = s", "m/config.json = x", "m/notes.txt -> ../secret"}, "m",
-			Copy, "has a link to outside"},
+		{"a link to a file outside",
+			[]string{"secret = s", "m/config.json = x", "m/notes.txt -> ../secret"}, "m", Copy,
+			"has a link to a file outside it"},
 		{"a link to a folder", []string{"m/config.json = x", "m/d/f = x", "m/e -> d"}, "m", Copy,
 			"does not link to a file"},
-		{"a link to nowhere", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy,
+		{"a broken link", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy,
 			"broken link"},
 		{"too deep", []string{"m/config.json = x", "m/1/2/3/4/5 = x"}, "m", Copy, "too deep"},
 		{"moving out of the hub's cache", []string{"models--o--m/snapshots/abc/config.json = x"},
@@ -280,9 +281,9 @@ func TestRefused(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
+			b := newFixture(t)
 			plant(t, b.from, c.files...)
-			wrong := b.all(c.mode, c.path)
+			wrong := b.importAll(c.mode, c.path)
 			if len(wrong) != 1 {
 				t.Fatalf("errors %q, want one", wrong)
 			}
@@ -297,21 +298,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Importing by link accepts a model with a link to outside.
-func TestLinkTakesLinks(t *testing.T) {
-	b := newBench(t)
+// A model that is imported by link may have links to files outside its folder.
+func TestLinkedModelMayHaveLinks(t *testing.T) {
+	b := newFixture(t)
 	plant(t, b.from, "weights = w", "m/config.json = x", "m/model.safetensors -> ../weights")
-	b.mustAll(Link, "m")
+	b.mustImport(Link, "m")
 	expectTree(t, b.root, "m -> "+b.from+"/m")
 }
 
 func TestNothingIsOverwritten(t *testing.T) {
 	for _, mode := range []Mode{Copy, Move, Link} {
 		for _, there := range []string{"m", "M", "other"} {
-			b := newBench(t)
+			b := newFixture(t)
 			plant(t, b.from, "m/config.json = new")
 			plant(t, b.root, there+"/config.json = old")
-			wrong := b.all(mode, "m")
+			wrong := b.importAll(mode, "m")
 			if clash := there != "other"; clash != strings.Contains(wrong["m"], "already") {
 				t.Errorf("%s over %s: errors %q", mode, there, wrong)
 			}
@@ -320,18 +321,18 @@ func TestNothingIsOverwritten(t *testing.T) {
 				t.Errorf("%s over %s: it holds %q, %v", mode, there, text, err)
 			}
 		}
-		// A file that is created between Plan and Import is not overwritten either.
-		b := newBench(t)
+		// A folder that is created between Plan and Import is not overwritten either.
+		b := newFixture(t)
 		plant(t, b.from, "m/config.json = new")
 		item := b.Plan([]string{b.from + "/m"}, mode, "").Items[0]
 		plant(t, b.root, "m/config.json = old")
-		if _, err := b.Import(context.Background(), item,
-			new(jobs.Progress)); problem.From(err).Code != problem.Exists {
-			t.Errorf("%s over what came later: %v", mode, err)
+		_, err := b.Import(context.Background(), item, new(jobs.Progress))
+		if problem.From(err).Code != problem.Exists {
+			t.Errorf("%s over a folder created later: %v", mode, err)
 		}
 		text, err := os.ReadFile(filepath.Join(b.root, "m/config.json"))
 		if err != nil || string(text) != "old" {
-			t.Errorf("%s over what came later: it holds %q, %v", mode, text, err)
+			t.Errorf("%s over a folder created later: it holds %q, %v", mode, text, err)
 		}
 	}
 }
@@ -363,10 +364,10 @@ func TestNames(t *testing.T) {
 
 // Folders with unusual names are imported. A name in another Unicode form is the same name.
 func TestOddFolders(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	plant(t, b.from, "new\nline/config.json = a", "it's \"quoted\"/config.json = b",
 		"U\u0308/config.json = c", "deep/Ü/config.json = d")
-	wrong := b.all(Copy, "new\nline", `it's "quoted"`, "U\u0308", "deep/Ü")
+	wrong := b.importAll(Copy, "new\nline", `it's "quoted"`, "U\u0308", "deep/Ü")
 	expectTree(t, b.root, "new line/config.json = a", "it's \"quoted\"/config.json = b",
 		"Ü/config.json = c")
 	if len(wrong) != 1 || !strings.Contains(wrong["Ü"], "already") {
@@ -375,7 +376,7 @@ func TestOddFolders(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	b := newBench(t)
+	b := newFixture(t)
 	plant(t, b.from, "m/config.json = x")
 	plan := b.Plan([]string{b.from + "/m"}, Copy, "my/own")
 	if got := plan.Items[0].Target; got != b.root+"/my/own" {
@@ -384,7 +385,7 @@ func TestNamed(t *testing.T) {
 }
 
 func TestKnownModelsStayWhereTheyAre(t *testing.T) {
-	b := newBench(t, func(o *Options) {
+	b := newFixture(t, func(o *Options) {
 		root := filepath.Dir(o.Root)
 		o.Known = func() []library.Model {
 			return library.New([]string{filepath.Join(root, "from")}, engine.Options{},
@@ -392,17 +393,17 @@ func TestKnownModelsStayWhereTheyAre(t *testing.T) {
 		}
 	})
 	plant(t, b.from, "m/config.json = x")
-	if wrong := b.all(Copy, "m"); !strings.Contains(wrong["m"], "already in the list") {
+	if wrong := b.importAll(Copy, "m"); !strings.Contains(wrong["m"], "already in the list") {
 		t.Errorf("errors %q", wrong)
 	}
 }
 
-// A copy that is stopped, also by a full disk, keeps its complete files and resumes with the
-// others.
-func TestStoppedCopiesGoOn(t *testing.T) {
+// A copy that is stopped, or fails because the disk is full, keeps its complete files and resumes
+// with the others.
+func TestStoppedCopiesResume(t *testing.T) {
 	var writes, allowed int
 	var fault error
-	b := newBench(t, func(o *Options) {
+	b := newFixture(t, func(o *Options) {
 		o.write = func() error {
 			if writes++; writes > allowed {
 				return fault
@@ -422,12 +423,12 @@ func TestStoppedCopiesGoOn(t *testing.T) {
 	if _, job, _ := run(); problem.From(job.Err).Code != problem.DiskFull || job.DoneBytes != 1 {
 		t.Errorf("on a full disk: %+v", job)
 	}
-	expectGrowing(t, b, "a.safetensors = 1")
+	expectUnfinished(t, b, "a.safetensors = 1")
 	fault, allowed = context.Canceled, 1
 	if _, job, _ := run(); job.DoneBytes != 3 || job.TotalBytes != 4 {
 		t.Errorf("%d of %d bytes done, want 3 of 4", job.DoneBytes, job.TotalBytes)
 	}
-	expectGrowing(t, b, "a.safetensors = 1", "b.safetensors = 22")
+	expectUnfinished(t, b, "a.safetensors = 1", "b.safetensors = 22")
 	allowed = 10
 	if wrote, job, _ := run(); job.State != jobs.Done || wrote != 1 || job.Result != b.root+"/m" {
 		t.Errorf("%d writes, %+v; want one write for the last file", wrote, job)
@@ -435,13 +436,13 @@ func TestStoppedCopiesGoOn(t *testing.T) {
 	expectTree(t, b.root, "m/a.safetensors = 1", "m/b.safetensors = 22", "m/config.json = x")
 }
 
-// expectGrowing expects exactly these files in the unfinished copy, besides its journal.
-func expectGrowing(t *testing.T, b *bench, want ...string) {
+// expectUnfinished expects exactly these files in the unfinished copy, besides its journal.
+func expectUnfinished(t *testing.T, b *fixture, want ...string) {
 	t.Helper()
 	var got []string
 	for _, line := range tree(t, b.root) {
 		if dir, rest, _ := strings.Cut(line, "/"); !strings.HasPrefix(dir, ".headroom-import-") {
-			t.Errorf("%q can be seen", line)
+			t.Errorf("%q is not in a hidden folder", line)
 		} else if !strings.HasPrefix(rest, journalName) {
 			got = append(got, rest)
 		}
@@ -452,7 +453,7 @@ func expectGrowing(t *testing.T, b *bench, want ...string) {
 }
 
 func TestDiscard(t *testing.T) {
-	b := newBench(t, func(o *Options) { o.write = func() error { return errors.New("no") } })
+	b := newFixture(t, func(o *Options) { o.write = func() error { return errors.New("no") } })
 	plant(t, b.from, "m/config.json = x")
 	item := b.Plan([]string{b.from + "/m"}, Copy, "").Items[0]
 	if _, err := b.Import(context.Background(), item, new(jobs.Progress)); err == nil {
@@ -466,10 +467,11 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// Files of the original that changed in between are copied again, and removed ones are removed.
+// If the original changes before a copy resumes, changed files are copied again and removed files
+// are removed.
 func TestChangedOriginal(t *testing.T) {
 	fail := true
-	b := newBench(t, func(o *Options) {
+	b := newFixture(t, func(o *Options) {
 		calls := 0
 		o.write = func() error {
 			if calls++; fail && calls == 3 {
@@ -488,7 +490,7 @@ func TestChangedOriginal(t *testing.T) {
 	}
 	fail = false
 	if _, err := b.Import(context.Background(), stale, new(jobs.Progress)); err == nil {
-		t.Error("a plan of what is no longer so was carried out")
+		t.Error("a stale plan was carried out")
 	}
 	if _, err := b.Import(context.Background(), plan(), new(jobs.Progress)); err != nil {
 		t.Error(err)
@@ -499,22 +501,22 @@ func TestChangedOriginal(t *testing.T) {
 // A blob whose content does not match its name is refused.
 func TestDamagedBlob(t *testing.T) {
 	for text, damaged := range map[string]bool{"right": false, "wrong": true} {
-		b := newBench(t)
+		b := newFixture(t)
 		sum := sha256.Sum256([]byte("right"))
 		name := hex.EncodeToString(sum[:])
 		plant(t, b.from, "models--o--m/blobs/"+name+" = "+text,
 			"models--o--m/snapshots/abc/config.json = x",
 			"models--o--m/snapshots/abc/model.safetensors -> ../../blobs/"+name)
-		wrong := b.all(Copy, "models--o--m")
+		wrong := b.importAll(Copy, "models--o--m")
 		if got := strings.Contains(wrong["o/m"], "checksum"); got != damaged {
 			t.Errorf("%s: errors %q", text, wrong)
 		}
 	}
 }
 
-func TestNoRoom(t *testing.T) {
-	if err := room(Item{Name: "m"}, t.TempDir(),
-		1<<60); problem.From(err).Code != problem.DiskFull {
+func TestDiskTooSmall(t *testing.T) {
+	err := checkSpace(Item{Name: "m"}, t.TempDir(), 1<<60)
+	if problem.From(err).Code != problem.DiskFull {
 		t.Errorf("an exabyte: %v", err)
 	}
 }

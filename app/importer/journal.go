@@ -1,7 +1,7 @@
 package importer
 
-// The journal of a copy: a line of JSON for each complete file, written after its verification. A
-// copy resumes from it, and its lock keeps two programs from the same copy.
+// The journal of a copy: a line of JSON for each complete file, written after its verification. An
+// interrupted copy resumes from it. Its lock keeps other programs from working on the same copy.
 
 import (
 	"bufio"
@@ -53,7 +53,7 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir: dir, lock: lock, file: file, done: readEntries(file)}, nil
 }
 
-// readEntries reads the complete lines. An incomplete line is from a crash.
+// readEntries reads the journal. It skips an incomplete line, which a crash may leave.
 func readEntries(r io.Reader) map[entry]bool {
 	done := map[entry]bool{}
 	lines := bufio.NewScanner(io.LimitReader(r, maxJournalBytes))
@@ -85,7 +85,7 @@ func (j *journal) add(f source) error {
 	if err != nil {
 		return err
 	}
-	// The first newline ends an incomplete line.
+	// The first newline ends a line that a crash left incomplete.
 	if _, err := j.file.Write(append([]byte("\n"), append(line, '\n')...)); err != nil {
 		return err
 	}

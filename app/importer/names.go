@@ -1,8 +1,8 @@
 package importer
 
-// The name of a model in the root. It comes from a folder with any name, and is changed to one that
-// is safe in lists, terminals and every file system. Names are compared like the most lenient file
-// system does, ignoring case and Unicode normalization, so that nothing is overwritten.
+// The name of a model in the root. A model's folder may have any name, so the name is made safe for
+// lists, terminals and every file system. Names are compared as on the most lenient file system,
+// ignoring case and Unicode normalization, so that nothing is overwritten.
 
 import (
 	"os"
@@ -28,6 +28,7 @@ func targetName(name string) string {
 	return targetPart(org) + "/" + targetPart(filepath.Base(rest))
 }
 
+// targetPart returns a safe form of one part of a name.
 func targetPart(part string) string {
 	part = norm.NFC.String(strings.ToValidUTF8(part, "_"))
 	part = strings.Map(func(r rune) rune {
@@ -55,8 +56,8 @@ func targetPart(part string) string {
 // fold returns a form that is equal for names that some file system considers the same.
 func fold(name string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(name))) }
 
-// targetIn returns the target folder for a name, in the spelling of folders that exist, and the
-// path that already has this name; "" if none has.
+// targetIn returns the target folder for a name. Folders that exist keep their spelling. taken is
+// the path that already has this name; "" if there is none.
 func targetIn(root, name string) (target, taken string) {
 	target = root
 	for part := range strings.SplitSeq(name, "/") {

@@ -17,13 +17,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// Plan returns what an import of the paths would do. name is the name of the model if there is
-// exactly one; "" means its own name.
+// Plan returns what an import of the paths would do. If exactly one model can be imported, it gets
+// this name; "" keeps its own.
 func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	p := Plan{Mode: mode, Root: i.options.Root, FreeBytes: -1}
 	seen := map[string]bool{}
 	for _, path := range paths {
-		for _, item := range i.look(path) {
+		for _, item := range i.itemsAt(path) {
 			if key := item.Source; !seen[key] {
 				seen[key] = true
 				p.Items = append(p.Items, item)
@@ -43,7 +43,7 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 		item := &p.Items[k]
 		item.Mode = mode
 		if item.Refused == nil {
-			item.Refused = i.settle(item, existing, targets)
+			item.Refused = i.complete(item, existing, targets)
 		}
 		if item.Refused == nil {
 			p.WrittenBytes += item.WrittenBytes
@@ -65,9 +65,10 @@ func existingAbove(dir string) string {
 	}
 }
 
-// settle completes an item: its files, its target and its disk space. The error is why it cannot be
-// imported.
-func (i *Importer) settle(item *Item, existing string, targets map[string]string) error {
+// complete sets an item's files, target and disk space. The error says why it cannot be imported.
+// existing is the root or its nearest existing parent, and targets has the folded targets of
+// earlier items.
+func (i *Importer) complete(item *Item, existing string, targets map[string]string) error {
 	if known := i.known(item.Source); known != "" {
 		return refusal("This model is already in the list",
 			"Headroom finds "+known+" in "+item.Source,
@@ -94,7 +95,7 @@ func (i *Importer) settle(item *Item, existing string, targets map[string]string
 	}
 	if taken != "" {
 		return problem.New(problem.Exists, "A model named "+item.Name+" already exists",
-			"it is in "+taken, "Import it under another name, or remove that one first.")
+			"it is in "+taken, "Import the new one under another name, or remove the old one.")
 	}
 	targets[fold(target)] = item.Source
 	item.Target = target
@@ -119,8 +120,8 @@ func (i *Importer) known(real string) string {
 	return ""
 }
 
-// look returns the items at a path: one model, or those of a folder of models.
-func (i *Importer) look(path string) []Item {
+// itemsAt returns the items at a path: one model, or every model in a folder.
+func (i *Importer) itemsAt(path string) []Item {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return []Item{{Source: path,
@@ -174,7 +175,8 @@ func itemOf(m library.Model) Item {
 	return item
 }
 
-// refuseFile returns why a file does not identify a model that it is part of; nil: it does.
+// refuseFile returns why the path of a file cannot be imported. It returns nil if the file belongs
+// to a model in its folder, which is then imported.
 func refuseFile(path string, info fs.FileInfo) error {
 	name := filepath.Base(path)
 	if !info.Mode().IsRegular() {

@@ -19,10 +19,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// minFreeBytes is the reserve of free disk.
+// minFreeBytes is the disk space that an import leaves free.
 const minFreeBytes = 1 << 30
 
-// Memo is the Memo of an import's job.
+// Memo is the memo of an import's job (jobs.Spec), from which Recreate makes the job again.
 type Memo struct {
 	Source string `json:"source"`
 	Target string `json:"goal"`
@@ -30,7 +30,7 @@ type Memo struct {
 	Mode   Mode   `json:"mode"`
 }
 
-// Job returns the job of an import. Its Memo is a Memo.
+// Job returns the job of an import. Its memo is a Memo as JSON.
 func (i *Importer) Job(item Item) jobs.Spec {
 	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode})
 	if err != nil {
@@ -46,9 +46,9 @@ func (i *Importer) Job(item Item) jobs.Spec {
 	}
 }
 
-// Again returns the job of an import that an earlier run of the program left unfinished. It reads
-// the source only when the job resumes, because its disk may not be connected now.
-func (i *Importer) Again(m Memo) jobs.Spec {
+// Recreate returns the job of an import that an earlier run of the program left unfinished. It
+// reads the source only when the job resumes, because its disk may not be connected now.
+func (i *Importer) Recreate(m Memo) jobs.Spec {
 	item := Item{Source: m.Source, Target: m.Target, Name: m.Name, Mode: m.Mode}
 	s := i.Job(item)
 	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
@@ -81,7 +81,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 		err = os.Symlink(item.Source, item.Target)
 	case item.Mode == Move && disk.SameDisk(item.Source, parent):
 		if err = disk.Rename(item.Source, item.Target); errors.Is(err, syscall.EXDEV) {
-			// One disk that is mounted twice.
+			// The same disk, mounted twice.
 			err = i.copy(ctx, item, p)
 		}
 	default:
@@ -92,7 +92,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 		return "", problem.New(problem.Exists, shown(item.Target)+" already exists",
 			"it was created during the import", "Import the model under another name.")
 	case disk.IsFull(err):
-		return "", full(item, err)
+		return "", diskFull(item, err)
 	case err != nil:
 		return "", err
 	}
@@ -100,7 +100,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	return item.Target, nil
 }
 
-func full(item Item, err error) error {
+func diskFull(item Item, err error) error {
 	return problem.Wrap(problem.DiskFull, err, "The disk is full",
 		"Free some space, then resume: the copied part of "+item.Name+" is kept.")
 }
@@ -141,7 +141,7 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	j, err := openJournal(dir)
 	if errors.Is(err, disk.ErrLocked) {
 		return problem.Wrap(problem.Busy, err, item.Name+" is already being imported",
-			"Wait for it.")
+			"Wait for that import.")
 	}
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	if left, err = i.cloneAll(ctx, dir, left, j, p); err != nil {
 		return err
 	}
-	if err := room(item, dir, sizeOf(left)); err != nil {
+	if err := checkSpace(item, dir, sizeOf(left)); err != nil {
 		return err
 	}
 	for _, f := range left {
@@ -189,8 +189,8 @@ func sizeOf(files []source) int64 {
 	return bytes
 }
 
-// room checks that the disk has space for so many bytes.
-func room(item Item, dir string, bytes int64) error {
+// checkSpace checks that the disk has space for this many bytes of a copy.
+func checkSpace(item Item, dir string, bytes int64) error {
 	free, err := disk.FreeBytes(dir)
 	if err != nil || bytes == 0 || free-bytes >= minFreeBytes {
 		return nil
@@ -207,7 +207,8 @@ func unchanged(files []source) error {
 		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size ||
 			!info.ModTime().Equal(f.changed) {
 			return problem.New(problem.ModelBroken, "The model changed while it was copied",
-				shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+				shown(f.rel)+" has another size or date",
+				"Import it again when nothing writes to it.")
 		}
 	}
 	return nil
@@ -233,7 +234,8 @@ func prune(dir string, files []source) error {
 	return nil
 }
 
-// removeOriginal removes the copied files, and folders that are then empty. It keeps other files.
+// removeOriginal removes the originals of the copied files, then the folders that are empty. It
+// keeps other files.
 func removeOriginal(item Item) error {
 	dirs := map[string]bool{}
 	for _, f := range item.files {

@@ -119,7 +119,7 @@ func (w *walker) link(rel string) error {
 			"Finish the download, or download the model again.")
 	}
 	if !strings.HasPrefix(path, w.base+string(filepath.Separator)) {
-		return refusal("The model's folder has a link to outside",
+		return refusal("The model's folder has a link to a file outside it",
 			shown(rel)+" links to "+shown(path),
 			"Link the model instead of copying it, or replace the link by the file.")
 	}

@@ -9,8 +9,8 @@
 // connection, would only slow each other down. A job's work is a function, which resumes from what
 // it finds on disk. Discard removes what unfinished work has left behind.
 //
-// Invariants: no two jobs with the same key are unfinished at the same time. A job's state changes
-// to an ended one only after its work has returned.
+// Invariants: no two jobs with the same key are unfinished at the same time. A job ends only after
+// its work has returned.
 package jobs
 
 import (
@@ -95,15 +95,15 @@ type List struct {
 }
 
 type job struct {
-	Job      // progress has the amounts and the speed
+	Job      // without amounts and speed, which progress has
 	spec     Spec
 	progress *Progress
 	cancel   context.CancelFunc
 	ended    chan struct{} // closed when this run ends
 }
 
-// maxEnded is how many done jobs stay in the list.
-const maxEnded = 50
+// maxDone is the number of done jobs that stay in the list.
+const maxDone = 50
 
 // NewList returns an empty list. The caller must close it.
 func NewList() *List {
@@ -205,7 +205,7 @@ func (l *List) set(j *job, s State, result string, err error) {
 
 // trim drops the oldest done jobs. The caller holds mu.
 func (l *List) trim() {
-	surplus := -maxEnded
+	surplus := -maxDone
 	for _, j := range l.jobs {
 		if j.State == Done {
 			surplus++

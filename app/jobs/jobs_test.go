@@ -9,8 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// work is a Work that a test controls: it reports its start, and returns when the test tells it to
-// or when it is cancelled.
+// work is a Spec.Work that a test controls. It sends to begun when it starts, and returns when it
+// receives from end or is canceled.
 type work struct {
 	begun chan *Progress
 	end   chan error
@@ -42,7 +42,7 @@ func wait(t *testing.T, l *List, id string) Job {
 	return j
 }
 
-func TestLife(t *testing.T) {
+func TestLifecycle(t *testing.T) {
 	l, w := NewList(), newWork()
 	defer l.Close()
 	id := l.Start(w.spec(Import, "m")).ID
@@ -81,11 +81,11 @@ func TestLife(t *testing.T) {
 		t.Errorf("done: %+v", j)
 	}
 	if err := l.Resume(id); err != nil || l.Jobs()[0].State != Done {
-		t.Errorf("resumed what is done: %v, %+v", err, l.Jobs()[0])
+		t.Errorf("resumed a done job: %v, %+v", err, l.Jobs()[0])
 	}
 }
 
-func TestOneAtATimeOfAKind(t *testing.T) {
+func TestJobsOfOneKindRunOneByOne(t *testing.T) {
 	l, a, b, c := NewList(), newWork(), newWork(), newWork()
 	defer l.Close()
 	first := l.Start(a.spec(Download, "a")).ID
@@ -113,7 +113,7 @@ func TestOneAtATimeOfAKind(t *testing.T) {
 	}
 }
 
-func TestRemoveTakesAway(t *testing.T) {
+func TestRemoveDiscardsUnfinishedWork(t *testing.T) {
 	l, w := NewList(), newWork()
 	defer l.Close()
 	discarded := 0
@@ -129,7 +129,7 @@ func TestRemoveTakesAway(t *testing.T) {
 	w.end <- nil
 	wait(t, l, id)
 	if err := l.Remove(id); err != nil || discarded != 1 {
-		t.Errorf("%v, discarded what is done", err)
+		t.Errorf("%v, discarded a done job's work", err)
 	}
 	if err := l.Remove(id); problem.From(err).Code != problem.NotFound {
 		t.Errorf("removed twice: %v", err)
@@ -161,7 +161,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	}
 }
 
-// 100 of 1,000 bytes were found; 300 more in 3 s are 100 per second, which leaves 6 s for the rest.
+// Of 1,000 bytes, 100 are found and 300 are moved in 3 s: 100 bytes per second, and 6 s left.
 func TestSpeed(t *testing.T) {
 	p := newProgress(1000)
 	p.Found(100)

@@ -1,7 +1,7 @@
 package jobs
 
-// Unfinished jobs across restarts: a small file holds what is needed to recreate each of them. It
-// is replaced whenever a job's state changes. It does not follow the progress, because a job's work
+// Unfinished jobs survive a restart: a small file has what the program needs to recreate them. It
+// is replaced whenever a job's state changes, but not when a job progresses, because a resumed job
 // finds its progress on disk.
 
 import (
@@ -23,7 +23,7 @@ type Kept struct {
 	Memo       json.RawMessage `json:"memo"`
 }
 
-// maxKeptBytes bounds the file that is read.
+// maxKeptBytes is the longest file that ReadKept reads.
 const maxKeptBytes = 1 << 20
 
 // ReadKept reads the file that Keep writes. A missing file is no error.
@@ -69,8 +69,8 @@ func (l *List) Unfinished() []Kept {
 	return kept
 }
 
-// Keep writes the unfinished jobs to the file at path, at once and after every change of a state.
-// The returned function writes them once more and ends that. Keep reports errors to failed.
+// Keep writes the unfinished jobs to the file at path, at once and after every change of a job's
+// state. end writes them a last time and stops. Keep passes errors to failed.
 func (l *List) Keep(path string, failed func(error)) (end func()) {
 	write := func() {
 		if err := writeKept(path, l.Unfinished()); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // Unfinished jobs are recalled as stopped ones and can be resumed; done and removed jobs are not.
-func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
+func TestUnfinishedJobsSurviveARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.json")
 	fail := func(err error) { t.Error(err) }
 	work := func(done int64, err error) func(context.Context, *Progress) (string, error) {
@@ -47,7 +47,7 @@ func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
 		t.Fatalf("kept %+v, %v, want %+v", kept, err, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v: others may read it", info.Mode(), err)
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 
 	second := NewList()
@@ -59,10 +59,10 @@ func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
 		t.Fatalf("recalled: %+v", jobs)
 	}
 	if again := second.Start(spec("failed", nil)); again.ID != jobs[0].ID {
-		t.Errorf("starting the same work made another job: %+v", again)
+		t.Errorf("starting the same work started another job: %+v", again)
 	}
 	if done, err := second.Wait(t.Context(), jobs[0].ID); err != nil || done.State != Done {
-		t.Errorf("went on: %+v, %v", done, err)
+		t.Errorf("resumed: %+v, %v", done, err)
 	}
 	discarded := false
 	gone := spec("other", nil)
@@ -83,6 +83,6 @@ func TestReadKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ReadKept(path); err == nil {
-		t.Error("half a file is read")
+		t.Error("half a file was accepted")
 	}
 }

@@ -22,7 +22,8 @@ type sample struct {
 	moved int64
 }
 
-// The speed is the mean over the last speedTime, and known after leastTime.
+// The speed is the mean over the last speedTime. It is known after leastTime. Samples are at least
+// sampleStep apart.
 const (
 	speedTime  = 8 * time.Second
 	leastTime  = 500 * time.Millisecond
@@ -38,7 +39,7 @@ func (p *Progress) Total(bytes int64) {
 	p.total = bytes
 }
 
-// Add counts bytes that were moved. A negative number takes back bytes that were moved in vain.
+// Add counts bytes that were moved. A negative number subtracts bytes that were lost again.
 func (p *Progress) Add(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +47,8 @@ func (p *Progress) Add(bytes int64) {
 	p.moved += bytes
 }
 
-// Found counts bytes that are in place from an earlier run. A negative number takes back bytes that
-// turn out to be useless.
+// Found counts bytes that are in place from an earlier run. A negative number subtracts bytes that
+// turned out to be useless.
 func (p *Progress) Found(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,6 +62,7 @@ func (p *Progress) Phase(phase, file string) {
 	p.phase, p.file = phase, file
 }
 
+// figures is a snapshot of a Progress.
 type figures struct {
 	done, total int64
 	perSecond   float64

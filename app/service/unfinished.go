@@ -80,7 +80,7 @@ func specOf(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 		if err != nil {
 			return jobs.Spec{}, err
 		}
-		return im.Again(m), nil
+		return im.Recreate(m), nil
 	case jobs.Cache:
 		var m cache.MoveMemo
 		if err := json.Unmarshal(k.Memo, &m); err != nil {

@@ -41,7 +41,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	end := KeepJobs(dir, first, transfers)
 	gone := filepath.Join(root, "gone")
 	for _, spec := range []jobs.Spec{client.Job(hub.Request{ID: "o/m"}),
-		im.Again(importer.Memo{Source: gone, Target: filepath.Join(root, "n"), Name: "n",
+		im.Recreate(importer.Memo{Source: gone, Target: filepath.Join(root, "n"), Name: "n",
 			Mode: importer.Copy})} {
 		j := first.Start(spec)
 		if err := first.Stop(j.ID); err != nil {
