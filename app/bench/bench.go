@@ -1,6 +1,6 @@
 // Package bench measures how fast this machine runs models, and compares each figure with its
 // ceiling. The ceiling is the best value that memory bandwidth and the rate of multiply-adds allow.
-// Both are measured before and after each sample.
+// The bandwidth and the rate are measured before and after each sample.
 //
 //	plan.go       the groups of figures, each measured in its own process
 //	dense.go      prefill and decode of one stream, at several lengths of the context
@@ -38,14 +38,14 @@ func tokens(e *engine.Engine, seed, n int) []int32 {
 	return prompt
 }
 
-// answered is the Done event of a request, and the times of its tokens.
-type answered struct {
+// answer is the Done event of a request, and the times of its tokens.
+type answer struct {
 	engine.Event // Done
 	at           []time.Time
 }
 
 // ask runs a prompt and decodes n tokens after it, ignoring end tokens.
-func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answered, err error) {
+func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answer, err error) {
 	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}})
 	if err != nil {

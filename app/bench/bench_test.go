@@ -14,7 +14,7 @@ import (
 	"headroom/engine"
 )
 
-// tiny is a dense model that reads and answers in microseconds.
+// tiny is the config of a dense model that runs a pass in microseconds.
 const tiny = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 5, "num_attention_heads": 2,
 	"num_key_value_heads": 1, "head_dim": 64, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`
@@ -60,7 +60,7 @@ func TestMeasure(t *testing.T) {
 		}
 		if row.Model == "" || row.What == "" ||
 			(row.Ceiling > 0) != (row.Share > 0 && row.Bound != "") {
-			t.Errorf("%s is not whole: %+v", row.ID, row)
+			t.Errorf("%s is incomplete: %+v", row.ID, row)
 		}
 	}
 	want := strings.Fields(`prefill-16 prefill-96 prefill-matrices decode-0 prefill-64 decode-64 append-64 prefill-160 decode-160
@@ -78,12 +78,12 @@ func TestMeasure(t *testing.T) {
 	}
 	var again Report
 	if err := json.Unmarshal(text, &again); err != nil || len(again.Rows()) != len(want) {
-		t.Errorf("the JSON does not read back: %v", err)
+		t.Errorf("the JSON cannot be read back: %v", err)
 	}
 }
 
-// TestCeilingOfRows: a speed's ceiling is tokens per second, a time's the least seconds, whichever
-// of memory and arithmetic takes longer.
+// TestCeilingOfRows: the ceiling of a speed is in tokens per second, and of a time in seconds. The
+// slower of memory and arithmetic sets it.
 func TestCeilingOfRows(t *testing.T) {
 	r := &run{Plan: &Plan{}, ctx: context.Background(), part: &Part{}}
 	of := func(values ...float64) (s samples) {
@@ -107,12 +107,11 @@ func TestCeilingOfRows(t *testing.T) {
 		t.Errorf("time: %+v", seconds)
 	}
 	if other.Ceiling != 0 || other.Target != nil || other.Met != nil {
-		t.Errorf("nothing known, no target: %+v", other)
+		t.Errorf("without a ceiling: %+v", other)
 	}
 }
 
-// TestSharesArePaired: a sample is compared with the ceilings around it, not with
-// its best or its worst moment.
+// TestSharesArePaired: each sample is compared with the mean of the ceilings before and after it.
 func TestSharesArePaired(t *testing.T) {
 	now := Ceilings{ReadBytes: 1000}
 	r := &run{Plan: &Plan{Ceilings: &now}, ctx: context.Background(), part: &Part{}}
@@ -122,8 +121,7 @@ func TestSharesArePaired(t *testing.T) {
 		now.ReadBytes = c.before
 		if err := r.sample(&s, func() (float64, error) {
 			now.ReadBytes = c.after
-			return c.value,
-				nil
+			return c.value, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +137,7 @@ func TestSharesArePaired(t *testing.T) {
 	}
 }
 
-// TestTargets are met from their edge on, each in its own direction.
+// TestTargets: a target is met at its exact value and on the better side of it.
 func TestTargets(t *testing.T) {
 	for _, c := range []struct {
 		row Row
@@ -160,7 +158,7 @@ func TestTargets(t *testing.T) {
 	}
 	share := Row{ID: "decode-0", Unit: unitSpeed, Value: 80}
 	if share.judge(); share.Met != nil {
-		t.Error("a share of a ceiling that is unknown was judged")
+		t.Error("a share was judged without a ceiling")
 	}
 }
 
@@ -177,9 +175,9 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestOverlap counts tokens while all streams decode, and no others.
+// TestOverlap: overlapSpeed counts only the tokens that come while all streams decode.
 func TestOverlap(t *testing.T) {
-	at := func(seconds ...int) (a answered) {
+	at := func(seconds ...int) (a answer) {
 		for _, s := range seconds {
 			a.at = append(a.at, time.Unix(int64(s), 0))
 		}
@@ -187,11 +185,11 @@ func TestOverlap(t *testing.T) {
 	}
 	// From 2, when the second has its first token, to 6, when the first has its last: 4 and 6 of
 	// one, 3, 4, 5 and 6 of the other.
-	got, err := overlapSpeed([]answered{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
+	got, err := overlapSpeed([]answer{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
 	if err != nil || got != 1.5 {
 		t.Errorf("%g, %v, expected 1.5", got, err)
 	}
-	if _, err := overlapSpeed([]answered{at(0, 1), at(5, 6)}); err == nil {
+	if _, err := overlapSpeed([]answer{at(0, 1), at(5, 6)}); err == nil {
 		t.Error("no error for streams that never ran together")
 	}
 }

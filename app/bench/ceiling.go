@@ -1,12 +1,11 @@
 package bench
 
 // The ceilings at the time of a measurement. On a virtual machine other machines use the same
-// memory, so its speed changes from minute to minute. So each sample has its own ceiling, measured
-// right before and after it. A figure's share of the ceiling is the median of its samples' shares.
+// memory, so its speed changes from minute to minute. Therefore each sample has its own ceiling,
+// measured right before and after it. A figure's share of the ceiling is the median of its samples'
+// shares.
 
-import (
-	"time"
-)
+import "time"
 
 // samples are the samples of a figure.
 type samples struct {
@@ -14,7 +13,7 @@ type samples struct {
 	ceilings []Ceilings // while each was measured
 }
 
-// ReadingTime is the time that a reading spends on memory, and again on arithmetic.
+// ReadingTime is how long one reading measures memory, and then again arithmetic.
 const ReadingTime = 80 * time.Millisecond
 
 // measureCeilings measures the ceilings with the given number of threads.
@@ -45,7 +44,7 @@ func (r *run) sample(s *samples, take func() (float64, error)) error {
 	return r.sampleWith(r.Threads, s, take)
 }
 
-// sampleWith is sample for work with the given number of threads.
+// sampleWith is like sample, for work on the given number of threads.
 func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) error {
 	before, err := r.measureCeilings(threads)
 	if err != nil {

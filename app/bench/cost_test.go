@@ -23,7 +23,7 @@ func openTiny(t *testing.T, o engine.Options) *engine.Engine {
 	return e
 }
 
-// TestCost: what tokens cost at least, worked out by hand.
+// TestCost compares costs with values worked out by hand.
 func TestCost(t *testing.T) {
 	const (
 		layers, head = 2 * 49152, 16384
@@ -43,18 +43,18 @@ func TestCost(t *testing.T) {
 		{"a token after ten", DecodeCost(e, 1, 10),
 			Cost{Bytes: weights + 11*kv, Int8Ops: 2 * (layers + head),
 				Float32Ops: 11 * attention}},
-		{"three together", DecodeCost(e, 3, 10),
+		{"one token in each of three sequences", DecodeCost(e, 3, 10),
 			Cost{Bytes: weights + 3*11*kv, Int8Ops: 3 * 2 * (layers + head),
 				Float32Ops: 3 * 11 * attention}},
-		// Passes of two tokens and one; the first reads no head, and each row attends to all up to
-		// itself.
+		// Passes of two tokens and one. The first pass reads no head. Each row attends to itself
+		// and all rows before it.
 		{"a prompt", PromptCost(e, 2, 0, 3),
 			Cost{Bytes: 2*weights - head*9/16 + (2+3)*kv, Int8Ops: 2 * (3*layers + head),
 				Float32Ops: (1 + 2 + 3) * attention}},
-		{"its end", PromptCost(e, 2, 2, 3),
+		{"the prompt's last token", PromptCost(e, 2, 2, 3),
 			Cost{Bytes: weights + 3*kv, Int8Ops: 2 * (layers + head),
 				Float32Ops: 3 * attention}},
-		{"nothing", PromptCost(e, 2, 3, 3), Cost{}},
+		{"an empty prompt", PromptCost(e, 2, 3, 3), Cost{}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, expected %+v", c.name, c.got, c.want)
@@ -63,14 +63,14 @@ func TestCost(t *testing.T) {
 	exact := openTiny(t,
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, KVFormat: "f16", ContextTokens: 64,
 			Float32Activations: true})
-	if got, want := DecodeCost(exact, 1, 10),
-		(Cost{Bytes: weights + 11*kv,
-			Float32Ops: 2*(layers+head) + 11*attention}); got != want {
+	want := Cost{Bytes: weights + 11*kv, Float32Ops: 2*(layers+head) + 11*attention}
+	if got := DecodeCost(exact, 1, 10); got != want {
 		t.Errorf("float32 activations: %+v, expected %+v", got, want)
 	}
 }
 
-// TestCeilings: the longer of memory and arithmetic binds, and what is unknown does not.
+// TestCeilings: the longer of memory time and arithmetic time counts. An unknown ceiling adds no
+// time.
 func TestCeilings(t *testing.T) {
 	m := Ceilings{ReadBytes: 1000, Int8Ops: 100, Float32Ops: 10}
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestCeilings(t *testing.T) {
 			6 * time.Second, false},
 		{"a GPU", Ceilings{ReadBytes: 1000},
 			Cost{Bytes: 5000, Int8Ops: 300, Float32Ops: 30}, 5 * time.Second, true},
-		{"nothing known", Ceilings{}, Cost{Bytes: 5000, Int8Ops: 300}, 0, true},
+		{"no ceilings", Ceilings{}, Cost{Bytes: 5000, Int8Ops: 300}, 0, true},
 	} {
 		if least, memoryBound := c.m.Time(c.cost); least != c.least ||
 			memoryBound != c.memoryBound {
@@ -96,7 +96,7 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// TestYardstick: a CPU has all three ceilings, and reads in the way that was found.
+// TestYardstick: a Yardstick measures all three ceilings of a CPU.
 func TestYardstick(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds and half a GiB")

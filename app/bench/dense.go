@@ -43,7 +43,7 @@ func (r *run) dense(kvFormat string) error {
 			from = r.Contexts[i-1]
 		}
 		r.say(fmt.Sprintf("prefill up to %s tokens", thousands(n)))
-		var a answered
+		var a answer
 		var reading samples
 		if err := r.sample(&reading, func() (v float64, err error) {
 			a, err = ask(r.ctx, e, tokens(e, 0, n), 1)
@@ -103,8 +103,8 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 // matrixOperators are the operators that multiply by weights.
 var matrixOperators = []string{"linear", "experts", "gate_up"}
 
-// matrices measures only the matrix products of a prompt. The operators of a GPU cannot be timed
-// one by one.
+// matrices measures only the matrix products of a prompt, and only on a CPU: the operators of a GPU
+// cannot be timed one by one.
 func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
 		return nil
@@ -175,8 +175,8 @@ func (r *run) append(e *engine.Engine, n int) error {
 	r.add(Row{ID: fmt.Sprintf("append-%d", n),
 		What: fmt.Sprintf("first token of %d new tokens after a %s-token cached prefix", appended,
 			thousands(n)),
-		Model: r.Dense.Name,
-		Unit:  unitSeconds}, taken, 1, PromptCost(e, ChunkTokens, n, n+appended))
+		Model: r.Dense.Name, Unit: unitSeconds},
+		taken, 1, PromptCost(e, ChunkTokens, n, n+appended))
 	return nil
 }
 

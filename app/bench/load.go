@@ -16,7 +16,7 @@ import (
 )
 
 // WriteCheckpoint writes the dense model into a folder for the group Load. Its embedding has 8
-// bits, as in mixed quantizations. A checkpoint in the shape of Qwen3-0.6B then has 400 MB, for
+// bits, as in mixed quantizations. In the shape of Qwen3-0.6B it then has 400 MB, the size for
 // which the target is set.
 func (p *Plan) WriteCheckpoint(dir string) error {
 	config := map[string]any{}

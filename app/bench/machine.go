@@ -11,14 +11,14 @@ import (
 // Machine describes the machine of a report. Figures mean nothing without it.
 type Machine struct {
 	System    string `json:"system"`              // for example "linux/amd64"
-	Processor string `json:"processor,omitempty"` // the maker's name for it
+	Processor string `json:"processor,omitempty"` // as its maker calls it
 	Cores     int    `json:"cores"`               // available to this process
 	// Load is the system's load average over a minute, before and after the run. The second
 	// includes the benchmark itself.
 	Load [2]float64 `json:"load"`
 }
 
-// ThisMachine describes this machine, with the present load as Load[0].
+// ThisMachine describes this machine. It sets only the first Load.
 func ThisMachine() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
 		Load: [2]float64{LoadAverage(), 0}}

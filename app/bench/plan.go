@@ -62,7 +62,7 @@ type run struct {
 	ctx        context.Context
 	part       *Part
 	yardsticks map[int]*Yardstick // by threads
-	seen       []Ceilings         // with all threads
+	seen       []Ceilings         // readings with all threads
 }
 
 // Measure runs the group of that name in this process.
@@ -141,8 +141,7 @@ func (r *run) put(row Row) {
 // repeat measures a figure Repeat times.
 func (r *run) repeat(take func(i int) (float64, error)) (s samples, err error) {
 	err = r.inTurn(func(i int) error {
-		return r.sample(&s,
-			func() (float64, error) { return take(i) })
+		return r.sample(&s, func() (float64, error) { return take(i) })
 	})
 	return s, err
 }

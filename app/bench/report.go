@@ -38,8 +38,7 @@ type Row struct {
 	Ceilings []float64 `json:"ceilings,omitempty"`
 	Ceiling  float64   `json:"ceiling,omitempty"`
 	Bound    string    `json:"bound,omitempty"` // the resource that sets the ceiling
-	// Share is the part of the ceiling that was reached, 1 is all of it: the median of the samples'
-	// shares.
+	// Share is the median of the samples' shares, the fraction of its ceiling that each reached.
 	Share  float64 `json:"share,omitempty"`
 	Target *Target `json:"target,omitempty"`
 	Met    *bool   `json:"met,omitempty"` // nil without a target
@@ -60,7 +59,7 @@ const (
 	boundMemory     = "memory"
 	boundArithmetic = "arithmetic"
 	boundCheckpoint = "the checkpoint's size"
-	boundParts      = "the number of them"
+	boundStreams    = "the number of streams"
 )
 
 // Target is the required value of a figure. One field is set.
@@ -70,9 +69,8 @@ type Target struct {
 	AtMost  float64 `json:"atMost,omitempty"`
 }
 
-// targets maps row IDs to targets. Those in tokens/s are for two cores of the machines on which
-// Headroom is developed, whose int8 products run at 938 Gop/s. On other machines, look at the
-// shares instead.
+// targets maps row IDs to targets. Those in tokens/s are for Headroom's development machines: two
+// cores with 938 Gop/s of int8 products. On other machines, look at the shares instead.
 var targets = map[string]Target{
 	"decode-0":            {Share: 0.90},
 	"decode-4096":         {Share: 0.75},
@@ -131,7 +129,7 @@ func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
 	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b),
 		Ceiling: ceiling}
 	if ceiling > 0 {
-		row.Bound = boundParts
+		row.Bound = boundStreams
 	}
 	row.Value = median(row.Samples)
 	return row

@@ -80,7 +80,8 @@ func (r *Report) ceilings() string {
 	for _, c := range []struct{ what, figures string }{
 		{"memory reads at ", between(func(c Ceilings) float64 { return c.ReadBytes }, "GB/s")},
 		{"int8 products run at ", between(func(c Ceilings) float64 { return c.Int8Ops }, "Gop/s")},
-		{"float32 ones at ", between(func(c Ceilings) float64 { return c.Float32Ops }, "GFLOP/s")},
+		{"float32 products at ",
+			between(func(c Ceilings) float64 { return c.Float32Ops }, "GFLOP/s")},
 	} {
 		if c.figures != "" {
 			words = append(words, c.what+c.figures)
@@ -91,8 +92,8 @@ func (r *Report) ceilings() string {
 	}
 	text := strings.Join(words, ", ")
 	return strings.ToUpper(text[:1]) + text[1:] +
-		", measured before and after each sample: medians of a group. A share is the median of " +
-		"its samples' shares."
+		"; these are measured before and after each sample, and given as the median of each " +
+		"group. A share is the median of its samples' shares."
 }
 
 func (t *Target) words(unit string) string {
@@ -147,13 +148,13 @@ func plural(n int, thing string) string {
 // megabytes formats a size in decimal megabytes.
 func megabytes(bytes int64) string { return number(float64(bytes)/1e6) + " MB" }
 
-// The marks around the table in a document.
+// The lines before and after the table in a document.
 const (
 	tableBegins = "<!-- bench: from here on `headroom bench --readme` writes -->"
 	tableEnds   = "<!-- bench: to here -->"
 )
 
-// Replace puts the report's table between the marks of a document.
+// Replace puts the report's table between the marks of a document, and returns the new document.
 func (r *Report) Replace(document []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(document, []byte(tableBegins))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnds))

@@ -28,7 +28,7 @@ func example() *Report {
 				Ceilings: Ceilings{38e9, 938e9, 235e9}, Rows: []Row{
 					{ID: "streams-4-ratio", What: "4 streams compared with one", Model: "moe",
 						Unit: unitRatio, Value: 1.5, Samples: []float64{1.5}, Ceiling: 4,
-						Bound: boundParts, Share: 0.375, Target: &Target{AtLeast: 2.8},
+						Bound: boundStreams, Share: 0.375, Target: &Target{AtLeast: 2.8},
 						Met: &missed},
 					{ID: "prefill-512", What: "prompt of 512 tokens", Model: "moe", Unit: unitSpeed,
 						Value: 1234.5, Samples: []float64{1234.5}}}},
@@ -36,7 +36,7 @@ func example() *Report {
 }
 
 const exampleTable = `Headroom v1.2 on 22 November 2026, linux/amd64, AMD EPYC 9B14, 2 cores; CPU, AVX-512 VNNI, 2 threads.
-Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 ones at 235 GFLOP/s, measured before and after each sample: medians of a group. A share is the median of its samples' shares.
+Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 products at 235 GFLOP/s; these are measured before and after each sample, and given as the median of each group. A share is the median of its samples' shares.
 Load average 0.1 before and 1.9 after. Medians; random weights.
 
 | | figure | ceiling | share | target | |
@@ -45,7 +45,7 @@ Load average 0.1 before and 1.9 after. Medians; random weights.
 | decode at context 4,096 | 37.1 tok/s | 56.2, memory | 66 % | 75 % | missed |
 | 32 tokens | 0.123 s | 0.050, arithmetic | 40 % | at most 0.150 s | met |
 | **moe** | | | | | |
-| 4 streams compared with one | 1.50 x | 4.00, the number of them | 38 % | at least 2.80 x | missed |
+| 4 streams compared with one | 1.50 x | 4.00, the number of streams | 38 % | at least 2.80 x | missed |
 | prompt of 512 tokens | 1,235 tok/s |  |  |  |  |
 `
 
@@ -59,7 +59,7 @@ func TestMarkdown(t *testing.T) {
 	b.Reset()
 	if err := busy.Markdown(&b); err != nil ||
 		!strings.Contains(b.String(), "figures are too low") {
-		t.Errorf("a busy machine passes as a quiet one:\n%s", b.String())
+		t.Errorf("no warning about a busy machine:\n%s", b.String())
 	}
 	unknown := &Report{Parts: []Part{{Device: "Metal, simulated"}}}
 	b.Reset()
@@ -69,7 +69,8 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestReplace puts the table between the marks, again and again, and leaves the rest alone.
+// TestReplace: Replace puts the table between the marks, also in place of an older table, and keeps
+// the rest.
 func TestReplace(t *testing.T) {
 	document := "# Speed\n\n" + tableBegins + "\nold\n" + tableEnds + "\n\nmore\n"
 	want := "# Speed\n\n" + tableBegins + "\n\n" + exampleTable + "\n" + tableEnds + "\n\nmore\n"

@@ -56,14 +56,14 @@ func (r *run) streams() error {
 	return nil
 }
 
-// attempts is the maximum number of times that streams are started. Streams of short answers may
-// not overlap on a busy machine, and are then started again.
+// attempts is how often streams are started at most. On a busy machine, streams with short answers
+// may not overlap; they are then started again.
 const attempts = 20
 
 // streamSpeed returns the tokens per second of n streams while all of them decode.
 func (r *run) streamSpeed(e *engine.Engine, n, seed int) (speed float64, err error) {
 	for range attempts {
-		all, failures := make([]answered, n), make([]error, n)
+		all, failures := make([]answer, n), make([]error, n)
 		var running sync.WaitGroup
 		for i := range n {
 			prompt := tokens(e, 100*seed+i, streamPrompt)
@@ -84,7 +84,7 @@ func (r *run) streamSpeed(e *engine.Engine, n, seed int) (speed float64, err err
 
 // overlapSpeed returns the tokens per second of all streams while all of them decode: from the
 // latest first token to the earliest last token.
-func overlapSpeed(all []answered) (float64, error) {
+func overlapSpeed(all []answer) (float64, error) {
 	from, to := all[0].at[0], all[0].at[len(all[0].at)-1]
 	for _, a := range all {
 		if a.at[0].After(from) {
@@ -136,8 +136,7 @@ func (r *run) threads() error {
 		for j := range cases {
 			c := &cases[j]
 			r.say(fmt.Sprintf("%s: a prompt of %s tokens, with one thread and with all",
-				r.Dense.Name,
-				thousands(n)))
+				r.Dense.Name, thousands(n)))
 			if err := r.sampleWith(c.threads, &c.speeds, func() (float64, error) {
 				a, err := ask(r.ctx, c.engine, tokens(c.engine, i, n), 1)
 				return float64(n) / a.Timing.Prefill.Seconds(), err

@@ -11,8 +11,8 @@ import (
 )
 
 // Yardstick measures the ceilings of a device. It can measure many times. On a virtual machine
-// other machines use the same memory, so its speed changes from minute to minute. A figure is
-// comparable only with a ceiling measured right before and after it.
+// other machines use the same memory, so its speed changes from minute to minute. Compare a figure
+// only with a ceiling measured right before and after it.
 type Yardstick struct {
 	device *device.Device
 	read   *ceiling.Read // nil: nothing is measured
@@ -63,7 +63,7 @@ func (y *Yardstick) Bytes() int64 {
 	return y.read.TrafficBytes()
 }
 
-// Close frees the memory.
+// Close closes the device and frees the memory.
 func (y *Yardstick) Close() {
 	if y.cpu != nil {
 		y.cpu.Close()
