@@ -152,7 +152,8 @@ func (d *download) blob(ctx context.Context, m *remote) error {
 		if err = d.fetch(ctx, m); !errors.Is(err, errDamaged) {
 			return err
 		}
-		d.client.log.Warn("a downloaded file has a wrong checksum", "file", m.Path, "attempt", try+1)
+		d.client.log.Warn("a downloaded file has a wrong checksum", "file", m.Path,
+			"attempt", try+1)
 		if err := os.Remove(d.layout.incomplete(m.etag)); err != nil {
 			return err
 		}

@@ -74,7 +74,8 @@ func TestStates(t *testing.T) {
 			[]string{"m/config.json = x", "m/model-00001-of-00002.safetensors = " + whole},
 			"m downloading 1 file is missing (model-00002-of-00002.safetensors)",
 			fmt.Sprintf("%d/0", len(whole))},
-		{"many missing shards", []string{"m/config.json = x", "m/model-00001-of-00009.safetensors = x"},
+		{"many missing shards",
+			[]string{"m/config.json = x", "m/model-00001-of-00009.safetensors = x"},
 			"m downloading 8 files are missing (model-00002-of-00009.safetensors, " +
 				"model-00003-of-00009.safetensors, model-00004-of-00009.safetensors and 5 more)",
 			"1/0"},

@@ -34,7 +34,8 @@ type watching struct {
 // watch starts to watch the roots. Its events come from fsnotify.
 func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
 	t.Helper()
-	w := &watching{t: t, markerDir: t.TempDir(), markerSeen: make(chan struct{}), fake: new(fakeDescribe)}
+	w := &watching{t: t, markerDir: t.TempDir(), markerSeen: make(chan struct{}),
+		fake: new(fakeDescribe)}
 	w.library = New(roots, engine.Options{}, w.fake.describe)
 	o := WatchOptions{Quiet: time.Hour, Latest: time.Hour, Poll: time.Hour, Safety: time.Hour,
 		Log: slog.New(slog.DiscardHandler), events: w.events}
@@ -80,7 +81,8 @@ func (w *watching) events() (events, error) {
 func (w *watching) settle() {
 	w.t.Helper()
 	w.markers++
-	if err := os.WriteFile(filepath.Join(w.markerDir, fmt.Sprint(w.markers)), nil, 0o600); err != nil {
+	marker := filepath.Join(w.markerDir, fmt.Sprint(w.markers))
+	if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	select {
@@ -253,7 +255,7 @@ func TestFoldersCreatedLater(t *testing.T) {
 	step("a change in the moved root", "", write("elsewhere/three/config.json = 3"))
 	step("the root is moved back", "appeared one ready; appeared three ready",
 		func() error { return os.Rename(in("elsewhere"), deep) })
-	step("another folder in the root's place", "changed three ready; vanished one ready", func() error {
+	step("another root in its place", "changed three ready; vanished one ready", func() error {
 		return errors.Join(os.Rename(deep, in("old")),
 			os.MkdirAll(filepath.Join(deep, "three"), 0o755),
 			os.WriteFile(filepath.Join(deep, "three", "config.json"), []byte("another"), 0o644))
@@ -279,7 +281,7 @@ func TestLinks(t *testing.T) {
 		plant(t, outside, "hop -> one")
 		plant(t, root, "pub -> "+filepath.Join(outside, "hop"))
 	})
-	step("the second link gets another target", "changed pub/m ready; appeared pub/n ready", func() {
+	step("the second link is replaced", "changed pub/m ready; appeared pub/n ready", func() {
 		plant(t, outside, "hop.new -> two")
 		if err := os.Rename(filepath.Join(outside, "hop.new"),
 			filepath.Join(outside, "hop")); err != nil {
@@ -290,7 +292,7 @@ func TestLinks(t *testing.T) {
 		func() { plant(t, root, "x/config.json -> "+filepath.Join(outside, "files/c")) })
 	step("the target of the linked file changes", "changed x ready",
 		func() { plant(t, outside, "files/c = 22") })
-	step("the links are removed", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
+	step("no links", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
 		if err := errors.Join(os.Remove(filepath.Join(root, "pub")),
 			os.Remove(filepath.Join(root, "x/config.json"))); err != nil {
 			t.Fatal(err)
