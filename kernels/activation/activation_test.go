@@ -46,7 +46,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A row gives the same bits alone, in a batch and in place. Columns after a view do not change.
+// TestRowAloneOrInBatch checks that a row gives the same bits alone, in a batch and in place, and
+// that columns after the output do not change.
 func TestRowAloneOrInBatch(t *testing.T) {
 	const m, n, behind = 7, 1100, 5
 	for _, d := range kerneltest.Devices(t) {
@@ -66,7 +67,7 @@ func TestRowAloneOrInBatch(t *testing.T) {
 				d.Run(o.build(one, y.RowRange(i, i+1), one))
 				sync(t, d)
 				if !bytes.Equal(one.Bytes(), kerneltest.Elements(batch.RowRange(i, i+1))) {
-					t.Errorf("%s, %s: row %d differs from that in the batch", d.Name(), o.name, i)
+					t.Errorf("%s, %s: row %d differs alone and in the batch", d.Name(), o.name, i)
 				}
 			}
 		}

@@ -1,9 +1,9 @@
 package activation
 
 // The common part of the operators with two inputs and one output. A unit of work is up to
-// blockCols columns of one row, so that threads can share one wide row (decode) as well as many
-// narrow ones (heads in prefill). Every element depends only on its two inputs, so the split does
-// not affect the result.
+// blockCols columns of one row, so that threads can share one wide row (decode) or many narrow ones
+// (heads in prefill). Every element depends only on its two inputs, so the split does not affect
+// the result.
 
 import (
 	"errors"

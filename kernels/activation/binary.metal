@@ -8,7 +8,7 @@
 using namespace metal;
 
 struct BinaryParams {
-  uint cols;  // in elements of type T, as the strides
+  uint cols;  // in elements of type T, like the strides
   uint x_stride;
   uint y_stride;
   uint out_stride;

@@ -46,7 +46,7 @@ func gelu(x float64) float64 {
 func geluMulCases() []kernels.Case {
 	list := cases("gelu_mul", 8e-7,
 		"v_exp has a relative error of 2e-7, and six float32 roundings follow; rounding the "+
-			"argument of v_exp changes the small results of negative gates by less than 2e-7",
+			"argument of v_exp changes small results, of negative gates, by less than 2e-7",
 		func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} })
 	for i := range list {
 		list[i].AbsTol = 2e-7

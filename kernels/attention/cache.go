@@ -27,9 +27,9 @@ type Cache struct {
 	PageTokens       int // a multiple of 16
 }
 
-// Start is the beginning of every sequence, whose positions stay float16 in a quantized cache. They
-// have separate pages, the first ones of the cache. Whether an entry of a page table names such a
-// page follows from its index in the table. The zero value means that there is no such beginning.
+// Start describes the first positions of every sequence, which stay float16 in a quantized cache.
+// These positions have separate pages, the first ones of the cache. The index of an entry in a page
+// table says which kind of page it names. The zero value has no such positions.
 type Start struct {
 	// Tokens is the number of positions. It is a multiple of StartStep, because a segment of
 	// attention has one format, and of the page size.
@@ -40,8 +40,8 @@ type Start struct {
 // StartStep divides every Start.Tokens.
 const StartStep = segmentTokens
 
-// NewCache allocates a cache of pages zeroed pages on d, including those of start. It panics if
-// Format.Check refuses headDim for k or v.
+// NewCache allocates a cache of pages zeroed pages on d, including those of start. It panics unless
+// Format.Check accepts headDim for k and v.
 func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int,
 	start Start) *Cache {
 	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim,
@@ -65,11 +65,11 @@ func (f Format) AtStart() Format {
 	return f
 }
 
-// KPages returns the size of a page of K and the offset from which pages count, in bytes: page i
-// begins at offset + i*pageBytes of K. start selects the pages of the Start or all other pages.
+// KPages returns the size of a page of K, and an offset such that page i begins at offset +
+// i*pageBytes of K. Both are in bytes. start selects the pages of the Start or all other pages.
 func (c *Cache) KPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.KFormat, start) }
 
-// VPages returns the same for V.
+// VPages is KPages for V.
 func (c *Cache) VPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.VFormat, start) }
 
 func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
@@ -91,8 +91,7 @@ func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.R
 func (c *Cache) bytesOf(tokens int) int64 {
 	early := min(tokens, c.Start.Tokens)
 	of := func(k, v Format) int64 {
-		return int64(c.KVHeads) *
-			int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim))
+		return int64(c.KVHeads) * int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim))
 	}
 	return int64(early)*of(c.KFormat.AtStart(), c.VFormat.AtStart()) +
 		int64(tokens-early)*of(c.KFormat, c.VFormat)
@@ -164,7 +163,7 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 }
 
 // rows reads and writes K or V in plain Go, one position of one head at a time. kv_format.h does
-// the same in C.
+// the same in C. A rows serves either the positions of a Start or all others.
 type rows struct {
 	c     *Cache
 	bytes []byte // from page 0 on
@@ -172,10 +171,10 @@ type rows struct {
 	keys  bool
 }
 
-// keys returns K in the format and at the offset of position pos.
+// keys returns the rows of K that hold position pos.
 func (c *Cache) keys(pos int) rows { return c.rowsAt(pos, c.K, c.KFormat, true) }
 
-// values returns V in the format and at the offset of position pos.
+// values returns the rows of V that hold position pos.
 func (c *Cache) values(pos int) rows { return c.rowsAt(pos, c.V, c.VFormat, false) }
 
 func (c *Cache) rowsAt(pos int, b *kernels.Buffer, f Format, keys bool) rows {

@@ -13,8 +13,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// conversation is the queries, keys and values of one sequence, and setting is a way to run it. The
-// output must have the same bits in every setting.
+// conversation holds the queries, keys and values of one sequence. A setting is a way to run it.
+// The output must have the same bits in every setting.
 type conversation struct {
 	tokens, heads, kvHeads, d int
 	window, sinkTokens        int
@@ -141,9 +141,10 @@ func (c conversation) run(s setting) []byte {
 	return out
 }
 
-// cutMatters reports whether to test a cut. It selects all cuts of a short conversation, which
-// cover every offset in a tile and in a page. Of a longer one it selects the cuts around the ends
-// of pages, which include those of tiles and segments. With HEADROOM_LONG set it selects every cut.
+// cutMatters reports whether to test a cut. Of a conversation of up to 200 tokens it selects all
+// cuts, which cover every offset in a tile and in a page. Of one of up to 1,000 tokens it selects
+// the cuts around the ends of pages, which include the ends of tiles and segments. With
+// HEADROOM_LONG set it selects every cut.
 func (c conversation) cutMatters(cut int) bool {
 	const page = 16 // smallest page size
 	return os.Getenv("HEADROOM_LONG") != "" || c.tokens <= 200 || c.tokens <= 1000 &&
@@ -265,8 +266,7 @@ func TestStart(t *testing.T) {
 				firstDifference(got, exact)/(2*64*4))
 		}
 		if bytes.Equal(got[n:], exact[n:]) || bytes.Equal(got[n:], coarse[n:]) {
-			t.Errorf("%s: after the start: the output equals that of another cache format",
-				isa)
+			t.Errorf("%s: after the start: the output equals that of another cache format", isa)
 		}
 	}
 }
@@ -370,8 +370,8 @@ func TestCheckNamesTheFault(t *testing.T) {
 			"expected 0 to 64"},
 		{"page of the sinks outside the cache",
 			func(o *Attention) {
-				o.Window, o.SinkTokens, o.Spans[0].Pages = 8, 1,
-					[]int32{9, 1, 2}
+				o.Window, o.SinkTokens = 8, 1
+				o.Spans[0].Pages = []int32{9, 1, 2}
 			}, "got page 9"},
 		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} },
 			"got page -1"},

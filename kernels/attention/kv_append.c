@@ -115,7 +115,8 @@ static void append_flush(
 }
 
 // Writes rows into quantized pages. In x, rows are stride floats apart and heads head_dim floats.
-// It goes head by head, so that the page of a head stays in the L1 cache while its columns fill.
+// The outer loop is over heads, so that the page of a head stays in the L1 cache while its columns
+// fill.
 #define append_quantized KERNEL(append_quantized)
 SIMD void append_quantized(const struct kv_append_shape *s, const struct kv_format *f,
     const int keys, const float *x, int64_t stride, uint8_t *pages, const int32_t *table) {

@@ -1,7 +1,7 @@
 package attention
 
 // Writing to the cache. Keys and values are quantized here, once per token, and the result depends
-// only on that token. Attention reads a row's own key from the cache too, like all others.
+// only on that token. Attention reads the key of a row's own position from the cache too.
 
 import (
 	"errors"
@@ -158,7 +158,8 @@ func kvAppendCases() []kernels.Case {
 
 func affine(bits, group int) Format { return Format{Kind: Affine, Bits: bits, Group: group} }
 
-// formatNames names the formats of a cache in case names: once if K and V have the same.
+// formatNames returns the formats of K and V for the name of a case, as one name if they are the
+// same.
 func formatNames(k, v Format) string {
 	name := strings.ReplaceAll(k.String(), " ", "_")
 	if k != v {

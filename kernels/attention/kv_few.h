@@ -83,8 +83,8 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
 }
 
 // Computes sums [R][dimensions i to i+31], as in kv_dot.h. It also prefetches step bytes per strip
-// of next.
-// Four vectors process one half of the dimensions at a time, so they need eight sums, as two do.
+// of next. Four vectors process half of the dimensions at a time, so that they need only eight
+// sums, like two vectors.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,
     const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t d,

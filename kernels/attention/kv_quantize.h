@@ -71,20 +71,20 @@ static void choose(const struct kv_format *f, const float *const *x, int n, cons
 }
 
 // Quantizes n groups, at most BATCH. The codes of consecutive groups are MAX_GROUP bytes apart. A
-// group with an infinity or NaN gets NaN as its scale and bias.
+// group with a NaN gets NaN as its scale and bias.
 #define quantize KERNEL(quantize)
 static void quantize(const struct kv_format *f, int n, const float *const *x, uint8_t *codes,
     uint16_t *scale16, uint16_t *bias16) {
     float lo[BATCH] = {0}, hi[BATCH] = {0}, bad[BATCH], scale[BATCH] = {0}, bias[BATCH] = {0};
     for (int g = 0; g < n; g++) {
-        f32x16 least = v_set1(65504.0f), most = v_set1(-65504.0f), not_finite = v_zero();
+        f32x16 least = v_set1(65504.0f), most = v_set1(-65504.0f), nan = v_zero();
         for (int64_t i = 0; i < f->group; i += 16) {
             const f32x16 y = in_range(v_load(x[g] + i));
             least = v_min(least, y);
             most = v_max(most, y);
-            not_finite = v_fma(y, v_zero(), not_finite);
+            nan = v_fma(y, v_zero(), nan);
         }
-        bad[g] = v_sum(not_finite);
+        bad[g] = v_sum(nan);
         lo[g] = bad[g] != 0 ? 0 : -v_hmax(v_sub(v_zero(), least));
         hi[g] = bad[g] != 0 ? 0 : v_hmax(most);
     }

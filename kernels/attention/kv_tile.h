@@ -31,7 +31,7 @@ struct job {
     uint8_t *k_wide, *v_wide;   // AVX2 with many vectors: codes widened to 16 bits (kv_wide.h)
 };
 
-// The part [from, to) of the tile at t that any row sees, and its strips.
+// A view of the tile at t: the part [from, to) that any row sees, and its strips.
 #define tile_view KERNEL(tile_view)
 struct tile_view {
     int64_t t, from, to;
@@ -49,8 +49,8 @@ SIMD int64_t middle_floats(const struct job *j) {
     return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0;
 }
 
-// K or V of this KV head in the page that holds pos, where pages has format f. A position after the
-// last one counts as the last.
+// Returns K or V of this KV head in the page that holds pos. f is the format of pages. A position
+// after the last one counts as the last.
 #define head_page KERNEL(head_page)
 SIMD const char *head_page(
     const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {

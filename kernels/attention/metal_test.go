@@ -35,8 +35,9 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// TestMetalPromptSameBits checks that the rows of a prompt have the same bits in all chunks, on
-// all pages and in a batch with other sequences, also if the last chunk is split into segments.
+// TestMetalPromptSameBits checks that the rows of a prompt have the same bits however the prompt is
+// cut into chunks, on any pages, in a batch with other sequences, and if the last chunk is split
+// into segments.
 func TestMetalPromptSameBits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device is slow")

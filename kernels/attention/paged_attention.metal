@@ -341,8 +341,8 @@ kernel void attend(
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     if (something) {
-      // Scores. A lane whose position no vector sees computes that of another position instead,
-      // and its score is not used.
+      // Scores. A lane whose position no vector sees computes the score of another position, which
+      // is not used.
       const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
       float score[VECTORS][2];
       uint place[2];

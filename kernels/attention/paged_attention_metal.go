@@ -170,7 +170,7 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 
 // metalForm describes how one of the two kernels divides its work.
 type metalForm struct {
-	prefill bool // it computes the prefill rows, otherwise the others
+	prefill bool // computes the prefill rows rather than all others
 	vectors int  // vectors per block
 	segment int  // positions per record
 	full    int  // threadgroups that fill a GPU

@@ -3,8 +3,8 @@
 // (HIDE).
 #ifdef ISA
 
-// EACH(F) expands F for each accumulator. There are enough that none waits for the product before,
-// and few enough to stay in registers.
+// EACH(F) expands F for each accumulator. There are enough accumulators that no addition waits for
+// the previous one, and few enough that all stay in registers.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 typedef __m512i KERNEL(bytes);
 #define EACH(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)

@@ -27,8 +27,8 @@ const (
 	float32s             // fused multiply-adds
 )
 
-// rounds is the number of rounds in a block. Sets without a 32-bit dot product can add up as many
-// products in 16 bits.
+// rounds is the number of rounds in a block. Instruction sets without a 32-bit dot product can add
+// up the products of this many rounds in 16 bits.
 const rounds = 8
 
 // width is how much an instruction set multiplies in a round. arithmetic.c has the same numbers.
@@ -51,7 +51,7 @@ func widthOf(isa cpu.ISA) width {
 }
 
 // loop is a task that multiplies the same operands over and over. A round multiplies them once for
-// each accumulator, and there are enough accumulators that no product waits for the one before.
+// each accumulator. There are enough accumulators that no addition waits for the previous one.
 type loop struct {
 	kind   kind
 	codes  [64]byte

@@ -7,7 +7,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Every instruction set must add up all the products that operations counts.
+// TestLoopDoesCountedOperations checks that every instruction set adds up all the products that
+// operations counts.
 func TestLoopDoesCountedOperations(t *testing.T) {
 	const blocks = 7
 	for _, isa := range cpu.Available() {

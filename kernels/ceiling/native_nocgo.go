@@ -4,7 +4,7 @@ package ceiling
 
 import "headroom/kernels/cpu"
 
-// Without cgo the CPU has only its Generic instruction set, so these are never called.
+// Without cgo the CPU has only the instruction set Generic, so these functions are never called.
 
 func (o *Read) native(cpu.ISA, int, int) {
 	panic("ceiling: native kernels in a build without cgo")

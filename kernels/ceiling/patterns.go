@@ -15,8 +15,9 @@ type Pattern struct {
 	PrefetchBytes int // distance of software prefetches; 0 leaves them to the processor
 }
 
-// Patterns are those that Read can use. The fastest differs by processor: AMD's Zen 3 reads best in
-// four streams a line at a time, an Intel Xeon in two streams and eight lines (PERF.md).
+// Patterns are the patterns that Read can use. The fastest one depends on the processor: AMD's Zen
+// 3 reads best in four streams, one line at a time, and an Intel Xeon in two streams, eight lines
+// at a time (PERF.md).
 var Patterns = []Pattern{{4, 1, 2 << 10}, {4, 1, 512}, {4, 1, 0}, {4, 8, 2 << 10}, {4, 8, 0},
 	{2, 8, 2 << 10}, {2, 8, 0}, {1, 8, 2 << 10}, {1, 8, 0}}
 

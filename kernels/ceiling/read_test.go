@@ -16,8 +16,8 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// Every pattern must read every element once, also in rows that end within a block. Sums of small
-// integers are exact in any order.
+// TestPatternsReadEveryElement checks that every pattern reads every element once, also in rows
+// that end within a block. Sums of small integers are exact in any order.
 func TestPatternsReadEveryElement(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})

@@ -1,16 +1,16 @@
 package cpu
 
-// Idle threads prefetch. Between two products of a decoded token there are operators of a few
-// microseconds that one thread does alone, while memory, for which the token waits, would be idle.
-// Every pass runs the same operators in the same order, so what follows a product is known: an
-// operator declares what each thread is about to read (Reads), and threads that idle afterwards
-// prefetch the beginning of what followed the last time. A wrong guess costs some bandwidth and
-// changes no result.
+// Idle threads prefetch. Decoding a token is bound by memory. But between two large products, one
+// thread alone runs operators of a few microseconds, and memory would be idle. Every pass runs the
+// same operators in the same order, so the product that comes next is known: an operator declares
+// what each thread is about to read (Reads), and threads that become idle after it prefetch the
+// beginning of what was read next the last time. A wrong guess costs some bandwidth and changes no
+// result.
 
 // Stretch is memory that is read from front to back.
 type Stretch struct {
-	// At is the address. It is no pointer, so it keeps nothing alive, and prefetching from memory
-	// that is gone does nothing.
+	// At is the address. It is not a pointer and keeps nothing alive. Prefetching memory that has
+	// been freed does nothing.
 	At    uintptr
 	Bytes int
 }
@@ -21,8 +21,8 @@ type Reader interface {
 	Stretches(c *Context, worker int) []Stretch
 }
 
-// reading is what a job reads, by worker, and what was read after it the last time. Only the owner
-// uses next.
+// reading holds what a job reads, by worker. next is the reading of the job that came after it the
+// last time; only the owner uses it.
 type reading struct {
 	stretches [][]Stretch
 	next      *reading
@@ -30,8 +30,8 @@ type reading struct {
 
 const maxReadings = 1 << 14 // jobs that are remembered
 
-// Reads declares what the next call of Parallel reads. key identifies the job, the same in each
-// pass: the address of what it reads.
+// Reads declares what the next call of Parallel reads. key identifies the job. It must be the same
+// in each pass: the address of what the job reads.
 func (c *Context) Reads(key uintptr, r Reader) {
 	if c.Threads == 1 || !native {
 		return
@@ -71,7 +71,7 @@ func (f *prefetcher) follow(r *reading, worker int) {
 	}
 }
 
-// step prefetches a piece and reports whether there was one left.
+// step prefetches the next piece and reports whether there was one.
 func (f *prefetcher) step() bool {
 	at, bytes := f.next()
 	if bytes == 0 {
@@ -81,7 +81,7 @@ func (f *prefetcher) step() bool {
 	return true
 }
 
-// next returns the next piece, of no bytes if nothing is left.
+// next returns the next piece. bytes is 0 if nothing is left.
 func (f *prefetcher) next() (at uintptr, bytes int) {
 	if len(f.left) == 0 {
 		return 0, 0

@@ -36,8 +36,8 @@ func TestPrefetcherCoversStretches(t *testing.T) {
 	}
 }
 
-// After a job, threads prefetch what followed it the last time. A job that declares nothing changes
-// nothing.
+// TestPrefetchLearnsWhatFollows checks that after a job, threads prefetch what the next job read
+// the last time. A job that declares nothing changes nothing.
 func TestPrefetchLearnsWhatFollows(t *testing.T) {
 	if !native {
 		t.Skip("prefetching needs cgo")
@@ -59,8 +59,7 @@ func TestPrefetchLearnsWhatFollows(t *testing.T) {
 	}
 	for _, key := range []uintptr{1, 2, 3} {
 		if next := run(key); next != nil {
-			t.Errorf("after job %d: got %v, which never followed it", key,
-				next.stretches)
+			t.Errorf("after job %d: got %v, which never followed it", key, next.stretches)
 		}
 	}
 	for _, step := range []struct{ job, next uintptr }{{1, 2}, {2, 3}, {3, 1}, {1, 2}, {3, 1},

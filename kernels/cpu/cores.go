@@ -9,9 +9,10 @@ import (
 )
 
 // performanceCores returns the processors in allowed that are performance cores, in the order of
-// allowed. sys is Linux's /sys. Intel's hybrid processors list theirs in devices/cpu_core/cpus.
-// Elsewhere each processor has a cpu_capacity, and those with at least half of the greatest count.
-// If the system reports neither, or allows no performance core, all of allowed are returned.
+// allowed. sys is Linux's /sys. Intel's hybrid processors list their performance cores in
+// devices/cpu_core/cpus. Elsewhere each processor has a cpu_capacity, and a processor with at least
+// half of the greatest capacity is a performance core. If the system reports neither, or allows no
+// performance core, performanceCores returns allowed.
 func performanceCores(sys fs.FS, allowed []int) []int {
 	var cores []int
 	if list, err := fs.ReadFile(sys, "devices/cpu_core/cpus"); err == nil {

@@ -56,7 +56,7 @@ func NewContext(o Options) *Context {
 }
 
 // leaveRoom raises GOMAXPROCS above the number of threads that compute. Kernels are C, and while
-// every P is in C, Go's monitor thread wakes each 20 µs to retake one, on the cores that compute.
+// every P is in C, Go's monitor thread wakes every 20 µs to retake one, on the cores that compute.
 // That takes 13 % of a prompt's time (PERF.md). With an idle P it sleeps.
 func leaveRoom(threads int) {
 	if want := min(threads, runtime.NumCPU()) + 2; runtime.GOMAXPROCS(0) < want {
@@ -99,9 +99,9 @@ func (c *Context) Local(worker, bytes int) []byte {
 	return c.local[worker]
 }
 
-// hugeBytes is the size from which memory is mapped in huge pages. A token reads a cache all over,
-// and each small page costs a walk of the page tables. A smaller buffer would touch more memory
-// than it has.
+// hugeBytes is the size from which memory is mapped in huge pages. Decoding a token reads all of a
+// KV cache, and each small page costs a walk of the page tables. With huge pages a smaller buffer
+// would take much more memory than its size.
 const hugeBytes = 4 << 20
 
 // Map returns zeroed, page-aligned memory outside the Go heap: it never moves and C may store its
@@ -113,7 +113,7 @@ func Map(bytes int) []byte {
 	b, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		// The memory plan checks what fits before anything is loaded, but the system refuses.
+		// The memory plan has checked that everything fits, but the system refuses the memory.
 		panic(fmt.Sprintf("cpu: mapping %d bytes: %v", bytes, err))
 	}
 	if bytes >= hugeBytes {

@@ -58,7 +58,7 @@ type pool struct {
 	stopped  atomic.Bool
 	done     sync.WaitGroup
 
-	// The owner's, for prefetching.
+	// What the owner knows for prefetching.
 	readings map[uintptr]*reading // by key
 	last     *reading             // of the last job that declared what it reads
 	ahead    *reading             // what is read after the current job; nil if unknown
@@ -172,8 +172,8 @@ type failure struct {
 
 func (f *failure) String() string { return fmt.Sprintf("%v\n%s", f.value, f.stack) }
 
-// take does units until none are left. A panic ends the job early, and run raises it again on the
-// owner's goroutine, where it can be recovered: on a worker's it would end the process.
+// take does units until none are left. A panic ends the job early. run raises it again on the
+// owner's goroutine, where it can be recovered; on a worker's goroutine it would end the process.
 func (p *pool) take(worker int) {
 	defer func() {
 		if r := recover(); r != nil {

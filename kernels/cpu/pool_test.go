@@ -75,7 +75,8 @@ func (s *stuck) CPURange(_ *Context, _, _, from, to int) {
 	}
 }
 
-// A stuck thread delays only its current unit; otherwise this test would hang.
+// TestWorkersStealFromStuckThread checks that a stuck thread delays only its current unit.
+// Otherwise the test would hang.
 func TestWorkersStealFromStuckThread(t *testing.T) {
 	for _, threads := range []int{2, 3, 5} {
 		c := NewContext(Options{Threads: threads})
@@ -86,7 +87,8 @@ func TestWorkersStealFromStuckThread(t *testing.T) {
 	}
 }
 
-// A worker takes units from the front while others steal the second half.
+// TestSectionFrontAndHalf checks that a worker takes units from the front of its section, and that
+// others steal the second half.
 func TestSectionFrontAndHalf(t *testing.T) {
 	var s section
 	s.put(10, 21)
@@ -122,7 +124,7 @@ func waitAsleep(c *Context) {
 	}
 }
 
-// A lost wake-up would hang this test.
+// TestWorkersSleepAndWake checks that jobs wake sleeping workers. A lost wake-up would hang it.
 func TestWorkersSleepAndWake(t *testing.T) {
 	for _, threads := range []int{2, 3, 5} {
 		c := NewContext(Options{Threads: threads})
@@ -136,7 +138,8 @@ func TestWorkersSleepAndWake(t *testing.T) {
 	}
 }
 
-// Close returns when every thread has ended, whether workers were starting, spinning or asleep.
+// TestCloseEndsThreads checks that Close returns when every thread has ended, whether workers were
+// starting, spinning or asleep.
 func TestCloseEndsThreads(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for i := range 60 {
@@ -204,8 +207,8 @@ func (f failing) CPURange(_ *Context, _, _, from, to int) {
 	}
 }
 
-// Whichever thread took the bad unit, the owner can recover from its panic, and the next job runs
-// completely.
+// TestPanicReachesOwner checks that the owner can recover from the panic of a unit, whichever
+// thread took it, and that the next job runs completely.
 func TestPanicReachesOwner(t *testing.T) {
 	c := NewContext(Options{Threads: 4})
 	defer c.Close()
@@ -223,7 +226,8 @@ func TestPanicReachesOwner(t *testing.T) {
 	}
 }
 
-// GOMAXPROCS must exceed the threads that compute (leaveRoom).
+// TestGOMAXPROCSExceedsThreads checks that GOMAXPROCS exceeds the number of threads that compute
+// (leaveRoom).
 func TestGOMAXPROCSExceedsThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, threads := range []int{0, 1, 1000} {
