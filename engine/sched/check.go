@@ -2,11 +2,11 @@ package sched
 
 import "fmt"
 
-// CheckIdle returns an error unless all memory is free or in the prefix tree. It is for tests of a
-// scheduler that has no sequences, holds or promotions left.
+// CheckIdle returns an error unless all memory is free or in the prefix tree. It is for tests. The
+// scheduler must have no sequences, holds or promotions left.
 func (s *Scheduler) CheckIdle() error {
 	if n := len(s.running) + len(s.waiting) + len(s.newPromotions) + len(s.promoting); n > 0 {
-		return fmt.Errorf("sched: %d sequences and promotions, expected none", n)
+		return fmt.Errorf("sched: %d sequences and promotions are left, expected none", n)
 	}
 	if len(s.slots) != s.o.Slots {
 		return fmt.Errorf("sched: %d of %d slots are free", len(s.slots), s.o.Slots)

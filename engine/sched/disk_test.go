@@ -1,8 +1,8 @@
 package sched
 
-// A disk for the scenario. It reads what is held and keeps it forever. It fills the pages of a
-// promotion a few turns later, or fails. It holds real tokens, so the test finds wrong bytes and
-// not only wrong counts.
+// A simulated disk for TestScenario. It stores the pages and states that it holds, and never evicts
+// them. It fills the pages of a promotion a few turns later, or fails. It stores real tokens, so
+// the test finds wrong contents and not only wrong counts.
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 type disk struct {
 	*world
 	s        *Scheduler
-	stored   [][]int32 // prefixes with a state, if there are any
+	stored   [][]int32 // prefixes; with Recurrent, each has a state at its end
 	holding  []hold
 	promoted []*Promotion
 }
@@ -24,7 +24,7 @@ type hold struct {
 	prefix.Held
 }
 
-// count adds what the disk refers to.
+// count adds the references that the disk holds to pages.
 func (d *disk) count(pages []int32) {
 	if d == nil {
 		return
@@ -68,7 +68,7 @@ func (d *disk) turn(t *testing.T, lives []*life) {
 	}
 }
 
-// write checks what is held and stores it.
+// write checks the held pages and states, and stores them.
 func (d *disk) write(t *testing.T, h hold) {
 	t.Helper()
 	if h.Held.Tokens > len(h.tokens) || d.s.pagesFor(h.Held.Tokens) != len(h.Pages) {
@@ -76,12 +76,12 @@ func (d *disk) write(t *testing.T, h hold) {
 	}
 	for i, token := range h.tokens[:h.Held.Tokens] {
 		if got := d.pages[h.Pages[i/d.o.PageTokens]][i%d.o.PageTokens]; got != token {
-			t.Fatalf("position %d of what is held holds token %d, expected %d", i, got, token)
+			t.Fatalf("held position %d has token %d, expected %d", i, got, token)
 		}
 	}
 	for _, s := range h.States {
 		if !slices.Equal(d.states[s.Slot], h.tokens[:s.Position]) {
-			t.Fatalf("the held state at %d of %v has seen %v", s.Position, h.tokens,
+			t.Fatalf("the held state at %d of %v was computed from %v", s.Position, h.tokens,
 				d.states[s.Slot])
 		}
 		d.stored = append(d.stored, h.tokens[:s.Position])
@@ -92,8 +92,8 @@ func (d *disk) write(t *testing.T, h hold) {
 	d.s.Release(h.Held)
 }
 
-// find reports to the scheduler a stored prefix of a waiting sequence that is longer than the one
-// in memory.
+// find looks for a stored prefix of the waiting sequence q that is longer than the one in memory.
+// If there is one, it sets q.Stored.
 func (d *disk) find(q *Sequence) {
 	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {
@@ -104,7 +104,8 @@ func (d *disk) find(q *Sequence) {
 	}
 }
 
-// begin takes the scheduler's promotions. Their memory is undefined until read fills it.
+// begin takes the new promotions from the scheduler. It fills their memory with -1 until read
+// writes the tokens.
 func (d *disk) begin(t *testing.T) {
 	t.Helper()
 	for _, p := range d.s.Promotions() {
@@ -123,7 +124,7 @@ func (d *disk) begin(t *testing.T) {
 	}
 }
 
-// read fills a promotion's memory, unless the disk fails.
+// read fills the memory of a promotion and ends it, sometimes as failed.
 func (d *disk) read(p *Promotion) {
 	ok := d.r.IntN(4) > 0
 	for i := p.From; i < len(p.Tokens); i++ {

@@ -1,8 +1,8 @@
 package sched
 
 // Several requests often begin with the same long text: an agent starts three others, or a client
-// retries before the first answer. Only the first computes it. The others wait until the shared
-// part is in the prefix tree.
+// retries before the first answer. Only the first request, the leader, computes the shared part.
+// The others, its followers, wait until that part is in the prefix tree.
 
 import (
 	"slices"
@@ -10,13 +10,13 @@ import (
 	"headroom/engine/prefix"
 )
 
-// followPages is the minimum number of pages that following must save. For fewer, waiting for the
-// end of a pass takes longer than computing them.
+// followPages is the minimum number of pages that a follower must save. Computing fewer pages is
+// faster than waiting for the end of a pass.
 const followPages = 2
 
-// tryFollow makes the waiting sequence q follow leader, whose prompt is being computed, if that
-// saves more than following q's present leader. The leader keeps its state where the two diverge,
-// so that q can resume there.
+// tryFollow makes the waiting sequence q follow leader, whose prompt is being computed. It does so
+// only if that saves enough pages, and more than the present leader of q. The new leader will keep
+// its state where the two diverge, so that q can resume there.
 func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if s.tree == nil || q == leader || len(leader.Tokens)-leader.Computed <= 1 {
 		return

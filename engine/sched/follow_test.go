@@ -1,7 +1,7 @@
 package sched
 
-// Followers, worked out by hand. A page holds 4 positions, a pass 8 prompt tokens. Following must
-// save at least 8 tokens.
+// Tests of followers, of promotions and of the bounds of the cache, with expectations worked out by
+// hand. A page has 4 positions, so following must save at least 8 tokens.
 
 import (
 	"slices"
@@ -36,7 +36,7 @@ func TestFollowerStartsAlone(t *testing.T) {
 	b := counting(s, "b", 15, 99)
 	steps(t, s, "a[0,8)")
 	s.Remove(a, false)
-	steps(t, s, "b[8,15)+") // the tokens that a has computed are known
+	steps(t, s, "b[8,15)+") // the tokens that a has computed are cached
 	if b.Cached != 8 {
 		t.Errorf("%d tokens cached, expected 8", b.Cached)
 	}
@@ -52,12 +52,12 @@ func TestPreferPrefill(t *testing.T) {
 	add(s, "a", 4, 0)
 	steps(t, s, "a[0,4)+", "a[4,5)+")
 	add(s, "b", 10, 0)
-	// a waits until every slot is taken
+	// a stalls while a slot is free for prompts: b decodes only when its prompt is complete.
 	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+")
 }
 
-// TestFetch checks that others overtake a sequence whose prefix is being read back, and that it
-// then starts after the prefix.
+// TestFetch checks that other sequences overtake one whose prefix is being read from disk, and that
+// it then resumes after the prefix.
 func TestFetch(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 11, 11)
@@ -68,13 +68,13 @@ func TestFetch(t *testing.T) {
 		len(p[0].Tokens) != 9 || !a.StorePending {
 		t.Fatalf("promotions %+v", p)
 	}
-	counting(s, "c", 12, 99) // begins with what is being read: waits for it
+	counting(s, "c", 12, 99) // begins with the prefix that is being read, so it waits too
 	add(s, "b", 3, 0)
 	steps(t, s, "b[0,3)+")
 	s.Promoted(p[0], true)
 	steps(t, s, "b[3,4)+ a[9,11)+")
 	if a.Cached != 9 || len(s.Promotions()) != 0 {
-		t.Errorf("%d tokens cached, expected 9, and nothing more to be read", a.Cached)
+		t.Errorf("%d tokens cached, expected 9 and no more promotions", a.Cached)
 	}
 }
 
@@ -90,9 +90,9 @@ func TestFetchAfterKnown(t *testing.T) {
 	steps(t, s, "")
 	p := s.Promotions()
 	if len(p) != 1 || p[0].From != 4 || len(p[0].Pages) != 4 {
-		t.Fatalf("promotions %+v, expected one from 4 on", p)
+		t.Fatalf("promotions %+v, expected one from position 4", p)
 	}
-	s.Promoted(p[0], false) // the disk has failed: what is known must do
+	s.Promoted(p[0], false) // the disk has failed, so b resumes after its prefix in memory
 	steps(t, s, "b[6,14)")
 	if b.Cached != 6 {
 		t.Errorf("%d tokens cached, expected 6", b.Cached)

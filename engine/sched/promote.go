@@ -1,8 +1,7 @@
 package sched
 
-// Prefixes move between the prefix tree and the block store on disk. Reading and writing take time,
-// so their memory is held meanwhile. Pages being written are not evicted, and no other sequence
-// uses the pages that are being read.
+// Prefixes move between the prefix tree and the block store on disk. Meanwhile their memory is
+// held: pages being written are not evicted, and no sequence uses pages that are being read.
 
 import (
 	"slices"
@@ -10,21 +9,22 @@ import (
 	"headroom/engine/prefix"
 )
 
-// Promotion is memory for a prefix that is being read back.
+// Promotion is the memory for a prefix that is being read from disk.
 type Promotion struct {
 	Seq    *Sequence // the sequence that waits for the prefix
 	Tokens []int32   // the prefix
 	Pages  []int32   // its page table
-	// From is the first position to be read: a multiple of the page, or len(Tokens). The pages
+	// From is the first position to be read: a multiple of the page size, or len(Tokens). The pages
 	// before it are in memory and must not be written.
 	From  int
-	Slot  int32 // for the state after the prefix; -1: the model has none
+	Slot  int32 // for the state after the prefix; -1: the model has no states
 	held  prefix.Held
 	fresh []int32 // pages allocated for it
 }
 
-// Known returns the number of q's tokens whose keys and values are in memory, and the number after
-// which q could resume. The last token does not count, because it must be computed for its logits.
+// Known returns the number of leading tokens of q whose keys and values are in memory, and the
+// number of tokens after which q could resume. The last token does not count, because it must be
+// computed for its logits.
 func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	if s.tree == nil {
 		return 0, 0
@@ -32,21 +32,21 @@ func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promotions returns the new prefixes to be read back since the last call. The caller ends each of
-// them with Promoted. A Restore of the same step may copy from a page or slot that was then evicted
-// and allocated to a promotion. So the caller makes those copies first.
+// Promotions returns the promotions that have started since the last call. The caller reads each of
+// them from disk and then calls Promoted. Before that, it must make the copies of the step's
+// Restores: they may copy from a page or slot that has since been allocated to a promotion.
 func (s *Scheduler) Promotions() []*Promotion {
 	p := s.newPromotions
 	s.newPromotions = nil
 	return p
 }
 
-// FetchTokens returns the minimum number of tokens, beyond those in memory, that are read from
-// disk. Computing fewer tokens is faster.
+// FetchTokens returns the minimum number of tokens worth reading from disk. Computing fewer tokens
+// is faster.
 func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
 
-// fetch starts to read back the stored prefix of the waiting sequence q, if that saves enough
-// tokens and q could start now.
+// fetch starts a promotion of the stored prefix of the waiting sequence q, if that saves enough
+// tokens and there is memory for q to start now.
 func (s *Scheduler) fetch(q *Sequence) bool {
 	if q.Stored == 0 || s.tree == nil {
 		return false
@@ -56,7 +56,8 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	}
 	p, ok := s.promote(q, q.Stored)
 	if ok {
-		// This happens once. If reading fails, q starts after its longest prefix in memory.
+		// There is no second attempt. If reading fails, q resumes after its longest prefix in
+		// memory.
 		q.Stored, q.StorePending = 0, true
 		s.newPromotions = append(s.newPromotions, p)
 		s.promoting = append(s.promoting, p)
@@ -64,8 +65,8 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	return ok
 }
 
-// followsPromotion reports whether a prefix of the waiting sequence q is being read back for
-// another sequence, and is long enough to wait for.
+// followsPromotion reports whether the waiting sequence q should wait for a promotion of another
+// sequence, because that promotion reads a long prefix of q.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	return slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
 		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
@@ -77,7 +78,7 @@ func (s *Scheduler) followsPromotion(q *Sequence) bool {
 	})
 }
 
-// promote allocates memory for q.Tokens[:to]. It returns false if memory is short.
+// promote allocates memory for reading q.Tokens[:to]. It returns false if there is not enough.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
 		Slot: -1}
@@ -105,8 +106,8 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	return p, true
 }
 
-// Promoted ends a promotion. If ok is true, its prefix is added to the prefix tree, otherwise its
-// memory is freed. Its sequence may then start.
+// Promoted ends a promotion. If ok is true, the prefix is added to the prefix tree. Otherwise its
+// memory is freed. In both cases the sequence may then start.
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
@@ -124,8 +125,8 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	p.Seq.StorePending = false
 }
 
-// Hold returns the pages and states in memory of the longest prefix of tokens. They are not evicted
-// before Release.
+// Hold returns the pages and states of the longest prefix of tokens in memory. They are not evicted
+// before Release is called.
 func (s *Scheduler) Hold(tokens []int32) prefix.Held {
 	if s.tree == nil {
 		return prefix.Held{}
@@ -141,21 +142,21 @@ func (s *Scheduler) Release(h prefix.Held) {
 	}
 }
 
-// Forget drops a conversation from the prefix tree, or all of them; see prefix.Tree.Forget.
+// Forget drops a conversation from the prefix tree, or all conversations; see prefix.Tree.Forget.
 func (s *Scheduler) Forget(tokens []int32) {
 	if s.tree != nil {
 		s.tree.Forget(tokens)
 	}
 }
 
-// ShortOfPages reports whether a sequence waited or was preempted in the last step because pages
-// ran out. Releasing held pages could help.
+// ShortOfPages reports whether a sequence waited or was preempted in the last step because too few
+// pages were free. Releasing held pages could help.
 func (s *Scheduler) ShortOfPages() bool { return s.short }
 
 // FreePages returns the number of free pages.
 func (s *Scheduler) FreePages() prefix.Amount { return s.pool.Free() }
 
-// PagesFor returns the number of pages of a sequence of that length.
+// PagesFor returns the number of pages that a sequence of the given length needs.
 func (s *Scheduler) PagesFor(tokens int) prefix.Amount { return s.need(0, tokens) }
 
 // Leaves visits the cached prefixes; see prefix.Tree.Leaves.

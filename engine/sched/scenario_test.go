@@ -1,7 +1,8 @@
 package sched
 
-// Many sequences at random, with every step checked against the rules. Pages and states hold real
-// tokens here, so the test finds a wrong prefix and not only a wrong length.
+// A randomized test with many sequences. Every step is checked against the rules of the scheduler.
+// Pages and states contain real tokens here, so the test finds wrong prefixes and not only wrong
+// lengths.
 
 import (
 	"math/rand/v2"
@@ -11,8 +12,8 @@ import (
 	"headroom/engine/prefix"
 )
 
-// world is a device's memory: the token at each position of each page, and the tokens that led to
-// each state.
+// world is a simulated device memory. It has the token at each position of each page, and the
+// tokens from which each state was computed.
 type world struct {
 	r      *rand.Rand
 	o      Options
@@ -28,7 +29,8 @@ func newWorld(r *rand.Rand, o Options) *world {
 	return w
 }
 
-// restore makes a step's copies, before the step or a promotion writes anything.
+// restore makes the copies of a step's Restores. It is called before the step or a promotion writes
+// anything.
 func (w *world) restore(work []Work) {
 	for _, k := range work {
 		if r := k.Restore; r != nil {
@@ -42,20 +44,20 @@ func (w *world) restore(work []Work) {
 	}
 }
 
-// run does one sequence's work, after checking the memory that it builds on.
+// run carries out k, after checking the pages and the state before it.
 func (w *world) run(t *testing.T, k Work) {
 	t.Helper()
 	q := k.Seq
 	for i, token := range q.Tokens[:k.From] {
 		if got := w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens]; got != token {
-			t.Fatalf("position %d of %v holds token %d", i, q.Tokens, got)
+			t.Fatalf("position %d of %v has token %d", i, q.Tokens, got)
 		}
 	}
 	if k.From == 0 {
 		w.states[q.Slot] = nil
 	}
 	if w.o.Recurrent && !slices.Equal(w.states[q.Slot], q.Tokens[:k.From]) {
-		t.Fatalf("the state at %d of %v has seen %v", k.From, q.Tokens, w.states[q.Slot])
+		t.Fatalf("the state at %d of %v was computed from %v", k.From, q.Tokens, w.states[q.Slot])
 	}
 	for i := k.From; i < k.To; i++ {
 		w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens] = q.Tokens[i]
@@ -72,13 +74,13 @@ func (w *world) keep(from int32, k *Keep) {
 	}
 }
 
-// life is what the scenario expects of a sequence.
+// life is a sequence of the scenario.
 type life struct {
 	q     *Sequence
-	final int // tokens at which it ends
+	final int // the sequence ends with this many tokens
 }
 
-// TestScenario adds, finishes and cancels sequences at random over tiny pools.
+// TestScenario adds, finishes and cancels sequences at random, with very few pages and slots.
 func TestScenario(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 7))
@@ -112,12 +114,12 @@ func TestScenario(t *testing.T) {
 			before := s.Preemptions
 			work := s.Next()
 			world.restore(work)
-			disk.begin(t) // which may write at once to what was copied from
+			disk.begin(t) // after restore, because it may overwrite pages that restore copies
 			preempted += s.Preemptions - before
 			checkWork(t, s, work)
 			checkBetween(t, s, keeps(work), disk)
 			if len(work) == 0 && len(lives) > 0 && !disk.busy(lives) {
-				t.Fatalf("seed %d: %d sequences are here and none moves", seed, len(lives))
+				t.Fatalf("seed %d: there are %d sequences, but no work", seed, len(lives))
 			}
 			lives = carryOut(t, s, world, work, lives)
 			checkBetween(t, s, 0, disk)
@@ -153,7 +155,8 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 	return l
 }
 
-// checkWork checks one step against the limits.
+// checkWork checks that a step computes valid tokens, stays within its budget and includes every
+// decoding sequence.
 func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	t.Helper()
 	decoding, prompt := 0, 0
@@ -183,7 +186,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 			decoding, budget)
 	}
 	if s.o.PreferPrefill && decoding == 0 && prompt > 0 {
-		return // streams stand still meanwhile
+		return // running streams stall while prompts are computed
 	}
 	for _, q := range s.running {
 		if q.Computed > q.Cached && len(q.Tokens)-q.Computed == 1 && !seen[q] {
@@ -192,7 +195,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	}
 }
 
-// keeps counts the state slots of work.
+// keeps returns the number of state slots that work uses.
 func keeps(work []Work) (n int) {
 	for _, w := range work {
 		n += len(w.Keeps)
@@ -200,7 +203,7 @@ func keeps(work []Work) (n int) {
 	return n
 }
 
-// carryOut does what the engine does after a step, and returns the sequences that are left.
+// carryOut runs a step like the engine, with random failures. It returns the remaining sequences.
 func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*life) []*life {
 	t.Helper()
 	done := map[*life]bool{}
@@ -208,7 +211,7 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 		world.run(t, w)
 	}
 	for _, w := range work {
-		if world.r.IntN(30) == 0 { // the step failed for this one
+		if world.r.IntN(30) == 0 { // this sequence fails
 			s.Abandon(w)
 			s.Remove(w.Seq, false)
 			done[w.Seq.Owner.(*life)] = true
@@ -234,9 +237,9 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 	return left
 }
 
-// finishAll runs to the end. Without arrivals every sequence finishes within a bounded number of
-// steps: each step advances the sequence of the highest priority by a token, and that one is never
-// preempted, so there are no more steps than tokens.
+// finishAll runs until all sequences have finished. Without arrivals, the number of steps is
+// bounded: the sequence of the highest priority is never preempted, and each step computes at least
+// one of its tokens.
 func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 	t.Helper()
 	bound := 0

@@ -2,16 +2,16 @@
 // prefill. It uses no device and no clock, so every decision can be tested.
 //
 // A sequence waits until a slot and pages for its tokens are free, then runs until its owner
-// removes it. Each step computes one token of every sequence that is decoding, then as many prompt
-// tokens as the chunk allows, oldest sequences first. When pages run out, the newest sequence of
-// the lowest priority is preempted: it gives up all its pages and waits to be computed again. Its
-// text does not change, because the same tokens give the same bits however they are batched.
+// removes it. Each step computes one token of every decoding sequence, then prompt tokens up to the
+// chunk size, oldest sequences first. When pages run out, the newest sequence of the lowest
+// priority is preempted: it gives up all its pages and waits to be computed again. Preemption does
+// not change its text, because the bits of a token do not depend on the batch.
 //
-// When a sequence ends, its computed tokens are cached (engine/prefix). A sequence that begins with
-// the same tokens shares those pages and starts after them. Pages that only the prefix tree uses
-// are evicted before any sequence is preempted. A sequence with the same beginning as a running
-// prompt waits for it (follow.go). Prefixes that memory no longer holds are read back from disk
-// (promote.go).
+// When a sequence ends, its computed tokens are cached (engine/prefix). A later sequence that
+// begins with the same tokens shares those pages and resumes after them. Pages that only the prefix
+// tree uses are evicted before any sequence is preempted. A sequence that shares a prefix with a
+// prompt being computed waits for that prefix (follow.go). Prefixes that are no longer in memory
+// are read from disk (promote.go).
 package sched
 
 import (
@@ -21,81 +21,82 @@ import (
 	"headroom/engine/prefix"
 )
 
-// Sequence is one request's tokens and the memory that holds them. The owner appends generated
-// tokens and sets Stored and StorePending. Only the scheduler touches the other fields while the
-// sequence is queued.
+// Sequence holds the tokens of one request and its memory. The owner appends generated tokens and
+// sets Stored and StorePending. While the sequence is queued, only the scheduler changes the other
+// fields.
 type Sequence struct {
-	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, below 0,
-	// for a token that the device has not chosen yet.
+	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, less
+	// than 0, for a token that the device has not sampled yet.
 	Tokens   []int32
-	Computed int   // tokens that have been through the model
+	Computed int   // number of tokens that the model has computed
 	Priority int   // larger priorities run first
 	Keep     []int // positions of the prompt, ascending, after which to keep the recurrent state
 	Cached   int   // tokens taken from the prefix tree when the sequence was last admitted
-	Stored   int   // tokens that can be read back from disk
-	// StorePending is true while the owner looks up or reads the stored tokens. The sequence is not
-	// admitted meanwhile.
+	Stored   int   // length of the prefix that can be read from disk
+	// StorePending is true while a stored prefix is looked up or read. Meanwhile the sequence is
+	// not admitted.
 	StorePending bool
 
-	Pages []int32 // page table; holds at least Computed positions
-	Slot  int32   // recurrent state, while running
+	Pages []int32 // page table; has room for at least Computed positions
+	Slot  int32   // slot of the recurrent state while the sequence runs, else -1
 
 	Owner any // set and used by the owner; the scheduler ignores it
 
 	arrival uint64
 	running bool
-	leader  *Sequence // the running sequence that is computing the first shared tokens; nil: none
-	shared  int
+	leader  *Sequence // the running sequence that computes the first shared tokens; nil: none
+	shared  int       // number of tokens shared with leader
 }
 
-// Options size a scheduler. Pages, PageTokens, Slots, ChunkTokens and MixedChunkTokens are
+// Options configure a scheduler. Pages, PageTokens, Slots, ChunkTokens and MixedChunkTokens are
 // required.
 type Options struct {
-	Pages      int // in the pool
-	PageTokens int // positions of a page
-	// The first StartTokens positions of every sequence, a multiple of PageTokens, use pages of
-	// another kind, which are the first StartPages of Pages. Both may be 0.
+	Pages      int // number of pages in the pool
+	PageTokens int // positions in a page
+	// The first StartTokens positions of every sequence use another kind of pages, the first
+	// StartPages of the pool. StartTokens is a multiple of PageTokens. Both may be 0.
 	StartTokens, StartPages int
 	Slots                   int  // sequences that may run at once
 	ChunkTokens             int  // maximum number of prompt tokens in a step
-	NoPrefixes              bool // there is no prefix tree
-	// Recurrent models can resume a prefix only where a state was kept, in one of the slots
-	// [Slots, Slots+StateSlots).
+	NoPrefixes              bool // disables the prefix tree
+	// Recurrent is true for a model that can resume a prefix only where a state was kept. States
+	// are kept in the slots [Slots, Slots+StateSlots).
 	Recurrent  bool
 	StateSlots int
-	// HotBytes and HotConversations bound the cache of ended sequences; 0: no bound. PageBytes
-	// gives the size of a page.
+	// HotBytes and HotConversations limit the cache of ended sequences; 0: no limit. PageBytes is
+	// the size of a page of each kind.
 	HotBytes         int64
 	PageBytes        prefix.Sizes
 	HotConversations int
 
-	// MixedChunkTokens is ChunkTokens for steps that also decode. It bounds how long a prompt can
-	// stall running streams.
+	// MixedChunkTokens replaces ChunkTokens in steps that also decode. It limits the time by which
+	// a prompt stalls running streams.
 	MixedChunkTokens int
 	// PreferPrefill stalls running streams while prompts are computed, unless all slots are in use.
 	PreferPrefill bool
 }
 
-// Work is the tokens [From, To) of a sequence to compute in this step. If To is len(Tokens), the
-// step also yields the sequence's next token.
+// Work tells a step to compute the tokens [From, To) of a sequence. If To is len(Tokens), the step
+// also samples the sequence's next token.
 type Work struct {
 	Seq      *Sequence
 	From, To int
 	Restore  *Restore // the cached prefix of a newly admitted sequence; nil: none
-	Keeps    []Keep   // states to be copied during the step, by position
+	Keeps    []Keep   // states to copy during the step, by position
 }
 
-// Keep is a state to be kept: after Position tokens the sequence's state is copied to Slot.
+// Keep tells a step to copy the sequence's recurrent state to Slot after Position tokens.
 type Keep struct {
 	Position int
 	Slot     int32
 }
 
-// Restore describes the copies to make before a step, in the order of Next's work.
+// Restore describes the copies that restore the cached prefix of a sequence. The caller makes them
+// before the step, in the order of the works.
 type Restore struct {
-	// The page in which the prefix ends; FromPage -1: it ends with a full page.
+	// The partial page in which the prefix ends; FromPage -1: the prefix ends with a full page.
 	FromPage, ToPage int32
-	// The recurrent state after the prefix; FromSlot -1: there is none.
+	// The recurrent state after the prefix; FromSlot -1: there is no state to copy.
 	FromSlot, ToSlot int32
 }
 
@@ -103,17 +104,17 @@ type Restore struct {
 type Scheduler struct {
 	o       Options
 	pool    *prefix.Pool
-	tree    *prefix.Tree // nil: no prefixes
-	slots   []int32      // free ones
-	waiting []*Sequence  // by priority, then arrival
-	running []*Sequence  // by admission
-	arrived uint64
+	tree    *prefix.Tree // nil: no prefixes are cached
+	slots   []int32      // free slots
+	waiting []*Sequence  // sorted by priority, then arrival
+	running []*Sequence  // in the order of admission
+	arrived uint64       // number of sequences added so far
 
 	newPromotions []*Promotion // returned by the next call of Promotions
-	promoting     []*Promotion // not ended by Promoted
-	short         bool         // the last step lacked pages that eviction could not free
+	promoting     []*Promotion // started and not yet ended by Promoted
+	short         bool         // the last step needed more pages than eviction could free
 
-	marks []uint32 // by page: the mark of the last Counts that saw it
+	marks []uint32 // for each page, the mark of the last Counts that counted it
 	mark  uint32
 	work  []Work
 	order []*Sequence
@@ -140,7 +141,7 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// MaxTokens returns the length of the longest sequence that can ever run.
+// MaxTokens returns the maximum length of a sequence: it must fit into all pages of the pool.
 func (s *Scheduler) MaxTokens() int {
 	if start := s.o.StartPages * s.o.PageTokens; start < s.o.StartTokens {
 		return start
@@ -163,10 +164,11 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
 
-// PeakPages returns the peak number of pages of each kind in use. No other pages were ever written.
+// PeakPages returns the peak number of pages of each kind in use. All other pages were never
+// written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
-// Add queues a sequence. It must not be longer than MaxTokens, now or later.
+// Add queues a sequence. The sequence must never become longer than MaxTokens.
 func (s *Scheduler) Add(q *Sequence) {
 	s.arrived++
 	q.arrival = s.arrived
@@ -184,9 +186,9 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	}
 }
 
-// Remove removes a sequence, whether it runs or waits, and frees its memory at once. If cache is
-// true, its computed tokens stay cached for later sequences. If keep is not nil, the caller must at
-// once copy the state in slot from to keep.Slot.
+// Remove removes a running or waiting sequence and frees its memory at once. If cache is true, its
+// computed tokens stay cached for later sequences. If keep is not nil, the caller must copy the
+// state in slot from to keep.Slot before the next step.
 func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
 	from = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
@@ -202,7 +204,7 @@ func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
 	return from, keep
 }
 
-// trim keeps the prefix tree within its bounds.
+// trim evicts prefixes until the tree is within HotBytes and HotConversations.
 func (s *Scheduler) trim() {
 	if s.tree != nil && s.o.HotBytes > 0 {
 		s.tree.Trim(s.o.HotBytes)
@@ -212,7 +214,8 @@ func (s *Scheduler) trim() {
 	}
 }
 
-// cachePrefix adds all computed tokens of q to the prefix tree, with their state.
+// cachePrefix adds all computed tokens of q to the prefix tree. For a recurrent model it also adds
+// the state after them, if a slot is free, and returns where to copy it.
 func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	if s.o.Recurrent {
 		if slot, ok := s.tree.TakeSlot(); ok {
@@ -226,8 +229,8 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	return nil
 }
 
-// Advance records that w was computed and its states were copied, or that the device will do both
-// before any later work.
+// Advance records that w has been computed and its states have been copied. It may also be called
+// when the device has only been told to do both, because the device works in order.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -244,8 +247,7 @@ func (s *Scheduler) Advance(w Work) {
 	}
 }
 
-// Abandon frees the slots for the states of a Work that failed. The sequence should then be
-// removed.
+// Abandon frees the state slots of a Work that failed. The caller should then remove the sequence.
 func (s *Scheduler) Abandon(w Work) {
 	for _, k := range w.Keeps {
 		s.tree.ReturnSlot(k.Slot)
@@ -260,7 +262,8 @@ func (s *Scheduler) release(q *Sequence) {
 	q.Pages, q.Slot, q.running = q.Pages[:0], -1, false
 }
 
-// Next plans a step. Its result is empty if there is nothing to do, and valid until the next call.
+// Next plans a step. The result is empty if there is nothing to do. It is valid until the next
+// call.
 func (s *Scheduler) Next() []Work {
 	s.work, s.short = s.work[:0], false
 	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
@@ -277,12 +280,12 @@ func (s *Scheduler) Next() []Work {
 	return s.work
 }
 
-// SetMixedChunkTokens sets Options.MixedChunkTokens, bounded by ChunkTokens.
+// SetMixedChunkTokens sets Options.MixedChunkTokens, limited to 1 to ChunkTokens.
 func (s *Scheduler) SetMixedChunkTokens(n int) {
 	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
 }
 
-// planDecode plans one token of every sequence that is decoding.
+// planDecode plans one token of every decoding sequence.
 func (s *Scheduler) planDecode() {
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
@@ -293,7 +296,7 @@ func (s *Scheduler) planDecode() {
 	s.dropPreempted()
 }
 
-// planPrefill plans up to budget prompt tokens, of running sequences and then of waiting ones.
+// planPrefill plans up to budget prompt tokens, first of running and then of waiting sequences.
 func (s *Scheduler) planPrefill(budget int) {
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
@@ -301,7 +304,7 @@ func (s *Scheduler) planPrefill(budget int) {
 			budget -= s.prefill(q, budget, nil)
 		}
 	}
-	s.dropPreempted() // before any of them is admitted again
+	s.dropPreempted() // before a preempted sequence is admitted again
 	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
 		q := s.waiting[i]
 		if q.StorePending || q.following() || s.followsPromotion(q) || s.fetch(q) {
@@ -319,8 +322,8 @@ func (s *Scheduler) planPrefill(budget int) {
 	}
 }
 
-// admit starts waiting sequence i, after its longest cached prefix, if there are pages for all of
-// its tokens.
+// admit starts waiting sequence i after its longest cached prefix, if there are pages for all its
+// tokens.
 func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	q := s.waiting[i]
 	none := prefix.Hit{Copy: -1, Slot: -1}
@@ -352,13 +355,13 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	if hit.Copy >= 0 {
 		restore.ToPage = s.pool.Alloc(len(q.Pages))
 		q.Pages = append(q.Pages, restore.ToPage)
-		// The copy is made before anything is written, so the page may be allocated again at once.
+		// The caller makes the copy before anything is written, so the page may be reused at once.
 		s.pool.Unref(hit.Copy)
 	}
 	return restore, true
 }
 
-// unref drops a hit's references.
+// unref drops the references that a hit holds.
 func (s *Scheduler) unref(hit prefix.Hit) {
 	for _, p := range hit.Pages {
 		s.pool.Unref(p)
@@ -401,14 +404,14 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
-// need returns the number of pages that a sequence of the given length needs, if it has its first
-// have pages already.
+// need returns the number of further pages that a sequence of the given length needs. It has its
+// first have pages already.
 func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }
 
-// reserve allocates the pages for q's first tokens, and preempts other sequences if necessary. It
-// reports false if q itself was preempted.
+// reserve allocates pages for the first tokens of q up to the given number. If necessary, it
+// preempts other sequences. It returns false if q itself was preempted.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
 		victim := s.victim(q, need)
@@ -423,10 +426,10 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	return true
 }
 
-// victim chooses the running sequence to preempt for q: the one of the lowest priority, then the
-// newest, with pages of a kind that q lacks. It may be q.
+// victim chooses the running sequence to preempt for q. It is the newest sequence of the lowest
+// priority that has pages of a kind that q needs. It may be q itself.
 func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
-	first := 0 // first entry of a page table whose page would help
+	first := 0 // first entry of a page table whose page would be useful to q
 	if s.pool.Free().Start >= need.Start {
 		first = s.o.StartTokens / s.o.PageTokens
 	}

@@ -1,6 +1,7 @@
 package sched
 
-// Single decisions, each with an expectation worked out by hand. Pages hold 4 positions throughout.
+// Tests of single decisions, with expectations worked out by hand. A page has 4 positions in all of
+// them.
 
 import (
 	"fmt"
@@ -11,22 +12,22 @@ import (
 	"headroom/engine/prefix"
 )
 
-// small returns a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3
-// beside decoding.
+// small returns a scheduler with 2 slots and without a prefix tree. A step has at most 8 prompt
+// tokens, or 3 if it also decodes.
 func small(pages int) *Scheduler {
 	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8,
 		MixedChunkTokens: 3})
 }
 
-// add queues a sequence of n tokens, called name.
+// add queues a sequence of n tokens with the given name.
 func add(s *Scheduler, name string, n, priority int) *Sequence {
 	q := &Sequence{Tokens: make([]int32, n), Priority: priority, Slot: -1, Owner: name}
 	s.Add(q)
 	return q
 }
 
-// step plans a step, carries it out like the engine, and returns it as "a[0,8) b[4,5)+". A + marks
-// a generated token.
+// step plans a step, carries it out like the engine, and describes it as, for example,
+// "a[0,8) b[4,5)+". A + means that the sequence generates a token.
 func step(s *Scheduler) string {
 	var words []string
 	for _, w := range s.Next() {
@@ -41,7 +42,7 @@ func step(s *Scheduler) string {
 	return strings.Join(words, " ")
 }
 
-// steps checks what the next steps do.
+// steps plans and carries out steps, and compares them with the descriptions in want.
 func steps(t *testing.T, s *Scheduler, want ...string) {
 	t.Helper()
 	for i, w := range want {
@@ -67,8 +68,8 @@ func TestPromptInChunks(t *testing.T) {
 	counts(t, s, 1, 0, 6)
 }
 
-// TestLastPromptTokenAlone checks that the last token of a prompt of whole chunks and one token
-// more looks like a decode row.
+// TestLastPromptTokenAlone computes a prompt of one chunk and one more token. The last token is
+// planned like a decode row.
 func TestLastPromptTokenAlone(t *testing.T) {
 	s := small(10)
 	add(s, "a", 9, 0)
@@ -85,7 +86,8 @@ func TestDecodeFirst(t *testing.T) {
 	steps(t, s, "a[2,3)+ b[0,3)", "a[3,4)+ b[3,6)", "a[4,5)+ b[6,7)+", "a[5,6)+ b[7,8)+")
 }
 
-// TestBudgetIsShared checks that the next prompt gets the part of a step that one prompt leaves.
+// TestBudgetIsShared checks that if a prompt does not use up the budget of a step, the next prompt
+// gets the rest.
 func TestBudgetIsShared(t *testing.T) {
 	s := small(10)
 	add(s, "a", 5, 0)
@@ -93,8 +95,8 @@ func TestBudgetIsShared(t *testing.T) {
 	steps(t, s, "a[0,5)+ b[0,3)", "a[5,6)+ b[3,6)")
 }
 
-// TestNoBudgetNoAdmission checks that a full step admits no sequence, so no slot is taken without
-// work.
+// TestNoBudgetNoAdmission checks that a step without remaining budget admits no sequence. Otherwise
+// a sequence would occupy a slot without being computed.
 func TestNoBudgetNoAdmission(t *testing.T) {
 	s := small(10)
 	add(s, "a", 8, 0)
@@ -116,12 +118,12 @@ func TestAdmissionBySlots(t *testing.T) {
 	counts(t, s, 2, 0, 2)
 }
 
-// TestAdmissionByPages checks that the first in the queue waits for pages for its whole prompt, and
-// no other overtakes it.
+// TestAdmissionByPages checks that the first sequence of the queue waits until there are pages for
+// its whole prompt, and that no other sequence overtakes it.
 func TestAdmissionByPages(t *testing.T) {
 	s := small(4)
 	a := add(s, "a", 8, 0)
-	add(s, "b", 9, 0) // 3 pages, 2 are free
+	add(s, "b", 9, 0) // needs 3 pages, 2 are free
 	add(s, "c", 1, 0)
 	steps(t, s, "a[0,8)+")
 	counts(t, s, 1, 2, 2)
@@ -129,7 +131,8 @@ func TestAdmissionByPages(t *testing.T) {
 	steps(t, s, "b[0,8)", "b[8,9)+ c[0,1)+")
 }
 
-// TestPriority orders the queue by priority, then arrival, even at the ends of int.
+// TestPriority checks that the queue is sorted by priority, then arrival, also for the smallest and
+// largest int.
 func TestPriority(t *testing.T) {
 	const most, least = int(^uint(0) >> 1), -int(^uint(0)>>1) - 1
 	s := New(Options{NoPrefixes: true, Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8,
@@ -143,8 +146,8 @@ func TestPriority(t *testing.T) {
 }
 
 // TestPreemptionTakesTheNewest checks that among equal priorities the newest sequence is preempted.
-// It is computed again from the start with its generated tokens, and its work leaves the planned
-// step.
+// Its work is removed from the planned step. Later it is computed again from the start, with its
+// generated tokens.
 func TestPreemptionTakesTheNewest(t *testing.T) {
 	s := small(3)
 	a, b := add(s, "a", 3, 0), add(s, "b", 4, 0)
@@ -172,15 +175,14 @@ func TestPreemptionTakesTheLowestPriority(t *testing.T) {
 	counts(t, s, 1, 1, 2)
 }
 
-// TestPreemptsItself checks that a sequence of the lowest priority that needs a page is preempted
-// itself.
+// TestPreemptsItself checks that if the newest sequence needs a page, it is preempted itself.
 func TestPreemptsItself(t *testing.T) {
 	s := small(3)
 	a := add(s, "a", 5, 0)
 	b := add(s, "b", 3, 0)
 	steps(t, s, "a[0,5)+ b[0,3)+", "a[5,6)+ b[3,4)+", "a[6,7)+")
 	if s.Preemptions != 1 || b.Computed != 0 || len(a.Pages) != 2 {
-		t.Errorf("%d preemptions, b %+v, a %+v", s.Preemptions, b, a)
+		t.Errorf("%d preemptions, b %+v, a %+v, expected b to be preempted", s.Preemptions, b, a)
 	}
 }
 
@@ -190,7 +192,7 @@ func TestPromptPreempts(t *testing.T) {
 	s := small(6)
 	b := add(s, "b", 1, 0)
 	steps(t, s, "b[0,1)+")
-	add(s, "d", 17, 1) // 5 pages, all free now
+	add(s, "d", 17, 1) // needs 5 pages, which are free now
 	steps(t, s, "b[1,2)+ d[0,3)", "b[2,3)+ d[3,6)", "b[3,4)+ d[6,9)", "b[4,5)+ d[9,12)",
 		"b[5,6)+ d[12,15)", "d[15,17)+")
 	if b.Computed != 0 || len(b.Tokens) != 7 {
@@ -199,7 +201,7 @@ func TestPromptPreempts(t *testing.T) {
 	counts(t, s, 1, 1, 5)
 }
 
-// TestRemove frees everything at once in each state that a sequence can be in.
+// TestRemove removes sequences in each of their possible states. Their memory must be free at once.
 func TestRemove(t *testing.T) {
 	s := small(3)
 	a, b, c := add(s, "a", 12, 0), add(s, "b", 4, 0), add(s, "c", 4, 0)
@@ -211,7 +213,7 @@ func TestRemove(t *testing.T) {
 	steps(t, s, "b[0,4)+", "b[4,5)+")
 	s.Remove(b, false) // decoding
 	counts(t, s, 0, 0, 0)
-	s.Remove(b, false) // gone: nothing happens
+	s.Remove(b, false) // already removed: no effect
 	d, e := add(s, "d", 3, 0), add(s, "e", 4, 0)
 	steps(t, s, "d[0,3)+ e[0,4)+", "d[3,4)+ e[4,5)+", "d[4,5)+")
 	s.Remove(e, false) // preempted
@@ -220,17 +222,18 @@ func TestRemove(t *testing.T) {
 	steps(t, s, "")
 }
 
-// TestStartPages has 3 pages for the first 4 positions and 2 for the others.
+// TestStartPages checks allocation and eviction with 3 start pages, for the first 4 positions of
+// every sequence, and 2 other pages.
 func TestStartPages(t *testing.T) {
 	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
 		ChunkTokens: 20, MixedChunkTokens: 20})
 	if s.MaxTokens() != 12 {
-		t.Errorf("sequences of up to %d tokens, expected 4 and 2 pages of 4", s.MaxTokens())
+		t.Errorf("MaxTokens() = %d, expected 4 start tokens and 2 pages of 4", s.MaxTokens())
 	}
 	long := counting(s, "long", 10, 10)
 	steps(t, s, "long[0,10)+")
 	s.Remove(long, true)
-	for i := range int32(3) { // their starts push out the end of the first one, and then its start
+	for i := range int32(3) { // their start pages evict the end of long, and then its start
 		q := &Sequence{Tokens: []int32{50 + i, 51, 52}, Slot: -1, Owner: "short"}
 		s.Add(q)
 		steps(t, s, "short[0,3)+")
@@ -244,7 +247,7 @@ func TestStartPages(t *testing.T) {
 	long = counting(s, "long", 12, 99)
 	steps(t, s, "long[0,12)+")
 	if peak := s.PeakPages(); peak != (prefix.Amount{Start: 3, Rest: 2}) {
-		t.Errorf("at most %+v at once", peak)
+		t.Errorf("peak of %+v pages, expected all", peak)
 	}
 }
 
@@ -258,15 +261,15 @@ func TestVictimHasNeededPages(t *testing.T) {
 	c := add(s, "c", 2, 0) // the newest
 	steps(t, s, "a[0,12)+ b[0,6)+ c[0,2)+", "a[12,13)+ c[2,3)+")
 	if !c.running || s.Preemptions != 1 {
-		t.Errorf("c runs: %t, after %d preemptions, expected b to be the only one that yields",
-			c.running, s.Preemptions)
+		t.Errorf("c runs: %t, after %d preemptions, expected only b to be preempted", c.running,
+			s.Preemptions)
 	}
 }
 
 func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 
-// checkBetween is checkInvariants during a step that holds some state slots, with a disk that holds
-// memory too.
+// checkBetween checks the invariants between two calls of the scheduler. inFlight is the number of
+// state slots that planned work uses. d may hold further pages; it may be nil.
 func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
@@ -286,8 +289,8 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 		for i, p := range q.Pages {
 			pages[p]++
 			if (i*s.o.PageTokens < s.o.StartTokens) != (int(p) < s.o.StartPages) {
-				t.Fatalf("%v has page %d at entry %d of its table, which is of another kind",
-					q.Owner, p, i)
+				t.Fatalf("%v: entry %d of the page table has page %d, which is of the wrong kind",
+					q.Owner, i, p)
 			}
 		}
 		slots[q.Slot]++
@@ -305,11 +308,11 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	}
 	for p, n := range pages {
 		if got := s.pool.Refs(int32(p)); got != n || s.tree == nil && n > 1 {
-			t.Fatalf("page %d has %d references, %d hold it", p, got, n)
+			t.Fatalf("page %d has %d references, expected %d", p, got, n)
 		}
 	}
 	if slices.ContainsFunc(slots, func(n int) bool { return n != 1 }) {
-		t.Fatalf("owners of each slot %v, expected one each", slots)
+		t.Fatalf("the slots have %v owners, expected one each", slots)
 	}
 	for i, q := range s.waiting {
 		if q.running || q.Computed != 0 || len(q.Pages) != 0 || q.Slot != -1 {
