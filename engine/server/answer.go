@@ -1,7 +1,8 @@
 package server
 
-// An answer reads the engine's events and writes to an output, in the same way for all dialects,
-// streamed or whole. It cancels the engine's work when the client is gone.
+// An answer reads the engine's events and writes to an output. It works in the same way for all
+// dialects, for streams and for whole documents. When the client disconnects, it cancels the
+// engine's request.
 
 import (
 	"context"
@@ -15,14 +16,14 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// output receives an answer and sends it as a stream (stream.go) or a document (whole.go). An error
-// means that the client is gone.
+// output receives an answer and sends it as a stream (stream.go) or as one document (whole.go). An
+// error from its methods means that the client has disconnected.
 type output interface {
 	// progress reports that done of total prompt tokens are in the cache.
 	progress(done, total int) error
 	// keepAlive reports that the model is working but has produced no text for a while.
 	keepAlive() error
-	// delta adds to the answer.
+	// delta appends to the answer.
 	delta(generate.Delta) error
 	// finish completes the answer.
 	finish(generate.FinishReason, generate.Usage) error
@@ -30,8 +31,8 @@ type output interface {
 	fail(err error) error
 }
 
-// answer reads the events of one generation, separates reasoning, content and tool calls, and
-// passes them to the output.
+// answer reads the events of one generation. It splits the text into reasoning, content and tool
+// calls, and passes them to the output.
 type answer struct {
 	stream    *engine.Stream
 	out       output
@@ -43,16 +44,16 @@ type answer struct {
 
 	usage           engine.Usage
 	reasoningTokens int
-	generating      bool      // the prompt is in the cache
+	generating      bool      // the first token has arrived
 	calls           int       // tool calls so far
-	lastOutput      time.Time // of the last call to the output
-	// pending are the tokens of text that is held back: an incomplete character, the start of a
-	// stop string, or a tool call.
+	lastOutput      time.Time // when the output was last called
+	// pending holds the tokens of text that is held back: an incomplete character, the start of a
+	// stop text, or a tool call.
 	pending []generate.Token
 }
 
-// run reads the events until the end. When ctx ends, because the client is gone or the server shuts
-// down, it cancels the work immediately.
+// run reads the events until the end. When ctx ends, because the client disconnects or the server
+// shuts down, run cancels the engine's request immediately.
 func (a *answer) run(ctx context.Context) {
 	for {
 		e, err := a.next(ctx)
@@ -76,7 +77,7 @@ func (a *answer) run(ctx context.Context) {
 	}
 }
 
-// next waits for an event and keeps the client's connection alive meanwhile.
+// next waits for the next event. Meanwhile it keeps the client's connection alive.
 func (a *answer) next(ctx context.Context) (engine.Event, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, a.keepAlive)
@@ -110,7 +111,7 @@ func (a *answer) token(e engine.Event) error {
 	case d.Content != "":
 		d.Tokens, a.pending = a.pending, nil
 	case reasoning, len(d.ToolCalls) > 0, e.Text != "" && !a.holding():
-		a.pending = nil // those of reasoning, a call, or the line breaks around them
+		a.pending = nil // tokens of reasoning, of a tool call, or of line breaks around them
 	}
 	if d.Empty() {
 		return a.silence()
@@ -119,8 +120,8 @@ func (a *answer) token(e engine.Event) error {
 	return a.out.delta(d)
 }
 
-// silence keeps the connection alive while the tokens of a long tool call arrive and no text can be
-// sent.
+// silence is called for a token that adds no output, for example a token of a long tool call. It
+// keeps the connection alive.
 func (a *answer) silence() error {
 	if a.lastOutput.IsZero() {
 		a.lastOutput = time.Now()
@@ -149,7 +150,7 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 		case chat.Reasoning:
 			d.Reasoning += piece.Text
 		case chat.Call:
-			// the newest token may also contain text after the call
+			// The newest token stays, because it may also contain text after the call.
 			a.pending = a.pending[max(0, len(a.pending)-1):]
 			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
 				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
@@ -172,7 +173,7 @@ func (a *answer) logprob(e engine.Event) generate.Token {
 	return token
 }
 
-// done sends the text that was held back and completes the answer.
+// done sends the text that was held back, and completes the answer.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
 	d := a.add(e.Text)
@@ -214,11 +215,12 @@ func (a *answer) fail(err error) {
 	_ = a.out.fail(err)
 }
 
-// errShutdown is the cause with which Serve cancels requests that outlast the drain time.
+// errShutdown is the cancellation cause of requests that are still running when Serve's drain time
+// is over.
 var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "",
 	"Start it again.")
 
-// abandon cancels the work. It sends the error unless the client is gone.
+// abandon cancels the engine's request. It sends the error, unless the client has disconnected.
 func (a *answer) abandon(ctx context.Context, err error) {
 	a.stream.Cancel()
 	a.record.finish = string(engine.FinishCancelled)
@@ -226,8 +228,8 @@ func (a *answer) abandon(ctx context.Context, err error) {
 	case errors.Is(cause, errShutdown):
 		a.fail(errShutdown)
 	case cause == nil && ctx.Err() == nil && !isWriteError(err):
-		a.fail(err) // the engine's stream failed
+		a.fail(err) // reading the engine's events failed
 	default:
-		a.record.fail(errors.New("the client went away"))
+		a.record.fail(errors.New("the client disconnected"))
 	}
 }

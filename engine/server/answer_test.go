@@ -17,8 +17,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestEveryCodeHasAReply reads the codes from package problem's source and checks that each has a
-// row in replies.
+// TestEveryCodeHasAReply reads the codes from the source of package problem. Each must have a row
+// in replies.
 func TestEveryCodeHasAReply(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../problem/problem.go", nil, 0)
 	if err != nil {
@@ -44,8 +44,8 @@ func TestEveryCodeHasAReply(t *testing.T) {
 	}
 }
 
-// TestLongCallKeepsTheConnection: the tokens of an incomplete tool call produce no text, so the
-// server sends keep-alive comments.
+// TestLongCallKeepsTheConnection checks that the server sends keep-alive comments while the tokens
+// of an incomplete tool call produce no text.
 func TestLongCallKeepsTheConnection(t *testing.T) {
 	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
 	if err != nil {
@@ -84,13 +84,11 @@ func TestLongCallKeepsTheConnection(t *testing.T) {
 type outputCounts struct{ deltas, comments int }
 
 func (o *outputCounts) progress(done, total int) error { return nil }
-func (
-	o *outputCounts) keepAlive() error {
+func (o *outputCounts) keepAlive() error {
 	o.comments++
 	return nil
 }
-func (o *outputCounts) delta(
-	generate.Delta) error {
+func (o *outputCounts) delta(generate.Delta) error {
 	o.deltas++
 	return nil
 }

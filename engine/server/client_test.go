@@ -16,7 +16,7 @@ import (
 	"headroom/engine/server"
 )
 
-// newClient returns OpenAI's own Go client, connected to a server with the bundled model.
+// newClient returns OpenAI's official Go client, connected to a server with the bundled model.
 func newClient(t *testing.T) openai.Client {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
@@ -35,8 +35,8 @@ func newClient(t *testing.T) openai.Client {
 		option.WithMaxRetries(0))
 }
 
-// TestOpenAIClient sends typical requests with the official client. Whole and streamed answers must
-// be equal, because the bundled model is greedy by default.
+// TestOpenAIClient sends typical requests with the official client. The whole answer and the
+// streamed answer must be equal, because sampling is greedy by default.
 func TestOpenAIClient(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	question := openai.ChatCompletionNewParams{
@@ -64,12 +64,11 @@ func TestOpenAIClient(t *testing.T) {
 		said += token.Token
 		if token.Logprob > 0 || len(token.TopLogprobs) != 2 ||
 			token.TopLogprobs[0].Token != token.Token {
-			t.Errorf("token %+v: the likeliest alternative of a greedy answer is the token itself",
-				token)
+			t.Errorf("token %+v: expected 2 candidates, the token itself as the first one", token)
 		}
 	}
 	if said != whole.Message.Content {
-		t.Errorf("the tokens of logprobs make %q, the content is %q", said, whole.Message.Content)
+		t.Errorf("the tokens in logprobs form %q, the content is %q", said, whole.Message.Content)
 	}
 
 	question.StreamOptions.IncludeUsage = openai.Bool(true)
@@ -147,7 +146,7 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	}
 }
 
-// TestClientThatLeaves checks that the real engine stops working when the client disconnects.
+// TestClientThatLeaves checks that the real engine cancels a request when its client disconnects.
 func TestClientThatLeaves(t *testing.T) {
 	files, _ := fs.Sub(demo.Files, "model")
 	e, err := engine.Open(t.Context(), engine.Source{FS: files},
@@ -157,7 +156,7 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 	defer e.Close()
 	s := start(t, nil, server.Options{Models: &fakeModels{engine: e}})
-	// this answer has no end
+	// The logit bias excludes the end tokens, so this answer does not end by itself.
 	lines, leave := open(t, s.URL+"/v1/completions",
 		`{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`)
 	waitFor(t, lines, `"text":`)
@@ -166,7 +165,7 @@ func TestClientThatLeaves(t *testing.T) {
 	defer stop()
 	for stats := e.Stats(); stats.Running+stats.Waiting > 0; stats = e.Stats() {
 		if ctx.Err() != nil {
-			t.Fatalf("the engine still works: %+v", stats)
+			t.Fatalf("the request was not cancelled: %+v", stats)
 		}
 	}
 }

@@ -6,47 +6,48 @@ import (
 	"headroom/engine/generate"
 )
 
-// Dialect is the HTTP API of one vendor: its routes, answers and errors. To add one, write a
-// package and list it in Options.Dialects.
+// Dialect is the HTTP API of one vendor: its routes, answers and errors. To add a dialect, write a
+// package that implements this interface and list it in Options.Dialects.
 //
 // Methods are called from many goroutines.
 type Dialect interface {
-	// Routes returns what the dialect serves. Patterns of two dialects must not collide.
+	// Routes returns the routes of the dialect. The patterns of two dialects must not conflict.
 	Routes() []Route
-	// Error renders a failure. A refused request gets the Data of the event as its body, under the
-	// status of StatusOf; a stream that has begun gets the event. problem.From(err) has the
-	// message. A generate.ParamError in the chain of err has the parameter at fault.
+	// Error renders an error. If no answer has begun, the server sends the Data of the event as the
+	// body, with the status StatusOf. In a stream that has begun, it sends the event.
+	// problem.From(err) has the message. If the chain of err contains a generate.ParamError, that
+	// names the invalid parameter.
 	Error(err error) Event
 }
 
-// Route is one route of a dialect. One of Parse and Document is set.
+// Route is one route of a dialect. Either Parse or Document must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".
 	Pattern string
-	// Parse reads the body of a request for a generation. The server does the rest.
+	// Parse parses the body of a request for a generation. The server does the rest.
 	Parse func(body []byte) (*Call, error)
-	// Document returns the JSON document that answers any other request.
+	// Document returns the JSON document that answers a request of any other kind.
 	Document func(r *http.Request, models Models) (any, error)
 }
 
-// Call is a parsed request for a generation, and how its answer is rendered.
+// Call is a parsed request for a generation, with the means to render its answer.
 type Call struct {
 	generate.Request
 	ID      string // identifies the request in logs and answers; "": a random ID
 	Framing Framing
-	// Renderer returns the renderer of this answer.
+	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
 }
 
-// Renderer renders one answer in a dialect's JSON. It is used by one goroutine: either Whole is
-// called, once, or Start, Delta any number of times, and Finish. A failed stream ends with
-// Dialect.Error instead of Finish.
+// Renderer renders one answer in a dialect's JSON. It is used by one goroutine. For a whole answer,
+// Whole is called once. For a stream, Start is called once, then Delta any number of times, then
+// Finish. If a stream fails, Dialect.Error is called instead of Finish.
 type Renderer interface {
 	// Whole returns the document of a complete answer.
 	Whole(generate.Answer) any
 	// Start returns the events that open a stream, before the first token.
 	Start() []Event
-	// Delta returns the events for the addition of one step.
+	// Delta returns the events for new text, reasoning or tool calls.
 	Delta(generate.Delta) []Event
 	// Finish returns the events that complete a stream.
 	Finish(generate.FinishReason, generate.Usage) []Event
@@ -54,11 +55,11 @@ type Renderer interface {
 
 // Event is one message of a stream.
 type Event struct {
-	Name string // of the event in server-sent events; "": unnamed
-	Data any    // encoded as JSON, except for Text
+	Name string // the event's name in server-sent events; "": none
+	Data any    // encoded as JSON, unless it is of type Text
 }
 
-// Text is the Data of an Event that is sent unencoded, on one line.
+// Text is the Data of an Event that is sent as it is, not as JSON. It must be one line.
 type Text string
 
 // Framing is the format that separates the events of a stream.
@@ -66,7 +67,8 @@ type Framing uint8
 
 // The framings.
 const (
-	ServerSentEvents Framing = iota // "data: JSON", with comments as keep-alive
-	// one JSON document per line, without comments; Event.Name is unused
+	// ServerSentEvents sends an event as "data: JSON", and comments to keep the connection alive.
+	ServerSentEvents Framing = iota
+	// JSONLines sends one JSON document per line, and no comments. Event.Name is ignored.
 	JSONLines
 )

@@ -10,8 +10,8 @@ import (
 	"headroom/engine/server"
 )
 
-// toy is a complete dialect: POST /toy with the prompt as the body. A "+" before it asks for a
-// stream.
+// toy is a complete dialect. Its only route is POST /toy, with the prompt as the body. A "+" before
+// the prompt requests a stream.
 type toy struct{ framing server.Framing }
 
 func (d toy) Routes() []server.Route {
@@ -37,8 +37,9 @@ func (toy) Finish(r generate.FinishReason, _ generate.Usage) []server.Event {
 	return []server.Event{{Name: "end", Data: r}}
 }
 
-// TestToyDialect: a dialect needs only its own code. It answers whole and streamed, in both
-// framings, and renders its own errors. The first dialect renders those of unknown addresses.
+// TestToyDialect checks that a new dialect needs no change to shared code. It answers with whole
+// documents and with streams, in both framings, and renders the errors of its route. The first
+// dialect renders the errors of unknown addresses.
 func TestToyDialect(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -74,7 +75,7 @@ func TestToyDialect(t *testing.T) {
 			}
 			_, _, text = do(t, http.MethodGet, s.URL+"/nowhere", "")
 			if !strings.HasPrefix(text, `{"error":{"message":"There is nothing at GET /nowhere`) {
-				t.Errorf("an unknown address: %s", text)
+				t.Errorf("unknown address: %s", text)
 			}
 			_, _, metrics := do(t, http.MethodGet, s.URL+"/metrics", "")
 			if !strings.Contains(metrics, `headroom_requests_total{route="/toy"`) {

@@ -9,15 +9,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// reply is the HTTP status of a Problem and its Retry-After. Dialects add only the body.
+// reply is the HTTP status and the Retry-After header of an error. Dialects add only the body.
 type reply struct {
 	status int
-	// retryAfter is in seconds, for a Problem without a time; 0: no header. OpenAI's clients retry
-	// 408, 409, 429 and 5xx automatically.
+	// retryAfter is in seconds; 0: no header. Problem.RetryAfter overrides the value in replies.
+	// OpenAI's clients retry 408, 409, 429 and 5xx automatically.
 	retryAfter int
 }
 
-// replies maps the codes of Problems to HTTP.
+// replies maps the codes of Problems to their reply.
 var replies = map[problem.Code]reply{
 	problem.BadRequest:          {status: 400},
 	problem.ContextExceeded:     {status: 400},
@@ -44,10 +44,10 @@ var replies = map[problem.Code]reply{
 	problem.DiskFull:            {status: 507},
 }
 
-// statusClientClosedRequest is nginx's status for a request whose client is gone.
+// statusClientClosedRequest is nginx's status for a request whose client has disconnected.
 const statusClientClosedRequest = 499
 
-// StatusOf returns the HTTP status of a Problem, 500 for a code that the table lacks.
+// StatusOf returns the HTTP status of a Problem. For an unknown code it is 500.
 func StatusOf(p *problem.Problem) int { return replyOf(p).status }
 
 func replyOf(p *problem.Problem) reply {
@@ -64,7 +64,8 @@ func replyOf(p *problem.Problem) reply {
 // ErrorRenderer renders an error as the answer to a request; see Dialect.Error.
 type ErrorRenderer func(r *http.Request, err error) Event
 
-// Refuse returns a function that answers a request with an error, before anything else is written.
+// Refuse returns a function that answers a request with an error: status, Retry-After and body.
+// Nothing may have been written before.
 func Refuse(render ErrorRenderer) guard.Refuse {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		recordOf(r).fail(err)

@@ -56,13 +56,12 @@ func TestRefusals(t *testing.T) {
 		{"busy", "POST", "/v1/chat/completions", hi,
 			func(e *fakeEngine, _ *fakeModels) { e.refusal = busy }, 429,
 			[]string{`"type":"rate_limit_error"`, "64 wait"}, "1"},
-		{"busy for a known time", "POST", "/v1/chat/completions", hi,
+		{"busy with a retry time", "POST", "/v1/chat/completions", hi,
 			func(e *fakeEngine, _ *fakeModels) { e.refusal = busier }, 429,
 			[]string{`"code":"busy"`}, "7"},
 		{"loading", "POST", "/v1/chat/completions", hi,
 			func(_ *fakeEngine, m *fakeModels) {
-				m.err = problem.New(problem.Loading, "Loading", "",
-					"")
+				m.err = problem.New(problem.Loading, "Loading", "", "")
 			}, 503, []string{`"code":"loading"`}, "2"},
 		{"not running", "POST", "/v1/completions", `{"prompt":"x"}`,
 			func(_ *fakeEngine, m *fakeModels) {
@@ -75,7 +74,7 @@ func TestRefusals(t *testing.T) {
 			[]string{`"code":"not_found"`, "GET /v1/embeddings", "POST /v1/chat/completions"}, ""},
 		{"wrong method", "GET", "/v1/chat/completions", "", nil, 404,
 			[]string{"There is nothing at GET /v1/chat/completions"}, ""},
-		{"unknown model's entry", "GET", "/v1/models/a/b", "", nil, 404,
+		{"entry of an unknown model", "GET", "/v1/models/a/b", "", nil, 404,
 			[]string{`"code":"model_not_found"`}, ""},
 	}
 	for _, c := range cases {
@@ -110,14 +109,13 @@ func TestGuard(t *testing.T) {
 	}{
 		{"loopback", guard.Guard{}, nil, 200},
 		{"localhost", guard.Guard{}, []string{"Host", "localhost:11811"}, 200},
-		{"a name below localhost", guard.Guard{}, []string{"Host", "app.localhost"}, 200},
+		{"subdomain of localhost", guard.Guard{}, []string{"Host", "app.localhost"}, 200},
 		{"IPv6", guard.Guard{}, []string{"Host", "[::1]:11811"}, 200},
 		{"rebinding", guard.Guard{}, []string{"Host", "evil.com"}, 403},
 		{"rebinding with a dot", guard.Guard{}, []string{"Host", "evil.com.:80"}, 403},
-		{"a name that only looks like localhost", guard.Guard{},
-			[]string{"Host", "localhost.evil.com"},
-			403},
-		{"another address, loopback only", guard.Guard{}, []string{"Host", "192.168.1.2:11811"},
+		{"domain that begins with localhost", guard.Guard{},
+			[]string{"Host", "localhost.evil.com"}, 403},
+		{"LAN address, listening on loopback", guard.Guard{}, []string{"Host", "192.168.1.2:11811"},
 			403},
 		{"allowed name", guard.Guard{AllowHosts: []string{"mac.example"}},
 			[]string{"Host", "Mac.Example:80"}, 200},
@@ -127,21 +125,21 @@ func TestGuard(t *testing.T) {
 			[]string{"Host", "192.168.1.2:11811"}, 200},
 		{"listening everywhere, by a foreign name", guard.Guard{Listen: "0.0.0.0"},
 			[]string{"Host", "evil.com"}, 403},
-		{"page from here", guard.Guard{}, []string{"Origin", "http://localhost:3000"}, 200},
-		{"the window", guard.Guard{}, []string{"Origin", "wails://wails"}, 200},
-		{"page from elsewhere", guard.Guard{}, []string{"Origin", "https://evil.com"}, 403},
+		{"local page", guard.Guard{}, []string{"Origin", "http://localhost:3000"}, 200},
+		{"page in the app's window", guard.Guard{}, []string{"Origin", "wails://wails"}, 200},
+		{"foreign page", guard.Guard{}, []string{"Origin", "https://evil.com"}, 403},
 		{"sandboxed page", guard.Guard{}, []string{"Origin", "null"}, 403},
 		{"no key", guard.Guard{APIKey: "s3cret"}, nil, 401},
 		{"wrong key", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "Bearer s3cre"},
 			401},
 		{"bearer", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "bearer s3cret"}, 200},
 		{"x-api-key", guard.Guard{APIKey: "s3cret"}, []string{"X-Api-Key", "s3cret"}, 200},
-		{"not as basic", guard.Guard{APIKey: "s3cret"}, []string{"Authorization", "Basic s3cret"},
-			401},
-		{"instead", guard.Guard{APIKey: "s3cret",
+		{"key with basic authentication", guard.Guard{APIKey: "s3cret"},
+			[]string{"Authorization", "Basic s3cret"}, 401},
+		{"Bypass returns true", guard.Guard{APIKey: "s3cret",
 			Bypass: func(r *http.Request) bool { return r.Header.Get("X-T") == "t" }},
 			[]string{"X-T", "t"}, 200},
-		{"not instead", guard.Guard{APIKey: "s3cret",
+		{"Bypass returns false", guard.Guard{APIKey: "s3cret",
 			Bypass: func(r *http.Request) bool { return false }}, []string{"X-T", "t"}, 401},
 	}
 	for _, c := range cases {
@@ -159,8 +157,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestCORS: a page that may use the endpoint can also read the answers, and send headers that need
-// a preflight.
+// TestCORS checks that a page that may use the endpoint can also read the answers, and can send
+// headers that need a preflight request.
 func TestCORS(t *testing.T) {
 	s := start(t, newFakeEngine(nil), server.Options{Guard: &guard.Guard{APIKey: "k"}})
 	status, header, _ := do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",

@@ -22,11 +22,11 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// patience is how long a test waits for something that should happen immediately.
+// patience is how long a test waits for an event that should happen immediately.
 const patience = 20 * time.Second
 
-// fakeEngine answers each request with a stream that the test fills. Tokenizer and template are the
-// bundled model's.
+// fakeEngine answers each request with a stream that the test fills. It has the tokenizer and the
+// chat template of the bundled model.
 type fakeEngine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
@@ -95,9 +95,9 @@ type fakeStream struct {
 	usage     engine.Usage
 }
 
-// prefill reports that done prompt tokens are in the cache, of which cached were not computed. An
-// engine.Stream keeps only the last of several unread Prefill events; an empty token between two of
-// them keeps both and writes nothing.
+// prefill reports that done prompt tokens are in the cache, and that cached of them were not
+// computed. Between two Prefill events it puts an empty token, which produces no output. Without
+// that token, engine.Stream would keep only the last of several unread Prefill events.
 func (s *fakeStream) prefill(done, cached int) {
 	if s.usage.PromptDoneTokens > 0 {
 		s.put(engine.Event{Type: engine.Token, Usage: s.usage})
@@ -144,8 +144,7 @@ func (m *fakeModels) Acquire(id string) (server.Model, error) {
 		"there is demo", "")
 }
 
-func (m *fakeModels) Wake(_ context.Context, id string) (server.Model,
-	error) {
+func (m *fakeModels) Wake(_ context.Context, id string) (server.Model, error) {
 	return m.Acquire(id)
 }
 
@@ -153,7 +152,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 	return []server.ModelInfo{{ID: "demo", ContextTokens: 4096}}
 }
 
-// dialects returns the dialects that Headroom serves.
+// dialects are the dialects that Headroom serves.
 var dialects = []server.Dialect{openai.Dialect{}}
 
 // start serves the engine until the test ends.
@@ -163,7 +162,7 @@ func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {
 		o.Models = &fakeModels{engine: e}
 	}
 	if o.KeepAlive == 0 {
-		o.KeepAlive = time.Hour // no comments unless a test asks for them
+		o.KeepAlive = time.Hour // no keep-alive comments unless a test needs them
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -176,7 +175,7 @@ func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {
 	return s
 }
 
-// post sends a body and returns the answer.
+// post sends a body and returns the response.
 func post(t *testing.T, url, body string, headers ...string) (status int, header http.Header,
 	text string) {
 	t.Helper()

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// eventWriter writes the events of a stream, each flushed immediately. An error means that the
-// client is gone. Sources: https://html.spec.whatwg.org/multipage/server-sent-events.html and
-// https://jsonlines.org
+// eventWriter writes the events of a stream and flushes each of them immediately. An error means
+// that the client has disconnected. Sources:
+// https://html.spec.whatwg.org/multipage/server-sent-events.html and https://jsonlines.org
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	framing Framing
-	timeout time.Duration // of one write
+	timeout time.Duration // maximum duration of one write
 }
 
 // contentTypes maps framings to content types.
@@ -26,7 +26,8 @@ var contentTypes = map[Framing]string{
 	JSONLines:        "application/x-ndjson",
 }
 
-// startEvents sends the headers. X-Accel-Buffering keeps nginx from holding events back.
+// startEvents sends the headers of a stream. X-Accel-Buffering prevents nginx from buffering
+// events.
 func startEvents(w http.ResponseWriter, f Framing, timeout time.Duration) *eventWriter {
 	h := w.Header()
 	h.Set("Content-Type", contentTypes[f])
@@ -40,14 +41,14 @@ func newEventWriter(w http.ResponseWriter, f Framing, timeout time.Duration) *ev
 	return &eventWriter{w: w, control: http.NewResponseController(w), framing: f, timeout: timeout}
 }
 
-// framingOf returns the framing of a response that has begun; ok is false for a document.
+// framingOf returns the framing of a response that has begun. ok is false if it is not a stream.
 func framingOf(h http.Header) (f Framing, ok bool) {
 	for f, contentType := range contentTypes {
 		if h.Get("Content-Type") == contentType {
 			return f, true
 		}
 	}
-	// an event stream from another handler
+	// An event stream of another handler may have other parameters in its content type.
 	return ServerSentEvents, strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
@@ -75,7 +76,7 @@ func (e *eventWriter) event(event Event) error {
 	return e.write("data: " + string(data) + "\n\n")
 }
 
-// comment writes a line that clients ignore, if the framing has comments.
+// comment writes a line that clients ignore. If the framing has no comments, it writes nothing.
 func (e *eventWriter) comment(text string) error {
 	if e.framing != ServerSentEvents {
 		return nil
@@ -83,8 +84,8 @@ func (e *eventWriter) comment(text string) error {
 	return e.write(": " + text + "\n\n")
 }
 
-// write sets a deadline, so that a client that does not read cannot block the handler. A writer may
-// lack deadlines and flushing, as in tests.
+// write writes and flushes text. It sets a deadline, so that a client that does not read cannot
+// block the handler. Writers in tests may not support deadlines and flushing.
 func (e *eventWriter) write(text string) error {
 	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {
@@ -107,8 +108,8 @@ func isWriteError(err error) bool {
 	return errors.As(err, &w)
 }
 
-// encode returns a document as JSON on one line. It does not escape <, > and &, because no browser
-// parses it as HTML.
+// encode encodes a document as one line of JSON. It does not escape <, > and &, because browsers do
+// not parse the answers as HTML.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,7 +1,7 @@
 package server
 
-// The handler of requests for a generation. The engine's work ends with the handler, even after a
-// panic.
+// The handler of requests for a generation. When the handler returns or panics, the engine's
+// request has ended or is cancelled.
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 	}
 }
 
-// generation is a Call that is ready to submit.
+// generation is a Call with everything that is needed to submit it.
 type generation struct {
 	*Call
 	dialect Dialect
@@ -115,8 +115,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) o
 // bodyTimeout is how long a client may take to send a body.
 const bodyTimeout = 5 * time.Minute
 
-// readBody reads a body of at most maxBodyBytes. It removes the read deadline at the end, because
-// the server then reads only to notice a disconnect.
+// readBody reads a body of at most maxBodyBytes. It sets a read deadline and removes it at the end,
+// because after that the server reads only to notice that the client disconnects.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer supports deadlines

@@ -8,8 +8,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// handleHealth answers 200 as long as the process serves, with or without a model: a supervisor
-// must not restart it because no model is loaded.
+// handleHealth answers 200 whether a model is loaded or not, because a supervisor must not restart
+// the server for lack of a model.
 func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
 	body := struct {
 		Status string `json:"status"`
@@ -25,10 +25,10 @@ func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
-		"There are "+s.addresses()+"."))
+		"The routes are "+s.addresses()+"."))
 }
 
-// addresses lists the routes without variables, for people: "GET /a, GET /health and GET /metrics".
+// addresses lists the routes without variables, as "GET /a, GET /health and GET /metrics".
 func (s *Server) addresses() string {
 	var list []string
 	for _, d := range s.dialects {

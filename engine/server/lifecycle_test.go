@@ -17,7 +17,7 @@ import (
 
 const hiStreamed = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
 
-// open posts a request. It returns a scanner over the answer's lines, and the function that
+// open posts a request. It returns a scanner over the lines of the response, and a function that
 // disconnects the client.
 func open(t *testing.T, url, body string) (lines *bufio.Scanner, leave func()) {
 	t.Helper()
@@ -62,13 +62,13 @@ func TestKeepAlive(t *testing.T) {
 	// The headers and the first chunk need no event from the engine.
 	waitFor(t, lines, `"role":"assistant"`)
 	waitFor(t, lines, ": keepalive 0/11")
-	waitFor(t, lines, ": keepalive 0/11") // again while the engine is silent
+	waitFor(t, lines, ": keepalive 0/11") // repeated while the engine sends no events
 	stream := <-e.streams
 	stream.prefill(7, 0)
 	waitFor(t, lines, ": keepalive 7/11")
 	stream.say("a")
 	waitFor(t, lines, `"reasoning_content":"a"`)
-	waitFor(t, lines, ": alive") // there is no progress after the prompt
+	waitFor(t, lines, ": alive") // after the prompt there is no progress to report
 	stream.done(engine.FinishStop, nil)
 	waitFor(t, lines, "data: [DONE]")
 }
@@ -91,14 +91,14 @@ func TestDisconnectCancels(t *testing.T) {
 			}()
 			stream := <-e.streams
 			leave()
-			waitClosed(t, stream.cancelled, "cancelling the work of a client that went away")
+			waitClosed(t, stream.cancelled, "cancelling the request")
 			waitClosed(t, answered, "the end of the request")
 		})
 	}
 }
 
-// TestDisconnectInMidStream disconnects after the first token, while the handler waits for the
-// next.
+// TestDisconnectInMidStream disconnects after the first token, while the handler waits for the next
+// one.
 func TestDisconnectInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.say("a") })
 	s := start(t, e, server.Options{})
@@ -108,8 +108,8 @@ func TestDisconnectInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// TestPanic: a panic before or during an answer does not end the server, and it cancels the
-// engine's work.
+// TestPanic checks that a panic in a handler gives status 500, is logged, and does not end the
+// server.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
 	s := start(t, nil, server.Options{Models: &panicking{},
@@ -133,10 +133,12 @@ type panicking struct{ fakeModels }
 
 func (*panicking) Wake(context.Context, string) (server.Model, error) { panic("a bug") }
 
+// TestPanicInMidStream checks that a panic during a stream sends an error event and cancels the
+// engine's request.
 func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.prefill(1, 0)
-		// the fake panics when its bytes are looked up for logprobs
+		// Without a tokenizer, looking up the bytes of this token for logprobs panics.
 		s.put(engine.Event{Type: engine.Token, Token: -1})
 	})
 	e.tokenizer = nil
@@ -147,7 +149,7 @@ func TestPanicInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// serve runs Serve on a free port; the returned functions start the shutdown and wait for it.
+// serve runs Serve on a free port. stop starts the shutdown, and wait waits until Serve returns.
 func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (url string,
 	stop func(), wait func() error) {
 	t.Helper()
@@ -174,8 +176,7 @@ func TestShutdownLetsAnswersFinish(t *testing.T) {
 	closing := make(chan struct{})
 	url, stop, wait := serve(t,
 		server.New(server.Options{Models: &fakeModels{engine: e}, Dialects: dialects,
-			KeepAlive: time.Millisecond}), patience,
-		func() { close(closing) })
+			KeepAlive: time.Millisecond}), patience, func() { close(closing) })
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams
 	stop()
@@ -192,8 +193,7 @@ func TestShutdownCancelsWhatTakesTooLong(t *testing.T) {
 	e := newFakeEngine(nil)
 	url, stop, wait := serve(t,
 		server.New(server.Options{Models: &fakeModels{engine: e}, Dialects: dialects,
-			KeepAlive: time.Millisecond}), time.Nanosecond,
-		nil)
+			KeepAlive: time.Millisecond}), time.Nanosecond, nil)
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams
 	stop()

@@ -1,7 +1,7 @@
 package server
 
-// Prometheus metrics. Names and labels are stable, because dashboards depend on them. Labels have
-// few values, so that no client can make the registry grow.
+// Prometheus metrics. Names and labels are stable, because dashboards depend on them. Each label
+// has a fixed set of values, so that clients cannot make the registry grow.
 
 import (
 	"net/http"
@@ -15,8 +15,8 @@ import (
 	"headroom/engine"
 )
 
-// metrics are what GET /metrics returns. Counters survive a change of model; gauges are read from
-// the loaded engine at each scrape.
+// metrics holds the metrics of GET /metrics. Counters continue when the model changes. Gauges are
+// read from the loaded engine at each scrape.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -31,21 +31,21 @@ func newMetrics(models Models) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_requests_total",
 			Help: "HTTP requests by route and status."}, []string{"route", "status"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_tokens_total",
-			Help: "Tokens: prompt, cached (of prompt, not computed again), generated, " +
-				"reasoning (of generated)."}, []string{"kind"}),
-		// 10 ms to 11 min: a cached prompt on a small model, and a long one on a slow machine.
+			Help: "Tokens by kind. cached is a part of prompt, reasoning is a part of generated."},
+			[]string{"kind"}),
+		// 10 ms to 11 min: from a cached prompt on a small model to a long one on a slow machine.
 		firstToken: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
-				Help:    "From a request's arrival at the engine to its first token.",
+				Help:    "Time from a request's arrival at the engine to its first token.",
 				Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
 		// 1 ms to 2 s: 1,000 to 0.5 tokens per second.
 		perToken: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
-				Help:    "Mean time between a request's tokens.",
+				Help:    "Mean time between the tokens of a request.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
 	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
-		m.tokens.WithLabelValues(kind) // present from the start, with value 0
+		m.tokens.WithLabelValues(kind) // so that it is reported as 0 from the start
 	}
 	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
 		collectors.NewGoCollector(),

@@ -1,7 +1,6 @@
 package server
 
-// Middleware around every handler: one log line and one count per request, and recovery from
-// panics.
+// Middleware around every handler. It logs and counts each request, and recovers from panics.
 
 import (
 	"context"
@@ -27,7 +26,8 @@ type record struct {
 
 type recordKey struct{}
 
-// recordOf returns the request's record, or a new one for a request that did not pass observe.
+// recordOf returns the record of a request. If the request did not pass observe, it returns a new
+// record that is never logged.
 func recordOf(r *http.Request) *record {
 	if rec, ok := r.Context().Value(recordKey{}).(*record); ok {
 		return rec
@@ -37,7 +37,7 @@ func recordOf(r *http.Request) *record {
 
 func (rec *record) fail(err error) { rec.err = err }
 
-// observe gives each request a record, and logs and counts the request at its end.
+// observe attaches a record to each request, and logs and counts the request when it ends.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, rec, sw := time.Now(), &record{}, &statusWriter{ResponseWriter: w}
@@ -54,7 +54,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// levelOf returns the log level of a request. Health checks and pages that succeed get Debug.
+// levelOf returns the log level of a request. Successful GET requests, such as health checks and
+// pages, have the level Debug.
 func levelOf(r *http.Request, status int) slog.Level {
 	switch {
 	case status >= 500:
@@ -83,8 +84,8 @@ func (rec *record) attributes(r *http.Request, status int, took time.Duration) [
 	return list
 }
 
-// routeLabel names the route of a path for the metrics. The set of labels is fixed:
-// "/v1/models/{id}" is the label of every model, "other" that of unknown paths.
+// routeLabel returns the label of a path in the metrics. The set of labels is fixed: the path of
+// any model has the label "/v1/models/{id}", and an unknown path has the label "other".
 func (s *Server) routeLabel(path string) string {
 	if path == "/health" || path == "/metrics" {
 		return path
@@ -102,8 +103,8 @@ func (s *Server) routeLabel(path string) string {
 	return "other"
 }
 
-// Recover answers a panic of a handler with a 500 and logs its stack. A stream that has begun gets
-// the error as an event.
+// Recover recovers from a panic in a handler and logs its stack. It answers with status 500, or, if
+// a stream has begun, with an error event.
 func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}
@@ -132,8 +133,8 @@ func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Han
 	})
 }
 
-// statusWriter records the status. http.ResponseController reaches flushing and deadlines through
-// Unwrap.
+// statusWriter records the status of a response. Unwrap gives http.ResponseController access to the
+// writer below, for flushing and deadlines.
 type statusWriter struct {
 	http.ResponseWriter
 	status int // 0: nothing written yet

@@ -14,9 +14,9 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// TestFullQueue uses the real engine with one running and one waiting request. The next request is
-// refused with a Retry-After, and succeeds later. The error of a prompt that can never fit has the
-// numbers.
+// TestFullQueue uses the real engine with room for one running and one waiting request. The next
+// request must be refused with a Retry-After header, and must succeed later. The error for a prompt
+// longer than the context must state both lengths.
 func TestFullQueue(t *testing.T) {
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestFullQueue(t *testing.T) {
 		}
 	}
 	if status, _, text := ask(); status != 200 {
-		t.Errorf("when there is room again: %d, %s", status, text)
+		t.Errorf("after the queue is empty again: %d, %s", status, text)
 	}
 
 	status, header, text := post(t, s.URL+"/v1/completions",

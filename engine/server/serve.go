@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Serve answers requests on the listener until ctx ends. It then accepts no new requests, calls
-// closing, and waits up to drain for the running ones. Requests that still run are cancelled, and
-// their clients get an error. closing ends requests that have no end, such as the event streams of
-// the web UI; it may be nil. Serve returns nil after a shutdown.
+// Serve answers requests on the listener until ctx ends. Then it accepts no new requests, calls
+// closing, and waits up to drain for the running requests. After that it cancels them, and their
+// clients get an error. closing should end requests that never end by themselves, such as the event
+// streams of the web UI. It may be nil. After a shutdown Serve returns nil.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
 	closing func()) error {
 	base, cancelRequests := context.WithCancelCause(context.Background())

@@ -1,19 +1,25 @@
 // Package server serves a loaded model over HTTP, in the API dialects that Options.Dialects lists.
 //
-// It does what all dialects share: access control (engine/guard), logging and recovery
-// (middleware.go), bodies and limits (handle.go), reading the engine's events (answer.go), whole
-// and streamed answers (whole.go, stream.go, framing.go), the status of errors (errors.go), GET
-// /health (health.go) and GET /metrics (metrics.go). A dialect (dialect.go) parses requests into
-// generate.Request and renders answers; engine/openai is the first.
+// A dialect (dialect.go) parses requests into a generate.Request and renders answers. engine/openai
+// is one. The server does the work that all dialects share:
 //
-// The path of a request: observe logs it, Recover answers its panics, the Guard checks host, origin
-// and key. prepare then reads and parses the body, wakes the model, and encodes the prompt.
-// generate submits it to the engine and runs an answer, which passes the engine's events to an
-// output.
+//	engine/guard                       access control
+//	middleware.go                      logging, counting, recovery from panics
+//	handle.go                          bodies, limits, submitting to the engine
+//	answer.go                          the engine's events
+//	whole.go, stream.go, framing.go    whole and streamed answers
+//	errors.go                          status codes and Retry-After
+//	health.go, metrics.go              GET /health and GET /metrics
+//	serve.go                           listening and shutdown
 //
-// Invariants: No request ends the process. A disconnect cancels the engine's work immediately.
-// Every refusal gives a reason. The package uses the engine through the interfaces below, so that
-// tests can replace it with a scripted one.
+// A request first passes observe, which logs it, Recover, which handles panics, and the Guard,
+// which checks host, origin and key. Then prepare reads and parses the body, wakes the model and
+// encodes the prompt. Finally generate submits the prompt to the engine and runs an answer, which
+// passes the engine's events to an output.
+//
+// No request can end the process. When a client disconnects, its request is cancelled immediately.
+// Every error response states a reason. The package accesses the engine through the interfaces
+// Models and Engine, so that tests can replace it.
 package server
 
 import (
@@ -30,13 +36,14 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Models finds loaded models. The app's host implements it.
+// Models finds loaded models. The host of the app implements it.
 type Models interface {
-	// Acquire returns the loaded model of that ID; "" means the one that is loaded. Errors are
-	// Problems: model_not_found, with the IDs of the models that exist, not_running, loading.
+	// Acquire returns the model with the given ID, which must be loaded. "" means whichever model
+	// is loaded. Errors are Problems with the code model_not_found, not_running or loading. The
+	// first one lists the IDs of the available models.
 	Acquire(id string) (Model, error)
-	// Wake is Acquire for a generation. It first reloads a model that was unloaded when idle. It
-	// stops waiting when ctx ends.
+	// Wake returns the same as Acquire, for a generation. It first reloads a model that was
+	// unloaded because it was idle. It stops waiting when ctx ends.
 	Wake(ctx context.Context, id string) (Model, error)
 	// List returns the models that a request may name, the loaded one first.
 	List() []ModelInfo
@@ -64,26 +71,27 @@ type Engine interface {
 	Stats() engine.Stats
 }
 
-// Options configure a Server. Models and Dialects are required; the zero value of the other fields
-// works.
+// Options configure a Server. Only Models and Dialects are required.
 type Options struct {
 	Models Models
-	// Dialects are the APIs to serve. The first also renders the errors of unknown addresses.
+	// Dialects are the APIs to serve. The first one also renders the errors of unknown addresses.
 	Dialects []Dialect
-	Guard    *guard.Guard // nil: loopback names only, no key
-	// Defaults returns the parameters that the user has set for the model of that ID. It is called
-	// for each request; nil: none are set.
+	Guard    *guard.Guard // nil: only loopback host names are allowed, and no key is needed
+	// Defaults returns the parameters that the user has set for the model with the given ID. It is
+	// called for each request. nil: no parameters are set.
 	Defaults func(modelID string) generate.Defaults
 	Log      *slog.Logger // nil: slog.Default()
 
-	MaxBodyBytes int64 // 0: 32 MiB, several times the longest context as JSON
-	// KeepAlive is the time without output after which a stream gets a comment. 0: 1 s.
+	// MaxBodyBytes limits the body of a request. 0: 32 MiB, several times the longest context as
+	// JSON.
+	MaxBodyBytes int64
+	// KeepAlive is the time without output after which a comment is sent in a stream. 0: 1 s.
 	KeepAlive time.Duration
-	// WriteTimeout bounds one write to a client that does not read. 0: 1 min.
+	// WriteTimeout limits the duration of one write, for clients that do not read. 0: 1 min.
 	WriteTimeout time.Duration
 }
 
-// Server is an http.Handler without state beyond its metrics.
+// Server is an http.Handler that answers requests for generations. It has no state except metrics.
 type Server struct {
 	models       Models
 	dialects     []Dialect
@@ -141,12 +149,13 @@ func New(o Options) *Server {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// refuse answers a request with an error, before anything else is written.
+// refuse answers a request with an error. Nothing may have been written before.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(s.renderError)(w, r, err)
 }
 
-// renderError renders an error in the dialect of the request's route, else in the first one.
+// renderError renders an error in the dialect of the request's route. If the route has no dialect,
+// it uses the first one.
 func (s *Server) renderError(r *http.Request, err error) Event {
 	_, pattern := s.routes.Handler(r)
 	if d, ok := s.byPattern[pattern]; ok {

@@ -14,17 +14,18 @@ import (
 	"headroom/engine/server"
 )
 
-// TestRequestReachesTheEngine: the engine gets the prompt and the parameters of the request.
+// TestRequestReachesTheEngine checks that the engine gets the prompt and the parameters of a
+// request.
 func TestRequestReachesTheEngine(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
 	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":"U"}],
 		"max_completion_tokens":9,"max_tokens":5,"stop":["a","b"],"temperature":0.5,"chat_template_kwargs":{"enable_thinking":false}}`)
 	q := <-e.requests
-	if got := e.tokenizer.Decode(q.Prompt,
-		false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|"+
-		"im_start|>assistant\n<think>\n\n</think>\n\n" {
-		t.Errorf("prompt %q", got)
+	const want = "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n" +
+		"<|im_start|>assistant\n<think>\n\n</think>\n\n"
+	if got := e.tokenizer.Decode(q.Prompt, false); got != want {
+		t.Errorf("prompt %q, expected %q", got, want)
 	}
 	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) ||
 		q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
@@ -36,13 +37,13 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 }
 
-// TestDefaults: a model's defaults apply where the request omits a parameter. They are looked up by
-// the model's own ID.
+// TestDefaults checks that the user's defaults apply if a request omits a parameter. They are
+// looked up by the ID of the model, even if the request names no model.
 func TestDefaults(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{Defaults: func(id string) generate.Defaults {
 		if id != "demo" {
-			t.Errorf("defaults of %q", id)
+			t.Errorf("Defaults was called for %q, expected demo", id)
 		}
 		return generate.Defaults{MaxTokens: 5, TopK: new(40),
 			TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
@@ -113,7 +114,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestLog: one line per request, with its token counts and times.
+// TestLog checks that there is one log line per generation, with its token counts and times.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	e := newFakeEngine(func(s *fakeStream) { s.prefill(11, 4); s.say("a"); s.done("stop", nil) })
@@ -123,7 +124,8 @@ func TestLog(t *testing.T) {
 	s.Close() // waits for the handlers
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 1 {
-		t.Fatalf("%d lines, want one: probes are not logged\n%s", len(lines), log.String())
+		t.Fatalf("%d lines, expected one, because health checks are not logged\n%s", len(lines),
+			log.String())
 	}
 	for _, want := range []string{"path=/v1/chat/completions", "status=200", "model=demo",
 		"finish=stop", "prompt_tokens=11", "cached_tokens=4", "completion_tokens=1",

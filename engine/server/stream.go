@@ -8,11 +8,11 @@ import (
 	"headroom/engine/generate"
 )
 
-// streamed sends an answer as it is generated. It sends the headers with the first event or
-// comment, so that an earlier error still gets its own status.
+// streamed sends an answer while it is generated. It sends the headers with the first event or
+// comment, so that an error before that can still have an HTTP status.
 type streamed struct {
 	w        http.ResponseWriter
-	timeout  time.Duration // of one write
+	timeout  time.Duration // maximum duration of one write
 	framing  Framing
 	dialect  Dialect
 	renderer Renderer
@@ -21,7 +21,7 @@ type streamed struct {
 	events *eventWriter // nil until the headers are sent
 }
 
-// start sends the headers and the opening events, once.
+// start sends the headers and the opening events, if it has not done so before.
 func (o *streamed) start() error {
 	if o.events != nil {
 		return nil
@@ -30,7 +30,7 @@ func (o *streamed) start() error {
 	return o.events.events(o.renderer.Start())
 }
 
-// progress sends a comment. It keeps the connection open through proxies, and the web UI reads it.
+// progress sends a comment, which keeps the connection open through proxies. The web UI reads it.
 func (o *streamed) progress(done, total int) error {
 	if err := o.start(); err != nil {
 		return err

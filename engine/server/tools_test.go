@@ -9,8 +9,9 @@ import (
 	"headroom/engine/server"
 )
 
-// TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt unchanged,
-// with other template variables. With tool_choice "none" the tools are left out.
+// TestToolsReachTheTemplate checks that the prompt contains the tools, earlier calls and their
+// results unchanged, and that other template variables apply. With tool_choice "none" the prompt
+// contains no tools.
 func TestToolsReachTheTemplate(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
@@ -45,7 +46,7 @@ func TestToolsReachTheTemplate(t *testing.T) {
 	}
 }
 
-// getTime is a tool that the bundled model is trained to call.
+// getTime is a tool that the bundled model has been trained to call.
 var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 	Name:        "get_time",
 	Description: openai.String("Get the local time in a city."),
@@ -56,7 +57,7 @@ var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 })
 
 // TestOpenAIClientTools completes a tool call with the official client and the bundled model:
-// question, call, result, answer. The streamed call equals the whole one.
+// question, call, result, answer. The streamed call must equal the call in the whole answer.
 func TestOpenAIClientTools(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	q := openai.ChatCompletionNewParams{

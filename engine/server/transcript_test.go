@@ -15,10 +15,9 @@ import (
 )
 
 var rewrite = flag.Bool("rewrite", false,
-	"write testdata/*.txt anew from what the server answers; read the difference before "+
-		"committing it")
+	"write the server's answers to testdata/*.txt; read the difference before committing it")
 
-// TestTranscripts compares HTTP answers, byte for byte, with testdata/NAME.txt.
+// TestTranscripts compares HTTP responses with testdata/NAME.txt, byte for byte.
 func TestTranscripts(t *testing.T) {
 	const (
 		hi       = `"messages":[{"role":"user","content":"hi"}]`
@@ -150,9 +149,8 @@ func TestTranscripts(t *testing.T) {
 	created := regexp.MustCompile(`"created":\d+`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			status, header, text := post(t,
-				start(t, newFakeEngine(c.script), server.Options{}).URL+c.path,
-				c.body)
+			s := start(t, newFakeEngine(c.script), server.Options{})
+			status, header, text := post(t, s.URL+c.path, c.body)
 			text = id.ReplaceAllString(text, `"$1-ID"`)
 			text = callID.ReplaceAllString(text, `"call_ID"`)
 			text = created.ReplaceAllString(text, `"created":0`)
@@ -168,8 +166,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("%s (update it with go test -rewrite):\ngot:\n%s\nwant:\n%s", path, got,
-					want)
+				t.Errorf("%s (go test -rewrite updates it):\ngot:\n%s\nwant:\n%s", path, got, want)
 			}
 		})
 	}

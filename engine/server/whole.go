@@ -7,7 +7,7 @@ import (
 	"headroom/engine/generate"
 )
 
-// whole collects an answer and sends it as one document.
+// whole collects an answer and sends it as one document at the end.
 type whole struct {
 	w        http.ResponseWriter
 	renderer Renderer
