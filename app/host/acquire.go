@@ -1,8 +1,7 @@
 package host
 
-// The host as the server's source of models. A request gets the running model, or a Problem that
-// says why there is none and what to do. A request loads a model only if it was unloaded for being
-// idle (idle.go).
+// Host implements server.Models. A request gets the running model, or a Problem that says why there
+// is none and what to do. It loads a model only if that model was unloaded for being idle (idle.go).
 
 import (
 	"fmt"
@@ -13,10 +12,10 @@ import (
 	"headroom/engine/server"
 )
 
-// Acquire implements server.Models: it returns the running model if the request means it.
+// Acquire implements server.Models: it returns the running model if id names it.
 func (h *Host) Acquire(id string) (server.Model, error) {
 	h.mu.Lock()
-	want, running, failure, resting := h.want, h.running(), h.failure, h.idle
+	want, running, failure, unloaded := h.want, h.running(), h.failure, h.idle.unloaded
 	h.mu.Unlock()
 	switch {
 	case running != nil && answersTo(running.model, id):
@@ -32,9 +31,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 		return server.Model{}, problem.New(problem.NotRunning,
 			"The model "+want.model.ID+" could not be loaded", failure.Error(), "")
 	}
-	if resting != nil && answersTo(*resting, id) {
+	if unloaded != nil && answersTo(*unloaded, id) {
 		return server.Model{}, problem.New(problem.NotRunning,
-			"The model "+resting.ID+" was unloaded",
+			"The model "+unloaded.ID+" was unloaded",
 			"it was idle", "Send a request: that loads it again.")
 	}
 	models := h.models.list()
@@ -63,24 +62,24 @@ func notRunning(m library.Model, running *target, asked string) error {
 	case asked == "":
 		return problem.New(problem.NotRunning, "No model is loaded", "", "Start one in Headroom.")
 	}
-	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded", "no model is",
-		"Start it in Headroom.")
+	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
+		"no model is loaded", "Start it in Headroom.")
 }
 
-// answersTo reports whether a request for id means the model: by its ID in any case, the ID of a
-// copy, or its name without the publisher. "" means any model.
+// answersTo reports whether id names the model: its ID, the ID of a copy, or its name without the
+// publisher, in any case. "" names every model.
 func answersTo(m library.Model, id string) bool {
 	return id == "" || m.HasName(id) || strings.EqualFold(id, m.Name)
 }
 
 // List implements server.Models: it returns the running model, or the one that was unloaded for
-// being idle. Others must be started first.
+// being idle. A request for any other model fails, so they are not listed.
 func (h *Host) List() []server.ModelInfo {
 	h.mu.Lock()
 	t := h.running()
 	h.mu.Unlock()
 	if t == nil {
-		if m := h.idleModel(); m != nil {
+		if m := h.unloadedModel(); m != nil {
 			return []server.ModelInfo{{ID: m.ID, ContextTokens: m.Description.ContextTokens}}
 		}
 		return nil

@@ -1,8 +1,8 @@
 package host
 
 // The host's cache on SSD. The host opens it before the first model and closes it after the last;
-// every engine in between uses it. Everything works without it, only slower. So a cache that cannot
-// be opened is reported and nothing stops.
+// every engine in between uses it. Models also run without it, only slower. So if the cache cannot
+// be opened, State reports that, and the host continues.
 
 import (
 	"log/slog"
@@ -30,7 +30,7 @@ func (k *diskCache) open(o cache.Options, log *slog.Logger) {
 		return
 	}
 	o.Limits.Log = log
-	if err := cache.FinishMove(o.Dir); err != nil { // the folder is complete in any case
+	if err := cache.FinishMove(o.Dir); err != nil { // o.Dir is complete all the same
 		log.Warn("a move of the cache left files behind", "dir", o.Dir, "err", err)
 	}
 	var err error
@@ -57,7 +57,7 @@ func (k *diskCache) store() *engine.BlockStore {
 	return k.cache.Store()
 }
 
-// remember sets the limits for the next time the cache is opened.
+// remember stores the limits for the next time the cache is opened.
 func (k *diskCache) remember(l engine.BlockStoreLimits) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -65,7 +65,7 @@ func (k *diskCache) remember(l engine.BlockStoreLimits) {
 		l.MinFreeBytes, l.DailyWriteBytes
 }
 
-// stats returns the figures for State. hotBytes is the size of the cache in memory.
+// stats returns the cache part of State. hotBytes is the size of the cache in memory.
 func (k *diskCache) stats(hotBytes int64) cache.Stats {
 	k.mu.Lock()
 	s, c := cache.Stats{Dir: k.o.Dir, Error: k.failure}, k.cache
@@ -102,14 +102,14 @@ func (h *Host) Conversations() (cache.List, error) {
 	return list, err
 }
 
-// Conversation describes the conversation whose key has this prefix.
+// Conversation describes the conversation whose key begins with key, which has 4 digits or more.
 func (h *Host) Conversation(key string) (cache.Detail, error) {
 	memory, _ := h.memory()
 	return h.cache.current().Show(key, memory)
 }
 
-// RemoveConversation forgets a conversation. Memory goes first, so that no more of it is written,
-// then the files.
+// RemoveConversation removes a conversation from memory, then from disk. In this order the engine
+// cannot write it again.
 func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
 	freed, err := h.ForgetConversation(key)
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
 	return removed, err
 }
 
-// ForgetConversation frees the memory of a conversation and leaves its files. It waits until the
+// ForgetConversation removes a conversation from memory and leaves its files. It waits until the
 // engine's current step has ended.
 func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 	model, tokens, err := h.cache.current().Tokens(key)
@@ -134,7 +134,7 @@ func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 			freed.MemoryBytes = t.engine.Forget(tokens)
 		}
 	}
-	h.read.Forget(model.Fingerprint, tokens)
+	h.computed.Forget(model.Fingerprint, tokens)
 	return freed, nil
 }
 
@@ -150,7 +150,7 @@ func (h *Host) ForgetAll(model string) cache.Removed {
 		return cache.Removed{}
 	}
 	freed := cache.Removed{MemoryBytes: t.engine.ForgetAll()}
-	h.read.Forget(stored.Fingerprint, nil)
+	h.computed.Forget(stored.Fingerprint, nil)
 	return freed
 }
 
@@ -160,12 +160,12 @@ func (h *Host) runningTarget() *target {
 	return h.running()
 }
 
-// PinConversation protects a conversation from eviction, or ends the protection.
+// PinConversation protects a conversation from eviction, or ends its protection.
 func (h *Host) PinConversation(key string, pinned bool) error {
 	return h.cache.current().Pin(key, pinned)
 }
 
-// ClearCache forgets all conversations, or those of one model: in memory, then on disk.
+// ClearCache removes all conversations, or those of one model, from memory, then from disk.
 func (h *Host) ClearCache(model string) (cache.Removed, error) {
 	freed := h.ForgetAll(model)
 	if h.cache.current() == nil && freed.MemoryBytes > 0 {
@@ -176,20 +176,21 @@ func (h *Host) ClearCache(model string) (cache.Removed, error) {
 	return removed, err
 }
 
-// SetCacheLimits changes the limits of the cache on SSD at once, and for the next time it is
+// SetCacheLimits changes the limits of the cache on SSD, at once and for the next time it is
 // opened. The error is a Problem.
 func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 	h.cache.remember(l)
 	return h.limitCache(l)
 }
 
-// limitCache applies limits to the open cache alone, reduced by what the power state asks for.
+// limitCache applies the limits to the open cache, here and in the worker process. On battery it
+// also reduces writes, if the power measures say so.
 func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	if h.cache.store() == nil {
 		return nil
 	}
 	h.mu.Lock()
-	l.Sparing = h.measures.ReduceWrites
+	l.Sparing = h.power.measures.ReduceWrites
 	h.mu.Unlock()
 	if err := h.cache.current().SetLimits(l); err != nil {
 		return err
@@ -198,18 +199,18 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	defer h.mu.Unlock()
 	if h.have != nil {
 		if e, ok := h.have.engine.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok {
-			// The process has the folder open, too.
+			// The worker process has the folder open, too.
 			if store := h.cache.store(); store != nil {
 				e.SetStoreLimits(store.Limits())
 			}
 		}
 	}
-	h.notify()
+	h.subscribers.notify()
 	return nil
 }
 
-// memory returns the prefixes that the running model has cached, nil without a model, and the bytes
-// they take beyond running requests.
+// memory returns the prefixes that the running model has cached, and the bytes that they take in
+// addition to the running requests. Without a model it returns nil.
 func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	t := h.runningTarget()
 	if t == nil {
@@ -217,7 +218,7 @@ func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	}
 	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Remembered: t.engine.CachedPrefixes(),
 		Title: t.engine.Title}
-	if m.Fingerprint == "" { // there is no store, which would set these
+	if m.Fingerprint == "" { // the engine has no store, which would set these
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}
 	return m, engineBytes(t.engine.Stats()).KVKept

@@ -13,9 +13,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// withCache returns a world whose host has a disk cache in dir.
-func withCache(t *testing.T, dir string) *world {
-	return newWorldWith(t, func(o *Options) {
+// withCache returns a host with a disk cache in dir.
+func withCache(t *testing.T, dir string) *testHost {
+	return newTestHostWith(t, func(o *Options) {
 		o.Cache = cache.Options{Dir: dir}
 		o.Engine = func(id string) engine.Options {
 			return engine.Options{ContextTokens: map[string]int{"a": 1000, "b": 2000}[id]}
@@ -27,11 +27,12 @@ func withCache(t *testing.T, dir string) *world {
 // the store stays open after the engine is closed.
 func TestEnginesShareTheCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blocks")
-	w := withCache(t, dir)
-	a := w.run("a")
-	b := w.run("b")
+	h := withCache(t, dir)
+	a := h.run("a")
+	b := h.run("b")
 	if a.o.BlockStore == nil || a.o.BlockStore != b.o.BlockStore {
-		t.Errorf("the engines have the stores %p and %p, want one", a.o.BlockStore, b.o.BlockStore)
+		t.Errorf("the engines have the stores %p and %p, want the same one", a.o.BlockStore,
+			b.o.BlockStore)
 	}
 	if a.o.ModelName != "a" || b.o.ModelName != "b" || a.o.ContextTokens != 1000 ||
 		b.o.ContextTokens != 2000 {
@@ -41,7 +42,7 @@ func TestEnginesShareTheCache(t *testing.T) {
 	b.mu.Lock()
 	b.stats = engine.Stats{KVBytes: 100, KVUsedBytes: 30}
 	b.mu.Unlock()
-	c := w.State().Cache
+	c := h.State().Cache
 	if !c.On || c.Dir != dir || c.MaxBytes <= 0 || c.MaxBytes > 20e9 || c.FreeBytes <= 0 ||
 		c.DailyWriteBytes != 40e9 || c.HotBytes != 70 || c.Error != "" {
 		t.Errorf("cache %+v", c)
@@ -50,16 +51,16 @@ func TestEnginesShareTheCache(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "index.sqlite")); err != nil {
 			t.Error(err)
 		}
-		if w.cache.current().Stats().FreeBytes == 0 {
+		if h.cache.current().Stats().FreeBytes == 0 {
 			t.Error("the store is closed before the engine")
 		}
 	}
-	w.Close()
-	if _, err := w.Conversations(); err == nil || !strings.Contains(err.Error(), "closed") {
-		t.Errorf("after the end the store answers with %v", err)
+	h.Close()
+	if _, err := h.Conversations(); err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("Conversations of a closed host: %v", err)
 	}
-	if got := w.State().Cache; !got.On || got.Dir != dir {
-		t.Errorf("after the end: cache %+v", got)
+	if got := h.State().Cache; !got.On || got.Dir != dir {
+		t.Errorf("after Close: cache %+v", got)
 	}
 }
 
@@ -69,22 +70,22 @@ func TestCacheThatCannotBeOpened(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := withCache(t, filepath.Join(file, "blocks"))
-	e := w.run("a")
+	h := withCache(t, filepath.Join(file, "blocks"))
+	e := h.run("a")
 	if e.o.BlockStore != nil {
 		t.Error("the engine has a store")
 	}
-	if c := w.expect(Ready, "a").Cache; c.On || !strings.Contains(c.Error, "not a directory") {
+	if c := h.expect(Ready, "a").Cache; c.On || !strings.Contains(c.Error, "not a directory") {
 		t.Errorf("cache %+v", c)
 	}
 }
 
 func TestNoCache(t *testing.T) {
-	w := newWorld(t)
-	if e := w.run("a"); e.o.BlockStore != nil {
-		t.Error("the engine has a store that nobody asked for")
+	h := newTestHost(t)
+	if e := h.run("a"); e.o.BlockStore != nil {
+		t.Error("the engine has a store, but the cache is off")
 	}
-	if c := w.State().Cache; c != (cache.Stats{}) {
+	if c := h.State().Cache; c != (cache.Stats{}) {
 		t.Errorf("cache %+v", c)
 	}
 }
@@ -92,46 +93,46 @@ func TestNoCache(t *testing.T) {
 // TestConversations: the list holds the conversations in the running model's memory and those on
 // disk. Without a model it holds only those on disk.
 func TestConversations(t *testing.T) {
-	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
-	list, err := w.Conversations()
+	h := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	list, err := h.Conversations()
 	if err != nil || len(list.Conversations) != 0 || !list.Stats.On {
 		t.Errorf("without a model: %+v, %v", list, err)
 	}
-	e := w.run("a")
+	e := h.run("a")
 	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
-	e.remembered = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
-	list, err = w.Conversations()
+	e.prefixes = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
+	list, err = h.Conversations()
 	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5",
 		Tokens: 2, HotTokens: 2}
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0] != want {
 		t.Errorf("in memory: %+v, %v; want %+v", list, err, want)
 	}
-	if r, err := w.ClearCache(""); err != nil || r != (cache.Removed{MemoryBytes: 1}) {
-		t.Errorf("clearing an empty cache, and memory: %+v, %v", r, err)
+	if r, err := h.ClearCache(""); err != nil || r != (cache.Removed{MemoryBytes: 1}) {
+		t.Errorf("clearing a cache that holds only memory: %+v, %v", r, err)
 	}
-	for name, err := range map[string]error{"show": second(w.Conversation("abcd")),
-		"remove": second(w.RemoveConversation("abcd")), "pin": w.PinConversation("abcd", true)} {
+	for name, err := range map[string]error{"show": second(h.Conversation("abcd")),
+		"remove": second(h.RemoveConversation("abcd")), "pin": h.PinConversation("abcd", true)} {
 		if problem.From(err).Code != problem.NotFound {
 			t.Errorf("%s: %v, want %s", name, err, problem.NotFound)
 		}
 	}
 }
 
-// stored writes a conversation of a model to disk and returns its key.
-func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string {
+// store writes a conversation of a model to disk and returns its key.
+func store(t *testing.T, h *testHost, m engine.StoredModel, tokens []int32) string {
 	t.Helper()
 	done := make(chan struct{})
-	ok := w.cache.store().Model(m).Save(
+	ok := h.cache.store().Model(m).Save(
 		blockstore.Sequence{Tokens: tokens, Tail: true, Title: "kept",
 			Done: func(blockstore.Saved) { close(done) },
 			KV: func(from, to int) []blockstore.Tensor {
 				return []blockstore.Tensor{{Name: "k", Pieces: [][]byte{make([]byte, 64)}}}
 			}})
 	if !ok {
-		t.Fatal("nothing is taken to be written")
+		t.Fatal("the store refused the sequence")
 	}
 	<-done
-	list, err := w.Conversations()
+	list, err := h.Conversations()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,44 +141,45 @@ func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string
 			return c.Key
 		}
 	}
-	t.Fatalf("it is not listed: %+v", list)
+	t.Fatalf("the conversation is not listed: %+v", list)
 	return ""
 }
 
-// TestForgetting: a conversation is removed from the memory of its own model first, then from disk.
+// TestForgetting: a conversation is removed from memory if its model is running, and from disk.
 func TestForgetting(t *testing.T) {
-	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
-	e := w.run("a")
+	h := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	e := h.run("a")
 	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
 	tokens := make([]int32, 300)
 	for i := range tokens {
 		tokens[i] = int32(i)
 	}
-	key := stored(t, w, e.stored, tokens)
-	if r, err := w.ForgetConversation(key); err != nil || r != (cache.Removed{MemoryBytes: 300}) {
-		t.Errorf("in memory alone: %+v, %v", r, err)
+	key := store(t, h, e.stored, tokens)
+	if r, err := h.ForgetConversation(key); err != nil || r != (cache.Removed{MemoryBytes: 300}) {
+		t.Errorf("ForgetConversation: %+v, %v", r, err)
 	}
-	if r, err := w.RemoveConversation(key); err != nil || r.MemoryBytes != 300 || r.Entries == 0 {
-		t.Errorf("everywhere: %+v, %v", r, err)
+	if r, err := h.RemoveConversation(key); err != nil || r.MemoryBytes != 300 || r.Entries == 0 {
+		t.Errorf("RemoveConversation: %+v, %v", r, err)
 	}
 	if len(e.forgotten) != 2 || !slices.Equal(e.forgotten[0], tokens) ||
 		!slices.Equal(e.forgotten[1], tokens) {
 		t.Errorf("the engine was asked to forget %v", e.forgotten)
 	}
-	other := stored(t, w, engine.StoredModel{Name: "b", Fingerprint: "g", Format: "K8 V4 #12"},
+	other := store(t, h, engine.StoredModel{Name: "b", Fingerprint: "g", Format: "K8 V4 #12"},
 		tokens)
-	if r, err := w.RemoveConversation(other); err != nil || r.MemoryBytes != 0 || r.Entries == 0 ||
+	if r, err := h.RemoveConversation(other); err != nil || r.MemoryBytes != 0 || r.Entries == 0 ||
 		len(e.forgotten) != 2 {
-		t.Errorf("another model's: %+v, %v, asked %d times", r, err, len(e.forgotten))
+		t.Errorf("RemoveConversation of another model: %+v, %v; the engine was asked %d times", r,
+			err, len(e.forgotten))
 	}
 	for model, want := range map[string]int64{"": 1, "A": 1, "f": 1, "g": 0} {
-		if got := w.ForgetAll(model).MemoryBytes; got != want {
-			t.Errorf("all of %q: %d, want %d", model, got, want)
+		if got := h.ForgetAll(model).MemoryBytes; got != want {
+			t.Errorf("ForgetAll(%q) freed %d bytes, want %d", model, got, want)
 		}
 	}
-	w.Stop()
-	if got := w.ForgetAll(""); got != (cache.Removed{}) {
-		t.Errorf("without a model: %+v", got)
+	h.Stop()
+	if got := h.ForgetAll(""); got != (cache.Removed{}) {
+		t.Errorf("ForgetAll without a model: %+v", got)
 	}
 }
 
@@ -190,9 +192,9 @@ func TestConversationsWithoutDisk(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := withCache(t, filepath.Join(file, "blocks"))
-	w.run("a").remembered = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
-	list, err := w.Conversations()
+	h := withCache(t, filepath.Join(file, "blocks"))
+	h.run("a").prefixes = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
+	list, err := h.Conversations()
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0].Model != "a" ||
 		list.Conversations[0].Format != "f16" {
 		t.Errorf("%+v, %v", list.Conversations, err)
@@ -205,28 +207,29 @@ func TestConversationsWithoutDisk(t *testing.T) {
 // TestSetCacheLimits: new limits apply and are shown at once. Without a cache the call does
 // nothing.
 func TestSetCacheLimits(t *testing.T) {
-	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
-	usual := w.State().Cache.MaxBytes
+	h := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	defaultMax := h.State().Cache.MaxBytes
 	for _, c := range []struct{ set, want engine.BlockStoreLimits }{
 		{engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7},
 			engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}},
 		{engine.BlockStoreLimits{},
-			engine.BlockStoreLimits{MaxBytes: usual, MinFreeBytes: 10e9, DailyWriteBytes: 40e9}},
+			engine.BlockStoreLimits{MaxBytes: defaultMax, MinFreeBytes: 10e9,
+				DailyWriteBytes: 40e9}},
 	} {
-		if err := w.SetCacheLimits(c.set); err != nil {
+		if err := h.SetCacheLimits(c.set); err != nil {
 			t.Fatal(err)
 		}
-		s := w.State().Cache
+		s := h.State().Cache
 		if got := (engine.BlockStoreLimits{MaxBytes: s.MaxBytes, MinFreeBytes: s.MinFreeBytes,
 			DailyWriteBytes: s.DailyWriteBytes}); got != c.want {
 			t.Errorf("set %+v: %+v, want %+v", c.set, got, c.want)
 		}
 	}
-	if s := w.State().Cache; s.DiskBytes < s.FreeBytes || s.WrittenSince <= 0 {
-		t.Errorf("disk of %d bytes, %d free, written since %d", s.DiskBytes, s.FreeBytes,
-			s.WrittenSince)
+	if s := h.State().Cache; s.DiskBytes < s.FreeBytes || s.WrittenSince <= 0 {
+		t.Errorf("a disk of %d bytes with %d free, and writes counted since %d", s.DiskBytes,
+			s.FreeBytes, s.WrittenSince)
 	}
-	if err := newWorld(t).SetCacheLimits(engine.BlockStoreLimits{MaxBytes: 1}); err != nil {
+	if err := newTestHost(t).SetCacheLimits(engine.BlockStoreLimits{MaxBytes: 1}); err != nil {
 		t.Errorf("without a cache: %v", err)
 	}
 }

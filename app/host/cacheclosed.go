@@ -15,8 +15,8 @@ import (
 const idlePoll = 100 * time.Millisecond
 
 // WithCacheClosed waits until no request runs, closes the cache, calls do, and opens the cache in
-// the folder that do returns, even if do fails. It returns the error of do, or why the cache could
-// not be opened. If ctx ends before do is called, nothing has changed.
+// the folder that do returns, even if do fails. The error is the error of do, or says why the cache
+// could not be opened. If ctx ends before do is called, nothing changes.
 func (h *Host) WithCacheClosed(ctx context.Context, do func() (dir string, err error)) error {
 	done := make(chan error, 1)
 	work := func() { done <- h.runCacheClosed(do) }
@@ -26,7 +26,7 @@ func (h *Host) WithCacheClosed(ctx context.Context, do func() (dir string, err e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-h.ended:
+		case <-h.background.ended:
 			return errShutDown()
 		case <-tick.C:
 		}
@@ -35,7 +35,7 @@ func (h *Host) WithCacheClosed(ctx context.Context, do func() (dir string, err e
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-	case <-h.ended:
+	case <-h.background.ended:
 	}
 	h.mu.Lock()
 	withdrawn := h.maintenance != nil
@@ -54,8 +54,8 @@ func errShutDown() error {
 	return problem.New(problem.NotRunning, "Headroom is shutting down", "", "")
 }
 
-// schedule hands work to the worker and reports whether it did: not while a model is loading or
-// busy. A running model is unloaded for it and loaded again afterwards.
+// schedule passes work to the loader and reports whether it did. It does not while a model is
+// loading or busy. A running model is unloaded first and loaded again after the work.
 func (h *Host) schedule(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,13 +70,14 @@ func (h *Host) schedule(work func()) bool {
 		h.setWanted(&target{model: t.model, requestsWait: true})
 	}
 	h.maintenance = work
-	h.wakeWorker()
+	h.wakeLoader()
 	return true
 }
 
-// runCacheClosed is the worker's part of WithCacheClosed. No model is loaded.
+// runCacheClosed closes the cache, calls do, and opens the cache again. The loader calls it while
+// no model is loaded.
 func (h *Host) runCacheClosed(do func() (string, error)) error {
-	h.cache.stats(0) // caches the figures that are shown meanwhile
+	h.cache.stats(0) // keeps the figures that State shows meanwhile
 	h.cache.close(h.log)
 	dir, err := do()
 	h.cache.mu.Lock()
@@ -93,7 +94,7 @@ func (h *Host) runCacheClosed(do func() (string, error)) error {
 	failure := h.cache.failure
 	h.cache.mu.Unlock()
 	h.mu.Lock()
-	h.notify()
+	h.subscribers.notify()
 	h.mu.Unlock()
 	if err == nil && failure != "" {
 		err = problem.New(problem.Internal, "The cache in "+dir+" cannot be opened", failure,

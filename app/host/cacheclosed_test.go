@@ -14,67 +14,67 @@ import (
 	"headroom/engine/problem"
 )
 
-// mover returns a Mover of the world's cache. It stores the new folder in kept instead of in
+// mover returns a Mover of the host's cache. It stores the new folder in saved instead of in the
 // settings.
-func (w *world) mover(kept *atomic.Value, copies bool) *cache.Mover {
-	return &cache.Mover{AlwaysCopy: copies, Rest: w.WithCacheClosed,
+func (h *testHost) mover(saved *atomic.Value, copies bool) *cache.Mover {
+	return &cache.Mover{AlwaysCopy: copies, Rest: h.WithCacheClosed,
 		Now: func() (string, engine.BlockStoreLimits) {
-			return w.State().Cache.Dir, engine.BlockStoreLimits{MinFreeBytes: -1}
+			return h.State().Cache.Dir, engine.BlockStoreLimits{MinFreeBytes: -1}
 		},
-		Keep: func(dir string) error { kept.Store(dir); return nil }}
+		Keep: func(dir string) error { saved.Store(dir); return nil }}
 }
 
-// found returns how many of the tokens the open cache holds.
-func found(w *world, m engine.StoredModel, tokens []int32) int {
-	return w.cache.store().Model(m).Find(tokens, len(tokens), 0, false).Tokens
+// foundTokens returns how many of the tokens the open cache holds.
+func foundTokens(h *testHost, m engine.StoredModel, tokens []int32) int {
+	return h.cache.store().Model(m).Find(tokens, len(tokens), 0, false).Tokens
 }
 
 // TestMoveCache moves the cache while a model is loaded. The move waits for running requests, the
 // model is loaded again with the moved cache, and stored prefixes are found in it.
 func TestMoveCache(t *testing.T) {
-	for name, copies := range map[string]bool{"links": false, "copies": true} {
+	for name, copies := range map[string]bool{"link": false, "copy": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
-			w := withCache(t, from)
-			a := w.run("a")
+			h := withCache(t, from)
+			a := h.run("a")
 			a.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
 			tokens := make([]int32, 300)
-			stored(t, w, a.stored, tokens)
-			before := w.State().Cache
+			store(t, h, a.stored, tokens)
+			before := h.State().Cache
 			a.mu.Lock()
 			a.stats = engine.Stats{Running: 1}
 			a.mu.Unlock()
 
-			var kept atomic.Value
+			var saved atomic.Value
 			list := jobs.NewList()
 			defer list.Close()
-			m := w.mover(&kept, copies)
+			m := h.mover(&saved, copies)
 			job := list.Start(m.Job(to))
-			if w.schedule(func() {}) {
-				t.Fatal("a model that answers is unloaded")
+			if h.schedule(func() {}) {
+				t.Fatal("a busy model is unloaded")
 			}
 			a.mu.Lock()
 			a.stats = engine.Stats{}
 			a.mu.Unlock()
-			again := w.loading("a") // behind the move: the cache is the new one
+			again := h.loading("a") // after the move, with the new cache
 			if got, err := list.Wait(t.Context(), job.ID); err != nil || got.State != jobs.Done ||
 				got.Err != nil {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			again.finish <- nil
-			if err := w.Wait(t.Context()); err != nil {
+			if err := h.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if kept.Load() != to || again.o.BlockStore == nil ||
-				again.o.BlockStore == a.o.BlockStore || again.o.BlockStore != w.cache.store() {
-				t.Errorf("the settings name %v, and the model has the store %p, which was %p",
-					kept.Load(), again.o.BlockStore, a.o.BlockStore)
+			if saved.Load() != to || again.o.BlockStore == nil ||
+				again.o.BlockStore == a.o.BlockStore || again.o.BlockStore != h.cache.store() {
+				t.Errorf("the settings name %v; the model had the store %p and now has %p",
+					saved.Load(), a.o.BlockStore, again.o.BlockStore)
 			}
-			if got := found(w, a.stored, tokens); got != len(tokens) {
+			if got := foundTokens(h, a.stored, tokens); got != len(tokens) {
 				t.Errorf("%d tokens are found in the new folder, want %d", got, len(tokens))
 			}
-			if c := w.State().Cache; !c.On || c.Dir != to || c.Bytes != before.Bytes &&
+			if c := h.State().Cache; !c.On || c.Dir != to || c.Bytes != before.Bytes &&
 				before.Bytes != 0 || c.Error != "" {
 				t.Errorf("cache %+v, before %+v", c, before)
 			}
@@ -85,73 +85,73 @@ func TestMoveCache(t *testing.T) {
 	}
 }
 
-// TestMoveCacheFails: after any failed move, the cache is in its old folder and the model uses it.
+// TestMoveCacheFails: after any failed move, the cache is open in its old folder.
 func TestMoveCacheFails(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
-	w := withCache(t, from)
+	h := withCache(t, from)
 	model := engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
 	tokens := make([]int32, 300)
-	stored(t, w, model, tokens)
-	var kept atomic.Value
+	store(t, h, model, tokens)
+	var saved atomic.Value
 	list := jobs.NewList()
 	defer list.Close()
-	as := func(what string) {
+	expectUnmoved := func(what string) {
 		t.Helper()
-		if got := found(w, model, tokens); got != len(tokens) || w.State().Cache.Dir != from {
-			t.Errorf("%s: %d tokens are found in %s", what, got, w.State().Cache.Dir)
+		if got := foundTokens(h, model, tokens); got != len(tokens) || h.State().Cache.Dir != from {
+			t.Errorf("%s: %d tokens are found in %s", what, got, h.State().Cache.Dir)
 		}
 	}
 
-	m := w.mover(&kept, true)
+	m := h.mover(&saved, true)
 	m.Keep = func(string) error { return errors.New("no settings") }
 	job, err := list.Wait(t.Context(), list.Start(m.Job(to)).ID)
 	if err != nil || job.State != jobs.Failed || problem.From(job.Err).Why != "no settings" {
-		t.Errorf("settings that cannot be kept: %+v, %v", job, err)
+		t.Errorf("settings that cannot be saved: %+v, %v", job, err)
 	}
-	as("settings that cannot be kept")
+	expectUnmoved("settings that cannot be saved")
 
 	visitor, err := blockstore.Open(from, blockstore.Options{Visit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err = list.Wait(t.Context(), list.Start(w.mover(&kept, true).Job(to)).ID)
+	job, err = list.Wait(t.Context(), list.Start(h.mover(&saved, true).Job(to)).ID)
 	if err != nil || job.State != jobs.Failed ||
 		problem.From(job.Err).Message != "Another program has the cache open" {
-		t.Errorf("another program: %+v, %v", job, err)
+		t.Errorf("another program has the cache open: %+v, %v", job, err)
 	}
-	as("another program")
+	expectUnmoved("another program has the cache open")
 	if err := visitor.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	a := w.run("a") // which never comes to an end
+	a := h.run("a") // it stays busy, so the move cannot begin
 	a.mu.Lock()
 	a.stats = engine.Stats{Waiting: 1}
 	a.mu.Unlock()
-	id := list.Start(w.mover(&kept, true).Job(to)).ID
+	id := list.Start(h.mover(&saved, true).Job(to)).ID
 	if err := list.Stop(id); err != nil {
 		t.Fatal(err)
 	}
 	if job, err = list.Wait(t.Context(), id); err != nil || job.State != jobs.Stopped {
 		t.Errorf("stopped: %+v, %v", job, err)
 	}
-	as("stopped")
+	expectUnmoved("stopped")
 	if err := list.Remove(id); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a move that was given up left its folder: %v", err)
+		t.Errorf("a stopped move left its folder: %v", err)
 	}
-	if kept.Load() != nil {
-		t.Errorf("the settings name %v", kept.Load())
+	if saved.Load() != nil {
+		t.Errorf("the settings name %v", saved.Load())
 	}
-	as("at the end")
+	expectUnmoved("at the end")
 
 	for name, dir := range map[string]string{"itself": from, "inside": filepath.Join(from, "x"),
 		"not absolute": "x", "nowhere": "/nowhere/at/all/ever"} {
-		if _, err := w.mover(&kept,
-			false).Check(dir); problem.From(err).Code != problem.BadRequest {
+		_, err := h.mover(&saved, false).Check(dir)
+		if problem.From(err).Code != problem.BadRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -160,36 +160,36 @@ func TestMoveCacheFails(t *testing.T) {
 // TestMoveCacheAndStop: a start or stop during a move takes effect; the last one wins.
 func TestMoveCacheAndStop(t *testing.T) {
 	dir := t.TempDir()
-	w := withCache(t, filepath.Join(dir, "old"))
-	w.run("a")
+	h := withCache(t, filepath.Join(dir, "old"))
+	h.run("a")
 	begun, end := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- w.WithCacheClosed(t.Context(), func() (string, error) {
+		done <- h.WithCacheClosed(t.Context(), func() (string, error) {
 			close(begun)
 			<-end
 			return filepath.Join(dir, "other"), nil
 		})
 	}()
 	<-begun
-	if s := w.cache.store(); s != nil {
-		t.Error("a cache at rest is lent")
+	if s := h.cache.store(); s != nil {
+		t.Error("engines get a closed cache")
 	}
-	if _, err := w.Conversations(); problem.From(err).Code != problem.Loading {
-		t.Errorf("asked for at rest: %v", err)
+	if _, err := h.Conversations(); problem.From(err).Code != problem.Loading {
+		t.Errorf("Conversations while the cache is closed: %v", err)
 	}
-	if c := w.State().Cache; !c.On || c.Dir != filepath.Join(dir, "old") {
-		t.Errorf("shown at rest: %+v", c)
+	if c := h.State().Cache; !c.On || c.Dir != filepath.Join(dir, "old") {
+		t.Errorf("State while the cache is closed: %+v", c)
 	}
-	w.start("b")
+	h.start("b")
 	close(end)
-	b := w.loading("b")
+	b := h.loading("b")
 	b.finish <- nil
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(Ready, "b")
+	h.expect(Ready, "b")
 }

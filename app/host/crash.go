@@ -41,10 +41,10 @@ func (c *crashes) add(now time.Time, model string, cause error) {
 	c.model, c.cause = model, cause
 }
 
-// pause returns how long to wait before the next attempt: first, doubled with each crash.
+// pause returns how long to wait before loading again: first, doubled with each further crash.
 func (c *crashes) pause(first time.Duration) time.Duration { return first << (len(c.at) - 1) }
 
-// tooMany returns a Problem when it is time to give up, nil otherwise.
+// tooMany returns a Problem if the model crashed too often to load it again, nil otherwise.
 func (c *crashes) tooMany() error {
 	if len(c.at) < mostCrashes {
 		return nil
@@ -57,10 +57,10 @@ func (c *crashes) tooMany() error {
 			"report it with the log.")
 }
 
-// notice returns a Problem that says what happened lately, or nil.
+// notice returns a Problem that reports a recent crash, or nil.
 func (c *crashes) notice(now time.Time) error {
 	if len(c.at) == 0 || len(c.at) >= mostCrashes || now.Sub(c.at[len(c.at)-1]) >= crashTime {
-		return nil // nothing to say, or the error of State says it
+		return nil // there was none, or State's error reports it
 	}
 	return problem.New(problem.Crashed, c.model+" crashed and is being loaded again",
 		problem.From(c.cause).Why, "")
@@ -74,22 +74,22 @@ func (h *Host) watchProcess(t *target) {
 		return
 	}
 	h.options.Meter.Count(m.PID())
-	h.processes.Go(func() {
+	h.background.processes.Go(func() {
 		<-m.Died()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.have == t && h.want == t { // otherwise it is being unloaded anyway
+		if h.have == t && h.want == t { // else it is being unloaded
 			h.reload(t, m.Cause())
 		}
 	})
 }
 
-// FollowLogLevel passes the current log level on to the process of the running model.
+// FollowLogLevel applies the current log level to the worker process of the running model.
 func (h *Host) FollowLogLevel() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.have == nil {
-		return // a model that is being loaded asks for the level itself
+		return // a worker process that starts later gets the current level
 	}
 	if e, ok := h.have.engine.(interface{ FollowLogLevel() }); ok {
 		e.FollowLogLevel()
@@ -105,8 +105,7 @@ func (h *Host) loadFailed(t *target, err error) {
 	h.failure = err
 }
 
-// reload loads a model again whose process crashed, unless it crashed too often. The caller holds
-// mu.
+// reload starts loading a crashed model again, unless it crashed too often. The caller holds mu.
 func (h *Host) reload(t *target, cause error) {
 	h.crashes.add(time.Now(), t.model.ID, cause)
 	next := &target{model: t.model, requestsWait: true, reload: true,

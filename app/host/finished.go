@@ -1,7 +1,7 @@
 package host
 
-// Finished requests: what they cost, and why tokens of their prompt were computed again. The engine
-// keeps the last ones until it is unloaded.
+// Finished requests: what they cost, and why tokens of their prompts were computed again. The
+// engine keeps the most recent ones until it is unloaded.
 
 import (
 	"time"
@@ -56,7 +56,7 @@ type FinishedList struct {
 	Requests []Finished `json:"requests"` // the newest first
 }
 
-// Finished lists the last finished requests of the running model, at most 64. Without a running
+// Finished lists the running model's most recently finished requests, at most 64. Without a running
 // model the list is empty.
 func (h *Host) Finished() FinishedList {
 	list := FinishedList{Requests: []Finished{}}

@@ -8,18 +8,18 @@ import (
 	"headroom/engine/cachemiss"
 )
 
-// TestFinished lists the finished requests of the running model. State.lastFinished changes with a
-// new one.
+// TestFinished lists the finished requests of the running model. State.LastFinished changes when
+// there is a new one.
 func TestFinished(t *testing.T) {
-	w := newWorld(t)
-	if list := w.Finished(); list.Requests == nil || len(list.Requests) != 0 ||
-		w.State().LastFinished != "" {
-		t.Errorf("without a model: %+v, the last is %q", list, w.State().LastFinished)
+	h := newTestHost(t)
+	if list := h.Finished(); list.Requests == nil || len(list.Requests) != 0 ||
+		h.State().LastFinished != "" {
+		t.Errorf("without a model: %+v, LastFinished %q", list, h.State().LastFinished)
 	}
 	at := time.UnixMilli(1_700_000_000_250)
-	e := w.run("a")
-	if got := w.State().LastFinished; got != "" {
-		t.Errorf("before any request has ended, the last is %q", got)
+	e := h.run("a")
+	if got := h.State().LastFinished; got != "" {
+		t.Errorf("before any request has finished: LastFinished %q", got)
 	}
 	e.recent = []engine.Finished{
 		{ID: "new", At: at, Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
@@ -43,15 +43,15 @@ func TestFinished(t *testing.T) {
 		Reread: Reread{Cause: "date_changed", Advice: "Leave it out.", BreakToken: 700,
 			KnownTokens: 700, Before: "It is ", Was: "10:01", Is: "10:02",
 			KnownAtUnixMs: 1_700_000_000_250 - 60_000}}
-	got := w.Finished().Requests
+	got := h.Finished().Requests
 	if len(got) != 2 || got[0] != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if got[1].ComputedTokens != 0 || got[1].PrefillTokensPerSecond != 0 ||
 		got[1].Reread.KnownAtUnixMs != 0 {
-		t.Errorf("cancelled before it was read: %+v", got[1])
+		t.Errorf("cancelled before prefill: %+v", got[1])
 	}
-	if got := w.State().LastFinished; got != "new" {
-		t.Errorf("the last is %q", got)
+	if got := h.State().LastFinished; got != "new" {
+		t.Errorf("LastFinished %q, want new", got)
 	}
 }

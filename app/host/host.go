@@ -1,14 +1,15 @@
 // Package host starts and stops models for the app and reports their state. It knows no HTTP and no
 // user interface.
 //
-// Start and Stop only set the wanted model and return at once. One worker goroutine (worker.go)
-// loads and unloads until the loaded model is the wanted one, so any order of clicks ends in the
-// last one. State (view.go) assembles what there is to show. Host implements server.Models
-// (acquire.go), through which requests find the running model.
+// Start sets the wanted model and returns at once. One goroutine, the loader (loader.go), loads and
+// unloads until the loaded model is the wanted one. So after any sequence of clicks, the last one
+// wins. Stop sets none and waits until the memory is free. State (view.go) returns what menu,
+// window and browser show. Host implements server.Models (acquire.go): the server finds the running
+// model through it.
 //
-// Invariants: at most one model is loaded, and the old one is gone before the new one is loaded,
-// because both might not fit. A failure or a panic while loading leaves a host that can load
-// another model. A model whose process crashed is loaded again (crash.go).
+// At most one model is loaded: the old one is unloaded before the new one is loaded, because the
+// two might not fit together. After a failure or a panic while loading, the host can load another
+// model. A model whose process crashed is loaded again (crash.go).
 package host
 
 import (
@@ -27,7 +28,7 @@ import (
 	"headroom/engine/server"
 )
 
-// Engine is a loaded model, as the host needs it.
+// Engine is a loaded model. *engine.Engine documents the methods.
 type Engine interface {
 	server.Engine
 	Cancel(id string) bool
@@ -45,31 +46,31 @@ type Options struct {
 	Version string
 	Library *library.Library
 	Meter   *memory.Meter
-	// Engine returns the options for loading the model with that ID; nil means the defaults. The
-	// host sets Progress, AvailableBytes, ModelName, History and BlockStore itself.
+	// Engine returns the options for loading the model with that ID. The host sets Progress,
+	// AvailableBytes, ModelName, History and BlockStore itself. A nil function means the defaults.
 	Engine func(id string) engine.Options
-	// Device chooses one of engine's devices when Engine names none. trouble is a Problem to show,
-	// such as a GPU that failed its self-test, or nil; err is the context's error. nil means the
-	// engine's default.
-	Device func(context.Context) (device string, trouble error, err error)
+	// Device chooses a device of the engine when Options.Engine names none. warning is a Problem
+	// that State shows, such as a GPU that failed its self-test, or nil. err is the context's
+	// error. A nil function means the engine's default.
+	Device func(context.Context) (device string, warning error, err error)
 	Cache  cache.Options // the cache on SSD; the zero value turns it off
 	// LastModel is the model that Start("") starts first; "" means the bundled model.
 	LastModel string
 	// Open loads a model; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
 	Log  *slog.Logger // nil: slog.Default()
-	// Watch configures the watching of model folders; nil means that they are scanned on request.
+	// Watch configures how model folders are watched. If it is nil, they are scanned on request.
 	Watch *library.WatchOptions
 	// IdleUnload returns how long a model may be idle before it is unloaded; 0, or a nil function,
 	// means never. It is called every few seconds.
 	IdleUnload func() time.Duration
-	// Power returns the power source, the thermal state, and what may be done about them; nil means
-	// that nothing is done.
+	// Power returns the power source and thermal state, and the measures that the user allows. A
+	// nil function means that no measures are taken. It is called every few seconds.
 	Power func() (power.State, power.Policy)
 	// ReloadPause is the pause before a crashed model is loaded again; it doubles with each crash.
 	// 0 means half a second.
 	ReloadPause time.Duration
-	// RememberPause stores whether watching is paused; may be nil.
+	// RememberPause stores whether the watching of folders is paused. It may be nil.
 	RememberPause func(paused bool) error
 }
 
@@ -79,36 +80,38 @@ type Host struct {
 	log     *slog.Logger
 	models  modelList
 	cache   diskCache
-	// read outlives the engines, so that each knows what its predecessor computed.
-	read *engine.History
+	// computed is shared by all engines, so that each knows what its predecessors computed.
+	computed *engine.History
 
-	mu          sync.Mutex
-	want        *target // nil: no model is wanted
-	maintenance func()  // run by the worker when no model is loaded; nil: none
-	have        *target // loaded, or being unloaded; its engine is not nil
-	opening     bool    // the worker is loading a model
-	failure     error   // why want could not be loaded
-	notice      error   // the trouble that Options.Device reported
-	crashes     crashes // of the model that was started last
-	last        string  // model that was started last
-	// idle was unloaded for being idle, and the next request for it loads it again. want is nil
-	// then.
-	idle     *library.Model
-	lastUsed *target // the target that usedAt belongs to
-	usedAt   time.Time
-	endpoint Endpoint
-	history  history
-	power    power.State
-	measures power.Measures
-	watchers map[chan struct{}]bool
-	closed   bool
-	settled  *sync.Cond // on mu: the worker has nothing to do
+	mu sync.Mutex // guards the fields down to subscribers
 
-	processes sync.WaitGroup // goroutines that wait for a process to end
+	// What the loader works on.
+	want        *target    // nil: no model is wanted
+	have        *target    // loaded, or being unloaded; its engine is not nil
+	opening     bool       // a model is being loaded
+	failure     error      // why want could not be loaded
+	maintenance func()     // runs as soon as no model is loaded; nil: none
+	settled     *sync.Cond // on mu: the loader has nothing to do
+	closed      bool
 
-	wake  chan struct{} // capacity 1: want may differ from have
-	ended chan struct{} // closed when worker and sampler have returned
-	stop  context.CancelFunc
+	last          string  // the model that was started last
+	crashes       crashes // of that model
+	deviceWarning error   // from Options.Device
+	idle          idleState
+	power         powerState
+	endpoint      Endpoint
+	samples       samples
+	subscribers   subscribers
+
+	background background
+}
+
+// background has the host's goroutines.
+type background struct {
+	wakeLoader chan struct{}      // capacity 1: want may differ from have
+	stop       context.CancelFunc // ends loader and sampler
+	ended      chan struct{}      // closed when both have returned
+	processes  sync.WaitGroup     // goroutines that wait for a worker process to end
 }
 
 // target is one request to run a model. Starting the same model twice makes two targets.
@@ -116,7 +119,7 @@ type target struct {
 	model        library.Model
 	engine       Engine        // nil until loaded
 	requestsWait bool          // requests wait until it is loaded
-	reload       bool          // after a crash
+	reload       bool          // it is loaded again after a crash
 	pause        time.Duration // before loading
 	progress     float64       // [0, 1] while loading; guarded by Host.mu
 	context      context.Context
@@ -133,9 +136,9 @@ func New(o Options) *Host {
 	}
 	o.ReloadPause = cmp.Or(o.ReloadPause, firstPause)
 	ctx, stop := context.WithCancel(context.Background())
-	h := &Host{options: o, log: o.Log, read: engine.NewHistory(), last: o.LastModel,
-		watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
-		ended: make(chan struct{}), stop: stop}
+	h := &Host{options: o, log: o.Log, computed: engine.NewHistory(), last: o.LastModel,
+		subscribers: subscribers{}, background: background{
+			wakeLoader: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}}
 	h.models.library = o.Library
 	h.cache.open(o.Cache, o.Log)
 	h.settled = sync.NewCond(&h.mu)
@@ -143,18 +146,18 @@ func New(o Options) *Host {
 		h.models.watch(*o.Watch, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.notify()
+			h.subscribers.notify()
 		})
 	}
-	h.followPower()
+	h.updatePower()
 	var running sync.WaitGroup
-	running.Go(func() { h.work(ctx) })
-	running.Go(func() { h.sample(ctx) })
-	go func() { running.Wait(); close(h.ended) }()
+	running.Go(func() { h.runLoader(ctx) })
+	running.Go(func() { h.runSampler(ctx) })
+	go func() { running.Wait(); close(h.background.ended) }()
 	return h
 }
 
-// openEngine is engine.Open behind the host's interface.
+// openEngine is engine.Open, but returns a nil interface with an error.
 func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
 	e, err := engine.Open(ctx, src, o)
 	if err != nil {
@@ -181,7 +184,7 @@ func (h *Host) Start(nameOrDir string) error {
 	defer h.mu.Unlock()
 	switch {
 	case h.closed:
-		return problem.New(problem.NotRunning, "Headroom is shutting down", "", "")
+		return errShutDown()
 	case h.want != nil && h.want.model.ID == m.ID && h.want.model.Dir == m.Dir && h.failure == nil:
 		return nil
 	}
@@ -210,21 +213,20 @@ func (h *Host) setWanted(t *target) {
 	if t != nil {
 		t.context, t.cancel = context.WithCancel(context.Background())
 	}
-	h.want, h.failure, h.idle = t, nil, nil
-	h.wakeWorker()
-	h.notify()
+	h.want, h.failure, h.idle.unloaded = t, nil, nil
+	h.wakeLoader()
+	h.subscribers.notify()
 }
 
-// wakeWorker wakes the worker. The caller holds mu.
-func (h *Host) wakeWorker() {
+func (h *Host) wakeLoader() {
 	select {
-	case h.wake <- struct{}{}:
-	default:
+	case h.background.wakeLoader <- struct{}{}:
+	default: // it will look at want anyway
 	}
 }
 
-// Wait returns when the wanted model runs, or with the Problem why it does not. A Stop in between
-// is a Problem, too.
+// Wait waits until the wanted model runs. The error is the error of ctx, or a Problem: loading the
+// model failed, no model is wanted, or Stop was called meanwhile.
 func (h *Host) Wait(ctx context.Context) error {
 	changed, done := h.Subscribe()
 	defer done()
@@ -264,32 +266,34 @@ func (h *Host) Cancel(requestID string) bool {
 	return t != nil && t.engine.Cancel(requestID)
 }
 
-// SetEndpoint sets the address that State reports.
+// SetEndpoint sets the addresses that State reports.
 func (h *Host) SetEndpoint(e Endpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.endpoint = e
-	h.notify()
+	h.subscribers.notify()
 }
 
-// Subscribe returns a channel that receives a value after the status has changed, and a function
-// that ends the subscription. Several changes may be reported as one; changes of speed and memory
-// are not reported.
+// Subscribe returns a channel that receives a value after State has changed, and a function that
+// ends the subscription. Several changes may be reported as one. Changes of speed and memory are
+// not reported.
 func (h *Host) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.watchers[c] = true
+	h.subscribers[c] = true
 	return c, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.watchers, c)
+		delete(h.subscribers, c)
 	}
 }
 
-// notify signals all subscribers. The caller holds mu.
-func (h *Host) notify() {
-	for c := range h.watchers {
+// subscribers has the channels that Subscribe returned, each of capacity 1.
+type subscribers map[chan struct{}]bool
+
+func (s subscribers) notify() {
+	for c := range s {
 		select {
 		case c <- struct{}{}:
 		default:
@@ -297,22 +301,16 @@ func (h *Host) notify() {
 	}
 }
 
-// Close unloads the model, which writes the cache to disk, and ends the host. A second call waits
-// like the first.
+// Close unloads the model, which writes its cache to disk, and ends the host. A second call waits
+// until the first has finished.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
 	h.Stop()
-	h.stop()
-	<-h.ended
-	h.processes.Wait()
+	h.background.stop()
+	<-h.background.ended
+	h.background.processes.Wait()
 	h.models.close()
 	h.cache.close(h.log)
 }
-
-// The history covers historyTime with a sample every historyStep.
-const (
-	historyTime = 10 * time.Minute
-	historyStep = 5 * time.Second
-)

@@ -21,23 +21,23 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
-// world is a host over a library of models "a" and "b". The test decides how each load ends.
-type world struct {
+// testHost is a host with the models "a", "b" and "broken". The test decides how each load ends.
+type testHost struct {
 	*Host
 	t      *testing.T
 	root   string
-	opened chan *fakeEngine // an engine whose loading has begun
+	opened chan *fakeEngine // receives each engine when its load begins
 
 	mu   sync.Mutex
 	open int // engines that are loading or loaded
-	most int // of open, ever
+	most int // the highest value of open
 }
 
-// fakeEngine loads until the test sends an error on finish; nil means success.
+// fakeEngine loads until the test sends its error, or nil for success, on finish.
 type fakeEngine struct {
-	world  *world
+	host   *testHost
 	dir    string
 	o      engine.Options
 	finish chan error
@@ -47,11 +47,11 @@ type fakeEngine struct {
 	stats   engine.Stats
 	atClose func() // nil: nothing
 
-	stored     engine.StoredModel
-	remembered []engine.CachedPrefix
-	share      float64
-	forgotten  [][]int32 // {-1}: all
-	recent     []engine.Finished
+	stored    engine.StoredModel
+	prefixes  []engine.CachedPrefix
+	dutyCycle float64
+	forgotten [][]int32 // {-1}: all
+	recent    []engine.Finished
 }
 
 func (e *fakeEngine) Info() engine.Info {
@@ -62,7 +62,7 @@ func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return nil }
 func (e *fakeEngine) Template() *chat.Template        { return nil }
 func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{} }
 func (e *fakeEngine) Submit(engine.Request) (*engine.Stream, error) {
-	return nil, errors.New("not here")
+	return nil, errors.New("a fake takes no requests")
 }
 func (e *fakeEngine) Cancel(id string) bool           { return id == "r1" }
 func (e *fakeEngine) StoredModel() engine.StoredModel { return e.stored }
@@ -76,14 +76,11 @@ func (e *fakeEngine) Forget(tokens []int32) int64 {
 func (e *fakeEngine) SetDutyCycle(share float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.share = share
+	e.dutyCycle = share
 }
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
-func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.remembered }
-func (e *fakeEngine) Title(
-	tokens []int32) string {
-	return fmt.Sprint("about ", tokens[0])
-}
+func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.prefixes }
+func (e *fakeEngine) Title(tokens []int32) string           { return fmt.Sprint("about ", tokens[0]) }
 func (e *fakeEngine) Stats() engine.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,25 +90,25 @@ func (e *fakeEngine) Close() error {
 	if e.atClose != nil {
 		e.atClose()
 	}
-	e.world.count(-1)
+	e.host.count(-1)
 	close(e.closed)
 	return nil
 }
 
-func (w *world) count(by int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open += by
-	w.most = max(w.most, w.open)
+func (h *testHost) count(by int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open += by
+	h.most = max(h.most, h.open)
 }
 
-func newWorld(t *testing.T) *world { return newWorldWith(t, func(*Options) {}) }
+func newTestHost(t *testing.T) *testHost { return newTestHostWith(t, func(*Options) {}) }
 
-func newWorldWith(t *testing.T, change func(*Options)) *world {
-	w := &world{t: t, root: t.TempDir(), opened: make(chan *fakeEngine, 8)}
+func newTestHostWith(t *testing.T, change func(*Options)) *testHost {
+	h := &testHost{t: t, root: t.TempDir(), opened: make(chan *fakeEngine, 8)}
 	for _, name := range []string{"a", "b", "broken"} {
-		_ = os.Mkdir(filepath.Join(w.root, name), 0o755)
-		_ = os.WriteFile(filepath.Join(w.root, name, "config.json"), []byte(name), 0o644)
+		_ = os.Mkdir(filepath.Join(h.root, name), 0o755)
+		_ = os.WriteFile(filepath.Join(h.root, name, "config.json"), []byte(name), 0o644)
 	}
 	describe := func(src engine.Source, _ engine.Options) (engine.Description, error) {
 		if filepath.Base(src.Dir) == "broken" {
@@ -122,12 +119,12 @@ func newWorldWith(t *testing.T, change func(*Options)) *world {
 	}
 	o := Options{
 		Version: "v", Log: slog.New(slog.DiscardHandler), Meter: &memory.Meter{},
-		Library: library.New([]string{w.root}, engine.Options{}, describe),
+		Library: library.New([]string{h.root}, engine.Options{}, describe),
 		Open: func(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
-			e := &fakeEngine{world: w, dir: filepath.Base(src.Dir), o: o, finish: make(chan error),
+			e := &fakeEngine{host: h, dir: filepath.Base(src.Dir), o: o, finish: make(chan error),
 				closed: make(chan struct{})}
-			w.count(1)
-			w.opened <- e
+			h.count(1)
+			h.opened <- e
 			var err error
 			select {
 			case err = <-e.finish:
@@ -135,66 +132,65 @@ func newWorldWith(t *testing.T, change func(*Options)) *world {
 				err = ctx.Err()
 			}
 			if err != nil {
-				w.count(-1)
+				h.count(-1)
 				return nil, err
 			}
 			return e, nil
 		},
 	}
 	change(&o)
-	w.Host = New(o)
+	h.Host = New(o)
 	t.Cleanup(func() {
-		w.Close()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.open != 0 || w.most > 1 {
-			t.Errorf(
-				"at the end %d engines are open; at most %d at once, never more than one may be",
-				w.open, w.most)
+		h.Close()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.open != 0 || h.most > 1 {
+			t.Errorf("%d engines are open at the end, and up to %d were open at once; want 0 and 1",
+				h.open, h.most)
 		}
 	})
-	return w
+	return h
 }
 
-func (w *world) start(name string) {
-	w.t.Helper()
-	if err := w.Start(name); err != nil {
-		w.t.Fatal(err)
+func (h *testHost) start(name string) {
+	h.t.Helper()
+	if err := h.Start(name); err != nil {
+		h.t.Fatal(err)
 	}
 }
 
-// loading returns the engine that has started to load. It must be of that model.
-func (w *world) loading(name string) *fakeEngine {
-	w.t.Helper()
+// loading waits until an engine starts to load and returns it. It must be the engine of that model.
+func (h *testHost) loading(name string) *fakeEngine {
+	h.t.Helper()
 	select {
-	case e := <-w.opened:
+	case e := <-h.opened:
 		if e.dir != name {
-			w.t.Fatalf("%s is being loaded, want %s", e.dir, name)
+			h.t.Fatalf("%s is being loaded, want %s", e.dir, name)
 		}
 		return e
-	case <-time.After(patience):
-		w.t.Fatal("nothing is being loaded")
+	case <-time.After(timeout):
+		h.t.Fatal("nothing is being loaded")
 		return nil
 	}
 }
 
 // run starts a model and completes its load.
-func (w *world) run(name string) *fakeEngine {
-	w.t.Helper()
-	w.start(name)
-	e := w.loading(name)
+func (h *testHost) run(name string) *fakeEngine {
+	h.t.Helper()
+	h.start(name)
+	e := h.loading(name)
 	e.finish <- nil
-	if err := w.Wait(w.t.Context()); err != nil {
-		w.t.Fatal(err)
+	if err := h.Wait(h.t.Context()); err != nil {
+		h.t.Fatal(err)
 	}
 	return e
 }
 
-func (w *world) expect(status Status, model string) State {
-	w.t.Helper()
-	s := w.State()
+func (h *testHost) expect(status Status, model string) State {
+	h.t.Helper()
+	s := h.State()
 	if s.Engine.Status != status || s.Engine.Model != model {
-		w.t.Errorf("the engine is %s with %q, want %s with %q", s.Engine.Status, s.Engine.Model,
+		h.t.Errorf("the engine is %s with %q, want %s with %q", s.Engine.Status, s.Engine.Model,
 			status, model)
 	}
 	sum := int64(0)
@@ -202,38 +198,38 @@ func (w *world) expect(status Status, model string) State {
 		sum += segment.Bytes
 	}
 	if sum != s.Memory.TotalBytes {
-		w.t.Errorf("the memory's segments add up to %d of %d", sum, s.Memory.TotalBytes)
+		h.t.Errorf("the memory segments add up to %d, want %d", sum, s.Memory.TotalBytes)
 	}
 	return s
 }
 
-func waitClosed(t *testing.T, c <-chan struct{}, what string) {
+func waitClosed(t *testing.T, e *fakeEngine) {
 	t.Helper()
 	select {
-	case <-c:
-	case <-time.After(patience):
-		t.Fatal(what + " did not happen")
+	case <-e.closed:
+	case <-time.After(timeout):
+		t.Fatal(e.dir + " was not closed")
 	}
 }
 
 func TestStartAndStop(t *testing.T) {
-	w := newWorld(t)
-	w.expect(Stopped, "")
-	w.start("a")
-	e := w.loading("a")
-	w.expect(Loading, "a")
+	h := newTestHost(t)
+	h.expect(Stopped, "")
+	h.start("a")
+	e := h.loading("a")
+	h.expect(Loading, "a")
 	if e.o.AvailableBytes <= 0 {
-		t.Error("the engine is not told how much memory it may take")
+		t.Error("the engine does not get the available memory")
 	}
 	e.o.Progress(0.25)
-	if s := w.expect(Loading, "a"); s.Engine.Progress != 0.25 {
+	if s := h.expect(Loading, "a"); s.Engine.Progress != 0.25 {
 		t.Errorf("progress %v, want 0.25", s.Engine.Progress)
 	}
 	e.finish <- nil
-	if err := w.Wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := w.expect(Ready, "a")
+	s := h.expect(Ready, "a")
 	if s.Engine.Device != "a fake" || s.Engine.ContextTokens != 4096 ||
 		s.Engine.CacheFormat != "f16" || s.Engine.StateFormat != "bf16" {
 		t.Errorf("engine %+v", s.Engine)
@@ -244,7 +240,7 @@ func TestStartAndStop(t *testing.T) {
 			Usage: engine.Usage{PromptTokens: 3, PromptDoneTokens: 3, CachedTokens: 1,
 				CompletionTokens: 2}}}}
 	e.mu.Unlock()
-	s = w.expect(Busy, "a")
+	s = h.expect(Busy, "a")
 	if want := (Request{ID: "r1", Model: "a", Phase: "decode", PromptTokens: 3, PromptDoneTokens: 3,
 		CachedTokens: 1, GeneratedTokens: 2}); len(s.Requests) != 1 || s.Requests[0] != want {
 		t.Errorf("requests %+v, want %+v", s.Requests, want)
@@ -252,142 +248,141 @@ func TestStartAndStop(t *testing.T) {
 	if s.Speed.DecodeTokensPerSecond != 9 {
 		t.Errorf("speed %+v", s.Speed)
 	}
-	if !w.Cancel("r1") || w.Cancel("r2") {
+	if !h.Cancel("r1") || h.Cancel("r2") {
 		t.Error("Cancel does not reach the engine")
 	}
-	w.Stop()
-	waitClosed(t, e.closed, "closing the engine")
-	w.expect(Stopped, "")
-	if w.Cancel("r1") {
+	h.Stop()
+	waitClosed(t, e)
+	h.expect(Stopped, "")
+	if h.Cancel("r1") {
 		t.Error("a stopped host has a request")
 	}
 }
 
 func TestStopWhileLoading(t *testing.T) {
-	w := newWorld(t)
-	w.start("a")
-	w.loading("a")
-	w.Stop()
-	w.expect(Stopped, "")
-	w.run("a") // and again
-	w.expect(Ready, "a")
+	h := newTestHost(t)
+	h.start("a")
+	h.loading("a")
+	h.Stop()
+	h.expect(Stopped, "")
+	h.run("a") // starting again works
+	h.expect(Ready, "a")
 }
 
 func TestSwitchWhileLoading(t *testing.T) {
-	w := newWorld(t)
-	w.start("a")
-	w.loading("a")
-	w.start("b")
-	w.loading("b").finish <- nil
-	if err := w.Wait(t.Context()); err != nil {
+	h := newTestHost(t)
+	h.start("a")
+	h.loading("a")
+	h.start("b")
+	h.loading("b").finish <- nil
+	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(Ready, "b")
+	h.expect(Ready, "b")
 }
 
 func TestSwitchUnloadsFirst(t *testing.T) {
-	w := newWorld(t)
-	a := w.run("a")
-	w.start("b")
-	b := w.loading("b")
-	waitClosed(t, a.closed, "closing a before b is read")
-	w.expect(Loading, "b")
+	h := newTestHost(t)
+	a := h.run("a")
+	h.start("b")
+	b := h.loading("b")
+	waitClosed(t, a)
+	h.expect(Loading, "b")
 	b.finish <- nil
-	if err := w.Wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.expect(Ready, "b")
+	h.expect(Ready, "b")
 }
 
-func TestStartingWhatRunsDoesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.run("a")
-	w.start("a")
-	w.start(filepath.Join(w.root, "a"))
-	w.start("") // the last one
-	w.expect(Ready, "a")
-	if len(w.opened) != 0 {
-		t.Error("it is loaded again")
+func TestStartOfTheRunningModel(t *testing.T) {
+	h := newTestHost(t)
+	h.run("a")
+	h.start("a")
+	h.start(filepath.Join(h.root, "a"))
+	h.start("") // the model started last
+	h.expect(Ready, "a")
+	if len(h.opened) != 0 {
+		t.Error("the running model is loaded again")
 	}
 }
 
 func TestFailure(t *testing.T) {
-	w := newWorld(t)
-	w.start("a")
-	w.loading("a").finish <- problem.New(problem.DoesNotFit, "The model does not fit",
+	h := newTestHost(t)
+	h.start("a")
+	h.loading("a").finish <- problem.New(problem.DoesNotFit, "The model does not fit",
 		"it needs 20.0 GB, 3.1 GB is free", "Close other apps.")
-	err := w.Wait(t.Context())
+	err := h.Wait(t.Context())
 	if p := problem.From(err); p.Code != problem.DoesNotFit {
 		t.Errorf("Wait: %v", err)
 	}
-	s := w.expect(Failed, "a")
+	s := h.expect(Failed, "a")
 	if want := (Error{problem.DoesNotFit, "The model does not fit",
 		"it needs 20.0 GB, 3.1 GB is free", "Close other apps."}); s.Engine.Error == nil ||
 		*s.Engine.Error != want {
 		t.Errorf("error %+v, want %+v", s.Engine.Error, want)
 	}
-	if _, err := w.Acquire(""); problem.From(err).Code != problem.NotRunning ||
+	if _, err := h.Acquire(""); problem.From(err).Code != problem.NotRunning ||
 		!strings.Contains(err.Error(), "3.1 GB is free") {
 		t.Errorf("Acquire: %v", err)
 	}
-	w.run("a") // trying again is possible
-	if s := w.expect(Ready, "a"); s.Engine.Error != nil {
-		t.Errorf("the error stays: %+v", s.Engine.Error)
+	h.run("a") // starting again works
+	if s := h.expect(Ready, "a"); s.Engine.Error != nil {
+		t.Errorf("after a successful load, State still has the error %+v", s.Engine.Error)
 	}
 }
 
 func TestPanicWhileLoading(t *testing.T) {
-	w := newWorld(t)
-	w.options.Open = func(context.Context, engine.Source, engine.Options) (Engine,
-		error) {
+	h := newTestHost(t)
+	h.options.Open = func(context.Context, engine.Source, engine.Options) (Engine, error) {
 		panic("odd weights")
 	}
-	w.start("a")
-	if err := w.Wait(t.Context()); problem.From(err).Code != problem.Internal ||
+	h.start("a")
+	if err := h.Wait(t.Context()); problem.From(err).Code != problem.Internal ||
 		!strings.Contains(err.Error(), "odd weights") {
 		t.Errorf("Wait: %v", err)
 	}
-	w.expect(Failed, "a")
-	w.Stop()
-	w.expect(Stopped, "")
+	h.expect(Failed, "a")
+	h.Stop()
+	h.expect(Stopped, "")
 }
 
 func TestStartRefuses(t *testing.T) {
-	w := newWorld(t)
-	for name, code := range map[string]problem.Code{"nobody": problem.ModelNotFound,
+	h := newTestHost(t)
+	for name, code := range map[string]problem.Code{"unknown": problem.ModelNotFound,
 		"broken": problem.ModelBroken} {
-		if err := w.Start(name); problem.From(err).Code != code {
+		if err := h.Start(name); problem.From(err).Code != code {
 			t.Errorf("Start(%q): %v, want %s", name, err, code)
 		}
 	}
-	w.expect(Stopped, "")
+	h.expect(Stopped, "")
 }
 
 func TestAcquire(t *testing.T) {
-	w := newWorld(t)
-	check := func(id string, want problem.Code, words string) {
+	h := newTestHost(t)
+	check := func(id string, want problem.Code, wantText string) {
 		t.Helper()
-		m, err := w.Acquire(id)
+		m, err := h.Acquire(id)
 		if want == "" {
 			if err != nil || m.ID != "a" || m.Engine == nil {
 				t.Errorf("Acquire(%q) = %+v, %v", id, m, err)
 			}
 			return
 		}
-		if p := problem.From(err); p.Code != want || !strings.Contains(err.Error(), words) {
-			t.Errorf("Acquire(%q): %v, want %s with %q", id, err, want, words)
+		if p := problem.From(err); p.Code != want || !strings.Contains(err.Error(), wantText) {
+			t.Errorf("Acquire(%q): %v, want %s with %q", id, err, want, wantText)
 		}
 	}
 	check("", problem.NotRunning, "No model is loaded")
 	check("a", problem.NotRunning, "a is not loaded")
 	check("x", problem.ModelNotFound, "headroom-demo, a, b")
-	w.start("a")
-	e := w.loading("a")
+	h.start("a")
+	e := h.loading("a")
 	check("", problem.Loading, "a is being loaded")
 	check("a", problem.Loading, "0 % is done")
 	check("b", problem.NotRunning, "b is not loaded")
 	e.finish <- nil
-	if err := w.Wait(t.Context()); err != nil {
+	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check("", "", "")
@@ -395,16 +390,16 @@ func TestAcquire(t *testing.T) {
 	check("A", "", "")
 	check("b", problem.NotRunning, "a is running")
 	check("x", problem.ModelNotFound, "Ask for a, which is running")
-	if list := w.List(); len(list) != 1 || list[0].ID != "a" || list[0].ContextTokens != 4096 {
+	if list := h.List(); len(list) != 1 || list[0].ID != "a" || list[0].ContextTokens != 4096 {
 		t.Errorf("List: %+v", list)
 	}
 }
 
-func TestModelsAreJudged(t *testing.T) {
-	w := newWorld(t)
-	w.run("a")
-	var got []string
-	for _, m := range w.Models(0).Models {
+func TestModels(t *testing.T) {
+	h := newTestHost(t)
+	h.run("a")
+	var lines []string
+	for _, m := range h.Models(0).Models {
 		line := m.ID + " " + string(m.Fits)
 		for word, yes := range map[string]bool{" bundled": m.Bundled, " loaded": m.Loaded,
 			" " + m.Error: m.Error != ""} {
@@ -412,69 +407,70 @@ func TestModelsAreJudged(t *testing.T) {
 				line += word
 			}
 		}
-		got = append(got, line)
+		lines = append(lines, line)
 	}
-	if want := "headroom-demo yes bundled|a yes loaded|b yes|broken no It is broken"; strings.Join(
-		got, "|") != want {
-		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
+	got, want := strings.Join(lines, "|"),
+		"headroom-demo yes bundled|a yes loaded|b yes|broken no It is broken"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func TestHistoryKeepsTenMinutes(t *testing.T) {
-	w := newWorld(t)
+	h := newTestHost(t)
 	at := time.Unix(1000, 0)
 	for range 130 {
-		w.addSample(at)
-		at = at.Add(historyStep)
+		h.addSample(at)
+		at = at.Add(sampleInterval)
 	}
-	h := w.State().Speed.History
-	if len(h) != 120 || h[0].AtUnixMs != 1000_000+10*5000 || h[119].AtUnixMs != 1000_000+129*5000 ||
-		h[0].MemoryBytes <= 0 {
-		t.Errorf("%d samples from %d to %d", len(h), h[0].AtUnixMs, h[len(h)-1].AtUnixMs)
+	samples := h.State().Speed.History
+	if len(samples) != 120 || samples[0].AtUnixMs != 1000_000+10*5000 || samples[119].AtUnixMs != 1000_000+129*5000 ||
+		samples[0].MemoryBytes <= 0 {
+		t.Errorf("%d samples from %d to %d", len(samples), samples[0].AtUnixMs, samples[len(samples)-1].AtUnixMs)
 	}
 }
 
 func TestSubscribe(t *testing.T) {
-	w := newWorld(t)
-	changed, done := w.Subscribe()
+	h := newTestHost(t)
+	changed, done := h.Subscribe()
 	defer done()
-	w.start("a")
-	waitClosedOnce(t, changed)
-	e := w.loading("a")
+	h.start("a")
+	waitChanged(t, changed)
+	e := h.loading("a")
 	for len(changed) > 0 {
 		<-changed
 	}
 	e.o.Progress(0.5)
-	waitClosedOnce(t, changed)
-	e.o.Progress(0.501) // too little to show
+	waitChanged(t, changed)
+	e.o.Progress(0.501) // less than progressStep
 	if len(changed) != 0 {
-		t.Error("a progress of a thousandth is announced")
+		t.Error("progress of 0.1 % is announced")
 	}
 	e.finish <- nil
-	waitClosedOnce(t, changed)
+	waitChanged(t, changed)
 }
 
-func waitClosedOnce(t *testing.T, c <-chan struct{}) {
+func waitChanged(t *testing.T, changed <-chan struct{}) {
 	t.Helper()
 	select {
-	case <-c:
-	case <-time.After(patience):
+	case <-changed:
+	case <-time.After(timeout):
 		t.Fatal("no change is announced")
 	}
 }
 
-// TestManyClicks starts and stops models from several goroutines. The last call wins, and the
-// invariants that newWorld checks at the end hold.
+// TestManyClicks starts and stops models from several goroutines. The last call wins, and there is
+// never more than one engine, which newTestHostWith checks.
 func TestManyClicks(t *testing.T) {
-	w := newWorld(t)
+	h := newTestHost(t)
 	stop := make(chan struct{})
 	var helpers sync.WaitGroup
-	helpers.Go(func() { // lets each loading succeed, unless it is given up first
+	helpers.Go(func() { // lets each load succeed, unless it is cancelled first
 		for {
 			select {
 			case <-stop:
 				return
-			case e := <-w.opened:
+			case e := <-h.opened:
 				select {
 				case e.finish <- nil:
 				case <-time.After(time.Millisecond):
@@ -486,25 +482,25 @@ func TestManyClicks(t *testing.T) {
 	for range 4 {
 		clicks.Go(func() {
 			for i := range 25 {
-				if err := w.Start([]string{"a", "b"}[i%2]); err != nil {
+				if err := h.Start([]string{"a", "b"}[i%2]); err != nil {
 					t.Error(err)
 				}
-				w.State()
-				_, _ = w.Acquire("")
+				h.State()
+				_, _ = h.Acquire("")
 				if i%5 == 0 {
-					w.Stop()
+					h.Stop()
 				}
 			}
 		})
 	}
 	clicks.Wait()
-	w.Stop()
+	h.Stop()
 	close(stop)
 	helpers.Wait()
-	w.expect(Stopped, "")
-	for len(w.opened) > 0 {
-		<-w.opened // given up before anybody looked
+	h.expect(Stopped, "")
+	for len(h.opened) > 0 {
+		<-h.opened // cancelled before the helper received it
 	}
-	w.run("b")
-	w.expect(Ready, "b")
+	h.run("b")
+	h.expect(Ready, "b")
 }

@@ -12,119 +12,117 @@ import (
 
 // An idle model is unloaded and stays in the list of models. The first request that names it loads
 // it again; that request and later ones wait.
-func TestRest(t *testing.T) {
-	w := newWorldWith(t, func(
-		o *Options) {
+func TestIdleUnload(t *testing.T) {
+	h := newTestHostWith(t, func(o *Options) {
 		o.IdleUnload = func() time.Duration { return time.Minute }
 	})
-	e := w.run("a")
+	e := h.run("a")
 	now := time.Now()
-	w.unloadIdle(now) // the minute begins
-	w.unloadIdle(now.Add(59 * time.Second))
-	w.expect(Ready, "a")
+	h.unloadIdle(now) // idle from here on
+	h.unloadIdle(now.Add(59 * time.Second))
+	h.expect(Ready, "a")
 
 	e.mu.Lock()
 	e.stats = engine.Stats{Running: 1}
 	e.mu.Unlock()
-	w.unloadIdle(now.Add(time.Hour))
-	w.expect(Busy, "a")
+	h.unloadIdle(now.Add(time.Hour))
+	h.expect(Busy, "a")
 	e.mu.Lock()
 	e.stats = engine.Stats{}
 	e.mu.Unlock()
-	w.unloadIdle(now.Add(time.Hour + 59*time.Second))
-	w.expect(Ready, "a")
-	w.unloadIdle(now.Add(time.Hour + time.Minute))
+	h.unloadIdle(now.Add(time.Hour + 59*time.Second))
+	h.expect(Ready, "a")
+	h.unloadIdle(now.Add(time.Hour + time.Minute))
 	<-e.closed
-	w.expect(IdleUnloaded, "a")
-	if list := w.List(); len(list) != 1 || list[0].ID != "a" {
-		t.Errorf("/v1/models has %v", list)
+	h.expect(IdleUnloaded, "a")
+	if list := h.List(); len(list) != 1 || list[0].ID != "a" {
+		t.Errorf("List: %v", list)
 	}
-	if _, err := w.Acquire("a"); problem.From(err).Code != problem.NotRunning {
-		t.Errorf("looking wakes it: %v", err)
+	if _, err := h.Acquire("a"); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("Acquire loads the model: %v", err)
 	}
-	if _, err := w.Wake(context.Background(), "b"); problem.From(err).Code != problem.NotRunning {
-		t.Errorf("a request for another: %v", err)
+	if _, err := h.Wake(context.Background(), "b"); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("a request for another model: %v", err)
 	}
-	w.expect(IdleUnloaded, "a")
+	h.expect(IdleUnloaded, "a")
 
 	answered := make(chan error, 2)
 	for range cap(answered) {
 		go func() {
-			m, err := w.Wake(context.Background(), "a")
+			m, err := h.Wake(context.Background(), "a")
 			if err == nil && m.Engine == nil {
 				err = errors.New("no engine")
 			}
 			answered <- err
 		}()
 	}
-	e = w.loading("a")
+	e = h.loading("a")
 	e.finish <- nil
 	for range cap(answered) {
 		if err := <-answered; err != nil {
 			t.Error(err)
 		}
 	}
-	w.expect(Ready, "a")
+	h.expect(Ready, "a")
 }
 
-// A request whose client disconnects still loads the model. Stop cancels the load. If the load
+// The load that a request has started continues if its client disconnects. Stop cancels it. If it
 // fails, waiting requests get the error.
 func TestWakeEnds(t *testing.T) {
-	idleModel := func(t *testing.T) *world {
-		w := newWorldWith(t, func(
-			o *Options) {
+	unloaded := func(t *testing.T) *testHost {
+		h := newTestHostWith(t, func(o *Options) {
 			o.IdleUnload = func() time.Duration { return time.Second }
 		})
-		e := w.run("a")
-		w.unloadIdle(time.Now())
-		w.unloadIdle(time.Now().Add(time.Minute))
+		e := h.run("a")
+		h.unloadIdle(time.Now())
+		h.unloadIdle(time.Now().Add(time.Minute))
 		<-e.closed
-		w.expect(IdleUnloaded, "a")
-		return w
+		h.expect(IdleUnloaded, "a")
+		return h
 	}
-	wake := func(ctx context.Context, w *world) chan error {
+	wake := func(ctx context.Context, h *testHost) chan error {
 		answered := make(chan error, 1)
-		go func() { _, err := w.Wake(ctx, ""); answered <- err }()
+		go func() { _, err := h.Wake(ctx, ""); answered <- err }()
 		return answered
 	}
-	t.Run("the client leaves", func(t *testing.T) {
-		w := idleModel(t)
-		ctx, leave := context.WithCancel(context.Background())
-		answered := wake(ctx, w)
-		e := w.loading("a")
-		leave()
+	t.Run("the client disconnects", func(t *testing.T) {
+		h := unloaded(t)
+		ctx, disconnect := context.WithCancel(context.Background())
+		answered := wake(ctx, h)
+		e := h.loading("a")
+		disconnect()
 		if err := <-answered; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		e.finish <- nil
-		if err := w.Wait(t.Context()); err != nil {
+		if err := h.Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
-		w.expect(Ready, "a")
+		h.expect(Ready, "a")
 	})
 	t.Run("stopped", func(t *testing.T) {
-		w := idleModel(t)
-		answered := wake(context.Background(), w)
-		w.loading("a")
-		w.Stop()
+		h := unloaded(t)
+		answered := wake(context.Background(), h)
+		h.loading("a")
+		h.Stop()
 		if err := <-answered; problem.From(err).Code != problem.NotRunning {
 			t.Error(err)
 		}
-		w.expect(Stopped, "")
+		h.expect(Stopped, "")
 	})
 	t.Run("failed", func(t *testing.T) {
-		w := idleModel(t)
-		answered := wake(context.Background(), w)
-		e := w.loading("a")
+		h := unloaded(t)
+		answered := wake(context.Background(), h)
+		e := h.loading("a")
 		e.finish <- problem.New(problem.DoesNotFit, "It does not fit", "3.1 GB is free", "")
 		if err := <-answered; err == nil {
 			t.Error("no error")
 		}
-		w.expect(Failed, "a")
+		h.expect(Failed, "a")
 	})
-	t.Run("stopped while it rests", func(t *testing.T) {
-		w := idleModel(t)
-		w.Stop()
-		w.expect(Stopped, "")
+	t.Run("stopped while unloaded", func(t *testing.T) {
+		h := unloaded(t)
+		h.Stop()
+		h.expect(Stopped, "")
 	})
 }

@@ -59,8 +59,8 @@ type ModelChange struct {
 	State library.State      `json:"state"`
 }
 
-// Models lists the models, with the memory each needs for one conversation of contextTokens; 0
-// means the context length that the model would be loaded with.
+// Models lists the models, each with the memory that it needs for one conversation of
+// contextTokens. 0 means the context length that the model would be loaded with.
 func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
 	reading, err := h.options.Meter.Read()
@@ -90,7 +90,7 @@ func (h *Host) Models(contextTokens int) ModelList {
 }
 
 // needBytes returns the memory that a model needs for one conversation of contextTokens, capped at
-// the length it was trained for; 0 means the options it would be loaded with.
+// the length it was trained for. 0 means the options that it would be loaded with.
 func needBytes(d engine.Description, contextTokens int) int64 {
 	need := d.Need
 	if contextTokens > 0 {
@@ -124,11 +124,11 @@ func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	return v
 }
 
-// RescanModels scans all folders and returns when the list is current.
+// RescanModels scans all model folders and returns when the list is current.
 func (h *Host) RescanModels() { h.models.rescan() }
 
-// PauseWatching pauses or resumes the watching of folders; resuming rescans them. The choice is
-// stored by Options.RememberPause.
+// PauseWatching pauses or resumes the watching of folders, and stores the choice with
+// Options.RememberPause. Resuming scans the folders again.
 func (h *Host) PauseWatching(paused bool) error {
 	w := h.models.watcher
 	if w == nil {
@@ -163,14 +163,15 @@ func (h *Host) RemoveModel(id, path string) error {
 	return nil
 }
 
-// ModelChanges returns the changes after number after, oldest first, and the number of the last.
-// The last 256 are kept: a caller that missed more reads the whole list.
+// ModelChanges returns the changes with numbers above after, oldest first, and the number of the
+// last one. The last 256 are kept; a caller that missed more calls Models instead.
 func (h *Host) ModelChanges(after int) (changes []ModelChange, last int) {
 	return h.models.changesAfter(after)
 }
 
-// modelList caches the library's list, kept current by a watcher or, without one, for modelListAge:
-// State needs it several times a second, and folders may be on slow disks.
+// modelList caches the library's list, because State needs it several times a second and folders
+// may be on slow disks. A watcher keeps it current; without one, it is refreshed when it is older
+// than modelListAge.
 type modelList struct {
 	library *library.Library
 	watcher *library.Watcher // nil: folders are not watched
@@ -188,7 +189,7 @@ const (
 	mostOldChanges = 256
 )
 
-// watch starts watching; notify is called after changes.
+// watch starts watching the folders and calls notify after changes.
 func (l *modelList) watch(o library.WatchOptions, notify func()) {
 	l.watcher = l.library.Watch(o)
 	l.watcher.Subscribe(func(changes []library.Change, _ []library.Model) {
@@ -197,6 +198,7 @@ func (l *modelList) watch(o library.WatchOptions, notify func()) {
 	})
 }
 
+// note records changes.
 func (l *modelList) note(changes []library.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,8 +218,8 @@ func (l *modelList) changesAfter(after int) ([]ModelChange, int) {
 	return slices.Clone(l.changes[len(l.changes)-count:]), l.last
 }
 
-// list returns the watcher's list, or the cached one. An old one is refreshed in the background;
-// the first call waits for the scan.
+// list returns the watcher's list, or the cached one. An outdated cached list is refreshed in the
+// background; only the first call waits for a scan.
 func (l *modelList) list() []library.Model {
 	if l.watcher != nil {
 		return l.watcher.Models()

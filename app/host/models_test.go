@@ -13,9 +13,9 @@ import (
 	"headroom/engine"
 )
 
-// watched returns a world whose model list follows the disk.
-func watched(t *testing.T) *world {
-	return newWorldWith(t, func(o *Options) {
+// newWatchingHost returns a host that watches its model folder.
+func newWatchingHost(t *testing.T) *testHost {
+	return newTestHostWith(t, func(o *Options) {
 		o.Watch = &library.WatchOptions{Quiet: time.Millisecond}
 		o.RememberPause = func(paused bool) error {
 			return os.WriteFile(filepath.Join(o.Library.Roots()[0], "paused"),
@@ -24,26 +24,26 @@ func watched(t *testing.T) *world {
 	})
 }
 
-func (w *world) plant(path, text string) {
-	w.t.Helper()
-	path = filepath.Join(w.root, path)
+func (h *testHost) writeFile(path, text string) {
+	h.t.Helper()
+	path = filepath.Join(h.root, path)
 	_ = os.MkdirAll(filepath.Dir(path), 0o755)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 }
 
-// TestModelsThatArrive: an unfinished download is listed but cannot be started. When it is
-// complete, it is announced and can be started.
-func TestModelsThatArrive(t *testing.T) {
-	w := watched(t)
-	changed, done := w.Subscribe()
+// TestDownloadedModel: a downloading model is listed but cannot be started. When it is complete,
+// the change is announced and the model can be started.
+func TestDownloadedModel(t *testing.T) {
+	h := newWatchingHost(t)
+	changed, done := h.Subscribe()
 	defer done()
 	seen := 0
 	expect := func(want string) {
 		t.Helper()
-		for deadline := time.After(patience); ; {
-			changes, now := w.ModelChanges(seen)
+		for deadline := time.After(timeout); ; {
+			changes, now := h.ModelChanges(seen)
 			for _, c := range changes {
 				if seen++; fmt.Sprint(c.Kind, " ", c.ID, " ", c.State) == want {
 					return
@@ -55,52 +55,52 @@ func TestModelsThatArrive(t *testing.T) {
 			select {
 			case <-changed:
 			case <-deadline:
-				t.Fatalf("never told: %s", want)
+				t.Fatalf("no change %q", want)
 			}
 		}
 	}
-	w.Models(0) // the first list is no change
-	w.plant("new/model.safetensors.part", "12345")
+	h.Models(0) // the first list does not count as a change
+	h.writeFile("new/model.safetensors.part", "12345")
 	expect("appeared new downloading")
-	w.plant("new/config.json", "new")
-	if err := w.Start("new"); err == nil || !strings.Contains(err.Error(), "not complete yet") {
-		t.Errorf("started what is on its way: %v", err)
+	h.writeFile("new/config.json", "new")
+	if err := h.Start("new"); err == nil || !strings.Contains(err.Error(), "not complete yet") {
+		t.Errorf("starting a downloading model: %v", err)
 	}
-	if err := os.Rename(filepath.Join(w.root, "new/model.safetensors.part"),
-		filepath.Join(w.root, "new/model.safetensors")); err != nil {
+	if err := os.Rename(filepath.Join(h.root, "new/model.safetensors.part"),
+		filepath.Join(h.root, "new/model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
 	expect("finished new ready")
-	w.run("new")
-	if err := w.RemoveModel("new", ""); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("removed what runs: %v", err)
+	h.run("new")
+	if err := h.RemoveModel("new", ""); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("removing the running model: %v", err)
 	}
-	w.Stop()
+	h.Stop()
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	if err := w.RemoveModel("new", ""); err != nil {
+	if err := h.RemoveModel("new", ""); err != nil {
 		t.Error(err)
 	}
 	expect("vanished new ready")
 }
 
 func TestPauseWatching(t *testing.T) {
-	w := watched(t)
-	if err := w.PauseWatching(true); err != nil {
+	h := newWatchingHost(t)
+	if err := h.PauseWatching(true); err != nil {
 		t.Fatal(err)
 	}
-	if l := w.Models(0); !l.Watch.Paused || l.Watch.On || len(l.Folders) != 1 {
+	if l := h.Models(0); !l.Watch.Paused || l.Watch.On || len(l.Folders) != 1 {
 		t.Errorf("%+v", l.Watch)
 	}
-	if text, _ := os.ReadFile(filepath.Join(w.root, "paused")); string(text) != "true" {
-		t.Errorf("remembered %q", text)
+	if text, _ := os.ReadFile(filepath.Join(h.root, "paused")); string(text) != "true" {
+		t.Errorf("RememberPause stored %q", text)
 	}
-	w.plant("new/config.json", "new")
-	w.RescanModels()
-	if l := w.Models(0); !strings.Contains(fmt.Sprint(l.Models), "{new new") {
+	h.writeFile("new/config.json", "new")
+	h.RescanModels()
+	if l := h.Models(0); !strings.Contains(fmt.Sprint(l.Models), "{new new") {
 		t.Errorf("after a scan: %v", l.Models)
 	}
-	if err := newWorld(t).PauseWatching(true); err == nil {
-		t.Error("paused what is not watched")
+	if err := newTestHost(t).PauseWatching(true); err == nil {
+		t.Error("PauseWatching succeeded on a host that does not watch folders")
 	}
 }
 
@@ -122,9 +122,9 @@ func TestNeedAtAContext(t *testing.T) {
 	}
 }
 
-// TestChangesAreKept: a reader that missed some changes gets them all; one that missed too many
-// gets the last ones.
-func TestChangesAreKept(t *testing.T) {
+// TestModelChanges: a reader that missed some changes gets them all. A reader that missed more than
+// mostOldChanges gets the last ones.
+func TestModelChanges(t *testing.T) {
 	var l modelList
 	change := func(i int) library.Change {
 		return library.Change{Kind: library.Appeared, Model: library.Model{ID: fmt.Sprint(i)}}

@@ -1,32 +1,37 @@
 package host
 
-// Measures on battery and under thermal pressure. app/power decides; the host asks with each
-// sample, applies changes to engine and cache, and shows the measures in State.
+// Measures on battery and in heat. With each sample, the host reads the power state, asks app/power
+// for the measures, applies them to engine and cache, and shows them in State.
 
 import "headroom/app/power"
 
 // PowerState is the power part of State.
 type PowerState struct {
 	power.State
-	// Measures lists what is done, the most noticeable first.
+	// Measures lists the measures in effect, the most noticeable first.
 	Measures []power.Measure `json:"measures"`
 }
 
-// throttled is an engine that can be throttled.
-type throttled interface{ SetDutyCycle(share float64) }
+// powerState is the last known power state, and the measures in effect.
+type powerState struct {
+	state    power.State
+	measures power.Measures
+}
 
-// followPower reads the power state and applies the measures it asks for.
-func (h *Host) followPower() {
+// updatePower reads the power state and applies the measures for it.
+func (h *Host) updatePower() {
 	if h.options.Power == nil {
 		return
 	}
 	state, policy := h.options.Power()
 	measures := power.Decide(state, policy)
 	h.mu.Lock()
-	changed, disk := measures != h.measures, measures.ReduceWrites != h.measures.ReduceWrites
-	if state != h.power || changed {
-		h.power, h.measures = state, measures
-		h.notify()
+	before := h.power
+	h.power = powerState{state, measures}
+	changed := measures != before.measures
+	writesChanged := measures.ReduceWrites != before.measures.ReduceWrites
+	if h.power != before {
+		h.subscribers.notify()
 	}
 	if changed {
 		h.log.Info("power", "source", state.Source, "heat", state.Heat, "idle_unload",
@@ -35,26 +40,23 @@ func (h *Host) followPower() {
 		h.throttleEngine()
 	}
 	h.mu.Unlock()
-	if store := h.cache.store(); disk && store != nil {
+	if store := h.cache.store(); writesChanged && store != nil {
 		if err := h.limitCache(store.Limits()); err != nil {
-			h.log.Warn("reducing disk writes failed", "err", err)
+			h.log.Warn("setting the cache's limits failed", "err", err)
 		}
 	}
 }
 
-// throttleEngine passes the duty cycle on to the engine. The caller holds mu.
+// throttleEngine sets the engine's duty cycle, if the engine has one. The caller holds mu.
 func (h *Host) throttleEngine() {
 	if h.have == nil {
 		return
 	}
-	share := h.measures.DutyCycle
+	share := h.power.measures.DutyCycle
 	if share == 0 {
 		share = 1
 	}
-	if e, ok := h.have.engine.(throttled); ok {
+	if e, ok := h.have.engine.(interface{ SetDutyCycle(share float64) }); ok {
 		e.SetDutyCycle(share)
 	}
 }
-
-// powerState returns the power part of State. The caller holds mu.
-func (h *Host) powerState() PowerState { return PowerState{h.power, h.measures.Words()} }

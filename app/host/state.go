@@ -23,7 +23,8 @@ type State struct {
 	// LastFinished is the ID of the request that finished last, "" if none has. When it changes,
 	// Finished has a new entry.
 	LastFinished string `json:"lastFinished"`
-	// ModelsVersion counts the changes of the list of models. When it changes, so has Models.
+	// ModelsVersion counts the changes of the list of models. When it changes, Models returns
+	// another list.
 	ModelsVersion int `json:"modelsVersion"`
 	// RoomBytes is the memory available for a model once the running one is unloaded.
 	RoomBytes int64 `json:"roomBytes"`
@@ -53,7 +54,7 @@ type EngineState struct {
 	// format of recurrent states; "" if the model has none
 	StateFormat string `json:"stateFormat"`
 	Error       *Error `json:"error"` // why loading failed
-	// Notice is a message beside the status, such as that the GPU is not used; null for none.
+	// Notice is a warning beside the status, such as that the GPU is not used; null for none.
 	Notice *Error `json:"notice"`
 }
 

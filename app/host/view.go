@@ -1,7 +1,8 @@
 package host
 
-// State, assembled from host, engine, memory and library. Slow calls happen outside the host's lock
-// and read cached values: a page that draws four times a second must not delay a load or a request.
+// State, assembled from host, engine, memory and library. A page may ask for it four times a second
+// and must not delay a load or a request. So what is slow is cached and read without the host's
+// lock.
 
 import (
 	"cmp"
@@ -28,11 +29,11 @@ func (h *Host) State() State {
 		Version:  h.options.Version,
 		Engine:   h.engineState(running),
 		Endpoint: h.endpoint,
-		Speed:    Speed{History: h.history.samples()},
+		Speed:    Speed{History: append([]Sample{}, h.samples...)},
+		Power:    PowerState{h.power.state, h.power.measures.Words()},
 		Requests: []Request{},
 	}
-	s.Power = h.powerState()
-	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.notice))
+	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.deviceWarning))
 	h.mu.Unlock()
 
 	var stats engine.Stats
@@ -55,8 +56,8 @@ func (h *Host) State() State {
 	return s
 }
 
-// engineState returns the engine part of State, with Ready for a model that may be Busy. The caller
-// holds mu.
+// engineState returns the engine part of State. The status of a running model is Ready; State
+// changes it to Busy. The caller holds mu.
 func (h *Host) engineState(running *target) EngineState {
 	switch {
 	case running != nil:
@@ -67,8 +68,8 @@ func (h *Host) engineState(running *target) EngineState {
 		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
 	case h.want != nil:
 		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
-	case h.idle != nil:
-		return EngineState{Status: IdleUnloaded, Model: h.idle.ID}
+	case h.idle.unloaded != nil:
+		return EngineState{Status: IdleUnloaded, Model: h.idle.unloaded.ID}
 	}
 	return EngineState{Status: Stopped}
 }
@@ -92,8 +93,8 @@ func requests(s engine.Stats, model string) []Request {
 	return list
 }
 
-// modelViews returns the entries of the list. A model that runs from a folder outside the library
-// follows the bundled one.
+// modelViews returns the entries of ModelList. A model that runs from a folder outside the library
+// comes after the bundled one.
 func (h *Host) modelViews(models []library.Model, running *target, roomBytes int64,
 	contextTokens int) []Model {
 	if running != nil && !slices.ContainsFunc(models,
@@ -113,9 +114,15 @@ func (h *Host) modelViews(models []library.Model, running *target, roomBytes int
 	return list
 }
 
-// sample adds to the history and checks power and idle time, every historyStep until ctx ends.
-func (h *Host) sample(ctx context.Context) {
-	tick := time.NewTicker(historyStep)
+// State has a sample for every sampleInterval of the last historyTime.
+const (
+	historyTime    = 10 * time.Minute
+	sampleInterval = 5 * time.Second
+)
+
+// runSampler takes a sample and checks power and idle time every sampleInterval, until ctx ends.
+func (h *Host) runSampler(ctx context.Context) {
+	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -123,7 +130,7 @@ func (h *Host) sample(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			h.addSample(now)
-			h.followPower()
+			h.updatePower()
 			h.unloadIdle(now)
 		}
 	}
@@ -138,18 +145,16 @@ func (h *Host) addSample(now time.Time) {
 		stats := t.engine.Stats()
 		s.Decode, s.Prefill = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
 	}
-	h.history.add(s)
+	h.samples.add(s)
 }
 
-// history has the samples of the last historyTime, oldest first.
-type history struct{ list []Sample }
+// samples has the samples of the last historyTime, oldest first.
+type samples []Sample
 
-func (h *history) add(s Sample) {
-	const most = int(historyTime / historyStep)
-	if len(h.list) == most {
-		h.list = slices.Delete(h.list, 0, 1)
+func (s *samples) add(sample Sample) {
+	const most = int(historyTime / sampleInterval)
+	if len(*s) == most {
+		*s = slices.Delete(*s, 0, 1)
 	}
-	h.list = append(h.list, s)
+	*s = append(*s, sample)
 }
-
-func (h *history) samples() []Sample { return append([]Sample{}, h.list...) }

@@ -1,8 +1,9 @@
 package host
 
-// The memory a model would need with other settings: the arithmetic of the what-if panel. Weights,
-// states and scratch come from a planning run on a device that allocates nothing. Keys and values
-// are counted for every concurrent request at full length, the most that the pool can grow to.
+// The memory that a model would need with other settings, for the what-if panel. The sizes of
+// weights, states and scratch come from a dry run that plans the model without allocating it. Keys
+// and values are counted for every concurrent request at full length: the page pool can grow no
+// further.
 
 import (
 	"cmp"
@@ -34,7 +35,7 @@ type WhatIf struct {
 	Formats []WhatIfFormat `json:"formats"`
 }
 
-// WhatIfFormat is a KV cache format, and the memory that the model needs with it.
+// WhatIfFormat is a KV cache format with the memory that the model needs with it.
 type WhatIfFormat struct {
 	Name            string `json:"name"`
 	KVFormat        string `json:"kvFormat"` // as in the settings
@@ -48,7 +49,7 @@ type WhatIfFormat struct {
 	NeedBytes    int64 `json:"needBytes"` // the sum
 
 	Fits memory.Fit `json:"fits"`
-	// LargestContextTokens is the longest context that fits for all streams; 0: none does.
+	// LargestContextTokens is the longest context that fits for all streams; 0: none fits.
 	LargestContextTokens int `json:"largestContextTokens"`
 }
 
@@ -65,9 +66,9 @@ var kvChoices = []WhatIfFormat{
 // pageTokens is the engine's page size: contexts are whole pages.
 const pageTokens = 32
 
-// WhatIf computes the answer from the model's headers. The error is a Problem.
+// WhatIf computes the memory needs from the headers of the model's files. The error is a Problem.
 func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
-	m, running, err := h.named(q.Model)
+	m, running, err := h.modelByID(q.Model)
 	if err != nil {
 		return WhatIf{}, err
 	}
@@ -90,14 +91,14 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		with := o
 		with.KVFormat, with.KVBits = choice.KVFormat, choice.KVBits
 		if choice.KVFormat != o.KVFormat || choice.KVBits != o.KVBits {
-			with.KVGroupSize = "" // it was chosen for the configured format
+			with.KVGroupSize = "" // it belongs to the format that is set
 		}
 		d, err := h.options.Library.DescribeWith(m, with)
 		if err != nil {
 			return WhatIf{}, err
 		}
 		w.TrainedTokens, w.ContextTokens = d.ContextTokens, min(o.ContextTokens, d.ContextTokens)
-		choice.count(d, w.ContextTokens, w.Streams, w.RoomBytes)
+		choice.setSizes(d, w.ContextTokens, w.Streams, w.RoomBytes)
 		w.Formats = append(w.Formats, choice)
 	}
 	return w, nil
@@ -106,8 +107,8 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 // defaultStreams is the engine's default for concurrent requests.
 const defaultStreams = 8
 
-// count fills in the sizes.
-func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, roomBytes int64) {
+// setSizes sets the sizes, Fits and LargestContextTokens.
+func (f *WhatIfFormat) setSizes(d engine.Description, contextTokens, streams int, roomBytes int64) {
 	n := d.Need
 	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken,
 		n.WeightsBytes, n.StateBytes, n.ScratchBytes
@@ -140,7 +141,7 @@ func largestContext(leftBytes, bytesPerToken int64, trainedTokens int) int {
 	return int(min(tokens, int64(trainedTokens)))
 }
 
-// choicesFor returns the formats to compare, starting with that of o.
+// choicesFor returns the formats to compare, starting with the format of o.
 func choicesFor(o engine.Options) []WhatIfFormat {
 	choices := slices.Clone(kvChoices)
 	for i, c := range choices {
@@ -152,8 +153,9 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 		WhatIfFormat{Name: "as set for this model", KVFormat: o.KVFormat, KVBits: o.KVBits})
 }
 
-// named returns the model with that ID, and its target if it is running.
-func (h *Host) named(id string) (library.Model, *target, error) {
+// modelByID returns the model with that ID, and its target if it is running. "" means the running
+// model, or the bundled one. The error is a Problem.
+func (h *Host) modelByID(id string) (library.Model, *target, error) {
 	h.mu.Lock()
 	running := h.running()
 	h.mu.Unlock()
@@ -195,22 +197,22 @@ func (h *Host) roomBytes() int64 {
 // CheckModel checks that the model can be loaded with these options, regardless of memory. The
 // error is a Problem.
 func (h *Host) CheckModel(id string, o engine.Options) error {
-	m, _, err := h.named(id)
+	m, _, err := h.modelByID(id)
 	if err == nil {
 		_, err = h.options.Library.DescribeWith(m, o)
 	}
 	return err
 }
 
-// RenewModel updates the list after the settings of a model have changed.
+// RenewModel updates the list of models after the settings of one have changed.
 func (h *Host) RenewModel(id string) {
-	if m, _, err := h.named(id); err == nil {
+	if m, _, err := h.modelByID(id); err == nil {
 		h.options.Library.Renew(m)
 		h.models.rescan()
 		h.models.note([]library.Change{{Kind: library.Changed, Model: m}})
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.notify()
+		h.subscribers.notify()
 	}
 }
 

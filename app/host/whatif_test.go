@@ -10,9 +10,10 @@ import (
 	"headroom/engine"
 )
 
-// planned is a model with fixed sizes: 10 bytes a token in the default format and 20 in f16, 100
-// bytes of state a stream, 1,000 of weights and 50 of scratch. Its maximum context is 4,096 tokens.
-func planned(src engine.Source, o engine.Options) (engine.Description, error) {
+// describeFixed describes a model with fixed sizes: 10 bytes per token in the default format and 20
+// in f16, 100 bytes of state per stream, 1,000 of weights and 50 of scratch. Its maximum context is
+// 4,096 tokens.
+func describeFixed(src engine.Source, o engine.Options) (engine.Description, error) {
 	perToken := int64(10)
 	if o.KVFormat == "f16" {
 		perToken = 20
@@ -28,20 +29,21 @@ func planned(src engine.Source, o engine.Options) (engine.Description, error) {
 }
 
 func TestWhatIf(t *testing.T) {
-	var asked engine.Options
-	w := newWorldWith(t, func(o *Options) {
-		o.Library = library.New(o.Library.Roots(), engine.Options{}, planned)
-		o.Engine = func(id string) engine.Options { return asked }
+	var options engine.Options
+	h := newTestHostWith(t, func(o *Options) {
+		o.Library = library.New(o.Library.Roots(), engine.Options{}, describeFixed)
+		o.Engine = func(id string) engine.Options { return options }
 	})
 	for _, c := range []struct {
 		name  string
 		q     WhatIfQuery
 		set   engine.Options
 		first string
-		// model, context, streams, and of the first format and f16 keys and values, states
+		// model, context, streams; then bytes of keys and values, and of states: with the first
+		// format, and with f16
 		want string
 	}{
-		{"as it would be opened", WhatIfQuery{Model: "a"}, engine.Options{},
+		{"as it would be loaded", WhatIfQuery{Model: "a"}, engine.Options{},
 			"8-bit keys, 4-bit values", "a 1024 8: 81920 800, 163840 800"},
 		{"one stream", WhatIfQuery{Model: "a", Streams: 1}, engine.Options{},
 			"8-bit keys, 4-bit values", "a 1024 1: 10240 100, 20480 100"},
@@ -53,13 +55,13 @@ func TestWhatIf(t *testing.T) {
 		{"as it is set", WhatIfQuery{Model: "b"},
 			engine.Options{ContextTokens: 64, MaxSequences: 3, KVFormat: "f16"}, "16-bit, exact",
 			"b 64 3: 3840 300, 3840 300"},
-		{"set to what is on no list", WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1},
+		{"set to a format that is not in kvChoices", WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1},
 			engine.Options{KVFormat: "bf16"}, "as set for this model", "b 64 1: 640 100, 1280 100"},
 		{"the bundled one", WhatIfQuery{ContextTokens: 32, Streams: 1}, engine.Options{},
 			"8-bit keys, 4-bit values", "headroom-demo 32 1: 320 100, 640 100"},
 	} {
-		asked = c.set
-		got, err := w.WhatIf(c.q)
+		options = c.set
+		got, err := h.WhatIf(c.q)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -81,50 +83,50 @@ func TestWhatIf(t *testing.T) {
 			t.Errorf("%s: %q %s, want %q %s", c.name, one.Name, text, c.first, c.want)
 		}
 	}
-	for name, want := range map[string]string{"nobody": "no model", "broken": ""} {
-		if _, err := w.WhatIf(WhatIfQuery{Model: name}); (err == nil) != (want == "") ||
+	for name, want := range map[string]string{"unknown": "no model", "broken": ""} {
+		if _, err := h.WhatIf(WhatIfQuery{Model: name}); (err == nil) != (want == "") ||
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
 
-// TestWhatIfAsks: the engine is told how much room there is, and group sizes only with the bits
-// that they were set for; of what runs, the context is that it runs with.
-func TestWhatIfAsks(t *testing.T) {
-	var asked []engine.Options
-	w := newWorldWith(t, func(o *Options) {
+// TestWhatIfOptions: the model is described with the available memory. The group size is used only
+// with the format that it was set for. For the running model, the context is the one it runs with.
+func TestWhatIfOptions(t *testing.T) {
+	var described []engine.Options
+	h := newTestHostWith(t, func(o *Options) {
 		o.Library = library.New(o.Library.Roots(), engine.Options{},
 			func(src engine.Source, o engine.Options) (engine.Description, error) {
-				asked = append(asked, o)
-				return planned(src, o)
+				described = append(described, o)
+				return describeFixed(src, o)
 			})
 		o.Engine = func(string) engine.Options {
 			return engine.Options{KVFormat: "affine", KVBits: "(8, 8)", KVGroupSize: "32"}
 		}
 	})
-	w.run("a")
-	asked = nil
-	got, err := w.WhatIf(WhatIfQuery{})
+	h.run("a")
+	described = nil
+	got, err := h.WhatIf(WhatIfQuery{})
 	if err != nil || got.Model != "a" || got.ContextTokens != 4096 ||
 		got.Formats[0].KVBits != "(8, 8)" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, o := range asked {
-		if with := o.KVBits == "(8, 8)"; with != (o.KVGroupSize == "32") ||
+	for _, o := range described {
+		if isSet := o.KVBits == "(8, 8)"; isSet != (o.KVGroupSize == "32") ||
 			o.AvailableBytes != got.RoomBytes {
-			t.Errorf("asked for %+v", o)
+			t.Errorf("described with %+v", o)
 		}
 	}
-	if len(asked) != len(kvChoices) {
-		t.Errorf("asked %d times for %d formats", len(asked), len(kvChoices))
+	if len(described) != len(kvChoices) {
+		t.Errorf("described %d times for %d formats", len(described), len(kvChoices))
 	}
 }
 
-// TestWhatFits uses values worked out by hand: 1,150 bytes are fixed, and a block of two streams
-// takes 32 * 2 * 10 = 640 bytes.
-func TestWhatFits(t *testing.T) {
-	d, _ := planned(engine.Source{}, engine.Options{MaxSequences: 1})
+// TestWhatIfFits compares with values worked out by hand: 1,150 bytes are fixed, and one page of
+// each of two streams takes 2 * 32 * 10 = 640 bytes.
+func TestWhatIfFits(t *testing.T) {
+	d, _ := describeFixed(engine.Source{}, engine.Options{MaxSequences: 1})
 	for _, c := range []struct {
 		room    int64
 		tokens  int
@@ -139,49 +141,49 @@ func TestWhatFits(t *testing.T) {
 		{1 << 40, 4096, memory.Yes, 4096},
 	} {
 		var f WhatIfFormat
-		f.count(d, c.tokens, 2, c.room)
+		f.setSizes(d, c.tokens, 2, c.room)
 		if f.Fits != c.fits || f.LargestContextTokens != c.largest {
 			t.Errorf("%d tokens in %d bytes: %s, largest %d; want %s, %d", c.tokens, c.room, f.Fits,
 				f.LargestContextTokens, c.fits, c.largest)
 		}
 	}
 	if got := largestContext(5, 0, 777); got != 777 {
-		t.Errorf("a model that keeps nothing of a token: %d", got)
+		t.Errorf("the largest context at 0 bytes per token is %d, want 777", got)
 	}
 }
 
 // TestRenewModel: changed settings change what a model needs, and the list shows it at once.
 func TestRenewModel(t *testing.T) {
 	tokens := 64
-	w := newWorldWith(t, func(o *Options) {
+	h := newTestHostWith(t, func(o *Options) {
 		o.Library = library.NewPerModel(o.Library.Roots(),
 			func(string) engine.Options {
-				return engine.Options{ContextTokens: tokens,
-					MaxSequences: 1}
-			}, planned)
+				return engine.Options{ContextTokens: tokens, MaxSequences: 1}
+			}, describeFixed)
 	})
-	need := func() int64 { return w.Models(0).Models[1].NeedBytes }
+	need := func() int64 { return h.Models(0).Models[1].NeedBytes }
 	if got := need(); got != 1150+640 {
 		t.Fatalf("needs %d", got)
 	}
-	before := w.State().ModelsVersion
+	before := h.State().ModelsVersion
 	tokens = 128
-	w.RenewModel("a")
+	h.RenewModel("a")
 	if got := need(); got != 1150+1280 {
 		t.Errorf("after a change of its settings it needs %d", got)
 	}
-	if now := w.State().ModelsVersion; now == before {
-		t.Errorf("the list is at version %d as before", now)
+	if now := h.State().ModelsVersion; now == before {
+		t.Errorf("ModelsVersion stays %d", now)
 	}
-	if err := w.CheckModel("a", engine.Options{}); err != nil {
+	if err := h.CheckModel("a", engine.Options{}); err != nil {
 		t.Error(err)
 	}
-	if err := w.CheckModel("nobody", engine.Options{}); err == nil {
-		t.Error("checked a model that is not there")
+	if err := h.CheckModel("unknown", engine.Options{}); err == nil {
+		t.Error("CheckModel accepts an unknown model")
 	}
 }
 
-// TestWhatIfStart by hand: two streams whose first 512 tokens take 4 bytes each, others 1.
+// TestWhatIfStart compares with values worked out by hand: two streams, whose first 512 tokens take
+// 4 bytes each and all others 1.
 func TestWhatIfStart(t *testing.T) {
 	d := engine.Description{ContextTokens: 4096, KVStartTokens: 512, KVStartBytesPerToken: 4,
 		KVBytesPerToken: 1}
@@ -196,7 +198,7 @@ func TestWhatIfStart(t *testing.T) {
 		{100, 2 * 100 * 4, 2 * 128 * 4, 96},
 	} {
 		var f WhatIfFormat
-		if f.count(d, c.context, 2, c.room); f.KVBytes != c.bytes ||
+		if f.setSizes(d, c.context, 2, c.room); f.KVBytes != c.bytes ||
 			f.LargestContextTokens != c.largest {
 			t.Errorf("%+v: %d bytes, at most %d tokens", c, f.KVBytes, f.LargestContextTokens)
 		}

@@ -1,8 +1,9 @@
 package host
 
-// The goroutine that loads and unloads models. Others set the wanted model and wake it. It compares
-// want with have and takes one step at a time, so two models are never in memory together. A load
-// that is no longer wanted is cancelled, or undone by the next step.
+// The loader: the goroutine that loads and unloads models. Other goroutines set want and wake it.
+// It compares want with have and takes one step at a time, so two models are never in memory
+// together. If a model is no longer wanted while it loads, the load is cancelled, or the next step
+// unloads the model.
 
 import (
 	"context"
@@ -16,22 +17,23 @@ import (
 	"headroom/engine/problem"
 )
 
-// work takes steps until the loaded model is the wanted one, whenever it is woken, until ctx ends.
-func (h *Host) work(ctx context.Context) {
+// runLoader runs until ctx ends. Whenever it is woken, it takes steps until the loaded model is the
+// wanted one.
+func (h *Host) runLoader(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			h.unload()
 			return
-		case <-h.wake:
+		case <-h.background.wakeLoader:
 		}
 		for h.step() {
 		}
 	}
 }
 
-// step takes the next step and reports whether there may be more to do. The order is fixed: unload
-// the model that is not wanted, run maintenance, load the wanted model.
+// step takes the next step and reports whether there may be more to do. The order of steps is
+// fixed: unload the model that is not wanted, run maintenance, load the wanted model.
 func (h *Host) step() bool {
 	h.mu.Lock()
 	want, have, failed := h.want, h.have, h.failure != nil
@@ -58,13 +60,13 @@ func (h *Host) step() bool {
 	h.opening = false
 	if err == nil {
 		want.engine, want.progress = e, 1
-		h.have = want // even if it is no longer wanted: the next step unloads it
+		h.have = want // if it is no longer wanted, the next step unloads it
 		h.watchProcess(want)
 		h.throttleEngine()
 	} else if h.want == want {
 		h.loadFailed(want, err)
 	}
-	h.notify()
+	h.subscribers.notify()
 	return true
 }
 
@@ -86,10 +88,10 @@ func (h *Host) unload() {
 	h.mu.Lock()
 	h.have = nil
 	h.mu.Unlock()
-	// Return garbage to the system before the next model is checked against available memory.
+	// Return garbage to the system before the next model's need is compared with available memory.
 	debug.FreeOSMemory()
 	h.mu.Lock()
-	h.notify()
+	h.subscribers.notify()
 	h.mu.Unlock()
 }
 
@@ -116,9 +118,9 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	if err := h.chooseDevice(t, &o); err != nil {
 		return nil, problem.From(err)
 	}
-	o.ModelName, o.History, o.BlockStore = t.model.ID, h.read, h.cache.store()
+	o.ModelName, o.History, o.BlockStore = t.model.ID, h.computed, h.cache.store()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		// The old model has been unloaded by now.
+		// No model is loaded at this point.
 		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{})
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
@@ -131,23 +133,24 @@ func (h *Host) open(t *target) (e Engine, err error) {
 			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
 		return e, nil
 	case errors.Is(err, context.Canceled):
-		h.log.Info("loading stopped", "model", t.model.ID)
+		h.log.Info("loading cancelled", "model", t.model.ID)
 	default:
 		h.log.Info("loading failed", "model", t.model.ID, "err", err) // State has the error
 	}
 	return nil, problem.From(err)
 }
 
-// progressStep is the smallest progress that subscribers are notified of.
+// progressStep is the least progress that subscribers are notified of.
 const progressStep = 0.01
 
+// progress records how much of the model is loaded, in [0, 1].
 func (h *Host) progress(t *target, done float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if done >= t.progress+progressStep || done >= 1 && t.progress < 1 {
 		t.progress = min(done, 1)
 		if h.want == t {
-			h.notify()
+			h.subscribers.notify()
 		}
 	}
 }
