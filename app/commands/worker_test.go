@@ -29,7 +29,7 @@ const asCommand = "HEADROOM_TEST_AS_COMMAND"
 // TestMain runs the test binary as headroom when a server starts a worker or a benchmark starts a
 // child.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == worker.Word || os.Args[1] == "bench" ||
+	if len(os.Args) > 1 && (os.Args[1] == worker.Argument || os.Args[1] == "bench" ||
 		os.Getenv(asCommand) != "") {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -175,13 +175,13 @@ func TestInProcess(t *testing.T) {
 // TestWorkerByHand: starting the worker by hand fails with an explanation, and the help does not
 // list it.
 func TestWorkerByHand(t *testing.T) {
-	out, err := exec.Command(os.Args[0], worker.Word).CombinedOutput()
+	out, err := exec.Command(os.Args[0], worker.Argument).CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) ||
 		!strings.Contains(string(out), "Headroom starts this command itself") {
 		t.Errorf("%v, output %s", err, out)
 	}
-	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Word) {
+	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Argument) {
 		t.Errorf("the help shows it:\n%s", help)
 	}
 }

@@ -1,7 +1,8 @@
 package host
 
 // Host implements server.Models. A request gets the running model, or a Problem that says why there
-// is none and what to do. It loads a model only if that model was unloaded for being idle (idle.go).
+// is none and what to do. A request loads a model only if that model was unloaded for being idle
+// (idle.go).
 
 import (
 	"fmt"

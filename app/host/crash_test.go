@@ -30,7 +30,9 @@ func (e *fakeProcess) Died() <-chan struct{}                    { return e.died 
 func (e *fakeProcess) Cause() error                             { return errDied }
 func (e *fakeProcess) SetStoreLimits(l engine.BlockStoreLimits) { e.limits <- l }
 func (e *fakeProcess) FollowLogLevel()                          { e.levels <- struct{}{} }
-func (e *fakeProcess) die()                                     { e.once.Do(func() { close(e.died) }) }
+func (e *fakeProcess) die() {
+	e.once.Do(func() { close(e.died) })
+}
 func (e *fakeProcess) Close() error {
 	e.die()
 	return e.fakeEngine.Close()

@@ -80,7 +80,9 @@ func (e *fakeEngine) SetDutyCycle(share float64) {
 }
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.prefixes }
-func (e *fakeEngine) Title(tokens []int32) string           { return fmt.Sprint("about ", tokens[0]) }
+func (e *fakeEngine) Title(tokens []int32) string {
+	return fmt.Sprint("about ", tokens[0])
+}
 func (e *fakeEngine) Stats() engine.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -424,9 +426,10 @@ func TestHistoryKeepsTenMinutes(t *testing.T) {
 		at = at.Add(sampleInterval)
 	}
 	samples := h.State().Speed.History
-	if len(samples) != 120 || samples[0].AtUnixMs != 1000_000+10*5000 || samples[119].AtUnixMs != 1000_000+129*5000 ||
-		samples[0].MemoryBytes <= 0 {
-		t.Errorf("%d samples from %d to %d", len(samples), samples[0].AtUnixMs, samples[len(samples)-1].AtUnixMs)
+	first, last := samples[0], samples[len(samples)-1]
+	if len(samples) != 120 || first.AtUnixMs != 1000_000+10*5000 ||
+		last.AtUnixMs != 1000_000+129*5000 || first.MemoryBytes <= 0 {
+		t.Errorf("%d samples from %d to %d", len(samples), first.AtUnixMs, last.AtUnixMs)
 	}
 }
 

@@ -6,23 +6,23 @@ import (
 	"headroom/engine"
 )
 
-// BenchmarkTokens measures tokens per second in this process and through the pipe, for one stream
-// and four.
+// BenchmarkTokens measures tokens per second of an engine in this process and of a worker, with one
+// stream and with four.
 func BenchmarkTokens(b *testing.B) {
 	o := small
 	o.Threads = 0
-	here, err := engine.Open(b.Context(), bundled(), o)
+	local, err := engine.Open(b.Context(), bundled(), o)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer here.Close()
-	there := open(b, o)
+	defer local.Close()
+	worker := open(b, o)
 	for _, c := range []struct {
 		name   string
 		engine model
 		count  int
-	}{{"here/1", here, 1}, {"worker/1", there, 1}, {"here/4", here, 4},
-		{"worker/4", there, 4}} {
+	}{{"local/1", local, 1}, {"worker/1", worker, 1}, {"local/4", local, 4},
+		{"worker/4", worker, 4}} {
 		b.Run(c.name, func(b *testing.B) {
 			const most = 400
 			r := engine.Request{Prompt: prompt(b, c.engine, "What is a KV cache?"), MaxTokens: most,

@@ -1,8 +1,8 @@
 package worker
 
-// The loaded model from the parent's side. One goroutine, listen, reads the worker's messages.
-// Stats and finished requests, which are read several times a second, are answered from the last
-// message, so that a stuck worker blocks only its own requests.
+// The loaded model on the parent's side. One goroutine, listen, reads the worker's messages. Stats
+// and Recent, which the app calls several times a second, return what the worker sent last. So a
+// worker that hangs blocks only its requests.
 
 import (
 	"errors"
@@ -18,52 +18,53 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Model is a model in a separate process. Its methods may be called from any goroutine. Close ends
+// Model is a model in a worker process. Its methods may be called from any goroutine. Close ends
 // the process.
 type Model struct {
 	process *process
 	options engine.Options // Progress and History
 	log     *slog.Logger
-	opened  chan struct{} // closed when opening is there
+	opened  chan struct{} // closed when opening is set
 	opening opened
 	texts   *engine.TextProcessor // nil until loaded
-	died    chan struct{}         // closed when the process has ended and every request in it
+	died    chan struct{}         // closed when the process and all of its requests have ended
 
-	mu      sync.Mutex
-	gone    bool // the process has ended
-	closing bool
-	last    uint64 // number of a stream or call
-	streams map[streamNumber]*stream
-	calls   map[callNumber]chan *fromWorker // capacity 1: the answer, nil if there will be none
-	stats   engine.Stats
-	recent  []engine.Finished // newest first
-	pulse   *engine.Heartbeat // last answer; nil once watch has seen it
-	failure error             // that the worker had with closing
+	mu        sync.Mutex
+	ended     bool // the process has ended
+	closing   bool
+	last      uint64 // the last number given to a stream or call
+	streams   map[streamNumber]*stream
+	calls     map[callNumber]chan *fromWorker // capacity 1: the answer, nil if the process ends
+	stats     engine.Stats
+	recent    []engine.Finished // newest first
+	heartbeat *engine.Heartbeat // last answer; nil once watch has seen it
+	failure   error             // the worker's error of closing
 }
 
-// newModel returns the model of a process and starts to listen to it.
+// newModel returns the model of a process and starts reading its messages.
 func newModel(p *process, o engine.Options) *Model {
-	m := unheard(p, o)
+	m := makeModel(p, o)
 	go m.listen()
 	return m
 }
 
-func unheard(p *process, o engine.Options) *Model {
+// makeModel is newModel without reading messages.
+func makeModel(p *process, o engine.Options) *Model {
 	return &Model{process: p, options: o, log: p.log, opened: make(chan struct{}),
 		died:    make(chan struct{}),
 		streams: map[streamNumber]*stream{}, calls: map[callNumber]chan *fromWorker{}}
 }
 
-func (m *Model) tell(message *toWorker) { m.process.outbox.send(message) }
+func (m *Model) send(message *toWorker) { m.process.outbox.send(message) }
 
 // listen reads the worker's messages until it ends.
 func (m *Model) listen() {
-	m.process.listen(m.hear)
-	m.bury()
+	m.process.listen(m.handle)
+	m.endAll()
 }
 
-// hear handles one message. An error is a fault of the worker.
-func (m *Model) hear(message *fromWorker) error {
+// handle handles one message. An error means that the worker broke the protocol.
+func (m *Model) handle(message *fromWorker) error {
 	switch {
 	case message.Progress != nil:
 		if m.options.Progress != nil {
@@ -72,7 +73,7 @@ func (m *Model) hear(message *fromWorker) error {
 	case message.Opened != nil:
 		select {
 		case <-m.opened:
-			return errors.New("it opened its model twice")
+			return errors.New("it reported twice that its model is loaded")
 		default:
 		}
 		m.opening, m.stats = *message.Opened, message.Opened.Stats
@@ -81,8 +82,8 @@ func (m *Model) hear(message *fromWorker) error {
 		if m.options.History != nil {
 			m.options.History.Add(*message.Learned)
 		}
-	case message.Taken != nil:
-		m.take(message.Taken)
+	case message.Accepted != nil:
+		m.accept(message.Accepted)
 	case message.Event != nil:
 		m.event(message.Event)
 	case message.Finished != nil:
@@ -94,13 +95,13 @@ func (m *Model) hear(message *fromWorker) error {
 		m.mu.Lock()
 		m.stats = *message.Stats
 		m.mu.Unlock()
-	case message.Remembered != nil:
-		m.answer(message.Remembered.Call, message)
+	case message.Prefixes != nil:
+		m.answer(message.Prefixes.Call, message)
 	case message.Forgotten != nil:
 		m.answer(message.Forgotten.Call, message)
-	case message.Pulse != nil:
+	case message.Heartbeat != nil:
 		m.mu.Lock()
-		m.pulse = message.Pulse
+		m.heartbeat = message.Heartbeat
 		m.mu.Unlock()
 	case message.Closed != nil:
 		m.mu.Lock()
@@ -121,11 +122,12 @@ func (m *Model) answer(call callNumber, message *fromWorker) {
 	}
 }
 
-// call sends the message that ask returns and waits for its answer; nil if the process has ended.
+// call sends the message that ask returns and waits for its answer. It returns nil if the process
+// has ended.
 func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	answer := make(chan *fromWorker, 1)
 	m.mu.Lock()
-	if m.gone {
+	if m.ended {
 		m.mu.Unlock()
 		return nil
 	}
@@ -133,27 +135,26 @@ func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	number := callNumber(m.last)
 	m.calls[number] = answer
 	m.mu.Unlock()
-	m.tell(ask(number))
+	m.send(ask(number))
 	return <-answer
 }
 
-// maxRecent is the number that an engine keeps.
+// maxRecent is how many finished requests an engine keeps, too.
 const maxRecent = 64
 
-// bury ends the requests and calls of a process that has ended.
-func (m *Model) bury() {
+// endAll ends the requests and calls of a process that has ended.
+func (m *Model) endAll() {
 	m.mu.Lock()
-	m.gone = true
+	m.ended = true
 	closing, streams, calls, refusal := m.closing, m.streams, m.calls, m.refusal()
 	m.streams, m.calls = nil, nil
 	m.stats.Running, m.stats.Waiting, m.stats.Requests = 0, 0, nil
 	m.mu.Unlock()
 	if !closing {
-		m.log.Error("a model's process ended", "pid", m.process.pid, "why", m.process.exitReason(),
-			"said",
-			m.process.stderr.String())
+		m.log.Error("a model's process ended", "pid", m.process.pid,
+			"why", m.process.exitReason(), "stderr", m.process.stderr.String())
 	}
-	cause := m.causeOf("in the middle of the request")
+	cause := m.crashed("during the request")
 	for _, s := range streams {
 		s.end(cause, refusal)
 	}
@@ -163,32 +164,32 @@ func (m *Model) bury() {
 	close(m.died)
 }
 
-// causeOf returns the Problem of requests that ended with the process.
-func (m *Model) causeOf(when string) error {
+// crashed returns the Problem that says why the process ended. The process must have ended.
+func (m *Model) crashed(when string) error {
 	return problem.New(problem.Crashed, "The model's process ended "+when, m.process.exitReason(),
 		"")
 }
 
-// cause waits for the end of the process and returns the Problem that says why it ended.
+// cause is crashed, but first waits until the process has ended.
 func (m *Model) cause(when string) error {
 	<-m.died
-	return m.causeOf(when)
+	return m.crashed(when)
 }
 
 // Died returns a channel that is closed when the process and all of its requests have ended.
 func (m *Model) Died() <-chan struct{} { return m.died }
 
-// Cause returns the Problem of a process that has ended by itself.
+// Cause waits until the process has ended and returns the Problem that says why.
 func (m *Model) Cause() error { return m.cause("unexpectedly") }
 
 // PID returns the ID of the process.
 func (m *Model) PID() int { return m.process.pid }
 
-// Info returns the description of the model and how it runs.
+// Info describes the model and how it runs.
 func (m *Model) Info() engine.Info { return m.opening.Info }
 
-// Tokenizer returns the model's tokenizer. Like the template and the defaults, it is loaded in this
-// process, so that no request waits for the worker to process text.
+// Tokenizer returns the model's tokenizer. Like the template and the defaults, it is in this
+// process, so that processing text does not wait for the worker.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.texts.Tokenizer() }
 
 // Template returns the model's chat template, nil if it has none.
@@ -200,11 +201,11 @@ func (m *Model) Defaults() sample.Defaults { return m.texts.Defaults() }
 // Title returns a title for the conversation that begins with these tokens.
 func (m *Model) Title(tokens []int32) string { return m.texts.Title(tokens) }
 
-// StoredModel returns the key of the model's blocks in the block store.
+// StoredModel returns the model's identity in the block store.
 func (m *Model) StoredModel() engine.StoredModel { return m.opening.StoredAs }
 
-// Stats returns the worker's last figures. They are never older than a Done event that has been
-// read.
+// Stats returns the last stats that the worker sent. They are at least as new as every Done event
+// that has been read.
 func (m *Model) Stats() engine.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,19 +214,20 @@ func (m *Model) Stats() engine.Stats {
 	return s
 }
 
-// Recent returns the last finished requests, the newest first. A request whose Done has been read
-// is among them, unless the process ended during it.
+// Recent returns the last finished requests, at most 64, newest first. A request is among them as
+// soon as its Done event has been read, unless the process ended during the request.
 func (m *Model) Recent() []engine.Finished {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.recent)
 }
 
-// CachedPrefixes asks the worker for the prefixes in its memory; nil when it is gone.
+// CachedPrefixes asks the worker for the prefixes in its memory. It returns nil if the process has
+// ended.
 func (m *Model) CachedPrefixes() []engine.CachedPrefix {
-	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Remembered: &n} }); a != nil &&
-		a.Remembered != nil {
-		return a.Remembered.List
+	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Prefixes: &n} }); a != nil &&
+		a.Prefixes != nil {
+		return a.Prefixes.List
 	}
 	return nil
 }
@@ -233,13 +235,13 @@ func (m *Model) CachedPrefixes() []engine.CachedPrefix {
 // Forget frees the cached blocks of a conversation; see engine.Engine.Forget. It returns 0 if the
 // process has ended.
 func (m *Model) Forget(tokens []int32) (freedBytes int64) {
-	return m.forget(forgetting{Tokens: tokens})
+	return m.forget(forgetRequest{Tokens: tokens})
 }
 
 // ForgetAll is Forget for every conversation.
-func (m *Model) ForgetAll() (freedBytes int64) { return m.forget(forgetting{All: true}) }
+func (m *Model) ForgetAll() (freedBytes int64) { return m.forget(forgetRequest{All: true}) }
 
-func (m *Model) forget(f forgetting) int64 {
+func (m *Model) forget(f forgetRequest) int64 {
 	a := m.call(func(n callNumber) *toWorker {
 		f.Call = n
 		return &toWorker{Forget: &f}
@@ -251,47 +253,49 @@ func (m *Model) forget(f forgetting) int64 {
 }
 
 // SetStoreLimits changes the limits of the worker's block store.
-func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
+func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.send(&toWorker{Limits: &l}) }
 
-// SetDutyCycle sets the share of the time that the worker computes; see engine.Engine.SetDutyCycle.
-func (m *Model) SetDutyCycle(share float64) { m.tell(&toWorker{DutyCycle: &share}) }
+// SetDutyCycle sets the share of time in which the engine computes; see
+// engine.Engine.SetDutyCycle.
+func (m *Model) SetDutyCycle(share float64) { m.send(&toWorker{DutyCycle: &share}) }
 
-// FollowLogLevel sets the worker's log level to that of Options.Log.
+// FollowLogLevel sets the worker's log level to the current level of Options.Log.
 func (m *Model) FollowLogLevel() {
 	level := levelOf(m.log)
-	m.tell(&toWorker{LogLevel: &level})
+	m.send(&toWorker{LogLevel: &level})
 }
 
-// Submit queues a request; see engine.Engine.Submit.
+// Submit queues a request; see engine.Engine.Submit. If the process has ended, the error is a
+// Problem of code problem.Loading, or problem.NotRunning after Close.
 func (m *Model) Submit(r engine.Request) (*engine.Stream, error) { return m.submit(r) }
 
-// Cancel stops the request of that ID. It reports whether there was one.
+// Cancel cancels the request with that ID and reports whether there was one.
 func (m *Model) Cancel(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := false
 	for number, s := range m.streams {
 		if s.id == id {
-			m.tell(&toWorker{Cancel: &number})
+			m.send(&toWorker{Cancel: &number})
 			found = true
 		}
 	}
 	return found
 }
 
-// closeTime is how long a worker may take to end. It covers the writes of the engine and of its
-// block store.
+// closeTime is how long a worker may take to end. In this time, engine and block store write their
+// data to disk.
 const closeTime = 25 * time.Second
 
 // Close ends every request, writes the cached blocks that are not on disk yet, and returns when the
-// process has ended. A model that is not loaded yet has nothing to write.
+// process has ended. If the model is still loading, the process is killed.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	m.closing = true
 	m.mu.Unlock()
 	select {
 	case <-m.opened:
-		m.tell(&toWorker{Close: &ending{}})
+		m.send(&toWorker{Close: &closeRequest{}})
 	default:
 		m.process.kill()
 	}

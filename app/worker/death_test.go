@@ -34,15 +34,16 @@ func alive(pid int) bool {
 // eventually waits until the condition holds.
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timeout: waited until %s", what)
 		}
 	}
 }
 
-// settled returns a check that no goroutine has leaked since.
-func settled(t *testing.T) (check func()) {
+// checkLeaks returns a function that checks that no goroutine has leaked since checkLeaks was
+// called.
+func checkLeaks(t *testing.T) (check func()) {
 	before := runtime.NumGoroutine()
 	return func() {
 		t.Helper()
@@ -54,9 +55,9 @@ func settled(t *testing.T) (check func()) {
 // TestKilled: when the process is killed, each request ends once with the reason, and nothing
 // leaks.
 func TestKilled(t *testing.T) {
-	defer settled(t)()
+	defer checkLeaks(t)()
 	o := small
-	o.ContextTokens = 32768 // no answer ends before the process does
+	o.ContextTokens = 32768 // no request finishes before the process is killed
 	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -86,35 +87,36 @@ func TestKilled(t *testing.T) {
 			t.Errorf("request %d ended with %s, %v", i, done.Finish, done.Err)
 		}
 	}
-	within(t, m.Died(), "the process has died")
-	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(
-		err).Code != problem.Loading {
-		t.Errorf("a request afterwards: %v, want one that may be retried", err)
+	within(t, m.Died(), "the process has ended")
+	_, err = m.Submit(engine.Request{Prompt: tokens})
+	if problem.From(err).Code != problem.Loading {
+		t.Errorf("a request after the kill: %v, want a problem that allows a retry", err)
 	}
 	if got := m.CachedPrefixes(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") ||
 		m.Stats().Running != 0 {
-		t.Errorf("a dead model lists cached prefixes %v", got)
+		t.Errorf("after the kill: cached prefixes %v, stats %+v", got, m.Stats())
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {
-		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
+		t.Errorf("Close: %v; the process is alive: %t", err, alive(m.PID()))
 	}
-	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(
-		err).Code != problem.NotRunning {
+	_, err = m.Submit(engine.Request{Prompt: tokens})
+	if problem.From(err).Code != problem.NotRunning {
 		t.Errorf("a request after Close: %v", err)
 	}
 }
 
-// TestExitReason: each way to die has its own reason. Shell scripts play the worker.
+// TestExitReason: each way in which a process ends has its own reason. Shell scripts stand in for
+// the worker.
 func TestExitReason(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"exit code": {"exit 3", "it ended with exit code 3"},
-		"last words": {"echo first >&2; echo the driver is gone >&2; exit 1",
+		"stderr": {"echo first >&2; echo the driver is gone >&2; exit 1",
 			"it ended with exit code 1; its last output: the driver is gone"},
 		"a panic": {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2",
 			"it ended with exit code 2; its last output: panic: index out of range"},
 		"a signal": {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
 		"killed":   {"kill -KILL $$", "it was killed by another program, or by the system"},
-		"no frames": {"printf 'what is this' >&4; exec sleep 600",
+		"a malformed message": {"printf 'what is this' >&4; exec sleep 600",
 			"it was ended because its message cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,17 +130,17 @@ func TestExitReason(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if !strings.Contains(log.String(), "level=ERROR") {
-				t.Errorf("the log says %q", log.String())
+				t.Errorf("the log has no error: %q", log.String())
 			}
 		})
 	}
 	_, err := Open(t.Context(), bundled(), small,
-		Options{Command: []string{"/nowhere/headroom", Word}, Log: quiet})
+		Options{Command: []string{"/nowhere/headroom", Argument}, Log: quiet})
 	if p := problem.From(err); p.Code != problem.Internal ||
 		!strings.Contains(p.Why, "/nowhere/headroom") {
 		t.Errorf("a missing program: %v", err)
 	}
-	// The hello of another version, as after an update of a running Headroom.
+	// The hello of another version: Headroom was updated while it ran.
 	other := framed(&fromWorker{Hello: &hello{Protocol: protocol + 1, Version: "9.9"}})
 	_, err = Open(t.Context(), bundled(), small,
 		Options{Command: []string{"sh", "-c", "printf '" + octal(other) + "' >&4; exec sleep 600"},
@@ -158,9 +160,9 @@ func octal(data []byte) string {
 	return b.String()
 }
 
-// TestOrphan: a worker whose parent is killed ends by itself, even during an answer.
+// TestOrphan: a worker ends by itself when its parent is killed, even during a request.
 func TestOrphan(t *testing.T) {
-	parent := exec.Command(os.Args[0], parentWord)
+	parent := exec.Command(os.Args[0], parentArgument)
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -169,13 +171,13 @@ func TestOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := make([]byte, 64)
-	n, err := out.Read(line)
-	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-	if err != nil || notNumber != nil {
-		t.Fatal(err, string(line[:n]))
+	n, readErr := out.Read(line)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+	if readErr != nil || err != nil {
+		t.Fatal(readErr, string(line[:n]))
 	}
 	if !alive(pid) {
-		t.Error("the worker is dead before its parent")
+		t.Error("the worker has ended before its parent was killed")
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -184,11 +186,11 @@ func TestOrphan(t *testing.T) {
 	eventually(t, "the worker has ended", func() bool { return !alive(pid) })
 }
 
-// parentWord makes the test binary a parent that prints its worker's process ID and waits during an
-// answer to be killed.
-const parentWord = "parent"
+// parentArgument makes the test binary a parent: it starts a request, prints its worker's process
+// ID and waits to be killed.
+const parentArgument = "parent"
 
-func beParent() {
+func runParent() {
 	m, err := Open(context.Background(), bundled(), small, Options{Log: quiet})
 	if err != nil {
 		fmt.Println(err)
@@ -220,24 +222,24 @@ func TestIgnoresTerminalSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events := read(t, s); events[len(events)-1].Err != nil {
-		t.Errorf("it ended with %v", events[len(events)-1].Err)
+		t.Errorf("the request ended with %v", events[len(events)-1].Err)
 	}
 }
 
-// TestRandomLives starts processes, cancels requests, and closes or kills the processes at random.
-// Every request ends once, and nothing leaks.
-func TestRandomLives(t *testing.T) {
-	defer settled(t)()
+// TestRandomEnds starts workers, cancels some of their requests, and closes or kills the workers at
+// random times. Every request ends once, and nothing leaks.
+func TestRandomEnds(t *testing.T) {
+	defer checkLeaks(t)()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
-	lives := 6
+	runs := 6
 	if os.Getenv("HEADROOM_LONG") != "" {
-		lives = 100
+		runs = 100
 	}
-	for life := range lives {
+	for run := range runs {
 		m, err := Open(t.Context(), bundled(), small, Options{Log: quiet})
 		if err != nil {
-			t.Fatalf("seed %d, life %d: %v", seed, life, err)
+			t.Fatalf("seed %d, run %d: %v", seed, run, err)
 		}
 		tokens := prompt(t, m, "Tell me a story.")
 		var requests sync.WaitGroup
@@ -284,39 +286,39 @@ func TestRandomLives(t *testing.T) {
 			requests.Wait()
 		}
 		if err := m.Close(); err != nil {
-			t.Errorf("seed %d, life %d: closing: %v", seed, life, err)
+			t.Errorf("seed %d, run %d: Close: %v", seed, run, err)
 		}
 		requests.Wait()
 		for n, times := range ended {
 			if times != 1 && !refused[n] || times != 0 && refused[n] {
-				t.Errorf("seed %d, life %d: request %d ended %d times, refused: %t", seed, life, n,
+				t.Errorf("seed %d, run %d: request %d ended %d times, refused: %t", seed, run, n,
 					times, refused[n])
 			}
 		}
 		if alive(m.PID()) {
-			t.Errorf("seed %d, life %d: the process lives", seed, life)
+			t.Errorf("seed %d, run %d: the process is alive after Close", seed, run)
 		}
 	}
 }
 
-// TestGate: a GPU whose driver kills the process that tests it is not used, and the parent reports
-// it.
+// TestGate: if the GPU's driver crashes the worker that tests it, the GPU is not used, and the
+// parent reports the crash.
 func TestGate(t *testing.T) {
 	g := Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU &&
-		runtime.GOOS == "linux" || trouble != nil || err != nil {
-		t.Errorf("without a GPU: %s, %v, %v", device, trouble, err)
+	device, warning, err := g.Device(t.Context())
+	if device != engine.DeviceCPU && runtime.GOOS == "linux" || warning != nil || err != nil {
+		t.Errorf("without a GPU: %s, %v, %v", device, warning, err)
 	}
 	t.Setenv(envFault, "gpu")
 	g = Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
-	device, trouble, err := g.Device(t.Context())
-	if device != engine.DeviceCPU || trouble == nil ||
-		!strings.Contains(problem.From(trouble).Why, "panic: the driver is broken") || err != nil {
-		t.Errorf("a broken driver: %s, %v, %v", device, trouble, err)
+	device, warning, err = g.Device(t.Context())
+	if device != engine.DeviceCPU || warning == nil ||
+		!strings.Contains(problem.From(warning).Why, "panic: the driver is broken") || err != nil {
+		t.Errorf("a broken driver: %s, %v, %v", device, warning, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := new(Gate).Device(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
+		t.Errorf("cancelled: %v", err)
 	}
 }

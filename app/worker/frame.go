@@ -1,10 +1,10 @@
 package worker
 
-// The framing of messages on a pipe: four bytes of length, little-endian, then one CBOR document.
+// The framing of messages on a pipe: a length in four bytes, little-endian, then one CBOR document.
 // Unlike JSON, CBOR keeps every float and every byte of a text exact.
 //
-// Sending never blocks: messages queue in an outbox, and one write sends all that are queued.
-// Tokens of several requests that are ready together therefore cost one system call.
+// Sending never blocks: messages queue in an outbox, and one write sends all that are queued. So
+// tokens of several requests that are ready together cost one system call.
 
 import (
 	"bufio"
@@ -18,8 +18,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// maxFrameBytes bounds a message. The largest is Remembered, which lists the tokens of all cached
-// prefixes; it stays far below.
+// maxFrameBytes bounds a message. The largest message, Prefixes, lists the tokens of all cached
+// prefixes and stays far below.
 const maxFrameBytes = 64 << 20
 
 const headBytes = 4
@@ -34,7 +34,7 @@ var (
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic("worker: CBOR's options: " + err.Error())
+		panic("worker: invalid CBOR options: " + err.Error())
 	}
 	return v
 }
@@ -44,8 +44,8 @@ type outbox struct {
 	pipe io.WriteCloser
 
 	mu      sync.Mutex
-	waiting bytes.Buffer
-	spare   bytes.Buffer // being written, or empty
+	waiting bytes.Buffer // the next write
+	spare   bytes.Buffer // the write under way, or empty
 	ended   bool
 	wake    chan struct{} // capacity 1
 	done    chan struct{} // closed when the writer has returned
@@ -58,15 +58,14 @@ func newOutbox(pipe io.WriteCloser) *outbox {
 	return o
 }
 
-// send queues a message for the writer. After close, or after a failed write, it does nothing: the
-// other pipe reports the end.
+// send queues a message for the writer. After close or a failed write it does nothing: the reader
+// of the other pipe notices that the process has ended.
 func (o *outbox) send(message any) {
 	data, err := encoding.Marshal(message)
 	if err == nil && len(data) > maxFrameBytes {
-		err = fmt.Errorf("it has %d bytes, more than %d", len(data), maxFrameBytes)
+		err = fmt.Errorf("it has %d bytes, at most %d are allowed", len(data), maxFrameBytes)
 	}
-	if err != nil {
-		// a bug: the wire test does not cover the type
+	if err != nil { // a bug, which TestEveryFieldArrives should have found
 		panic(fmt.Sprintf("worker: a message cannot be sent: %v", err))
 	}
 	o.mu.Lock()
@@ -81,7 +80,7 @@ func (o *outbox) send(message any) {
 	o.signal()
 }
 
-// close makes the writer send what is queued and close the pipe.
+// close makes the writer send the queued messages and close the pipe.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -136,7 +135,8 @@ func newInbox(pipe io.Reader) *inbox { return &inbox{pipe: bufio.NewReaderSize(p
 var errMalformed = errors.New("malformed message")
 
 // receive reads the next message into message, which must be zero. It returns io.EOF if the pipe
-// ends between two messages. Memory grows with the bytes that arrive, whatever the length claims.
+// ends between two messages. It allocates memory for the bytes that arrive, not for the length that
+// the frame claims.
 func (i *inbox) receive(message any) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(i.pipe, head[:]); err != nil {
@@ -144,8 +144,8 @@ func (i *inbox) receive(message any) error {
 	}
 	length := binary.LittleEndian.Uint32(head[:])
 	if length > maxFrameBytes {
-		return fmt.Errorf("%w: its length is %d bytes, more than %d", errMalformed, length,
-			maxFrameBytes)
+		return fmt.Errorf("%w: its length is %d bytes, at most %d are allowed", errMalformed,
+			length, maxFrameBytes)
 	}
 	if i.data.Reset(); i.data.Cap() > keptBytes {
 		i.data = bytes.Buffer{}

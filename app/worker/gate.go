@@ -1,6 +1,6 @@
 package worker
 
-// Testing a faulty GPU may crash the process. The test therefore runs in a separate one.
+// The self-test of a faulty GPU may crash the process, so it runs in a worker.
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 	"headroom/engine/problem"
 )
 
-// Gate is selftest.Gate in a separate process: it decides once whether the GPU is used. It is safe
+// Gate is selftest.Gate in a worker process: it decides once whether the GPU is used. It is safe
 // for concurrent use.
 type Gate struct {
-	Dir     string // where the outcome is kept; "": nowhere
+	Dir     string // the folder that stores the result; "": none
 	Options Options
 
 	mu     sync.Mutex
 	answer *gateAnswer // nil: not decided
 }
 
-// Device is selftest.Gate.Device. The test records that it has begun. If it crashes, the next
-// process finds the record, does not test again, and reports the crash.
-func (g *Gate) Device(ctx context.Context) (device string, trouble error, err error) {
+// Device is selftest.Gate.Device. The test stores that it has begun. If it crashes the worker, a
+// second worker finds that, does not test again, and reports the crash.
+func (g *Gate) Device(ctx context.Context) (device string, warning error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	const attempts = 2
@@ -44,26 +44,26 @@ func (g *Gate) Device(ctx context.Context) (device string, trouble error, err er
 	return g.answer.Device, g.answer.Trouble.err(), nil
 }
 
-// ask runs the test in one process.
+// ask asks one worker.
 func (g *Gate) ask(ctx context.Context) (*gateAnswer, error) {
 	p, err := start(g.Options)
 	if err != nil {
 		return nil, err
 	}
-	// end it through its pipe: a test that is killed would count as failed
+	// End the worker through its pipe: if it were killed, the test would count as failed.
 	defer context.AfterFunc(ctx, p.outbox.close)()
 	p.outbox.send(&toWorker{Hello: newHello()})
-	p.outbox.send(&toWorker{Gate: &gateQuestion{Dir: g.Dir, LogLevel: levelOf(g.Options.log())}})
+	p.outbox.send(&toWorker{Gate: &gateRequest{Dir: g.Dir, LogLevel: levelOf(g.Options.log())}})
 	var answer *gateAnswer
 	p.listen(func(message *fromWorker) error {
 		if message.Gate != nil {
 			answer = message.Gate
-			p.outbox.close() // ends the process
+			p.outbox.close() // ends the worker
 		}
 		return nil
 	})
 	if answer == nil {
-		return nil, errors.New("the process that tried it ended: " + p.exitReason())
+		return nil, errors.New("the process that tested it ended: " + p.exitReason())
 	}
 	return answer, nil
 }

@@ -1,6 +1,6 @@
 package worker
 
-// The program of the worker process.
+// The main function of the worker process.
 
 import (
 	"fmt"
@@ -16,43 +16,47 @@ import (
 // openGPU opens the GPU that the gate tests. Tests replace it.
 var openGPU func() (metal.Device, error) = darwin.Open
 
-// orphanTime is how long a worker whose parent has ended may write cached blocks to disk.
+// orphanTime is how long a worker may go on writing cached blocks to disk after its parent has
+// ended.
 const orphanTime = 15 * time.Second
 
-// Main runs the worker process and returns its exit code: 2 if it was started without the pipes of
-// a parent.
+// Main runs the worker process and returns its exit code: 0, or 2 if the program was started
+// without a parent's pipes.
 func Main() int {
 	in, err := pipeAt(inDescriptor, "requests")
 	if err != nil {
-		fmt.Fprintln(os.Stderr,
-			"headroom worker: Headroom starts this command itself; do not run it directly:", err)
-		return 2
+		return notAWorker(err)
 	}
 	out, err := pipeAt(outDescriptor, "replies")
 	if err != nil {
-		fmt.Fprintln(os.Stderr,
-			"headroom worker: Headroom starts this command itself; do not run it directly:", err)
-		return 2
+		return notAWorker(err)
 	}
-	// The parent decides when the worker ends. It gets the signals of the terminal and the system
-	// too.
+	// The parent decides when the worker ends. It receives the same signals from the terminal and
+	// the system.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	box := newOutbox(out)
 	s := newSession(box)
 	s.listen(in)
-	time.AfterFunc(orphanTime, func() { os.Exit(1) }) // stuck, and no parent is left to kill it
+	time.AfterFunc(orphanTime, func() { os.Exit(1) }) // it hangs, and no parent may be left
 	s.end()
 	box.close()
 	<-box.done
 	return 0
 }
 
-// pipeAt returns the parent's pipe at a descriptor and keeps child processes from inheriting it.
+func notAWorker(err error) int {
+	fmt.Fprintln(os.Stderr,
+		"headroom worker: Headroom starts this command itself; do not run it directly:", err)
+	return 2
+}
+
+// pipeAt returns the parent's pipe at a file descriptor and sets close-on-exec, so that child
+// processes do not inherit it.
 func pipeAt(descriptor int, name string) (*os.File, error) {
 	var s syscall.Stat_t
 	if err := syscall.Fstat(descriptor, &s); err != nil ||
 		s.Mode&syscall.S_IFMT != syscall.S_IFIFO {
-		return nil, fmt.Errorf("descriptor %d is not a pipe", descriptor)
+		return nil, fmt.Errorf("file descriptor %d is not a pipe", descriptor)
 	}
 	syscall.CloseOnExec(descriptor)
 	return os.NewFile(uintptr(descriptor), name), nil

@@ -1,6 +1,6 @@
 package worker
 
-// The worker sends its log records to the parent, whose log then has them in order with its own.
+// The worker sends its log records to the parent, which writes them to the log between its own.
 
 import (
 	"context"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLogLevel: a new log level applies at once, to existing loggers too.
+// TestLogLevel: a new log level applies at once, also to existing loggers.
 func TestLogLevel(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
@@ -16,12 +16,12 @@ func TestLogLevel(t *testing.T) {
 	s.startLog(int(slog.LevelInfo))
 	inner := slog.With("a", 1)
 	for _, step := range []struct {
-		level slog.Level
-		say   string
+		level   slog.Level
+		message string
 	}{{slog.LevelDebug, "now"}, {slog.LevelInfo, "no longer"}, {slog.LevelDebug, "again"}} {
 		level := int(step.level)
 		s.handle(&toWorker{LogLevel: &level})
-		inner.Debug(step.say)
+		inner.Debug(step.message)
 	}
 	s.outbox.close()
 	<-s.outbox.done
@@ -36,6 +36,6 @@ func TestLogLevel(t *testing.T) {
 		}
 	}
 	if want := []string{"now", "again"}; !slices.Equal(got, want) {
-		t.Errorf("it sent %q, want %q", got, want)
+		t.Errorf("sent %q, want %q", got, want)
 	}
 }

@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -23,21 +21,21 @@ const envFault = "HEADROOM_WORKER_FAULT"
 
 // TestMain lets the test binary run as a worker, so that these tests use real processes.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == Word {
+	if len(os.Args) == 2 && os.Args[1] == Argument {
 		if os.Getenv(envFault) == "gpu" {
 			openGPU = func() (metal.Device, error) { panic("the driver is broken") }
 		}
 		os.Exit(Main())
 	}
-	if len(os.Args) == 2 && os.Args[1] == parentWord {
-		beParent()
+	if len(os.Args) == 2 && os.Args[1] == parentArgument {
+		runParent()
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// patience bounds every wait. It is far longer than any step takes.
-const patience = 60 * time.Second
+// timeout bounds every wait. It is much longer than any step takes.
+const timeout = 60 * time.Second
 
 func bundled() engine.Source {
 	files, err := fs.Sub(demo.Files, "model")
@@ -89,7 +87,7 @@ func prompt(t testing.TB, e model, question string) []int32 {
 // read reads a stream up to Done and checks that no event follows.
 func read(t testing.TB, s *engine.Stream) (events []engine.Event) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	defer stop()
 	for {
 		e, err := s.Next(ctx)
@@ -115,14 +113,12 @@ func text(events []engine.Event) string {
 	return b.String()
 }
 
-var errPatience = errors.New("timeout")
-
 // within fails the test if c is not closed in time.
 func within(t testing.TB, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(patience):
-		t.Fatal(fmt.Errorf("%w: %s", errPatience, what))
+	case <-time.After(timeout):
+		t.Fatalf("timeout: waited until %s", what)
 	}
 }

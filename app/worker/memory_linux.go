@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// outOfMemoryKills counts the processes that the system has ended for lack of memory, in all
-// containers; 0 where it does not tell.
+// outOfMemoryKills returns how many processes the kernel has killed for lack of memory since boot,
+// in all containers; 0 if that is unknown.
 func outOfMemoryKills() int64 {
 	file, err := os.Open("/proc/vmstat")
 	if err != nil {

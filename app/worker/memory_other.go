@@ -2,5 +2,5 @@
 
 package worker
 
-// outOfMemoryKills is not told by other systems.
+// outOfMemoryKills returns 0: other systems do not count such kills.
 func outOfMemoryKills() int64 { return 0 }

@@ -13,19 +13,19 @@ import (
 
 func seed(n uint64) *uint64 { return &n }
 
-// TestSameAsInThisProcess: a worker gives the same events, stats and records as an engine in this
-// process.
+// TestSameAsInThisProcess: a worker returns the same events, stats and finished requests as an
+// engine in this process.
 func TestSameAsInThisProcess(t *testing.T) {
-	there := open(t, small)
-	here, err := engine.Open(t.Context(), bundled(), small)
+	worker := open(t, small)
+	local, err := engine.Open(t.Context(), bundled(), small)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer here.Close()
-	if got, want := there.Info(), here.Info(); got != want {
+	defer local.Close()
+	if got, want := worker.Info(), local.Info(); got != want {
 		t.Errorf("info %+v, want %+v", got, want)
 	}
-	if got, want := there.Defaults(), here.Defaults(); !reflect.DeepEqual(got, want) {
+	if got, want := worker.Defaults(), local.Defaults(); !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults %+v, want %+v", got, want)
 	}
 	for name, r := range map[string]engine.Request{
@@ -36,9 +36,9 @@ func TestSameAsInThisProcess(t *testing.T) {
 		"stopped": {ID: "c", MaxTokens: 40, Stop: []string{"values"}},
 		"again":   {ID: "d", MaxTokens: 40},
 	} {
-		r.Prompt = prompt(t, here, "What is a KV cache?")
+		r.Prompt = prompt(t, local, "What is a KV cache?")
 		var answers [2][]engine.Event
-		for i, e := range []model{here, there} {
+		for i, e := range []model{local, worker} {
 			s, err := e.Submit(r)
 			if err != nil {
 				t.Fatal(err)
@@ -51,22 +51,23 @@ func TestSameAsInThisProcess(t *testing.T) {
 		if len(answers[0]) < 3 || !reflect.DeepEqual(answers[0], answers[1]) {
 			t.Errorf("%s: events\n%+v\nwant\n%+v", name, answers[1], answers[0])
 		}
-		a, b := here.Recent()[0], there.Recent()[0]
-		if a.At, a.Timing, a.Report.KnownAt = b.At, b.Timing,
-			b.Report.KnownAt; !reflect.DeepEqual(b, a) {
-			t.Errorf("%s: the record is %+v, want %+v", name, b, a)
+		want, got := local.Recent()[0], worker.Recent()[0]
+		want.At, want.Timing, want.Report.KnownAt = got.At, got.Timing, got.Report.KnownAt
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the finished request is %+v, want %+v", name, got, want)
 		}
-		if s := there.Stats(); s.Running+s.Waiting+len(s.Requests) != 0 {
+		if s := worker.Stats(); s.Running+s.Waiting+len(s.Requests) != 0 {
 			t.Errorf("%s: after Done the stats still count the request: %+v", name, s)
 		}
 	}
-	a, b := here.CachedPrefixes(), there.CachedPrefixes()
-	if len(a) == 0 || len(a) != len(b) || there.Title(b[0].Tokens) != here.Title(b[0].Tokens) {
-		t.Errorf("%d cached prefixes, want %d", len(b), len(a))
+	want, got := local.CachedPrefixes(), worker.CachedPrefixes()
+	if len(want) == 0 || len(want) != len(got) ||
+		worker.Title(got[0].Tokens) != local.Title(got[0].Tokens) {
+		t.Errorf("%d cached prefixes, want %d", len(got), len(want))
 	}
 }
 
-// tokens drops what depends on timing: times and Prefill events.
+// tokens removes the times and the Prefill events, which depend on timing.
 func tokens(events []engine.Event) (list []engine.Event) {
 	for _, e := range events {
 		if e.Type != engine.Prefill {
@@ -93,8 +94,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}
-	for name, o := range map[string]engine.Options{"no room": {AvailableBytes: 1 << 20},
-		"no such format": {KVFormat: "q17"}, "no such device": {Device: "abacus"}} {
+	for name, o := range map[string]engine.Options{"too little memory": {AvailableBytes: 1 << 20},
+		"unknown format": {KVFormat: "q17"}, "unknown device": {Device: "abacus"}} {
 		_, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
 		_, want := engine.Open(t.Context(), bundled(), o)
 		if want == nil || !sameProblem(err, want) {
@@ -116,22 +117,22 @@ func sameProblem(got, want error) bool {
 
 // TestLoading: loading reports its progress and can be cancelled.
 func TestLoading(t *testing.T) {
-	var shown []float64
+	var progress []float64
 	o := small
-	o.Progress = func(done float64) { shown = append(shown, done) }
+	o.Progress = func(done float64) { progress = append(progress, done) }
 	open(t, o)
-	if len(shown) == 0 || shown[len(shown)-1] != 1 {
-		t.Errorf("progress %v, want it to end at 1", shown)
+	if len(progress) == 0 || progress[len(progress)-1] != 1 {
+		t.Errorf("progress %v, want it to end at 1", progress)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Open(ctx, bundled(), small, Options{Log: quiet})
 	if problem.From(err).Code != problem.Cancelled || !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
+		t.Errorf("cancelled: %v", err)
 	}
 }
 
-// TestHistorySurvivesTheProcess: the history of prompts survives the process that added them.
+// TestHistorySurvivesTheProcess: a worker knows the prompts that an earlier worker computed.
 func TestHistorySurvivesTheProcess(t *testing.T) {
 	o := small
 	o.History = engine.NewHistory()
@@ -152,13 +153,12 @@ func TestHistorySurvivesTheProcess(t *testing.T) {
 	if first := ask(); first.Report.Break != -1 {
 		t.Errorf("the first time: %+v", first.Report)
 	}
-	if again := ask(); again.Report.CommonTokens != again.Usage.PromptTokens {
-		t.Errorf("the second time: %+v, want the whole prompt known", again.Report)
+	if second := ask(); second.Report.CommonTokens != second.Usage.PromptTokens {
+		t.Errorf("the second time: %+v, want the whole prompt to be known", second.Report)
 	}
 }
 
-// TestBlockStore: a worker opens the block store, and the next worker finds the blocks of the
-// first.
+// TestBlockStore: a worker opens the block store and finds the blocks that an earlier worker wrote.
 func TestBlockStore(t *testing.T) {
 	store, err := engine.OpenBlockStore(t.TempDir(),
 		engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})
@@ -197,7 +197,7 @@ func TestBlockStore(t *testing.T) {
 	}
 }
 
-// TestForget: a forgotten conversation is computed again. The parent removes it from disk.
+// TestForget: a forgotten conversation is computed again.
 func TestForget(t *testing.T) {
 	m := open(t, small)
 	question := prompt(t, m, "What is a KV cache?")
@@ -215,8 +215,10 @@ func TestForget(t *testing.T) {
 		if cached() == 0 {
 			t.Fatalf("%s: nothing is cached before", name)
 		}
-		if freed := forget(); freed <= 0 || cached() != 0 {
-			t.Errorf("%s: freed %d bytes, want some and no cached tokens", name, freed)
+		freed := forget()
+		if tokens := cached(); freed <= 0 || tokens != 0 {
+			t.Errorf("%s: freed %d bytes and found %d cached tokens, want more than 0 and none",
+				name, freed, tokens)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 package worker
 
-// A worker's process: two pipes for messages, the end of its stderr, and how it ended.
+// The process of a worker: two pipes for messages, the end of its stderr, and how it ended.
 
 import (
 	"cmp"
@@ -26,8 +26,8 @@ const (
 	outDescriptor = 4
 )
 
-// graceTime is how long a process may run after it has closed its pipe, and how long its
-// descendants may keep its stderr open.
+// graceTime is how long a process may run after it has closed its pipe or received SIGQUIT, and how
+// long its child processes may keep its stderr open after that.
 const graceTime = 3 * time.Second
 
 type process struct {
@@ -37,15 +37,15 @@ type process struct {
 	stderr *stderrTail
 	ended  chan struct{} // closed when the process has been reaped
 
-	command   *exec.Cmd
-	replies   io.ReadCloser
-	killsThen int64 // the system's out-of-memory kills when the process started
+	command         *exec.Cmd
+	replies         io.ReadCloser
+	oomKillsAtStart int64 // outOfMemoryKills when the process started
 
-	mu  sync.Mutex
-	why string // why we ended the process; "": we did not
+	mu         sync.Mutex
+	killReason string // why the parent killed the process; "": it did not
 }
 
-// start starts a process. The caller must call listen.
+// start starts a process. The caller must call listen. The error is a Problem.
 func start(o Options) (*process, error) {
 	refused := func(err error) error {
 		return problem.Wrap(problem.Internal, err, "The model's process cannot be started",
@@ -67,12 +67,12 @@ func start(o Options) (*process, error) {
 	}
 	defer out.Close()
 	p := &process{log: o.log(), stderr: &stderrTail{}, ended: make(chan struct{}), replies: replies,
-		killsThen: outOfMemoryKills()}
+		oomKillsAtStart: outOfMemoryKills()}
 	p.command = exec.Command(words[0], words[1:]...)
 	p.command.ExtraFiles = []*os.File{in, out}
 	p.command.Stderr = p.stderr
 	p.command.WaitDelay = graceTime
-	// Ctrl-C in a terminal must reach only the parent, which lets answers finish.
+	// Ctrl-C in a terminal must reach only the parent, which lets running requests finish.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		requests.Close()
@@ -90,7 +90,7 @@ func (p *process) listen(handle func(*fromWorker) error) {
 	err := p.receive(handle)
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		// io.ErrUnexpectedEOF means that the process died while it wrote a message.
-		p.blame("it was ended because its message cannot be read: " + err.Error() +
+		p.setKillReason("it was ended because its message cannot be read: " + err.Error() +
 			"; was Headroom updated while it ran?")
 		p.kill()
 	}
@@ -103,8 +103,8 @@ func (p *process) listen(handle func(*fromWorker) error) {
 	close(p.ended)
 }
 
-// receive reads messages until the pipe ends. It checks the version of the first one, and writes
-// log records to the log.
+// receive calls handle with each message until the pipe ends. The first message must be a Hello of
+// this version. Log records go to the log.
 func (p *process) receive(handle func(*fromWorker) error) error {
 	in := newInbox(p.replies)
 	for first := true; ; first = false {
@@ -127,41 +127,42 @@ func (p *process) receive(handle func(*fromWorker) error) error {
 	}
 }
 
-// blame records why we end the process. The first reason counts.
-func (p *process) blame(why string) {
+// setKillReason records why the parent kills the process. Only the first reason counts.
+func (p *process) setKillReason(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.why = cmp.Or(p.why, why)
+	p.killReason = cmp.Or(p.killReason, why)
 }
 
-// end ends a process that hangs. SIGQUIT makes Go print its goroutines first, for the log.
-func (p *process) end(why string) {
-	p.blame(why)
+// killHung kills a process that hangs. SIGQUIT comes first: it makes Go print the stacks of all
+// goroutines, which the log shows.
+func (p *process) killHung(why string) {
+	p.setKillReason(why)
 	_ = p.command.Process.Signal(syscall.SIGQUIT)
 	late := time.AfterFunc(graceTime, p.kill)
 	defer late.Stop()
 	<-p.ended
 }
 
-// kill ends the process at once. The process may have ended already.
+// kill kills the process. It may have ended already.
 func (p *process) kill() { _ = p.command.Process.Kill() }
 
 // exitReason returns how the process ended, for Problem.Why. The process must have ended.
 func (p *process) exitReason() string {
 	p.mu.Lock()
-	why := p.why
+	killReason := p.killReason
 	p.mu.Unlock()
-	if why != "" {
-		return why
+	if killReason != "" {
+		return killReason
 	}
-	words := describe(p.command.ProcessState, outOfMemoryKills() > p.killsThen)
+	reason := describe(p.command.ProcessState, outOfMemoryKills() > p.oomKillsAtStart)
 	if line := p.stderr.reason(); line != "" {
-		words += "; its last output: " + line
+		reason += "; its last output: " + line
 	}
-	return words
+	return reason
 }
 
-// describe returns how a process ended. outOfMemory means that the system has killed a process for
+// describe says how a process ended. outOfMemory means that the system has killed some process for
 // lack of memory since this one started.
 func describe(s *os.ProcessState, outOfMemory bool) string {
 	if s == nil {
@@ -179,12 +180,12 @@ func describe(s *os.ProcessState, outOfMemory bool) string {
 	return "it was ended by the signal " + unix.SignalName(status.Signal())
 }
 
-// stderrTail keeps the end of what the process wrote to stderr: Go's panics and the messages of GPU
+// stderrTail keeps the end of the process's stderr, such as Go's panics and the messages of GPU
 // drivers.
 type stderrTail struct {
-	mu   sync.Mutex
-	text []byte
-	why  string // the first line that says why the process ended
+	mu        sync.Mutex
+	text      []byte
+	deathLine string // the first line that says why the process ended
 }
 
 const (
@@ -192,15 +193,16 @@ const (
 	maxReasonBytes = 300
 )
 
-// Write never fails, because a full pipe would block the process.
+// Write implements io.Writer. It never fails: after an error nobody would read the pipe, and a full
+// pipe would block the process.
 func (s *stderrTail) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text = append(s.text, data...)
-	if s.why == "" {
+	if s.deathLine == "" {
 		for line := range strings.Lines(string(s.text)) {
-			if strings.HasSuffix(line, "\n") && tellsWhy(line) {
-				s.why = line
+			if strings.HasSuffix(line, "\n") && saysWhy(line) {
+				s.deathLine = line
 				break
 			}
 		}
@@ -209,23 +211,23 @@ func (s *stderrTail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// tellsWhy reports whether a line is one that Go, the C library or Apple's frameworks print before
-// they end a process. Stack traces follow that line.
-func tellsWhy(line string) bool {
-	for _, beginning := range []string{"panic: ", "fatal error: ", "runtime: out of memory",
+// saysWhy reports whether Go, the C library or Apple's frameworks print a line like this one before
+// they end the process. Go prints stack traces after it.
+func saysWhy(line string) bool {
+	for _, prefix := range []string{"panic: ", "fatal error: ", "runtime: out of memory",
 		"-[MTL", "failed assertion"} {
-		if strings.HasPrefix(line, beginning) {
+		if strings.HasPrefix(line, prefix) {
 			return true
 		}
 	}
 	return strings.Contains(line, "failed assertion")
 }
 
-// reason returns the line that says why the process ended, else the last line.
+// reason returns the line that says why the process ended, or else the last line.
 func (s *stderrTail) reason() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	line := s.why
+	line := s.deathLine
 	if line == "" {
 		text := strings.TrimRight(string(s.text), "\n \t")
 		line = text[strings.LastIndexByte(text, '\n')+1:]

@@ -26,7 +26,7 @@ import (
 type session struct {
 	outbox  *outbox
 	history *engine.History
-	context context.Context // ends when the parent says so or has ended
+	context context.Context // ends when the parent sends Close or ends
 	cancel  context.CancelFunc
 	working sync.WaitGroup // loading, requests, sendStats
 
@@ -35,7 +35,7 @@ type session struct {
 	engine  *engine.Engine // nil until loaded
 	store   *engine.BlockStore
 	streams map[streamNumber]*engine.Stream
-	busy    chan struct{} // capacity 1: the stats change
+	changes chan struct{} // capacity 1: wakes sendStats
 	level   slog.LevelVar // lowest level of log records that are sent
 
 	reportMu     sync.Mutex
@@ -44,7 +44,7 @@ type session struct {
 
 func newSession(o *outbox) *session {
 	s := &session{outbox: o, history: engine.NewHistory(),
-		streams: map[streamNumber]*engine.Stream{}, busy: make(chan struct{}, 1)}
+		streams: map[streamNumber]*engine.Stream{}, changes: make(chan struct{}, 1)}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.send(&fromWorker{Hello: newHello()})
 	return s
@@ -59,11 +59,11 @@ func (s *session) listen(pipe io.Reader) {
 	for first := true; ; first = false {
 		var message toWorker
 		if err := in.receive(&message); err != nil {
-			return // the parent has ended, or expects another protocol
+			return // the parent has ended, or has another protocol
 		}
 		if first {
 			if message.Hello.check() != nil {
-				return // the parent reports our version
+				return // the parent reports the difference, too
 			}
 			continue
 		}
@@ -90,9 +90,9 @@ func (s *session) handle(message *toWorker) {
 	case e == nil: // the messages below need a loaded model
 	case message.Submit != nil:
 		s.working.Go(func() { s.submit(e, message.Submit) })
-	case message.Pulse != nil:
-		pulse := e.Heartbeat()
-		s.send(&fromWorker{Pulse: &pulse})
+	case message.Heartbeat != nil:
+		heartbeat := e.Heartbeat()
+		s.send(&fromWorker{Heartbeat: &heartbeat})
 	case message.Cancel != nil:
 		s.mu.Lock()
 		stream := s.streams[*message.Cancel]
@@ -110,16 +110,15 @@ func (s *session) handle(message *toWorker) {
 		})
 	case message.Forget != nil:
 		s.working.Go(func() { s.forget(e, message.Forget) })
-	case message.Remembered != nil:
+	case message.Prefixes != nil:
 		s.working.Go(func() {
-			s.send(
-				&fromWorker{Remembered: &remembered{*message.Remembered, e.CachedPrefixes()}})
+			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})
 		})
 	}
 }
 
 // forget frees cached prefixes.
-func (s *session) forget(e *engine.Engine, f *forgetting) {
+func (s *session) forget(e *engine.Engine, f *forgetRequest) {
 	answer := forgotten{Call: f.Call}
 	if f.All {
 		answer.FreedBytes = e.ForgetAll()
@@ -141,6 +140,7 @@ func (s *session) begin(work func()) {
 	}
 }
 
+// startLog makes slog's default logger send records of this level and above to the parent.
 func (s *session) startLog(level int) {
 	s.level.Set(slog.Level(level))
 	slog.SetDefault(slog.New(
@@ -150,7 +150,7 @@ func (s *session) startLog(level int) {
 // open loads the model and sends the result.
 func (s *session) open(o *opening) {
 	s.startLog(o.LogLevel)
-	// The parent sent the known prompts; new ones go back to it.
+	// The parent has sent the known prompts. New ones are sent back to it.
 	s.history.Added = func(learned cachemiss.Sequence) { s.send(&fromWorker{Learned: &learned}) }
 	e, store, err := s.load(o)
 	if err != nil {
@@ -168,8 +168,7 @@ func (s *session) open(o *opening) {
 		Stats: e.Stats()}})
 }
 
-// load opens the block store and the model. A panic becomes a Problem, as it does in the parent's
-// process.
+// load opens the block store and the model. A panic becomes a Problem, as in app/host.
 func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -196,7 +195,7 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 		if err != nil { // continue without a block store
 			slog.Warn("the cache on disk is off: it cannot be opened", "dir", o.Store.Dir,
 				"err", err)
-		} else if err := store.SetLimits(l); err != nil { // sets all limits, not only the options
+		} else if err := store.SetLimits(l); err != nil { // also those that are no option of Open
 			slog.Warn("the limits of the cache cannot be set", "err", err)
 		}
 		options.BlockStore = store
@@ -225,13 +224,13 @@ func (s *session) progress() func(float64) {
 func (s *session) submit(e *engine.Engine, q *submission) {
 	stream, err := e.Submit(q.Request)
 	if err != nil {
-		s.send(&fromWorker{Taken: &taken{q.Stream, newWireProblem(err)}})
+		s.send(&fromWorker{Accepted: &accepted{q.Stream, newWireProblem(err)}})
 		return
 	}
 	s.mu.Lock()
 	s.streams[q.Stream] = stream
 	s.mu.Unlock()
-	s.send(&fromWorker{Taken: &taken{Stream: q.Stream}})
+	s.send(&fromWorker{Accepted: &accepted{Stream: q.Stream}})
 	s.changed()
 	for {
 		got, err := stream.Next(context.Background())
@@ -248,18 +247,20 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 	}
 }
 
-// report sends the requests that have finished since the last call, then the stats without them.
-// The parent thus has both before it gets the Done event.
+// report sends the requests that have finished since the last call, then the stats without them. It
+// is called before the Done event is sent, so that the parent has both when it gets the event.
 func (s *session) report(e *engine.Engine) {
 	s.reportMu.Lock()
 	defer s.reportMu.Unlock()
 	recent := e.Recent()
-	fresh := 0
-	for fresh < len(recent) &&
-		(recent[fresh].ID != s.lastReported.ID || !recent[fresh].At.Equal(s.lastReported.At)) {
-		fresh++
+	unreported := 0
+	for _, f := range recent {
+		if f.ID == s.lastReported.ID && f.At.Equal(s.lastReported.At) {
+			break
+		}
+		unreported++
 	}
-	for i := fresh - 1; i >= 0; i-- {
+	for i := unreported - 1; i >= 0; i-- {
 		s.lastReported = recent[i]
 		s.send(&fromWorker{Finished: &recent[i]})
 	}
@@ -271,7 +272,7 @@ func (s *session) report(e *engine.Engine) {
 // changed makes sendStats send the stats again.
 func (s *session) changed() {
 	select {
-	case s.busy <- struct{}{}:
+	case s.changes <- struct{}{}:
 	default:
 	}
 }
@@ -303,24 +304,24 @@ func (s *session) sendStats(e *engine.Engine) {
 		select {
 		case <-s.context.Done():
 			return
-		case <-s.busy:
+		case <-s.changes:
 		}
 		tick.Reset(statsInterval)
 	}
 }
 
 // gate runs the GPU's self-test and sends the result.
-func (s *session) gate(q *gateQuestion) {
+func (s *session) gate(q *gateRequest) {
 	s.startLog(q.LogLevel)
 	g := selftest.Gate{Open: openGPU, Version: version.Version, Dir: q.Dir}
-	device, trouble, err := g.Device(s.context)
+	device, warning, err := g.Device(s.context)
 	if err == nil {
-		s.send(&fromWorker{Gate: &gateAnswer{Device: device, Trouble: newWireProblem(trouble)}})
+		s.send(&fromWorker{Gate: &gateAnswer{Device: device, Trouble: newWireProblem(warning)}})
 	}
 }
 
-// end ends every request, frees the model, closes its block store, which writes pending blocks, and
-// sends Closed.
+// end ends every request, frees the model, closes the block store, which writes pending blocks
+// first, and sends Closed.
 func (s *session) end() {
 	s.cancel()
 	s.mu.Lock()

@@ -1,7 +1,7 @@
 package worker
 
-// One request from the parent's side, from Submit to its only Done event. The worker sends that
-// event; if the process has ended, bury does.
+// One request on the parent's side, from Submit to its one Done event. The worker sends that event,
+// or, if the process has ended, endAll.
 
 import (
 	"crypto/rand"
@@ -10,17 +10,17 @@ import (
 	"headroom/engine/problem"
 )
 
-// stream is the parent's side of a request. Its fields do not change, except usage, which belongs
-// to the listening goroutine.
+// stream is the parent's side of a request. Its fields do not change, except usage, which only the
+// goroutine of Model.listen uses.
 type stream struct {
-	id    string
-	put   func(engine.Event)
-	taken chan error // capacity 1: nil, or why it was refused
-	usage engine.Usage
+	id       string
+	put      func(engine.Event)
+	accepted chan error // capacity 1: nil, or why the request was refused
+	usage    engine.Usage
 }
 
-// refusal returns the Problem of requests that arrive when the process has ended or is about to.
-// The caller holds mu.
+// refusal returns the Problem of requests that arrive when the process has ended. The caller holds
+// mu.
 func (m *Model) refusal() error {
 	if m.closing {
 		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
@@ -33,27 +33,27 @@ func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
-	s := &stream{id: r.ID, taken: make(chan error, 1)}
+	s := &stream{id: r.ID, accepted: make(chan error, 1)}
 	m.mu.Lock()
-	if m.gone {
+	if m.ended {
 		defer m.mu.Unlock()
 		return nil, m.refusal()
 	}
 	m.last++
 	number := streamNumber(m.last)
-	stream, put := engine.NewStream(r.ID, func() { m.tell(&toWorker{Cancel: &number}) })
+	stream, put := engine.NewStream(r.ID, func() { m.send(&toWorker{Cancel: &number}) })
 	s.put = put
 	m.streams[number] = s
 	m.mu.Unlock()
-	m.tell(&toWorker{Submit: &submission{number, r}})
-	if err := <-s.taken; err != nil {
+	m.send(&toWorker{Submit: &submission{number, r}})
+	if err := <-s.accepted; err != nil {
 		return nil, err
 	}
 	return stream, nil
 }
 
-// take delivers whether the worker accepted a request.
-func (m *Model) take(t *taken) {
+// accept handles the worker's answer to a submission.
+func (m *Model) accept(t *accepted) {
 	m.mu.Lock()
 	s := m.streams[t.Stream]
 	if t.Problem != nil {
@@ -65,15 +65,16 @@ func (m *Model) take(t *taken) {
 	}
 }
 
-// answer delivers whether the request was accepted. Only the first call has an effect.
+// answer makes submit return: nil means that the request was accepted. Only the first call has an
+// effect.
 func (s *stream) answer(err error) {
 	select {
-	case s.taken <- err:
+	case s.accepted <- err:
 	default:
 	}
 }
 
-// event delivers an event. After Done there is no stream of that number.
+// event delivers an event. After Done, the stream's number is no longer in use.
 func (m *Model) event(e *event) {
 	m.mu.Lock()
 	s := m.streams[e.Stream]
@@ -84,12 +85,12 @@ func (m *Model) event(e *event) {
 	if s != nil {
 		s.usage = e.Event.Usage
 		s.put(e.Event.event())
-		s.answer(nil) // a request with events was accepted
+		s.answer(nil) // an event means that the request was accepted
 	}
 }
 
-// end sends the Done of a request whose process has ended. A request that was not accepted yet is
-// refused instead.
+// end ends a request whose process has ended. If the request was accepted, it gets a Done event
+// with cause; if not, submit returns refusal.
 func (s *stream) end(cause, refusal error) {
 	s.put(engine.Event{Type: engine.Done, Finish: engine.FinishError, Err: cause, Usage: s.usage})
 	s.answer(refusal)

@@ -10,44 +10,40 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestWatchdog: what each check answers, and after how many missed answers a worker hangs.
+// TestWatchdog: the result of each check, and the check that finds that the worker hangs.
 func TestWatchdog(t *testing.T) {
 	silent := func(int) *engine.Heartbeat { return nil }
 	stuck := func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7, Busy: true} }
 	for name, c := range map[string]struct {
-		waiting func(beat int) bool
-		answer  func(beat int) *engine.Heartbeat
-		hangsAt int // the beat; 0: never
+		waiting func(check int) bool              // nil: always
+		answer  func(check int) *engine.Heartbeat // before that check
+		hangsAt int                               // the check; 0: never
 	}{
-		"silent": {nil, silent, 1 + maxMissed}, // the first one asks
-		// its first answer is as good as any
-		"stuck": {nil, stuck, 2 + maxMissed},
-		"at work": {nil,
-			func(n int) *engine.Heartbeat {
-				return &engine.Heartbeat{Count: uint64(n),
-					Busy: true}
-			}, 0},
-		"waits for the disk": {nil,
-			func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7} }, 0},
-		"nobody waits": {func(int) bool { return false }, silent, 0},
-		"an operator that takes two minutes": {nil,
-			func(n int) *engine.Heartbeat {
-				return &engine.Heartbeat{Count: uint64(n / 24),
-					Busy: true}
-			},
-			0},
+		"silent": {nil, silent, 1 + maxMissed}, // the first check only asks
+		"stuck":  {nil, stuck, 2 + maxMissed},  // the first answer counts as progress
+		"computing": {nil, func(n int) *engine.Heartbeat {
+			return &engine.Heartbeat{Count: uint64(n), Busy: true}
+		}, 0},
+		"waiting for the disk": {nil, func(int) *engine.Heartbeat {
+			return &engine.Heartbeat{Count: 7}
+		}, 0},
+		"no requests": {func(int) bool { return false }, silent, 0},
+		"a pass that takes two minutes": {nil, func(n int) *engine.Heartbeat {
+			return &engine.Heartbeat{Count: uint64(n / 24), Busy: true}
+		}, 0},
 		"late answers": {nil, func(n int) *engine.Heartbeat {
-			return map[bool]*engine.Heartbeat{true: {Count: uint64(n), Busy: true}}[n%20 == 0]
+			if n%20 != 0 {
+				return nil
+			}
+			return &engine.Heartbeat{Count: uint64(n), Busy: true}
 		}, 0},
 		"short requests, one after another": {func(n int) bool { return n%30 != 0 }, silent, 0},
-		"it ends to get on later": {nil,
-			func(n int) *engine.Heartbeat {
-				return &engine.Heartbeat{Count: uint64(min(n, 100)),
-					Busy: true}
-			}, 100 + maxMissed},
+		"progress that stops later": {nil, func(n int) *engine.Heartbeat {
+			return &engine.Heartbeat{Count: uint64(min(n, 100)), Busy: true}
+		}, 100 + maxMissed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h watchdog
+			var w watchdog
 			asked := false
 			for n := 1; n < 1000; n++ {
 				waiting := c.waiting == nil || c.waiting(n)
@@ -55,12 +51,12 @@ func TestWatchdog(t *testing.T) {
 				if asked {
 					answer = c.answer(n)
 				}
-				ask, hangs := h.check(waiting, answer)
+				ask, hangs := w.check(waiting, answer)
 				if ask != waiting {
-					t.Fatalf("beat %d: it asks: %t, and somebody waits: %t", n, ask, waiting)
+					t.Fatalf("check %d: ask is %t, want %t", n, ask, waiting)
 				}
 				if hangs != (n == c.hangsAt) {
-					t.Fatalf("beat %d: it hangs: %t, want that at %d", n, hangs, c.hangsAt)
+					t.Fatalf("check %d: hangs is %t, want true at %d only", n, hangs, c.hangsAt)
 				}
 				if hangs {
 					return
@@ -71,12 +67,12 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A worker that stands still is ended: its request has crashed, and a new process can be loaded.
-// One that works is not.
+// TestHangs: a worker that makes progress is left alone. One that hangs is killed, and its request
+// ends as crashed.
 func TestHangs(t *testing.T) {
-	defer settled(t)()
+	defer checkLeaks(t)()
 	o := small
-	o.ContextTokens = 32768 // no answer comes to its end before the process does
+	o.ContextTokens = 32768 // the request does not finish before the process is killed
 	ticks := make(chan time.Time)
 	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet, ticks: ticks})
 	if err != nil {
@@ -86,16 +82,16 @@ func TestHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for beat := range 3 * maxMissed {
-		for range 2 { // a pass lies between two answers
+	for check := range 3 * maxMissed {
+		for range 2 { // at least one pass between two checks
 			if _, err := s.Next(t.Context()); err != nil {
-				t.Fatal(beat, err)
+				t.Fatal(check, err)
 			}
 		}
 		ticks <- time.Time{}
 	}
 	if !alive(m.PID()) {
-		t.Fatal("a worker that works was ended")
+		t.Fatal("a worker that made progress was killed")
 	}
 	if err := syscall.Kill(m.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -105,8 +101,8 @@ func TestHangs(t *testing.T) {
 		case ticks <- time.Time{}:
 		case <-m.Died():
 			dead = true
-		case <-time.After(patience):
-			t.Fatal("a worker that stands still lives on")
+		case <-time.After(timeout):
+			t.Fatal("a worker that hangs was not killed")
 		}
 	}
 	events := read(t, s)
@@ -116,6 +112,6 @@ func TestHangs(t *testing.T) {
 		t.Errorf("the request ended with %s, %v", done.Finish, done.Err)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {
-		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
+		t.Errorf("Close: %v; the process is alive: %t", err, alive(m.PID()))
 	}
 }

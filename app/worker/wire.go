@@ -1,8 +1,8 @@
 package worker
 
 // The messages between parent and worker. A message sets one field of toWorker or of fromWorker.
-// The engine's types are sent as they are, so that a new field needs no line here. Fields that
-// cannot be sent, such as functions, are replaced; a test lists them.
+// The engine's types are sent as they are, so that a new field needs no change here. Fields that
+// cannot be sent, such as functions, are replaced; wire_test.go lists them.
 
 import (
 	"context"
@@ -20,21 +20,21 @@ const protocol = 2
 // or Gate. The others follow after the worker's Opened.
 type toWorker struct {
 	Hello *hello `cbor:"1,keyasint,omitempty"`
-	// prompts of earlier engines, oldest first
+	// Known is a prompt of an earlier engine; the oldest is sent first.
 	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"`
 	Open  *opening            `cbor:"3,keyasint,omitempty"`
-	Gate  *gateQuestion       `cbor:"4,keyasint,omitempty"`
+	Gate  *gateRequest        `cbor:"4,keyasint,omitempty"`
 
 	Submit *submission   `cbor:"5,keyasint,omitempty"`
 	Cancel *streamNumber `cbor:"6,keyasint,omitempty"`
 	// Limits are the new limits of the block store.
-	Limits     *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"`
-	Remembered *callNumber              `cbor:"8,keyasint,omitempty"`
-	Close      *ending                  `cbor:"9,keyasint,omitempty"`
-	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
-	// the new level; see opening.LogLevel
-	LogLevel *int        `cbor:"11,keyasint,omitempty"`
-	Forget   *forgetting `cbor:"12,keyasint,omitempty"`
+	Limits    *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"`
+	Prefixes  *callNumber              `cbor:"8,keyasint,omitempty"`
+	Close     *closeRequest            `cbor:"9,keyasint,omitempty"`
+	Heartbeat *heartbeatRequest        `cbor:"10,keyasint,omitempty"`
+	// LogLevel is the new level; see opening.LogLevel.
+	LogLevel *int           `cbor:"11,keyasint,omitempty"`
+	Forget   *forgetRequest `cbor:"12,keyasint,omitempty"`
 	// DutyCycle is for engine.Engine.SetDutyCycle.
 	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
 }
@@ -46,23 +46,23 @@ type fromWorker struct {
 	Opened   *opened     `cbor:"3,keyasint,omitempty"`
 	Gate     *gateAnswer `cbor:"4,keyasint,omitempty"`
 
-	Taken   *taken              `cbor:"5,keyasint,omitempty"` // answers Submit
-	Event   *event              `cbor:"6,keyasint,omitempty"`
-	Learned *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
-	// sent before the Done event of its request
+	Accepted *accepted           `cbor:"5,keyasint,omitempty"` // answers Submit
+	Event    *event              `cbor:"6,keyasint,omitempty"`
+	Learned  *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
+	// Finished is sent before the Done event of its request.
 	Finished *engine.Finished `cbor:"8,keyasint,omitempty"`
 	// Stats are sent while they change, and before each Done event.
-	Stats      *engine.Stats     `cbor:"9,keyasint,omitempty"`
-	Remembered *remembered       `cbor:"10,keyasint,omitempty"`
-	Log        *record           `cbor:"11,keyasint,omitempty"`
-	Closed     *closed           `cbor:"12,keyasint,omitempty"`
-	Pulse      *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // answers Pulse at once
-	Forgotten  *forgotten        `cbor:"14,keyasint,omitempty"`
+	Stats     *engine.Stats     `cbor:"9,keyasint,omitempty"`
+	Prefixes  *prefixes         `cbor:"10,keyasint,omitempty"`
+	Log       *record           `cbor:"11,keyasint,omitempty"`
+	Closed    *closed           `cbor:"12,keyasint,omitempty"`
+	Heartbeat *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // answers Heartbeat at once
+	Forgotten *forgotten        `cbor:"14,keyasint,omitempty"`
 }
 
 type hello struct {
 	Protocol int
-	Version  string // Headroom's
+	Version  string // of Headroom
 }
 
 // opening asks the worker to load a model.
@@ -70,10 +70,10 @@ type opening struct {
 	Dir      string // "": the bundled demo model
 	Options  options
 	Store    *store // nil: none
-	LogLevel int    // slog's: lowest level to send
+	LogLevel int    // a slog.Level: the lowest level to send
 }
 
-// options are engine.Options without the fields that cannot be sent. Each field here hides the
+// options is engine.Options without the fields that cannot be sent. Each field here hides the
 // embedded field of the same name.
 type options struct {
 	engine.Options
@@ -103,8 +103,8 @@ type submission struct {
 	Request engine.Request
 }
 
-// taken answers a submission. Problem is nil if the engine accepted it.
-type taken struct {
+// accepted answers a submission. Problem says why the engine refused it; nil if it accepted.
+type accepted struct {
 	Stream  streamNumber
 	Problem *wireProblem
 }
@@ -144,9 +144,9 @@ type opened struct {
 	Problem  *wireProblem
 }
 
-// gateQuestion asks whether the GPU passes its self-test; see app/selftest.Gate.
-type gateQuestion struct {
-	Dir      string // folder that keeps the result; "": none
+// gateRequest asks which device to use; see selftest.Gate.
+type gateRequest struct {
+	Dir      string // the folder that stores the result; "": none
 	LogLevel int
 }
 
@@ -155,16 +155,16 @@ type gateAnswer struct {
 	Trouble *wireProblem
 }
 
-// pulseQuestion asks a loaded model for its heartbeat; see watchdog.go.
-type pulseQuestion struct{}
+// heartbeatRequest asks a loaded model for its heartbeat; see watchdog.go.
+type heartbeatRequest struct{}
 
-type remembered struct {
+type prefixes struct {
 	Call callNumber
 	List []engine.CachedPrefix
 }
 
-// forgetting asks to free the cached prefix of a conversation, or all of them, in memory.
-type forgetting struct {
+// forgetRequest asks to free the cached prefix of a conversation, or of all, in memory.
+type forgetRequest struct {
 	Call   callNumber
 	All    bool
 	Tokens []int32 // of the conversation; unused with All
@@ -175,7 +175,7 @@ type forgotten struct {
 	FreedBytes int64
 }
 
-type ending struct{}
+type closeRequest struct{}
 
 // closed is the last message: the error of freeing the model or closing its block store.
 type closed struct{ Problem *wireProblem }
@@ -194,8 +194,8 @@ type attr struct {
 	Value any
 }
 
-// wireProblem is a Problem as it is sent. Of its cause only context.Canceled survives, which
-// callers test for.
+// wireProblem is a Problem as it is sent. Its cause is not sent; problem restores context.Canceled,
+// which callers test for.
 type wireProblem struct {
 	Code              problem.Code
 	Message, Why, Fix string

@@ -17,7 +17,7 @@ import (
 	"headroom/engine/sample"
 )
 
-// nopCloser is a pipe end in memory.
+// nopCloser is the sending end of a pipe in memory.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
@@ -54,11 +54,11 @@ var replaced = map[string]string{
 	"Options.Progress":   "fromWorker.Progress",
 	"Options.History":    "toWorker.Known, fromWorker.Learned",
 	"Options.BlockStore": "opening.Store",
-	"options.OpenMetal":  "hides that of engine.Options",
-	"options.Times":      "the same",
-	"options.Progress":   "the same",
-	"options.History":    "the same",
-	"options.BlockStore": "the same",
+	"options.OpenMetal":  "hides Options.OpenMetal",
+	"options.Times":      "hides Options.Times",
+	"options.Progress":   "hides Options.Progress",
+	"options.History":    "hides Options.History",
+	"options.BlockStore": "hides Options.BlockStore",
 	"Event.Err":          "wireEvent.Err",
 }
 
@@ -109,9 +109,8 @@ func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 			switch {
 			case replaced[name] != "":
 			case !field.IsExported() && !field.Anonymous:
-				t.Errorf(
-					"%s in %s is not exported and would be lost: export it, or send it in "+
-						"another form and add it to replaced", name, path)
+				t.Errorf("%s in %s is not exported and would be lost: export it, or send it in "+
+					"another form and add it to replaced", name, path)
 			default:
 				fill(t, v.Field(i), path+"."+field.Name, next)
 			}
@@ -126,15 +125,15 @@ func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 // types. A new field that cannot be sent fails here.
 func TestEveryFieldArrives(t *testing.T) {
 	var next int64
-	var there toWorker
-	fill(t, reflect.ValueOf(&there).Elem(), "toWorker", &next)
-	if got := roundTrip(t, &there); !reflect.DeepEqual(got, &there) {
-		t.Errorf("arrived\n%+v\nwant\n%+v", got, &there)
+	var to toWorker
+	fill(t, reflect.ValueOf(&to).Elem(), "toWorker", &next)
+	if got := roundTrip(t, &to); !reflect.DeepEqual(got, &to) {
+		t.Errorf("arrived\n%+v\nwant\n%+v", got, &to)
 	}
-	var back fromWorker
-	fill(t, reflect.ValueOf(&back).Elem(), "fromWorker", &next)
-	if got := roundTrip(t, &back); !reflect.DeepEqual(got, &back) {
-		t.Errorf("arrived\n%+v\nwant\n%+v", got, &back)
+	var from fromWorker
+	fill(t, reflect.ValueOf(&from).Elem(), "fromWorker", &next)
+	if got := roundTrip(t, &from); !reflect.DeepEqual(got, &from) {
+		t.Errorf("arrived\n%+v\nwant\n%+v", got, &from)
 	}
 	for name := range replaced {
 		of, field, _ := strings.Cut(name, ".")
@@ -146,12 +145,12 @@ func TestEveryFieldArrives(t *testing.T) {
 	}
 }
 
-// TestFillFinds: fill fails the test at each kind of field that cannot be sent.
-func TestFillFinds(t *testing.T) {
-	type lost struct{ hidden int }
+// TestFill: fill fails the test at each kind of field that cannot be sent.
+func TestFill(t *testing.T) {
+	type unexported struct{ field int }
 	type function struct{ F func() }
 	type anInterface struct{ E error }
-	for _, v := range []any{&lost{}, &function{}, &anInterface{}} {
+	for _, v := range []any{&unexported{}, &function{}, &anInterface{}} {
 		var inner testing.T
 		var next int64
 		fill(&inner, reflect.ValueOf(v).Elem(), "x", &next)
@@ -159,7 +158,7 @@ func TestFillFinds(t *testing.T) {
 			t.Errorf("%T passes", v)
 		}
 	}
-	_ = lost{}.hidden
+	_ = unexported{}.field
 }
 
 // TestOddValuesArrive: NaN payloads, infinities and invalid UTF-8 arrive unchanged.
@@ -183,18 +182,18 @@ func TestOddValuesArrive(t *testing.T) {
 	}
 }
 
-// TestLengthsAreNotTrusted: memory is allocated for the bytes that arrive, whatever the length
-// claims.
+// TestLengthsAreNotTrusted: memory is allocated for the bytes that arrive, not for the length that
+// the frame claims.
 func TestLengthsAreNotTrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes     string
 		malformed bool
 	}{
-		"more than is allowed": {"\xff\xff\xff\xffabc", true},
-		"more than comes":      {"\x00\x00\x00\x04abc", false},
-		"a list in it":         {"\x06\x00\x00\x00\xa1\x08\x9a\x04\x00\x00", true},
-		"no document":          {"\x00\x00\x00\x00", true},
-		"half a head":          {"\x01", false},
+		"more than maxFrameBytes": {"\xff\xff\xff\xffabc", true},
+		"more than arrives":       {"\x00\x00\x00\x04abc", false},
+		"a list's length":         {"\x06\x00\x00\x00\xa1\x08\x9a\x04\x00\x00", true},
+		"no document":             {"\x00\x00\x00\x00", true},
+		"an incomplete length":    {"\x01", false},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -213,53 +212,54 @@ func TestLengthsAreNotTrusted(t *testing.T) {
 // seeds adds messages to the seed corpus, each after a hello.
 func seeds(f *testing.F, messages ...any) {
 	for _, m := range messages {
-		f.Add(framed(newHelloOf(m), m))
+		f.Add(framed(helloBefore(m), m))
 	}
 }
 
-func newHelloOf(message any) any {
+// helloBefore returns the hello that comes before a message in the same direction.
+func helloBefore(message any) any {
 	if _, ok := message.(*toWorker); ok {
 		return &toWorker{Hello: newHello()}
 	}
 	return &fromWorker{Hello: newHello()}
 }
 
-// FuzzParent: whatever a worker sends, the parent's side ends, and so does each of its requests and
-// calls, once.
+// FuzzParent: whatever a worker sends, the parent's side returns, and each of its requests and
+// calls ends once.
 func FuzzParent(f *testing.F) {
 	one := callNumber(2)
-	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}},
+	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Accepted: &accepted{Stream: 1}},
 		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Done})}},
 		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}},
 		&fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
-		&fromWorker{Remembered: &remembered{Call: one}},
+		&fromWorker{Prefixes: &prefixes{Call: one}},
 		&fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}},
-		&fromWorker{Pulse: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
+		&fromWorker{Heartbeat: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
-		m := unheard(&process{log: quiet, stderr: &stderrTail{},
+		m := makeModel(&process{log: quiet, stderr: &stderrTail{},
 			replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
-		s := &stream{taken: make(chan error, 1)}
+		s := &stream{accepted: make(chan error, 1)}
 		out, put := engine.NewStream("a", func() {})
 		s.put = put
 		m.streams[1] = s
 		answer := make(chan *fromWorker, 1)
 		m.calls[one] = answer
-		_ = m.process.receive(m.hear)
-		m.bury()
+		_ = m.process.receive(m.handle)
+		m.endAll()
 		read(t, out)
-		<-s.taken
+		<-s.accepted
 		<-answer
 	})
 }
 
-// FuzzWorker: whatever a parent sends before a model is loaded, the worker's side ends.
+// FuzzWorker: whatever a parent sends before a model is loaded, the worker's side returns.
 func FuzzWorker(f *testing.F) {
 	one, two := streamNumber(1), callNumber(2)
-	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}},
-		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Remembered: &two},
-		&toWorker{Pulse: &pulseQuestion{}}, &toWorker{Forget: &forgetting{Call: two}},
-		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
+	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateRequest{}},
+		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Prefixes: &two},
+		&toWorker{Heartbeat: &heartbeatRequest{}}, &toWorker{Forget: &forgetRequest{Call: two}},
+		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &closeRequest{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		s := newSession(newOutbox(nopCloser{io.Discard}))
 		s.begun = true // so that no model is opened

@@ -1,27 +1,26 @@
-// Package worker runs a model in a separate process. It implements both sides.
+// Package worker runs a model in a separate process, the worker. It implements both sides.
 //
-//	worker.go   the parent's side: starts the process and loads the model in it
+//	worker.go   the parent's side: starts the worker and loads the model in it
 //	client.go   the loaded model, with the methods of engine.Engine that the app uses
 //	stream.go   one request
-//	watchdog.go ends a process that hangs
+//	watchdog.go ends a worker that hangs
 //	process.go  the process: pipes, standard error, and how it ended
-//	gate.go     tests the GPU, also in a separate process
+//	gate.go     tests the GPU, also in a worker
 //	inside.go   the worker's side: Main, the program of the process
-//	serve.go    its messages with the parent, and its engine
+//	serve.go    handles the parent's messages and has the engine
 //	wire.go     the messages
 //	frame.go    their encoding on a pipe
 //
-// A fault in a GPU driver or a kernel, or a lack of memory, ends only this process and its
-// requests. They end with a Problem of code model_crashed, and the parent goes on. The system gets
-// all of the process's memory back when it ends.
+// A fault in a GPU driver or a kernel, or a lack of memory, ends only the worker. Its requests end
+// with a Problem of code model_crashed, and the parent continues. When the worker ends, the system
+// gets all of its memory back.
 //
-// The process is the same program, started with the argument "worker" and two pipes that no other
-// program can open. When the parent ends, its pipe closes and the process ends too.
+// The worker is the same program, started with the argument "worker" and two pipes that no other
+// program can open. When the parent ends, its pipe closes, and the worker ends too. A worker that
+// hangs is killed and counts as crashed.
 //
-// A process that hangs is killed and counts as crashed.
-//
-// Invariants: every accepted request ends with exactly one Done event. Close returns after the
-// process has ended and is reaped. Messages from the pipe are never trusted to be well-formed.
+// Every accepted request ends with exactly one Done event. Close returns after the process has
+// ended and is reaped. Messages from the pipe are never trusted to be well-formed.
 package worker
 
 import (
@@ -37,15 +36,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// Word is the command-line argument that runs the program as a worker.
-const Word = "worker"
+// Argument is the command-line argument that runs the program as a worker.
+const Argument = "worker"
 
 // Options configure how workers are started. The zero value works.
 type Options struct {
-	Command []string     // the program and its arguments; nil: this program with Word
-	Log     *slog.Logger // of the workers, and about them; nil: slog.Default()
+	Command []string     // the program and its arguments; nil: this program with Argument
+	Log     *slog.Logger // receives the workers' records too; nil: slog.Default()
 
-	// ticks start the checks of the watchdog, for tests; nil: one every watchInterval
+	// ticks trigger the watchdog's checks in tests; nil: one every watchInterval
 	ticks <-chan time.Time
 }
 
@@ -62,18 +61,17 @@ func (o Options) command() ([]string, error) {
 		return o.Command, nil
 	}
 	path, err := os.Executable()
-	return []string{path, Word}, err
+	return []string{path, Argument}, err
 }
 
-// Open starts a process and loads a model in it, from a folder or the bundled one. Errors are
-// Problems, those of engine.Open included. When ctx ends, loading stops and the process ends. The
-// process opens the block store again, with the same limits. Open panics if o has OpenMetal or
-// Times, which cannot be passed to another process.
+// Open starts a worker and loads a model in it, from a folder or the bundled one. The error is a
+// Problem, such as those of engine.Open. When ctx ends, loading stops and the worker ends. The
+// worker opens the block store a second time, with the same limits. Open panics if o has OpenMetal
+// or Times, which cannot be passed to another process.
 func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (*Model, error) {
 	if o.OpenMetal != nil || o.Times != nil {
-		panic(
-			"worker: Open: engine.Options.OpenMetal and Times cannot be passed to another " +
-				"process: open the model in this one")
+		panic("worker: Open: engine.Options.OpenMetal and Times cannot be passed to another " +
+			"process: open the model in this one")
 	}
 	p, err := start(w)
 	if err != nil {
@@ -85,28 +83,29 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 			_ = m.Close()
 		}
 	}()
-	m.tell(&toWorker{Hello: newHello()})
+	m.send(&toWorker{Hello: newHello()})
 	if o.History != nil {
 		for _, s := range o.History.Sequences() {
-			m.tell(&toWorker{Known: &s})
+			m.send(&toWorker{Known: &s})
 		}
 	}
-	m.tell(&toWorker{Open: newOpening(src, o, w.log())})
+	m.send(&toWorker{Open: newOpening(src, o, w.log())})
 	if err := m.await(ctx, src); err != nil {
 		return nil, err
 	}
 	loaded = true
-	m.FollowLogLevel() // it may have changed during loading
+	m.FollowLogLevel() // the level may have changed during loading
 	go m.watch(w.ticks)
 	return m, nil
 }
 
-// await waits until the model is loaded. Meanwhile it reads the tokenizer and the template here.
+// await waits until the model is loaded. Meanwhile it loads the tokenizer and the template in this
+// process.
 func (m *Model) await(ctx context.Context, src engine.Source) error {
 	texts, textsErr := engine.ReadTextProcessor(src)
 	select {
 	case <-ctx.Done():
-		return problem.Wrap(problem.Cancelled, ctx.Err(), "Loading the model was stopped", "")
+		return problem.Wrap(problem.Cancelled, ctx.Err(), "Loading the model was cancelled", "")
 	case <-m.process.ended:
 		return m.cause("while it was loading a model")
 	case <-m.opened:
@@ -121,22 +120,21 @@ func (m *Model) await(ctx context.Context, src engine.Source) error {
 	return nil
 }
 
-// check compares the other side's version and protocol with our own.
+// check compares the other side's version and protocol with this side's.
 func (h *hello) check() error {
 	switch own := newHello(); {
 	case h == nil:
-		return errors.New("it did not say which version it is")
+		return errors.New("it did not send its version")
 	case *h != *own:
-		return fmt.Errorf(
-			"version %s with protocol %d, where this one is version %s with protocol %d", h.Version,
-			h.Protocol, own.Version, own.Protocol)
+		return fmt.Errorf("it has version %s with protocol %d, but this process has version %s "+
+			"with protocol %d", h.Version, h.Protocol, own.Version, own.Protocol)
 	}
 	return nil
 }
 
 func newHello() *hello { return &hello{Protocol: protocol, Version: version.Version} }
 
-// newOpening returns the message that opens the model as this process would.
+// newOpening returns the message that makes the worker open the model with the same options.
 func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening {
 	w := &opening{Dir: src.Dir, LogLevel: levelOf(log)}
 	if b := o.BlockStore; b != nil {
@@ -147,7 +145,7 @@ func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening 
 	return w
 }
 
-// levelOf returns the lowest level that log accepts now, for the worker to filter by.
+// levelOf returns the lowest level that log accepts now. The worker sends no records below it.
 func levelOf(log *slog.Logger) int {
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		return int(slog.LevelDebug)

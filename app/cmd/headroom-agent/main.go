@@ -40,7 +40,7 @@ type flags struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == worker.Word {
+	if len(os.Args) == 2 && os.Args[1] == worker.Argument {
 		// a worker is this program without a tray
 		os.Exit(worker.Main())
 	}
