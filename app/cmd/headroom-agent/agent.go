@@ -1,8 +1,8 @@
 package main
 
-// The agent's life: take the lock, open the port, draw the tray, resume the model that ran last,
-// and release all of it at the end. The tray shows failures after the start, because nobody reads
-// the output of a menu-bar program.
+// The agent from start to end: it takes the lock, opens the port, draws the menu, resumes the model
+// that ran last, and releases everything at the end. After the start, the menu shows failures,
+// because nobody reads the output of a menu-bar program.
 
 import (
 	"cmp"
@@ -35,16 +35,17 @@ type agent struct {
 	settings *settings.File
 	service  *service.Service
 	window   *window.Supervisor
-	taken    string                 // why another port than the configured one is open; "" if not
-	failure  atomic.Pointer[string] // why the last menu command failed; nil if it did not
+	// portNotice says why another port than the one in the settings is open; "" if it is that one.
+	portNotice string
+	failure    atomic.Pointer[string] // why the last menu command failed; nil if it succeeded
 
 	context context.Context // ends when the agent closes
 	cancel  context.CancelFunc
-	running sync.WaitGroup // what close waits for
+	running sync.WaitGroup // the goroutines that close waits for
 }
 
-// newAgent takes the lock and opens the port. If another agent runs, it makes that one open its
-// window and returns nil.
+// newAgent takes the lock and opens the port. If another agent is running, it asks that agent to
+// open its window and returns nil.
 func newAgent(f flags) (*agent, error) {
 	dir, err := control.SettingsDir()
 	if err != nil {
@@ -74,7 +75,7 @@ func newAgent(f flags) (*agent, error) {
 	return a, a.instance.announce(a.url())
 }
 
-// logLevel returns the level of the command line, else that of the settings.
+// logLevel returns the log level of the command line, or else of the settings.
 func (a *agent) logLevel(f flags) (level slog.Level) {
 	if f.LogLevel != nil {
 		return *f.LogLevel
@@ -87,7 +88,7 @@ func (a *agent) logLevel(f flags) (level slog.Level) {
 	return level
 }
 
-// fixed returns the names of the settings that flags override.
+// fixed returns the keys of the settings that flags override.
 func (f *flags) fixed() (fixed []string) {
 	if f.Port != nil {
 		fixed = append(fixed, "port")
@@ -130,13 +131,13 @@ func (a *agent) listen(f flags) (err error) {
 	}
 	taken := problem.From(err)
 	slog.Warn("the port is taken: using another one", "err", err)
-	a.taken = fmt.Sprintf("%s: %s", taken.Message, taken.Why)
+	a.portNotice = fmt.Sprintf("%s: %s", taken.Message, taken.Why)
 	o.Port = 0
 	a.service, err = service.New(o)
 	return err
 }
 
-// begin runs when the tray is ready.
+// begin starts the agent's goroutines. systray calls it when the icon can be shown.
 func (a *agent) begin(f flags) {
 	slog.Info("Headroom is in the tray", "endpoint", a.url()+"v1")
 	nameIcon()
@@ -146,12 +147,12 @@ func (a *agent) begin(f flags) {
 			systray.Quit()
 		}
 	})
-	menu, copies := tray.New(nativeTray{}, a.act), canCopy()
+	menu, copyWorks := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
 		menu.Follow(a.context, a.service.Host, func(s host.State) tray.State {
 			list := a.service.Host.Models(0)
 			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
-				Recent: a.settings.Get().Recent, CanCopy: copies, Notice: a.taken}
+				Recent: a.settings.Get().Recent, CanCopy: copyWorks, Notice: a.portNotice}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -161,7 +162,7 @@ func (a *agent) begin(f flags) {
 			return t
 		})
 	})
-	a.running.Go(a.remember)
+	a.running.Go(a.saveState)
 	a.running.Go(func() {
 		notify.Follow(a.context,
 			notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(),
@@ -189,7 +190,7 @@ func (a *agent) clicked(n notify.Notice) {
 	a.act(tray.Action{Verb: tray.Open})
 }
 
-// act handles a click in the menu.
+// act does what a click in the menu asks for.
 func (a *agent) act(action tray.Action) {
 	var err error
 	switch action.Verb {
@@ -215,18 +216,18 @@ func (a *agent) act(action tray.Action) {
 	a.failure.Store(&message)
 }
 
-// show opens the window. The control API calls it too, for a second start of the agent.
+// show opens the window. The control API calls it, too, when Headroom is started a second time.
 func (a *agent) show() error { return a.window.Show() }
 
-// remember saves in the settings what the next start resumes.
-func (a *agent) remember() {
+// saveState saves in the settings which model the next start resumes, until the agent closes.
+func (a *agent) saveState() {
 	changed, done := a.service.Host.Subscribe()
 	defer done()
 	var before host.EngineState
 	for {
 		now := a.service.Host.State().Engine
-		if err := a.settings.Change(
-			func(s *settings.Settings) { note(s, before, now) }); err != nil {
+		err := a.settings.Change(func(s *settings.Settings) { noteState(s, before, now) })
+		if err != nil {
 			slog.Warn("the settings cannot be saved", "err", err)
 		}
 		before = now
@@ -241,10 +242,10 @@ func (a *agent) remember() {
 // mostRecent bounds the list of recent models.
 const mostRecent = 8
 
-// note records a change of the engine's state. A model that runs becomes the one to resume, and an
-// engine that was stopped stays stopped. A model that is loading or has failed changes nothing, so
-// that the next start does not resume a model that cannot be loaded.
-func note(s *settings.Settings, before, now host.EngineState) {
+// noteState records a change of the engine's state. The next start resumes a model that runs now.
+// After a stop, it leaves the engine stopped. A model that is loading or has failed changes
+// nothing, so that the next start does not resume a model that cannot be loaded.
+func noteState(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.IdleUnloaded:
 		s.Model, s.EngineOn = now.Model, true
@@ -258,8 +259,9 @@ func note(s *settings.Settings, before, now host.EngineState) {
 	}
 }
 
-// close releases everything. It first ends remember and the menu, so that they do not record the
-// shutdown. Then it closes the window, the engine with its requests, and the endpoint.
+// close releases everything. It first cancels the context, which ends saveState and the menu: they
+// must not record the shutdown as a stop. Then it closes the window, the engine with its requests,
+// and the endpoint.
 func (a *agent) close() {
 	slog.Info("quitting")
 	a.cancel()

@@ -27,13 +27,13 @@ func TestOneAgent(t *testing.T) {
 	first.release()
 	again, err := claim(dir)
 	if err != nil {
-		t.Fatalf("after the first has ended: %v", err)
+		t.Fatalf("after the first was released: %v", err)
 	}
 	again.release()
 }
 
-// TestSecondStartAsksTheFirst: showFirst asks the running agent to show its window.
-func TestSecondStartAsksTheFirst(t *testing.T) {
+// TestShowFirst: showFirst asks the running agent to show its window.
+func TestShowFirst(t *testing.T) {
 	dir := t.TempDir()
 	token, err := control.LoadToken(dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestSecondStartAsksTheFirst(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(control.TokenHeader) != token {
-			t.Error("without the token")
+			t.Error("a request without the token")
 		}
 		asked = append(asked, r.Method+" "+r.URL.Path)
 		w.WriteHeader(http.StatusNoContent)
@@ -60,12 +60,12 @@ func TestSecondStartAsksTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(asked, ", "); got != "POST /api/window/show" {
-		t.Errorf("asked for %s", got)
+		t.Errorf("the requests are %s", got)
 	}
 }
 
 func TestAddressOfFirst(t *testing.T) {
-	cases := []struct{ file, want, wrong string }{
+	cases := []struct{ file, want, wantErr string }{
 		{"http://127.0.0.1:1/\n", "http://127.0.0.1:1/", ""},
 		{"", "", "names no address"},
 		{"http://example.org/", "", "names no address"},
@@ -76,18 +76,18 @@ func TestAddressOfFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := addressOfFirst(dir)
-		if c.wrong == "" && (err != nil || got != c.want) || c.wrong != "" &&
-			(err == nil || !strings.Contains(err.Error(), c.wrong)) {
+		if c.wantErr == "" && (err != nil || got != c.want) || c.wantErr != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.wantErr)) {
 			t.Errorf("%q: %q, %v", c.file, got, err)
 		}
 	}
 }
 
-func TestNote(t *testing.T) {
+func TestNoteState(t *testing.T) {
 	at := func(status host.Status, model string) host.EngineState {
 		return host.EngineState{Status: status, Model: model}
 	}
-	kept := settings.Settings{Model: "old", EngineOn: true,
+	saved := settings.Settings{Model: "old", EngineOn: true,
 		Recent: []string{"old", "new", "3", "4", "5", "6", "7", "8"}}
 	cases := []struct {
 		name        string
@@ -98,22 +98,22 @@ func TestNote(t *testing.T) {
 		{"at the start", host.EngineState{}, at(host.Stopped, ""), "old", true},
 		{"loading changes nothing", at(host.Stopped, ""), at(host.Loading, "new"), "old", true},
 		{"ready", at(host.Loading, "new"), at(host.Ready, "new"), "new", true},
-		{"loading was not seen", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
+		{"busy right after stopped", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
 		{"stopped", at(host.Ready, "old"), at(host.Stopped, ""), "old", false},
-		{"loading stopped", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
-		{"idle unload is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new",
+		{"stopped while loading", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
+		{"an idle unload is not a stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new",
 			true},
 		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
 	}
 	for _, c := range cases {
-		s := kept
-		s.Recent = slices.Clone(kept.Recent)
-		note(&s, c.before, c.now)
+		s := saved
+		s.Recent = slices.Clone(saved.Recent)
+		noteState(&s, c.before, c.now)
 		if s.Model != c.model || s.EngineOn != c.on {
 			t.Errorf("%s: model %s, on %v; want %s, %v", c.name, s.Model, s.EngineOn, c.model, c.on)
 		}
 		if s.Recent[0] != c.model || len(s.Recent) != 8 {
-			t.Errorf("%s: recent are %q", c.name, s.Recent)
+			t.Errorf("%s: the recent models are %q", c.name, s.Recent)
 		}
 	}
 }

@@ -24,13 +24,11 @@ import (
 	"unsafe"
 )
 
-// On X11 the agent owns the clipboard, through the GTK that the tray links. Wayland gives the
-// clipboard only to programs with a focused window, which the agent lacks, so wl-copy sets it
-// there.
+// On X11 the agent owns the clipboard, through GTK, which systray links anyway. On Wayland only a
+// program with a focused window may set the clipboard. The agent has none, so it runs wl-copy.
 
 func onWayland() bool {
-	return os.Getenv("WAYLAND_DISPLAY") != "" &&
-		os.Getenv("GDK_BACKEND") != "x11"
+	return os.Getenv("WAYLAND_DISPLAY") != "" && os.Getenv("GDK_BACKEND") != "x11"
 }
 
 func canCopy() bool {

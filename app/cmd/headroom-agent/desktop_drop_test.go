@@ -17,8 +17,8 @@ import (
 	"headroom/app/host"
 )
 
-// TestDrop drags a folder from another program onto the window, like a file manager. The model must
-// then be in the list.
+// TestDrop drags a model's folder from another program onto the window, as a user does from a file
+// manager. The model is then in the list.
 func TestDrop(t *testing.T) {
 	d := newDesktop(t)
 	const name = `Ada's "Völlig" neues Modell`
@@ -46,19 +46,19 @@ func TestDrop(t *testing.T) {
 	d.output("xdotool", "mouseup", "1")
 
 	// The sheet describes the import. Return confirms it.
-	d.eventually("the folder has become a model", func() bool {
+	d.eventually("the model is in the list", func() bool {
 		w.waitStill()
 		w.keys("Return")
 		return slices.Contains(a.modelNames(), name)
 	})
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) == 0 {
-		t.Errorf("the original holds %v, %v", entries, err)
+		t.Errorf("the dragged folder contains %v, %v", entries, err)
 	}
 	a.signal(syscall.SIGTERM)
 	a.waitEnd(0)
 }
 
-// modelNames returns the names in the model list, nil while the agent does not answer.
+// modelNames returns the names in the model list, nil if the agent does not answer.
 func (p *program) modelNames() (names []string) {
 	answer, err := p.request("GET", "api/models", "")
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *desktop) dragSource(paths ...string) string {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	// the system's Python has GTK
+	// Use the system's Python, which has GTK.
 	command := exec.Command("/usr/bin/python3", append([]string{script}, paths...)...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()

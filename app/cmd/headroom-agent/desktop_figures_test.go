@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// figure is one row of what `make bench-window` prints; frontend/e2e/bench.mjs reads it.
+// figure is one row of the table that `make bench-window` prints. frontend/e2e/bench.mjs reads it.
 type figure struct {
 	Name    string    `json:"name"`
 	Unit    string    `json:"unit"`
 	Samples []float64 `json:"samples"`
 }
 
-// TestFigures measures the programs of bin/ on the desktop: the memory of agent, model and window,
-// and the time until the window shows its page. It has no limits to check, and runs only if
-// HEADROOM_FIGURES names a file for the results (SAMPLES=5).
+// TestFigures measures the programs in bin/ on the desktop: the memory of agent, model and window,
+// and the time until the window shows its page. It checks no limits. It runs only if
+// HEADROOM_FIGURES names a file for the results. SAMPLES sets the number of samples, 5 by default.
 //
-// Memory is the proportional set size: shared memory is divided among the processes that share it,
-// so that sums are correct.
+// Memory is the proportional set size, which divides shared memory among the processes that share
+// it. So the sizes of several processes can be added.
 func TestFigures(t *testing.T) {
 	file := os.Getenv("HEADROOM_FIGURES")
 	if file == "" {
-		t.Skip("HEADROOM_FIGURES names no file: make bench-window does")
+		t.Skip("HEADROOM_FIGURES is not set; make bench-window sets it")
 	}
 	samples := 5
 	if n, err := strconv.Atoi(os.Getenv("SAMPLES")); err == nil && n > 0 {
@@ -47,24 +47,24 @@ func TestFigures(t *testing.T) {
 		a := d.start("--no-start")
 		item := a.trayItem()
 		item.waitRow("Start Engine")
-		agent.add(heldMB(t, a.command.Process.Pid))
+		agent.add(pssMB(t, a.command.Process.Pid))
 
 		item.click("Start Engine")
 		a.waitStatus("ready")
-		a.askAtLength()()
+		a.startRequest()()
 		a.waitStatus("ready")
 		worker := a.worker()
-		model.add(heldMB(t, worker))
-		serving.add(heldMB(t, a.command.Process.Pid, worker))
+		model.add(pssMB(t, worker))
+		serving.add(pssMB(t, a.command.Process.Pid, worker))
 
 		clicked := time.Now()
 		item.click("Open Headroom")
 		w := a.waitWindow()
-		d.eventually("something stands in the window", func() bool { return w.written() })
+		d.eventually("the window shows its page", func() bool { return w.hasContent() })
 		paint.add(float64(time.Since(clicked).Milliseconds()))
 		w.waitDrawn()
 		w.waitStill()
-		window.add(heldMB(t, family(t, w.pid)...))
+		window.add(pssMB(t, processTree(t, w.pid)...))
 		item.click("Quit Headroom")
 		a.waitEnd(0)
 	}
@@ -79,9 +79,9 @@ func TestFigures(t *testing.T) {
 
 func (f *figure) add(sample float64) { f.Samples = append(f.Samples, sample) }
 
-// written reports whether the page is shown: text and icons have many shades, a blank window has
-// one. A call takes about 50 ms.
-func (w *shownWindow) written() bool {
+// hasContent reports whether the window shows its page: text and icons have many shades, a blank
+// window has one. A call takes about 50 ms.
+func (w *shownWindow) hasContent() bool {
 	out := w.p.output("import", "-window", w.id, "-crop", "200x240+0+0", "+repage", "-depth", "8",
 		"rgb:-")
 	shades := map[[3]byte]bool{}
@@ -91,8 +91,8 @@ func (w *shownWindow) written() bool {
 	return len(shades) > 50
 }
 
-// heldMB returns the sum of the processes' proportional set sizes.
-func heldMB(t *testing.T, pids ...int) (sum float64) {
+// pssMB returns the sum of the processes' proportional set sizes.
+func pssMB(t *testing.T, pids ...int) (sum float64) {
 	t.Helper()
 	for _, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
@@ -113,8 +113,8 @@ func heldMB(t *testing.T, pids ...int) (sum float64) {
 	return sum
 }
 
-// family returns a process and all its descendants.
-func family(t *testing.T, pid int) (pids []int) {
+// processTree returns a process and all of its descendants.
+func processTree(t *testing.T, pid int) (pids []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -124,7 +124,7 @@ func family(t *testing.T, pid int) (pids []int) {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		var child, parent int
 		var state string

@@ -20,8 +20,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// TestDesktopNotifies downloads a model, and starts it by a click on the notification. It then
-// checks the notification of a failed download.
+// TestDesktopNotifies downloads a model and starts it with a click on the notification. Then it
+// checks the notification of a failed download, and the setting that turns notifications off.
 func TestDesktopNotifies(t *testing.T) {
 	d := newDesktop(t)
 	notifications := d.notifications()
@@ -49,11 +49,11 @@ func TestDesktopNotifies(t *testing.T) {
 	w.close()
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 
-	t.Log("the setting turns them off")
+	t.Log("the setting turns notifications off")
 	a.put("api/settings", `{"notifications":false}`)
 	before := notifications.count()
 	a.post("api/downloads", `{"id":"tiny/Not-There-Either"}`)
-	d.eventually("it has failed",
+	d.eventually("the second download has failed",
 		func() bool { return strings.Count(a.get("api/jobs"), `"state":"failed"`) == 2 })
 	a.put("api/settings", `{"notifications":true}`)
 	a.post("api/downloads", `{"id":"tiny/Nor-There"}`)
@@ -125,7 +125,7 @@ func (n *notifications) count() int {
 
 func (n *notifications) wait(title string) (found desktopNotice) {
 	n.d.t.Helper()
-	n.d.eventually("a notification says "+title, func() bool {
+	n.d.eventually("there is a notification "+title, func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for _, one := range n.shown {
@@ -166,7 +166,7 @@ func startHub(t *testing.T, id string) string {
 			t.Fatal(err)
 		}
 		if e.Name() == "config.json" {
-			data = append(data, '\n') // otherwise it would be a copy of the bundled model
+			data = append(data, '\n') // else it would count as a copy of the bundled model
 		}
 		files[e.Name()] = data
 		listed = append(listed, map[string]any{"rfilename": e.Name(), "size": len(data),

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// TestPackage installs the Linux archive into a home folder and uses only the installed files: the
-// command serves, and the agent finds the window next to itself.
+// TestPackage installs the Linux archive into a home folder, removes the archive, and runs the
+// installed programs: `headroom serve`, and the agent, which finds the window next to it.
 func TestPackage(t *testing.T) {
 	d := newDesktop(t)
 	archive := filepath.Join(d.home, "headroom.tar.gz")
@@ -32,7 +32,7 @@ func TestPackage(t *testing.T) {
 		}
 	}
 
-	t.Log("the command serves")
+	t.Log("headroom serve answers")
 	serve := exec.Command(filepath.Join(prefix, "bin", "headroom"), "serve", "--port", "0",
 		"--no-ssd-cache")
 	serve.Env = d.environment()
@@ -73,7 +73,7 @@ func TestPackage(t *testing.T) {
 		return command.CombinedOutput()
 	}
 	if out, err := remove(); err == nil || !strings.Contains(string(out), "Headroom is running") {
-		t.Errorf("uninstall while it serves: %v, %s", err, out)
+		t.Errorf("uninstall while headroom serve is running: %v, %s", err, out)
 	}
 
 	t.Log("the agent opens the window that was installed with it")
@@ -97,13 +97,13 @@ func TestPackage(t *testing.T) {
 	a.signal(syscall.SIGTERM)
 	a.waitEnd(0)
 
-	t.Log("and it goes without a trace")
+	t.Log("uninstall leaves nothing")
 	end()
 	d.eventually("the window's process has ended", func() bool { return !alive(w.pid) })
 	if out, err := remove(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(prefix, "lib")); !os.IsNotExist(err) {
-		t.Errorf("something is left in lib (%v)", err)
+		t.Errorf("the folder lib is left (%v)", err)
 	}
 }

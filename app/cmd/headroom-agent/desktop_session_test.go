@@ -27,11 +27,10 @@ import (
 	"headroom/app/host"
 )
 
-// slowest is the timeout of everything on the desktop. WebKit's first start on a loaded machine
-// takes longest.
-const slowest = 30 * time.Second
+// timeout bounds every wait. WebKit's first start on a loaded machine takes longest.
+const timeout = 30 * time.Second
 
-// desktop is the session that build/desktop/run starts, with a separate home folder for the test.
+// desktop is the session that build/desktop/run starts, with a home folder for this test.
 type desktop struct {
 	t    *testing.T
 	home string
@@ -41,15 +40,15 @@ type desktop struct {
 func newDesktop(t *testing.T) *desktop {
 	t.Helper()
 	if os.Getenv("HEADROOM_DESKTOP") == "" {
-		t.Skip(
-			"this test needs a desktop of its own: build/desktop/run go test -tags e2e,... (or " +
-				"build/test desktop)")
+		t.Skip("this test needs a virtual desktop: run build/test desktop, or " +
+			"build/desktop/run go test -tags e2e,...")
 	}
 	home, err := os.MkdirTemp("", "headroom-desktop-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(home) }) // ignore errors: WebKit's helpers may still write
+	// Ignore errors: WebKit's processes may still write.
+	t.Cleanup(func() { os.RemoveAll(home) })
 	d := &desktop{t: t, home: home, port: freePort(t)}
 	dir := filepath.Join(home, "config", "headroom")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -84,12 +83,12 @@ func (d *desktop) takePort() string {
 }
 
 // eventually polls until the condition is true.
-func (d *desktop) eventually(what string, so func() bool) {
+func (d *desktop) eventually(what string, condition func() bool) {
 	d.t.Helper()
-	for deadline := time.Now().Add(slowest); !so(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !condition(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			d.screenshot("failed-" + strings.ReplaceAll(d.t.Name(), "/", "-"))
-			d.t.Fatalf("waited %v for: %s", slowest, what)
+			d.t.Fatalf("waited %v until %s", timeout, what)
 		}
 	}
 }
@@ -108,23 +107,24 @@ func (d *desktop) output(name string, args ...string) []byte {
 	return out
 }
 
-// poseFor prepares the desktop and takes a screenshot for the README, if HEADROOM_SCREENSHOTS names
-// a folder:
+// readmeScreenshot calls prepare and takes a screenshot for the README, if HEADROOM_SCREENSHOTS
+// names a folder:
 //
 //	HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop
-func (d *desktop) poseFor(name string, pose func()) {
+func (d *desktop) readmeScreenshot(name string, prepare func()) {
 	d.t.Helper()
 	if os.Getenv("HEADROOM_SCREENSHOTS") == "" {
 		return
 	}
-	// Otherwise the background is black. display always exits with 1.
+	// Set a background, which is black otherwise. display always exits with 1.
 	_ = exec.Command("display", "-size", "1280x860", "-window", "root", "xc:#3d5654").Run()
-	pose()
+	prepare()
 	d.screenshot(name)
 	d.output("xdotool", "key", "Escape") // close an open menu
 }
 
-// openMenu clicks the icon in the panel, which is the only part of it in the accent color.
+// openMenu clicks the icon in the panel. It finds the icon by the accent color, which nothing else
+// in the panel has.
 func (d *desktop) openMenu() {
 	d.t.Helper()
 	picture, err := png.Decode(
@@ -146,7 +146,8 @@ func (d *desktop) openMenu() {
 	})
 }
 
-// teal finds the points in about the accent color: panels smooth the icons that they scale.
+// teal returns the points in about the accent color. Not all points of the icon have it exactly,
+// because panels smooth the icons that they scale.
 func teal(picture image.Image) (points []image.Point) {
 	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
 		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
@@ -172,7 +173,7 @@ func (d *desktop) waitClipboard(want string) {
 	d.t.Helper()
 	var got []byte
 	d.eventually("the clipboard holds "+want, func() bool {
-		// fails while it is empty
+		// xclip fails while the clipboard is empty.
 		got, _ = exec.Command("xclip", "-out", "-selection", "clipboard").Output()
 		return string(got) == want
 	})
@@ -228,8 +229,8 @@ func (d *desktop) startProgram(bin string, args ...string) *program {
 		_ = p.command.Process.Kill()
 		<-p.ended
 		if d.t.Failed() {
-			said, _ := os.ReadFile(p.log)
-			d.t.Logf("agent %v said:\n%s", args, said)
+			output, _ := os.ReadFile(p.log)
+			d.t.Logf("output of the agent %v:\n%s", args, output)
 		}
 	})
 	return p
@@ -242,7 +243,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// waitEnd waits for the end and checks the exit code; -1 means a signal.
+// waitEnd waits until the program has ended and checks the exit code; -1 means a signal.
 func (p *program) waitEnd(code int) {
 	p.t.Helper()
 	p.eventually("the agent has ended", func() bool {
@@ -269,7 +270,7 @@ func (p *program) base() string {
 
 func (p *program) endpoint() string {
 	p.t.Helper()
-	p.eventually("the agent says where it is", func() bool { return p.base() != "" })
+	p.eventually("the agent has written its address", func() bool { return p.base() != "" })
 	return p.base() + "v1"
 }
 
@@ -288,7 +289,7 @@ func (p *program) request(method, path, body string) (*http.Response, error) {
 	return client.Do(r)
 }
 
-// send sends a request that must succeed, and returns its answer.
+// send sends a request, which must succeed, and returns the response body.
 func (p *program) send(method, path, body string) string {
 	p.t.Helper()
 	p.endpoint()
@@ -311,7 +312,7 @@ func (p *program) get(path string) string        { p.t.Helper(); return p.send("
 func (p *program) put(path, body string) string  { p.t.Helper(); return p.send("PUT", path, body) }
 func (p *program) post(path, body string) string { p.t.Helper(); return p.send("POST", path, body) }
 
-// client times out on a port that another program occupies without answering.
+// client has a timeout for a port on which another program listens without answering.
 var client = &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 5 * time.Second}}
 
 func (p *program) answers() bool {
@@ -322,7 +323,7 @@ func (p *program) answers() bool {
 	return err == nil
 }
 
-// state returns the agent's state, zero while it does not answer.
+// state returns the agent's state, the zero value if the agent does not answer.
 func (p *program) state() (s host.State) {
 	answer, err := p.request("GET", "api/state", "")
 	if err != nil {
@@ -337,7 +338,7 @@ func (p *program) state() (s host.State) {
 
 func (p *program) status() string { return string(p.state().Engine.Status) }
 
-// waitSamples waits for that many more points in the charts.
+// waitSamples waits until the charts have that many more points.
 func (p *program) waitSamples(more int) {
 	p.t.Helper()
 	want := len(p.state().Speed.History) + more
@@ -350,12 +351,11 @@ func (p *program) waitStatus(want string) {
 	p.eventually("the engine is "+want, func() bool { return p.status() == want })
 }
 
-// askAtLength starts an answer without end (its end tokens are forbidden), and returns the function
-// that cancels it.
-func (p *program) askAtLength() (end func()) {
+// startRequest starts a request that does not end by itself, because its end tokens are forbidden.
+// It returns a function that cancels the request.
+func (p *program) startRequest() (cancel func()) {
 	p.t.Helper()
-	answer, err := p.request("POST", "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
-		"messages":[{"role":"user","content":"What is a KV cache?"}],"logit_bias":`+noEnd(p.t)+`}`)
+	answer, err := p.request("POST", "v1/chat/completions", endlessRequest(p.t))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -366,8 +366,8 @@ func (p *program) askAtLength() (end func()) {
 	return func() { answer.Body.Close() }
 }
 
-// noEnd returns the logit bias that forbids the demo model's end tokens.
-func noEnd(t *testing.T) string {
+// endlessRequest returns a chat request whose logit_bias forbids the demo model's end tokens.
+func endlessRequest(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile("../../demo/model/generation_config.json")
 	if err != nil {
@@ -383,18 +383,20 @@ func noEnd(t *testing.T) string {
 	for _, id := range regexp.MustCompile(`\d+`).FindAllString(string(config.End), -1) {
 		bias[id] = -100
 	}
-	out, _ := json.Marshal(bias)
-	return string(out)
+	text, _ := json.Marshal(map[string]any{"model": "headroom-demo", "stream": true,
+		"max_tokens": 30000, "logit_bias": bias,
+		"messages": []map[string]string{{"role": "user", "content": "What is a KV cache?"}}})
+	return string(text)
 }
 
 // lastRequest returns the agent's last log line about a request.
 func (p *program) lastRequest() (line string) {
 	p.t.Helper()
-	said, err := os.ReadFile(p.log)
+	log, err := os.ReadFile(p.log)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for l := range strings.Lines(string(said)) {
+	for l := range strings.Lines(string(log)) {
 		if strings.Contains(l, "msg=request") {
 			line = l
 		}
@@ -402,8 +404,8 @@ func (p *program) lastRequest() (line string) {
 	return line
 }
 
-// answered counts the chat requests that have ended, including cancelled ones.
-func (p *program) answered() (ended int) {
+// endedRequests returns how many chat requests have ended, including cancelled ones.
+func (p *program) endedRequests() (ended int) {
 	p.t.Helper()
 	answer, err := p.request("GET", "metrics", "")
 	if err != nil {

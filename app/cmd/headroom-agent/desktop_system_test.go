@@ -30,8 +30,8 @@ func owner(t *testing.T, conn *dbus.Conn, name string) int {
 	return int(pid)
 }
 
-// The menu-bar host is killed and restarts. The agent keeps running. Its icon then returns with the
-// current state, and clicks work.
+// TestDesktopPanelReturns: when the panel and the icons' host are killed, the agent keeps running.
+// When they return, its icon shows the current state, and clicks work.
 func TestDesktopPanelReturns(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -45,21 +45,22 @@ func TestDesktopPanelReturns(t *testing.T) {
 	defer conn.Close()
 	panel, host := owner(t, conn, "org.xfce.Panel"), owner(t, conn, watcherName)
 	if panel == 0 || host == 0 {
-		t.Fatalf("the panel is process %d, its icons' process is %d", panel, host)
+		t.Fatalf("the panel is process %d, the icons' host is process %d", panel, host)
 	}
-	for _, pid := range []int{panel, host} { // the icons may have a separate process
+	for _, pid := range []int{panel, host} { // they may be the same process
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && pid == panel {
 			t.Fatal(err)
 		}
 	}
-	d.eventually("nobody hosts icons", func() bool { return owner(t, conn, watcherName) == 0 })
+	d.eventually("the icons' host has ended",
+		func() bool { return owner(t, conn, watcherName) == 0 })
 
-	t.Log("without a host the engine is started by the window's way")
+	t.Log("without the icon, the control API starts the engine")
 	a.post("api/engine/start", `{}`)
 	a.waitStatus("ready")
 
 	d.panel()
-	d.eventually("somebody hosts icons again",
+	d.eventually("there is an icons' host again",
 		func() bool { return owner(t, conn, watcherName) != 0 })
 	item = a.trayItem()
 	item.showsIcon(tray.IconReady)
@@ -71,7 +72,7 @@ func TestDesktopPanelReturns(t *testing.T) {
 	a.waitEnd(0)
 }
 
-// panel starts a new panel, which runs until the display closes, because later tests need it.
+// panel starts a new panel. It runs until the display closes, because later tests need it.
 func (d *desktop) panel() {
 	d.t.Helper()
 	log, err := os.OpenFile(filepath.Join(os.Getenv("HEADROOM_DESKTOP"), "panel.log"),
@@ -89,14 +90,14 @@ func (d *desktop) panel() {
 	go func() { _ = command.Wait() }()
 }
 
-// logind is a fake of the system service that keeps a computer awake. Each lock is a pipe, held
-// until no other process has its end open.
+// logind is a fake of systemd-logind, which keeps the computer awake while a program holds a lock.
+// A lock is the end of a pipe; a process holds it while it has that end open.
 type logind struct {
 	d *desktop
 
 	mu    sync.Mutex
 	asked []string        // the arguments what, who and mode of each lock
-	pipes map[string]bool // by their names in /proc
+	pipes map[string]bool // the locks, by their names in /proc
 }
 
 // logind makes the session bus the system bus of programs that start from now on.
@@ -121,12 +122,12 @@ func (l *logind) Inhibit(what, who, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, fmt.Sprint(what, " ", who, " ", mode))
 	name, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", w.Fd()))
-	l.pipes[name] = true // our end stays open; /proc shows which other processes have it
+	l.pipes[name] = true // this process keeps it open, too; /proc shows which others have it
 	l.d.t.Cleanup(func() { r.Close(); w.Close() })
 	return dbus.UnixFD(w.Fd()), nil
 }
 
-// locks returns the requested locks.
+// locks returns the locks that were requested so far.
 func (l *logind) locks() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,8 +147,8 @@ func (l *logind) heldBy(pid int) (n int) {
 	return n
 }
 
-// The agent keeps the computer awake while a request runs, and no longer. A window or a worker that
-// starts meanwhile holds no lock.
+// TestDesktopNoSleep: the agent keeps the computer awake only while a request runs. A window or a
+// worker that starts meanwhile does not inherit the lock.
 func TestDesktopNoSleep(t *testing.T) {
 	d := newDesktop(t)
 	l := d.logind()
@@ -155,11 +156,11 @@ func TestDesktopNoSleep(t *testing.T) {
 	a.waitStatus("ready")
 	pid := a.command.Process.Pid
 	if got := l.locks(); len(got) != 0 {
-		t.Errorf("without a request, the agent requested the locks %q", got)
+		t.Errorf("before the first request, the agent requested the locks %q", got)
 	}
-	first := a.askAtLength()
+	first := a.startRequest()
 	d.eventually("the lock is held", func() bool { return l.heldBy(pid) == 1 })
-	second := a.askAtLength()
+	second := a.startRequest()
 	a.trayItem().click("Open Headroom")
 	w := a.waitWindow()
 	first()
@@ -167,18 +168,18 @@ func TestDesktopNoSleep(t *testing.T) {
 		t.Errorf("%d locks are held during a request", got)
 	}
 	second()
-	d.eventually("the lock is given back", func() bool { return l.heldBy(pid) == 0 })
+	d.eventually("the lock is released", func() bool { return l.heldBy(pid) == 0 })
 	for name, other := range map[string]int{"window": w.pid, "worker": a.worker()} {
 		if n := l.heldBy(other); n != 0 {
 			t.Errorf("the %s holds %d locks", name, n)
 		}
 	}
-	third := a.askAtLength()
-	d.eventually("it is held again", func() bool { return l.heldBy(pid) == 1 })
+	third := a.startRequest()
+	d.eventually("a lock is held again", func() bool { return l.heldBy(pid) == 1 })
 	third()
-	d.eventually("nothing is held", func() bool { return l.heldBy(pid) == 0 })
+	d.eventually("that lock is released", func() bool { return l.heldBy(pid) == 0 })
 	if got := l.locks(); len(got) != 2 || got[0] != "idle Headroom block" {
-		t.Errorf("the agent requested %q, want two locks", got)
+		t.Errorf("the agent requested the locks %q, want two", got)
 	}
 	a.trayItem().click("Quit Headroom")
 	a.waitEnd(0)

@@ -14,9 +14,9 @@ import (
 	"headroom/app/tray"
 )
 
-// TestDesktop uses tray and window as a person does: the menu over D-Bus, as a panel clicks it; the
-// window through the window manager and the keyboard. It runs the programs in bin/ on the desktop
-// that build/desktop/run makes.
+// TestDesktop uses menu and window as a person does. It clicks the menu over D-Bus, as a panel
+// does, and controls the window with the keyboard and the window manager. It runs the programs in
+// bin/ on the desktop that build/desktop/run starts.
 func TestDesktop(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -29,13 +29,13 @@ func TestDesktop(t *testing.T) {
 		"SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
 		"Pause Watching Folders", "-", "Open Headroom", "Quit Headroom"}
 	if got := menu.labels(); !matchAll(got, want) {
-		t.Errorf("the menu says %q, want %q", got, want)
+		t.Errorf("the menu has the rows %q, want %q", got, want)
 	}
 	if len(menu.Children) > 12 {
 		t.Errorf("the menu has %d rows", len(menu.Children))
 	}
 	if state := menu.row(t, "Stopped"); state.enabled() {
-		t.Error("the state line can be clicked")
+		t.Error("the status row can be clicked")
 	}
 
 	t.Log("one click starts the engine")
@@ -45,22 +45,22 @@ func TestDesktop(t *testing.T) {
 	item.waitRow("Ready, headroom-demo")
 	item.waitRow("Stop Engine")
 	if model := item.waitRow("headroom-demo, 11\\.\\d MB"); !model.checked() {
-		t.Error("the running model has no mark")
+		t.Error("the running model has no checkmark")
 	}
 
-	t.Log("an app gets answers: OpenAI's own client")
+	t.Log("OpenAI's client gets answers")
 	app := exec.Command("node", "e2e/openai-client.mjs")
 	app.Dir = filepath.FromSlash("../../../frontend")
 	app.Env = append(os.Environ(), "HEADROOM_URL="+strings.TrimSuffix(a.endpoint(), "v1"))
-	if said, err := app.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	if output, err := app.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 
-	t.Log("the icon follows a request")
-	end := a.askAtLength()
+	t.Log("the icon shows that a request runs")
+	cancel := a.startRequest()
 	item.showsIcon(tray.IconBusy)
 	item.waitRow("Answering, headroom-demo.*")
-	end()
+	cancel()
 	a.waitStatus("ready")
 	item.showsIcon(tray.IconReady)
 
@@ -68,14 +68,14 @@ func TestDesktop(t *testing.T) {
 	item.click("Open Headroom")
 	w := a.waitWindow()
 	w.waitDrawn()
-	d.poseFor("overview", func() {
-		w.move(170, 60) // the menu then lies over the sidebar alone
-		for range 3 {   // something for the charts to show
+	d.readmeScreenshot("overview", func() {
+		w.move(170, 60) // so that the menu covers only the sidebar
+		for range 3 {   // so that the charts have something to show
 			a.waitSamples(2)
-			a.askAtLength()()
+			a.startRequest()()
 		}
-		end := a.askAtLength()
-		defer end()
+		cancel := a.startRequest()
+		defer cancel()
 		a.waitSamples(2)
 		d.openMenu()
 	})
@@ -85,28 +85,28 @@ func TestDesktop(t *testing.T) {
 	w.waitChanged()
 	for _, question := range []string{"What is a KV cache?", "What is 76 - 27?",
 		"Tell me a story about Ada and a fox."} {
-		before := a.answered()
+		before := a.endedRequests()
 		w.typeText(question)
 		w.keys("ctrl+Return")
-		d.eventually("the question is answered", func() bool { return a.answered() > before })
+		d.eventually("the question is answered", func() bool { return a.endedRequests() > before })
 		w.waitStill()
 	}
 
-	t.Log("Escape ends an answer, through the window, down to the engine")
-	// 14,000 tokens: seconds to read
+	t.Log("Escape in the window cancels the request in the engine")
+	// 14,000 tokens, whose prefill takes seconds
 	w.paste(strings.Repeat("The fox looked for the drum in the school. ", 1300))
 	w.keys("ctrl+Return")
-	d.eventually("the prompt is being read", func() bool { return len(a.state().Requests) == 1 })
+	d.eventually("the request runs", func() bool { return len(a.state().Requests) == 1 })
 	w.keys("Escape")
 	a.waitStatus("ready")
-	d.eventually("the log says so",
+	d.eventually("the log says that the request was cancelled",
 		func() bool { return strings.Contains(a.lastRequest(), "finish=cancelled") })
 
-	t.Log("the endpoint's row copies its address")
+	t.Log("a click on the endpoint's row copies its address")
 	item.click("Copy .*")
 	d.waitClipboard(a.endpoint())
 
-	t.Log("one click stops, and the model's row starts again")
+	t.Log("one click stops the engine, and a click on a model starts it")
 	item.click("Stop Engine")
 	a.waitStatus("stopped")
 	item.showsIcon(tray.IconStopped)
@@ -115,20 +115,20 @@ func TestDesktop(t *testing.T) {
 	a.waitStatus("ready")
 	item.showsIcon(tray.IconReady)
 	if model := item.waitRow("headroom-demo, .*"); !model.checked() {
-		t.Error("the model that was clicked has no mark")
+		t.Error("the clicked model has no checkmark")
 	}
 	item.click("headroom-demo, .*")
 	a.waitStatus("stopped")
-	// the menu was drawn again; GTK takes the mark away by itself, before that
+	// Wait until the menu is redrawn: before that, GTK itself removes the checkmark.
 	item.waitRow("Start Engine")
-	d.eventually("the mark is gone",
+	d.eventually("the checkmark is gone",
 		func() bool { return !item.menu().row(t, "headroom-demo, .*").checked() })
 	item.click("headroom-demo, .*")
 	a.waitStatus("ready")
 
-	t.Log("watching is paused, and goes on")
+	t.Log("watching is paused and resumed")
 	item.click("Pause Watching Folders")
-	d.eventually("it is paused",
+	d.eventually("watching is paused",
 		func() bool { return strings.Contains(a.get("api/models"), `"paused":true`) })
 	item.click("Resume Watching Folders")
 	item.waitRow("Pause Watching Folders")
@@ -137,17 +137,17 @@ func TestDesktop(t *testing.T) {
 	second := d.start()
 	second.waitEnd(0)
 	if again := a.waitWindow(); again.id != w.id {
-		t.Errorf("window %s, then another: %s", w.id, again.id)
+		t.Errorf("the window was %s and is now %s", w.id, again.id)
 	}
 
-	t.Log("closing the window leaves the agent")
+	t.Log("closing the window does not end the agent")
 	w.close()
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 	if got := a.status(); got != "ready" {
-		t.Errorf("without its window the engine is %s", got)
+		t.Errorf("after closing the window, the engine is %s", got)
 	}
 
-	t.Log("open again, and quit: nothing is left")
+	t.Log("Quit ends the window and the endpoint")
 	item.click("Open Headroom")
 	w = a.waitWindow()
 	item.click("Quit Headroom")
@@ -158,7 +158,8 @@ func TestDesktop(t *testing.T) {
 	}
 }
 
-// What the next start resumes, and how the programs end when nobody clicks Quit.
+// TestDesktopStartsAndEnds: a start resumes the state of the last one, and the programs end without
+// a click on Quit.
 func TestDesktopStartsAndEnds(t *testing.T) {
 	d := newDesktop(t)
 
@@ -170,29 +171,29 @@ func TestDesktopStartsAndEnds(t *testing.T) {
 	a.signal(syscall.SIGTERM)
 	a.waitEnd(0)
 
-	t.Log("what was stopped stays stopped")
+	t.Log("a stopped engine stays stopped")
 	a = d.start()
 	item := a.trayItem()
 	item.waitRow("Stopped")
 	item.click("Start Engine")
 	a.waitStatus("ready")
 
-	t.Log("a killed agent takes its window with it")
+	t.Log("the window ends when the agent is killed")
 	item.click("Open Headroom")
 	w := a.waitWindow()
 	a.signal(syscall.SIGKILL)
 	a.waitEnd(-1)
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 
-	t.Log("what ran is resumed, on another port if that one is taken")
-	blocker := d.takePort()
+	t.Log("the model that ran is resumed, on another port because the usual one is taken")
+	takenPort := d.takePort()
 	a = d.start("--open")
 	a.waitStatus("ready")
 	a.waitWindow()
-	if url := a.endpoint(); strings.Contains(url, blocker) {
+	if url := a.endpoint(); strings.Contains(url, takenPort) {
 		t.Errorf("the endpoint is %s", url)
 	}
-	a.trayItem().waitRow("Port " + blocker + " is taken.*")
+	a.trayItem().waitRow("Port " + takenPort + " is taken.*")
 	a.signal(syscall.SIGINT)
 	a.waitEnd(0)
 }

@@ -14,7 +14,7 @@ import (
 	"headroom/app/tray"
 )
 
-// trayItem is the agent's icon as a panel sees it: org.kde.StatusNotifierItem, with a menu of
+// trayItem is the agent's icon on the session bus: an org.kde.StatusNotifierItem, whose menu is a
 // com.canonical.dbusmenu.
 type trayItem struct {
 	p    *program
@@ -59,7 +59,7 @@ func (p *program) trayItem() *trayItem {
 	return i
 }
 
-// showsIcon waits until the file that the item names holds the icon.
+// showsIcon waits until the panel shows the icon: the item names a file that contains it.
 func (i *trayItem) showsIcon(want tray.Icon) {
 	i.p.t.Helper()
 	i.p.eventually("the icon is "+string(want), func() bool {
@@ -98,7 +98,8 @@ func (n node) checked() bool {
 	return state == 1
 }
 
-// label unescapes underscores, which otherwise mark keyboard shortcuts.
+// label returns the row's label. In dbusmenu, two underscores stand for one, and a single one marks
+// a keyboard shortcut.
 func (n node) label() string {
 	if n.text("type") == "separator" {
 		return "-"
@@ -125,7 +126,7 @@ func (n node) labels() []string {
 	return labels
 }
 
-// find finds a row by its whole label, in submenus too.
+// find returns the first visible row whose label matches, also in submenus.
 func (n node) find(label *regexp.Regexp) (node, bool) {
 	for _, row := range n.visible() {
 		if label.MatchString(row.label()) {

@@ -20,12 +20,12 @@ type shownWindow struct {
 	last []byte // the last screenshot
 }
 
-// waitWindow waits for a window with the title from one of our programs.
+// waitWindow waits until a window with the title Headroom is shown.
 func (p *program) waitWindow() *shownWindow {
 	p.t.Helper()
 	w := &shownWindow{p: p}
 	p.eventually("there is a window", func() bool {
-		out, err := exec.Command("wmctrl", "-l", "-p").Output() // fails while there is none
+		out, err := exec.Command("wmctrl", "-l", "-p").Output() // fails without windows
 		if err != nil {
 			return false
 		}
@@ -52,14 +52,13 @@ func (w *shownWindow) picture() image.Image {
 	return picture
 }
 
-// waitDrawn waits until the page shows a running engine, whose switch has the accent color.
+// waitDrawn waits until the page shows a running engine: its switch then has the accent color.
 func (w *shownWindow) waitDrawn() {
 	w.p.t.Helper()
 	w.p.eventually("the page is drawn", func() bool { return len(teal(w.picture())) > 500 })
 }
 
-// waitChanged waits until the picture differs from the last one; waitStill until two in a row are
-// equal.
+// waitChanged waits until the window differs from the last screenshot.
 func (w *shownWindow) waitChanged() {
 	w.p.t.Helper()
 	before := w.last
@@ -67,6 +66,7 @@ func (w *shownWindow) waitChanged() {
 		func() bool { w.picture(); return !bytes.Equal(before, w.last) })
 }
 
+// waitStill waits until two consecutive screenshots are equal.
 func (w *shownWindow) waitStill() {
 	w.p.t.Helper()
 	w.p.eventually("the page is still", func() bool {
@@ -87,7 +87,7 @@ func (w *shownWindow) typeText(text string) {
 	w.p.output("xdotool", "type", "--clearmodifiers", text)
 }
 
-// paste pastes a text that would take long to type.
+// paste pastes a text, which is faster than typing it.
 func (w *shownWindow) paste(text string) {
 	w.p.t.Helper()
 	command := exec.Command("xclip", "-in", "-selection", "clipboard")
@@ -103,7 +103,7 @@ func (w *shownWindow) move(x, y int) {
 	w.p.output("wmctrl", "-i", "-r", w.id, "-e", fmt.Sprintf("0,%d,%d,-1,-1", x, y))
 }
 
-// close closes the window, like its close button.
+// close closes the window, as its close button does.
 func (w *shownWindow) close() {
 	w.p.t.Helper()
 	w.p.output("wmctrl", "-i", "-c", w.id)

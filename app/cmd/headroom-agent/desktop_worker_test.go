@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// worker returns the process that runs the agent's model.
+// worker returns the ID of the agent's worker process.
 func (p *program) worker() int {
 	p.t.Helper()
 	found := 0
@@ -41,21 +41,20 @@ func (p *program) worker() int {
 	return found
 }
 
-// The model's process is killed in the middle of an answer, and then the agent. No process is left
-// of either, and none after Quit.
+// TestDesktopWorkerIsKilled kills the model's process during a request, then the agent. After each
+// kill, and after Quit, no process is left.
 func TestDesktopWorkerIsKilled(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--start")
 	a.waitStatus("ready")
 	pid := a.worker()
-	answer, err := a.request(http.MethodPost, "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
-		"messages":[{"role":"user","content":"What is a KV cache?"}],"logit_bias":`+noEnd(t)+`}`)
+	answer, err := a.request(http.MethodPost, "v1/chat/completions", endlessRequest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
-	for n := 0; n < 5 && lines.Scan(); n++ { // it is generating
+	for n := 0; n < 5 && lines.Scan(); n++ { // wait until it generates tokens
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -70,27 +69,27 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 		!strings.Contains(last, string(problem.Crashed)) {
 		t.Errorf("the stream ends with %q, want the error", last)
 	}
-	d.eventually("the model runs again, and the window would say why", func() bool {
+	d.eventually("the model runs again, and the state reports the crash", func() bool {
 		s := a.state().Engine
 		return s.Status == host.Ready && s.Notice != nil && s.Notice.Code == problem.Crashed
 	})
 	a.trayItem().waitRow("headroom-demo crashed and is being loaded again")
-	before := a.answered()
+	before := a.endedRequests()
 	a.post("v1/chat/completions",
 		`{"model":"headroom-demo","max_tokens":3,"messages":[{"role":"user","content":"What is a KV cache?"}]}`)
-	if a.answered() != before+1 {
-		t.Errorf("%d requests have ended, %d before the last one", a.answered(), before)
+	if ended := a.endedRequests(); ended != before+1 {
+		t.Errorf("%d requests have ended, want %d", ended, before+1)
 	}
 	again := a.worker()
 	if again == pid || alive(pid) {
-		t.Errorf("process %d, now %d", pid, again)
+		t.Errorf("the killed process %d is alive: %t; the new one is %d", pid, alive(pid), again)
 	}
 
-	t.Log("a killed agent takes the model's process with it")
-	end := a.askAtLength()
+	t.Log("the model's process ends when the agent is killed")
+	cancel := a.startRequest()
 	a.signal(syscall.SIGKILL)
 	a.waitEnd(-1)
-	end()
+	cancel()
 	d.eventually("the model's process has ended", func() bool { return !alive(again) })
 
 	t.Log("Quit leaves no process and no lock")

@@ -1,7 +1,7 @@
 package main
 
-// One agent per user. The first agent locks a file and writes its address into it. A second one
-// finds the lock taken, asks the first over the control API to open its window, and exits.
+// One agent per user. The first agent locks a file and writes its address into it. A second agent
+// finds the file locked, asks the first over the control API to open its window, and exits.
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"headroom/app/control"
 )
 
-// instance is the lock of the running agent. The system releases it however the program ends. The
-// file stays and holds the address of its holder.
+// instance is the lock of the running agent. The system releases it when the program ends in any
+// way. The file stays; while it is locked, it contains the agent's address.
 type instance struct{ lock *flock.Flock }
 
 var errClaimed = errors.New("another agent is running")
@@ -39,7 +39,8 @@ func claim(dir string) (*instance, error) {
 	if !locked {
 		return nil, errClaimed
 	}
-	if err := os.Truncate(lockPath(dir), 0); err != nil { // the address of an earlier holder
+	// Remove the address of an earlier agent.
+	if err := os.Truncate(lockPath(dir), 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", lockPath(dir), err), lock.Close())
 	}
 	return &instance{lock}, nil
@@ -50,7 +51,7 @@ func lockPath(dir string) string { return filepath.Join(dir, "agent.lock") }
 // announce writes the address of this agent into the locked file.
 func (i *instance) announce(url string) error {
 	if err := os.WriteFile(i.lock.Path(), []byte(url+"\n"), 0o600); err != nil {
-		return fmt.Errorf("announcing the address: %w", err)
+		return fmt.Errorf("writing the agent's address: %w", err)
 	}
 	return nil
 }
@@ -60,16 +61,16 @@ func (i *instance) release() {
 	_ = i.lock.Close()
 }
 
-// patience is how long a second agent waits for a first one that is still starting.
-const patience = 5 * time.Second
+// showTimeout is how long a second agent waits for a first one that is still starting.
+const showTimeout = 5 * time.Second
 
-// showFirst makes the running agent open its window.
+// showFirst asks the running agent to open its window.
 func showFirst(dir string) error {
 	token, err := control.LoadToken(dir)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), showTimeout)
 	defer stop()
 	for {
 		url, err := addressOfFirst(dir)
@@ -81,12 +82,13 @@ func showFirst(dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("another Headroom is running but does not open its window: %w", err)
-		case <-time.After(patience / 50):
+			return fmt.Errorf("asking the running Headroom to open its window: %w", err)
+		case <-time.After(showTimeout / 50):
 		}
 	}
 }
 
+// addressOfFirst returns the address that the running agent has written.
 func addressOfFirst(dir string) (string, error) {
 	file, err := os.Open(lockPath(dir))
 	if err != nil {

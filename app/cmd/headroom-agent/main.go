@@ -1,9 +1,8 @@
-// Headroom-agent is Headroom in the menu bar: the endpoint and control API of `headroom serve`, a
-// status item with a menu, and a window that opens on demand. On a Mac it is the bundle's main
-// program.
+// Headroom-agent is Headroom in the menu bar: the endpoint and control API of `headroom serve`, an
+// icon with a menu, and a window that opens on demand. On a Mac it is the bundle's main program.
 //
 //	main.go        flags, and the order of starting and stopping
-//	agent.go       the actions of the menu, and what is saved for the next start
+//	agent.go       the actions of the menu, and the state that is saved for the next start
 //	instance.go    one agent per user: a second start opens the window of the first
 //	native.go      the menu as systray draws it
 //	menubar_*.go   what only a Mac's menu bar needs
@@ -31,9 +30,9 @@ import (
 // flags are the command line.
 type flags struct {
 	Open     bool             `help:"Open the window at start."`
-	Start    *bool            `help:"Load the model that ran last. Default: as at the last quit; the first time, load the demo model." negatable:""`
-	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: that of the settings, else 11811." placeholder:"PORT"`
-	LogLevel *slog.Level      `help:"Lowest level to log: debug, info, warn or error. Default: that of the settings, else info."`
+	Start    *bool            `help:"Load the model that ran last. Default: only if one ran at the last quit; the first start loads the demo model." negatable:""`
+	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: the setting, or 11811." placeholder:"PORT"`
+	LogLevel *slog.Level      `help:"Lowest level to log: debug, info, warn or error. Default: the setting, or info."`
 	Version  kong.VersionFlag `help:"Print the version."`
 
 	logs *logs.Logs
@@ -41,7 +40,6 @@ type flags struct {
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == worker.Argument {
-		// a worker is this program without a tray
 		os.Exit(worker.Main())
 	}
 	var f flags
@@ -75,7 +73,7 @@ func run(f flags) error {
 	return nil
 }
 
-// checkDisplay returns an error where GTK would exit the program.
+// checkDisplay returns a Problem if there is no display. GTK would exit the program instead.
 func checkDisplay() error {
 	if runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" ||
 		os.Getenv("WAYLAND_DISPLAY") != "" {

@@ -1,8 +1,8 @@
 package main
 
-// What systray lacks on a Mac. Since macOS 26 the user chooses which icons the menu bar shows, and
-// the menu bar hides icons that do not fit. Opening Headroom again, from the Finder, the Dock or
-// Spotlight, therefore opens its window.
+// What systray lacks on a Mac. The menu bar hides icons that do not fit, and since macOS 26 the
+// user chooses which icons it shows. So opening Headroom again, from the Finder, the Dock or
+// Spotlight, opens its window.
 
 import (
 	"log/slog"
@@ -10,9 +10,9 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// onReopen makes show run when the user opens Headroom while it runs. The system then calls a
-// method of the application's delegate, which systray's delegate lacks; onReopen adds it. It must
-// be called before systray creates the delegate
+// onReopen makes the system call show when the user opens Headroom while it is running. The system
+// calls a method of the application's delegate, which systray's delegate does not have; onReopen
+// adds it. It must be called before systray creates the delegate
 // (https://developer.apple.com/documentation/appkit/nsapplicationdelegate/applicationshouldhandlereopen(_:hasvisiblewindows:)).
 func onReopen(show func() error) {
 	asked := objc.NewIMP(func(objc.ID, objc.SEL, objc.ID, uintptr) uintptr {
@@ -31,8 +31,8 @@ func onReopen(show func() error) {
 	}
 }
 
-// nameIcon names the icon in the menu bar, so that the system remembers its place by name and not
-// by number. It must be called when systray is ready
+// nameIcon names the icon in the menu bar. The system then remembers the icon's position by its
+// name, not by its number. nameIcon must be called when systray is ready
 // (https://developer.apple.com/documentation/appkit/nsstatusitem/autosavename-swift.property).
 func nameIcon() {
 	delegate := objc.ID(objc.GetClass("NSApplication")).Send(
@@ -42,8 +42,8 @@ func nameIcon() {
 		slog.Warn("the menu-bar icon has no name: systray's delegate is not the expected one")
 		return
 	}
-	// The string is never released, because the icon lives as long as the program. AppKit wants the
-	// main thread.
+	// The string is never released: the icon exists until the program ends. AppKit must be called
+	// on the main thread.
 	name := objc.ID(objc.GetClass("NSString")).Send(objc.RegisterName("alloc")).Send(
 		objc.RegisterName("initWithUTF8String:"), "Headroom")
 	delegate.GetIvar(field).Send(

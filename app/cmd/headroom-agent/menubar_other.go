@@ -2,8 +2,7 @@
 
 package main
 
-// On other systems a second start opens the window (instance.go), and panels identify the icon
-// themselves.
+// On other systems a second start opens the window (instance.go), and icons need no name.
 
 func onReopen(func() error) {}
 func nameIcon()             {}

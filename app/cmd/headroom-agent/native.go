@@ -1,7 +1,7 @@
 package main
 
-// The system's tray as package tray needs it. That package decides what to show and is tested
-// without a screen; this file only calls systray and handles the quirks of GTK.
+// The menu, drawn by systray. Package tray decides what it shows and is tested without a screen.
+// This file only calls systray and works around some behaviour of GTK.
 
 import (
 	"github.com/getlantern/systray"
@@ -9,10 +9,11 @@ import (
 	"headroom/app/tray"
 )
 
-// nativeTray is the tray, drawn by systray. It is used by one goroutine.
+// nativeTray implements the tray with systray. It is used by one goroutine.
 type nativeTray struct{}
 
-// pictures are never freed: on Linux, systray passes the bytes to GLib without copying them.
+// pictures has each icon as a template and in colour. It is never freed, because on Linux systray
+// passes the bytes to GLib without copying them.
 var pictures = func() map[tray.Icon][2][]byte {
 	all := map[tray.Icon][2][]byte{}
 	for _, icon := range tray.Icons {
@@ -31,14 +32,15 @@ func (nativeTray) AppendSeparator()       { systray.AddSeparator() }
 
 func (nativeTray) Append() tray.Row { return &nativeRow{item: systray.AddMenuItem("", "")} }
 
-// nativeRow remembers what it shows, because systray redraws a row whenever a property is set.
+// nativeRow stores what it shows, because systray redraws a row whenever a property is set.
 type nativeRow struct {
 	item           *systray.MenuItem
 	hidden         bool
 	title, tooltip string
 }
 
-// Append adds a row that can have a checkmark. On Linux this must be known when a row is created.
+// Append adds a row that can have a checkmark. On Linux, only a row that is created for a checkmark
+// can have one.
 func (r *nativeRow) Append() tray.Row {
 	return &nativeRow{item: r.item.AddSubMenuItemCheckbox("", "", false)}
 }
@@ -68,7 +70,7 @@ func (r *nativeRow) Show(i tray.Item) {
 	} else if !i.Disabled && r.item.Disabled() {
 		r.item.Enable()
 	}
-	// Always set the checkmark: GTK toggles that of a clicked row without notice.
+	// Always set the checkmark, because GTK toggles the checkmark of a clicked row.
 	if i.Checked {
 		r.item.Check()
 	} else {

@@ -1,5 +1,5 @@
-// Headroom is the server and command-line program. It has no tray and no window, and needs no
-// display.
+// Headroom is the server and the command-line tools. It has no menu-bar icon and no window, and
+// needs no display.
 package main
 
 import (
