@@ -152,7 +152,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkConversations lists 25,000 entries in 357 conversations.
+// BenchmarkConversations lists 358 conversations with 25,000 entries.
 func BenchmarkConversations(b *testing.B) {
 	dir := b.TempDir()
 	fillIndex(b, dir, 25_000)

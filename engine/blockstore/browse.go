@@ -1,6 +1,6 @@
 package blockstore
 
-// Lists and removes conversations, from any process that has the folder open.
+// This file lists and removes conversations. Any process that has the folder open can do both.
 
 import (
 	"cmp"
@@ -60,8 +60,7 @@ type Removed struct {
 	Bytes   int64
 }
 
-// Errors of Show, Pin and Remove if no conversation, or more than one, has a key with the given
-// prefix.
+// Errors of Show, Pin and Remove if no conversation, or more than one, matches the key prefix.
 var (
 	ErrNotFound  = errors.New("blockstore: no such conversation")
 	ErrAmbiguous = errors.New("blockstore: several conversations begin with this key")
@@ -133,20 +132,20 @@ func (s *Store) Show(keyPrefix string) (Detail, error) {
 	return d, err
 }
 
-// pathTokens returns the tokens from position 0 to the end of a chain; nil if the chain's beginning
-// is gone.
+// pathTokens returns the tokens from position 0 to the end of a chain, or nil if the chain's
+// beginning is gone.
 func pathTokens(q querier, end *node) ([]int32, error) {
 	first := end
-	var keys []*node
+	var path []*node
 	for e := end; e != nil; e = e.above {
-		keys = append(keys, e)
+		path = append(path, e)
 		first = e
 	}
 	if first.position != 0 {
 		return nil, nil
 	}
 	var tokens []int32
-	for _, e := range slices.Backward(keys) {
+	for _, e := range slices.Backward(path) {
 		err := scanRows(q, "SELECT tokens FROM entries WHERE key = ?", func(rows *sql.Rows) error {
 			var text []byte
 			err := rows.Scan(&text)
@@ -196,7 +195,7 @@ func (s *Store) Clear() (Removed, error) { return s.removeWhere("1") }
 // removeWhere removes the entries that meet an SQL condition, children first. It uses several
 // transactions, so that other processes can write in between.
 func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
-	const atOnce = 200
+	const batch = 200
 	var removed Removed
 	for {
 		before := removed.Entries
@@ -207,7 +206,7 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 			}
 			var some []entry
 			query := fmt.Sprintf(`SELECT key, bytes FROM entries WHERE %s
-				ORDER BY position DESC, kind DESC LIMIT %d`, condition, atOnce)
+				ORDER BY position DESC, kind DESC LIMIT %d`, condition, batch)
 			err := scanRows(tx, query, func(rows *sql.Rows) error {
 				var e entry
 				err := rows.Scan(keyColumn{&e.key}, &e.bytes)
@@ -230,7 +229,8 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	}
 }
 
-// removeEntry removes an entry. Unlike in an eviction, a pin on it does not move to its parent.
+// removeEntry removes an entry. Unlike eviction, it removes a pin on the entry and does not move it
+// to the parent.
 func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) error {
 	if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", k[:]); err != nil {
 		return err
@@ -246,7 +246,7 @@ func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) er
 	return nil
 }
 
-// browse runs fn with a complete index.
+// browse runs fn once the index lists all files and counts.
 func (s *Store) browse(fn func(x *index) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (s *Store) browse(fn func(x *index) error) error {
 	return s.read(fn)
 }
 
-// browseChange runs fn in a transaction on a complete index, and updates the pins.
+// browseChange runs fn in a transaction once the index lists all files, and updates the pins.
 func (s *Store) browseChange(fn func(tx *sql.Tx) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -332,11 +332,10 @@ func (f *forest) resolve(keyPrefix string) (*node, error) {
 	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) ||
 		strings.Trim(prefix, "0123456789abcdef") != "" {
 		return nil, fmt.Errorf("%w: %q: expected %d to %d hexadecimal digits of its key",
-			ErrNotFound,
-			keyPrefix, minKeyDigits, 2*len(Key{}))
+			ErrNotFound, keyPrefix, minKeyDigits, 2*len(Key{}))
 	}
-	var end *node // of the conversation whose deepest entry has the key
-	var old *node // end of the conversation that has an unshared entry with the key
+	var end *node // deepest entry of a conversation, with a matching key
+	var old *node // end of the conversation of any other unshared entry with a matching key
 	several := false
 	for _, e := range f.nodes {
 		if e.leaf == nil || !strings.HasPrefix(e.key.String(), prefix) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// family saves two conversations that share two blocks, with states, and one of another model.
+// family saves two conversations with states that share two blocks, and one conversation of another
+// model.
 func family(t *testing.T, s *Store) (v *View, a, b []int32) {
 	t.Helper()
 	v = s.Model(testModel)
@@ -44,8 +45,8 @@ func TestConversations(t *testing.T) {
 	s := open(t, t.TempDir(), o)
 	v, a, _ := family(t, s)
 	clock.add(1)
+	// The deepest entry of the prefix is the last tail of a.
 	if err := load(v, a, v.Find(a, 690, 0, false)); err != nil {
-		// the deepest entry is the last tail of a
 		t.Fatal(err)
 	}
 	list, err := s.Conversations(Filter{})
@@ -61,14 +62,14 @@ func TestConversations(t *testing.T) {
 		t.Errorf("%+v", first)
 	}
 	// Every entry is unshared, or shared by both conversations of the first model.
-	var own, shared int64
+	var unshared, shared int64
 	for _, c := range list {
-		own += c.Bytes
+		unshared += c.Bytes
 		shared = max(shared, c.SharedBytes)
 	}
-	if st := s.Stats(); own+shared != st.Bytes ||
+	if st := s.Stats(); unshared+shared != st.Bytes ||
 		st.BytesByModel["other"]+st.BytesByModel["fp"] != st.Bytes {
-		t.Errorf("own %d and shared %d of %+v", own, shared, st)
+		t.Errorf("%d unshared and %d shared bytes, stats %+v", unshared, shared, st)
 	}
 	if list, err := s.Conversations(Filter{Fingerprint: "other"}); err != nil || len(list) != 1 ||
 		list[0].Model != "Other 2B" {
@@ -94,13 +95,12 @@ func TestShow(t *testing.T) {
 	for _, e := range d.Entries {
 		text += fmt.Sprintf("%s %d+%d %v; ", e.Kind, e.Position, e.Tokens, e.Shared)
 	}
-	// The tail of 300 tokens is attached to the second block, those of 620 and 650 to the last
-	// tail.
-	if want :=
-		"block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 " +
-			"true; tail 512+108 false; state 512+108 false; tail 512+138 false; state 512+138 " +
-			"false; " +
-			"tail 512+188 false; state 512+188 false; "; sorted(text) != sorted(want) {
+	// The tail at 300 is attached to the second block. The tails at 620 and 650 are attached to the
+	// last tail.
+	want := "block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; " +
+		"state 512+0 true; tail 512+108 false; state 512+108 false; " +
+		"tail 512+138 false; state 512+138 false; tail 512+188 false; state 512+188 false; "
+	if sorted(text) != sorted(want) {
 		t.Errorf("entries\n%s, expected\n%s", text, want)
 	}
 	if d, err := s.Show(strings.ToUpper(end(b))); err != nil || d.Title != "fork" ||
@@ -155,8 +155,8 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	removed, err := s.Remove(fork.Key.String()[:12])
+	// The unshared entries are a block, a tail and the state at its end.
 	if err != nil || removed.Bytes != fork.Bytes || removed.Entries != 3 {
-		// a block, a tail and the state at its end
 		t.Errorf("removed %+v of %+v, %v", removed, fork, err)
 	}
 	if st := s.Stats(); st.Bytes != before.Bytes-removed.Bytes {
@@ -164,7 +164,7 @@ func TestRemove(t *testing.T) {
 	}
 	if got, other := v.Find(b, 900, 0, false).Tokens, v.Find(a, 700, 0, true).Tokens; got != 600 ||
 		other != 700 {
-		t.Errorf("found %d tokens of the one removed, %d of the one that is left", got, other)
+		t.Errorf("found %d tokens of the removed conversation, %d of the other one", got, other)
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
@@ -185,8 +185,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestPin checks that a pinned conversation and its states survive any number of others, even after
-// it has grown. Once unpinned, it is evicted like any other.
+// TestPin checks that a pinned conversation and its states are never evicted, even after it has
+// grown. Once unpinned, it is evicted like any other.
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -224,20 +224,20 @@ func TestPin(t *testing.T) {
 	}
 	flood()
 	if got := v.Find(a, 600, 0, true).Tokens; got != 600 || pinned() != 1 {
-		t.Fatalf("%d tokens of a pinned conversation are left, %d are pinned", got, pinned())
+		t.Fatalf("found %d tokens of the pinned conversation, %d are pinned", got, pinned())
 	}
-	// It grows, in another process, twice.
+	// The conversation grows twice, in another process.
 	s2 := open(t, dir, o)
 	save(t, s2.Model(testModel), sequence(a[:1000], true, 1000))
 	save(t, s2.Model(testModel), sequence(a, true, 1300))
 	flood()
 	if got := v.Find(a, 1300, 0, true).Tokens; got != 1300 || pinned() != 1 {
-		t.Fatalf("%d tokens of the grown conversation are left, %d are pinned", got, pinned())
+		t.Fatalf("found %d tokens of the grown conversation, %d are pinned", got, pinned())
 	}
 	var marked, protected int
 	if err := s.index.db.QueryRow("SELECT sum(pin), sum(pinned) FROM entries").Scan(&marked,
 		&protected); err != nil || marked != 1 || protected != 6+4 {
-		t.Errorf("%d marks protect %d entries, %v, expected 1, and 6 blocks and tails and 4 states",
+		t.Errorf("%d marks protect %d entries, %v; expected 1 mark, 6 blocks and tails, 4 states",
 			marked, protected, err)
 	}
 	// Shared entries stay protected when a fork is unpinned.
@@ -256,8 +256,8 @@ func TestPin(t *testing.T) {
 	if got := v.Find(b, 356, 0, false).Tokens; got != 256 {
 		t.Errorf("%d tokens of the fork are left", got)
 	}
+	// The first tail was evicted after the conversation grew, so its key is unknown.
 	if err := s.Pin(key[:6], false); err == nil {
-		// its earlier tail was evicted, so the key is unknown
 		t.Error("an evicted key was found")
 	}
 	end := v.Find(a, 1300, 0, false)
@@ -266,7 +266,7 @@ func TestPin(t *testing.T) {
 	}
 	flood()
 	if got := v.Find(a, 1300, 0, false).Tokens; got != 0 || pinned() != 0 {
-		t.Errorf("%d tokens of an unpinned conversation are left, %d are pinned", got, pinned())
+		t.Errorf("found %d tokens of the unpinned conversation, %d are pinned", got, pinned())
 	}
 }
 

@@ -1,8 +1,8 @@
 package blockstore
 
-// Limits on writes. The bytes of a file are reserved in the transaction that creates its row. The
-// same transaction checks the cap, the free disk space and the writes of the day, and evicts the
-// least recently used entries. So two processes never use the same space.
+// This file enforces the limits on writes. The transaction that creates a file's row reserves its
+// bytes. It also checks the cap, the free disk space and the day's writes, and evicts the least
+// recently used entries. So two processes never use the same space.
 
 import (
 	"database/sql"
@@ -39,16 +39,16 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 		return false, err
 	}
 	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner,
-		h.position, len(h.tokens), size, used,
-		pinned, h.created.Unix(), h.seconds, h.title, ordered(h.tokens)); err != nil {
+		h.position, len(h.tokens), size, used, pinned, h.created.Unix(),
+		h.seconds, h.title, ordered(h.tokens)); err != nil {
 		return false, err
 	}
 	_, err = tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size)
 	return err == nil, err
 }
 
-// parentOf returns the parent of a new entry as the index stores it, and the recency of the new
-// entry: that of its parent, which begin has touched.
+// parentOf returns a new entry's parent as the index stores it, and the new entry's recency. The
+// entry inherits the recency from its parent, which begin has updated.
 func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err error) {
 	if h.position == 0 {
 		used, err = tick(tx)
@@ -66,8 +66,7 @@ const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owne
 		position, n, bytes, used, pinned, created, seconds, title, tokens)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// isVacant reports whether no row has the key. It removes the row of a write that a crash
-// interrupted.
+// isVacant reports whether no row has the key. It first removes a row that a crashed write left.
 func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
 	var status int
 	var owner string
@@ -97,7 +96,7 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	if limit := limits.DailyWriteBytes; limit > 0 {
 		if today+size > limit {
 			return fmt.Errorf(
-				"%w: %d bytes were written today; %d more exceed the daily limit of %d",
+				"%w: %d bytes were written today; %d more would exceed the daily limit of %d",
 				ErrBudget, today, size, limit)
 		}
 		if !likely && today+size > limit/2 {
@@ -108,9 +107,9 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	return nil
 }
 
-// today returns the bytes written on this day. A clock that goes back up to clockSlackDays does not
-// begin a new day. If a clock goes back further, it was ahead before: the day is corrected, and the
-// bytes still count.
+// today returns the bytes written on this day. If the clock goes back by up to clockSlackDays, it
+// is still the same day. If it goes back further, it must have been ahead before: today stores the
+// earlier day and keeps the bytes.
 func (s *Store) today(tx *sql.Tx) (int64, error) {
 	var day, written int64
 	if err := tx.QueryRow("SELECT day, today FROM totals").Scan(&day, &written); err != nil {
@@ -127,21 +126,21 @@ func (s *Store) today(tx *sql.Tx) (int64, error) {
 	return written, err
 }
 
-// calendarDay numbers the calendar days of t's time zone, from 1970 on.
+// calendarDay returns the number of days from 1970-01-01 to t's date in t's time zone.
 func calendarDay(t time.Time) int64 {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)
 }
 
-// reserveRoom evicts entries until size more bytes fit under the cap and leave the disk its
-// reserve.
+// reserveRoom evicts entries until size more bytes exceed neither the cap nor the free disk space
+// above the reserve.
 func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
-	if most := s.limits.Load().MaxBytes; most > 0 {
+	if maxBytes := s.limits.Load().MaxBytes; maxBytes > 0 {
 		var bytes int64
 		if err := tx.QueryRow("SELECT bytes FROM totals").Scan(&bytes); err != nil {
 			return err
 		}
-		if over := bytes + size - most; over > 0 {
+		if over := bytes + size - maxBytes; over > 0 {
 			freed, err := s.releaseDead(tx)
 			if err == nil && freed < over {
 				var evicted int64
@@ -153,7 +152,7 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 			if freed < over {
 				return fmt.Errorf("%w: %d bytes are stored and nothing more can be evicted; "+
-					"%d more exceed the cap of %d", ErrBudget, bytes-freed, size, most)
+					"%d more would exceed the cap of %d", ErrBudget, bytes-freed, size, maxBytes)
 			}
 		}
 	}
@@ -188,8 +187,8 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 		}
 		if freed == 0 {
-			return fmt.Errorf("%w: %d bytes of disk are free; %d more leave less than the reserve "+
-				"of %d", ErrBudget, free-writing, size, reserve)
+			return fmt.Errorf("%w: the disk has %d bytes free; writing %d would leave less than "+
+				"the reserve of %d", ErrBudget, free-writing, size, reserve)
 		}
 	}
 }
@@ -230,8 +229,8 @@ func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, 
 			return freed, err
 		}
 		if err := s.removeFile(k); err != nil {
-			// Rolling back would restore the rows of files that are gone.
-			s.note("evict", err)
+			// No error: rolling back would restore the rows of files that are gone.
+			s.warnOnce("evict", err)
 			return freed, nil
 		}
 		if _, err := dropRow(tx, k); err != nil {

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// blockBytes returns the size of a first block's file in these tests.
+// blockBytes returns the file size of a conversation's first block in these tests.
 func blockBytes(t *testing.T) int64 {
 	t.Helper()
 	s := open(t, t.TempDir(), options(t))
 	return save(t, s.Model(testModel), sequence(numbers(1, 256), false)).Bytes
 }
 
-// TestCap checks that the cap holds, and eviction starts at the end of the least recently used
+// TestCap checks that the cap holds, and that eviction starts at the end of the least recently used
 // chain.
 func TestCap(t *testing.T) {
 	size := blockBytes(t)
@@ -45,8 +45,8 @@ func TestCap(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// If a sequence exceeds the cap, its first blocks stay: they are not evicted to store its last
-	// blocks.
+	// Saving a sequence that exceeds the cap keeps its first blocks. They are not evicted for its
+	// last ones.
 	long := numbers(20, 10*256)
 	saved := save(t, v, sequence(long, true))
 	if !errors.Is(saved.Err, ErrBudget) || saved.Blocks != 5 || found(long) != 5*256 {
@@ -118,7 +118,7 @@ func TestFreeDisk(t *testing.T) {
 		saved.Blocks != 2 {
 		t.Fatalf("with room for two: %+v", saved)
 	}
-	// No room, and eviction frees no disk: after one round of eviction the save fails.
+	// The disk is full, and eviction frees no space: after one round of eviction the save fails.
 	d.free = 100 * size
 	saved := save(t, v, sequence(numbers(2, 256), false))
 	if !errors.Is(saved.Err, ErrBudget) || s.Stats().Evicted != 1 {
@@ -129,9 +129,9 @@ func TestFreeDisk(t *testing.T) {
 	}
 }
 
-// TestFreeDiskOfOthers checks that bytes reserved by another store count as used before they are on
-// disk.
-func TestFreeDiskOfOthers(t *testing.T) {
+// TestFreeDiskCountsReservations checks that bytes reserved by another store count as used before
+// they are on disk.
+func TestFreeDiskCountsReservations(t *testing.T) {
 	size := blockBytes(t)
 	dir := t.TempDir()
 	o := options(t)
@@ -153,9 +153,9 @@ func TestFreeDiskOfOthers(t *testing.T) {
 	}
 }
 
-// TestReservationsOfTheDead checks that reservations of a crashed process are released before
-// anything is evicted.
-func TestReservationsOfTheDead(t *testing.T) {
+// TestCrashedReservations checks that a crashed process's reservations are released before anything
+// is evicted.
+func TestCrashedReservations(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
 	o.MaxBytes = 3*size + size/2
@@ -164,7 +164,7 @@ func TestReservationsOfTheDead(t *testing.T) {
 	for seed := range 3 {
 		save(t, v, sequence(numbers(seed, 256), false))
 	}
-	// The newest entry, which eviction would not choose.
+	// The crashed process reserved the newest entry, which eviction would not choose.
 	if _, err := s.index.db.Exec(
 		"UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM " +
 			"entries)"); err != nil {
@@ -236,17 +236,17 @@ func TestDailyBudget(t *testing.T) {
 		reused bool
 		want   int
 	}{
-		{"the first half is for all", 0, 8, false, 5},
-		{"the second for what was read before", 0, 3, true, 3},
-		{"not for new ones", 0, 2, false, 0},
-		{"up to the whole", 0, 5, true, 2},
-		{"a little back is the same day", -1, 1, true, 0},
-		{"nor a little more", -1, 1, true, 0},
-		{"nor back again", 2, 1, true, 0},
-		{"the next day is", 1, 12, true, 10},
+		{"new sequences may use the first half", 0, 8, false, 5},
+		{"reused sequences may use the second half", 0, 3, true, 3},
+		{"new sequences may not use the second half", 0, 2, false, 0},
+		{"reused sequences may use all of it", 0, 5, true, 2},
+		{"one day back is still the same day", -1, 1, true, 0},
+		{"two days back is still the same day", -1, 1, true, 0},
+		{"forward again is still the same day", 2, 1, true, 0},
+		{"the next day is a new day", 1, 12, true, 10},
 		{"years ahead is a new day", 4000, 3, true, 3},
-		{"and back heals: the day is right, what was written counts", -4000, 9, true, 7},
-		{"so that the next day is new", 1, 12, true, 10},
+		{"years back is the earlier day, and written bytes still count", -4000, 9, true, 7},
+		{"the day after that is a new day", 1, 12, true, 10},
 	} {
 		clock.add(step.days)
 		reopen()
@@ -255,17 +255,17 @@ func TestDailyBudget(t *testing.T) {
 		}
 	}
 	if st := s.Stats(); st.TodayBytes != 10*size || st.WrittenBytes != 40*size {
-		t.Errorf("today %d, ever %d, expected %d and %d", st.TodayBytes, st.WrittenBytes, 10*size,
-			40*size)
+		t.Errorf("wrote %d bytes today and %d in total, expected %d and %d", st.TodayBytes,
+			st.WrittenBytes, 10*size, 40*size)
 	}
 	clock.add(1)
 	if st := s.Stats(); st.TodayBytes != 0 {
-		t.Errorf("on a new day %d bytes are written", st.TodayBytes)
+		t.Errorf("%d bytes count as written on a new day", st.TodayBytes)
 	}
 }
 
-// TestWriteErrors checks that after any failed operation of a write, the entry is missing and
-// counted, no file is left behind, and the next save succeeds.
+// TestWriteErrors makes each operation of a write fail. The entry must be missing, the error
+// counted, no file left behind, and the next save must succeed.
 func TestWriteErrors(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "rename"} {
 		t.Run(op, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestWriteErrors(t *testing.T) {
 			d.set(op, nil)
 			if saved := save(t, v, sequence(tokens, true, 700)); saved.Err != nil ||
 				saved.Blocks != 3 || saved.States != 1 {
-				t.Errorf("afterwards %+v", saved)
+				t.Errorf("after the error: saved %+v", saved)
 			}
 			if err := load(v, tokens, v.Find(tokens, 700, 0, true)); err != nil {
 				t.Error(err)
@@ -308,13 +308,13 @@ func TestFailedWritesAreRefunded(t *testing.T) {
 	d.set("create", syscall.EACCES)
 	save(t, s.Model(testModel), sequence(numbers(1, 256), false))
 	if st := s.Stats(); st.TodayBytes != 0 || st.WrittenBytes != 0 {
-		t.Errorf("nothing was written, but %d bytes are counted today, %d ever", st.TodayBytes,
+		t.Errorf("nothing was written, but %d bytes count today and %d in total", st.TodayBytes,
 			st.WrittenBytes)
 	}
 	d.set("create", nil)
 	d.set("write", syscall.ENOSPC)
 	save(t, s.Model(testModel), sequence(numbers(1, 256), false))
 	if st := s.Stats(); st.TodayBytes == 0 || st.TodayBytes > 2000 {
-		t.Errorf("half of a write counts as %d bytes", st.TodayBytes)
+		t.Errorf("a half-written file counts as %d bytes", st.TodayBytes)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Check compares the whole index with the folder: every row with its file, every file's content
-// with its name, the totals, the cap, the chains, their recency, and the temporary files. It is for
-// tests, and valid only while no process writes.
+// Check verifies the whole store: every row against its file, every file's content against its
+// name, the totals, the cap, the chains and their recency, and the temporary files. It is for
+// tests. No process may write meanwhile.
 func (s *Store) Check() error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (s *Store) checkIndex(x *index) error {
 		return fmt.Errorf("check: totals say %d bytes in %d entries, the rows %d in %d", bytes,
 			entries, sum, rows)
 	}
-	if most := s.limits.Load().MaxBytes; most > 0 && bytes > most {
-		return fmt.Errorf("check: %d bytes exceed the cap of %d", bytes, most)
+	if maxBytes := s.limits.Load().MaxBytes; maxBytes > 0 && bytes > maxBytes {
+		return fmt.Errorf("check: %d bytes exceed the cap of %d", bytes, maxBytes)
 	}
 	var n int
 	const usedLater = `SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
@@ -65,7 +65,8 @@ func (s *Store) checkIndex(x *index) error {
 
 // checkEntries compares each row with its file.
 func (s *Store) checkEntries(x *index) error {
-	return scanRows(x.db, `SELECT key, parent, fingerprint, format, kind, status, owner, position, n, bytes, tokens
+	return scanRows(x.db, `SELECT key, parent, fingerprint, format, kind, status, owner, position,
+			n, bytes, tokens
 		FROM entries JOIN models ON id = model`, func(rows *sql.Rows) error {
 		var k, parent Key
 		var h header
@@ -74,8 +75,7 @@ func (s *Store) checkEntries(x *index) error {
 		var size int64
 		var tokens []byte
 		if err := rows.Scan(keyColumn{&k}, keyColumn{&parent}, &h.fingerprint, &h.format, &h.kind,
-			&status, &owner, &h.position, &n, &size,
-			&tokens); err != nil {
+			&status, &owner, &h.position, &n, &size, &tokens); err != nil {
 			return err
 		}
 		if status == statusWriting {
@@ -101,7 +101,7 @@ func (s *Store) checkEntries(x *index) error {
 	})
 }
 
-// checkFolder finds files without a row.
+// checkFolder reports files without a row.
 func (s *Store) checkFolder(x *index) error {
 	files, err := s.listFiles()
 	if err != nil {
@@ -117,7 +117,8 @@ func (s *Store) checkFolder(x *index) error {
 	return nil
 }
 
-// checkTemps finds temporary files of closed stores, and of this one, which is not writing.
+// checkTemps reports temporary files of closed stores. This store may only have its lock file,
+// because it is not writing.
 func (s *Store) checkTemps() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
 	if err != nil {

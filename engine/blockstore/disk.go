@@ -31,7 +31,7 @@ type disk interface {
 	Remove(path string) error
 	MkdirAll(path string) error // mode 0700
 	Stat(path string) (os.FileInfo, error)
-	FreeBytes(path string) (int64, error) // of the volume, for ordinary users
+	FreeBytes(path string) (int64, error) // available to ordinary users on path's volume
 }
 
 type writeFile interface {
@@ -98,8 +98,8 @@ func lockFile(path string) (*flock.Flock, error) {
 		if err := lock.Lock(); err != nil {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		// The previous holder may have removed the file. No other process would find this lock
-		// then.
+		// The previous holder may have removed the file. Then no other process would find this
+		// lock.
 		named, err := isAt(lock, path)
 		if err == nil && named {
 			return lock, nil

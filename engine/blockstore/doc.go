@@ -6,28 +6,29 @@
 //
 //   - A block: keys and values of BlockTokens tokens after its parent block, in the cache's own
 //     format.
-//   - A tail: the same for fewer tokens. Nothing follows a tail; a longer sequence has a block at
-//     the same position beside it.
-//   - A state: a model's recurrent state after 0 to BlockTokens-1 tokens that follow its parent,
-//     the last full block before it.
+//   - A tail: the same for fewer tokens. No entry follows a tail. When the sequence grows, a block
+//     is stored at the same position, beside the tail.
+//   - A state: a model's recurrent state, 0 to BlockTokens-1 tokens after its parent block.
 //
-// Each of them is an entry: one safetensors file (header.go), named by the SHA-256 of everything it
-// was computed from (key.go), and one row of the index (index.go). The files are the truth. The
-// index only finds them and can be deleted at any time.
+// Each block, tail or state is an entry: one safetensors file (header.go), named by the SHA-256 of
+// everything it was computed from (key.go), and one row of the index (index.go). The files are
+// authoritative. The index only finds them, and is rebuilt from them if it is lost.
 //
 // # Guarantees
 //
 //   - No wrong byte is returned. A file ends with a checksum over all of it, its name follows from
 //     its content, and Load compares the tokens it uses with those asked for. A file that fails a
 //     check is a miss: it is removed and counted.
-//   - A file appears whole: it is written under another name, synced and renamed. Its row exists
-//     earlier, to reserve its bytes, but no query returns it until the file is in place.
+//   - A file appears whole: it is written under a temporary name, synced and renamed. Its row is
+//     created earlier, to reserve its bytes, but queries return the row only once the file is in
+//     place.
 //   - The files never exceed their cap, the free disk never falls below its reserve, and a day's
 //     writes never exceed their budget, however many processes share the folder: bytes are reserved
 //     in a transaction before they are written (budget.go).
-//   - An entry was used no earlier than the entries that follow it. Eviction therefore takes the
-//     least recently used entry that has no children.
-//   - Find and Save never wait for the writer. A full queue drops the sequence and counts it.
+//   - Using an entry also counts as a use of every entry before it. Eviction takes the least
+//     recently used entry that has no children.
+//   - Find and Save never wait for the writer. If its queue is full, Save drops the sequence and
+//     counts it.
 //
 // View.Save queues a sequence for the writer (save.go). View.Find asks the index (find.go), and
 // View.Load reads and verifies files (load.go). After opening, sweep.go makes index and folder

@@ -1,6 +1,6 @@
 package blockstore
 
-// A clock and a disk that tests control.
+// A clock and a disk for tests.
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fakeClock is a clock that tests set.
+// fakeClock is a clock that moves only when a test sets it.
 type fakeClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,7 @@ type fakeDisk struct {
 	// by operation: create, write, sync, rename, remove, open, read, stat, mkdir
 	fail   map[string]error
 	free   int64  // 0: unlimited
-	onSync func() // called once, when a complete file still has its temporary name
+	onSync func() // called at the next Sync, once, before the file is renamed
 }
 
 func (d *fakeDisk) set(op string, err error) {
@@ -62,7 +62,7 @@ type fakeFile struct {
 
 func (f fakeFile) Write(p []byte) (int, error) {
 	if err := f.d.failing("write"); err != nil {
-		n, _ := f.File.Write(p[:len(p)/2]) // a disk fills up in the middle
+		n, _ := f.File.Write(p[:len(p)/2]) // like a disk that fills up
 		return n, err
 	}
 	return f.File.Write(p)

@@ -31,8 +31,8 @@ func edit(t testing.TB, path string, change func(b []byte) []byte) {
 	}
 }
 
-// TestBitFlips flips one random bit in each of 1,000 files. Each file must be rejected, removed and
-// counted, and no wrong byte returned.
+// TestBitFlips flips one random bit in each of 1,000 files. Load must reject and remove every file
+// that it reads.
 func TestBitFlips(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -104,7 +104,7 @@ func TestEveryByteCounts(t *testing.T) {
 		}
 		if err := readContent(t.Context(), memoryFile{bytes.NewReader(right), int64(len(right))},
 			reading{entry: Entry{Key: k, Bytes: int64(len(right))}}); err != nil {
-			t.Errorf("the right file: %v", err)
+			t.Errorf("the unchanged file: %v", err)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (f memoryFile) Stat() (os.FileInfo, error)     { return sizeOnly{size: f.si
 func (f memoryFile) Close() error                   { return nil }
 func (f memoryFile) Read(p []byte) (n int, e error) { return f.Reader.Read(p) }
 
-// FuzzRead checks that no file causes a panic, and that a file that differs from the written one is
+// FuzzRead checks that no file causes a panic, and that any file other than the written one is
 // rejected.
 func FuzzRead(f *testing.F) {
 	s, err := Open(f.TempDir(), options(f))
@@ -144,7 +144,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(right)
 	f.Add(right[:len(right)-1])
 	f.Add([]byte{})
-	key := newKeys(testModel.Fingerprint, testModel.Format).name(kindTail, Key{}, tokens)
+	key := newKeys(testModel.Fingerprint, testModel.Format).key(kindTail, Key{}, tokens)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		piece := make([]byte, 96)
 		err := readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
@@ -162,8 +162,7 @@ func TestDamagedFiles(t *testing.T) {
 		"empty":  func(b []byte) []byte { return nil },
 		"longer": func(b []byte) []byte { return append(b, 0) },
 		"other format": func(b []byte) []byte {
-			return bytes.Replace(b, []byte("block 1"),
-				[]byte("block 0"), 1)
+			return bytes.Replace(b, []byte("block 1"), []byte("block 0"), 1)
 		},
 		"zeros": func(b []byte) []byte { return make([]byte, len(b)) },
 	} {
@@ -178,13 +177,13 @@ func TestDamagedFiles(t *testing.T) {
 			}
 			p := v.Find(tokens, 600, 0, false)
 			if err := load(v, tokens, p); err != nil || p.Tokens != 256 || s.Stats().Damaged != 1 {
-				t.Errorf("afterwards %d tokens, %v, %+v", p.Tokens, err, s.Stats())
+				t.Errorf("after the removal: %d tokens, %v, %+v", p.Tokens, err, s.Stats())
 			}
 			if saved := save(t, v, sequence(tokens, true)); saved.Blocks != 1 || saved.Err != nil {
 				t.Errorf("written again: %+v", saved)
 			}
 			if p := v.Find(tokens, 600, 0, false); p.Tokens != 600 {
-				t.Errorf("healed to %d tokens", p.Tokens)
+				t.Errorf("found %d tokens after the block was written again", p.Tokens)
 			}
 			if err := s.Check(); err != nil {
 				t.Error(err)
@@ -193,10 +192,10 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestNotAFile checks that Load neither follows a link with an entry's name nor waits for a pipe.
+// TestNotAFile replaces an entry's file. Load must neither follow a link nor wait for a pipe.
 func TestNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
-		"link": func(path string) error { // to the right bytes, but outside the folder
+		"link": func(path string) error { // to the entry's bytes, outside the folder
 			return errors.Join(os.Rename(path+".old",
 				filepath.Join(filepath.Dir(path), "..", "..", "away")),
 				os.Symlink("../../away", path))
@@ -227,7 +226,7 @@ func TestNotAFile(t *testing.T) {
 	}
 }
 
-// TestExchangedFiles checks that a valid file is rejected under the name of another entry.
+// TestExchangedFiles checks that a valid file with the name of another entry is rejected.
 func TestExchangedFiles(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -289,7 +288,7 @@ func TestReadErrors(t *testing.T) {
 			}
 			d.set(c.op, nil)
 			if p := v.Find(tokens, 256, 0, false); (p.Tokens == 0) != c.remove {
-				t.Errorf("afterwards %d tokens are found", p.Tokens)
+				t.Errorf("after the error: found %d tokens", p.Tokens)
 			}
 			if err := s.Check(); err != nil {
 				t.Error(err)
@@ -298,9 +297,9 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestDamageIsNotCatching reads several files concurrently, one of them damaged. Only that one is
+// TestOneDamagedFile reads several files concurrently, one of them damaged. Only that one is
 // removed, even though its error stops the other readers midway.
-func TestDamageIsNotCatching(t *testing.T) {
+func TestOneDamagedFile(t *testing.T) {
 	o := options(t)
 	o.Readers = 8
 	s := open(t, t.TempDir(), o)
@@ -314,7 +313,7 @@ func TestDamageIsNotCatching(t *testing.T) {
 			t.Fatalf("got %v, expected ErrDamaged", err)
 		}
 		if st := s.Stats(); st.Damaged != before.Damaged+1 || st.Entries != before.Entries-1 {
-			t.Fatalf("%d entries of %d are left, %d are damaged", st.Entries, before.Entries,
+			t.Fatalf("%d of %d entries are left, %d were damaged", st.Entries, before.Entries,
 				st.Damaged-before.Damaged)
 		}
 	}

@@ -1,9 +1,9 @@
 package blockstore
 
-// Finds a prefix. Full blocks and states are looked up by key. After the last matching block, a
-// block or tail may still begin with the requested tokens. If the entries of one parent are sorted
-// by tokens, the entry with the longest common prefix is directly before or after the requested
-// tokens. So two index lookups find it, regardless of the number of entries.
+// This file finds the longest stored prefix. Full blocks and states are looked up by key. After the
+// last matching block, a block or tail may still begin with the requested tokens. Among the entries
+// of one parent, sorted by tokens, the one with the longest common prefix is directly before or
+// after the requested tokens. So two index lookups find it, regardless of the number of entries.
 
 import (
 	"database/sql"
@@ -18,7 +18,7 @@ type Entry struct {
 	Seconds float64 // computing time
 	Tokens  int     // in it
 
-	want []int32 // first tokens that Load must find in the file; nil if Key implies them
+	want []int32 // tokens that the file must begin with; nil if Key implies them
 }
 
 // Block is a stored block or tail and the positions [From, To) that it provides. From is a multiple
@@ -62,10 +62,10 @@ const neighbour = "SELECT key, bytes, seconds, n, tokens FROM entries " +
 	"WHERE parent = ? AND kind <> 3 AND status = 1 AND "
 
 // Find returns the longest prefix of tokens[:limit] at which a sequence can resume. The caller
-// already has the keys and values of the first haveTokens tokens in memory; Find returns no blocks
-// for them, except from the last multiple of BlockTokens on. For a recurrent model, a prefix ends
-// where a state is stored and all keys and values before it are in memory or stored. Otherwise it
-// may end anywhere, also inside a block.
+// already has the keys and values of the first haveTokens tokens in memory; Find returns only
+// blocks that end after them. For a recurrent model, a prefix ends where a state is stored and all
+// keys and values before it are in memory or stored. Otherwise it may end anywhere, also inside a
+// block.
 //
 // The entries may be gone when Load reads them. An index that cannot be read is a miss.
 func (v *View) Find(tokens []int32, limit, haveTokens int, recurrent bool) Prefix {
@@ -77,7 +77,7 @@ func (v *View) Find(tokens []int32, limit, haveTokens int, recurrent bool) Prefi
 		return err
 	})
 	if err != nil {
-		v.store.note("find", err)
+		v.store.warnOnce("find", err)
 		p = Prefix{}
 		if !recurrent {
 			p.Tokens = have
@@ -115,8 +115,8 @@ func (v *View) find(x *index, tokens []int32, have int, recurrent bool) (Prefix,
 	return Prefix{Tokens: at, Blocks: blocks, State: state}, nil
 }
 
-// findBlocks returns the stored blocks without a gap, from the one that holds position have. It
-// returns none if they do not extend what the caller has.
+// findBlocks returns consecutive stored blocks, starting with the block that holds position have.
+// It returns none if nothing is stored from that position on.
 func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Block, error) {
 	var blocks []Block
 	i := have / BlockTokens
@@ -157,7 +157,7 @@ func (v *View) findState(x *index, tokens []int32, chain []Key) (*Entry, int, er
 		}
 		for _, n := range lengths {
 			e, ok, err := x.find.byKey(
-				v.keys.name(kindState, parentAt(chain, i), tokens[from:from+n]))
+				v.keys.key(kindState, parentAt(chain, i), tokens[from:from+n]))
 			if err != nil {
 				return nil, 0, err
 			}

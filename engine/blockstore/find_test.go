@@ -28,13 +28,13 @@ func TestFind(t *testing.T) {
 	b := join(a, 700, numbers(2, 200)) // forks inside the third block
 	save(t, v, sequence(a, true, 100, 256, 600, 1100, 1200))
 	save(t, v, sequence(b, true, 900))
-	hole := numbers(5, 1000)
+	hole := numbers(5, 1000) // its second block is missing
 	save(t, v, sequence(hole, false, 256, 300, 768))
 	if err := os.Remove(entryPath(s.dir, v.keys.chain(hole)[1])); err != nil {
 		t.Fatal(err)
 	}
+	// Load discovers that the file is gone.
 	if err := load(v, hole, v.Find(hole, 512, 0, false)); !errors.Is(err, ErrDamaged) {
-		// Load discovers that the file is gone
 		t.Fatal(err)
 	}
 	short := numbers(6, 40)
@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 		{name: "limit at a boundary", tokens: a, limit: 512, want: 512, blocks: "[0,256)[256,512)"},
 		{name: "limit 0", tokens: a},
 		{name: "limit below 0", tokens: a, limit: -5},
-		{name: "limit behind the tokens", tokens: a[:256], limit: 5000, want: 256,
+		{name: "limit after the last token", tokens: a[:256], limit: 5000, want: 256,
 			blocks: "[0,256)"},
 		{name: "the other fork", tokens: b, limit: 900, want: 900,
 			blocks: "[0,256)[256,512)[512,768)[768,900)"},
@@ -81,12 +81,12 @@ func TestFind(t *testing.T) {
 			have: 400, want: 400},
 		{name: "have as much as is stored", tokens: join(a, 300, numbers(9, 500)), limit: 800,
 			have: 300, want: 300},
-		{name: "have a little less", tokens: join(a, 300, numbers(9, 500)), limit: 800, have: 299,
+		{name: "have one token less", tokens: join(a, 300, numbers(9, 500)), limit: 800, have: 299,
 			want: 300, blocks: "[256,300)"},
 		{name: "a hole", tokens: hole, limit: 1000, want: 256, blocks: "[0,256)"},
-		{name: "have over the hole", tokens: hole, limit: 1000, have: 512, want: 768,
+		{name: "have reaches past the hole", tokens: hole, limit: 1000, have: 512, want: 768,
 			blocks: "[512,768)"},
-		{name: "have into the hole", tokens: hole, limit: 1000, have: 500, want: 500},
+		{name: "have ends in the hole", tokens: hole, limit: 1000, have: 500, want: 500},
 		{name: "a tail alone", tokens: short, limit: 40, want: 40, blocks: "[0,40)"},
 
 		{name: "state at the end", tokens: a, limit: 1200, recurrent: true, want: 1200,
@@ -112,16 +112,16 @@ func TestFind(t *testing.T) {
 			blocks: "[1024,1100)"},
 		{name: "state above have, in the next block", tokens: a, limit: 1150, have: 1000,
 			recurrent: true, want: 1100, blocks: "[768,1024)[1024,1100)"},
-		{name: "state behind a hole", tokens: hole, limit: 1000, recurrent: true, want: 256,
+		{name: "state after a hole", tokens: hole, limit: 1000, recurrent: true, want: 256,
 			blocks: "[0,256)"},
 		{name: "state in a hole that have covers", tokens: hole, limit: 1000, have: 301,
 			recurrent: true, want: 300},
-		{name: "state behind a hole that have covers", tokens: hole, limit: 1000, have: 520,
+		{name: "state after a hole that have covers", tokens: hole, limit: 1000, have: 520,
 			recurrent: true, want: 768, blocks: "[512,768)"},
-		{name: "several states behind no parent", tokens: short, limit: 19, recurrent: true,
+		{name: "several states without a parent", tokens: short, limit: 19, recurrent: true,
 			want: 10, blocks: "[0,10)"},
-		{name: "the deepest of them", tokens: short, limit: 40, recurrent: true, want: 40,
-			blocks: "[0,40)"},
+		{name: "deepest state without a parent", tokens: short, limit: 40, recurrent: true,
+			want: 40, blocks: "[0,40)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := v.Find(c.tokens, c.limit, c.have, c.recurrent)
@@ -165,7 +165,7 @@ func TestLoadSkips(t *testing.T) {
 }
 
 // TestLoadRefusesOtherShapes checks that Load removes a file whose tensors do not fit the caller's
-// targets: another program wrote it.
+// targets.
 func TestLoadRefusesOtherShapes(t *testing.T) {
 	piece := func(n int) [][]byte { return [][]byte{make([]byte, n)} }
 	for name, target := range map[string][]Tensor{

@@ -1,10 +1,10 @@
 package blockstore
 
-// Conversations for listings. Chains share prefixes, so the entries form trees, and a conversation
-// is the path from a root to a leaf. A state, or a tail whose tokens a longer block or tail also
-// has, is attached to the entries that continue its tokens, and belongs to the same conversations
-// as they do. The forest is built from the index for each request. Listings are rare, so this may
-// take tens of milliseconds.
+// This file groups entries into conversations. Chains share prefixes, so the entries form trees,
+// and a conversation is the path from a root to a leaf. A state, or a tail that is a prefix of a
+// longer block or tail, is not a node of a path. It is attached to the entries that continue its
+// tokens and belongs to the same conversations as they do. The forest is built from the index for
+// each listing. Listings are rare, so this may take tens of milliseconds.
 
 import (
 	"bytes"
@@ -26,12 +26,12 @@ type node struct {
 	hits        int
 	saved       float64
 	title       string
-	tokens      []byte // ordered; nil if no sibling has to be compared
+	tokens      []byte // as encoded by ordered; nil if they need not be compared
 
 	above    *node   // the parent; nil if it has none or the parent is gone
-	children []*node // blocks and tails that follow it, without attached tails
+	children []*node // blocks and tails that follow it, except attached tails
 	attached []*node // states and shorter tails whose tokens it continues
-	hosts    []*node // the inverse of attached
+	hosts    []*node // the entries that it is attached to
 	leaves   int     // number of conversations it belongs to
 	leaf     *node   // the deepest entry of its only conversation; nil if it belongs to several
 }
@@ -44,13 +44,15 @@ type forest struct {
 
 func readForest(q querier) (*forest, error) {
 	f := &forest{byKey: map[Key]*node{}}
-	err := scanRows(q, `SELECT key, parent, model, kind, position, n, bytes, pin, pinned, created, hit, hits, saved, title,
+	err := scanRows(q, `SELECT key, parent, model, kind, position, n, bytes, pin, pinned,
+			created, hit, hits, saved, title,
 			CASE WHEN parent IN (SELECT parent FROM entries WHERE kind <> 1) THEN tokens END
-		FROM entries WHERE status = 1 ORDER BY position DESC, kind DESC, key`, func(rows *sql.Rows) error {
+		FROM entries WHERE status = 1
+		ORDER BY position DESC, kind DESC, key`, func(rows *sql.Rows) error {
 		e := &node{}
 		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&e.parent}, &e.model, &e.kind, &e.position,
-			&e.n, &e.bytes, &e.pin, &e.pinned, &e.created,
-			&e.hit, &e.hits, &e.saved, &e.title, &e.tokens); err != nil {
+			&e.n, &e.bytes, &e.pin, &e.pinned, &e.created, &e.hit, &e.hits, &e.saved, &e.title,
+			&e.tokens); err != nil {
 			return err
 		}
 		f.nodes = append(f.nodes, e)
@@ -102,7 +104,7 @@ func longer(group []*node, e *node) []*node {
 	from, _ := slices.BinarySearchFunc(group, e.tokens,
 		func(s *node, tokens []byte) int { return bytes.Compare(s.tokens, tokens) })
 	for i := from; i < len(group) && bytes.HasPrefix(group[i].tokens, e.tokens); i++ {
-		// Sorted by tokens, an entry that continues another one comes right after it.
+		// In a sorted group, the entries that continue group[i] come directly after it.
 		continued := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) &&
 			bytes.HasPrefix(group[i+1].tokens, group[i].tokens)
 		if group[i] != e && !continued {
@@ -113,7 +115,7 @@ func longer(group []*node, e *node) []*node {
 }
 
 // countLeaves computes how many conversations each entry belongs to: first for blocks and tails,
-// from the deepest up, then for what is attached to them.
+// from the deepest up, then for the entries attached to them.
 func (f *forest) countLeaves() {
 	sum := func(e *node, over []*node) {
 		for _, o := range over {
@@ -151,12 +153,7 @@ func (f *forest) conversation(end *node) []*node {
 	var all []*node
 	for e := end; e != nil; e = e.above {
 		all = append(all, e)
-		for _, a := range e.attached {
-			// An entry with two hosts precedes a fork. Only one branch is on this path.
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-		}
+		all = append(all, e.attached...) // once each: at most one of an entry's hosts is on the path
 	}
 	return all
 }

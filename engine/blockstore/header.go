@@ -1,16 +1,15 @@
 package blockstore
 
-// The file of an entry. It is a safetensors file that any reader can open, with a fixed order and
-// spacing, so that it can be read in one scan. A file in any other layout is foreign.
+// The file of an entry is a safetensors file that any reader can open. Order and spacing are fixed,
+// so that it can be read in one scan. A file in any other layout is not an entry.
 //
 //	u64 n | n bytes of JSON, padded to 8
 //	tokens I32 [n]
 //	the engine's tensors, each U8 [pieces, bytes of a piece]
 //	crc32c U8 [4]
-//
-// The JSON holds __metadata__ (strings in ascending order: everything that the index row and the
-// key are computed from), then the tensors in file order. crc32c is the little-endian CRC-32C of
-// every byte before it, header included.
+// The JSON holds __metadata__, then the tensors in file order. The metadata are strings in
+// ascending order of their names. The index row and the key are computed from the metadata and the
+// tokens. crc32c is the little-endian CRC-32C of every byte before it, header included.
 
 import (
 	"bytes"
@@ -35,7 +34,7 @@ const (
 	maxTitleBytes  = 200
 )
 
-// header is the content of a file except for the tensors of the engine.
+// header is the content of a file without the data of the engine's tensors.
 type header struct {
 	kind        kind
 	fingerprint string
@@ -61,7 +60,7 @@ func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
 
 // key computes the key from the content.
 func (h *header) key() Key {
-	return newKeys(h.fingerprint, h.format).name(h.kind, h.parent, h.tokens)
+	return newKeys(h.fingerprint, h.format).key(h.kind, h.parent, h.tokens)
 }
 
 // dataBytes returns the length of the file after its JSON.
@@ -153,9 +152,9 @@ func jsonLength(first []byte, fileBytes int64) (int, error) {
 	return int(n), nil
 }
 
-// decode parses the beginning of a file of fileBytes: 8 bytes of length, the JSON and the tokens.
-// head may be longer. decode also returns the offset of the engine's first tensor. It checks every
-// length against fileBytes before using it.
+// decode parses the beginning of a file of fileBytes bytes: 8 bytes of length, the JSON and the
+// tokens. head may be longer. decode also returns the offset of the engine's first tensor. It
+// checks every length against fileBytes before using it.
 func decode(head []byte, fileBytes int64) (*header, int, error) {
 	n, err := jsonLength(head, fileBytes)
 	if err != nil {

@@ -27,8 +27,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 		func(h *header) {},
 		func(h *header) { h.kind, h.tokens, h.tensors = kindState, []int32{}, nil },
 		func(h *header) {
-			h.kind, h.tokens, h.position, h.parent = kindBlock, count(0, 256), 0,
-				Key{}
+			h.kind, h.tokens, h.position, h.parent = kindBlock, count(0, 256), 0, Key{}
 		},
 		func(h *header) { h.title, h.model = "", "" },
 	} {
@@ -44,7 +43,7 @@ func TestHeaderRoundTrip(t *testing.T) {
 			t.Errorf("%+v became %+v, tensors at %d of %d, %v", h, got, at, len(head), err)
 		}
 		if at%4 != 0 {
-			t.Errorf("tokens are not aligned: tensors at %d", at)
+			t.Errorf("the tensors begin at %d, which is not a multiple of 4", at)
 		}
 	}
 }
@@ -66,7 +65,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses changes one place of a valid header at a time.
+// TestDecodeRefuses changes one part of a valid header at a time.
 func TestDecodeRefuses(t *testing.T) {
 	h := testHeader()
 	right, err := h.encode()
@@ -106,17 +105,17 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for n := range right {
 		if _, _, err := decode(right[:n], size); err == nil {
-			t.Fatalf("%d of %d bytes were enough", n, len(right))
+			t.Fatalf("decoded a header cut to %d of %d bytes", n, len(right))
 		}
 	}
 	for _, wrong := range []int64{0, 7, size - 1, size + 1} {
 		if _, _, err := decode(right, wrong); err == nil {
-			t.Errorf("a file of %d bytes was taken for one of %d", wrong, size)
+			t.Errorf("a file of %d bytes was accepted, expected one of %d", wrong, size)
 		}
 	}
 	huge := binary.LittleEndian.AppendUint64(nil, 1<<63)
 	if _, _, err := decode(append(huge, right[8:]...), 1<<62); err == nil {
-		t.Error("a header of 2^63 bytes was taken")
+		t.Error("a header length of 2^63 bytes was accepted")
 	}
 }
 

@@ -33,9 +33,10 @@ const (
 // 1970. The total "ever" counts from that time.
 const sinceCount = "since"
 
-// schema of the index. parent is the key of the parent block, or the model's root key at position
-// 0. tokens are encoded by ordered. today is the bytes written on calendar day "day" (days since
-// 1970). pin marks a pinned conversation's end, pinned the entries that it protects.
+// schema creates the tables of the index. parent is the key of the parent block, or the model's
+// root key at position 0. tokens are encoded by ordered. today is the number of bytes written on
+// the calendar day "day" (days since 1970). pin marks the end of a pinned conversation, pinned the
+// entries that the mark protects.
 const schema = `
 CREATE TABLE models (
 	id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, format TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (fingerprint, format));
@@ -66,8 +67,8 @@ CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
 // index is an open index.
 type index struct {
 	db       *sql.DB
-	info     os.FileInfo   // of the file that was opened; replaced compares it
-	complete bool          // at opening: a sweep had adopted all files
+	info     os.FileInfo   // of the opened file; see replaced
+	complete bool          // when the index was opened, it listed all files
 	adopted  chan struct{} // closed when complete, or when the first sweep has ended
 	find     findQueries
 }
@@ -165,8 +166,8 @@ func (x *index) prepare(path string, create bool) error {
 		close(x.adopted)
 	}
 	if err := x.find.prepare(x.db); err != nil {
-		// Unless the file itself is damaged, its tables are those of another version, regardless of
-		// its version number.
+		// SQLITE_ERROR means a missing table or column: another version created the tables,
+		// whatever the version number says.
 		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 			return fmt.Errorf("%w: %v", errIndexVersion, err)
 		}
@@ -200,7 +201,7 @@ func (x *index) tx(fn func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// modelID returns the row of a model, which it creates or renames if necessary.
+// modelID returns the row ID of a model. It creates the row or updates the name if necessary.
 func modelID(tx *sql.Tx, m Model) (id int64, err error) {
 	err = tx.QueryRow(`INSERT INTO models (fingerprint, format, name) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET name = excluded.name RETURNING id`, m.Fingerprint, m.Format, m.Name).Scan(&id)
@@ -222,8 +223,8 @@ func touch(tx *sql.Tx, k Key, clock int64) error {
 	return err
 }
 
-// dropRow removes an entry's row. A pin on it moves to its parent, so that the entries it protected
-// stay protected.
+// dropRow removes an entry's row. A pin on the entry moves to the parent, so that the entries
+// before it stay protected.
 func dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
 	_, err = tx.Exec(`UPDATE entries SET pin = 1
 		WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:])

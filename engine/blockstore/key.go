@@ -13,7 +13,7 @@ import (
 // BlockTokens is the number of tokens in a full block.
 const BlockTokens = 256
 
-// formatVersion names the layout of keys and files. Files of another version are removed unread.
+// formatVersion names the layout of keys and files. Files of another version are removed.
 const formatVersion = "headroom block 1"
 
 // Key identifies an entry. The zero Key is the parent of entries at position 0.
@@ -30,7 +30,7 @@ const (
 	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
 	kindState kind = 3 // 0 to BlockTokens-1 tokens
 
-	// kindRoot is not an entry. In the index, its key is the parent of the entries of a model at
+	// kindRoot is not stored. The index records its key as the parent of a model's entries at
 	// position 0.
 	kindRoot kind = 4
 )
@@ -73,13 +73,13 @@ func newKeys(fingerprint, format string) keys {
 	for _, s := range []string{formatVersion, fingerprint, format} {
 		k.head = appendField(k.head, []byte(s))
 	}
-	k.root = k.name(kindRoot, Key{}, nil)
+	k.root = k.key(kindRoot, Key{}, nil)
 	return k
 }
 
-// name returns the key of an entry: the SHA-256 of format version, fingerprint, cache format, kind,
+// key returns the key of an entry: the SHA-256 of format version, fingerprint, cache format, kind,
 // parent and tokens (u32, little-endian), each preceded by its length.
-func (k keys) name(kind kind, parent Key, tokens []int32) Key {
+func (k keys) key(kind kind, parent Key, tokens []int32) Key {
 	b := make([]byte, 0, len(k.head)+64+4*len(tokens))
 	b = append(b, k.head...)
 	b = appendField(b, []byte{byte(kind)})
@@ -94,7 +94,7 @@ func (k keys) chain(tokens []int32) []Key {
 	chain := make([]Key, 0, len(tokens)/BlockTokens)
 	parent := Key{}
 	for from := 0; from+BlockTokens <= len(tokens); from += BlockTokens {
-		parent = k.name(kindBlock, parent, tokens[from:from+BlockTokens])
+		parent = k.key(kindBlock, parent, tokens[from:from+BlockTokens])
 		chain = append(chain, parent)
 	}
 	return chain

@@ -14,20 +14,20 @@ func count(from, to int) []int32 {
 	return tokens
 }
 
-// TestKeys compares with keys computed in Python (hashlib and struct) from the layout in the
-// comment of keys.name.
+// TestKeys compares with keys that Python (hashlib and struct) computed from the layout in the
+// comment of keys.key.
 func TestKeys(t *testing.T) {
 	k := newKeys("fp", "k8v4")
-	block := k.name(kindBlock, Key{}, count(0, 256))
+	block := k.key(kindBlock, Key{}, count(0, 256))
 	for _, c := range []struct {
 		name string
 		got  Key
 		want string
 	}{
 		{"first block", block, "19ad6c48c4ac92522857878ef3076ba4c0543e27eac1d1dbfe5ef6381119dcd0"},
-		{"tail behind it", k.name(kindTail, block, []int32{7, 8, 9}),
+		{"tail after it", k.key(kindTail, block, []int32{7, 8, 9}),
 			"b50025f773483f115d5c3a82ab649d2c7cf09aecac66af8a01cd4ee88badb875"},
-		{"state after it", k.name(kindState, block, nil),
+		{"state after it", k.key(kindState, block, nil),
 			"116fe6231b04bdbf46606df5555c5bb11dc89ef19ae7adc265cc346df93b118c"},
 	} {
 		if c.got.String() != c.want {
@@ -35,37 +35,37 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	if chain := k.chain(count(0, 600)); len(chain) != 2 || chain[0] != block ||
-		chain[1] != k.name(kindBlock, block, count(256, 512)) {
+		chain[1] != k.key(kindBlock, block, count(256, 512)) {
 		t.Errorf("chain of 600 tokens: %v", chain)
 	}
 }
 
-// TestKeysDiffer checks that every property of an entry changes its key, and fields cannot be
-// confused with each other.
+// TestKeysDiffer checks that every property of an entry changes its key, and that moving a byte
+// from one field to the next does too.
 func TestKeysDiffer(t *testing.T) {
 	seen := map[Key]string{}
 	add := func(what string, k Key) {
 		t.Helper()
 		if other, ok := seen[k]; ok {
-			t.Errorf("%s and %s have one key", what, other)
+			t.Errorf("%s and %s have the same key", what, other)
 		}
 		seen[k] = what
 	}
 	tokens := count(0, 256)
 	k := newKeys("fp", "k8v4")
-	add("plain", k.name(kindBlock, Key{}, tokens))
-	add("fingerprint", newKeys("fq", "k8v4").name(kindBlock, Key{}, tokens))
-	add("format", newKeys("fp", "k8v8").name(kindBlock, Key{}, tokens))
-	add("shifted fields", newKeys("fpk", "8v4").name(kindBlock, Key{}, tokens))
-	add("parent", k.name(kindBlock, Key{1}, tokens))
-	add("state", k.name(kindState, Key{}, tokens))
-	add("tail", k.name(kindTail, Key{}, tokens))
+	add("plain", k.key(kindBlock, Key{}, tokens))
+	add("fingerprint", newKeys("fq", "k8v4").key(kindBlock, Key{}, tokens))
+	add("format", newKeys("fp", "k8v8").key(kindBlock, Key{}, tokens))
+	add("shifted fields", newKeys("fpk", "8v4").key(kindBlock, Key{}, tokens))
+	add("parent", k.key(kindBlock, Key{1}, tokens))
+	add("state", k.key(kindState, Key{}, tokens))
+	add("tail", k.key(kindTail, Key{}, tokens))
 	add("root", k.root)
 	changed := slices.Clone(tokens)
 	changed[255]++
-	add("last token", k.name(kindBlock, Key{}, changed))
-	add("negative token", k.name(kindBlock, Key{}, append(tokens[:255:255], -1)))
-	add("a token less", k.name(kindBlock, Key{}, tokens[:255]))
+	add("last token", k.key(kindBlock, Key{}, changed))
+	add("negative token", k.key(kindBlock, Key{}, append(tokens[:255:255], -1)))
+	add("one token less", k.key(kindBlock, Key{}, tokens[:255]))
 }
 
 func TestOrdered(t *testing.T) {
@@ -75,6 +75,6 @@ func TestOrdered(t *testing.T) {
 		}
 	}
 	if a, b := ordered([]int32{1, 300}), ordered([]int32{1, 2000, 5}); slices.Compare(a, b) >= 0 {
-		t.Error("bytes are not in the order of tokens")
+		t.Error("the bytes do not sort like the tokens")
 	}
 }

@@ -11,14 +11,17 @@ import (
 	"testing"
 )
 
-// Tests the store under kill -9. The test starts its own program as a child, which saves in a loop
-// and reports every disk operation. It kills the child after a random number of operations.
-// Everything that the store then finds must be intact.
+// TestKill kills a process that uses a store with SIGKILL. The test runs its own binary as a child
+// process, which saves in a loop and reports every disk operation. After a random number of
+// operations, it kills the child. Everything that the store then finds must be intact.
 
-const killDir = "HEADROOM_BLOCKSTORE_KILL" // the child's folder and first conversation
-const killSeed = "HEADROOM_BLOCKSTORE_SEED"
+// Environment variables of the child.
+const (
+	killDir  = "HEADROOM_BLOCKSTORE_KILL" // its folder
+	killSeed = "HEADROOM_BLOCKSTORE_SEED" // the seed of its first conversation
+)
 
-// reportingDisk writes a byte to standard output before each operation.
+// reportingDisk writes a byte to standard output before each operation, and after a rename.
 type reportingDisk struct{ osDisk }
 
 type reportingFile struct{ writeFile }
@@ -57,13 +60,12 @@ func (f reportingFile) Sync() error {
 	return nil // the process is killed, not the machine
 }
 
-// killed returns conversation number seed. The conversations share beginnings.
-func killed(seed int) []int32 {
-	return join(numbers(1, 400), 400*(seed%3)/2%400,
-		numbers(seed, 700))
+// conversation returns the tokens of conversation number seed. Conversations share beginnings.
+func conversation(seed int) []int32 {
+	return join(numbers(1, 400), 400*(seed%3)/2%400, numbers(seed, 700))
 }
 
-// TestKillChild is the child.
+// TestKillChild is the child process of TestKill.
 func TestKillChild(t *testing.T) {
 	dir := os.Getenv(killDir)
 	if dir == "" {
@@ -80,7 +82,7 @@ func TestKillChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for ; ; seed++ {
-		tokens := killed(seed)
+		tokens := conversation(seed)
 		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
 	}
 }
@@ -105,9 +107,9 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := bufio.NewReader(out)
+		operations := bufio.NewReader(out)
 		for range 1 + random.IntN(200) {
-			if b, err := told.ReadByte(); err != nil {
+			if b, err := operations.ReadByte(); err != nil {
 				t.Fatalf("the child ended by itself: %c, %v", b, err)
 			}
 		}
@@ -118,17 +120,17 @@ func TestKill(t *testing.T) {
 			!child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			t.Fatalf("the child was not killed: %v", err)
 		}
-		loaded += survey(t, dir, 100*round)
+		loaded += loadAll(t, dir, 100*round)
 	}
 	if loaded < rounds {
-		t.Errorf("in %d rounds %d conversations were found: the child hardly saved any", rounds,
-			loaded)
+		t.Errorf("only %d conversations were found in %d rounds: the child saved too few", loaded,
+			rounds)
 	}
 }
 
-// survey opens the folder of a killed process, checks it, and loads everything that it finds of the
-// conversations.
-func survey(t *testing.T, dir string, seed int) (loaded int) {
+// loadAll opens the folder of a killed process, checks it, and loads all that is stored of 60
+// conversations. It returns the number of conversations that were complete.
+func loadAll(t *testing.T, dir string, seed int) (loaded int) {
 	t.Helper()
 	s, err := Open(dir, smallCap(t))
 	if err != nil {
@@ -141,7 +143,7 @@ func survey(t *testing.T, dir string, seed int) (loaded int) {
 		t.Fatal(err)
 	}
 	for i := seed; i < seed+60; i++ {
-		tokens := killed(i)
+		tokens := conversation(i)
 		for _, recurrent := range []bool{false, true} {
 			p := v.Find(tokens, len(tokens), 0, recurrent)
 			if err := load(v, tokens, p); err != nil {

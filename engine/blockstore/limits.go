@@ -6,20 +6,20 @@ import "database/sql"
 // names: 0 means the default, a negative value no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
-	// Sparing applies the rule for the second half of the daily budget to all of it: only sequences
-	// that resumed a cached prefix (Sequence.Reused) are written.
+	// Sparing applies the rule for the second half of the daily budget to the whole budget: only
+	// sequences that resumed a cached prefix (Sequence.Reused) are written.
 	Sparing bool
 }
 
 func (l Limits) withDefaults() Limits {
-	number := func(n *int64, by int64) {
+	setDefault := func(n *int64, value int64) {
 		if *n == 0 {
-			*n = by
+			*n = value
 		}
 	}
-	number(&l.MaxBytes, 20e9)
-	number(&l.MinFreeBytes, 10e9)
-	number(&l.DailyWriteBytes, 40e9)
+	setDefault(&l.MaxBytes, 20e9)
+	setDefault(&l.MinFreeBytes, 10e9)
+	setDefault(&l.DailyWriteBytes, 40e9)
 	return l
 }
 
@@ -40,14 +40,14 @@ func (s *Store) Dir() string { return s.dir }
 
 // evictOver evicts entries until the store is within its cap.
 func (s *Store) evictOver(tx *sql.Tx) error {
-	most := s.limits.Load().MaxBytes
-	if most < 0 || s.o.Visit {
+	maxBytes := s.limits.Load().MaxBytes
+	if maxBytes < 0 || s.o.Visit {
 		return nil
 	}
 	var bytes int64
 	if err := tx.QueryRow("SELECT bytes FROM totals").Scan(&bytes); err != nil {
 		return err
 	}
-	_, err := s.evict(tx, bytes-most, nil)
+	_, err := s.evict(tx, bytes-maxBytes, nil)
 	return err
 }

@@ -36,7 +36,7 @@ func TestSetLimits(t *testing.T) {
 	}
 	set(Limits{3 * size, -1, -1, false})
 	if got, want := s.Limits(), (Limits{3 * size, -1, -1, false}); got != want {
-		t.Errorf("the limits are %+v, want %+v", got, want)
+		t.Errorf("the limits are %+v, expected %+v", got, want)
 	}
 	if st := s.Stats(); st.Entries != 3 || st.Evicted != 3 || st.MaxBytes != 3*size ||
 		v.Find(pinned, 256, 0, false).Tokens != 256 {
@@ -45,9 +45,11 @@ func TestSetLimits(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}
-	for _, l := range []Limits{{3 * size, -1, 6 * size, false}, {3 * size, 100*size + 1, -1, false},
-		{-1, -1, -1, true}} {
-		// the daily limit, the reserve, and Sparing
+	for _, l := range []Limits{
+		{MaxBytes: 3 * size, MinFreeBytes: -1, DailyWriteBytes: 6 * size},
+		{MaxBytes: 3 * size, MinFreeBytes: 100*size + 1, DailyWriteBytes: -1},
+		{MaxBytes: -1, MinFreeBytes: -1, DailyWriteBytes: -1, Sparing: true},
+	} {
 		set(l)
 		if saved := save(t, v, sequence(numbers(20, 256), false)); !errors.Is(saved.Err,
 			ErrBudget) {
@@ -56,7 +58,7 @@ func TestSetLimits(t *testing.T) {
 	}
 	again := sequence(numbers(20, 256), false)
 	again.Reused = true
-	if saved := save(t, v, again); saved.Blocks != 1 { // {-1, -1, -1, true} still applies
+	if saved := save(t, v, again); saved.Blocks != 1 { // Sparing still applies
 		t.Errorf("a reused sequence: saved %+v", saved)
 	}
 	set(Limits{-1, -1, -1, false})
@@ -79,11 +81,11 @@ func TestWrittenSince(t *testing.T) {
 	s := open(t, dir, options(t))
 	since := s.Stats().WrittenSince
 	if since.Before(before) || since.After(time.Now()) {
-		t.Errorf("since %v, made between %v and now", since, before)
+		t.Errorf("since %v, expected a time between %v and now", since, before)
 	}
 	s.Close()
 	if again := open(t, dir, options(t)).Stats().WrittenSince; !again.Equal(since) {
-		t.Errorf("opened again: since %v, not %v", again, since)
+		t.Errorf("after reopening: since %v, expected %v", again, since)
 	}
 	s = open(t, t.TempDir(), options(t))
 	if _, err := s.index.db.Exec("DELETE FROM counts"); err != nil {

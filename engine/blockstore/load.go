@@ -1,8 +1,8 @@
 package blockstore
 
-// Reads entries. The checksum covers every byte that is copied to the pieces of the caller. The
-// pieces are valid only after Load returns. Several files are read concurrently, in parts that fit
-// the processor cache.
+// This file reads entries. The checksum at the end of a file covers every byte that is copied into
+// the caller's pieces, so the pieces are valid only after Load returns. Several files are read
+// concurrently, in parts that fit the CPU cache.
 
 import (
 	"bytes"
@@ -18,8 +18,7 @@ import (
 	"sync"
 )
 
-// readBytes is the size of one read: large enough for the disk, small enough for the processor's
-// cache.
+// readBytes is the size of one read: large enough for the disk, small enough for the CPU cache.
 const readBytes = 256 << 10
 
 var readBuffers = sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }}
@@ -121,8 +120,8 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that could not be read because of why. If why is nil, the file is missing.
-// Other files may be missing too, so drop starts a sweep.
+// drop removes an entry that could not be read. why is the error, or nil if the file is missing.
+// Then other files may be missing too, so drop starts a sweep.
 func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {
@@ -144,10 +143,10 @@ func (s *Store) drop(k Key, why error) {
 		err = s.sweepAgain()
 	}
 	if why != nil {
-		s.note("damaged", why)
+		s.warnOnce("damaged", why)
 	}
 	if err != nil {
-		s.note("remove", err)
+		s.warnOnce("remove", err)
 	}
 }
 
@@ -198,8 +197,8 @@ type source struct {
 	crc      uint32
 }
 
-// more reads into the rest of the buffer, which must have room. A file that ends early, or that the
-// disk cannot read, is damaged.
+// more reads into the free end of the buffer, which must not be empty. A file that ends early, or
+// that the disk cannot read, is damaged.
 func (s *source) more() error {
 	if err := s.ctx.Err(); err != nil {
 		return err // not context.Cause, which may be the damage of another file
@@ -230,8 +229,8 @@ func (s *source) header(size int64) (*header, error) {
 	if err != nil {
 		return nil, damage{err}
 	}
-	if most := 8 + n + 4*BlockTokens; most > len(s.buffer) {
-		s.buffer = append(bytes.Clone(s.buffer[:s.to]), make([]byte, most-s.to)...)
+	if need := 8 + n + 4*BlockTokens; need > len(s.buffer) {
+		s.buffer = append(bytes.Clone(s.buffer[:s.to]), make([]byte, need-s.to)...)
 		if err := s.more(); err != nil {
 			return nil, err
 		}
@@ -310,12 +309,13 @@ func (s *source) checksum() (uint32, error) {
 	return binary.LittleEndian.Uint32(last[:]), nil
 }
 
-// markLoading adds by to the number of Loads that read each file. A file in use is not evicted.
-func (s *Store) markLoading(files []reading, by int) {
+// markLoading adds delta to the number of Loads that are reading each file. Such a file is not
+// evicted.
+func (s *Store) markLoading(files []reading, delta int) {
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()
 	for _, f := range files {
-		if s.loading[f.entry.Key] += by; s.loading[f.entry.Key] == 0 {
+		if s.loading[f.entry.Key] += delta; s.loading[f.entry.Key] == 0 {
 			delete(s.loading, f.entry.Key)
 		}
 	}

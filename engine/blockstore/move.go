@@ -1,10 +1,10 @@
 package blockstore
 
-// Moves a store to another folder. Copy transfers the entries while the store is in use: by hard
-// links within one disk, otherwise by copies that are read back. Once no process has the store
-// open, Settle transfers the pins, the index and all changes since Copy. Both folders are then
-// complete, and the caller can switch to the new one in the settings. After that, Clear empties the
-// old one.
+// This file moves a store to another folder. Copy transfers the entries while the store is in use:
+// by hard links within one disk, otherwise by copies that are read back. Once no process has the
+// store open, Settle transfers the pins, the index and all changes since Copy. Both folders are
+// then complete, and the caller can switch to the new one in the settings. After that, Clear
+// empties the old one.
 //
 // A marker file in the new folder records the progress. A crash is safe at any point:
 //
@@ -43,7 +43,7 @@ var (
 	ErrNested   = errors.New("blockstore: one folder is inside the other")
 )
 
-// NoRoom is the error when the new disk is too small. Its fields are bytes.
+// NoRoom is the error of a move to a disk that is too small. Its fields are in bytes.
 type NoRoom struct{ Need, Free int64 }
 
 func (e *NoRoom) Error() string {
@@ -85,7 +85,7 @@ type entryFile struct {
 	size int64
 }
 
-// filesOf returns the entries in a folder, with partial also unfinished copies.
+// filesOf returns the entries in a folder. If partial is true, it includes unfinished copies.
 func filesOf(dir string, partial bool) ([]entryFile, error) {
 	var files []entryFile
 	err := filepath.WalkDir(filepath.Join(dir, blocksDir),
@@ -264,7 +264,7 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 	}
 	out, err := m.files().Create(part)
 	if err != nil {
-		// Not wrapped: callers take fs.ErrNotExist for an evicted entry.
+		// Not wrapped: to callers, fs.ErrNotExist means an evicted entry.
 		return fmt.Errorf("%v", err)
 	}
 	defer func() {
@@ -294,7 +294,7 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 			"blockstore: verifying %s: the disk returns different bytes than were written", part)
 	}
 	if info, err := in.Stat(); err == nil {
-		// A rebuilt index derives recency from it.
+		// A rebuilt index derives recency from the modification time.
 		_ = os.Chtimes(part, info.ModTime(), info.ModTime())
 	}
 	return m.files().Rename(part, to)
@@ -316,8 +316,8 @@ func (u *contextReader) Read(p []byte) (int, error) {
 // Settle completes the new folder with the changes since Copy, the pins and the index. No process
 // may open either folder during Settle. The error is ErrInUse if a process has the old one open.
 func (m *Move) Settle(ctx context.Context) error {
-	if used, err := inUse(m.From); err != nil || used {
-		return errors.Join(err, choose(used, ErrInUse))
+	if err := checkUnused(m.From); err != nil {
+		return err
 	}
 	if err := m.Copy(ctx); err != nil { // it also marks the new folder as incomplete
 		return err
@@ -358,13 +358,6 @@ func (m *Move) syncFolders() {
 			_ = d.Close()
 		}
 	}
-}
-
-func choose(is bool, err error) error {
-	if is {
-		return err
-	}
-	return nil
 }
 
 // removeStrays removes entries that the old folder has lost since Copy: the user may have removed
@@ -410,21 +403,21 @@ func (m *Move) pins() error {
 	return nil
 }
 
-// Clear removes the store's files from the old folder, once the settings name the new one. If the
-// old folder has been used since Settle, entries that the new folder lacks stay there, with their
-// index.
+// Clear removes the store's files from the old folder. Call it once the settings name the new one.
+// If the old folder has been used since Settle, entries that the new folder lacks stay there, with
+// their index.
 func (m *Move) Clear() error {
 	known, err := readMark(m.To)
 	if err != nil || known == nil || !known.Whole {
 		return errors.Join(err, errors.New(
 			"blockstore: the new folder is incomplete: call Settle before Clear"))
 	}
-	if used, err := inUse(m.From); err != nil || used {
-		return errors.Join(err, choose(used, ErrInUse))
+	if err := checkUnused(m.From); err != nil {
+		return err
 	}
 	if info, err := os.Stat(m.From); err != nil || !info.IsDir() {
 		if _, parent := os.Stat(filepath.Dir(m.From)); parent != nil {
-			return errors.Join(err, parent) // its disk may be mounted again later
+			return errors.Join(err, parent) // the disk may be mounted again later
 		}
 		return m.unmark()
 	}
@@ -450,7 +443,7 @@ func (m *Move) unmark() error {
 	return ignoreGone(os.Remove(filepath.Join(m.To, markName)))
 }
 
-// clearEntries removes the entries for which may returns true, and counts the others.
+// clearEntries removes the entries for which may returns true, and returns the number of others.
 func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err error) {
 	files, err := filesOf(dir, true)
 	if err != nil {
@@ -466,12 +459,12 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 	return kept, nil
 }
 
-// clearRest removes the other files of a store without entries, and the folder itself if it is then
-// empty.
+// clearRest removes the remaining files of a store that has no entries, and the folder if it is
+// then empty.
 func clearRest(dir string) error {
 	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
-		_ = os.Remove(sub) // fails if it holds files of others
+		_ = os.Remove(sub) // fails if it holds files that are not the store's
 	}
 	for _, sub := range []string{pinsDir, tempDir} {
 		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
@@ -493,15 +486,15 @@ func clearRest(dir string) error {
 	return nil
 }
 
-// DiscardMove removes what an unfinished move has written to dir, which must not be the folder that
-// the settings name. It leaves a folder without a marker alone.
+// DiscardMove removes the files that an unfinished move has written to dir. dir must not be the
+// folder that the settings name. DiscardMove does nothing in a folder without a marker.
 func DiscardMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
 		return err
 	}
-	if used, err := inUse(dir); err != nil || used {
-		return errors.Join(err, choose(used, ErrInUse))
+	if err := checkUnused(dir); err != nil {
+		return err
 	}
 	m := &Move{From: known.From, To: dir}
 	if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
@@ -511,7 +504,8 @@ func DiscardMove(dir string) error {
 }
 
 // FinishMove completes a move to dir, the folder that the settings name. If the copy was never
-// complete, FinishMove only removes its marker, and the old folder stays.
+// complete, FinishMove only removes the marker, and the old folder stays. It does nothing in a
+// folder without a marker.
 func FinishMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
@@ -534,14 +528,18 @@ func readMark(dir string) (*mark, error) {
 		return nil, err
 	}
 	var known mark
-	if err := json.Unmarshal(b, &known); err != nil || !filepath.IsAbs(known.From) {
+	err = json.Unmarshal(b, &known)
+	if err == nil && !filepath.IsAbs(known.From) {
+		err = fmt.Errorf("%q is not an absolute path", known.From)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("blockstore: %s is not the marker file of a move: %w",
 			filepath.Join(dir, markName), err)
 	}
 	return &known, nil
 }
 
-// write replaces the marker file. It goes through disk, so that tests can make it fail.
+// write replaces the marker file. The rename goes through disk, so that tests can make it fail.
 func (m *Move) write(k mark) error {
 	b, err := json.Marshal(k)
 	if err != nil {
@@ -559,16 +557,16 @@ func (m *Move) write(k mark) error {
 	return m.files().Rename(path+copySuffix, path)
 }
 
-// inUse reports whether a store has the folder open, in any process.
-func inUse(dir string) (bool, error) {
+// checkUnused returns ErrInUse if a store has the folder open, in any process.
+func checkUnused(dir string) error {
 	locks, err := filepath.Glob(filepath.Join(dir, tempDir, "*.lock"))
 	s := &Store{dir: dir}
 	for _, lock := range locks {
 		if s.alive(strings.TrimSuffix(filepath.Base(lock), ".lock")) {
-			return true, nil
+			return ErrInUse
 		}
 	}
-	return false, err
+	return err
 }
 
 // existing returns dir, or its nearest parent that exists.

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// kept saves some conversations in the folder, pins one of them, and closes the store.
-func kept(t testing.TB, dir string, seeds ...int) {
+// saveAndPin saves conversations in the folder, pins one of them, and closes the store.
+func saveAndPin(t testing.TB, dir string, seeds ...int) {
 	t.Helper()
 	s := open(t, dir, options(t))
 	for _, seed := range seeds {
-		tokens := killed(seed)
+		tokens := conversation(seed)
 		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
 	}
 	list, err := s.Conversations(Filter{})
@@ -30,12 +30,11 @@ func kept(t testing.TB, dir string, seeds ...int) {
 	}
 }
 
-// expectKept opens the folder and expects it to have all of these conversations, one of them
-// pinned.
-func expectKept(t testing.TB, dir string, seeds ...int) {
+// expectStored opens the folder and expects it to have all these conversations, one of them pinned.
+func expectStored(t testing.TB, dir string, seeds ...int) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
-		t.Fatalf("the folder came without its index: %v", err)
+		t.Fatalf("the folder has no index: %v", err)
 	}
 	s := open(t, dir, options(t))
 	defer s.Close()
@@ -45,7 +44,7 @@ func expectKept(t testing.TB, dir string, seeds ...int) {
 	}
 	v := s.Model(testModel)
 	for _, seed := range seeds {
-		tokens := killed(seed)
+		tokens := conversation(seed)
 		p := v.Find(tokens, len(tokens), 0, true)
 		if err := load(v, tokens, p); err != nil || p.Tokens != len(tokens) {
 			t.Fatalf("conversation %d: %d of %d tokens are found, %v", seed, p.Tokens, len(tokens),
@@ -71,14 +70,13 @@ func expectGone(t testing.TB, path string) {
 	}
 }
 
-// TestMove checks that after a move the new folder has every entry, and the old one only files that
-// are not the store's.
+// TestMove checks that a move transfers every entry and removes the old folder.
 func TestMove(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir := t.TempDir()
 		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "a", "new"),
 			AlwaysCopy: copies}
-		kept(t, m.From, 1, 2)
+		saveAndPin(t, m.From, 1, 2)
 		moved := int64(0)
 		m.Moved = func(n int64) { moved += n }
 		s := open(t, m.From, options(t))
@@ -86,13 +84,13 @@ func TestMove(t *testing.T) {
 			t.Fatal(err)
 		}
 		if total, err := m.Bytes(); err != nil || moved != total || total == 0 {
-			t.Errorf("%d of %d bytes were told, %v", moved, total, err)
+			t.Errorf("%d of %d bytes were reported, %v", moved, total, err)
 		}
 		if err := m.Settle(t.Context()); !errors.Is(err, ErrInUse) {
 			t.Errorf("with the store open: %v, want %v", err, ErrInUse)
 		}
-		// Entries that are added and removed meanwhile are added and removed in the new folder too.
-		tokens := killed(3)
+		// Entries that are added or removed after Copy are added or removed in the new folder too.
+		tokens := conversation(3)
 		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
 		gone := sequence(numbers(7, 300), true)
 		gone.Title = "gone"
@@ -119,19 +117,19 @@ func TestMove(t *testing.T) {
 		if err := FinishMove(m.To); err != nil {
 			t.Fatal(err)
 		}
-		expectKept(t, m.To, 1, 2, 3)
+		expectStored(t, m.To, 1, 2, 3)
 		expectGone(t, m.From)
 		expectGone(t, filepath.Join(m.To, markName))
 	}
 }
 
-// TestMoveRefuses checks that an impossible move is refused before anything is written.
+// TestMoveRefuses checks that a move that is not possible is refused before anything is written.
 func TestMoveRefuses(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "old")
-	kept(t, from, 1)
+	saveAndPin(t, from, 1)
 	other := filepath.Join(dir, "other")
-	kept(t, other, 2)
+	saveAndPin(t, other, 2)
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(from, link); err != nil {
 		t.Fatal(err)
@@ -160,13 +158,13 @@ func TestMoveRefuses(t *testing.T) {
 	}
 	expectGone(t, filepath.Join(dir, "new"))
 	expectGone(t, filepath.Join(other, markName))
-	// within one disk nothing is copied
+	// Within one disk nothing is copied, so a full disk does not matter.
 	m := Move{From: from, To: filepath.Join(dir, "new"), disk: full}
 	if err := m.Copy(t.Context()); err != nil {
 		t.Error(err)
 	}
-	expectKept(t, other, 2)
-	expectKept(t, from, 1)
+	expectStored(t, other, 2)
+	expectStored(t, from, 1)
 }
 
 // TestMoveStops checks that a move that is stopped or fails leaves the old folder unchanged, can be
@@ -174,7 +172,7 @@ func TestMoveRefuses(t *testing.T) {
 func TestMoveStops(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
-	kept(t, from, 1, 2)
+	saveAndPin(t, from, 1, 2)
 	for round, discard := range []bool{true, false} {
 		ctx, stop := context.WithCancel(t.Context())
 		n := 0
@@ -184,18 +182,18 @@ func TestMoveStops(t *testing.T) {
 			}
 		}}
 		if err := m.Copy(ctx); !errors.Is(err, context.Canceled) || n != 2 {
-			t.Fatalf("round %d: stopped behind %d entries: %v", round, n, err)
+			t.Fatalf("round %d: stopped after %d entries: %v", round, n, err)
 		}
 		failing := &fakeDisk{}
 		failing.set("write", syscall.ENOSPC)
 		if err := (&Move{From: from, To: to, AlwaysCopy: true, disk: failing}).Copy(
 			t.Context()); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("a disk that is full: %v", err)
+			t.Errorf("a full disk: %v", err)
 		}
 		if files, err := filesOf(to, true); err != nil || len(files) != 2 {
 			t.Errorf("%d entries are in the new folder, want 2; %v", len(files), err)
 		}
-		expectKept(t, from, 1, 2)
+		expectStored(t, from, 1, 2)
 		if err := m.Clear(); err == nil {
 			t.Fatal("a folder was emptied before the other one was whole")
 		}
@@ -206,7 +204,7 @@ func TestMoveStops(t *testing.T) {
 			expectGone(t, to)
 		}
 	}
-	// Using an unfinished copy loses nothing of what was not copied.
+	// If the settings name an unfinished copy, the old folder keeps all entries.
 	part := filepath.Join(dir, "part")
 	ctx, stop := context.WithCancel(t.Context())
 	if err := (&Move{From: from, To: part, Moved: func(int64) { stop() }}).Copy(ctx); !errors.Is(
@@ -217,13 +215,13 @@ func TestMoveStops(t *testing.T) {
 		t.Error(err)
 	}
 	expectGone(t, filepath.Join(part, markName))
-	expectKept(t, from, 1, 2)
+	expectStored(t, from, 1, 2)
 	found := 0
 	m := &Move{From: from, To: to, AlwaysCopy: true, Found: func(int64) { found++ }}
 	if err := errors.Join(m.Settle(t.Context()), m.Clear()); err != nil || found != 2 {
 		t.Fatalf("%d entries were found in place, want 2; %v", found, err)
 	}
-	expectKept(t, to, 1, 2)
+	expectStored(t, to, 1, 2)
 	expectGone(t, from)
 }
 
@@ -232,7 +230,7 @@ func TestMoveStops(t *testing.T) {
 func TestMoveUsedSince(t *testing.T) {
 	dir := t.TempDir()
 	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new")}
-	kept(t, m.From, 1)
+	saveAndPin(t, m.From, 1)
 	if err := m.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -245,22 +243,23 @@ func TestMoveUsedSince(t *testing.T) {
 	s = open(t, m.From, options(t))
 	s.swept.Wait()
 	if p := s.Model(testModel).Find(only, len(only), 0, true); p.Tokens != len(only) {
-		t.Errorf("%d tokens are left of what only the old folder had, want %d", p.Tokens, len(only))
+		t.Errorf("the old folder has %d tokens of its new entries, want %d", p.Tokens, len(only))
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	expectKept(t, m.To, 1)
+	expectStored(t, m.To, 1)
 }
 
-// moveSteps names the number of disk operations after which the child kills itself; 0: never.
+// moveSteps is the environment variable with the number of the disk operation at which the child
+// kills itself; 0: never.
 const moveSteps = "HEADROOM_BLOCKSTORE_MOVE_STEPS"
 
-// dyingDisk kills its process, like kill -9, before an operation.
+// dyingDisk kills its own process with SIGKILL before a chosen operation.
 type dyingDisk struct {
 	osDisk
-	left *int // negative: never
-	done *int
+	left *int // operations before the kill; negative: never
+	done *int // operations so far
 }
 
 type dyingFile struct {
@@ -304,7 +303,8 @@ func (f dyingFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestMoveChild is the child of TestMoveKilled. A file names the current folder.
+// TestMoveChild is the child process of TestMoveKilled. The file "current" takes the place of the
+// settings: it names the folder in use.
 func TestMoveChild(t *testing.T) {
 	dir := os.Getenv(killDir)
 	steps, err := strconv.Atoi(os.Getenv(moveSteps))
@@ -319,7 +319,7 @@ func TestMoveChild(t *testing.T) {
 	}
 	part := filepath.Join(dir, "part")
 	if err := errors.Join(os.WriteFile(part, []byte("new"), 0o600),
-		os.Rename(part, filepath.Join(dir, "counts"))); err != nil {
+		os.Rename(part, filepath.Join(dir, "current"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Clear(); err != nil {
@@ -331,8 +331,8 @@ func TestMoveChild(t *testing.T) {
 	}
 }
 
-// TestMoveKilled kills a move at every stage. The current folder must be complete, and the next
-// start must end with one folder that has everything.
+// TestMoveKilled kills a move at different stages. Each time the folder in use must be complete,
+// and the next start must end with one folder that has everything.
 func TestMoveKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
@@ -342,7 +342,7 @@ func TestMoveKilled(t *testing.T) {
 	steps := 0 // of a complete move
 	for round := range rounds + 1 {
 		dir := t.TempDir()
-		kept(t, filepath.Join(dir, "old"), 1, 2)
+		saveAndPin(t, filepath.Join(dir, "old"), 1, 2)
 		at := (2*round - 1) * steps / (2 * rounds) // spread over all steps
 		child := exec.Command(os.Args[0], "-test.run=^TestMoveChild$")
 		child.Env = append(os.Environ(), killDir+"="+dir, moveSteps+"="+strconv.Itoa(at))
@@ -351,28 +351,28 @@ func TestMoveKilled(t *testing.T) {
 			b, stepsErr := os.ReadFile(filepath.Join(dir, "steps"))
 			if steps, _ = strconv.Atoi(string(b)); err != nil || stepsErr != nil ||
 				steps < 2*rounds {
-				t.Fatalf("the child ended with %v behind %d steps: %s", err, steps, out)
+				t.Fatalf("the child ended with %v after %d steps: %s", err, steps, out)
 			}
 		} else if err == nil || !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			t.Fatalf("the child was not killed at step %d of %d: %v, %s", at, steps, err, out)
 		}
-		counts := "old"
-		if b, err := os.ReadFile(filepath.Join(dir, "counts")); err == nil {
-			counts = string(b)
+		current := "old"
+		if b, err := os.ReadFile(filepath.Join(dir, "current")); err == nil {
+			current = string(b)
 			committed++
 		}
-		// The next start.
-		if err := FinishMove(filepath.Join(dir, counts)); err != nil {
+		// The next start of the program.
+		if err := FinishMove(filepath.Join(dir, current)); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		expectKept(t, filepath.Join(dir, counts), 1, 2)
+		expectStored(t, filepath.Join(dir, current), 1, 2)
 		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true}
-		if counts == "old" {
+		if current == "old" {
 			if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context()),
 				m.Clear()); err != nil {
-				t.Fatalf("round %d, going on: %v", round, err)
+				t.Fatalf("round %d, continuing the move: %v", round, err)
 			}
-			expectKept(t, m.To, 1, 2)
+			expectStored(t, m.To, 1, 2)
 		}
 		expectGone(t, m.From)
 		if parts, _ := filepath.Glob(filepath.Join(m.To, "*"+copySuffix)); len(parts) > 0 {
@@ -385,7 +385,7 @@ func TestMoveKilled(t *testing.T) {
 		}
 	}
 	if committed == 0 || committed == rounds+1 {
-		t.Errorf("%d of %d rounds had come to the new folder: the test is one-sided", committed,
-			rounds+1)
+		t.Errorf("%d of %d rounds switched to the new folder, expected some of each kind",
+			committed, rounds+1)
 	}
 }

@@ -1,9 +1,9 @@
 package blockstore
 
-// Pins. A pinned conversation has one marked entry, its end. The mark protects that entry, all
-// entries before it, and the states on the path. When the conversation grows, the mark moves to its
-// new end. Entries do not record pins, so each mark is also an empty file (pins/KEY), which
-// survives the loss of the index.
+// This file pins conversations. A pinned conversation has one marked entry, its end. The mark
+// protects that entry, all entries before it, and the states on the path. When the conversation
+// grows, the mark moves to its new end. Each mark is also an empty file (pins/KEY), which survives
+// the loss of the index.
 
 import (
 	"database/sql"
@@ -135,7 +135,7 @@ func (s *Store) repin(tx *sql.Tx) error {
 			}
 			for _, e := range f.conversation(e) {
 				if e.kind == kindTail && e.key != k {
-					continue // the end has its tokens
+					continue // a longer block or tail has its tokens
 				}
 				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?",
 					e.key[:]); err != nil {
@@ -147,15 +147,15 @@ func (s *Store) repin(tx *sql.Tx) error {
 	return s.writePins(tx, marks)
 }
 
-// writePins creates a file for each mark. It removes the files of other marks, unless the index is
+// writePins creates a file for each mark. It removes files without a mark, unless the index is
 // still incomplete.
 func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
-	there, err := s.readPins()
+	stored, err := s.readPins()
 	if err != nil {
 		return err
 	}
 	for k := range marks {
-		if there[k] {
+		if stored[k] {
 			continue
 		}
 		if err := s.o.disk.MkdirAll(filepath.Join(s.dir, pinsDir)); err != nil {
@@ -173,7 +173,7 @@ func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 	if err := tx.QueryRow("SELECT complete FROM totals").Scan(&complete); err != nil || !complete {
 		return err
 	}
-	for k := range there {
+	for k := range stored {
 		if !marks[k] {
 			if err := s.o.disk.Remove(filepath.Join(s.dir, pinsDir, k.String())); err != nil &&
 				!errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,8 @@
 package blockstore
 
 // The writer is one goroutine that receives sequences from a bounded queue. It writes the entries
-// that are not stored yet, parents before children, so a crash or a spent budget leaves a usable
-// prefix.
+// that are not stored yet. Parents come before children, so a crash or a spent budget leaves a
+// usable prefix.
 
 import (
 	"database/sql"
@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Tensor is a named tensor in pieces of equal length; in the file it is U8 [len(Pieces),
-// len(Pieces[0])]. Load skips a piece that is nil, and pieces of the file beyond len(Pieces).
+// Tensor is a named tensor in pieces of equal length. In the file it is U8 [len(Pieces),
+// len(Pieces[0])]. Load skips nil pieces, and the file's pieces after the last one given.
 type Tensor struct {
 	Name   string
 	Pieces [][]byte
@@ -219,8 +219,8 @@ func (w *saving) block(i, to int) error {
 	return err
 }
 
-// covered reports whether the block is stored; for a tail, whether any entry begins with its
-// tokens.
+// covered reports whether a block is stored, or whether a stored block or tail begins with the
+// tokens of a tail.
 func (w *saving) covered(x *index, h *header) (bool, error) {
 	if h.kind == kindBlock {
 		_, ok, err := x.find.byKey(h.key())

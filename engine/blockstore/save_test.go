@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestSaveNeverWaits checks that Save does not block while the writer is busy: sequences fill the
+// TestSaveNeverWaits checks that Save does not block while the writer is busy. Sequences fill the
 // queue, and further ones are dropped.
 func TestSaveNeverWaits(t *testing.T) {
 	o := options(t)
@@ -41,7 +41,7 @@ func TestSaveNeverWaits(t *testing.T) {
 		}
 	}
 	if p := v.Find(numbers(1, 256), 256, 0, false); p.Tokens != 0 {
-		t.Errorf("found what is not written yet: %+v", p)
+		t.Errorf("found an entry that is not written yet: %+v", p)
 	}
 	close(release)
 	done.Wait() // a second call of Done would panic
@@ -50,8 +50,8 @@ func TestSaveNeverWaits(t *testing.T) {
 	}
 }
 
-// TestClose checks that Close calls Done for every queued sequence, and saves those that
-// CloseTimeout allows.
+// TestClose checks that Close calls Done for every queued sequence, and saves as many as it can
+// within CloseTimeout.
 func TestClose(t *testing.T) {
 	for _, hurry := range []bool{false, true} {
 		dir := t.TempDir()
@@ -63,7 +63,7 @@ func TestClose(t *testing.T) {
 		v := s.Model(testModel)
 		begun, release := make(chan bool, 1), make(chan bool)
 		var mu sync.Mutex
-		var answers []Saved
+		var results []Saved
 		for i := range 5 {
 			q := sequence(numbers(i, 600), true, 600)
 			kv := q.KV
@@ -76,7 +76,7 @@ func TestClose(t *testing.T) {
 			}
 			q.Done = func(saved Saved) {
 				mu.Lock()
-				answers = append(answers, saved)
+				results = append(results, saved)
 				mu.Unlock()
 			}
 			if !v.Save(q) {
@@ -94,7 +94,7 @@ func TestClose(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v.Save(sequence(numbers(9, 300), false)) {
-			t.Error("a closed store took a sequence")
+			t.Error("a closed store accepted a sequence")
 		}
 		if p := v.Find(numbers(0, 600), 600, 0, false); p.Tokens != 0 {
 			t.Errorf("a closed store found %+v", p)
@@ -102,10 +102,10 @@ func TestClose(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Errorf("a second Close: %v", err)
 		}
-		if len(answers) != 5 {
-			t.Fatalf("%d answers to 5 sequences", len(answers))
+		if len(results) != 5 {
+			t.Fatalf("Done was called for %d of 5 sequences", len(results))
 		}
-		for i, a := range answers {
+		for i, a := range results {
 			if hurry != errors.Is(a.Err, ErrClosed) || !hurry && a.Blocks != 3 {
 				t.Errorf("hurry %v, sequence %d: %+v", hurry, i, a)
 			}
@@ -117,7 +117,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestSaveRefuses checks that an invalid sequence is an error and none of it is stored.
+// TestSaveRefuses checks that saving an invalid sequence fails and stores nothing.
 func TestSaveRefuses(t *testing.T) {
 	tokens := numbers(1, 300)
 	for want, change := range map[string]func(q *Sequence){
@@ -148,8 +148,8 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// TestSaveAsksForNewBlocksOnly checks that KV is called only for blocks that are not stored yet.
-func TestSaveAsksForNewBlocksOnly(t *testing.T) {
+// TestSaveReadsNewBlocksOnly checks that KV is called only for blocks that are not stored yet.
+func TestSaveReadsNewBlocksOnly(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
 	tokens := numbers(1, 1000)
@@ -164,7 +164,7 @@ func TestSaveAsksForNewBlocksOnly(t *testing.T) {
 	save(t, v, q)
 	if want := []int{512, 768, 768, 1000}; len(asked) != 4 || asked[0] != want[0] ||
 		asked[1] != want[1] || asked[2] != want[2] || asked[3] != want[3] {
-		t.Errorf("asked for %v, expected %v", asked, want)
+		t.Errorf("KV was called for %v, expected %v", asked, want)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tree returns conversations that fork at random places: number i continues number i/2.
+// tree returns n conversations. Number i forks from number i/2 at a random place.
 func tree(n int, random *rand.Rand) [][]int32 {
 	all := [][]int32{numbers(0, 900)}
 	for i := 1; i < n; i++ {
@@ -30,7 +30,7 @@ type player struct {
 	v      *View
 	o      Options
 	dir    string
-	last   string // its last operation
+	last   string // description of the last operation
 }
 
 func (p *player) open() {
@@ -47,7 +47,8 @@ func (p *player) close() {
 	}
 }
 
-// step performs one operation. Dangerous ones remove files that other stores may be using.
+// step performs one random operation. If dangerous is true, it may also remove files that other
+// stores are using.
 func (p *player) step(dangerous bool) {
 	tokens := p.all[p.random.IntN(len(p.all))]
 	n := 1 + p.random.IntN(len(tokens))
@@ -104,7 +105,7 @@ func (p *player) step(dangerous bool) {
 	}
 }
 
-// harm damages an entry and reads it, or removes the index.
+// harm damages an entry's file and reads it, or removes the index.
 func (p *player) harm(op int) {
 	files := entryFiles(p.t, p.dir)
 	if op == 25 {
@@ -135,8 +136,7 @@ func (p *player) harm(op int) {
 		err = os.Truncate(path, p.random.Int64N(info.Size()))
 	default:
 		edit(p.t, path, func(b []byte) []byte {
-			b[p.random.IntN(len(b))] ^= 1 << p.random.IntN(
-				8)
+			b[p.random.IntN(len(b))] ^= 1 << p.random.IntN(8)
 			return b
 		})
 	}
@@ -158,8 +158,8 @@ func smallCap(t testing.TB) Options {
 	return o
 }
 
-// TestScenario performs random operations on one folder through two stores in turn, damage
-// included. After every step, index and folder agree.
+// TestScenario performs random operations on one folder through two stores, one at a time,
+// including damage. After every step, index and folder must agree.
 func TestScenario(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {

@@ -1,7 +1,7 @@
 package blockstore
 
-// Counters. Find and Load collect counts and hits in memory, so they never wait for a transaction.
-// The writer adds them to the index, where other processes see them.
+// Find and Load collect counts and hits in memory, so they never wait for a transaction. The writer
+// adds them to the index, where other processes see them.
 
 import (
 	"database/sql"
@@ -21,15 +21,15 @@ type Stats struct {
 	DailyWriteBytes int64            // daily limit; negative: none
 	WrittenBytes    int64            // written since WrittenSince
 	WrittenSince    time.Time        // creation of the index; zero: unknown
-	Hits            int64            // successful Loads
+	Hits            int64            // Loads that succeeded
 	Misses          int64            // Finds that added nothing to the caller's tokens
 	SecondsSaved    float64          // computing time that hits saved
 	Dropped         int64            // sequences dropped because the queue was full
 	Skipped         int64            // sequences that a limit cut short
 	Damaged         int64            // entries removed because their file was damaged or missing
 	Foreign         int64            // files removed because they are not entries of this version
-	Evicted         int64            // entries
-	SaveErrors      int64            // sequences
+	Evicted         int64            // entries evicted to make room
+	SaveErrors      int64            // sequences whose save failed
 	LastSaveError   string           // "" if there was none
 	QueuedSequences int              // waiting to be saved, in this process
 	BytesByModel    map[string]int64 // by fingerprint
@@ -45,14 +45,14 @@ type touched struct {
 
 // pending holds the counts and hits that flush has not written to the index yet.
 type pending struct {
-	// flush holds writing. Once another goroutine has locked it, the index has all counts.
+	// flush holds writing. A goroutine that then locks it sees all earlier counts in the index.
 	writing sync.Mutex
 
 	mu       sync.Mutex
 	counts   map[string]float64
 	lastSave string
 	touches  []touched
-	noted    map[string]bool // kinds of error already logged
+	warned   map[string]bool // kinds of error already logged
 }
 
 // count adds n to a counter.
@@ -62,22 +62,21 @@ func (s *Store) count(name string, n float64) {
 	s.pending.mu.Unlock()
 }
 
-// note logs the first error of a kind as a warning, and drops later ones.
-func (s *Store) note(kind string, err error) {
+// warnOnce logs the first error of each kind as a warning, and ignores later ones.
+func (s *Store) warnOnce(kind string, err error) {
 	if errors.Is(err, ErrClosed) {
 		return
 	}
 	s.pending.mu.Lock()
-	first := !s.pending.noted[kind]
-	if s.pending.noted == nil {
-		s.pending.noted = map[string]bool{}
+	first := !s.pending.warned[kind]
+	if s.pending.warned == nil {
+		s.pending.warned = map[string]bool{}
 	}
-	s.pending.noted[kind] = true
+	s.pending.warned[kind] = true
 	s.pending.mu.Unlock()
 	if first {
 		s.o.Log.Warn("prefix cache on disk: "+kind+" (further errors of this kind are not logged)",
-			"dir", s.dir,
-			"error", err)
+			"dir", s.dir, "error", err)
 	}
 }
 
@@ -87,7 +86,7 @@ func (s *Store) saveFailed(err error) {
 	s.pending.mu.Lock()
 	s.pending.lastSave = err.Error()
 	s.pending.mu.Unlock()
-	s.note("save", err)
+	s.warnOnce("save", err)
 }
 
 // touchLater queues a Load for the writer to record.
@@ -139,7 +138,7 @@ func (s *Store) flush() {
 	if err == nil {
 		return
 	}
-	s.note("flush", err)
+	s.warnOnce("flush", err)
 	p.mu.Lock()
 	for name, n := range counts {
 		p.counts[name] += n
@@ -147,9 +146,9 @@ func (s *Store) flush() {
 	if p.lastSave == "" {
 		p.lastSave = lastSave
 	}
-	const most = 1000 // maximum number of pending touches
-	if p.touches = append(touches, p.touches...); len(p.touches) > most {
-		p.touches = p.touches[len(p.touches)-most:]
+	const maxPending = 1000
+	if p.touches = append(touches, p.touches...); len(p.touches) > maxPending {
+		p.touches = p.touches[len(p.touches)-maxPending:]
 	}
 	p.mu.Unlock()
 }
@@ -160,7 +159,7 @@ func (t touched) write(tx *sql.Tx) error {
 		return err
 	}
 	for i := len(t.keys) - 1; i >= 0; i-- {
-		var used int64 // equals clock if the touch of a later entry has passed this one
+		var used int64 // clock if touching a later entry has already touched this one
 		if err := tx.QueryRow("SELECT coalesce(max(used), ?) FROM entries WHERE key = ?", clock,
 			t.keys[i][:]).Scan(&used); err != nil {
 			return err
@@ -182,14 +181,14 @@ func (s *Store) Stats() Stats {
 	s.flush()
 	limits := s.limits.Load()
 	st := Stats{MaxBytes: limits.MaxBytes, MinFreeBytes: limits.MinFreeBytes,
-		DailyWriteBytes: limits.DailyWriteBytes,
-		QueuedSequences: len(s.queue), BytesByModel: map[string]int64{}}
+		DailyWriteBytes: limits.DailyWriteBytes, QueuedSequences: len(s.queue),
+		BytesByModel: map[string]int64{}}
 	err := s.read(func(x *index) error { return s.readStats(x, &st) })
 	if err != nil {
-		s.note("stats", err)
+		s.warnOnce("stats", err)
 	}
 	if st.FreeBytes, err = s.o.disk.FreeBytes(s.dir); err != nil {
-		s.note("stats", err)
+		s.warnOnce("stats", err)
 	}
 	return st
 }
@@ -218,10 +217,11 @@ func (s *Store) readStats(x *index, st *Stats) error {
 	if err != nil {
 		return err
 	}
-	for name, n := range map[string]*int64{"hits": &st.Hits, "misses": &st.Misses,
-		"dropped": &st.Dropped, "skipped": &st.Skipped,
+	for name, n := range map[string]*int64{
+		"hits": &st.Hits, "misses": &st.Misses, "dropped": &st.Dropped, "skipped": &st.Skipped,
 		"damaged": &st.Damaged, "foreign": &st.Foreign, "evicted": &st.Evicted,
-		"save errors": &st.SaveErrors} {
+		"save errors": &st.SaveErrors,
+	} {
 		*n = int64(counts[name])
 	}
 	st.SecondsSaved = counts["seconds saved"]

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestStop checks that Stop ends a save between two files, and that the files written by then are
+// TestStop checks that Stop ends a save between two files, and that the files written before are
 // valid.
 func TestStop(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))

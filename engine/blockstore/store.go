@@ -16,9 +16,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Options of a store. The zero value is ready to use. SetLimits changes the first three.
+// Options configures a store. The zero value is ready to use. SetLimits changes the first three
+// fields of an open store.
 type Options struct {
-	MaxBytes        int64 // cap on the sum of all entries' files; 0: 20 GB; negative: no cap
+	MaxBytes        int64 // cap on the total size of all entries; 0: 20 GB; negative: no cap
 	MinFreeBytes    int64 // reserve of free disk; 0: 10 GB; negative: none
 	DailyWriteBytes int64 // bytes written per calendar day; 0: 40 GB; negative: no limit
 
@@ -67,7 +68,7 @@ var (
 // may open the same folder.
 type Store struct {
 	dir    string
-	o      Options                // limits has the current limits
+	o      Options                // as opened; limits has the current limits
 	limits atomic.Pointer[Limits] // never nil
 
 	ctx      context.Context // ends when Close stops waiting; no new work starts then
@@ -79,9 +80,9 @@ type Store struct {
 	indexMu sync.RWMutex // locked for reading to use the index, for writing to replace it
 	index   *index       // nil: reopening failed; the next use tries again
 	broken  atomic.Bool  // a query found the index damaged
-	writeMu sync.Mutex   // one writing transaction at a time, because SQLite waits by sleeping
+	writeMu sync.Mutex   // serializes writing transactions, because SQLite waits by sleeping
 
-	owner string       // names this store's lock, temporary files and unfinished rows
+	owner string       // unique; names the lock and temporary files, and is in unfinished rows
 	lock  *flock.Flock // held while the store is open
 	temps atomic.Int64
 
@@ -154,7 +155,8 @@ func (s *Store) Close() error {
 	<-s.written
 	timer.Stop()
 	s.cancel() // the next opening continues an interrupted sweep
-	// Once this lock was held, a concurrent reopen has started its sweep and no other can start.
+	// Taking the lock waits for a concurrent reopen, which may start a sweep. Later ones fail,
+	// because s.ctx has ended. So Wait sees every sweep.
 	s.indexMu.Lock()
 	s.indexMu.Unlock()
 	s.swept.Wait()
@@ -174,13 +176,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// reopen opens the index and creates the folders, if there is no open index, or if the open one is
-// damaged or was replaced. old is the index that the caller saw.
+// reopen creates the folders and opens the index. old is the index that the caller cannot use: nil,
+// damaged, or no longer the folder's. If another goroutine has reopened the index since, reopen
+// does nothing.
 func (s *Store) reopen(old *index) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	if s.index != old {
-		return nil // another goroutine has reopened it
+		return nil
 	}
 	if s.ctx.Err() != nil {
 		return ErrClosed
@@ -215,7 +218,7 @@ func (s *Store) reopen(old *index) error {
 	return nil
 }
 
-// lockPath returns the lock file of the store called owner.
+// lockPath returns the path of an owner's lock file.
 func (s *Store) lockPath(owner string) string {
 	return filepath.Join(s.dir, tempDir, owner+".lock")
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // The model of these tests has 2 tensors of keys and values in pieces of 32 tokens, and a state of
-// one tensor. All bytes follow from the tokens up to them, so that tests can recompute them.
+// one tensor. Every byte is a hash of the tokens up to its position, so tests can recompute it.
 
 const pieceTokens = 32
 
@@ -45,7 +45,7 @@ func settle(t testing.TB, s *Store) {
 	<-s.index.adopted
 }
 
-// numbers returns n tokens. Sequences of the same seed share their beginning.
+// numbers returns n tokens. Results of different lengths for one seed share their beginning.
 func numbers(seed, n int) []int32 {
 	tokens := make([]int32, n)
 	for i := range tokens {

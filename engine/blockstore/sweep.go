@@ -1,8 +1,8 @@
 package blockstore
 
-// The sweep makes index and folder agree, in the background, each time an index is opened. Crashed
-// processes leave temporary files and rows without a file. A lost index leaves files without a row.
-// The files are the truth.
+// The sweep makes index and folder agree. It runs in the background each time an index is opened.
+// Crashed processes leave temporary files and rows without a file. A lost index leaves files
+// without a row. The files are authoritative.
 
 import (
 	"database/sql"
@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// alive reports whether the store called owner is still open, in any process: an open store holds
-// the lock on its file. An error counts as alive, so that no files in use are removed.
+// alive reports whether the store with this owner name is still open, in any process: an open store
+// holds its lock file. An error counts as alive, so that no files in use are removed.
 func (s *Store) alive(owner string) bool {
 	held, err := isLocked(s.lockPath(owner))
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) sweep(x *index) {
 		})
 	}
 	if err != nil {
-		s.note("sweep", err)
+		s.warnOnce("sweep", err)
 	}
 	if !x.complete {
 		close(x.adopted)
@@ -76,7 +76,7 @@ func (s *Store) sweepAgain() error {
 			s.swept.Go(func() {
 				defer s.sweeping.Store(false)
 				if err := s.sweepEntries(x); err != nil {
-					s.note("sweep", err)
+					s.warnOnce("sweep", err)
 				}
 			})
 		}
@@ -100,15 +100,15 @@ func (s *Store) sweepTemps() error {
 			return nil
 		}
 	}
-	for owner, is := range dead {
-		if is {
+	for owner, isDead := range dead {
+		if isDead {
 			err = errors.Join(err, s.removeOwner(owner))
 		}
 	}
 	return err
 }
 
-// onDisk is a file with a name like an entry.
+// onDisk is a file that is named like an entry.
 type onDisk struct {
 	key  Key
 	time time.Time
@@ -161,8 +161,8 @@ func (s *Store) sweepEntries(x *index) error {
 	return s.adoptAll(files)
 }
 
-// dropSuspect removes a row if it still has no file. It always removes the row of a write that a
-// crash interrupted. If the file exists, the sweep adopts it like any other.
+// dropSuspect removes a row if it still has no file, or if a crash interrupted its write. If a file
+// exists in the latter case, the sweep adopts it like any other.
 func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	var status int
 	var owner string
@@ -171,8 +171,8 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if err != nil || status == statusReady && s.exists(k) || status == statusWriting &&
-		s.alive(owner) {
+	if err != nil || status == statusReady && s.exists(k) ||
+		status == statusWriting && s.alive(owner) {
 		return err
 	}
 	delete(rows, k)
@@ -180,7 +180,7 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	return err
 }
 
-// listFiles returns every file under blocks with a name like an entry, the oldest first. Other
+// listFiles returns every file under blocks that is named like an entry, the oldest first. Other
 // files do not belong to the store.
 func (s *Store) listFiles() ([]onDisk, error) {
 	var files []onDisk
@@ -216,11 +216,11 @@ func ignoreGone(err error) error {
 
 // adoptAll creates rows for files without one, and removes files that are not entries.
 func (s *Store) adoptAll(files []onDisk) error {
-	const atOnce = 100 // files per transaction, so that other processes can write in between
+	const batch = 100 // files per transaction, so that other processes can write in between
 	adopted := false
-	for from := 0; from < len(files) && s.ctx.Err() == nil; from += atOnce {
+	for from := 0; from < len(files) && s.ctx.Err() == nil; from += batch {
 		err := s.change(func(tx *sql.Tx) error {
-			for _, f := range files[from:min(from+atOnce, len(files))] {
+			for _, f := range files[from:min(from+batch, len(files))] {
 				ok, err := s.adopt(tx, f.key)
 				if err != nil {
 					return err
@@ -252,7 +252,7 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	}
 	if d := (damage{}); errors.As(err, &d) {
 		s.count("foreign", 1)
-		s.note("foreign", fmt.Errorf("%s: %w", k, err))
+		s.warnOnce("foreign", fmt.Errorf("%s: %w", k, err))
 		return false, s.removeFile(k)
 	}
 	if err != nil {
@@ -271,8 +271,7 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 		parent = newKeys(h.fingerprint, h.format).root
 	}
 	_, err = tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusReady, "", h.position,
-		len(h.tokens), size, clock,
-		false, h.created.Unix(), h.seconds, h.title, ordered(h.tokens))
+		len(h.tokens), size, clock, false, h.created.Unix(), h.seconds, h.title, ordered(h.tokens))
 	return err == nil, err
 }
 
@@ -296,8 +295,8 @@ func (s *Store) readHeader(k Key) (*header, int64, error) {
 	if err != nil {
 		return nil, 0, damage{err}
 	}
-	if most := int(min(info.Size(), int64(8+n+4*BlockTokens))); most > len(head) {
-		rest := make([]byte, most-len(head))
+	if need := int(min(info.Size(), int64(8+n+4*BlockTokens))); need > len(head) {
+		rest := make([]byte, need-len(head))
 		if _, err := io.ReadFull(f, rest); err != nil {
 			return nil, 0, damage{err}
 		}
@@ -313,8 +312,8 @@ func (s *Store) readHeader(k Key) (*header, int64, error) {
 	return h, info.Size(), nil
 }
 
-// settleRecency makes every entry at least as recent as the entries that follow it. After adoption,
-// parents have a lower recency than their children, because their files are older.
+// settleRecency makes every entry at least as recent as its children. Adoption gives parents a
+// lower recency than their children, because their files are older.
 func settleRecency(tx *sql.Tx) error {
 	type row struct {
 		key, parent Key
@@ -331,7 +330,7 @@ func settleRecency(tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	newest := map[Key]int64{} // by parent: the latest use of an entry that follows it
+	newest := map[Key]int64{} // by parent: the latest use of a child
 	for _, r := range rows {
 		if used := newest[r.key]; used > r.used {
 			if _, err := tx.Exec("UPDATE entries SET used = ? WHERE key = ?", used,

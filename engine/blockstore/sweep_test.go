@@ -1,6 +1,6 @@
 package blockstore
 
-// Recovery after the loss of the folder, of the index, or of a process.
+// Recovery after the loss of the folder or the index, and after a crash.
 
 import (
 	"bytes"
@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// TestFolderDeleted removes the folder of an open store. Its entries are misses, and new ones are
-// stored again.
+// TestFolderDeleted removes the folder of an open store. Its entries become misses, and new entries
+// are stored again.
 func TestFolderDeleted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	s := open(t, dir, options(t))
 	v := s.Model(testModel)
 	tokens := numbers(1, 600)
-	rest := func() { // no background work recreates the folder while it is removed
+	waitIdle := func() { // so that no background work recreates the folder while it is removed
 		s.swept.Wait()
 		s.Stats()
 	}
 	save(t, v, sequence(tokens, true, 600))
 	before := v.Find(tokens, 600, 0, true)
-	rest()
+	waitIdle()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -43,20 +43,20 @@ func TestFolderDeleted(t *testing.T) {
 		t.Error(err)
 	}
 	// Only the files are removed.
-	rest()
+	waitIdle()
 	if err := os.RemoveAll(filepath.Join(dir, blocksDir)); err != nil {
 		t.Fatal(err)
 	}
+	// One missing file is enough to start a sweep.
 	if err := load(v, tokens, v.Find(tokens, 10, 0, false)); !errors.Is(err, ErrDamaged) {
-		// one miss is enough
 		t.Fatal(err)
 	}
 	s.swept.Wait()
 	if saved := save(t, v, sequence(tokens, true, 600)); saved.Err != nil || saved.Blocks != 3 {
 		t.Errorf("saved %+v", saved)
 	}
-	// The folder cannot be recreated: nothing is stored, and nothing else fails.
-	rest()
+	// The folder cannot be recreated: saves fail, and lookups are misses.
+	waitIdle()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestFolderDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := v.Find(tokens, 600, 0, false); p.Tokens != 0 {
-		t.Errorf("found %d tokens in a file", p.Tokens)
+		t.Errorf("found %d tokens although the folder is a file", p.Tokens)
 	}
 	if saved := save(t, v, sequence(tokens, true)); saved.Err == nil {
 		t.Errorf("saved %+v", saved)
@@ -73,7 +73,7 @@ func TestFolderDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if saved := save(t, v, sequence(tokens, true)); saved.Err != nil || saved.Blocks != 3 {
-		t.Errorf("afterwards saved %+v", saved)
+		t.Errorf("after the obstacle was removed: saved %+v", saved)
 	}
 	if st := s.Stats(); st.SaveErrors == 0 || st.LastSaveError == "" {
 		t.Errorf("stats %+v", st)
@@ -85,15 +85,13 @@ func TestFolderDeleted(t *testing.T) {
 func TestIndexRebuilt(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"missing": func(t *testing.T, path string) { os.Remove(path) },
-		"empty": func(t *testing.T,
-			path string) {
+		"empty": func(t *testing.T, path string) {
 			edit(t, path, func([]byte) []byte { return nil })
 		},
 		"garbage": func(t *testing.T, path string) {
 			edit(t, path, func(b []byte) []byte { return bytes.Repeat([]byte("garbage "), 5000) })
 		},
-		"cut": func(t *testing.T,
-			path string) {
+		"cut": func(t *testing.T, path string) {
 			edit(t, path, func(b []byte) []byte { return b[:len(b)/2] })
 		},
 		"pages": func(t *testing.T, path string) {
@@ -158,12 +156,12 @@ func TestIndexRebuilt(t *testing.T) {
 			}
 			after, err := s.Conversations(Filter{})
 			if err != nil || len(after) != len(before) {
-				t.Fatalf("%d conversations, %v, before %d", len(after), err, len(before))
+				t.Fatalf("%d conversations, %v; expected %d", len(after), err, len(before))
 			}
 			for _, was := range before {
 				found := false
 				for _, c := range after {
-					// only the index has these
+					// The index lost these.
 					c.Hits, c.LastHit, c.SecondsSaved = was.Hits, was.LastHit, was.SecondsSaved
 					found = found || c == was
 				}
@@ -196,7 +194,8 @@ func TestIndexDamagedWhileOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// drop the connections' caches, before the file's locks go with its descriptor
+	// Drop the connections' caches. Do so before f.Close, which releases SQLite's locks on the
+	// file.
 	s.index.db.SetMaxIdleConns(0)
 	s.index.db.SetMaxIdleConns(indexConns)
 	f.Close()
@@ -226,9 +225,9 @@ func TestSweep(t *testing.T) {
 	save(t, v, sequence(a, true))
 	save(t, v, sequence(b, true))
 	chain := v.keys.chain(b)
+	// A crash before the row was marked ready.
 	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?",
 		chain[0][:]); err != nil {
-		// a crash before ready
 		t.Fatal(err)
 	}
 	s.Close()
@@ -263,7 +262,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// an entry under another name
+	// A valid entry under another name.
 	gone = append(gone, write(
 		filepath.Join(blocksDir, "ef", "ef"+string(bytes.Repeat([]byte("0"), 62))+extension),
 		string(right)))
@@ -289,10 +288,10 @@ func TestSweep(t *testing.T) {
 		t.Error(err)
 	}
 	if got := v.Find(b, 600, 0, false).Tokens; got != 600 {
-		t.Errorf("a file whose row was never made ready: %d tokens are found", got)
+		t.Errorf("found %d tokens, although the crash left a complete file", got)
 	}
 	if got := v.Find(a, 600, 0, false).Tokens; got != 256 {
-		t.Errorf("behind a file that is gone %d tokens are found", got)
+		t.Errorf("found %d tokens, expected the 256 before the missing file", got)
 	}
 	if st := s.Stats(); st.Foreign != 2 || st.Entries != 5 {
 		t.Errorf("stats %+v", st)
@@ -327,13 +326,13 @@ func TestStaleIndexClosed(t *testing.T) {
 	}
 }
 
-// TestRebuiltOnce checks that a store whose index is damaged does not discard the index that
-// another store has created since.
+// TestRebuiltOnce checks that a store with a damaged index does not discard the new index of
+// another store.
 func TestRebuiltOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, options(t)), open(t, dir, options(t))
 	a.swept.Wait()
-	b.swept.Wait() // its sweep would notice that the index is gone
+	b.swept.Wait() // b's sweep would notice that the index is gone
 	path := filepath.Join(dir, indexName)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 package blockstore
 
-// Writes one entry: reserves its bytes with a row, writes the file under another name, syncs it,
-// renames it, and marks the row ready. A crash in between leaves a row that no query returns and a
-// file that is never read. The next sweep removes both.
+// An entry is written in five steps: reserve its bytes with a row, write the file under a temporary
+// name, sync it, rename it, mark the row ready. A crash in between leaves a row that no query
+// returns and a file that is never read. The next sweep cleans up.
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 			return size, nil
 		}
 	}
-	// If this fails too, the next sweep finds a row without a file.
+	// If this fails too, the next sweep removes the row.
 	undo := s.change(func(tx *sql.Tx) error { return s.giveUp(tx, key, size-written) })
 	return 0, errors.Join(err, undo)
 }
@@ -94,7 +94,7 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	// The file may be in place: marking its row ready may be what failed.
+	// The file may be in place, if only marking its row ready has failed.
 	if err := s.removeFile(k); err != nil {
 		return err
 	}
