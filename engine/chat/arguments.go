@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Arguments of tool calls that arrive as plain text become JSON, by the type of the
-// parameter in the tool's schema:
+// Some formats write the arguments of tool calls as plain text. The parameter's type in the tool's
+// schema decides how the text becomes JSON:
 //
 //	"null" in any case                       null, for every type
 //	no such parameter, no type, other types  a string
@@ -121,8 +121,8 @@ var (
 )
 
 // number parses a decimal number and returns it as JSON. Integers of any length stay exact, and a
-// number with an integer value is written as an integer. With whole, number rejects any other
-// number.
+// number with an integer value is written as an integer. If whole is set, number rejects numbers
+// without an integer value.
 func number(text string, whole bool) (string, bool) {
 	text = strings.TrimSpace(text)
 	if m := wholeNumber.FindStringSubmatch(text); m != nil {
@@ -139,7 +139,7 @@ func number(text string, whole bool) (string, bool) {
 	case err != nil: // out of range of float64
 		return "", false
 	case f == math.Trunc(f):
-		return strconv.FormatFloat(f+0, 'f', 0, 64), true // +0: minus zero is zero
+		return strconv.FormatFloat(f+0, 'f', 0, 64), true // +0 turns -0 into 0
 	case whole:
 		return "", false
 	}

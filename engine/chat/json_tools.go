@@ -1,7 +1,7 @@
 package chat
 
-// Tool calls written as JSON objects. The reader is called with every new piece of text, and
-// returns undecided until the closing tag.
+// Tool calls written as JSON objects. The reader returns undecided until the closing tag has
+// arrived.
 
 import (
 	"encoding/json"
@@ -33,7 +33,7 @@ func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	}
 	to := outsideStrings(text, from, toolClose)
 	if to < 0 {
-		return ToolCall{}, 0, undecided // if a quote is missing, Close returns it as text
+		return ToolCall{}, 0, undecided // if a quote is missing, Close returns the text
 	}
 	if call, ok := readJSONCall(text[from:to]); ok {
 		return call, to + len(toolClose), isCall
@@ -58,7 +58,7 @@ func outsideStrings(text string, from int, word string) int {
 	return -1
 }
 
-// readJSONCall parses the object of a call. Missing arguments are {}.
+// readJSONCall parses the object of a call. Missing arguments become {}.
 func readJSONCall(text string) (ToolCall, bool) {
 	var wire struct {
 		Name      string          `json:"name"`

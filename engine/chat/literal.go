@@ -1,6 +1,7 @@
 package chat
 
-// Converts arguments that are Python literals instead of JSON. The whole text must be one literal.
+// This file converts arguments that are Python literals instead of JSON. The whole text must be one
+// literal.
 
 import (
 	"strconv"
@@ -133,7 +134,7 @@ func (p *literalParser) str(delimiter byte) (string, bool) {
 	return "", false
 }
 
-// escape reads an escape sequence. One that Python does not define stays unchanged.
+// escape reads an escape sequence. An escape that Python does not define stays unchanged.
 func (p *literalParser) escape() (string, bool) {
 	p.at++
 	if p.at == len(p.text) {

@@ -170,7 +170,7 @@ func decodeToolCalls(raw json.RawMessage) (any, error) {
 	for _, c := range calls.Items {
 		call, ok := c.(*jinja.Dict)
 		if !ok {
-			return nil, fmt.Errorf("each must be an object")
+			return nil, fmt.Errorf("every tool call must be an object")
 		}
 		if f, ok := call.Get("function"); ok {
 			if call, ok = f.(*jinja.Dict); !ok {

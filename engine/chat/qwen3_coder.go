@@ -33,8 +33,8 @@ func (qwen3Coder) begin(schemas map[string]schema) callReader {
 	return &coderReader{schemas: schemas}
 }
 
-// coderReader reads each byte once, although read is called with every new piece:
-// an argument may be a whole file.
+// coderReader parses one call. It keeps its position between calls of read, so it scans each byte
+// only once: an argument may be a whole file.
 type coderReader struct {
 	schemas    map[string]schema
 	name       string // of the function; "" until it has been read

@@ -25,7 +25,7 @@ const (
 // Kind is the kind of a piece of generated text.
 type Kind uint8
 
-// The kinds of text. Do not store their numbers.
+// The kinds of text. Do not store their values: they may change.
 const (
 	Content Kind = iota
 	Reasoning
@@ -37,7 +37,7 @@ func (k Kind) String() string { return [...]string{"content", "reasoning", "call
 // Piece is a stretch of text of one kind; Text is never empty.
 type Piece struct {
 	Kind Kind
-	Text string   // as the model wrote it, for a Call with its tags
+	Text string   // as the model wrote it; for a Call, including its tags
 	Call ToolCall // set if Kind is Call
 }
 
@@ -64,7 +64,7 @@ type Splitter struct {
 const lineBreaks = "\r\n"
 
 // NewSplitter returns a Splitter for text that begins inside or outside a think block (see
-// StartsInReasoning). With nil tools a tool call is content.
+// StartsInReasoning). If tools is nil, tool calls are content.
 func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 	if startInReasoning {
 		return &Splitter{tools: tools, kind: Reasoning, trim: lineBreaks}

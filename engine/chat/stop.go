@@ -5,9 +5,8 @@ package chat
 
 import "strings"
 
-// StopMatcher ends a text, which arrives in pieces, at the first stop string in it.
-// Text that could be the beginning of a stop string is held back, so that no part
-// of a stop string is ever shown.
+// StopMatcher cuts a text that arrives in pieces at its first stop string. Text that could be the
+// beginning of a stop string is held back, so that no part of a stop string is ever shown.
 //
 // The first match is the one that ends first. If two end at the same position, the longer one wins.
 // So the result depends on the text alone, not on the pieces.
@@ -65,7 +64,7 @@ func (m *StopMatcher) Close() string {
 func (m *StopMatcher) find() (from int, ok bool) {
 	bestEnd := len(m.held) + 1
 	for _, s := range m.stops {
-		// Only matches that end no later than the best so far matter.
+		// A match that ends after the best one so far cannot win.
 		i := strings.Index(m.held[:min(len(m.held), bestEnd)], s)
 		if i < 0 {
 			continue

@@ -13,7 +13,7 @@ func match(stops, pieces []string) (shown string, stopped bool) {
 		show, stop := m.Add(p)
 		if shown += show; stop {
 			if more, still := m.Add("more"); more != "" || !still || m.Close() != "" {
-				panic("a stopped matcher went on")
+				panic("a stopped matcher returned more text")
 			}
 			return shown, true
 		}
@@ -30,7 +30,7 @@ func TestStopMatcher(t *testing.T) {
 		stopped bool
 	}{
 		{"no stops", nil, []string{"a", "b"}, "ab", false},
-		{"an empty stop is none", []string{""}, []string{"ab"}, "ab", false},
+		{"an empty stop string is ignored", []string{""}, []string{"ab"}, "ab", false},
 		{"within a piece", []string{"X"}, []string{"abXcd"}, "ab", true},
 		{"at the start", []string{"ab"}, []string{"abc"}, "", true},
 		{"over many pieces", []string{"<stop>"}, []string{"a<", "s", "t", "o", "p", ">b"}, "a",
@@ -38,7 +38,7 @@ func TestStopMatcher(t *testing.T) {
 		{"begun but not ended", []string{"<stop>"}, []string{"a<st", "ay"}, "a<stay", false},
 		{"begun at the end", []string{"<stop>"}, []string{"a<sto"}, "a<sto", false},
 		{"the first to end wins", []string{"abcd", "c"}, []string{"xab", "cd"}, "xab", true},
-		{"of two that end together, the longer", []string{"cd", "abcd"}, []string{"xabcd"}, "x",
+		{"the longer of two with the same end", []string{"cd", "abcd"}, []string{"xabcd"}, "x",
 			true},
 		{"one stop begins inside another", []string{"aab", "abx"}, []string{"a", "a", "b"}, "",
 			true},
@@ -109,7 +109,7 @@ func TestStopMatcherPieces(t *testing.T) {
 		}
 	}
 	if hits < 1000 {
-		t.Errorf("only %d of the texts stopped", hits)
+		t.Errorf("only %d texts contained a stop string", hits)
 	}
 }
 

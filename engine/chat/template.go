@@ -1,8 +1,8 @@
 package chat
 
-// Renders the chat template of a model with the same variables as transformers. The prompt must
-// have the format that the model was trained on. So a missing template, or one that raises an
-// exception, is an error. There is no fallback.
+// This file renders the chat template of a model with the same variables as transformers. The
+// prompt must have the format that the model was trained on. So a missing template, or one that
+// raises an exception, is an error. There is no fallback.
 
 import (
 	"encoding/json"
@@ -110,7 +110,7 @@ func (t *Template) Render(in Input) (string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kwargs)) {
 		if slices.Contains(reserved, name) {
-			return "", fmt.Errorf("chat_template_kwargs: '%s' is a field of the request", name)
+			return "", fmt.Errorf("chat_template_kwargs: '%s' is reserved for the request", name)
 		}
 		v, err := kwargValue(in.Kwargs[name])
 		if err != nil {

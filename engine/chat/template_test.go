@@ -120,29 +120,29 @@ func TestMessageForms(t *testing.T) {
 		{"null content is empty", `{{ messages[0].content is string }}{{ messages[0].content }}`,
 			`[{"role":"assistant","content":null}]`, "True"},
 		{"missing content is empty", `[{{ messages[0].content }}]`, `[{"role":"assistant"}]`, "[]"},
-		{"text parts are joined for a template that knows only strings",
+		{"text parts are joined for a template that supports only strings",
 			`{{ messages[0].content + '!' }}`,
 			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`,
 			"ab!"},
-		{"parts stay a list for a template that walks over them",
+		{"parts stay a list for a template that loops over them",
 			`{% for p in messages[0]['content'] %}<{{ p.text }}>{% endfor %}`,
 			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`,
 			"<a><b>"},
 		{"other parts reach the template", `{{ messages[0].content[0].type }}`,
 			`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`,
 			"image_url"},
-		{"arguments are decoded in their order",
+		{"decoded arguments keep their order",
 			`{% for k, v in messages[0].tool_calls[0].function.arguments | items %}{{ k }}={{ v | tojson }};{% endfor %}`,
 			`[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"z\":1,\"a\":[2.0,null],\"m\":\"é\"}"}}]}]`,
 			`z=1;a=[2.0, null];m="é";`},
-		{"arguments that are no JSON stay text",
+		{"arguments that are not JSON stay text",
 			`{{ messages[0].tool_calls[0].function.arguments is string }}`,
 			`[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\": "}}]}]`, "True"},
-		{"empty arguments are none", `{{ messages[0].tool_calls[0].function.arguments | tojson }}`,
+		{"empty arguments become {}", `{{ messages[0].tool_calls[0].function.arguments | tojson }}`,
 			`[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}}]}]`, "{}"},
-		{"reasoning is reasoning_content", `{{ messages[0].reasoning_content }}`,
+		{"reasoning becomes reasoning_content", `{{ messages[0].reasoning_content }}`,
 			`[{"role":"assistant","content":"a","reasoning":"why"}]`, "why"},
-		{"keys stay in order, unknown ones too", `{{ messages[0] | tojson }}`,
+		{"all keys stay in order, even unknown ones", `{{ messages[0] | tojson }}`,
 			`[{"zeta":1,"role":"tool","tool_call_id":"7","content":"r","name":"n"}]`,
 			`{"zeta": 1, "role": "tool", "tool_call_id": "7", "content": "r", "name": "n"}`},
 	}
@@ -212,8 +212,7 @@ func TestNoTemplate(t *testing.T) {
 	}
 }
 
-// TestConcurrentRender renders one template in many goroutines. Each must get its own
-// text, without a data race.
+// TestConcurrentRender renders one template in several goroutines with different messages.
 func TestConcurrentRender(t *testing.T) {
 	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
 	var wg sync.WaitGroup

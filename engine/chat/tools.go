@@ -14,8 +14,8 @@ import (
 //   - A call is returned when its </tool_call> has arrived.
 //   - The white space around a call belongs to it: templates write it, and content
 //     should not consist of line breaks alone.
-//   - A call of a function that was not offered is a call too: the client answers
-//     it with an error that the model can read. Its arguments stay strings.
+//   - A call of a function that was not offered is returned too: the client answers it with an
+//     error that the model can read. Its arguments stay strings.
 //   - A malformed call is content, tags included, so that nothing is lost. The
 //     text after the fault is parsed as usual.
 //   - A call that is cut off by the end of the answer is content too.
@@ -90,14 +90,14 @@ type callReader interface {
 	read(text string) (call ToolCall, n int, v verdict)
 }
 
-// The marks of the formats in a template's instructions and calls. In the source of
-// a template a line break is a newline, or the two characters \n of a string literal.
+// Patterns that identify the format from a template's instructions and calls. In the source of a
+// template, a line break is a newline or the two characters \n of a string literal.
 var (
 	qwen3CoderMark = regexp.MustCompile(`<tool_call>(\s|\\n)*<function=`)
 	jsonToolsMark  = regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?"(name|arguments)\\?"`)
 )
 
-// formatOf returns the format of tool calls in a chat template, nil if unknown.
+// formatOf returns the format of tool calls in a chat template, or nil if it is unknown.
 func formatOf(source string) toolFormat {
 	switch {
 	case qwen3CoderMark.MatchString(source):

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The instructions for tool calls in the templates of the two families.
+// Excerpts of templates that show the two formats.
 const (
 	coderSource = `{{- '<tool_call>\n<function=' + tool_call.name + '>\n' }}`
 	jsonSource  = `{{- "XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n" }}`
@@ -36,7 +36,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// offered returns the tools of the tests.
+// offered returns the tools that these tests offer.
 func offered() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
@@ -99,7 +99,7 @@ type toolTest struct {
 var coderTests = []toolTest{
 	{"only a call", coder("f", "s", "a", "n", "3"), false, ` |  | f{"s": "a", "n": 3}`},
 	{"no arguments", coder("now"), false, " |  | now{}"},
-	{"after a thought", "why\n</think>\n\n" + coder("now"), true, "why |  | now{}"},
+	{"after reasoning", "why\n</think>\n\n" + coder("now"), true, "why |  | now{}"},
 	{"text before and after", "Wait.\n\n" + coder("now") + "\n\nDone. ", false,
 		" | Wait.Done.  | now{}"},
 	{"several", coder("now") + "\n" + coder("f", "n", "1") + "\n and \n" + coder("f", "n", "2"),
@@ -119,10 +119,10 @@ var coderTests = []toolTest{
 		` |  | f{"s": "<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"}`},
 	{"quotes and letters", coder("f", "s", "\"é\" \\ & <b>"), false,
 		` |  | f{"s": "\"é\" \\ & <b>"}`},
-	{"in a thought", "I may write " + coder("now") + "\n</think>\nNo.", true,
+	{"in reasoning", "I may write " + coder("now") + "\n</think>\nNo.", true,
 		"I may write " + coder("now") + " | No. | "},
-	{"in a thought that never ends", "<think>" + coder("now"), false, coder("now") + " |  | "},
-	{"a thought between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false,
+	{"in unclosed reasoning", "<think>" + coder("now"), false, coder("now") + " |  | "},
+	{"reasoning between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false,
 		"hm |  | now{} now{}"},
 
 	{"cut off in a value", "So:\n\n" + "<tool_call>\n<function=f>\n<parameter=s>\nhalf </think> ",
@@ -170,8 +170,8 @@ var jsonTests = []toolTest{
 		` |  | f{"z":1,"a":2.50}`},
 	{"no arguments",
 		`<tool_call>{"name":"now"}</tool_call><tool_call>{"name":"now","arguments":null}</tool_call>`, false, " |  | now{} now{}"},
-	{"nothing is converted", `<tool_call>{"name":"f","arguments":{"n":"null","s":5}}</tool_call>`,
-		false, ` |  | f{"n":"null","s":5}`},
+	{"values are not converted",
+		`<tool_call>{"name":"f","arguments":{"n":"null","s":5}}</tool_call>`, false, ` |  | f{"n":"null","s":5}`},
 	{"text around", "A\n<tool_call>\n{\"name\":\"now\"}\n</tool_call>\nB", false, " | AB | now{}"},
 	{"tags in a string",
 		`<tool_call>{"name":"f","arguments":{"s":"</tool_call> \"</tool_call> <think> \\"}}</tool_call>`, false,
@@ -179,7 +179,7 @@ var jsonTests = []toolTest{
 	{"a line break in a string",
 		"<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"a\nb\"}}</tool_call>", false,
 		` |  | f{"s":"a\u000ab"}`},
-	{"in a thought", `<tool_call>{"name":"now"}</tool_call></think>x`, true,
+	{"in reasoning", `<tool_call>{"name":"now"}</tool_call></think>x`, true,
 		`<tool_call>{"name":"now"}</tool_call> | x | `},
 	{"cut off", `<tool_call>{"name":"now"}</tool_`, false,
 		` | <tool_call>{"name":"now"}</tool_ | `},
@@ -187,17 +187,17 @@ var jsonTests = []toolTest{
 		` | <tool_call>{"arguments":{}}</tool_call> x | `},
 	{"arguments of another type", `<tool_call>{"name":"f","arguments":"{}"}</tool_call>`, false,
 		` | <tool_call>{"name":"f","arguments":"{}"}</tool_call> | `},
-	{"no JSON, then a call",
+	{"invalid JSON, then a call",
 		`<tool_call>{name: "f"}</tool_call><tool_call>{"name":"now"}</tool_call>`, false,
 		` | <tool_call>{name: "f"}</tool_call> | now{}`},
-	{"no object", `<tool_call>now()</tool_call>`, false, ` | <tool_call>now()</tool_call> | `},
+	{"not an object", `<tool_call>now()</tool_call>`, false, ` | <tool_call>now()</tool_call> | `},
 	{"a missing quote", `<tool_call>{"name":"f}</tool_call> and`, false,
 		` | <tool_call>{"name":"f}</tool_call> and | `},
-	{"more after the object", `<tool_call>{"name":"now"} ok</tool_call>`, false,
+	{"text after the object", `<tool_call>{"name":"now"} ok</tool_call>`, false,
 		` | <tool_call>{"name":"now"} ok</tool_call> | `},
 }
 
-// forAllToolTests runs a test over both tables.
+// forAllToolTests calls run for every case of both tables.
 func forAllToolTests(t *testing.T, run func(t *testing.T, tools *Tools, tt toolTest)) {
 	for source, tests := range map[string][]toolTest{coderSource: coderTests,
 		jsonSource: jsonTests} {
@@ -280,8 +280,8 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// FuzzToolParser checks that the result does not depend on the pieces, that calls are
-// valid, and that no text is lost except white space around calls.
+// FuzzToolParser checks that the result does not depend on the pieces, that calls are valid, and
+// that only white space around calls is lost.
 func FuzzToolParser(f *testing.F) {
 	for _, tt := range coderTests {
 		f.Add(tt.text, true, tt.startInReasoning, uint64(1))

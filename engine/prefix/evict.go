@@ -49,16 +49,16 @@ func (t *Tree) Evict(free Amount) {
 			return
 		}
 		if have.Start < free.Start || !t.pool.atStart(n.page) {
-			// A start page becomes a leaf only after all its descendants have been removed.
+			// Start pages stay while enough of them are free. Other pages may go in any case: a
+			// start page becomes a leaf only after its descendants have been removed.
 			t.remove(n)
 		}
 	}
 }
 
-// Trim removes leaves until the pages that only the tree uses have at most the given number of
-// bytes.
-func (t *Tree) Trim(most int64) {
-	surplus := t.Idle().Bytes(t.o.Sizes) - most
+// Trim removes leaves until the pages that only the tree uses take at most limit bytes.
+func (t *Tree) Trim(limit int64) {
+	surplus := t.Idle().Bytes(t.o.Sizes) - limit
 	for n := range t.evictables() {
 		if surplus <= 0 {
 			return
@@ -82,7 +82,7 @@ func (t *Tree) evictables() iter.Seq[*node] {
 	}
 }
 
-// kind returns n's page as an Amount.
+// kind returns an Amount of one page, of the same kind as n's page.
 func (t *Tree) kind(n *node) Amount {
 	if t.pool.atStart(n.page) {
 		return Amount{Start: 1}
@@ -115,7 +115,7 @@ func (t *Tree) Forget(tokens []int32) {
 			ends = append(ends, n)
 		}
 	}
-	for _, n := range ends { // their ancestors are within too
+	for _, n := range ends { // within holds for their ancestors too
 		for n != &t.root && t.evictable(n) {
 			t.remove(n)
 			n = n.parent
@@ -158,13 +158,13 @@ func (t *Tree) TrimConversations(limit int) {
 			t.remove(n)
 			n = n.parent
 		}
-		if n == &t.root || len(n.children) > 0 { // otherwise the rest of it is in use
+		if n == &t.root || len(n.children) > 0 { // otherwise its other nodes are in use
 			leaves--
 		}
 	}
 }
 
-// oldestLeaf returns the leaf to evict next, nil if none can be evicted.
+// oldestLeaf returns the leaf to evict next, or nil if none can be evicted.
 func (t *Tree) oldestLeaf() *node {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*node); t.evictable(n) {
@@ -175,8 +175,8 @@ func (t *Tree) oldestLeaf() *node {
 }
 
 // handOver moves a state of n, which is being removed, to a sibling with the same tokens up to the
-// state's position: conversations that share a system prompt often diverge inside a page. Without
-// such a sibling the state is evicted.
+// state's position. Conversations that share a system prompt often diverge inside a page. If there
+// is no such sibling, the state is evicted.
 func (t *Tree) handOver(n *node, s *state) {
 	for _, c := range n.parent.children[n.tokens[0]] {
 		if c == n || Common(c.tokens, n.tokens) < s.position-n.from {

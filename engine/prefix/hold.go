@@ -3,23 +3,24 @@ package prefix
 // Pages and states are held while the block store writes them to disk or reads them back, so that
 // they are not evicted meanwhile.
 
-// Held holds the pages and states that the tree has of a token sequence, until Release.
+// Held lists the pages and states that the tree has for a token sequence. They are held until
+// Release.
 type Held struct {
 	Tokens int     // number of tokens whose keys and values are in Pages
-	Pages  []int32 // all full but the last
+	Pages  []int32 // all full, except perhaps the last
 	States []HeldState
 	states []*state
 }
 
-// HeldState is a kept state.
+// HeldState is a recurrent state that Hold holds.
 type HeldState struct {
 	Position int // number of tokens before it
 	Slot     int32
 }
 
-// Hold returns the pages of the longest prefix of tokens in the tree, resumable or not. If states
-// is true, it also returns every state in that prefix. None of these is evicted before Release.
-// Hold does not count as use.
+// Hold returns the pages of the longest prefix of tokens in the tree, even if a sequence cannot
+// resume at its end. If states is true, it also returns every state in that prefix. None of these is
+// evicted before Release. Hold does not count as use.
 func (t *Tree) Hold(tokens []int32, states bool) Held {
 	f := t.find(tokens)
 	h := Held{Tokens: f.knownTokens}
@@ -54,8 +55,9 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit for every leaf, least recently used first. tokens is the leaf's prefix, and
-// resumable is the number of tokens after which a sequence can resume. visit may keep tokens.
+// Leaves calls visit for every leaf, least recently used first. tokens is the path from the root to
+// the leaf, and resumable is the number of tokens after which a sequence can resume. visit may keep
+// tokens.
 func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)

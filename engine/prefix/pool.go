@@ -1,8 +1,8 @@
 // Package prefix is the prefix cache. It records which pages hold the keys and values of which
-// tokens, and at which positions a recurrent state was kept. Sequences that begin with the same
+// tokens, and at which positions a recurrent state is kept. Sequences that begin with the same
 // tokens share pages. Only the page in which two of them diverge is copied.
 //
-// It manages the numbers of pages and slots only. Their memory is in engine/cache. Invariants:
+// The package manages page and slot numbers only; engine/cache has their memory. Invariants:
 //
 //   - A position of a page is written once, by the sequence that the page was allocated for, before
 //     others can see it. So a page may be shared while its sequence still fills later positions.
@@ -10,9 +10,9 @@
 //   - A node's page holds its tokens at the page's first positions. Only full pages have children.
 //   - Eviction is least recently used first, leaves before their parents. So every remaining path
 //     is a complete prefix.
-//   - If the beginning of a sequence is kept in another format (Start), its pages are of another
-//     kind. The kind of a page follows from its number, and also from its position in a page table
-//     or in the tree.
+//   - If the beginning of sequences has another format (Start), its pages are of another kind. The
+//     kind of a page follows from its number, and also from its position in a page table or in the
+//     tree.
 package prefix
 
 import "fmt"
@@ -51,7 +51,7 @@ type Pool struct {
 	peak        Amount
 }
 
-// NewPool returns a pool of free pages, which include the start pages.
+// NewPool returns a pool of free pages. The number includes the start pages.
 func NewPool(pages int, start Start) *Pool {
 	p := &Pool{start: start, refs: make([]int32, pages)}
 	for i := pages - 1; i >= 0; i-- {

@@ -39,11 +39,11 @@ func TestSiblingsShareStates(t *testing.T) {
 		}
 	}
 	second, _ := tree.TakeSlot()
-	tree.SetState(tokens("ab"), []int32{page}, second) // known already
+	tree.SetState(tokens("ab"), []int32{page}, second) // the tree already has this state
 	if again, ok := tree.TakeSlot(); !ok || again != second {
 		t.Errorf("got slot %d, %t, expected %d back", again, ok, second)
 	}
-	if last, ok := tree.TakeSlot(); !ok || last != slot { // none is free, so the state goes
+	if last, ok := tree.TakeSlot(); !ok || last != slot { // none is free: the state is evicted
 		t.Errorf("got slot %d, %t, expected %d", last, ok, slot)
 	}
 	if hit := tree.Match(tokens("abcd"), 4); hit.Tokens != 0 {
@@ -52,7 +52,7 @@ func TestSiblingsShareStates(t *testing.T) {
 }
 
 // TestStatesAreHandedOver checks that the state at the end of a shared system prompt survives the
-// conversation that kept it.
+// removal of the conversation that stored it.
 func TestStatesAreHandedOver(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -74,10 +74,10 @@ func TestStatesAreHandedOver(t *testing.T) {
 	} else {
 		pool.Unref(hit.Copy)
 	}
-	tree.Forget(tokens("abxy")) // the last that could use it
+	tree.Forget(tokens("abxy")) // the last conversation that could use the state
 	if hit := tree.Match(tokens("abn"), 3); hit.Tokens != 0 || tree.Pages() != 1 ||
 		len(tree.slots) != 2 {
-		t.Errorf("%+v with %d pages and %d free slots, expected nothing but the third", hit,
+		t.Errorf("%+v, %d pages, %d free slots; expected only the third conversation", hit,
 			tree.Pages(), len(tree.slots))
 	}
 }
@@ -96,23 +96,23 @@ func TestEvictOldestLeafFirst(t *testing.T) {
 	for _, p := range []int32{root, old, young} {
 		pool.Unref(p)
 	}
-	hit := tree.Match(tokens("abcd"), 4) // used again: now "ef" is the oldest
+	hit := tree.Match(tokens("abcd"), 4) // now "ef" is the least recently used
 	if tree.Evict(Amount{Rest: 1}); pool.Refs(young) != 0 || pool.Refs(old) != 2 {
 		t.Errorf("references: young %d, old %d, expected 0 and 2", pool.Refs(young), pool.Refs(old))
 	}
 	if tree.Evict(Amount{Rest: 3}); pool.Free().Rest != 1 {
-		t.Errorf("%d pages free, expected 1: a sequence holds the others", pool.Free())
+		t.Errorf("%+v free, expected 1 page: a sequence holds the others", pool.Free())
 	}
 	for _, p := range hit.Pages {
 		pool.Unref(p)
 	}
 	if tree.Evict(Amount{Rest: 3}); pool.Free().Rest != 3 || tree.Pages() != 0 {
-		t.Errorf("%d pages free and %d in the tree, expected 3 and 0", pool.Free(), tree.Pages())
+		t.Errorf("%+v free and %d pages in the tree, expected 3 and 0", pool.Free(), tree.Pages())
 	}
 }
 
-// TestKindsOfPages gives every sequence a start page of 2 tokens. Evicting for other pages must
-// spare short conversations, and each kind counts with its size.
+// TestKindsOfPages gives every sequence a start page of 2 tokens. Evicting other pages must spare
+// short conversations, and each kind of page has its own size.
 func TestKindsOfPages(t *testing.T) {
 	pool := NewPool(5, Start{Entries: 1, Pages: 3})
 	tree := NewTree(pool, Options{PageTokens: 2, Sizes: Sizes{Start: 10, Rest: 1}})
@@ -129,26 +129,25 @@ func TestKindsOfPages(t *testing.T) {
 	short, long := grow("ab"), grow("cdefgh")
 	if long[0] >= 3 || long[1] < 3 || long[2] < 3 || pool.Need(0, 3) != (Amount{1, 2}) ||
 		pool.Need(2, 3) != (Amount{Rest: 1}) || pool.Need(0, 0) != (Amount{}) {
-		t.Errorf("pages %v, of which the first alone should be one of [0, 3)", long)
+		t.Errorf("pages %v, expected only the first one to be below 3", long)
 	}
 	if tree.Evict(Amount{Rest: 1}); pool.Refs(short[0]) != 1 || pool.Free() != (Amount{1, 1}) {
-		t.Errorf("%+v free, expected the end of the long one to go and the older short one to stay",
-			pool.Free())
+		t.Errorf("%+v free, expected only the end of the long conversation to go", pool.Free())
 	}
 	if idle := tree.Idle(); idle != (Amount{2, 1}) || pool.Used() != idle ||
 		idle.Bytes(tree.o.Sizes) != 21 {
 		t.Errorf("%+v idle, %+v in use", idle, pool.Used())
 	}
-	if tree.Trim(11); tree.Idle() != (Amount{1, 1}) { // the oldest alone has enough bytes
-		t.Errorf("%+v idle, expected the long one", tree.Idle())
+	if tree.Trim(11); tree.Idle() != (Amount{1, 1}) { // removing the oldest page is enough
+		t.Errorf("%+v idle, expected the rest of the long conversation", tree.Idle())
 	}
 	grow("ij")
 	if tree.Evict(Amount{Start: 2}); pool.Free() != (Amount{2, 2}) {
-		t.Errorf("%+v free, expected what is left of the long one to go", pool.Free())
+		t.Errorf("%+v free, expected eviction of the rest of the long conversation", pool.Free())
 	}
 	tree.Evict(Amount{3, 2})
 	grow("kl")
 	if peak := pool.Peak(); peak != (Amount{2, 2}) {
-		t.Errorf("at most %+v in use", peak)
+		t.Errorf("peak %+v, expected 2 pages of each kind", peak)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestRandomOperations inserts, uses, holds and evicts at random and checks the tree's invariants
-// after each step.
+// TestRandomOperations performs random operations and checks the tree's invariants after each one.
 func TestRandomOperations(t *testing.T) {
 	const pages, slots, pageTokens = 40, 6, 3
 	for seed := range uint64(30) {
@@ -59,13 +58,13 @@ func TestRandomOperations(t *testing.T) {
 		}
 		if tree.Evict(all); pool.Free() != all || tree.Slots() != slots ||
 			len(tree.slots) != slots {
-			t.Fatalf("seed %d: at the end %+v pages and %d slots are free", seed, pool.Free(),
+			t.Fatalf("seed %d: %+v pages and %d slots are free at the end", seed, pool.Free(),
 				len(tree.slots))
 		}
 	}
 }
 
-// grow inserts text and its state, if there is memory.
+// grow inserts text and its state if enough pages are free.
 func grow(tree *Tree, pool *Pool, text []int32) {
 	entries := (len(text) + 2) / 3
 	need := pool.Need(0, entries)
@@ -84,8 +83,8 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 	}
 }
 
-// forget removes a conversation. Only what is held or shared may be left of it, and the others must
-// not change.
+// forget removes a conversation. Only its held or shared nodes may be left, and other conversations
+// must not change.
 func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
 	t.Helper()
 	others := map[string]bool{}
@@ -97,11 +96,11 @@ func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
 	tree.Forget(text)
 	tree.Leaves(func(tokens []int32, resumed int) { delete(others, fmt.Sprint(tokens, resumed)) })
 	if len(others) > 0 {
-		t.Fatalf("forgetting %v has taken %v", text, others)
+		t.Fatalf("forgetting %v also removed %v", text, others)
 	}
 	for n := range tree.evictables() {
 		if path := pathOf(n); Common(path, text) == min(len(path), len(text)) {
-			t.Fatalf("forgetting %v has left %v, which nobody uses", text, path)
+			t.Fatalf("forgetting %v left %v, which is not in use", text, path)
 		}
 	}
 }
@@ -127,7 +126,7 @@ func checkInvariants(t *testing.T, tree *Tree, held []Held) {
 			t.Fatalf("the node at %d has a free page", n.from)
 		}
 		if n.parent != nil && (n.from < 3*tree.pool.start.Entries) != tree.pool.atStart(n.page) {
-			t.Fatalf("the node at %d has page %d, which is of another kind", n.from, n.page)
+			t.Fatalf("the node at %d has page %d, which is of the wrong kind", n.from, n.page)
 		}
 	}
 	free := map[int32]bool{}
@@ -137,12 +136,12 @@ func checkInvariants(t *testing.T, tree *Tree, held []Held) {
 	for _, h := range held {
 		for _, s := range h.States {
 			if free[s.Slot] {
-				t.Fatalf("slot %d is free, and its state held", s.Slot)
+				t.Fatalf("slot %d is free, but its state is held", s.Slot)
 			}
 		}
 		for _, p := range h.Pages {
 			if tree.pool.Refs(p) < 1 {
-				t.Fatalf("page %d is free, and held", p)
+				t.Fatalf("page %d is free, but it is held", p)
 			}
 		}
 	}

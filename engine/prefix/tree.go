@@ -1,17 +1,17 @@
 package prefix
 
-// A radix tree of the tokens in the pages, one node per page. The tree holds one reference to each
-// of its pages, so evicting a node never takes a page from a running sequence.
+// The tree is a radix tree of the tokens in the pages, with one node per page. It holds one
+// reference to each of its pages, so evicting a node never takes a page from a running sequence.
 
 import (
 	"container/list"
 	"slices"
 )
 
-// Options describe the memory that the tree manages.
+// Options describes the memory that the tree manages.
 type Options struct {
 	PageTokens int // positions of a page
-	// Recurrent models can resume a prefix only where a state was kept.
+	// Recurrent means that a sequence can resume only where a state is kept.
 	Recurrent bool
 	Slots     []int32 // state slots that the tree may keep states in
 	Sizes     Sizes   // of the pool's pages; only Trim needs them
@@ -22,8 +22,8 @@ type Tree struct {
 	o     Options
 	pool  *Pool
 	root  node
-	slots []int32 // free ones
-	// Least recently used first. A parent was never used less recently than its children.
+	slots []int32 // free
+	// Least recently used first. A parent comes after its children.
 	nodes  list.List // of *node
 	states list.List // of *state
 }
@@ -66,16 +66,17 @@ type Hit struct {
 
 // found is the result of find.
 type found struct {
-	tokens int    // length of the longest prefix that can be resumed
+	tokens int    // length of the longest resumable prefix
 	last   *node  // the node of its last token; nil: there is none
 	state  *state // the state after it; nil for models without states
 	known  []*node
-	// knownTokens is the number of tokens whose keys and values are in the pages of known,
-	// resumable or not.
+	// knownTokens is the number of tokens whose keys and values are in the pages of known, even if
+	// a sequence cannot resume after them.
 	knownTokens int
 }
 
-// find finds the longest prefix of tokens in the tree, and the longest one that can be resumed.
+// find returns the longest prefix of tokens in the tree, and the longest one at whose end a
+// sequence can resume.
 func (t *Tree) find(tokens []int32) (f found) {
 	for n, position := &t.root, 0; position < len(tokens); position += t.o.PageTokens {
 		var next *node
@@ -114,8 +115,8 @@ func (t *Tree) Probe(tokens []int32, limit int) (known, resumable int) {
 	return f.knownTokens, f.tokens
 }
 
-// Match returns the longest prefix of the first limit tokens that can be resumed. The caller gets a
-// reference to each of its pages.
+// Match returns the longest cached prefix of the first limit tokens at whose end a sequence can
+// resume. The caller gets a reference to each of its pages.
 func (t *Tree) Match(tokens []int32, limit int) Hit {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}
@@ -187,8 +188,8 @@ func (t *Tree) insert(tokens []int32, pages []int32) *node {
 	return n
 }
 
-// extend returns the child of n with the given tokens, at most a page of them. If there is none, it
-// adds or extends one.
+// extend returns the child of n that begins with the given tokens, which fit in a page. If there is
+// none, it extends a child that is a prefix of the tokens, or adds a child.
 func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	c, common := t.closest(n, tokens)
 	switch {
@@ -213,8 +214,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	return c
 }
 
-// SetState does what Insert does, and records that slot holds the state after the last token. If
-// the tree has that state already, SetState frees the slot and returns false.
+// SetState inserts tokens like Insert, and records that slot holds the state after the last token.
+// If the tree already has that state, SetState frees the slot and returns false.
 func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	n := t.insert(tokens, pages)
 	for _, s := range n.states {
@@ -234,7 +235,7 @@ func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 // between TakeSlot and SetState or ReturnSlot.
 func (t *Tree) Slots() int { return len(t.slots) + t.states.Len() }
 
-// Each calls visit with the page of every node.
+// Each calls visit for the page of every node.
 func (t *Tree) Each(visit func(page int32)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		visit(e.Value.(*node).page)

@@ -1,5 +1,5 @@
-// Package problem defines the errors that users see: what happened, why, and what to do, under a
-// stable code.
+// Package problem defines the errors that users see. A Problem says what happened, why, and what to
+// do, and has a stable code.
 //
 // Code that detects a fault that a user can act on wraps it in a Problem. The HTTP server and the
 // UI each map codes in one place.
@@ -17,45 +17,45 @@ type Code string
 
 // The codes. A new one needs a row in engine/server's table of HTTP statuses.
 const (
-	BadRequest Code = "bad_request" // the request's JSON or a parameter is wrong
+	BadRequest Code = "bad_request" // the request's JSON or a parameter is invalid
 	// ContextExceeded: the prompt is longer than the model's context.
 	ContextExceeded     Code = "context_exceeded"
-	ModelNotFound       Code = "model_not_found"      // no such model here
-	ModelBroken         Code = "model_broken"         // its files are damaged or incomplete
-	UnknownArchitecture Code = "unknown_architecture" // its kind is not supported
-	DoesNotFit          Code = "does_not_fit"         // it needs more memory than there is
+	ModelNotFound       Code = "model_not_found"      // no model has this name
+	ModelBroken         Code = "model_broken"         // the model's files are damaged or incomplete
+	UnknownArchitecture Code = "unknown_architecture" // the model's architecture is not supported
+	DoesNotFit          Code = "does_not_fit"         // the model needs more memory
 	NotRunning          Code = "not_running"          // no model is loaded
 	Loading             Code = "loading"              // a model is being loaded: try again
 	Busy                Code = "busy"                 // the queue is full: try again
 	NoTemplate          Code = "no_template"          // the model has no chat template
 	TemplateFailed      Code = "template_failed"      // the chat template refused these messages
-	PortTaken           Code = "port_taken"           // another program listens there
-	NotFound            Code = "not_found"            // no such address or request
+	PortTaken           Code = "port_taken"           // another program listens on the port
+	NotFound            Code = "not_found"            // no such route, request or other object
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
 	// Forbidden: the request used a foreign host name, or came from a foreign web page.
 	Forbidden Code = "forbidden"
-	Exists    Code = "exists" // something of that name is there already
-	// Changed: it is no longer in the state that the change was made for.
+	Exists    Code = "exists" // the name is already in use
+	// Changed: the object has changed since the client read it.
 	Changed  Code = "changed"
-	DiskFull Code = "disk_full" // there is no room left on the disk
+	DiskFull Code = "disk_full" // the disk is full
 	// Upstream: another server did not answer as expected.
 	Upstream  Code = "upstream"
-	Cancelled Code = "cancelled" // somebody stopped the request
+	Cancelled Code = "cancelled" // the request was cancelled
 	// Crashed: the model's process ended during the request.
 	Crashed  Code = "model_crashed"
-	Internal Code = "internal" // our own fault
+	Internal Code = "internal" // a bug in Headroom
 )
 
-// Problem is an error for users. Message says what happened, Why the reason with its numbers, and
-// Fix what to do. Why and Fix may be empty.
+// Problem is an error for users. Message says what happened, Why gives the reason with its numbers,
+// and Fix says what to do. Why and Fix may be empty.
 type Problem struct {
 	Code    Code
 	Message string
 	Why     string
 	Fix     string
 	Err     error // the cause, for logs
-	// RetryAfter is when the same request is likely to succeed; 0: unknown.
+	// RetryAfter is the time after which the same request is likely to succeed; 0: unknown.
 	RetryAfter time.Duration
 }
 
@@ -85,7 +85,8 @@ func (p *Problem) Error() string {
 
 func (p *Problem) Unwrap() error { return p.Err }
 
-// From returns the Problem in err's chain; any other error becomes an Internal one.
+// From returns the Problem in err's chain. It wraps any other error in a Problem with the code
+// Internal.
 func From(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Defaults are the sampling settings that a model's authors recommend in generation_config.json,
-// for requests that do not set them. A nil field is not in the file.
+// for requests that do not set them. A nil field means that the file does not set it.
 type Defaults struct {
 	Temperature       *float32
 	TopP              *float32
@@ -16,11 +16,11 @@ type Defaults struct {
 	MinP              *float32
 	RepetitionPenalty *float32
 	DoSample          *bool
-	EOSTokenIDs       []int32 // any of them ends a sequence
+	EOSTokenIDs       []int32 // each of them ends a sequence
 }
 
-// FromGenerationConfig reads generation_config.json. eos_token_id may be one
-// number or a list; null counts as absent. An error names the key.
+// FromGenerationConfig parses generation_config.json. eos_token_id may be one number or a list. A
+// null value counts as absent. Errors name the key.
 func FromGenerationConfig(data []byte) (Defaults, error) {
 	var raw struct {
 		Temperature       *float64        `json:"temperature"`
@@ -34,14 +34,15 @@ func FromGenerationConfig(data []byte) (Defaults, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return Defaults{}, fmt.Errorf("generation_config.json: %w", err)
 	}
-	d := Defaults{Temperature: toFloat32(raw.Temperature), TopP: toFloat32(raw.TopP),
-		MinP:              toFloat32(raw.MinP),
-		RepetitionPenalty: toFloat32(raw.RepetitionPenalty), DoSample: raw.DoSample}
+	d := Defaults{
+		Temperature: toFloat32(raw.Temperature), TopP: toFloat32(raw.TopP),
+		MinP: toFloat32(raw.MinP), RepetitionPenalty: toFloat32(raw.RepetitionPenalty),
+		DoSample: raw.DoSample,
+	}
 	if k := raw.TopK; k != nil {
 		if *k != math.Trunc(*k) || *k < -1 || *k > math.MaxInt32 {
-			return Defaults{}, fmt.Errorf(
-				"generation_config.json: top_k: got %v, it must be a whole number of at least -1",
-				*k)
+			return Defaults{}, fmt.Errorf("generation_config.json: top_k: got %v, it must be a "+
+				"whole number of at least -1", *k)
 		}
 		n := int(*k)
 		d.TopK = &n
@@ -72,25 +73,21 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
 	}
 	if err := json.Unmarshal(raw, &ids); err != nil {
-		return nil,
-			fmt.Errorf(
-				"generation_config.json: eos_token_id: must be a token id or a list of them: %w",
-				err)
+		return nil, fmt.Errorf("generation_config.json: eos_token_id: it must be a token id or a "+
+			"list of them: %w", err)
 	}
 	for _, id := range ids {
 		if id < 0 {
-			return nil,
-				fmt.Errorf(
-					"generation_config.json: eos_token_id: got %d, a token id must not be negative",
-					id)
+			return nil, fmt.Errorf("generation_config.json: eos_token_id: got %d, a token id must "+
+				"not be negative", id)
 		}
 	}
 	return ids, nil
 }
 
-// Params returns the parameters of a request that sets none. They are the file's settings, with
-// temperature 0 (greedy) if do_sample is false, and with OpenAI's default temperature of 1 if the
-// file has none. Logprobs is -1.
+// Params returns the parameters of a request that sets none itself. They are the file's settings.
+// The temperature is 0 (greedy) if do_sample is false, and 1, as in OpenAI's API, if the file has
+// none. Logprobs is -1.
 func (d Defaults) Params() Params {
 	p := Params{Temperature: 1, Logprobs: -1}
 	set := func(to *float32, from *float32) {

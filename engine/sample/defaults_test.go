@@ -24,11 +24,11 @@ func TestFromGenerationConfig(t *testing.T) {
 			continue
 		}
 		text, _ := json.Marshal(got)
-		if plain := strings.NewReplacer(`"Temperature":null,`, "", `"TopP":null,`, "",
-			`"TopK":null,`, "", `"MinP":null,`, "",
-			`"RepetitionPenalty":null,`, "", `"DoSample":null,`,
-			"").Replace(string(text)); plain != tt.defaults {
-			t.Errorf("%s: got %s, want %s", tt.file, plain, tt.defaults)
+		withoutNulls := strings.NewReplacer(`"Temperature":null,`, "", `"TopP":null,`, "",
+			`"TopK":null,`, "", `"MinP":null,`, "", `"RepetitionPenalty":null,`, "",
+			`"DoSample":null,`, "").Replace(string(text))
+		if withoutNulls != tt.defaults {
+			t.Errorf("%s: got %s, want %s", tt.file, withoutNulls, tt.defaults)
 		}
 		want := Params{Logprobs: -1}
 		if err := json.Unmarshal([]byte(tt.params), &want); err != nil {

@@ -1,7 +1,7 @@
 package sample
 
-// Sampling on the device. The host is one token behind, so only the device knows the last token of
-// a sequence.
+// Sampling on the device. The host learns each token one pass later, so only the device knows the
+// last token of a sequence.
 
 import (
 	"slices"
@@ -9,11 +9,12 @@ import (
 	"headroom/kernels/sampling"
 )
 
-// Placeholder returns the placeholder of the token that a row of the pass in flight will choose. It
-// is negative, unlike any token.
+// Placeholder returns a negative number that stands for the token that a row of the pass in flight
+// will choose.
 func Placeholder(row int) int32 { return sampling.Placeholder(row) }
 
-// Chosen returns a token that a device has chosen, in the form of Sample.
+// Chosen returns the result for a token that a device has chosen. It returns an error, like Sample,
+// if the device found no valid logits.
 func Chosen(token int32) (Result, error) { return Result{Token: token}, sampling.Fault(token) }
 
 // Limits of the data that a row sends to the device.
@@ -23,7 +24,8 @@ const (
 )
 
 // OnDevice reports whether a device can choose this sequence's tokens (kernels/sampling). It cannot
-// if the host needs the logits: for logprobs, or for a logit bias or penalties on very many tokens.
+// if the host needs the logits, which is the case for logprobs and for a logit bias or penalties on
+// very many tokens.
 func (s *Sampler) OnDevice() bool {
 	return s.params.Logprobs < 0 && len(s.biases) <= maxDeviceBiases &&
 		len(s.recent.ring) <= maxDeviceWindow
@@ -50,15 +52,15 @@ func (r *Rows) Adjusted() []sampling.Adjustment {
 	return r.Adjustments
 }
 
-// Add appends a row for the token that s.Sample would choose. A negative last is the placeholder of
-// a token that the device knows and s has not observed.
+// Add appends a row for the token that s.Sample would choose after the token last. A negative last
+// is a placeholder: the device knows that token, but s has not observed it.
 func (r *Rows) Add(s *Sampler, last int32) {
 	position := s.observed
 	if last < 0 {
 		position++
 	}
 	r.Settings = append(r.Settings, s.settings(position))
-	// Reuses the memory of an earlier row.
+	// This reuses the memory of an earlier row.
 	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1]
 	h := &r.Adjustments[len(r.Adjustments)-1]
 	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, s.params.penalties(), h.Recent[:0], -1

@@ -7,7 +7,7 @@ import (
 	"headroom/kernels/sampling"
 )
 
-// recent is tokens, each followed by its count.
+// recent returns the counts of tokens. In pairs, each token is followed by its count.
 func recent(pairs ...int32) (list []sampling.TokenCount) {
 	for i := 0; i < len(pairs); i += 2 {
 		list = append(list, sampling.TokenCount{Token: pairs[i], Count: pairs[i+1]})
@@ -15,8 +15,8 @@ func recent(pairs ...int32) (list []sampling.TokenCount) {
 	return list
 }
 
-// TestRows checks that the row for a placeholder is the row for the known token, without that
-// token.
+// TestRows compares the row for a placeholder with the row for the same token once it is known.
+// They have the same settings, and only the second counts the token.
 func TestRows(t *testing.T) {
 	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1,
 		Seed: seed(3)}, 10)
@@ -29,8 +29,8 @@ func TestRows(t *testing.T) {
 	}
 	var r Rows
 	for _, c := range []struct {
-		comes          int32
-		ahead, settled []sampling.TokenCount
+		token         int32
+		before, after []sampling.TokenCount // the recent tokens without and with token
 	}{
 		{5, recent(5, 1, 6, 1), recent(5, 2, 6, 1)},
 		{7, recent(5, 1, 6, 1), recent(5, 1, 6, 1, 7, 1)}, // the first 5 leaves the window
@@ -40,31 +40,31 @@ func TestRows(t *testing.T) {
 	} {
 		r.Reset()
 		r.Add(s, Placeholder(4))
-		s.Observe(c.comes)
-		r.Add(s, c.comes)
-		ahead, settled := r.Adjusted()[0], r.Adjusted()[1]
-		if !slices.Equal(sorted(ahead), c.ahead) || ahead.Chosen != 4 ||
-			!slices.Equal(sorted(settled), c.settled) || settled.Chosen != -1 {
-			t.Errorf("before %d comes: %+v, behind it: %+v, expected %v and %v", c.comes, ahead,
-				settled, c.ahead, c.settled)
+		s.Observe(c.token)
+		r.Add(s, c.token)
+		before, after := r.Adjusted()[0], r.Adjusted()[1]
+		if !slices.Equal(sorted(before), c.before) || before.Chosen != 4 ||
+			!slices.Equal(sorted(after), c.after) || after.Chosen != -1 {
+			t.Errorf("before token %d: %+v, after it: %+v, expected %v and %v", c.token, before,
+				after, c.before, c.after)
 		}
 		if r.Settings[0] != r.Settings[1] {
-			t.Errorf("before %d comes the settings are %+v, behind it %+v", c.comes, r.Settings[0],
+			t.Errorf("settings before token %d: %+v, after it: %+v", c.token, r.Settings[0],
 				r.Settings[1])
 		}
 	}
 	if n := testing.AllocsPerRun(100,
 		func() { r.Reset(); r.Add(s, Placeholder(1)); r.Add(s, 3) }); n != 0 {
-		t.Errorf("%v allocations per pass", n)
+		t.Errorf("%v allocations for two rows, expected none", n)
 	}
 	r.Reset()
 	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
-		t.Error("a sequence without penalties has a history")
+		t.Error("a sequence without penalties has adjustments")
 	}
 }
 
-// TestRowsOfBiases checks that biases go with every row, by id, whether the last token is known or
-// not.
+// TestRowsOfBiases checks that every row has the biases, sorted by token, whether or not the last
+// token is known.
 func TestRowsOfBiases(t *testing.T) {
 	s := New(Params{LogitBias: map[int32]float32{9: -100, 2: 1.5}, Logprobs: -1}, 10)
 	var r Rows
@@ -79,7 +79,7 @@ func TestRowsOfBiases(t *testing.T) {
 	}
 	r.Reset()
 	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
-		t.Error("after Reset a row has biases")
+		t.Error("a row after Reset has biases")
 	}
 }
 
@@ -113,6 +113,6 @@ func TestOnDevice(t *testing.T) {
 		t.Errorf("token 7: got %+v, %v", r, err)
 	}
 	if _, err := Chosen(sampling.FaultAt(3)); err == nil {
-		t.Error("a fault is a token")
+		t.Error("a fault was accepted as a token")
 	}
 }

@@ -12,10 +12,10 @@ var powers = func() (t [64]float64) {
 	return t
 }()
 
-// exp is e^x for x <= 0 with a relative error below 1e-9, and is small enough to be inlined,
-// because a row needs up to 250,000 calls. x = n·ln2/64 + r with |r| <= ln2/128; three terms of r's
-// series suffice, n mod 64 picks a power of two from the table, and n div 64 is added to the
-// exponent bits.
+// exp returns e^x for x <= 0 with a relative error below 1e-9. It is small enough to be inlined,
+// because a row needs up to 250,000 calls. It splits x into n·ln2/64 + r with |r| <= ln2/128. The
+// Taylor series of e^r up to r^3 suffices. n mod 64 selects a power of two from the table, and n
+// div 64 is added to the exponent bits.
 func exp(x float64) float64 {
 	if !(x > -700) {
 		return 0 // below the smallest normal float64, and masked tokens
@@ -28,7 +28,7 @@ func exp(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(y) + n>>6<<52)
 }
 
-// blockTokens is how many tokens share a partial sum.
+// blockTokens is the number of tokens in a partial sum of expSum.
 const blockTokens = 1024
 
 // expSum returns the sum of exp((logit - peak)·scale) over the row.

@@ -2,16 +2,16 @@
 //
 // A Sampler belongs to one sequence. It holds the sequence's parameters, its seed and the recent
 // tokens that the penalties count. So a draw never depends on the rest of the batch. A Sampler
-// chooses on the host, or gives a device what it needs to choose the same token (device.go).
+// chooses tokens on the host, or gives a device the data to choose the same tokens (device.go).
 //
-// The order of the steps is that of mlx-lm (mlx_lm/sample_utils.py):
+// The steps have the same order as in mlx-lm (mlx_lm/sample_utils.py):
 //
 //	logits  + logit bias, then repetition, presence and frequency penalty
 //	logp    = log-softmax of these logits, without temperature; logprobs report these
 //	greedy  the largest logit, the lowest id on ties, if the temperature is 0
 //	filters top-p, min-p, top-k, on logp; then a draw with weights exp(logp/temperature)
 //
-// V is the size of the vocabulary, up to some 250,000; rows have shape [V].
+// V is the size of the vocabulary, up to about 250,000. Rows have shape [V].
 package sample
 
 import (
@@ -22,8 +22,8 @@ import (
 	"headroom/kernels/sampling"
 )
 
-// Params says how to choose tokens. The zero value is greedy decoding with the
-// chosen token's logprob reported.
+// Params are the sampling parameters of a sequence. The zero value means greedy decoding, and
+// reports the chosen token's logprob.
 type Params struct {
 	Temperature float32 // 0: greedy
 	// TopP keeps the most likely tokens that together reach this probability; 0 or 1: off.
@@ -37,16 +37,16 @@ type Params struct {
 	PresencePenalty   float32 // subtracted once from the logit of a recent token; 0: off
 	FrequencyPenalty  float32 // subtracted as often as the token occurs; 0: off
 
-	// RepetitionContextTokens is how many of the last tokens, prompt included,
-	// count as recent for the three penalties; 0: DefaultContextTokens.
+	// RepetitionContextTokens is the number of last tokens, prompt included, that count as recent
+	// for the three penalties; 0: DefaultContextTokens.
 	RepetitionContextTokens int
 
 	// LogitBias is added to the logits, by token id. Ids beyond the vocabulary have no effect.
 	LogitBias map[int32]float32
-	Seed      *uint64 // nil: a random one
+	Seed      *uint64 // nil: a random seed
 
-	// Logprobs says which logprobs to report. -1: none, which saves a pass over the row; 0: that of
-	// the chosen token; n > 0: also those of the n most likely tokens.
+	// Logprobs selects the logprobs to report. -1: none, which saves a pass over the row; 0: only
+	// the chosen token's; n > 0: also those of the n most likely tokens.
 	Logprobs int
 }
 
@@ -59,8 +59,8 @@ const MaxLogprobs = 20
 // maxContextTokens bounds the memory of a request's penalty window.
 const maxContextTokens = 1 << 20
 
-// Validate returns an error that names the first parameter out of range, its value and the allowed
-// range.
+// Validate checks the range of every parameter. The error gives the name of the first parameter out
+// of range, its value and the allowed range.
 func (p Params) Validate() error {
 	inf := math.Inf(1)
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
 package sample
 
-// The random number of a draw is a function of the request's seed and the token's position, so a
+// The random number of a draw depends only on the request's seed and the token's position, so a
 // seed gives the same answer on every device.
 
 import (
@@ -23,7 +23,7 @@ type TokenLogprob struct {
 type Result struct {
 	Token   int32
 	Logprob float32        // 0 if Params.Logprobs is -1
-	Top     []TokenLogprob // Params.Logprobs tokens, most likely first; valid until the next Sample
+	Top     []TokenLogprob // the most likely tokens, in order; valid until the next Sample
 }
 
 // Sampler chooses the tokens of one sequence. It is not safe for concurrent use.
@@ -67,10 +67,8 @@ func (s *Sampler) Observe(token int32) {
 // an error, as only a broken model produces them.
 func (s *Sampler) Sample(logits []float32) (Result, error) {
 	if len(logits) != s.vocab {
-		panic(
-			fmt.Sprintf(
-				"sample.Sampler.Sample: got %d logits, the Sampler was made for %d: pass one full "+
-					"row", len(logits), s.vocab))
+		panic(fmt.Sprintf("sample.Sampler.Sample: got %d logits, the Sampler was made for %d: "+
+			"pass one full row", len(logits), s.vocab))
 	}
 	s.adjust(logits)
 	choice := s.chooser.Choose(logits, s.settings(s.observed))
@@ -105,9 +103,9 @@ func (s *Sampler) settings(position uint64) sampling.Settings {
 		Random: random(s.seed, position)}
 }
 
-// random returns output number position of SplitMix64 for a seed (Steele, Lea and Flood 2014, "Fast
-// Splittable Pseudorandom Number Generators"). The seed is mixed too, since people choose small
-// ones.
+// random returns the random number for a seed and a position: an output of SplitMix64 (Steele, Lea
+// and Flood 2014, "Fast Splittable Pseudorandom Number Generators"). The seed is mixed too, since
+// users choose small seeds.
 func random(seed, position uint64) uint64 {
 	mix := func(z uint64) uint64 {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -118,7 +116,7 @@ func random(seed, position uint64) uint64 {
 	return mix(mix(seed+gamma) + (position+1)*gamma)
 }
 
-// adjust applies the bias and the penalties.
+// adjust applies the logit biases and the penalties.
 func (s *Sampler) adjust(logits []float32) {
 	for _, b := range s.biases {
 		if b.Token >= 0 && int(b.Token) < len(logits) {
@@ -136,7 +134,7 @@ func (s *Sampler) adjust(logits []float32) {
 // topLogits appends the n largest logits, largest first. On ties the lower id is first. The field
 // Logprob holds the logit.
 func topLogits(top []TokenLogprob, logits []float32, n int) []TokenLogprob {
-	floor := float32(math.Inf(-1)) // a logit must exceed it to enter a full list
+	floor := float32(math.Inf(-1)) // a full list takes only larger logits
 	for i, x := range logits {
 		if len(top) == n && x <= floor {
 			continue

@@ -33,7 +33,7 @@ func TestGreedy(t *testing.T) {
 		{"all negative", []float32{-3, -1, -2}, 1},
 		{"masked tokens", []float32{-inf, -7, -inf}, 1},
 		{"a tie across blocks of eight", []float32{0, 0, 0, 9, 0, 0, 0, 0, 0, 9}, 3},
-		{"in the rest after blocks of eight", []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 9}, 9},
+		{"after the last block of eight", []float32{0, 0, 0, 0, 0, 0, 0, 0, 0, 9}, 9},
 		{"one token", []float32{-5}, 0},
 		{"the lowest finite number", []float32{-inf, -math.MaxFloat32}, 1},
 	}
@@ -67,14 +67,14 @@ func TestLogprobs(t *testing.T) {
 	}
 	if got := mustSample(t, New(Params{Logprobs: -1}, 4), slices.Clone(logits)); got.Logprob != 0 ||
 		got.Top != nil {
-		t.Errorf("no logprobs wanted, got %+v", got)
+		t.Errorf("Logprobs is -1: got %+v", got)
 	}
 	if got := mustSample(t, New(Params{Logprobs: 9}, 4), slices.Clone(logits)); len(got.Top) != 4 {
 		t.Errorf("more logprobs than tokens: got %v", got.Top)
 	}
 }
 
-// TestAdjust works the bias and the penalties out by hand, in their order.
+// TestAdjust compares biases and penalties with results computed by hand.
 func TestAdjust(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -85,7 +85,7 @@ func TestAdjust(t *testing.T) {
 		{"nothing", Params{}, []int32{0, 1}, []float32{4, -4, 2, 0}},
 		{"bias", Params{LogitBias: map[int32]float32{0: -5, 3: 1, 99: 7}}, nil,
 			[]float32{-1, -4, 2, 1}},
-		// 4/2, -4·2; once, though token 0 was seen twice
+		// 4/2, -4·2; applied once, though token 0 occurs twice
 		{"repetition", Params{RepetitionPenalty: 2}, []int32{0, 0, 1}, []float32{2, -8, 2, 0}},
 		{"presence", Params{PresencePenalty: 0.5}, []int32{0, 0, 1}, []float32{3.5, -4.5, 2, 0}},
 		{"frequency", Params{FrequencyPenalty: 0.5}, []int32{0, 0, 1}, []float32{3, -4.5, 2, 0}},
@@ -99,7 +99,7 @@ func TestAdjust(t *testing.T) {
 			slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 19)), []float32{3, -4, 2, -19}},
 		{"the first of 21 is forgotten", Params{FrequencyPenalty: 1},
 			slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 20)), []float32{4, -4, 2, -20}},
-		{"foreign ids", Params{PresencePenalty: 1}, []int32{-1, 4, 1 << 30},
+		{"ids outside the vocabulary", Params{PresencePenalty: 1}, []int32{-1, 4, 1 << 30},
 			[]float32{4, -4, 2, 0}},
 	}
 	for _, tt := range tests {
@@ -118,7 +118,7 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
-// support returns which tokens a sampler ever draws.
+// support returns the tokens that a sampler draws at least once in 400 tries.
 func support(t *testing.T, p Params, logits []float32) (ids []int32) {
 	t.Helper()
 	p.Seed, p.Logprobs = seed(1), -1
@@ -152,11 +152,11 @@ func TestFilters(t *testing.T) {
 		{"top-k beyond the vocabulary", Params{TopK: 9}, []int32{0, 1, 2, 3}},
 		{"top-p: before token 3 lie 0.4 < 0.5", Params{TopP: 0.5}, []int32{1, 3}},
 		{"top-p: before token 2 lie 0.7 < 0.75", Params{TopP: 0.75}, []int32{1, 2, 3}},
-		{"top-p: the likeliest always stays", Params{TopP: 1e-9}, []int32{1}},
+		{"top-p: the most likely token always stays", Params{TopP: 1e-9}, []int32{1}},
 		{"min-p: at least 0.4·0.4 = 0.16", Params{MinP: 0.4}, []int32{1, 2, 3}},
 		{"min-p: at least 0.6·0.4 = 0.24", Params{MinP: 0.6}, []int32{1, 3}},
 		{"min-p 1", Params{MinP: 1}, []int32{1}},
-		{"the strictest wins", Params{TopP: 0.95, MinP: 0.3, TopK: 2}, []int32{1, 3}},
+		{"the strictest filter wins", Params{TopP: 0.95, MinP: 0.3, TopK: 2}, []int32{1, 3}},
 		{"filters come before the temperature", Params{TopP: 0.5, Temperature: 5}, []int32{1, 3}},
 	}
 	for _, tt := range tests {
@@ -178,15 +178,14 @@ func TestFilters(t *testing.T) {
 	}
 	if got := support(t, Params{Temperature: 1, TopK: 2}, []float32{7, 7, 7, 7}); !slices.Equal(got,
 		[]int32{0, 1}) {
-		t.Errorf("of equals the lower ids stay: drew %v", got)
+		t.Errorf("equal logits: drew %v, expected the lower ids", got)
 	}
 }
 
 func ln(x float64) float32 { return float32(math.Log(x)) }
 
-// TestDistribution draws 100,000 tokens and compares with the expected counts by
-// the chi-square statistic: with 3 degrees of freedom it exceeds 16.3 once in a
-// thousand seeds.
+// TestDistribution draws 100,000 tokens and compares the counts with the expected ones. With 3
+// degrees of freedom, the chi-square statistic exceeds 16.3 for one seed in a thousand.
 func TestDistribution(t *testing.T) {
 	const draws = 100_000
 	logits := []float32{ln(0.1), ln(0.4), ln(0.2), ln(0.3)}
@@ -200,7 +199,7 @@ func TestDistribution(t *testing.T) {
 		{"temperature 2 takes square roots", Params{Temperature: 2},
 			[]float64{math.Sqrt(0.1) / root, math.Sqrt(0.4) / root, math.Sqrt(0.2) / root,
 				math.Sqrt(0.3) / root}},
-		{"top-k 3 shares out the rest", Params{Temperature: 1, TopK: 3},
+		{"top-k 3 renormalizes", Params{Temperature: 1, TopK: 3},
 			[]float64{0, 4. / 9, 2. / 9, 3. / 9}},
 		{"top-p, temperature 0.5 squares", Params{Temperature: 0.5, TopP: 0.5},
 			[]float64{0, 16. / 25, 0, 9. / 25}},
@@ -244,14 +243,14 @@ func TestSeed(t *testing.T) {
 	first := draw(New(p, 1000))
 	other := New(Params{Temperature: 1, Seed: seed(10)}, 1000)
 	if again := draw(New(p, 1000)); !slices.Equal(first, again) {
-		t.Error("one seed, two different outcomes")
+		t.Error("one seed gave two different results")
 	}
 	if slices.Equal(first, draw(other)) {
-		t.Error("two seeds, one outcome")
+		t.Error("two seeds gave the same result")
 	}
 	p.Seed = nil
 	if slices.Equal(draw(New(p, 1000)), draw(New(p, 1000))) {
-		t.Error("no seed, but twice the same outcome")
+		t.Error("two random seeds gave the same result")
 	}
 }
 
@@ -301,7 +300,7 @@ func TestExp(t *testing.T) {
 		}
 	}
 	if exp(math.Inf(-1)) != 0 || exp(-1000) != 0 || exp(0) != 1 {
-		t.Error("the ends of exp are wrong")
+		t.Error("exp is wrong at the ends of its range")
 	}
 }
 
@@ -371,13 +370,13 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkSample uses Qwen3.6's vocabulary and logits of a flat distribution,
-// which is harder than a real model's.
+// BenchmarkSample uses the vocabulary size of Qwen3.6 and logits of a flat distribution, which
+// takes longer than a real model's.
 func BenchmarkSample(b *testing.B) {
 	logits := randomLogits(248_320, 3)
 	for _, c := range benchParams {
 		b.Run(c.name, func(b *testing.B) {
-			// logits are reused: keep them as they are
+			// The logits are reused, so no penalty may change them.
 			c.params.Seed, c.params.RepetitionPenalty = seed(1), 0
 			s := New(c.params, len(logits))
 			for b.Loop() {

@@ -1,5 +1,5 @@
 // Package textproc reads a model's tokenizer, chat template, recommended sampling parameters and
-// end tokens. It needs no device, so a client of a model that runs in another process can use it
+// end-of-sequence tokens. It needs no device, so clients of a model in another process can use it
 // too.
 package textproc
 
@@ -18,7 +18,7 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Processor turns text into the tokens of one model and back. Its methods may be called from any
+// Processor converts text to tokens of one model and back. Its methods may be called from any
 // goroutine.
 type Processor struct {
 	tokenizer *tokenizer.Tokenizer
@@ -27,7 +27,7 @@ type Processor struct {
 	eos       map[int32]bool
 }
 
-// Read reads the files that make up a model's Processor. Errors are Problems.
+// Read reads a model's Processor from the model's files. Errors are Problems.
 func Read(src checkpoint.Source) (*Processor, error) {
 	config, err := src.Config()
 	if err != nil {
@@ -36,7 +36,7 @@ func Read(src checkpoint.Source) (*Processor, error) {
 	return ReadWithConfig(src, config)
 }
 
-// ReadWithConfig is Read for a caller that has parsed the model's config.json already.
+// ReadWithConfig is like Read, for callers that have already parsed the model's config.json.
 func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processor, error) {
 	p := &Processor{eos: map[int32]bool{}}
 	data, err := src.ReadFile("tokenizer.json")
@@ -48,8 +48,8 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 	if p.tokenizer, err = tokenizer.Parse(data); err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model's tokenizer.json cannot be used",
-			"Headroom reads byte-level BPE tokenizers. Pick a model that has one. If this one "+
-				"should, download it again.")
+			"Headroom supports byte-level BPE tokenizers. Choose a model that has one. If this "+
+				"model should have one, download it again.")
 	}
 	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
@@ -87,18 +87,19 @@ func (p *Processor) addEOS(ids []int32) {
 // Tokenizer returns the model's tokenizer.
 func (p *Processor) Tokenizer() *tokenizer.Tokenizer { return p.tokenizer }
 
-// Template returns the model's chat template, nil if it has none.
+// Template returns the model's chat template, or nil if it has none.
 func (p *Processor) Template() *chat.Template { return p.template }
 
 // Defaults returns the sampling parameters that the model's generation_config.json recommends.
 func (p *Processor) Defaults() sample.Defaults { return p.defaults }
 
-// IsEOS reports whether a token ends a generation. Chat models also end each message with one.
+// IsEOS reports whether a token ends a generation. In chat models, such a token also ends each
+// message.
 func (p *Processor) IsEOS(token int32) bool { return p.eos[token] }
 
 // ReadTemplate reads a model's chat template with its special tokens: from chat_template.jinja, or
-// else from tokenizer_config.json. Without a template the error is chat.ErrNoTemplate, otherwise a
-// Problem.
+// else from tokenizer_config.json. If there is no template, the error is chat.ErrNoTemplate. Any
+// other error is a Problem.
 func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 	config := map[string]json.RawMessage{}
 	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
@@ -139,11 +140,12 @@ func specialTokens(config map[string]json.RawMessage) map[string]string {
 	return tokens
 }
 
-// titleRunes is the length of the longest title.
+// titleRunes is the maximum length of a title, in runes.
 const titleRunes = 80
 
-// Title returns a title, for lists, of the conversation that a prompt begins. It is the first words
-// of the first message, or of the second one if the first is the system message.
+// Title returns a title for the conversation that begins with a prompt, for display in lists. The
+// title is the beginning of the first message, or of the second one if the first is the system
+// message.
 func (p *Processor) Title(prompt []int32) string {
 	const window = 64 // tokens: enough for titleRunes in most languages
 	message := func(from int) (role, words string) {

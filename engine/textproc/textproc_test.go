@@ -8,7 +8,8 @@ import (
 	"headroom/engine/checkpoint"
 )
 
-// TestTemplateKnowsSpecialTokens reads tokenizer_config.json in the forms that models have.
+// TestTemplateKnowsSpecialTokens reads special tokens from the forms of tokenizer_config.json that
+// models have.
 func TestTemplateKnowsSpecialTokens(t *testing.T) {
 	const template = `{{ bos_token if bos_token is defined else '-' }}|{{ eos_token if eos_token is defined else '-' }}`
 	cases := []struct{ config, want string }{
@@ -33,7 +34,7 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 		t.Errorf("a template in tokenizer_config.json: got %q", got)
 	}
 	if got := renderHi(t, src, map[string]any{"bos_token": "mine"}); got != "mine" {
-		t.Errorf("the request's own bos_token: got %q", got)
+		t.Errorf("a bos_token from the request: got %q", got)
 	}
 }
 

@@ -166,7 +166,7 @@ func (r *renderer) text(what string, v any) string {
 	return s
 }
 
-// toInt returns an integer argument. One beyond 64 bits is clamped to ±2^62.
+// toInt returns an integer argument. A value beyond 64 bits is clamped to ±2^62.
 func (r *renderer) toInt(what string, v any) int64 {
 	switch n := v.(type) {
 	case bool:

@@ -1,7 +1,7 @@
 package jinja
 
-// The evaluation of expressions, an eval method for each node, with Python's semantics. Operations
-// that grow a value call charge first.
+// This file evaluates expressions with Python's semantics: each node has an eval method. Operations
+// that make a larger value call charge first.
 
 import (
 	"fmt"
@@ -311,7 +311,7 @@ func (r *renderer) item(object, index any) (any, bool) {
 	return nil, false
 }
 
-// sequenceIndex resolves an index into a sequence of n items. It may be negative.
+// sequenceIndex resolves an index, which may be negative, into a sequence of n items.
 func sequenceIndex(index any, n int) (int, bool) {
 	if b, ok := index.(bool); ok {
 		index = asInt(b)

@@ -1,6 +1,6 @@
 package jinja
 
-// Filters on text and numbers, and the table of all filters. Those that make text call charge, so
+// Filters on text and numbers, and the table of all filters. Filters that make text call charge, so
 // that no chain of filters exceeds the bounds of a rendering.
 
 import (
@@ -23,25 +23,20 @@ var filters map[string]filter
 func init() {
 	filters = map[string]filter{
 		"abs": absFilter, "attr": attrFilter, "batch": batchFilter,
-		"capitalize": onText(capitalize),
-		"center":     centerFilter, "count": lengthFilter, "d": defaultFilter,
-		"default":  defaultFilter,
-		"dictsort": dictSortFilter, "e": onText(escapeHTML), "escape": onText(escapeHTML),
-		"first": firstFilter, "float": floatFilter, "forceescape": onText(escapeHTML),
-		"format": formatFilter, "groupby": groupByFilter, "indent": indentFilter, "int": intFilter,
-		"items": itemsFilter, "join": joinFilter, "last": lastFilter, "length": lengthFilter,
-		"list": listFilter, "lower": onText(strings.ToLower), "map": mapFilter,
-		"max": extremeFilter("max", 1),
+		"capitalize": onText(capitalize), "center": centerFilter, "count": lengthFilter,
+		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSortFilter,
+		"e": onText(escapeHTML), "escape": onText(escapeHTML), "first": firstFilter,
+		"float": floatFilter, "forceescape": onText(escapeHTML), "format": formatFilter,
+		"groupby": groupByFilter, "indent": indentFilter, "int": intFilter, "items": itemsFilter,
+		"join": joinFilter, "last": lastFilter, "length": lengthFilter, "list": listFilter,
+		"lower": onText(strings.ToLower), "map": mapFilter, "max": extremeFilter("max", 1),
 		"min": extremeFilter("min", -1), "reject": selectFilter(false),
-		"rejectattr": selectAttrFilter(false),
-		"replace":    replaceFilter, "reverse": reverseFilter, "round": roundFilter,
-		"safe":   onText(identity),
-		"select": selectFilter(true), "selectattr": selectAttrFilter(true), "slice": sliceFilter,
-		"sort": sortFilter, "string": onText(identity), "sum": sumFilter,
-		"title":  onText(titleFilter),
+		"rejectattr": selectAttrFilter(false), "replace": replaceFilter, "reverse": reverseFilter,
+		"round": roundFilter, "safe": onText(identity), "select": selectFilter(true),
+		"selectattr": selectAttrFilter(true), "slice": sliceFilter, "sort": sortFilter,
+		"string": onText(identity), "sum": sumFilter, "title": onText(titleFilter),
 		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter,
-		"unique": uniqueFilter,
-		"upper":  onText(strings.ToUpper), "wordcount": wordCountFilter,
+		"unique": uniqueFilter, "upper": onText(strings.ToUpper), "wordcount": wordCountFilter,
 	}
 }
 
@@ -236,8 +231,8 @@ func centerFilter(r *renderer, v any, a *args) any {
 	return justify('^')(r, r.str(v), []any{r.orInt("width", p[0], 80), absent{}})
 }
 
-// indentFilter indents every line but the first. With first it indents that too,
-// and with blank also empty lines.
+// indentFilter indents every line except the first and empty ones. The argument first includes the
+// first line, and blank includes empty lines.
 func indentFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "indent", "width?", "first?", "blank?")
 	indent, isText := p[0].(string)

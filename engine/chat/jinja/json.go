@@ -100,7 +100,7 @@ type jsonStyle struct {
 	itemSep, keySep string
 }
 
-// toJSON returns v as json.dumps of Python writes it, without HTML escapes.
+// toJSON returns v as Python's json.dumps writes it, without HTML escapes.
 func (r *renderer) toJSON(style jsonStyle, v any) string {
 	var b strings.Builder
 	r.writeJSON(&b, &style, v, 0)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestHostileTemplates runs templates that try to exhaust a resource. Each must end
-// soon, with an *Error that names the bound.
+// TestHostileTemplates runs templates that try to exhaust a resource or to leave the sandbox. Each
+// must soon end with an *Error that names the reason.
 func TestHostileTemplates(t *testing.T) {
 	deep := func(open, mid, end string, n int) string {
 		return strings.Repeat(open, n) + mid + strings.Repeat(end, n)
@@ -22,17 +22,17 @@ func TestHostileTemplates(t *testing.T) {
 			"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
 			"takes too long"},
 		{"nested loops in a filter",
-			"{% for a in range(99999) %}{% set x = range(99999) | map('string') | list %}{% " +
-				"endfor %}", "takes too long"},
+			"{% for a in range(99999) %}{% set x = range(99999) | map('string') | list %}" +
+				"{% endfor %}", "takes too long"},
 		{"a doubling text",
-			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s ~ n.s %}{% " +
-				"endfor %}", "more than"},
+			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s ~ n.s %}" +
+				"{% endfor %}", "more than"},
 		{"a doubling text by +",
-			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% " +
-				"endfor %}", "more than"},
+			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s + n.s %}" +
+				"{% endfor %}", "more than"},
 		{"a doubling list",
-			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% " +
-				"endfor %}", "more than"},
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = n.s + n.s %}" +
+				"{% endfor %}", "more than"},
 		{"a long repetition", "{{ 'x' * 999999999999 }}", "more than"},
 		{"a long list", "{{ [1] * 999999999999 }}", "more than"},
 		{"replacements that grow", "{% set a = 'x' * 9000 %}{{ a.replace('x', a * 100) }}",
@@ -42,18 +42,18 @@ func TestHostileTemplates(t *testing.T) {
 		{"much output", "{% set a = 'x' * 1000000 %}{% for i in range(1000) %}{{ a }}{% endfor %}",
 			"more than"},
 		{"a list of lists that prints endlessly",
-			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% " +
-				"endfor %}{{ n.s }}", "takes too long"},
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}" +
+				"{% endfor %}{{ n.s }}", "takes too long"},
 		{"the same as JSON",
-			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% " +
-				"endfor %}{{ n.s | tojson }}", "takes too long"},
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}" +
+				"{% endfor %}{{ n.s | tojson }}", "takes too long"},
 		{"the same compared",
-			"{% set n = namespace(s=[1], t=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, " +
-				"n.s] " +
-				"%}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}", "takes too long"},
+			"{% set n = namespace(s=[1], t=[1]) %}{% for a in range(60) %}" +
+				"{% set n.s = [n.s, n.s] %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}",
+			"takes too long"},
 		{"a deep value",
-			"{% set n = namespace(s=[]) %}{% for a in range(9999) %}{% set n.s = [n.s] %}{% " +
-				"endfor %}{{ n.s }}", "deeper"},
+			"{% set n = namespace(s=[]) %}{% for a in range(9999) %}{% set n.s = [n.s] %}" +
+				"{% endfor %}{{ n.s }}", "deeper"},
 		{"a namespace inside itself", "{% set n = namespace() %}{% set n.n = n %}{{ n }}",
 			"deeper"},
 		{"a large power", "{{ 9 ** 99999999 }}", "too large"},
@@ -80,7 +80,7 @@ func TestHostileTemplates(t *testing.T) {
 		{"import", "{% import 'x' as y %}", "is not supported"},
 		{"from", "{% from 'x' import y %}", "is not supported"},
 		{"extends", "{% extends 'x' %}", "is not supported"},
-		{"Python's inside", "{{ ''.__class__.__mro__ }}", "has no attribute"},
+		{"Python internals", "{{ ''.__class__.__mro__ }}", "has no attribute"},
 		{"changing the messages", "{{ l.append(1) }}", "cannot be changed"},
 		{"a column of width 0", "{{ l | batch(0) | list }}", "positive"},
 	}

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Methods of strings, dictionaries and lists: those of Python that do not change
-// their object. As in transformers' immutable sandbox, a template cannot change the
-// messages.
+// Python's methods of strings, dictionaries and lists, except those that change their object. As in
+// transformers' immutable sandbox, a template cannot change the messages.
 
 type methodFunc func(r *renderer, self any, a *args) any
 
@@ -27,8 +26,11 @@ func method(object any, name string) (methodFunc, bool) {
 	return m, m != nil
 }
 
-// onString adapts a function of a string and its bound arguments.
-func onString(name string, params []string, f func(r *renderer, s string, v []any) any) methodFunc {
+// stringFunc computes a method of a string from its bound arguments.
+type stringFunc func(r *renderer, s string, v []any) any
+
+// onString makes a method with these parameters from f.
+func onString(name string, params []string, f stringFunc) methodFunc {
 	return func(r *renderer, self any, a *args) any {
 		s := self.(string)
 		r.charge(len(s))
@@ -36,7 +38,7 @@ func onString(name string, params []string, f func(r *renderer, s string, v []an
 	}
 }
 
-// mapped is a method without arguments that maps a string to a value.
+// mapped returns a method without arguments that maps a string to a value.
 func mapped(name string, f func(s string) any) methodFunc {
 	return onString(name, nil, func(_ *renderer, s string, _ []any) any { return f(s) })
 }
@@ -173,21 +175,19 @@ var listMethods = map[string]methodFunc{
 	},
 	"copy":   func(_ *renderer, self any, _ *args) any { return self },
 	"append": refuse("append"), "extend": refuse("extend"), "insert": refuse("insert"),
-	"pop":    refuse("pop"),
-	"remove": refuse("remove"), "clear": refuse("clear"), "sort": refuse("sort"),
-	"reverse": refuse("reverse"),
+	"pop": refuse("pop"), "remove": refuse("remove"), "clear": refuse("clear"),
+	"sort": refuse("sort"), "reverse": refuse("reverse"),
 }
 
 func refuse(name string) methodFunc {
 	return func(r *renderer, self any, _ *args) any {
-		r.fail(
-			"%s.%s() is refused: values in a template cannot be changed; build a new one with + "+
-				"or namespace()", typeName(self), name)
+		r.fail("%s.%s() is refused: values in a template cannot be changed; "+
+			"build a new one with + or namespace()", typeName(self), name)
 		return nil
 	}
 }
 
-func stripWith(left, right bool) func(*renderer, string, []any) any {
+func stripWith(left, right bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		cut := isSpace
 		if v[0] != (absent{}) && v[0] != nil {
@@ -307,8 +307,7 @@ func splitLines(r *renderer, s string, v []any) any {
 	return textList(parts)
 }
 
-func partition(index func(s, sub string) int, missingFirst bool) func(*renderer, string,
-	[]any) any {
+func partition(index func(s, sub string) int, missingFirst bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		sep := r.text("sep", v[0])
 		if sep == "" {
@@ -324,7 +323,7 @@ func partition(index func(s, sub string) int, missingFirst bool) func(*renderer,
 	}
 }
 
-func hasAffix(has func(s, affix string) bool) func(*renderer, string, []any) any {
+func hasAffix(has func(s, affix string) bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		if l, ok := v[0].(*List); ok && l.kind == kindTuple {
 			return slices.ContainsFunc(l.Items,
@@ -335,7 +334,7 @@ func hasAffix(has func(s, affix string) bool) func(*renderer, string, []any) any
 }
 
 // find returns positions in characters, not bytes.
-func find(index func(s, sub string) int) func(*renderer, string, []any) any {
+func find(index func(s, sub string) int) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		i := index(s, r.text("sub", v[0]))
 		if i < 0 {
@@ -345,7 +344,7 @@ func find(index func(s, sub string) int) func(*renderer, string, []any) any {
 	}
 }
 
-func mustFind(index func(s, sub string) int) func(*renderer, string, []any) any {
+func mustFind(index func(s, sub string) int) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		i := find(index)(r, s, v)
 		if i == int64(-1) {
@@ -388,7 +387,7 @@ func (r *renderer) width(v any) int {
 	return int(max(n, 0))
 }
 
-func justify(align byte) func(*renderer, string, []any) any {
+func justify(align byte) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		fill := r.orText("fillchar", v[1], " ")
 		c, n := utf8.DecodeRuneInString(fill)

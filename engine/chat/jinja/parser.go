@@ -22,9 +22,9 @@ type parser struct {
 	tokens  []token
 	pos     int
 	depth   int
-	loops   int       // enclosing for loops within the current macro
+	loops   int       // nesting depth of for loops in the current macro
 	uses    macroUses // of the current macro
-	content bool      // there is a for loop over something called content
+	content bool      // a for loop iterates over a variable, attribute or key named content
 }
 
 func (p *parser) peek() token { return p.tokens[p.pos] }
@@ -136,8 +136,7 @@ func (p *parser) body(ends ...string) (nodes []node, end string) {
 	}
 }
 
-// block parses the last body of a statement, including the ends of the tags around
-// it.
+// block parses the last body of a statement, and the ends of the tags before and after it.
 func (p *parser) block(end string) []node {
 	p.blockEnd()
 	nodes, _ := p.body(end)
@@ -245,8 +244,8 @@ func (p *parser) setStatement(t token) node {
 	return n
 }
 
-// target parses the target of an assignment: names, perhaps in a tuple, and with
-// withAttr a namespace attribute.
+// target parses the target of an assignment: a name or a tuple of targets. withAttr also allows a
+// namespace attribute.
 func (p *parser) target(withAttr bool) target {
 	defer p.enter()()
 	one := func() target {
@@ -296,8 +295,8 @@ func (p *parser) signature(n *macroNode) {
 	}
 }
 
-// macroBody parses the body of a macro, in which break and continue of outer loops
-// are not valid.
+// macroBody parses the body of a macro. There, break and continue cannot refer to loops around the
+// macro.
 func (p *parser) macroBody(n *macroNode, end string) {
 	loops, uses := p.loops, p.uses
 	p.loops, p.uses = 0, macroUses{}
@@ -341,8 +340,8 @@ func (p *parser) withStatement() node {
 	return n
 }
 
-// filterChain parses "name(args) | name ...", whose input is a rendered body, after
-// the first name.
+// filterChain parses the rest of "name(args) | name ..." after the first name. The input of the
+// chain is a rendered body.
 func (p *parser) filterChain(name string) []*filterExpr {
 	chain := []*filterExpr{p.filter(nil, name)}
 	for p.skipOp("|") {

@@ -91,7 +91,7 @@ func isCallable(_ *renderer, v any, _ *args) bool {
 	return false
 }
 
-// same is Python's "is" where that is well defined: None, booleans and objects.
+// same is Python's "is" for values where it is well defined: None, booleans and objects.
 func same(a, b any) bool { return typeName(a) == typeName(b) && a == b }
 
 // isCased reports whether s has a letter that exists in two cases.

@@ -47,8 +47,8 @@ func Parse(source string) (t *Template, err error) {
 	return &Template{body, p.content}, nil
 }
 
-// LoopsOverContent reports whether the template has a for loop over something
-// called content, which means that it supports messages whose content is a list.
+// LoopsOverContent reports whether the template has a for loop over a variable, attribute or key
+// named content. Such a template supports messages whose content is a list.
 func (t *Template) LoopsOverContent() bool { return t.listContent }
 
 // Render renders the template with vars as its global variables and now as the
@@ -82,8 +82,8 @@ func (r *renderer) step() {
 	}
 }
 
-// charge counts the copying of n bytes as steps. It is called before a string is
-// made and fails if that would be too long.
+// charge counts the copying of n bytes as steps. Call it before making a string of n bytes: it
+// fails if the string would be too long.
 func (r *renderer) charge(n int) {
 	r.checkLength(n)
 	r.steps += n / bytesPerStep

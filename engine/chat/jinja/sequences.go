@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Filters on sequences and mappings. They return a generator where Jinja2 does,
-// which is true even when empty and has no length until it becomes a list.
+// Filters on sequences and mappings. They return a generator where Jinja2 does. A generator is true
+// even when it is empty, and has no length until it becomes a list.
 
 func lengthFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "length")
@@ -78,8 +78,8 @@ func joinFilter(r *renderer, v any, a *args) any {
 	return r.join(parts, sep)
 }
 
-// attribute returns the getter for a dotted path such as "function.name" or 0;
-// for an absent or none path, the item itself.
+// attribute returns a getter for a path such as "function.name" or 0. If the path is absent or
+// none, the getter returns the item itself.
 func (r *renderer) attribute(path any) func(any) any {
 	return r.attributeOr(path, absent{})
 }
@@ -182,8 +182,8 @@ func selectAttrFilter(keep bool) filter {
 	}
 }
 
-// sorted returns the items in ascending order of key, stably; strings compare
-// without case unless caseSensitive.
+// sorted returns the items in ascending order of key, or in descending order if reverse is set. The
+// sort is stable. Strings compare without case unless caseSensitive is set.
 func (r *renderer) sorted(items []any, key func(any) any, caseSensitive, reverse bool) []any {
 	r.charge(64 * len(items))
 	keys := make([]any, len(items))
@@ -264,7 +264,7 @@ func uniqueFilter(r *renderer, v any, a *args) any {
 	return newGenerator(out)
 }
 
-// extremeFilter is min (sign -1) or max (sign 1); the first of equals wins.
+// extremeFilter is min (sign -1) or max (sign 1). Among equal items it returns the first.
 func extremeFilter(name string, sign int) filter {
 	return func(r *renderer, v any, a *args) any {
 		p := r.bind(a, name, "case_sensitive?", "attribute?")

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A template value has one of these Go types, for a Python type each:
+// A template value has one of these Go types. Each stands for a Python type:
 //
 //	nil          None            *List       list, tuple or generator
 //	bool         bool            *Dict       dict, in insertion order
