@@ -153,7 +153,7 @@ func (f *forest) conversation(end *node) []*node {
 	var all []*node
 	for e := end; e != nil; e = e.above {
 		all = append(all, e)
-		all = append(all, e.attached...) // once each: at most one of an entry's hosts is on the path
+		all = append(all, e.attached...) // no duplicates: a path has at most one host of an entry
 	}
 	return all
 }

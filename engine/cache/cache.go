@@ -15,19 +15,20 @@ import (
 // prefix. It is a multiple of the 16 lanes of the kernels.
 const PageTokens = 32
 
-// LayerSpec describes the memory that one layer needs. Either the fields of an attention layer or
-// those of a recurrent layer are set. The zero value is a layer without memory.
+// LayerSpec describes the memory that one layer needs. Only the fields for its kind of layer are
+// set: attention or recurrent. The zero value is a layer without memory.
 type LayerSpec struct {
-	// KVHeads and HeadDim are those of an attention layer's keys and values.
+	// KVHeads and HeadDim are the dimensions of an attention layer's keys and values.
 	KVHeads, HeadDim int
-	// Window is the number of positions that a row of an attention layer sees, including its own,
-	// in addition to the first SinkTokens of the sequence. 0 means all. With a window, keys and
-	// values are in a ring (ring.go), not in pages of the pool.
+	// Window is the number of positions that a row of an attention layer attends to, including its
+	// own position. The first SinkTokens of the sequence come in addition. 0 means all positions. A
+	// layer with a window has its keys and values in a ring (ring.go), not in pages of the pool.
 	Window, SinkTokens int
-	// ConvValues is the number of values in the last rows of a recurrent layer's convolution,
-	// ConvChannels in each row.
+	// ConvValues is the number of values in the stored rows of a recurrent layer's convolution.
+	// Each row has ConvChannels values.
 	ConvValues, ConvChannels int
-	// StateValues is the number of values in the state of a recurrent layer, StateRow in each row.
+	// StateValues is the number of values in the state of a recurrent layer. Each row has StateRow
+	// values.
 	StateValues, StateRow int
 }
 
@@ -35,8 +36,8 @@ type LayerSpec struct {
 type Layer struct {
 	KV    *attention.Cache // of an attention layer
 	Ring  *Ring            // of an attention layer with a window: the page tables of KV
-	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], laid out by recurrent.Conv
-	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], by recurrent.GatedDelta
+	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], see recurrent.Conv
+	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], see recurrent.GatedDelta
 }
 
 // Options are the formats and sizes of the memory.
@@ -48,11 +49,11 @@ type Options struct {
 	Pages int
 	// Slots is the number of sequences that can have recurrent state or rings.
 	Slots int
-	// StartPages is the number of pages, from the first one, that hold the first Format.Start
-	// tokens of sequences. It is 0 if Format.Start is 0.
+	// StartPages is the number of pages, page 0 first, that hold the first Format.Start tokens of
+	// sequences. It is 0 if Format.Start is 0.
 	StartPages int
 	// SpanTokens is the maximum number of tokens of one sequence in one pass. Rings have room for
-	// them after the window.
+	// them in addition to the window.
 	SpanTokens int
 }
 
@@ -82,12 +83,12 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	return layers
 }
 
-// pageBytes returns the memory of one page of an attention layer.
+// pageBytes returns the bytes of one page of an attention layer.
 func (s LayerSpec) pageBytes(f LayerFormat) int64 {
 	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
 }
 
-// PageBytes returns the memory of one page over all layers, for a page after the start.
+// PageBytes returns the bytes of one page, summed over all layers. The page is not a start page.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
@@ -98,8 +99,8 @@ func PageBytes(specs []LayerSpec, f Format) int64 {
 	return n
 }
 
-// StartPageBytes returns the memory of one page of the start over all layers, 0 if there is no
-// start.
+// StartPageBytes returns the bytes of one start page, summed over all layers. It is 0 if there are
+// no start pages.
 func StartPageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {

@@ -47,7 +47,7 @@ func TestBytes(t *testing.T) {
 		t.Error("ParseStateFormat accepts f16")
 	}
 	if PageBytes(specs[1:3], Plain(kernels.F16)) != 0 || SlotBytes(specs[2:], StateFormat{}) != 0 {
-		t.Error("layers without such memory are counted")
+		t.Error("layers of other kinds are counted")
 	}
 }
 
@@ -87,8 +87,8 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	}
 }
 
-// TestStartAllocatesWhatThePlanSays checks that pages of the start are directly before the others,
-// also in a layer without codes.
+// TestStartAllocatesWhatThePlanSays checks the allocation with start pages. They come directly
+// before the other pages, even in a layer that is not quantized.
 func TestStartAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, startPages = 12, 5
 	f := parse(t, FormatOptions{StartTokens: 512})

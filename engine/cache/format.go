@@ -1,7 +1,7 @@
 package cache
 
-// KV cache formats: from the user's options to the format of every attention layer. Each layer gets
-// a format that its head dimension allows, so that every model can be opened with every option.
+// This file maps a user's options to the KV cache format of each attention layer. Each layer gets a
+// format that its head dimension allows, so that every model can be opened with every option.
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"headroom/kernels/attention"
 )
 
-// Format is the format of a model's keys and values. All attention layers have the same, except
-// that affine codes have at least BoundaryBits in the first and last layers, which lose most from
-// fewer bits. The zero value is float32.
+// Format is the format of a model's keys and values. All attention layers have the same format,
+// except that affine codes have at least BoundaryBits in the first and last layers, which lose most
+// from fewer bits. The zero value is float32.
 type Format struct {
 	K, V           attention.Format
-	BoundaryLayers int // the number of attention layers at each end with BoundaryBits; 0: none
+	BoundaryLayers int // number of attention layers at each end that have BoundaryBits; 0: none
 	BoundaryBits   int
 	// StartTokens is the number of first positions of every sequence that stay float16. It is a
 	// multiple of attention.StartStep, or 0 for none. See Start.
@@ -59,7 +59,7 @@ func Affine() Format {
 // Default returns the default format, Affine.
 func Default() Format { return Affine() }
 
-// maxStartTokens is more than the context of any model.
+// maxStartTokens is the maximum of FormatOptions.StartTokens. It exceeds the context of any model.
 const maxStartTokens = 1 << 30
 
 // ParseFormat returns the format that o describes.
@@ -154,8 +154,8 @@ func parsePair(what, text string, k, v int) (int, int, error) {
 }
 
 // Start returns the number of first positions that the layers of specs store as float16. It is
-// StartTokens, or 0 if StartTokens has no effect because no layer without a window has codes.
-// Whether a position is float16 depends only on the position, not on when it was computed.
+// StartTokens, or 0 if no layer without a window is quantized, because StartTokens has no effect
+// then. Whether a position is float16 depends only on the position, not on when it was computed.
 func (f Format) Start(specs []LayerSpec) int {
 	for i, l := range f.Layers(specs) {
 		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 &&
@@ -169,7 +169,7 @@ func (f Format) Start(specs []LayerSpec) int {
 // LayerFormat is the format of one attention layer.
 type LayerFormat struct{ K, V attention.Format }
 
-// Layers returns the format of each layer of specs, the zero value for layers without keys.
+// Layers returns the format of each layer of specs. It is the zero value for layers without keys.
 func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	layers, at, total := make([]LayerFormat, len(specs)), 0, 0
 	for _, s := range specs {

@@ -78,8 +78,8 @@ func TestBytesPerToken(t *testing.T) {
 	}
 }
 
-// TestStartBytes checks the start of 10 attention layers of 2 heads of 256, which take 20,480 bytes
-// a token in float16.
+// TestStartBytes checks the size of start pages for 10 attention layers of 2 heads of 256, which
+// take 20,480 bytes a token in float16.
 func TestStartBytes(t *testing.T) {
 	layers := layersOf(t, "qwen3_5_moe-35b-a3b")
 	for _, test := range []struct {
@@ -109,7 +109,7 @@ func TestStartBytes(t *testing.T) {
 	}
 	f := parse(t, FormatOptions{StartTokens: 512})
 	if windows := Limit(layers, 64); f.Start(windows) != 0 || StartPageBytes(windows, f) != 0 {
-		t.Error("a model with rings only has a start")
+		t.Error("a model whose layers all have rings has start pages")
 	}
 }
 
@@ -137,7 +137,8 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestHeadsThatGroupsDoNotDivide checks that such heads have smaller groups, or float16.
+// TestHeadsThatGroupsDoNotDivide checks that heads whose dimension is not a multiple of the group
+// size get smaller groups or float16.
 func TestHeadsThatGroupsDoNotDivide(t *testing.T) {
 	f := parse(t, FormatOptions{Bits: "4", GroupSize: "128", BoundaryLayers: -1})
 	for headDim, want := range map[int]string{128: "K4 g128 + V4 g128", 64: "K4 g64 + V4 g64",
@@ -154,7 +155,7 @@ func TestHeadsThatGroupsDoNotDivide(t *testing.T) {
 
 func TestParseFormat(t *testing.T) {
 	if f := parse(t, FormatOptions{}); f != Default() {
-		t.Errorf("nothing chosen: %+v", f)
+		t.Errorf("no options: %+v", f)
 	}
 	if f := parse(t, FormatOptions{Name: "bf16"}); f != Plain(kernels.BF16) {
 		t.Errorf("bf16: %+v", f)

@@ -1,7 +1,7 @@
 package cache
 
-// The memory as pages and slots of bytes, for code that copies them, writes them to disk and reads
-// them back.
+// This file gives access to the bytes of pages and slots, for code that copies them, writes them to
+// disk and reads them back.
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 type Region struct {
 	Name   string // such as "layers.3.k"
 	Buffer *kernels.Buffer
-	// Offset is the position of piece 0 in Buffer, in bytes. If the first pieces have no memory, it
-	// is the position that piece 0 would have.
+	// Offset is the position of piece 0 in Buffer, in bytes. If the first pieces have no memory,
+	// Offset is the position that piece 0 would have.
 	Offset     int
 	PieceBytes int
 }
@@ -25,9 +25,9 @@ func (r *Region) Piece(i int32) []byte {
 	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
 }
 
-// PageRegions returns the regions of a page over all layers, either for pages of the start of
-// sequences or for other pages. Both kinds are numbered as in page tables. A region has memory only
-// for pages of its kind.
+// PageRegions returns the regions of all layers that are divided into pages, either for start pages
+// or for other pages. Both kinds are numbered as in page tables. A region has memory only for pages
+// of its kind.
 func PageRegions(layers []Layer, start bool) (regions []Region) {
 	for i, l := range layers {
 		if l.KV == nil || l.Ring != nil || start && l.KV.Start.Tokens == 0 {
@@ -46,7 +46,7 @@ func PageRegions(layers []Layer, start bool) (regions []Region) {
 	return regions
 }
 
-// SlotRegions returns the regions of a slot over all layers.
+// SlotRegions returns the regions of all layers that are divided into slots.
 func SlotRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
 		if r := l.Ring; r != nil {

@@ -1,9 +1,9 @@
 package cache
 
-// A layer with a window stores no more than the window: each slot has a ring of pages. They have
-// the same formats and layout as other pages, so the same kernels read them through another page
-// table. A slot has the pages [slot*R, (slot+1)*R) of its layer's memory. The first S hold the
-// sinks, which stay visible. The other T are reused in turn:
+// A layer with a window stores no more than the window: each slot has a ring of pages. The pages
+// have the same formats and layout as other pages, so the same kernels read them through another
+// page table. A slot has the pages [slot*R, (slot+1)*R) of its layer's memory. The first S pages
+// hold the sinks, which stay visible. The other T pages are reused in turn:
 //
 //	page of position p = slot*R + p/P               if p/P < S
 //	                   = slot*R + S + (p/P - S) mod T  else, R = S + T
@@ -11,7 +11,7 @@ package cache
 // A pass writes the keys of all its rows before any row reads them. So T pages have room for the
 // window and the longest span, minus the one position that is in both. A copy of the ring after the
 // pass is therefore valid for every position inside the pass too. It contains everything that a row
-// at that position sees, and later positions are written again before they are read.
+// at that position attends to, and later positions are written again before they are read.
 //
 // A ring has a fixed size and belongs to a sequence, like recurrent state. It is copied, saved and
 // restored with that state.
@@ -31,10 +31,10 @@ const sinkTokens = 4
 // MinLimitTokens is the smallest limit that Limit applies.
 const MinLimitTokens = PageTokens
 
-// Ring has the page tables of all layers with the same window.
+// Ring has the page tables that all layers with the same window share.
 type Ring struct {
-	Window     int // positions that a row sees, including its own
-	SinkTokens int // first positions that every row sees in addition
+	Window     int // positions that a row attends to, including its own
+	SinkTokens int // first positions that every row attends to in addition
 	SlotPages  int // R: pages of one slot in each of the layers
 
 	tablePages int
@@ -47,7 +47,7 @@ func newRing(s LayerSpec, o Options) *Ring {
 		tablePages: o.Pages, tables: make([][]int32, o.Slots)}
 }
 
-// sinkPages returns S, the pages that are not reused.
+// sinkPages returns S, the number of pages that are not reused.
 func (s LayerSpec) sinkPages() int { return (s.SinkTokens + PageTokens - 1) / PageTokens }
 
 // ringPages returns R for passes with spans of up to spanTokens.
@@ -83,8 +83,8 @@ func (r *Ring) table(slot int32) []int32 {
 	return t
 }
 
-// RingBytes returns the memory of one sequence's rings over all layers, for passes with spans of up
-// to spanTokens.
+// RingBytes returns the bytes of one sequence's rings, summed over all layers, for passes with
+// spans of up to spanTokens.
 func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
@@ -96,9 +96,9 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 }
 
 // Limit returns specs in which no attention layer stores more than maxTokens positions of a
-// sequence. Layers without a window get one, plus the first few positions. Larger windows are
-// shortened, without the first positions, because their layers were trained without them. A
-// maxTokens of 0 means no limit, and one below MinLimitTokens is raised to that.
+// sequence. A layer without a window gets a window and sinks. A larger window is shortened and gets
+// no sinks, because its layer was trained without them. 0 means no limit. A smaller maxTokens than
+// MinLimitTokens is raised to it.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs
@@ -120,7 +120,7 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 // text begins with a semicolon. It is empty if there are no such layers.
 func DescribeRings(specs []LayerSpec) (words string) {
 	layers := 0
-	counts := map[int]int{} // by positions seen
+	counts := map[int]int{} // of layers, by the positions that they keep
 	for _, s := range specs {
 		if s.KVHeads > 0 {
 			layers++

@@ -8,8 +8,8 @@ import (
 )
 
 // TestRingPages compares with numbers computed by hand. With pages of 32, a window of 16 and spans
-// of up to 40 touch 16+40-1 = 55 positions, 2 pages. Of 48 positions 4 are sinks; the other 44 and
-// spans of 40 touch 83 positions, 3 pages, besides the page of sinks.
+// of up to 40 touch 16+40-1 = 55 positions, 2 pages. Of 48 positions, 4 are sinks. The other 44 and
+// spans of 40 touch 83 positions, 3 pages, in addition to the page of sinks.
 func TestRingPages(t *testing.T) {
 	for _, c := range []struct {
 		s     LayerSpec
@@ -44,30 +44,26 @@ func TestRingTables(t *testing.T) {
 		t.Error("the caller's spans have changed")
 	}
 	if n := testing.AllocsPerRun(10, func() { r.Spans(spans) }); n > 0 {
-		t.Errorf("%g allocations for slots that have run before", n)
+		t.Errorf("%g allocations for slots that were used before, expected none", n)
 	}
 }
 
 func TestLimit(t *testing.T) {
-	full, sliding, recurrent := LayerSpec{KVHeads: 2, HeadDim: 64},
-		LayerSpec{KVHeads: 2, HeadDim: 64, Window: 512}, LayerSpec{StateValues: 3}
+	full := LayerSpec{KVHeads: 2, HeadDim: 64}
+	sliding := LayerSpec{KVHeads: 2, HeadDim: 64, Window: 512}
+	recurrent := LayerSpec{StateValues: 3}
 	specs := []LayerSpec{full, sliding, recurrent}
-	with := func(window int) LayerSpec {
-		return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window,
-			SinkTokens: 4}
-	}
-	narrow := func(window int) LayerSpec {
-		return LayerSpec{KVHeads: 2, HeadDim: 64,
-			Window: window}
+	window := func(tokens, sinks int) LayerSpec {
+		return LayerSpec{KVHeads: 2, HeadDim: 64, Window: tokens, SinkTokens: sinks}
 	}
 	for _, c := range []struct {
 		tokens int
 		want   []LayerSpec
 	}{
-		{0, specs}, {1024, []LayerSpec{with(1020), sliding, recurrent}},
-		{512, []LayerSpec{with(508), sliding, recurrent}},
-		{100, []LayerSpec{with(96), narrow(100), recurrent}},
-		{1, []LayerSpec{with(28), narrow(32), recurrent}},
+		{0, specs}, {1024, []LayerSpec{window(1020, 4), sliding, recurrent}},
+		{512, []LayerSpec{window(508, 4), sliding, recurrent}},
+		{100, []LayerSpec{window(96, 4), window(100, 0), recurrent}},
+		{1, []LayerSpec{window(28, 4), window(32, 0), recurrent}},
 	} {
 		if got := Limit(specs, c.tokens); !slices.Equal(got, c.want) {
 			t.Errorf("limit %d: %+v, expected %+v", c.tokens, got, c.want)
@@ -105,7 +101,7 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 		}
 		if layers[0].Ring != nil || layers[4].Ring == nil || layers[4].Ring != layers[5].Ring ||
 			layers[4].Ring == layers[6].Ring {
-			t.Error("expected layers to share page tables if and only if they have the same window")
+			t.Error("expected exactly the layers with the same window to share page tables")
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package cache
 
 // Formats of recurrent states. Unlike keys and values, a state is rounded again with every token.
-// kernels/recurrent has the rules, and FORMATS.md the cost of each format.
+// kernels/recurrent defines the rounding, and FORMATS.md lists the cost of each format.
 
 import (
 	"fmt"
@@ -50,7 +50,8 @@ func (f StateFormat) Describe(specs []LayerSpec) string {
 	return f.String()
 }
 
-// cols returns the columns of a recurrent layer's Conv and State, 0 for other layers.
+// cols returns the number of columns of a recurrent layer's Conv and State. Both are 0 for other
+// layers.
 func (f StateFormat) cols(s LayerSpec) (conv, state int) {
 	if s.StateValues == 0 {
 		return 0, 0
@@ -59,15 +60,13 @@ func (f StateFormat) cols(s LayerSpec) (conv, state int) {
 		recurrent.GatedDeltaStateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
 }
 
-// tensors allocates a recurrent layer's memory.
-func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (conv,
-	state kernels.Tensor) {
-	convCols, stateCols := f.cols(s)
-	return kernels.NewTensor(d, f.dtype, slots, convCols),
-		kernels.NewTensor(d, f.dtype, slots, stateCols)
+// tensors allocates a recurrent layer's Conv and State.
+func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (_, _ kernels.Tensor) {
+	conv, state := f.cols(s)
+	return kernels.NewTensor(d, f.dtype, slots, conv), kernels.NewTensor(d, f.dtype, slots, state)
 }
 
-// SlotBytes returns the memory of one sequence's recurrent state over all layers.
+// SlotBytes returns the bytes of one sequence's recurrent state, summed over all layers.
 func SlotBytes(specs []LayerSpec, f StateFormat) int64 {
 	n := int64(0)
 	for _, s := range specs {

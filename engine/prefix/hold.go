@@ -19,8 +19,8 @@ type HeldState struct {
 }
 
 // Hold returns the pages of the longest prefix of tokens in the tree, even if a sequence cannot
-// resume at its end. If states is true, it also returns every state in that prefix. None of these is
-// evicted before Release. Hold does not count as use.
+// resume at its end. If states is true, it also returns every state in that prefix. None of these
+// is evicted before Release. Hold does not count as use.
 func (t *Tree) Hold(tokens []int32, states bool) Held {
 	f := t.find(tokens)
 	h := Held{Tokens: f.knownTokens}
