@@ -135,8 +135,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 func (e *Engine) schedOptions() sched.Options {
 	o, p := &e.options, e.plan
 	hot := int64(0)
-	if o.HotCacheBytes > 0 && p.PageSizes.Rest > 0 {
-		hot = max(o.HotCacheBytes, p.PageSizes.Rest)
+	if o.MemoryCacheBytes > 0 && p.PageSizes.Rest > 0 {
+		hot = max(o.MemoryCacheBytes, p.PageSizes.Rest)
 	}
 	return sched.Options{Pages: p.Pages.Total(), StartPages: p.Pages.Start,
 		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,

@@ -49,10 +49,10 @@ type Options struct {
 	// KeptStates is the number of recurrent states and rings that are cached for later prompts. 0:
 	// as many as fit into a sixteenth of the memory, from 4 to 32, or up to 256 if they are small.
 	KeptStates int
-	// HotCacheBytes limits the keys and values of ended requests in memory; 0: all memory that
+	// MemoryCacheBytes limits the keys and values of ended requests in memory; 0: all memory that
 	// running requests do not need.
-	HotCacheBytes   int64
-	PromptCacheSize int // maximum number of ended conversations cached in memory; 0: no limit
+	MemoryCacheBytes int64
+	PromptCacheSize  int // maximum number of ended conversations cached in memory; 0: no limit
 	// BlockStore keeps the prefix cache on disk, so that it survives restarts; nil: memory only.
 	// The caller closes it, after the engine.
 	BlockStore *BlockStore

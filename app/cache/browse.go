@@ -40,9 +40,9 @@ type Conversation struct {
 	Format          string  `json:"format"`      // of keys, values and states
 	Title           string  `json:"title"`
 	Tokens          int     `json:"tokens"`
-	HotTokens       int     `json:"hotTokens"`   // number of them that are in memory too
-	Bytes           int64   `json:"bytes"`       // of its unshared files
-	SharedBytes     int64   `json:"sharedBytes"` // of files that it shares with others
+	MemoryTokens    int     `json:"memoryTokens"` // number of them that are in memory too
+	Bytes           int64   `json:"bytes"`        // of its unshared files
+	SharedBytes     int64   `json:"sharedBytes"`  // of files that it shares with others
 	CreatedAtUnixMs int64   `json:"createdAt"`
 	LastHitAtUnixMs int64   `json:"lastHitAt"`
 	Hits            int     `json:"hits"`
@@ -108,7 +108,7 @@ func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	}
 	matched := make([]bool, len(m.Remembered))
 	if c != nil {
-		if steady, err = c.markHot(list.Conversations, stored, m, matched); err != nil {
+		if steady, err = c.markInMemory(list.Conversations, stored, m, matched); err != nil {
 			return List{}, false, problemOf(err, "")
 		}
 	}
@@ -117,17 +117,18 @@ func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 			list.Conversations = append(list.Conversations,
 				Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
 					Format: formatWords(m.Format), Title: m.Title(r.Tokens), Tokens: n,
-					HotTokens: n})
+					MemoryTokens: n})
 		}
 	}
 	return list, steady, nil
 }
 
-// markHot sets HotTokens, and marks the prefixes in memory that belong to a stored conversation:
+// markInMemory sets MemoryTokens, and marks the prefixes in memory that belong to a stored
+// conversation:
 // one is the beginning of the other. If several prefixes continue the same stored conversation, the
 // longest belongs to it and the others are separate conversations. all is false if a stored
 // conversation was gone.
-func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory,
+func (c *Cache) markInMemory(list []Conversation, stored []blockstore.Conversation, m *Memory,
 	matched []bool) (all bool, err error) {
 	of := map[blockstore.Key]*Conversation{}
 	for i := range stored {
@@ -141,7 +142,7 @@ func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m
 	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint},
 		func(key blockstore.Key, tokens []int32) {
 			if s := of[key]; s != nil { // of this format, and in the list
-				s.HotTokens = m.match(tokens, matched)
+				s.MemoryTokens = m.match(tokens, matched)
 				delete(of, key)
 			}
 		})
@@ -214,7 +215,7 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 				Bytes: e.Bytes, Shared: e.Shared, Hits: e.Hits})
 	}
 	if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
-		d.HotTokens = m.match(s.TokenIDs(), make([]bool, len(m.Remembered)))
+		d.MemoryTokens = m.match(s.TokenIDs(), make([]bool, len(m.Remembered)))
 	}
 	return d, nil
 }

@@ -58,7 +58,7 @@ func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
 func lines(list List) string {
 	var words []string
 	for _, c := range list.Conversations {
-		line := fmt.Sprintf("%s %s %d/%d", c.Model, c.Title, c.Tokens, c.HotTokens)
+		line := fmt.Sprintf("%s %s %d/%d", c.Model, c.Title, c.Tokens, c.MemoryTokens)
 		if c.Key == "" {
 			line += " memory"
 		}
@@ -148,7 +148,7 @@ func TestListWhileItGrows(t *testing.T) {
 	m := memoryOf(modelA, text)
 	mark := func() (steady bool) {
 		list := make([]Conversation, len(stored))
-		if steady, err = c.markHot(list, stored, m, make([]bool, 1)); err != nil {
+		if steady, err = c.markInMemory(list, stored, m, make([]bool, 1)); err != nil {
 			t.Fatal(err)
 		}
 		return steady
@@ -193,14 +193,14 @@ func TestShowPinRemove(t *testing.T) {
 		", "); got != "block 0-256 true, block 256-512 true, tail 512-600 false" {
 		t.Errorf("entries %s", got)
 	}
-	if d.Key != key || d.HotTokens != 300 || d.Format != "K8 V4" || d.Bytes <= 0 ||
+	if d.Key != key || d.MemoryTokens != 300 || d.Format != "K8 V4" || d.Bytes <= 0 ||
 		d.SharedBytes <= d.Bytes || d.CreatedAtUnixMs <= 0 || d.LastHitAtUnixMs != 0 {
 		t.Errorf("detail %+v", d.Conversation)
 	}
 	if err := c.Pin(key, true); err != nil {
 		t.Fatal(err)
 	}
-	if d, _ := c.Show(key, nil); !d.Pinned || d.HotTokens != 0 {
+	if d, _ := c.Show(key, nil); !d.Pinned || d.MemoryTokens != 0 {
 		t.Errorf("after pinning, without a model: %+v", d.Conversation)
 	}
 	if err := c.Pin(key, false); err != nil {

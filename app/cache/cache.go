@@ -153,9 +153,9 @@ type Stats struct {
 	SaveErrors      int64   `json:"saveErrors"`
 	// Error is the last write error, or why the cache could not be opened; "": none.
 	Error string `json:"error"`
-	// HotBytes is the memory of cached keys and values that no running request uses; 0 without a
+	// MemoryBytes is the memory of cached keys and values that no running request uses; 0 without a
 	// model.
-	HotBytes int64 `json:"hotBytes"`
+	MemoryBytes int64 `json:"memoryBytes"`
 }
 
 // Stats reads the statistics.

@@ -316,7 +316,7 @@ func (b *cacheBench) conversation() error {
 	}
 	fmt.Fprintf(b.t.out, "\nA conversation of %d turns:\n", b.Turns)
 	w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "turn\tprompt_tok\tpref_tok\tttft\t")
+	fmt.Fprintln(w, "turn\tprompt_tokens\tcomputed_tokens\tttft\t")
 	var messages []chat.Message
 	perTurn := b.Grow/max(b.Turns, 1) - turnAnswer
 	for turn := range b.Turns {

@@ -178,10 +178,10 @@ func hotWords(k cache.Conversation, asked bool) string {
 	switch {
 	case !asked:
 		return "?"
-	case k.HotTokens == 0:
+	case k.MemoryTokens == 0:
 		return "no"
 	}
-	return fmt.Sprintf("%d %%", 100*k.HotTokens/max(k.Tokens, 1))
+	return fmt.Sprintf("%d %%", 100*k.MemoryTokens/max(k.Tokens, 1))
 }
 
 // Run prints the conversation.
@@ -324,7 +324,7 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"),
 		s.Damaged, s.Foreign)
 	if asked {
-		line("in memory", "%s of ended conversations", bytesWords(s.HotBytes))
+		line("in memory", "%s of ended conversations", bytesWords(s.MemoryBytes))
 	}
 	if s.Error != "" {
 		line("last error", "%s", s.Error)

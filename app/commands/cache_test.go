@@ -159,7 +159,7 @@ func TestCacheAsksTheServer(t *testing.T) {
 	}
 	answer.Body.Close()
 	list := listed(t)
-	if len(list) != 1 || list[0].HotTokens < 256 {
+	if len(list) != 1 || list[0].MemoryTokens < 256 {
 		t.Errorf("listed %+v", list)
 	}
 	if code, out, errOut := headroom("", "cache", "ls"); code != 0 ||
@@ -179,7 +179,7 @@ func TestCacheAsksTheServer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if list := listed(t); len(list) != 1 || list[0].HotTokens != 0 || list[0].Key == "" {
+	if list := listed(t); len(list) != 1 || list[0].MemoryTokens != 0 || list[0].Key == "" {
 		t.Errorf("after the server has stopped: %+v", list)
 	}
 }

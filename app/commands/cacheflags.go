@@ -22,10 +22,10 @@ type CacheFlags struct {
 	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Free disk space to leave for others. Default: 10GB." placeholder:"SIZE"`
 	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Most that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
 	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
-	HotCacheSize             settings.Size `name:"hot-cache-size" help:"Most memory for cached prefixes. Default: all that running requests leave." placeholder:"SIZE"`
+	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Most memory for cached prefixes. Default: all that running requests leave." placeholder:"SIZE"`
 	PromptCacheSize          int           `name:"prompt-cache-size" help:"Most conversations in the prefix cache in memory; 0: no limit." placeholder:"N"`
 	PreferPrefill            *bool         `name:"prefer-prefill" help:"Prefill waiting prompts before running answers continue." negatable:""`
-	MaxStall                 time.Duration `name:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
+	MaxPrefillStall          time.Duration `name:"max-prefill-stall" aliases:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
 }
 
 // or returns the flags, else the settings.
@@ -34,9 +34,10 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)
 	f.BlockSSDCacheMinFree = cmp.Or(f.BlockSSDCacheMinFree, s.MinFree)
 	f.BlockSSDCacheDailyWrites = cmp.Or(f.BlockSSDCacheDailyWrites, s.DailyWrites)
-	f.HotCacheSize = cmp.Or(f.HotCacheSize, s.HotSize)
+	f.MemoryCacheSize = cmp.Or(f.MemoryCacheSize, s.MemoryCacheSize)
 	f.PromptCacheSize = cmp.Or(f.PromptCacheSize, s.PromptCacheSize)
-	f.MaxStall = cmp.Or(f.MaxStall, time.Duration(s.MaxStallMs)*time.Millisecond)
+	stall := time.Duration(s.MaxPrefillStallMs) * time.Millisecond
+	f.MaxPrefillStall = cmp.Or(f.MaxPrefillStall, stall)
 	if f.PreferPrefill == nil {
 		f.PreferPrefill = &s.PreferPrefill
 	}
@@ -52,8 +53,8 @@ func (f CacheFlags) given(noPrefixes bool) settings.Cache {
 
 // apply returns o with the options that concern the engine.
 func (f CacheFlags) apply(o engine.Options) engine.Options {
-	o.HotCacheBytes = max(int64(f.HotCacheSize), 0) // the engine's 0 means no limit
-	o.PromptCacheSize, o.MaxPrefillStall = f.PromptCacheSize, f.MaxStall
+	o.MemoryCacheBytes = max(int64(f.MemoryCacheSize), 0) // the engine's 0 means no limit
+	o.PromptCacheSize, o.MaxPrefillStall = f.PromptCacheSize, f.MaxPrefillStall
 	o.PreferPrefill = f.PreferPrefill != nil && *f.PreferPrefill
 	return o
 }

@@ -29,13 +29,21 @@ func flagsOf(t *testing.T, args ...string) *ModelFlags {
 	return &f
 }
 
+// TestOldFlags: the names that two flags had before are still accepted.
+func TestOldFlags(t *testing.T) {
+	f := flagsOf(t, "--hot-cache-size", "2GB", "--max-stall", "1s")
+	if f.MemoryCacheSize != 2e9 || f.MaxPrefillStall != time.Second {
+		t.Errorf("got %v and %v", f.MemoryCacheSize, f.MaxPrefillStall)
+	}
+}
+
 // TestFlagsBeatSettings: a flag overrides the settings of the cache and of the model. Without a
 // flag, the settings apply.
 func TestFlagsBeatSettings(t *testing.T) {
 	none := 0
 	s := settings.Settings{
-		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
-			MaxStallMs: 100},
+		Cache: settings.Cache{MemoryCacheSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+			MaxPrefillStallMs: 100},
 		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
 			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64,
@@ -50,23 +58,23 @@ func TestFlagsBeatSettings(t *testing.T) {
 		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
 			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16",
-			HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+			MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
 			MaxPrefillStall: 100 * time.Millisecond}},
 		{"another model", "x", nil,
-			engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+			engine.Options{MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
 				MaxPrefillStall: 100 * time.Millisecond}},
 		{"flags", "m", strings.Fields(
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
 				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
-				"--hot-cache-size " +
+				"--memory-cache-size " +
 				"2GB " +
-				"--prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
+				"--prompt-cache-size 7 --no-prefer-prefill --max-prefill-stall 1s --threads 4"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
-				HotCacheBytes: 2e9, PromptCacheSize: 7, MaxPrefillStall: time.Second}},
-		{"no bound", "x", []string{"--hot-cache-size", "none"},
+				MemoryCacheBytes: 2e9, PromptCacheSize: 7, MaxPrefillStall: time.Second}},
+		{"no bound", "x", []string{"--memory-cache-size", "none"},
 			engine.Options{PromptCacheSize: 5, PreferPrefill: true,
 				MaxPrefillStall: 100 * time.Millisecond}},
 	}

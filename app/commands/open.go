@@ -49,8 +49,8 @@ func (f *ModelFlags) Validate() error {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
 	}
-	if f.MaxStall < 0 {
-		return fmt.Errorf("--max-stall is %s, expected 0 or more", f.MaxStall)
+	if f.MaxPrefillStall < 0 {
+		return fmt.Errorf("--max-prefill-stall is %s, expected 0 or more", f.MaxPrefillStall)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 	return service.Options{
 		NewHost: func(s *settings.File) *host.Host {
 			idleUnload := func() time.Duration {
-				return cmp.Or(u.IdleUnload, time.Duration(s.Get().RestMinutes)*time.Minute)
+				return cmp.Or(u.IdleUnload, time.Duration(s.Get().IdleUnloadMinutes)*time.Minute)
 			}
 			return f.newHost(s, hostUse{lastModel: u.LastModel, ssd: true, watch: true, power: true,
 				worker: !u.InProcess, idleUnload: idleUnload})
@@ -176,7 +176,7 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 		o.Power = func() (power.State, power.Policy) {
 			now := s.Get()
 			return power.Read(), power.Policy{SaveOnBattery: now.SaveOnBattery,
-				EaseWhenHot: now.EaseWhenHot}
+				ThrottleWhenHot: now.ThrottleWhenHot}
 		}
 	}
 	if use.worker {

@@ -277,7 +277,7 @@ func TestReadmeSettings(t *testing.T) {
 		}
 		shown++
 		dir := t.TempDir()
-		file := fmt.Sprintf(`{"version": 1, %s}`, block[1])
+		file := fmt.Sprintf(`{"version": 2, %s}`, block[1])
 		if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(file),
 			0o600); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ type Serve struct {
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
-	o.Fixed, o.Logs = c.fixed(), t.logs
+	o.ReadOnly, o.Logs = c.readOnlySettings(), t.logs
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -48,16 +48,18 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	return <-served
 }
 
-// fixed returns the names of the settings that this command ignores or that its flags override.
-func (c *Serve) fixed() []string {
-	fixed := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel", "notifications"}
+// readOnlySettings returns the names of the settings that this command ignores or that its flags
+// override.
+func (c *Serve) readOnlySettings() []string {
+	readOnly := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel",
+		"notifications"}
 	if c.APIKey != "" {
-		fixed = append(fixed, "apiKey")
+		readOnly = append(readOnly, "apiKey")
 	}
 	if c.IdleUnload > 0 {
-		fixed = append(fixed, "restMinutes")
+		readOnly = append(readOnly, "idleUnloadMinutes")
 	}
-	return fixed
+	return readOnly
 }
 
 // greet prints the addresses.

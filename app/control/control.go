@@ -72,9 +72,9 @@ type Options struct {
 	// CacheFlags holds the cache flags of the command line, which override the settings. Zero
 	// fields were not given.
 	CacheFlags settings.Cache
-	// Fixed names the fields of GeneralSettings that the command line sets, or that this program
+	// ReadOnly names the fields of GeneralSettings that the command line sets, or that this program
 	// does not take from the settings file.
-	Fixed []string
+	ReadOnly []string
 	// Login is the login item. If it is nil, this program cannot start at login.
 	Login LoginItem
 	// Logs holds the lines of /api/logs. If it is nil, there is no such route.
@@ -106,7 +106,7 @@ type API struct {
 	settings     *settings.File
 	cacheFlags   settings.Cache
 	showWindow   func() error
-	fixed        []string
+	readOnly     []string
 	login        LoginItem
 	logs         *logs.Logs
 	startFolders []string // ModelFolders when the program started
@@ -125,8 +125,8 @@ type API struct {
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings,
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed,
-		login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
+		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -210,9 +210,9 @@ const maxBodyBytes = 64 << 10
 
 // readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a
 // Problem that quotes example, a valid body.
-func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any,
+func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64, q any,
 	example string) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
 	if err == nil && len(body) > 0 {
 		err = json.Unmarshal(body, q)
 	}

@@ -126,7 +126,8 @@ func (h *fakeHost) RemoveModel(id, path string) error {
 // Conversations returns the conversation "abcd", and one in memory only.
 func (h *fakeHost) Conversations() (cache.List, error) {
 	return cache.List{Stats: cache.Stats{On: true},
-		Conversations: []cache.Conversation{{Key: "abcd", HotTokens: 7}, {Title: "in memory"}}}, nil
+		Conversations: []cache.Conversation{{Key: "abcd", MemoryTokens: 7},
+			{Title: "in memory"}}}, nil
 }
 
 // checkKey returns a Problem for any key but "abcd".
@@ -171,7 +172,7 @@ func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
 
 func (h *fakeHost) Finished() host.FinishedList {
 	return host.FinishedList{Requests: []host.Finished{{ID: "chatcmpl-9",
-		Reread: host.Reread{Cause: "date_changed"}}}}
+		CacheMiss: host.CacheMiss{Cause: "date_changed"}}}}
 }
 
 func (h *fakeHost) SetCacheLimits(l engine.BlockStoreLimits) error {
@@ -282,7 +283,7 @@ func TestAPI(t *testing.T) {
 		{"requests without a token", "GET", "/api/requests/recent", "", nil, 401, ""},
 		{"no settings file", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404,
 			`"code":"not_found"`},
-		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
+		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"memoryTokens":7`},
 		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
 		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
 		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200,
@@ -428,7 +429,7 @@ func TestContract(t *testing.T) {
 			"segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes " +
 			"dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
-			"damaged foreign evicted saveErrors error hotBytes",
+			"damaged foreign evicted saveErrors error memoryBytes",
 		"speed":          "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history":  "at decode prefill memoryBytes",
 		"power":          "source heat measures",
@@ -453,11 +454,11 @@ func TestContract(t *testing.T) {
 			"largestContextTokens",
 	})
 	contract(t, wired.Status{}, map[string]string{
-		"": "inapplicable setBytes keptBytes recommendedBytes safeBytes leastBytes " +
-			"mostBytes askedBytes commands",
-		"commands": "once keep undo",
+		"": "unavailableReason limitBytes persistedBytes recommendedBytes safeBytes minBytes " +
+			"maxBytes requestedBytes commands",
+		"commands": "set persist reset",
 	})
-	contract(t, ModelSettings{}, map[string]string{"": "settings fixed"})
+	contract(t, ModelSettings{}, map[string]string{"": "settings readOnly"})
 }
 
 // contract checks that each object of the document, named by its path, has exactly these keys.

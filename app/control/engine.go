@@ -24,7 +24,7 @@ func (a *API) engineRoutes() []Route {
 			func(*http.Request, nothing) (host.State, error) { return state() }),
 		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK,
 			serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
-			Does: "Streams server-sent events: \"state\" at once and after each change, " +
+			Summary: "Streams server-sent events: \"state\" at once and after each change, " +
 				"\"models\", " +
 				"\"jobs\" and \"chats\" after changes of those lists."},
 		route("POST /api/engine/start",

@@ -22,7 +22,7 @@ import (
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[host.Status](): {host.Stopped, host.Loading, host.Ready, host.Busy,
 		host.Failed, host.IdleUnloaded},
-	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVKept, memory.State,
+	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVCached, memory.State,
 		memory.Scratch, memory.Headroom, memory.Other, memory.Free},
 	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},
 	reflect.TypeFor[memory.Fit]():    {memory.Yes, memory.Tight, memory.No},
@@ -39,7 +39,7 @@ var enums = map[reflect.Type][]any{
 		hub.TokenFile},
 	reflect.TypeFor[settings.Launch](): {settings.LaunchAsLeft, settings.LaunchOn,
 		settings.LaunchOff},
-	reflect.TypeFor[wired.Action](): {wired.Once, wired.Keep, wired.Undo},
+	reflect.TypeFor[wired.Action](): {wired.Set, wired.Persist, wired.Reset},
 	reflect.TypeFor[jobs.State](): {jobs.Waiting, jobs.Running, jobs.Done, jobs.Failed,
 		jobs.Stopped},
 	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},
@@ -47,7 +47,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,
 		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
 		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,
-		cachemiss.MessageEdited, cachemiss.Retokenized, cachemiss.Evicted, cachemiss.StateNotKept,
+		cachemiss.MessageEdited, cachemiss.Retokenized, cachemiss.Evicted, cachemiss.StateNotCached,
 		cachemiss.CacheOff, cachemiss.FormatChanged, cachemiss.ModelChanged},
 }
 
@@ -58,5 +58,5 @@ var fieldEnums = map[string][]any{
 	"GeneralSettings.logLevel": {"debug", "info", "warn", "error"},
 	"HostRequest.phase":        {"waiting", "prefill", "decode"},
 	"LogsLine.level":           {"DEBUG", "INFO", "WARN", "ERROR"},
-	"PowerMeasure.kind":        {"rest", "disk", "ease"},
+	"PowerMeasure.kind":        {"idle_unload", "reduce_writes", "throttle"},
 }

@@ -25,45 +25,45 @@ import (
 
 // GeneralSettings is the response of /api/settings.
 type GeneralSettings struct {
-	Port          int             `json:"port"`
-	APIKey        string          `json:"apiKey"`
-	AllowHosts    []string        `json:"allowHosts"`
-	ModelFolders  []string        `json:"modelFolders"`
-	ImportFolder  string          `json:"importFolder"` // "": Headroom's default folder
-	Launch        settings.Launch `json:"launch"`
-	DefaultModel  string          `json:"defaultModel"`
-	RestMinutes   int             `json:"restMinutes"`
-	LogLevel      string          `json:"logLevel"`
-	StartAtLogin  bool            `json:"startAtLogin"`
-	Notifications bool            `json:"notifications"`
-	SaveOnBattery bool            `json:"saveOnBattery"`
-	EaseWhenHot   bool            `json:"easeWhenHot"`
-	Welcomed      bool            `json:"welcomed"` // the welcome page was shown
+	Port              int             `json:"port"`
+	APIKey            string          `json:"apiKey"`
+	AllowHosts        []string        `json:"allowHosts"`
+	ModelFolders      []string        `json:"modelFolders"`
+	ImportFolder      string          `json:"importFolder"` // "": Headroom's default folder
+	Launch            settings.Launch `json:"launch"`
+	DefaultModel      string          `json:"defaultModel"`
+	IdleUnloadMinutes int             `json:"idleUnloadMinutes"`
+	LogLevel          string          `json:"logLevel"`
+	StartAtLogin      bool            `json:"startAtLogin"`
+	Notifications     bool            `json:"notifications"`
+	SaveOnBattery     bool            `json:"saveOnBattery"`
+	ThrottleWhenHot   bool            `json:"throttleWhenHot"`
+	Welcomed          bool            `json:"welcomed"` // the welcome page was shown
 
 	Path string `json:"path"` // of the settings file, which may be edited while Headroom is closed
-	// Fixed names the fields above that cannot be changed here, because the command line sets them
-	// or this system does not support them.
-	Fixed []string `json:"fixed"`
-	// Pending names the fields above whose new value takes effect at the next start.
-	Pending []string `json:"pending"`
+	// ReadOnly names the fields above that cannot be changed here, because the command line sets
+	// them or this system does not support them.
+	ReadOnly []string `json:"readOnly"`
+	// NeedsRestart names the fields above whose new value takes effect at the next start.
+	NeedsRestart []string `json:"needsRestart"`
 }
 
 // GeneralChange is the body of PUT /api/settings. A missing field does not change.
 type GeneralChange struct {
-	Port          *int             `json:"port"`
-	APIKey        *string          `json:"apiKey"`
-	AllowHosts    *[]string        `json:"allowHosts"`
-	ModelFolders  *[]string        `json:"modelFolders"`
-	ImportFolder  *string          `json:"importFolder"`
-	Launch        *settings.Launch `json:"launch"`
-	DefaultModel  *string          `json:"defaultModel"`
-	RestMinutes   *int             `json:"restMinutes"`
-	LogLevel      *string          `json:"logLevel"`
-	StartAtLogin  *bool            `json:"startAtLogin"`
-	Notifications *bool            `json:"notifications"`
-	SaveOnBattery *bool            `json:"saveOnBattery"`
-	EaseWhenHot   *bool            `json:"easeWhenHot"`
-	Welcomed      *bool            `json:"welcomed"`
+	Port              *int             `json:"port"`
+	APIKey            *string          `json:"apiKey"`
+	AllowHosts        *[]string        `json:"allowHosts"`
+	ModelFolders      *[]string        `json:"modelFolders"`
+	ImportFolder      *string          `json:"importFolder"`
+	Launch            *settings.Launch `json:"launch"`
+	DefaultModel      *string          `json:"defaultModel"`
+	IdleUnloadMinutes *int             `json:"idleUnloadMinutes"`
+	LogLevel          *string          `json:"logLevel"`
+	StartAtLogin      *bool            `json:"startAtLogin"`
+	Notifications     *bool            `json:"notifications"`
+	SaveOnBattery     *bool            `json:"saveOnBattery"`
+	ThrottleWhenHot   *bool            `json:"throttleWhenHot"`
+	Welcomed          *bool            `json:"welcomed"`
 }
 
 // LoginItem controls whether Headroom starts when its user logs in.
@@ -93,7 +93,7 @@ func (a *API) generalRoutes() []Route {
 			"Changes the settings in the body. A new port or new model folders take effect at the "+
 				"next "+
 				"start, everything else at once.",
-			`{"restMinutes": 30}`,
+			`{"idleUnloadMinutes": 30}`,
 			func(_ *http.Request, c GeneralChange) (GeneralSettings, error) {
 				if err := a.changeGeneral(c); err != nil {
 					return GeneralSettings{}, err
@@ -126,31 +126,32 @@ func (a *API) logRoutes() []Route {
 	}
 }
 
-// general returns the settings and which of them are fixed or pending.
+// general returns the settings and which of them are read-only or need a restart.
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
 	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey,
 		AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders,
 		ImportFolder: s.ImportFolder, Launch: s.Launch,
-		DefaultModel: s.DefaultModel, RestMinutes: s.RestMinutes,
+		DefaultModel: s.DefaultModel, IdleUnloadMinutes: s.IdleUnloadMinutes,
 		LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications,
-		SaveOnBattery: s.SaveOnBattery, EaseWhenHot: s.EaseWhenHot, Welcomed: s.Welcomed,
-		Path:  a.settings.Path(),
-		Fixed: slices.Clone(a.fixed), Pending: []string{}}
+		SaveOnBattery: s.SaveOnBattery, ThrottleWhenHot: s.ThrottleWhenHot, Welcomed: s.Welcomed,
+		Path:     a.settings.Path(),
+		ReadOnly: slices.Clone(a.readOnly), NeedsRestart: []string{}}
 	if a.login == nil {
-		g.Fixed = append(g.Fixed, "startAtLogin")
+		g.ReadOnly = append(g.ReadOnly, "startAtLogin")
 	} else {
 		g.StartAtLogin = a.login.On()
 	}
-	if g.Fixed == nil {
-		g.Fixed = []string{}
+	if g.ReadOnly == nil {
+		g.ReadOnly = []string{}
 	}
 	if u, err := url.Parse(a.host.State().Endpoint.URL); err == nil && u.Port() != "" &&
-		u.Port() != strconv.Itoa(s.Port) && !slices.Contains(g.Fixed, "port") {
-		g.Pending = append(g.Pending, "port")
+		u.Port() != strconv.Itoa(s.Port) && !slices.Contains(g.ReadOnly, "port") {
+		g.NeedsRestart = append(g.NeedsRestart, "port")
 	}
-	if !slices.Equal(s.ModelFolders, a.startFolders) && !slices.Contains(g.Fixed, "modelFolders") {
-		g.Pending = append(g.Pending, "modelFolders")
+	if !slices.Equal(s.ModelFolders, a.startFolders) &&
+		!slices.Contains(g.ReadOnly, "modelFolders") {
+		g.NeedsRestart = append(g.NeedsRestart, "modelFolders")
 	}
 	return g
 }
@@ -178,11 +179,11 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		setIfSent(&s.ImportFolder, c.ImportFolder)
 		setIfSent(&s.Launch, c.Launch)
 		setIfSent(&s.DefaultModel, c.DefaultModel)
-		setIfSent(&s.RestMinutes, c.RestMinutes)
+		setIfSent(&s.IdleUnloadMinutes, c.IdleUnloadMinutes)
 		setIfSent(&s.LogLevel, c.LogLevel)
 		setIfSent(&s.Notifications, c.Notifications)
 		setIfSent(&s.SaveOnBattery, c.SaveOnBattery)
-		setIfSent(&s.EaseWhenHot, c.EaseWhenHot)
+		setIfSent(&s.ThrottleWhenHot, c.ThrottleWhenHot)
 		setIfSent(&s.Welcomed, c.Welcomed)
 	})
 	if err != nil {
@@ -207,14 +208,14 @@ func setIfSent[T any](to, from *T) {
 
 // checkGeneral returns a Problem if the change is not valid.
 func (a *API) checkGeneral(c GeneralChange) error {
-	fixed := a.general().Fixed
+	readOnly := a.general().ReadOnly
 	for name, asked := range map[string]bool{"port": c.Port != nil, "apiKey": c.APIKey != nil,
 		"allowHosts": c.AllowHosts != nil, "modelFolders": c.ModelFolders != nil,
 		"logLevel": c.LogLevel != nil, "startAtLogin": c.StartAtLogin != nil,
-		"restMinutes": c.RestMinutes != nil, "launch": c.Launch != nil,
+		"idleUnloadMinutes": c.IdleUnloadMinutes != nil, "launch": c.Launch != nil,
 		"defaultModel":  c.DefaultModel != nil,
 		"notifications": c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
-		if asked && slices.Contains(fixed, name) {
+		if asked && slices.Contains(readOnly, name) {
 			return problem.New(problem.BadRequest, "This setting cannot be changed here",
 				name+" is set on the command line, or this program does not support it",
 				"Start Headroom without that flag, or use the menu-bar app.")
@@ -236,8 +237,9 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		[]settings.Launch{settings.LaunchAsLeft, settings.LaunchOn, settings.LaunchOff}, *c.Launch):
 		return refused(fmt.Sprintf("%q is not a value of launch", *c.Launch), "",
 			"Send \"on\", \"off\", or \"\" to restore the last state.")
-	case c.RestMinutes != nil && (*c.RestMinutes < 0 || *c.RestMinutes > maxIdleMinutes):
-		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.RestMinutes),
+	case c.IdleUnloadMinutes != nil &&
+		(*c.IdleUnloadMinutes < 0 || *c.IdleUnloadMinutes > maxIdleMinutes):
+		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.IdleUnloadMinutes),
 			"an idle model is unloaded after at most a week",
 			fmt.Sprintf("Send 1 to %d, or 0 for never.", maxIdleMinutes))
 	case c.LogLevel != nil &&

@@ -47,7 +47,7 @@ type generalWorld struct {
 	chats *chats.Store
 }
 
-func newGeneral(t *testing.T, fixed ...string) *generalWorld {
+func newGeneral(t *testing.T, readOnly ...string) *generalWorld {
 	t.Helper()
 	file, err := settings.Open(t.TempDir())
 	if err != nil {
@@ -57,7 +57,7 @@ func newGeneral(t *testing.T, fixed ...string) *generalWorld {
 	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
 		chats: chats.Open(t.TempDir())}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
-		Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
+		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
@@ -77,27 +77,28 @@ func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, str
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
 	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],` +
-		`"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,` +
+		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
 		`"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
-		`"easeWhenHot":true,"welcomed":true}`
+		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
-		DefaultModel: "o/m", RestMinutes: 30, LogLevel: "debug", StartAtLogin: true,
+		DefaultModel: "o/m", IdleUnloadMinutes: 30, LogLevel: "debug", StartAtLogin: true,
 		Notifications: false,
-		SaveOnBattery: false, EaseWhenHot: true, Welcomed: true, Path: w.file.Path(),
-		Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
+		SaveOnBattery: false, ThrottleWhenHot: true, Welcomed: true, Path: w.file.Path(),
+		ReadOnly: []string{}, NeedsRestart: []string{"port", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}
-	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
+	if s := w.file.Get(); s.IdleUnloadMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
 		w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
 		t.Errorf("saved: %+v, login %v, level %s, passed on %d times", s, w.login.on,
 			w.logs.Level(),
 			w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
-	if len(g.Pending) != 0 || g.StartAtLogin || g.RestMinutes != 30 || g.APIKey != "k-1" {
+	if len(g.NeedsRestart) != 0 || g.StartAtLogin || g.IdleUnloadMinutes != 30 ||
+		g.APIKey != "k-1" {
 		t.Errorf("%+v", g)
 	}
 }
@@ -117,11 +118,11 @@ func TestGeneralSettingsRefused(t *testing.T) {
 		`{"modelFolders":["models"]}`:     "not an absolute path",
 		`{"importFolder":"models"}`:       "not an absolute path",
 		`{"launch":"maybe"}`:              "is not a value of launch",
-		`{"restMinutes":-1}`:              "not a valid number of minutes",
-		`{"restMinutes":99999999}`:        "not a valid number of minutes",
+		`{"idleUnloadMinutes":-1}`:        "not a valid number of minutes",
+		`{"idleUnloadMinutes":99999999}`:  "not a valid number of minutes",
 		`{"logLevel":"loud"}`:             `no log level \"loud\"`,
 		// The valid setting is not saved either.
-		`{"restMinutes":5,"logLevel":"loud"}`: `no log level \"loud\"`,
+		`{"idleUnloadMinutes":5,"logLevel":"loud"}`: `no log level \"loud\"`,
 	} {
 		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", body, status, text)
@@ -143,10 +144,10 @@ func TestGeneralSettingsRefused(t *testing.T) {
 	}
 }
 
-func TestGeneralSettingsFixedByFlags(t *testing.T) {
+func TestFlagsMakeGeneralSettingsReadOnly(t *testing.T) {
 	w := newGeneral(t, "port", "launch")
 	status, _, text := do(t, "GET", w.url+"/api/settings", "", TokenHeader, "T")
-	if status != 200 || !strings.Contains(text, `"fixed":["port","launch"],"pending":[]`) {
+	if status != 200 || !strings.Contains(text, `"readOnly":["port","launch"],"needsRestart":[]`) {
 		t.Errorf("%d %s", status, text)
 	}
 	for _, body := range []string{`{"port":12000}`, `{"launch":"on"}`} {
@@ -155,8 +156,8 @@ func TestGeneralSettingsFixedByFlags(t *testing.T) {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
-	if status, _, _ := w.put(t, `{"restMinutes":5}`); status != 200 {
-		t.Error("a setting that is not fixed could not be changed")
+	if status, _, _ := w.put(t, `{"idleUnloadMinutes":5}`); status != 200 {
+		t.Error("a setting that is not read-only could not be changed")
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // HubSettings is the response of /api/hub. It never contains the token itself.
 type HubSettings struct {
 	Endpoint string `json:"endpoint"` // address in use
-	Own      string `json:"own"`      // address in the settings; "": Hugging Face
+	// ConfiguredEndpoint is the address in the settings; "": Hugging Face.
+	ConfiguredEndpoint string `json:"configuredEndpoint"`
 	// Token says where the token was found: "environment", "keychain" or "file"; "": nowhere.
 	Token  hub.TokenSource `json:"token"`
 	Folder string          `json:"folder"` // folder of downloaded models
@@ -102,7 +103,7 @@ func (a *API) hubSettings() (HubSettings, error) {
 	_, source := a.transfers.Tokens.Token()
 	s := HubSettings{Endpoint: c.Endpoint(), Token: source, Folder: c.Cache()}
 	if a.settings != nil {
-		s.Own = a.settings.Get().HubEndpoint
+		s.ConfiguredEndpoint = a.settings.Get().HubEndpoint
 	}
 	return s, nil
 }

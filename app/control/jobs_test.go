@@ -146,7 +146,7 @@ func TestImportOverHTTP(t *testing.T) {
 func TestHubOverHTTP(t *testing.T) {
 	w := newGeneral(t)
 	_, s := ask[HubSettings](t, "GET", w.url+"/api/hub", "")
-	if s.Endpoint != s.Own || s.Token != hub.NoToken || s.Folder == "" {
+	if s.Endpoint != s.ConfiguredEndpoint || s.Token != hub.NoToken || s.Folder == "" {
 		t.Errorf("settings %+v", s)
 	}
 	_, found := ask[HubSearch](t, "GET", w.url+"/api/hub/search?words=m&limit=2", "")

@@ -39,7 +39,7 @@ func (a *API) memoryRoutes() []Route {
 					"The limit in bytes that the commands set. Default: the safe limit."}),
 		route("POST /api/memory/wired",
 			"Changes the wired memory limit. macOS asks for an administrator's password.",
-			`{"action": "once"}`,
+			`{"action": "set"}`,
 			func(r *http.Request, q WiredRequest) (wired.Status, error) {
 				return a.wired.Change(r.Context(), q.Action, q.LimitBytes)
 			}),
@@ -59,7 +59,7 @@ func (a *API) whatIf(r *http.Request) (host.WhatIf, error) {
 }
 
 // WiredRequest is the body of POST /api/memory/wired. A LimitBytes of 0 means the safe limit. The
-// action undo ignores it.
+// action reset ignores it.
 type WiredRequest struct {
 	Action     wired.Action `json:"action"`
 	LimitBytes int64        `json:"limitBytes"`

@@ -19,7 +19,7 @@ import (
 // ModelSettings is the response of /api/models/{id}/settings.
 type ModelSettings struct {
 	Settings settings.Model `json:"settings"`
-	Fixed    []string       `json:"fixed"` // names of the settings that the command line sets
+	ReadOnly []string       `json:"readOnly"` // names of the settings that the command line sets
 }
 
 func (a *API) modelSettingsRoutes() []Route {
@@ -43,7 +43,7 @@ func (a *API) modelSettingsRoutes() []Route {
 
 func (a *API) modelSettings(id string) ModelSettings {
 	return ModelSettings{Settings: a.settings.Get().ForModel(id),
-		Fixed: slices.Sorted(maps.Keys(givenFields(a.modelFlags)))}
+		ReadOnly: slices.Sorted(maps.Keys(givenFields(a.modelFlags)))}
 }
 
 // RequestDefaults returns the parameters of a request that does not set them itself.

@@ -53,7 +53,7 @@ func TestModelSettings(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.body, status, text, c.status)
 		}
 		if status == 200 && (!reflect.DeepEqual(got.Settings, c.want) ||
-			!reflect.DeepEqual(got.Fixed, []string{"maxSequences"})) {
+			!reflect.DeepEqual(got.ReadOnly, []string{"maxSequences"})) {
 			t.Errorf("%s: returned %+v, want %+v", c.body, got, c.want)
 		}
 		if saved := file.Get().ForModel("o/m"); !reflect.DeepEqual(saved, c.want) {

@@ -78,7 +78,7 @@ func (s *schemas) operation(row Route, path string) object {
 	}
 	for _, q := range row.Queries {
 		parameters = append(parameters,
-			object{"name": q.Name, "in": "query", "description": q.Does, "schema": text})
+			object{"name": q.Name, "in": "query", "description": q.Description, "schema": text})
 	}
 	done := object{"description": "Done."}
 	switch {
@@ -90,7 +90,7 @@ func (s *schemas) operation(row Route, path string) object {
 	refused := object{"description": "The reason for the refusal, and what to do.",
 		"content": asJSON(s.of(reflect.TypeFor[ErrorBody]()))}
 	operation := object{
-		"summary":    row.Does,
+		"summary":    row.Summary,
 		"parameters": parameters,
 		"responses":  object{strconv.Itoa(row.Status): done, "default": refused},
 	}

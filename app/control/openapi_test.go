@@ -61,7 +61,7 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{plain, "GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
 		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another error
 		{settled, "GET", "/api/settings", "/api/settings", ""},
-		{settled, "PUT", "/api/settings", "/api/settings", `{"restMinutes":1}`},
+		{settled, "PUT", "/api/settings", "/api/settings", `{"idleUnloadMinutes":1}`},
 		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
 		{settled, "GET", "/api/logs", "/api/logs", ""},
 		{settled, "GET", "/api/jobs", "/api/jobs", ""},

@@ -13,7 +13,7 @@ import (
 // Route is one method and path of the API.
 type Route struct {
 	Pattern string       // pattern of http.ServeMux: "GET /api/cache/{key}"
-	Does    string       // one sentence for the OpenAPI document
+	Summary string       // one sentence for the OpenAPI document
 	Queries []Query      // optional query parameters
 	Status  int          // status of a successful response
 	Body    reflect.Type // type of the JSON request body; nil: none
@@ -23,8 +23,8 @@ type Route struct {
 	serve   func(w http.ResponseWriter, r *http.Request, row Route)
 }
 
-// Query is a query parameter. Does is its description.
-type Query struct{ Name, Does string }
+// Query is a query parameter. Description explains it.
+type Query struct{ Name, Description string }
 
 // nothing is the type of an absent request or response body.
 type nothing struct{}
@@ -32,9 +32,9 @@ type nothing struct{}
 // route returns a Route whose handler do takes the decoded request body and returns the response
 // body. The errors of do are Problems. example is a valid request body, quoted in the error for an
 // invalid one.
-func route[Body, Answer any](pattern, does, example string,
+func route[Body, Answer any](pattern, summary, example string,
 	do func(r *http.Request, body Body) (Answer, error)) Route {
-	row := Route{Pattern: pattern, Does: does, Status: http.StatusOK,
+	row := Route{Pattern: pattern, Summary: summary, Status: http.StatusOK,
 		Body: typeUnlessNothing[Body](), Answer: typeUnlessNothing[Answer]()}
 	if row.Answer == nil {
 		row.Status = http.StatusNoContent

@@ -29,9 +29,9 @@ type CacheSettings struct {
 	MinFreeBytes    int64  `json:"minFreeBytes"`
 	DailyWriteBytes int64  `json:"dailyWriteBytes"`
 
-	Fixed []string `json:"fixed"` // names of the fields above that the command line sets
-	// Pending names the fields above whose new value takes effect at the next start.
-	Pending []string `json:"pending"`
+	ReadOnly []string `json:"readOnly"` // names of the fields above that the command line sets
+	// NeedsRestart names the fields above whose new value takes effect at the next start.
+	NeedsRestart []string `json:"needsRestart"`
 }
 
 // CacheChange is the body of PUT /api/settings/cache. A missing field does not change. An empty Dir
@@ -73,23 +73,23 @@ func (a *API) cacheSettings() CacheSettings {
 		MaxBytes:        int64(cmp.Or(flags.MaxSize, s.MaxSize)),
 		MinFreeBytes:    int64(cmp.Or(flags.MinFree, s.MinFree)),
 		DailyWriteBytes: int64(cmp.Or(flags.DailyWrites, s.DailyWrites)),
-		Fixed:           []string{},
-		Pending:         []string{},
+		ReadOnly:        []string{},
+		NeedsRestart:    []string{},
 	}
 	for _, f := range []struct {
-		name  string
-		fixed bool
+		name     string
+		readOnly bool
 	}{{"on", flags.Off || flags.Dir != ""}, {"dir", flags.Dir != ""},
 		{"maxBytes", flags.MaxSize != 0}, {"minFreeBytes", flags.MinFree != 0},
 		{"dailyWriteBytes", flags.DailyWrites != 0}} {
-		if f.fixed {
-			c.Fixed = append(c.Fixed, f.name)
+		if f.readOnly {
+			c.ReadOnly = append(c.ReadOnly, f.name)
 		}
 	}
 	if c.On != (running.Dir != "") {
-		c.Pending = append(c.Pending, "on")
+		c.NeedsRestart = append(c.NeedsRestart, "on")
 	} else if c.On && c.Dir != running.Dir {
-		c.Pending = append(c.Pending, "dir")
+		c.NeedsRestart = append(c.NeedsRestart, "dir")
 	}
 	return c
 }
@@ -132,7 +132,7 @@ func (a *API) changeCache(c CacheChange) error {
 func (a *API) checkCache(c CacheChange) error {
 	sent := map[string]bool{"on": c.On != nil, "dir": c.Dir != nil, "maxBytes": c.MaxBytes != nil,
 		"minFreeBytes": c.MinFreeBytes != nil, "dailyWriteBytes": c.DailyWriteBytes != nil}
-	for _, name := range a.cacheSettings().Fixed {
+	for _, name := range a.cacheSettings().ReadOnly {
 		if sent[name] {
 			return problem.New(problem.BadRequest, "This setting cannot be changed here",
 				name+" is set on the command line",

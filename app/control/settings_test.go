@@ -40,14 +40,14 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 }
 
 // TestCacheSettings: a change is saved, all limits are applied to the open cache, and settings that
-// take effect at the next start are pending.
+// need a restart are reported.
 func TestCacheSettings(t *testing.T) {
 	defaultDir := func() string { return cache.DefaultDir() }
 	h, file, ask := settingsAPI(t, settings.Cache{}, "")
 	h.state.Cache = cache.Stats{On: true, Dir: defaultDir()}
 	_, got, _ := ask("GET", "")
-	if want := (CacheSettings{On: true, Dir: defaultDir(), Fixed: []string{},
-		Pending: []string{}}); !reflect.DeepEqual(got, want) {
+	if want := (CacheSettings{On: true, Dir: defaultDir(), ReadOnly: []string{},
+		NeedsRestart: []string{}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("at first: %+v, want %+v", got, want)
 	}
 	other := filepath.Join(t.TempDir(), "not there yet")
@@ -61,10 +61,10 @@ func TestCacheSettings(t *testing.T) {
 			CacheSettings{On: true, Dir: defaultDir(), MaxBytes: 5e9, MinFreeBytes: -1,
 				DailyWriteBytes: 1000}, 2},
 		{`{"on":false}`, CacheSettings{Dir: defaultDir(), MaxBytes: 5e9, MinFreeBytes: -1,
-			DailyWriteBytes: 1000, Pending: []string{"on"}}, 2},
+			DailyWriteBytes: 1000, NeedsRestart: []string{"on"}}, 2},
 		{`{"on":true,"dir":"` + other + `"}`,
 			CacheSettings{On: true, Dir: other, MaxBytes: 5e9, MinFreeBytes: -1,
-				DailyWriteBytes: 1000, Pending: []string{"dir"}}, 2},
+				DailyWriteBytes: 1000, NeedsRestart: []string{"dir"}}, 2},
 		{`{"dir":"","maxBytes":0}`,
 			CacheSettings{On: true, Dir: defaultDir(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
 		{``, CacheSettings{On: true, Dir: defaultDir(), MinFreeBytes: -1, DailyWriteBytes: 1000},
@@ -72,9 +72,9 @@ func TestCacheSettings(t *testing.T) {
 	}
 	for _, s := range steps {
 		status, got, text := ask("PUT", s.body)
-		s.want.Fixed = []string{}
-		if s.want.Pending == nil {
-			s.want.Pending = []string{}
+		s.want.ReadOnly = []string{}
+		if s.want.NeedsRestart == nil {
+			s.want.NeedsRestart = []string{}
 		}
 		if status != 200 || !reflect.DeepEqual(got, s.want) || len(h.limits) != s.applied {
 			t.Errorf("%s: %d %s, limits %+v; want %+v", s.body, status, text, h.limits, s.want)
@@ -122,8 +122,8 @@ func TestCacheSettingsRefused(t *testing.T) {
 	}
 }
 
-// TestCacheSettingsFixedByFlags: flags override the settings file.
-func TestCacheSettingsFixedByFlags(t *testing.T) {
+// TestFlagsMakeCacheSettingsReadOnly: flags override the settings file.
+func TestFlagsMakeCacheSettingsReadOnly(t *testing.T) {
 	for _, c := range []struct {
 		flags   settings.Cache
 		running string
@@ -133,11 +133,12 @@ func TestCacheSettingsFixedByFlags(t *testing.T) {
 		{settings.Cache{Dir: "/f", MaxSize: 7}, "/f",
 			settings.Cache{Off: true, Dir: "/s", MaxSize: 8, DailyWrites: 9},
 			CacheSettings{On: true, Dir: "/f", MaxBytes: 7, DailyWriteBytes: 9,
-				Fixed: []string{"on", "dir", "maxBytes"}, Pending: []string{}}},
+				ReadOnly: []string{"on", "dir", "maxBytes"}, NeedsRestart: []string{}}},
 		{settings.Cache{Off: true, MinFree: 3, DailyWrites: settings.Unlimited}, "",
 			settings.Cache{Dir: "/s"},
 			CacheSettings{Dir: "/s", MinFreeBytes: 3, DailyWriteBytes: -1,
-				Fixed: []string{"on", "minFreeBytes", "dailyWriteBytes"}, Pending: []string{}}},
+				ReadOnly:     []string{"on", "minFreeBytes", "dailyWriteBytes"},
+				NeedsRestart: []string{}}},
 	} {
 		_, file, ask := settingsAPI(t, c.flags, c.running)
 		if err := file.Change(func(s *settings.Settings) { s.Cache = c.saved }); err != nil {

@@ -65,15 +65,15 @@ func (k *diskCache) remember(l engine.BlockStoreLimits) {
 		l.MinFreeBytes, l.DailyWriteBytes
 }
 
-// stats returns the cache part of State. hotBytes is the size of the cache in memory.
-func (k *diskCache) stats(hotBytes int64) cache.Stats {
+// stats returns the cache part of State. memoryBytes is the size of the cache in memory.
+func (k *diskCache) stats(memoryBytes int64) cache.Stats {
 	k.mu.Lock()
 	s, c := cache.Stats{Dir: k.o.Dir, Error: k.failure}, k.cache
 	k.mu.Unlock()
 	if c != nil {
 		s = c.Recent()
 	}
-	s.HotBytes = hotBytes
+	s.MemoryBytes = memoryBytes
 	return s
 }
 
@@ -93,12 +93,12 @@ func (k *diskCache) close(log *slog.Logger) {
 // Conversations lists the cached conversations, on disk and in memory. It waits until the engine's
 // current step has ended.
 func (h *Host) Conversations() (cache.List, error) {
-	memory, hotBytes := h.memory()
+	memory, memoryBytes := h.memory()
 	list, err := h.cache.current().List(memory)
 	if err == nil && !list.Stats.On {
 		list.Stats = h.cache.stats(0)
 	}
-	list.Stats.HotBytes = hotBytes
+	list.Stats.MemoryBytes = memoryBytes
 	return list, err
 }
 
@@ -211,7 +211,7 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 
 // memory returns the prefixes that the running model has cached, and the bytes that they take in
 // addition to the running requests. Without a model it returns nil.
-func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
+func (h *Host) memory() (m *cache.Memory, memoryBytes int64) {
 	t := h.runningTarget()
 	if t == nil {
 		return nil, 0
@@ -221,5 +221,5 @@ func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	if m.Fingerprint == "" { // the engine has no store, which would set these
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}
-	return m, engineBytes(t.engine.Stats()).KVKept
+	return m, engineBytes(t.engine.Stats()).KVCached
 }

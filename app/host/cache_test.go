@@ -44,7 +44,7 @@ func TestEnginesShareTheCache(t *testing.T) {
 	b.mu.Unlock()
 	c := h.State().Cache
 	if !c.On || c.Dir != dir || c.MaxBytes <= 0 || c.MaxBytes > 20e9 || c.FreeBytes <= 0 ||
-		c.DailyWriteBytes != 40e9 || c.HotBytes != 70 || c.Error != "" {
+		c.DailyWriteBytes != 40e9 || c.MemoryBytes != 70 || c.Error != "" {
 		t.Errorf("cache %+v", c)
 	}
 	b.atClose = func() {
@@ -103,7 +103,7 @@ func TestConversations(t *testing.T) {
 	e.prefixes = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
 	list, err = h.Conversations()
 	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5",
-		Tokens: 2, HotTokens: 2}
+		Tokens: 2, MemoryTokens: 2}
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0] != want {
 		t.Errorf("in memory: %+v, %v; want %+v", list, err, want)
 	}

@@ -35,20 +35,20 @@ type Finished struct {
 	PrefillTokensPerSecond float64 `json:"prefillTokensPerSecond"`
 	DecodeTokensPerSecond  float64 `json:"decodeTokensPerSecond"`
 
-	Reread Reread `json:"reread"`
+	CacheMiss CacheMiss `json:"cacheMiss"`
 }
 
-// Reread says why a prompt, or its end, was computed again; see cachemiss.Report.
-type Reread struct {
+// CacheMiss says why a prompt, or its end, was computed again; see cachemiss.Report.
+type CacheMiss struct {
 	Cause  cachemiss.Cause `json:"cause"`
 	Advice string          `json:"advice"`
-	// BreakToken is the first token that differs from the known prompt; -1: none is similar.
-	BreakToken    int    `json:"breakToken"`
-	KnownTokens   int    `json:"knownTokens"`
-	Before        string `json:"before"` // common text before the first difference
-	Was           string `json:"was"`
-	Is            string `json:"is"`
-	KnownAtUnixMs int64  `json:"knownAt"` // when the known request ended; 0: unknown
+	// FirstDifference is the first token that differs from the known prompt; -1: none is similar.
+	FirstDifference  int    `json:"firstDifference"`
+	CommonTokens     int    `json:"commonTokens"`
+	CommonText       string `json:"commonText"` // common text before the first difference
+	PreviousText     string `json:"previousText"`
+	PromptText       string `json:"promptText"`
+	PreviousAtUnixMs int64  `json:"previousAt"` // when the known request ended; 0: unknown
 }
 
 // FinishedList is the document of /api/requests/recent.
@@ -83,10 +83,10 @@ func finished(f engine.Finished, model string) Finished {
 		FirstTokenSeconds: t.FirstToken.Seconds(),
 		DecodeSeconds:     t.Decode.Seconds(), LongestGapSeconds: t.LongestGap.Seconds(),
 		DecodeTokensPerSecond: t.DecodeTokensPerSecond(),
-		Reread: Reread{Cause: f.Report.Cause, Advice: f.Report.Advice, BreakToken: f.Report.Break,
-			KnownTokens: f.Report.CommonTokens,
-			Before:      f.Report.Before, Was: f.Report.Was, Is: f.Report.Is,
-			KnownAtUnixMs: unixMs(f.Report.KnownAt)}}
+		CacheMiss: CacheMiss{Cause: f.Report.Cause, Advice: f.Report.Advice,
+			FirstDifference: f.Report.Break, CommonTokens: f.Report.CommonTokens,
+			CommonText: f.Report.Before, PreviousText: f.Report.Was, PromptText: f.Report.Is,
+			PreviousAtUnixMs: unixMs(f.Report.KnownAt)}}
 	if t.Prefill > 0 {
 		v.PrefillTokensPerSecond = float64(v.ComputedTokens) / t.Prefill.Seconds()
 	}

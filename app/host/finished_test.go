@@ -40,15 +40,15 @@ func TestFinished(t *testing.T) {
 		DiskTokens: 512, GeneratedTokens: 41, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
-		Reread: Reread{Cause: "date_changed", Advice: "Leave it out.", BreakToken: 700,
-			KnownTokens: 700, Before: "It is ", Was: "10:01", Is: "10:02",
-			KnownAtUnixMs: 1_700_000_000_250 - 60_000}}
+		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,
+			CommonTokens: 700, CommonText: "It is ", PreviousText: "10:01", PromptText: "10:02",
+			PreviousAtUnixMs: 1_700_000_000_250 - 60_000}}
 	got := h.Finished().Requests
 	if len(got) != 2 || got[0] != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if got[1].ComputedTokens != 0 || got[1].PrefillTokensPerSecond != 0 ||
-		got[1].Reread.KnownAtUnixMs != 0 {
+		got[1].CacheMiss.PreviousAtUnixMs != 0 {
 		t.Errorf("cancelled before prefill: %+v", got[1])
 	}
 	if got := h.State().LastFinished; got != "new" {

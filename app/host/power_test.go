@@ -33,7 +33,7 @@ func (s *fakePower) set(h *testHost, state power.State) {
 // TestPower: the measures on battery and in heat apply to the running engine, the next engine and
 // the cache. State lists them, and they end when the power state changes back.
 func TestPower(t *testing.T) {
-	s := &fakePower{policy: power.Policy{SaveOnBattery: true, EaseWhenHot: true}}
+	s := &fakePower{policy: power.Policy{SaveOnBattery: true, ThrottleWhenHot: true}}
 	h := newTestHostWith(t, func(o *Options) {
 		o.Power = s.read
 		o.Cache = cache.Options{Dir: filepath.Join(t.TempDir(), "blocks")}

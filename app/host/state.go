@@ -40,7 +40,7 @@ const (
 	Ready        Status = "ready"
 	Busy         Status = "busy" // ready, with requests running or waiting
 	Failed       Status = "failed"
-	IdleUnloaded Status = "resting" // unloaded for being idle; the next request loads it
+	IdleUnloaded Status = "unloaded" // unloaded for being idle; the next request loads it
 )
 
 // EngineState is the engine and its model.

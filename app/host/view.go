@@ -50,7 +50,7 @@ func (h *Host) State() State {
 		s.LastFinished = lastFinished(running.engine)
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
-	s.Cache = h.cache.stats(engineBytes(stats).KVKept)
+	s.Cache = h.cache.stats(engineBytes(stats).KVCached)
 	s.RoomBytes = s.Memory.HeadroomBytes + engineBytes(stats).Total()
 	_, s.ModelsVersion = h.models.changesAfter(math.MaxInt)
 	return s
@@ -76,8 +76,8 @@ func (h *Host) engineState(running *target) EngineState {
 
 func engineBytes(s engine.Stats) memory.EngineBytes {
 	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes,
-		KVKept: max(s.KVBytes-s.KVUsedBytes, 0),
-		State:  s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
+		KVCached: max(s.KVBytes-s.KVUsedBytes, 0),
+		State:    s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
 }
 
 func requests(s engine.Stats, model string) []Request {

@@ -2,14 +2,17 @@ package memory
 
 // EngineBytes holds the sizes that a running engine reports. The zero value means that none runs.
 type EngineBytes struct {
-	Weights, KVUsed, KVKept, State, Scratch int64
+	Weights, KVUsed, KVCached, State, Scratch int64
 
-	// Untouched is the part of KVKept that was reserved but never written, and so is not resident.
+	// Untouched is the part of KVCached that was reserved but never written, and so is not
+	// resident.
 	Untouched int64
 }
 
-// Total returns the sum of all sizes. Untouched is already part of KVKept.
-func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.State + e.Scratch }
+// Total returns the sum of all sizes. Untouched is already part of KVCached.
+func (e EngineBytes) Total() int64 {
+	return e.Weights + e.KVUsed + e.KVCached + e.State + e.Scratch
+}
 
 // Split returns the ledger of a reading: the engine's figures, the rest of Headroom's processes,
 // the free memory, and the remainder, which belongs to other programs. The figures are of different
@@ -22,14 +25,14 @@ func Split(r Reading, engine EngineBytes) Ledger {
 	segments := []Segment{
 		{Weights, engine.Weights, Measured},
 		{KVUsed, engine.KVUsed, Measured},
-		{KVKept, engine.KVKept, Measured},
+		{KVCached, engine.KVCached, Measured},
 		{State, engine.State, Measured},
 		{Scratch, engine.Scratch, Measured},
 		{Headroom, own, Estimated},
 		{Other, 0, Estimated},
 		{Free, free, Reported},
 	}
-	const kept, rest = 2, 6 // KVKept, Other
+	const kept, rest = 2, 6 // KVCached, Other
 	left := r.TotalBytes
 	for i := range segments {
 		segments[i].Bytes = min(max(segments[i].Bytes, 0), left)

@@ -39,9 +39,9 @@ type Kind string
 // The kinds, in the order of the bar.
 const (
 	Weights  Kind = "weights"
-	KVUsed   Kind = "kv_used" // cache blocks of running sequences
-	KVKept   Kind = "kv_kept" // other cache blocks: reserved, or kept for reuse
-	State    Kind = "state"   // recurrent state
+	KVUsed   Kind = "kv_used"   // cache blocks of running sequences
+	KVCached Kind = "kv_cached" // other cache blocks: reserved, or kept for reuse
+	State    Kind = "state"     // recurrent state
 	Scratch  Kind = "scratch"
 	Headroom Kind = "headroom" // the program itself
 	Other    Kind = "other"    // other programs and the system
@@ -61,8 +61,8 @@ type Ledger struct {
 	AvailableBytes  int64 `json:"availableBytes"`
 	HeadroomBytes   int64 `json:"headroomBytes"` // see Reading.HeadroomBytes
 	WiredLimitBytes int64 `json:"wiredLimitBytes"`
-	// UntouchedBytes is the part of the segment kv_kept that was reserved but never written, and so
-	// is not resident.
+	// UntouchedBytes is the part of the segment kv_cached that was reserved but never written, and
+	// so is not resident.
 	UntouchedBytes int64     `json:"untouchedBytes"`
 	Segments       []Segment `json:"segments"`
 }

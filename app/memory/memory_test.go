@@ -21,9 +21,9 @@ func TestSplit(t *testing.T) {
 			map[Kind]int64{Headroom: 1, Other: 6, Free: 9}},
 		{"engine in private memory",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 4 * gib, ProcessBytes: 7 * gib},
-			EngineBytes{Weights: 2 * gib, KVUsed: 1 * gib, KVKept: 1 * gib, State: 1 * gib,
+			EngineBytes{Weights: 2 * gib, KVUsed: 1 * gib, KVCached: 1 * gib, State: 1 * gib,
 				Scratch: 1 * gib},
-			map[Kind]int64{Weights: 2, KVUsed: 1, KVKept: 1, State: 1, Scratch: 1, Headroom: 1,
+			map[Kind]int64{Weights: 2, KVUsed: 1, KVCached: 1, State: 1, Scratch: 1, Headroom: 1,
 				Other: 5, Free: 4}},
 		// The 12 available include our 3 of mapped weights: 9 are free, and 16-9-3-1 are others'.
 		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
@@ -34,8 +34,8 @@ func TestSplit(t *testing.T) {
 		// available.
 		{"untouched cache", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 1 * gib},
-			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib},
-			map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
+			EngineBytes{KVCached: 6 * gib, Untouched: 5 * gib},
+			map[Kind]int64{KVCached: 6, Other: 3, Free: 7}},
 		// The process has 2 resident and the engine reports 3, because its states are unused: the
 		// program still has its own 1.
 		{"unused states", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
@@ -80,7 +80,7 @@ func TestHeadroom(t *testing.T) {
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
 		{"reserved pages are not free",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{KVKept: 4 * gib, Untouched: 3 * gib}, 5 * gib},
+			EngineBytes{KVCached: 4 * gib, Untouched: 3 * gib}, 5 * gib},
 		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib},
 			EngineBytes{}, 92 * gib},
 		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib},
@@ -88,7 +88,7 @@ func TestHeadroom(t *testing.T) {
 		{"at most half is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{}, gib / 2},
 		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
-			EngineBytes{KVKept: 8 * gib, Untouched: 8 * gib}, 0},
+			EngineBytes{KVCached: 8 * gib, Untouched: 8 * gib}, 0},
 		{"wired limit",
 			Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib},
 			EngineBytes{}, 40 * gib},

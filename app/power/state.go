@@ -35,8 +35,8 @@ type State struct {
 
 // Policy holds the settings that allow measures.
 type Policy struct {
-	SaveOnBattery bool
-	EaseWhenHot   bool
+	SaveOnBattery   bool
+	ThrottleWhenHot bool
 }
 
 // Measures says what Headroom does to save power or to cool down. The zero value means nothing.
@@ -59,7 +59,7 @@ func Decide(s State, p Policy) (m Measures) {
 		m.IdleUnload, m.ReduceWrites = batteryIdleUnload, true
 	}
 	switch {
-	case !p.EaseWhenHot:
+	case !p.ThrottleWhenHot:
 	case s.Heat == Serious:
 		m.DutyCycle = seriousDutyCycle
 	case s.Heat == Critical:
@@ -70,7 +70,7 @@ func Decide(s State, p Policy) (m Measures) {
 
 // Measure describes one measure on screen.
 type Measure struct {
-	Kind  string `json:"kind"`  // "rest", "disk" or "ease"
+	Kind  string `json:"kind"`  // "idle_unload", "reduce_writes" or "throttle"
 	Title string `json:"title"` // title of a menu item
 	Text  string `json:"text"`  // one or two sentences
 }
@@ -83,17 +83,17 @@ func (m Measures) Words() []Measure {
 		if m.DutyCycle == criticalDutyCycle {
 			how = "for half of the time"
 		}
-		list = append(list, Measure{"ease", "Hot: slower answers",
+		list = append(list, Measure{"throttle", "Hot: slower answers",
 			"The computer is hot, so the engine pauses " + how + ". Answers are slower until the " +
 				"computer has cooled down."})
 	}
 	if m.IdleUnload > 0 {
-		list = append(list, Measure{"rest", "On battery: unloads sooner",
+		list = append(list, Measure{"idle_unload", "On battery: unloads sooner",
 			"On battery, a model is unloaded after 10 idle minutes. The next request loads it " +
 				"again."})
 	}
 	if m.ReduceWrites {
-		list = append(list, Measure{"disk", "On battery: writes less",
+		list = append(list, Measure{"reduce_writes", "On battery: writes less",
 			"On battery, only continued conversations are written to disk. Others stay in memory."})
 	}
 	return list

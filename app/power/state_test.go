@@ -6,7 +6,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	both := Policy{SaveOnBattery: true, EaseWhenHot: true}
+	both := Policy{SaveOnBattery: true, ThrottleWhenHot: true}
 	for _, c := range []struct {
 		name   string
 		state  State
@@ -17,14 +17,16 @@ func TestDecide(t *testing.T) {
 		{"mains", State{Mains, Nominal}, both, Measures{}, nil},
 		{"unknown", State{}, both, Measures{}, nil},
 		{"battery", State{Battery, Fair}, both,
-			Measures{IdleUnload: 10 * time.Minute, ReduceWrites: true}, []string{"rest", "disk"}},
-		{"battery, not allowed", State{Battery, Nominal}, Policy{EaseWhenHot: true}, Measures{},
+			Measures{IdleUnload: 10 * time.Minute, ReduceWrites: true},
+			[]string{"idle_unload", "reduce_writes"}},
+		{"battery, not allowed", State{Battery, Nominal}, Policy{ThrottleWhenHot: true}, Measures{},
 			nil},
-		{"hot", State{Mains, Serious}, both, Measures{DutyCycle: 0.75}, []string{"ease"}},
-		{"very hot", State{Unknown, Critical}, both, Measures{DutyCycle: 0.5}, []string{"ease"}},
+		{"hot", State{Mains, Serious}, both, Measures{DutyCycle: 0.75}, []string{"throttle"}},
+		{"very hot", State{Unknown, Critical}, both, Measures{DutyCycle: 0.5},
+			[]string{"throttle"}},
 		{"hot, not allowed", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
 		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75},
-			[]string{"ease", "rest", "disk"}},
+			[]string{"throttle", "idle_unload", "reduce_writes"}},
 	} {
 		got := Decide(c.state, c.policy)
 		if got != c.want {

@@ -53,7 +53,7 @@ type Options struct {
 	CacheFlags   settings.Cache
 	ModelFlags   settings.Model
 	ModelOptions func(s settings.Settings, modelID string) engine.Options
-	Fixed        []string
+	ReadOnly     []string
 	Login        control.LoginItem
 	Logs         *logs.Logs
 	ShowWindow   func() error
@@ -95,7 +95,7 @@ func New(o Options) (*Service, error) {
 	access := o.guard(s.Token)
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
-		Settings: o.Settings, CacheFlags: o.CacheFlags, Fixed: o.Fixed, Login: o.Login,
+		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: openChats(),
 		Server: s.awake.Handler(s.endpoint(o.Settings, access))})

@@ -17,18 +17,18 @@ type Cache struct {
 	MaxSize     Size   `json:"maxSize,omitempty"`     // of all files
 	MinFree     Size   `json:"minFree,omitempty"`     // free disk to leave
 	DailyWrites Size   `json:"dailyWrites,omitempty"` // per day
-	// HotSize bounds the cached keys and values in memory that no running request uses.
-	HotSize         Size `json:"hotSize,omitempty"`
+	// MemoryCacheSize bounds the cached keys and values in memory that no running request uses.
+	MemoryCacheSize Size `json:"memoryCacheSize,omitempty"`
 	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // number of prefixes in memory
 	PreferPrefill   bool `json:"preferPrefill,omitempty"`   // prefill new prompts before decoding
-	// MaxStallMs is how long prefill may delay running answers, in milliseconds.
-	MaxStallMs int `json:"maxStallMs,omitempty"`
+	// MaxPrefillStallMs is how long prefill may delay running answers, in milliseconds.
+	MaxPrefillStallMs int `json:"maxPrefillStallMs,omitempty"`
 }
 
 // repair replaces invalid numbers by their defaults.
 func (c *Cache) repair() {
 	c.PromptCacheSize = max(c.PromptCacheSize, 0)
-	c.MaxStallMs = max(c.MaxStallMs, 0)
+	c.MaxPrefillStallMs = max(c.MaxPrefillStallMs, 0)
 }
 
 // Model configures one model; see engine.Options. The values are checked when the model is opened.

@@ -39,14 +39,14 @@ type Settings struct {
 	// AllowHosts are additional host names that requests to the endpoint may use.
 	AllowHosts []string `json:"allowHosts,omitempty"`
 	LogLevel   string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
-	// RestMinutes is the idle time after which a model is unloaded; 0: never.
-	RestMinutes int `json:"restMinutes,omitempty"`
+	// IdleUnloadMinutes is the idle time after which a model is unloaded; 0: never.
+	IdleUnloadMinutes int `json:"idleUnloadMinutes,omitempty"`
 	// Notifications lets the menu-bar app post notifications.
 	Notifications bool `json:"notifications"`
 	// SaveOnBattery unloads an idle model sooner on battery, and writes less to disk.
 	SaveOnBattery bool `json:"saveOnBattery"`
-	// EaseWhenHot throttles the engine when the computer is hot.
-	EaseWhenHot bool `json:"easeWhenHot"`
+	// ThrottleWhenHot throttles the engine when the computer is hot.
+	ThrottleWhenHot bool `json:"throttleWhenHot"`
 	// Welcomed means that the user has seen the welcome of a first start.
 	Welcomed bool `json:"welcomed,omitempty"`
 	// ImportFolder receives imported models and is scanned too; "": library.Own.
@@ -79,11 +79,11 @@ func (s Settings) StartsEngine() bool {
 // Default returns the settings of a first start: a running engine on the documented port.
 func Default() Settings {
 	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
-		Notifications: true, SaveOnBattery: true, EaseWhenHot: true}
+		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true}
 }
 
 const (
-	version  = 1
+	version  = 2
 	fileName = "settings.json"
 	maxBytes = 1 << 20
 )
@@ -173,6 +173,41 @@ func read(path string) ([]byte, error) {
 // 0.
 var migrations = []func(map[string]json.RawMessage){
 	0: func(map[string]json.RawMessage) {},
+	1: renameKeys,
+}
+
+// renamedKeys and renamedCacheKeys map the keys of version 1 to those of version 2: at the top
+// level, and in "cache".
+var (
+	renamedKeys = map[string]string{"restMinutes": "idleUnloadMinutes",
+		"easeWhenHot": "throttleWhenHot"}
+	renamedCacheKeys = map[string]string{"hotSize": "memoryCacheSize",
+		"maxStallMs": "maxPrefillStallMs"}
+)
+
+// renameKeys converts a document from version 1 to 2.
+func renameKeys(document map[string]json.RawMessage) {
+	rename(document, renamedKeys)
+	var cache map[string]json.RawMessage
+	if json.Unmarshal(document["cache"], &cache) != nil || cache == nil {
+		return // missing, or not an object, which parse reports
+	}
+	rename(cache, renamedCacheKeys)
+	document["cache"], _ = json.Marshal(cache) // cannot fail: the values were just parsed
+}
+
+// rename moves the values of old keys to their new keys. A new key that exists keeps its value.
+func rename(object map[string]json.RawMessage, names map[string]string) {
+	for old, name := range names {
+		value, ok := object[old]
+		if !ok {
+			continue
+		}
+		if _, exists := object[name]; !exists {
+			object[name] = value
+		}
+		delete(object, old)
+	}
 }
 
 // parse reads a file of any version. Missing and invalid fields get their defaults.
@@ -208,7 +243,7 @@ func parse(data []byte) (Settings, error) {
 	if s.Port < 1 || s.Port > 65535 {
 		s.Port = Default().Port
 	}
-	s.RestMinutes = max(s.RestMinutes, 0)
+	s.IdleUnloadMinutes = max(s.IdleUnloadMinutes, 0)
 	s.Cache.repair()
 	return s.clone(), nil
 }

@@ -26,8 +26,8 @@ func TestFirstStart(t *testing.T) {
 func TestChangeIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir)
-	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited, HotSize: 1,
-		PromptCacheSize: 3, PreferPrefill: true, MaxStallMs: 100}
+	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited,
+		MemoryCacheSize: 1, PromptCacheSize: 3, PreferPrefill: true, MaxPrefillStallMs: 100}
 	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32",
 		KVBoundaryLayers: new(int), KVBoundaryBits: 8, MaxSequences: 2}}
 	if err := f.Change(func(s *Settings) {
@@ -41,7 +41,7 @@ func TestChangeIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true,
-		SaveOnBattery: true, EaseWhenHot: true, ModelFolders: []string{"a"}, Cache: cache,
+		SaveOnBattery: true, ThrottleWhenHot: true, ModelFolders: []string{"a"}, Cache: cache,
 		Models: models}
 	if got := again.Get(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -106,6 +106,24 @@ func TestParse(t *testing.T) {
 				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5,
 					DailyWrites: Unlimited}
 			}), ""},
+		{"keys of version 1",
+			`{"version":1,"restMinutes":30,"easeWhenHot":false,"theme":"dark",` +
+				`"cache":{"hotSize":"2GB","maxStallMs":100,"maxSize":5}}`,
+			with(func(s *Settings) {
+				s.IdleUnloadMinutes, s.ThrottleWhenHot = 30, false
+				s.Cache = Cache{MemoryCacheSize: 2e9, MaxPrefillStallMs: 100, MaxSize: 5}
+			}), ""},
+		{"keys of version 1 without a version", `{"restMinutes":30,"cache":{"hotSize":1}}`,
+			with(func(s *Settings) {
+				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1
+			}), ""},
+		{"an old and its new key", `{"version":1,"restMinutes":30,"idleUnloadMinutes":5}`,
+			with(func(s *Settings) { s.IdleUnloadMinutes = 5 }), ""},
+		{"version 1 without a cache", `{"version":1,"cache":null}`, d, ""},
+		{"a cache that is not an object", `{"version":1,"cache":[1]}`, Settings{},
+			"cannot unmarshal array"},
+		{"a wrong size of version 1", `{"version":1,"cache":{"hotSize":"1.5 GX"}}`, Settings{},
+			`no unit "GX"`},
 		{"a wrong size", `{"version":1,"cache":{"maxSize":"1.5 GX"}}`, Settings{}, `no unit "GX"`},
 		{"a model",
 			`{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
@@ -169,7 +187,7 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 func TestLaterFileIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
-	later := `{"version":2,"model":"a","secret":"kept"}`
+	later := `{"version":3,"model":"a","secret":"kept"}`
 	writeFile(t, path, later)
 	f, err := Open(dir)
 	if err != nil {
@@ -186,6 +204,40 @@ func TestLaterFileIsNotOverwritten(t *testing.T) {
 	}
 }
 
+// TestRenamedKeysAreWrittenBack: a file with old keys keeps its values, and the next change writes
+// them under the new keys.
+func TestRenamedKeysAreWrittenBack(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path, `{"version":1,"model":"m","restMinutes":30,"easeWhenHot":false,`+
+		`"cache":{"hotSize":"2GB","maxStallMs":100}}`)
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := f.Get()
+	if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+		t.Fatal(err)
+	}
+	data, _ := os.ReadFile(path)
+	for _, names := range []map[string]string{renamedKeys, renamedCacheKeys} {
+		for old, name := range names {
+			if strings.Contains(string(data), `"`+old+`"`) ||
+				!strings.Contains(string(data), `"`+name+`"`) {
+				t.Errorf("%s is not written as %s:\n%s", old, name, data)
+			}
+		}
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.Port = 80
+	if got := again.Get(); !reflect.DeepEqual(got, before) || got.IdleUnloadMinutes != 30 {
+		t.Errorf("got %+v, want %+v", got, before)
+	}
+}
+
 func TestTooLongFile(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, fileName), strings.Repeat(" ", maxBytes+1))
@@ -196,6 +248,7 @@ func TestTooLongFile(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`,
+		`{"version":2,"port":1}`, `{"restMinutes":1,"cache":{"hotSize":1}}`,
 		`{"modelFolders":["a"]}`,
 		`{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`} {
 		f.Add([]byte(seed))

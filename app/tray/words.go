@@ -30,7 +30,7 @@ func stateLine(s State) string {
 	case host.Failed:
 		return name + " did not start"
 	case host.IdleUnloaded:
-		return "Resting, " + name
+		return "Unloaded, " + name
 	}
 	return "Stopped"
 }

@@ -31,8 +31,8 @@ var ErrDeclined = errors.New("the administrator's password was not given")
 func commands(limitMB int64) Commands {
 	unload := "(/bin/launchctl bootout system/" + label + " 2>/dev/null || true)"
 	return Commands{
-		Once: set(limitMB),
-		Keep: strings.Join([]string{
+		Set: set(limitMB),
+		Persist: strings.Join([]string{
 			set(limitMB),
 			"/usr/bin/printf '" + strings.ReplaceAll(daemon(limitMB), "\n", `\n`) + "' > " +
 				daemonPath,
@@ -41,7 +41,7 @@ func commands(limitMB int64) Commands {
 			unload,
 			"/bin/launchctl bootstrap system " + daemonPath,
 		}, " && \\\n"),
-		Undo: strings.Join([]string{set(0), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
+		Reset: strings.Join([]string{set(0), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
 	}
 }
 
@@ -64,8 +64,8 @@ func daemon(limitMB int64) string {
 
 var keptNumber = regexp.MustCompile(regexp.QuoteMeta(variable) + `=(\d{1,9})<`)
 
-// keptMB returns the limit that the launch daemon at path sets, or 0 without one.
-func keptMB(path string) int64 {
+// persistedMB returns the limit that the launch daemon at path sets, or 0 without one.
+func persistedMB(path string) int64 {
 	const maxBytes = 64 << 10
 	file, err := os.Open(path)
 	if err != nil {

@@ -20,14 +20,15 @@ type mac struct{}
 func (mac) Read() (Reading, error) {
 	limitMB, err := unix.SysctlUint32(variable)
 	if err != nil {
-		return Reading{Inapplicable: "This Mac has no unified memory, so there is no limit of " +
-			"what the graphics processor may keep in place"}, nil
+		return Reading{UnavailableReason: "This Mac has no unified memory, so there is no limit " +
+			"of what the graphics processor may keep in place"}, nil
 	}
 	totalBytes, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
 		return Reading{}, fmt.Errorf("hw.memsize: %w", err)
 	}
-	return Reading{TotalBytes: int64(totalBytes), SetMB: int64(limitMB), KeptMB: keptMB(daemonPath),
+	return Reading{TotalBytes: int64(totalBytes), LimitMB: int64(limitMB),
+		PersistedMB:      persistedMB(daemonPath),
 		RecommendedBytes: recommendedBytes()}, nil
 }
 

@@ -13,7 +13,7 @@ func Here() System { return other{} }
 type other struct{}
 
 func (other) Read() (Reading, error) {
-	return Reading{Inapplicable: "Only macOS limits what the graphics processor may keep in " +
+	return Reading{UnavailableReason: "Only macOS limits what the graphics processor may keep in " +
 		"place. On this machine models use ordinary memory, all that is free"}, nil
 }
 

@@ -19,14 +19,14 @@ import (
 
 // Reading is the state of the limit on a machine.
 type Reading struct {
-	TotalBytes int64
-	SetMB      int64 // iogpu.wired_limit_mb; 0: the system's default
-	KeptMB     int64 // limit that our launch daemon sets at each start; 0: there is none
+	TotalBytes  int64
+	LimitMB     int64 // iogpu.wired_limit_mb; 0: the system's default
+	PersistedMB int64 // limit that our launch daemon sets at each start; 0: there is none
 	// RecommendedBytes is Metal's recommendedMaxWorkingSetSize under the current limit; 0: unknown.
 	RecommendedBytes int64
-	// Inapplicable is a sentence that says why this machine has no such limit. It is "" if there is
-	// one; only then are the other fields set.
-	Inapplicable string
+	// UnavailableReason is a sentence that says why this machine has no such limit. It is "" if
+	// there is one; only then are the other fields set.
+	UnavailableReason string
 }
 
 // System is the machine whose limit is read and changed.
@@ -42,33 +42,33 @@ type Action string
 
 // The actions.
 const (
-	Once Action = "once" // until the next restart
-	Keep Action = "keep" // now and after each restart
-	Undo Action = "undo" // the system's default, now and after restarts
+	Set     Action = "set"     // until the next restart
+	Persist Action = "persist" // now and after each restart
+	Reset   Action = "reset"   // the system's default, now and after restarts
 )
 
 // Status is the state of the limit and the commands that change it. Sizes are in bytes.
 type Status struct {
-	// Inapplicable says why this machine has no such limit; "": it has one.
-	Inapplicable string `json:"inapplicable"`
-	SetBytes     int64  `json:"setBytes"`  // 0: the system's default
-	KeptBytes    int64  `json:"keptBytes"` // set again at each start; 0: none
+	// UnavailableReason says why this machine has no such limit; "": it has one.
+	UnavailableReason string `json:"unavailableReason"`
+	LimitBytes        int64  `json:"limitBytes"`     // 0: the system's default
+	PersistedBytes    int64  `json:"persistedBytes"` // set again at each start; 0: none
 	// RecommendedBytes is Metal's recommendation under the current limit; 0: unknown.
 	RecommendedBytes int64 `json:"recommendedBytes"`
 	// SafeBytes is the largest limit that leaves enough memory for everything else.
-	SafeBytes  int64 `json:"safeBytes"`
-	LeastBytes int64 `json:"leastBytes"` // smallest valid limit
-	MostBytes  int64 `json:"mostBytes"`  // largest valid limit
-	// Commands are the scripts that root would run to set AskedBytes.
-	AskedBytes int64    `json:"askedBytes"`
-	Commands   Commands `json:"commands"`
+	SafeBytes int64 `json:"safeBytes"`
+	MinBytes  int64 `json:"minBytes"` // smallest valid limit
+	MaxBytes  int64 `json:"maxBytes"` // largest valid limit
+	// Commands are the scripts that root would run to set RequestedBytes.
+	RequestedBytes int64    `json:"requestedBytes"`
+	Commands       Commands `json:"commands"`
 }
 
 // Commands are shell scripts, one for each action.
 type Commands struct {
-	Once string `json:"once"`
-	Keep string `json:"keep"`
-	Undo string `json:"undo"`
+	Set     string `json:"set"`
+	Persist string `json:"persist"`
+	Reset   string `json:"reset"`
 }
 
 // Limit reads and changes the wired limit. Its methods may be called from any goroutine. Only one
@@ -101,60 +101,60 @@ func SafeBytes(totalBytes int64) int64 {
 	return max(totalBytes-reserve, 0) / gib * gib
 }
 
-// Status reads the limit and returns the commands that would set it to askedBytes. 0 means the safe
-// limit. The error is a Problem.
-func (l *Limit) Status(askedBytes int64) (Status, error) {
+// Status reads the limit and returns the commands that would set it to requestedBytes. 0 means the
+// safe limit. The error is a Problem.
+func (l *Limit) Status(requestedBytes int64) (Status, error) {
 	r, err := l.system.Read()
 	if err != nil {
 		return Status{}, problem.Wrap(problem.Internal, err, "The wired limit cannot be read", "")
 	}
-	return status(r, askedBytes), nil
+	return status(r, requestedBytes), nil
 }
 
-func status(r Reading, askedBytes int64) Status {
-	if r.Inapplicable != "" {
-		return Status{Inapplicable: r.Inapplicable}
+func status(r Reading, requestedBytes int64) Status {
+	if r.UnavailableReason != "" {
+		return Status{UnavailableReason: r.UnavailableReason}
 	}
-	s := Status{SetBytes: r.SetMB * mib, KeptBytes: r.KeptMB * mib,
+	s := Status{LimitBytes: r.LimitMB * mib, PersistedBytes: r.PersistedMB * mib,
 		RecommendedBytes: r.RecommendedBytes, SafeBytes: SafeBytes(r.TotalBytes),
-		LeastBytes: minLimitBytes, MostBytes: max(r.TotalBytes-minLeftBytes, minLimitBytes)}
-	if s.AskedBytes = askedBytes; askedBytes == 0 {
-		s.AskedBytes = s.SafeBytes
+		MinBytes: minLimitBytes, MaxBytes: max(r.TotalBytes-minLeftBytes, minLimitBytes)}
+	if s.RequestedBytes = requestedBytes; requestedBytes == 0 {
+		s.RequestedBytes = s.SafeBytes
 	}
-	s.AskedBytes = min(max(s.AskedBytes, s.LeastBytes), s.MostBytes) / mib * mib
-	s.Commands = commands(s.AskedBytes / mib)
+	s.RequestedBytes = min(max(s.RequestedBytes, s.MinBytes), s.MaxBytes) / mib * mib
+	s.Commands = commands(s.RequestedBytes / mib)
 	return s
 }
 
-// Change runs the command of Status(askedBytes) for the action, after the user has agreed, and
+// Change runs the command of Status(requestedBytes) for the action, after the user has agreed, and
 // returns the new status. Cancelling ctx closes the dialog. Errors are Problems.
-func (l *Limit) Change(ctx context.Context, action Action, askedBytes int64) (Status, error) {
+func (l *Limit) Change(ctx context.Context, action Action, requestedBytes int64) (Status, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before, err := l.Status(askedBytes)
+	before, err := l.Status(requestedBytes)
 	if err != nil {
 		return Status{}, err
 	}
 	switch {
-	case before.Inapplicable != "":
+	case before.UnavailableReason != "":
 		return Status{}, problem.New(problem.BadRequest, "There is no wired limit to change",
-			before.Inapplicable, "")
-	case action != Undo && askedBytes != 0 &&
-		(askedBytes < before.LeastBytes || askedBytes > before.MostBytes):
+			before.UnavailableReason, "")
+	case action != Reset && requestedBytes != 0 &&
+		(requestedBytes < before.MinBytes || requestedBytes > before.MaxBytes):
 		return Status{}, problem.New(problem.BadRequest,
-			fmt.Sprintf("A wired limit of %.1f GB is not valid", float64(askedBytes)/gib),
+			fmt.Sprintf("A wired limit of %.1f GB is not valid", float64(requestedBytes)/gib),
 			"the system and its programs need memory too",
-			fmt.Sprintf("Choose %d to %d GB; up to %d GB is safe.", before.LeastBytes/gib,
-				before.MostBytes/gib, before.SafeBytes/gib))
+			fmt.Sprintf("Choose %d to %d GB; up to %d GB is safe.", before.MinBytes/gib,
+				before.MaxBytes/gib, before.SafeBytes/gib))
 	}
-	script, ok := map[Action]string{Once: before.Commands.Once, Keep: before.Commands.Keep,
-		Undo: before.Commands.Undo}[action]
+	script, ok := map[Action]string{Set: before.Commands.Set, Persist: before.Commands.Persist,
+		Reset: before.Commands.Reset}[action]
 	if !ok {
 		return Status{}, problem.New(problem.BadRequest,
-			fmt.Sprintf("There is no action %q", action), "", "Send once, keep or undo.")
+			fmt.Sprintf("There is no action %q", action), "", "Send set, persist or reset.")
 	}
 	if err := l.system.Administrator(ctx, script); err != nil {
 		return Status{}, refused(err)
 	}
-	return l.Status(askedBytes)
+	return l.Status(requestedBytes)
 }

@@ -32,12 +32,12 @@ func (m *machine) Administrator(_ context.Context, script string) error {
 	if m.fail != nil {
 		return m.fail
 	}
-	m.SetMB, _ = strconv.ParseInt(setNumber.FindStringSubmatch(script)[1], 10, 64)
+	m.LimitMB, _ = strconv.ParseInt(setNumber.FindStringSubmatch(script)[1], 10, 64)
 	switch {
 	case strings.Contains(script, "launchctl bootstrap"):
-		m.KeptMB = m.SetMB
+		m.PersistedMB = m.LimitMB
 	case strings.Contains(script, "/bin/rm"):
-		m.KeptMB = 0
+		m.PersistedMB = 0
 	}
 	return nil
 }
@@ -61,23 +61,23 @@ func TestChange(t *testing.T) {
 		asked     int64
 		set, kept int64 // GiB
 	}{
-		{Once, 50 * gib, 50, 0},
-		{Keep, 0, 56, 56}, // the safe limit
-		{Once, 60 * gib, 60, 56},
-		{Undo, 0, 0, 0},
+		{Set, 50 * gib, 50, 0},
+		{Persist, 0, 56, 56}, // the safe limit
+		{Set, 60 * gib, 60, 56},
+		{Reset, 0, 0, 0},
 	} {
 		shown, err := l.Status(c.asked)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := l.Change(t.Context(), c.action, c.asked)
-		if err != nil || got.SetBytes != c.set*gib || got.KeptBytes != c.kept*gib ||
+		if err != nil || got.LimitBytes != c.set*gib || got.PersistedBytes != c.kept*gib ||
 			got.RecommendedBytes != 48*gib {
 			t.Errorf("%s %d: %+v, %v; want %d and %d kept", c.action, c.asked, got, err, c.set,
 				c.kept)
 		}
-		script := map[Action]string{Once: shown.Commands.Once, Keep: shown.Commands.Keep,
-			Undo: shown.Commands.Undo}[c.action]
+		script := map[Action]string{Set: shown.Commands.Set, Persist: shown.Commands.Persist,
+			Reset: shown.Commands.Reset}[c.action]
 		if ran := m.ran[len(m.ran)-1]; ran != script {
 			t.Errorf("%s: ran %q, the status showed %q", c.action, ran, script)
 		}
@@ -93,10 +93,10 @@ func TestRefused(t *testing.T) {
 		asked  int64
 		want   string
 	}{
-		{Once, 63 * gib, "1 to 62 GB; up to 56 GB is safe"},
-		{Keep, 1, "1 to 62 GB"},
-		{Once, -5, "1 to 62 GB"},
-		{"format", 8 * gib, "once, keep or undo"},
+		{Set, 63 * gib, "1 to 62 GB; up to 56 GB is safe"},
+		{Persist, 1, "1 to 62 GB"},
+		{Set, -5, "1 to 62 GB"},
+		{"format", 8 * gib, "set, persist or reset"},
 	} {
 		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil ||
 			!strings.Contains(problem.From(err).Fix, c.want) {
@@ -107,19 +107,19 @@ func TestRefused(t *testing.T) {
 		t.Errorf("ran %q", m.ran)
 	}
 	m.fail = ErrDeclined
-	if _, err := l.Change(t.Context(), Once, 0); problem.From(err).Code != problem.Cancelled {
+	if _, err := l.Change(t.Context(), Set, 0); problem.From(err).Code != problem.Cancelled {
 		t.Errorf("declined: %v", err)
 	}
 	m.fail = errors.New("launchctl: no")
-	if _, err := l.Change(t.Context(), Keep, 0); err == nil ||
+	if _, err := l.Change(t.Context(), Persist, 0); err == nil ||
 		!strings.Contains(err.Error(), "launchctl: no") {
 		t.Errorf("failed: %v", err)
 	}
-	m.Inapplicable = "Not here"
-	if s, err := l.Status(0); err != nil || s != (Status{Inapplicable: "Not here"}) {
+	m.UnavailableReason = "Not here"
+	if s, err := l.Status(0); err != nil || s != (Status{UnavailableReason: "Not here"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := l.Change(t.Context(), Once, 0); err == nil {
+	if _, err := l.Change(t.Context(), Set, 0); err == nil {
 		t.Error("changed a limit that does not exist")
 	}
 }
@@ -132,7 +132,7 @@ func TestScripts(t *testing.T) {
 		t.Skip("there is no shell")
 	}
 	path := filepath.Join(t.TempDir(), "daemon.plist")
-	script := strings.ReplaceAll(commands(56*1024).Keep, daemonPath, path)
+	script := strings.ReplaceAll(commands(56*1024).Persist, daemonPath, path)
 	for _, command := range []string{"/usr/sbin/sysctl i", "/usr/sbin/chown", "/bin/launchctl"} {
 		script = strings.ReplaceAll(script, command, "echo "+filepath.Base(command))
 	}
@@ -155,10 +155,10 @@ func TestScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := keptMB(path); got != 56*1024 {
+	if got := persistedMB(path); got != 56*1024 {
 		t.Errorf("read back %d", got)
 	}
-	if keptMB(filepath.Join(t.TempDir(), "none")) != 0 {
+	if persistedMB(filepath.Join(t.TempDir(), "none")) != 0 {
 		t.Error("a limit without a file")
 	}
 }
@@ -174,7 +174,7 @@ func TestAppleScript(t *testing.T) {
 // TestHere reads the limit of this machine.
 func TestHere(t *testing.T) {
 	s, err := New(Here()).Status(0)
-	if err != nil || s.Inapplicable == "" && s.SafeBytes == 0 {
+	if err != nil || s.UnavailableReason == "" && s.SafeBytes == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -187,7 +187,7 @@ func FuzzKept(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := keptMB(path); got < 0 {
+		if got := persistedMB(path); got < 0 {
 			t.Errorf("%q: %d", text, got)
 		}
 	})

@@ -40,10 +40,10 @@ const (
 	// the keys and values of known text were evicted
 	Evicted Cause = "evicted"
 	// recurrent layers resume only where a state was kept
-	StateNotKept  Cause = "state_not_kept"
-	CacheOff      Cause = "cache_off"      // the prefix cache is turned off
-	FormatChanged Cause = "format_changed" // it was computed in another cache format
-	ModelChanged  Cause = "model_changed"  // it was computed by another model
+	StateNotCached Cause = "state_not_cached"
+	CacheOff       Cause = "cache_off"      // the prefix cache is turned off
+	FormatChanged  Cause = "format_changed" // it was computed in another cache format
+	ModelChanged   Cause = "model_changed"  // it was computed by another model
 )
 
 // Report explains the cache miss of one prompt. Texts are valid UTF-8 of about 80 bytes, and empty

@@ -322,7 +322,7 @@ func TestMemory(t *testing.T) {
 		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100},
 		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100},
 		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100},
-		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotKept, 100},
+		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotCached, 100},
 		{"no state at all", tokens(100, 0), "m", "f", 0, true, Evicted, 100},
 		{"other format", tokens(100, 0), "m", "g", 0, false, FormatChanged, 0},
 		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0},

@@ -63,7 +63,7 @@ func memoryCause(o Outcome, known int) (Cause, string) {
 			"The prefix cache is turned off: every prompt is computed from its beginning."
 	}
 	if o.Recurrent && o.CachedTokens > 0 {
-		return StateNotKept, fmt.Sprintf(
+		return StateNotCached, fmt.Sprintf(
 			"This model can resume only where its state was kept, here after %d of %d known "+
 				"tokens. More kept states would help.",
 			o.CachedTokens, known)

@@ -176,15 +176,15 @@ func (g *requestLog) forget(tokens []int32) {
 
 // log writes the PERF line. Times are in seconds.
 //
-//	prompt_tps              prompt_tok divided by prefill
-//	prompt_tok              tokens of the prompt
-//	pref_tok                prompt tokens that were computed, not cached
-//	prefill, ttft           time from the first pass, or from Submit, to the first token
-//	decode_tps              decoding speed
-//	block_hit, block_write  blocks read from and written to the cache on disk
-//	chain_break             position at which the prompt diverges from the history; -1: no
-//	                        sequence in the history begins with the same token
-//	cause                   why the rest of the prompt was not cached
+//	prompt_tps                prompt_tokens divided by prefill
+//	prompt_tokens             tokens of the prompt
+//	computed_tokens           prompt tokens that were computed, not cached
+//	prefill, ttft             time from the first pass, or from Submit, to the first token
+//	decode_tps                decoding speed
+//	block_hits, block_writes  blocks read from and written to the cache on disk
+//	first_difference          position at which the prompt diverges from the history; -1: no
+//	                          sequence in the history begins with the same token
+//	cause                     why the rest of the prompt was not cached
 func (f *Finished) log() {
 	promptTPS := 0.0
 	if f.Timing.Prefill > 0 {
@@ -196,14 +196,14 @@ func (f *Finished) log() {
 	// With the colon, the text of the line is "PERF: prompt_tps=...".
 	slog.LogAttrs(context.Background(), slog.LevelInfo, "PERF:",
 		number("prompt_tps", promptTPS),
-		slog.Int("prompt_tok", f.Usage.PromptTokens),
-		slog.Int("pref_tok", f.Usage.PromptDoneTokens-f.Usage.CachedTokens),
+		slog.Int("prompt_tokens", f.Usage.PromptTokens),
+		slog.Int("computed_tokens", f.Usage.PromptDoneTokens-f.Usage.CachedTokens),
 		number("prefill", f.Timing.Prefill.Seconds()),
 		number("ttft", f.Timing.FirstToken.Seconds()),
 		number("decode_tps", f.Timing.DecodeTokensPerSecond()),
-		slog.Int("block_hit", f.BlockHits),
-		slog.Int("block_write", f.BlockWrites),
-		slog.Int("chain_break", f.Report.Break),
+		slog.Int("block_hits", f.BlockHits),
+		slog.Int("block_writes", f.BlockWrites),
+		slog.Int("first_difference", f.Report.Break),
 		slog.String("cause", string(f.Report.Cause)),
 		slog.String("id", f.ID))
 }

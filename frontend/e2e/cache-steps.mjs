@@ -82,7 +82,7 @@ export const cacheSteps = [
       const request = page.getByTestId('finished').first();
       await request.getByText(/date or time changed|message was edited/).waitFor();
       await request.getByRole('button').click();
-      const details = page.getByTestId('reread');
+      const details = page.getByTestId('cache-miss');
       assert.deepEqual(
         [await details.locator('del').innerText(), await details.locator('ins').innerText()],
         ['1', '2'],

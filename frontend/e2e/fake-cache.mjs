@@ -13,7 +13,7 @@ export function fakeCache(many = 0) {
     format: 'f16',
     title: `Conversation ${i} about thing ${i % 113}`,
     tokens: 200 + ((i * 37) % 9000),
-    hotTokens: 0,
+    memoryTokens: 0,
     bytes: 1e5 + ((i * 7919) % 1e6),
     sharedBytes: 0,
     createdAt: Date.now() - i * 60_000,
@@ -29,8 +29,8 @@ export function fakeCache(many = 0) {
     maxBytes: 0,
     minFreeBytes: 0,
     dailyWriteBytes: 0,
-    fixed: [],
-    pending: [],
+    readOnly: [],
+    needsRestart: [],
   };
   const made = Date.now();
   let written = 0;
@@ -63,7 +63,7 @@ export function fakeCache(many = 0) {
       evicted: 0,
       saveErrors: 0,
       error: '',
-      hotBytes: bytes(),
+      memoryBytes: bytes(),
     };
   }
 
@@ -96,17 +96,17 @@ export function fakeCache(many = 0) {
       longestGapSeconds: 0.02,
       prefillTokensPerSecond: (2 * promptTokens) / seconds,
       decodeTokensPerSecond: (2 * generatedTokens) / seconds,
-      reread: {
+      cacheMiss: {
         cause: again ? 'message_edited' : 'new_conversation',
         advice: again
           ? 'What follows an edited message has to be read again.'
           : 'Nothing is wrong.',
-        breakToken: again ? at : -1,
-        knownTokens: at,
-        before: again ? question.slice(0, at) : '',
-        was: again ? last.slice(at) : '',
-        is: again ? question.slice(at) : '',
-        knownAt: again ? made : 0,
+        firstDifference: again ? at : -1,
+        commonTokens: at,
+        commonText: again ? question.slice(0, at) : '',
+        previousText: again ? last.slice(at) : '',
+        promptText: again ? question.slice(at) : '',
+        previousAt: again ? made : 0,
       },
     });
     const size = 4096 * (promptTokens + generatedTokens);
@@ -119,7 +119,7 @@ export function fakeCache(many = 0) {
       format: 'f16',
       title: question.slice(0, 80),
       tokens: promptTokens + generatedTokens,
-      hotTokens: promptTokens,
+      memoryTokens: promptTokens,
       bytes: size,
       sharedBytes: 0,
       createdAt: Date.now(),
@@ -150,7 +150,7 @@ export function fakeCache(many = 0) {
     if (path === '/api/settings/cache') {
       for (const field of fields)
         if (method === 'PUT' && body[field] !== undefined) settings[field] = body[field];
-      settings.pending = settings.on ? [] : ['on'];
+      settings.needsRestart = settings.on ? [] : ['on'];
       return [200, settings];
     }
     if (path === '/api/cache') {

@@ -35,7 +35,7 @@ export function fakeModels(engine, more, roomBytes, changed) {
   const settings = new Map();
   let version = 1;
   let paused = false;
-  let limit = { setBytes: 0, keptBytes: 0 };
+  let limit = { limitBytes: 0, persistedBytes: 0 };
   let models = [
     model('headroom-demo', 'Headroom demo', { bundled: true }),
     model('mlx-community/Qwen3.6-35B-A3B-4bit', 'Qwen3.6-35B-A3B-4bit', {
@@ -83,7 +83,7 @@ export function fakeModels(engine, more, roomBytes, changed) {
     folders: ['/home/you/.cache/huggingface/hub'],
     watch: { on: !paused, paused, watchedFolders: 4, polledFolders: 0, pollReason: '' },
   });
-  const options = (id) => ({ settings: settings.get(id) ?? {}, fixed: [] });
+  const options = (id) => ({ settings: settings.get(id) ?? {}, readOnly: [] });
 
   function whatIf(query) {
     const asked = Object.fromEntries(
@@ -129,26 +129,26 @@ export function fakeModels(engine, more, roomBytes, changed) {
 
   /** A Mac of 24 GB; an action does what it says. */
   function wired({ action, limitBytes }) {
-    const askedBytes = limitBytes || 20 * GiB;
+    const requestedBytes = limitBytes || 20 * GiB;
     if (action)
       limit = {
-        setBytes: action === 'undo' ? 0 : askedBytes,
-        keptBytes: { once: limit.keptBytes, keep: askedBytes, undo: 0 }[action],
+        limitBytes: action === 'reset' ? 0 : requestedBytes,
+        persistedBytes: { set: limit.persistedBytes, persist: requestedBytes, reset: 0 }[action],
       };
     const set = (megabytes) => `/usr/sbin/sysctl iogpu.wired_limit_mb=${megabytes}`;
     const daemon = '/Library/LaunchDaemons/app.headroom.wired-limit.plist';
     return {
-      inapplicable: '',
+      unavailableReason: '',
       ...limit,
-      recommendedBytes: limit.setBytes || 16 * GiB,
+      recommendedBytes: limit.limitBytes || 16 * GiB,
       safeBytes: 20 * GiB,
-      leastBytes: GiB,
-      mostBytes: 22 * GiB,
-      askedBytes,
+      minBytes: GiB,
+      maxBytes: 22 * GiB,
+      requestedBytes,
       commands: {
-        once: set(askedBytes / 2 ** 20),
-        undo: `${set(0)} && \\\n/bin/rm -f ${daemon}`,
-        keep: `${set(askedBytes / 2 ** 20)} && \\\n/bin/launchctl bootstrap system ${daemon}`,
+        set: set(requestedBytes / 2 ** 20),
+        reset: `${set(0)} && \\\n/bin/rm -f ${daemon}`,
+        persist: `${set(requestedBytes / 2 ** 20)} && \\\n/bin/launchctl bootstrap system ${daemon}`,
       },
     };
   }

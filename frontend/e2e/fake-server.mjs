@@ -76,7 +76,7 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
     const parts = [
       ['weights', 0.011 * loaded],
       ['kv_used', 0.05 * requests.size],
-      ['kv_kept', 0.25 * loaded],
+      ['kv_cached', 0.25 * loaded],
       ['state', 0.01 * loaded],
       ['scratch', 0.06 * loaded],
       ['headroom', 0.06],

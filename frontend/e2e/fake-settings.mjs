@@ -9,16 +9,16 @@ export function fakeSettings() {
     importFolder: '',
     launch: '',
     defaultModel: '',
-    restMinutes: 0,
+    idleUnloadMinutes: 0,
     logLevel: 'info',
     startAtLogin: false,
     notifications: true,
     saveOnBattery: true,
-    easeWhenHot: true,
+    throttleWhenHot: true,
     welcomed: true,
     path: '/home/you/.config/headroom/settings.json',
-    fixed: ['port'],
-    pending: [],
+    readOnly: ['port'],
+    needsRestart: [],
   };
   const lines = [
     {

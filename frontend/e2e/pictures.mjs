@@ -118,7 +118,7 @@ try {
   await page.getByTestId('finished').first().waitFor();
   const changed = page.getByTestId('finished').filter({ hasText: 'date or time changed' }).first();
   await changed.getByRole('button').first().click();
-  await page.getByTestId('reread').first().waitFor();
+  await page.getByTestId('cache-miss').first().waitFor();
   await changed.scrollIntoViewIfNeeded();
   await shot('requests');
 } finally {

@@ -13,7 +13,8 @@ export const settingsSteps = [
       const kept = async () => {
         const [address, fragment] = server.url.split('#');
         const headers = { 'X-Headroom-Token': new URLSearchParams(fragment).get('token') };
-        return (await (await fetch(`${address}api/settings`, { headers })).json()).restMinutes;
+        return (await (await fetch(`${address}api/settings`, { headers })).json())
+          .idleUnloadMinutes;
       };
       assert.equal(await kept(), 30);
       await page.getByRole('button', { name: 'Undo' }).click();

@@ -106,15 +106,15 @@ test('what is done on battery is said beside the engine', async () => {
       heat: 'nominal',
       measures: [
         {
-          kind: 'rest',
-          title: 'On battery: rests sooner',
+          kind: 'idle_unload',
+          title: 'On battery: unloads sooner',
           text: 'On battery, a model that nobody uses for 10 minutes is unloaded.',
         },
       ],
     };
   });
   await pass(10);
-  expect(byId('facts')).toContain('On battery: rests sooner');
+  expect(byId('facts')).toContain('On battery: unloads sooner');
 });
 
 test('says that the GPU is not used', async () => {

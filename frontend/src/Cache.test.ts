@@ -234,11 +234,11 @@ test('requests say why they were read again, with the differing text marked', as
   expect(text('.texts del')).toBe('1');
   expect(text('.texts ins')).toBe('2');
   expect(text('.texts .same')).toBe('You are a careful assistant. It is 10:0');
-  expect(text('[data-testid="reread"] .figures')).toMatch(
+  expect(text('[data-testid="cache-miss"] .figures')).toMatch(
     /from memory 42 tokens, <1 %computed 8,150 tokens, 99 %.*First token after 7\.4 s/,
   );
   await click(/A date or time changed/);
-  expect(document.querySelector('[data-testid="reread"]')).toBeNull();
+  expect(document.querySelector('[data-testid="cache-miss"]')).toBeNull();
 });
 
 test('a new request appears without the page asking for it again and again', async () => {
@@ -289,7 +289,7 @@ test('the switch holds from the next start on, and says so; the command line bea
   expect(text('.later')).toBe('Turns off when Headroom restarts.');
   void unmount(page!);
   engine.close();
-  await open((b) => (b.settings = { ...b.settings, fixed: ['on', 'dir', 'maxBytes'] }));
+  await open((b) => (b.settings = { ...b.settings, readOnly: ['on', 'dir', 'maxBytes'] }));
   await click(/^Limits$/);
   expect(
     [...document.querySelectorAll<HTMLInputElement>('input')].map(({ disabled }) => disabled),
@@ -394,7 +394,7 @@ test('in the window the system asks for the folder; a folder of the command line
   expect(backend.calls.at(-1)).toBe('move /chosen');
   void unmount(page!);
   engine.close();
-  await open((b) => (b.settings = { ...b.settings, fixed: ['dir'] }));
+  await open((b) => (b.settings = { ...b.settings, readOnly: ['dir'] }));
   await click(/^Limits$/);
   expect(
     [...document.querySelectorAll('button')].some((one) => one.textContent?.includes('Move')),

@@ -113,7 +113,7 @@ test('what was tried is kept for the model', async () => {
     (b) =>
       (b.options['headroom-demo'] = {
         settings: { stateFormat: 'int8', kvGroupSize: '32' },
-        fixed: [],
+        readOnly: [],
       }),
   );
   await slide('#what-if-context', 0);
@@ -170,13 +170,13 @@ test('the wired limit: nothing is done before its command was shown', async () =
   expect(backend.calls.some((call) => call.startsWith('wired'))).toBe(false);
   await click(/^Apply permanently/);
   await click(/^Change$/);
-  expect(backend.calls.at(-1)).toBe(`wired keep ${20 * 2 ** 30}`);
+  expect(backend.calls.at(-1)).toBe(`wired persist ${20 * 2 ** 30}`);
   expect(text('[data-testid="wired"] dl')).toMatch(
     /Current ?20\.0 GB, set by iogpu.*After a restart ?20\.0 GB is set again/,
   );
   await click(/^Restore default/);
   await click(/^Restore$/);
-  expect(backend.calls.at(-1)).toBe('wired undo 0');
+  expect(backend.calls.at(-1)).toBe('wired reset 0');
   expect(button(/^Restore default/).disabled).toBe(true);
 });
 
@@ -206,7 +206,7 @@ test('a limit that would starve the system cannot be asked for', async () => {
 });
 
 test('where there is no such limit, the page says so and shows the rest', async () => {
-  await open((b) => (b.limit = { ...b.limit, inapplicable: 'Only macOS limits this' }));
+  await open((b) => (b.limit = { ...b.limit, unavailableReason: 'Only macOS limits this' }));
   expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this.');
   expect(all('[data-testid="part"]')).toHaveLength(8);
 });

@@ -192,7 +192,7 @@ test('a copy is removed after a question with the numbers', async () => {
 test('settings are kept at once, undone, and offer a restart while it runs', async () => {
   await open(
     (b) =>
-      (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, fixed: ['maxSequences'] }),
+      (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, readOnly: ['maxSequences'] }),
   );
   await choose('Headroom demo');
   expect(document.querySelector<HTMLInputElement>('#option-streams')!.disabled).toBe(true);

@@ -66,20 +66,20 @@ function button(name: string): HTMLButtonElement {
 
 test('a change holds at once and can be taken back', async () => {
   await open();
-  await set('restMinutes', '30');
-  expect(calls()).toEqual(['general {"restMinutes":30}']);
+  await set('idleUnloadMinutes', '30');
+  expect(calls()).toEqual(['general {"idleUnloadMinutes":30}']);
   expect(status()).toBe('Saved.');
   button('Undo').click();
   await pass(10);
-  expect(calls().at(-1)).toBe('general {"restMinutes":0}');
-  expect(field('restMinutes').value).toBe('0');
+  expect(calls().at(-1)).toBe('general {"idleUnloadMinutes":0}');
+  expect(field('idleUnloadMinutes').value).toBe('0');
   expect(() => button('Undo')).toThrow();
   button('Start at login').click();
   await pass(10);
   expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
   for (const [label, key] of [
     ['Save on battery', 'saveOnBattery'],
-    ['Slow down when hot', 'easeWhenHot'],
+    ['Slow down when hot', 'throttleWhenHot'],
   ] as const) {
     button(label).click();
     await pass(10);
@@ -115,7 +115,7 @@ test('names are a list', async () => {
 });
 
 test('what the command line says cannot be changed', async () => {
-  await open((backend) => (backend.general = { ...backend.general, fixed: ['port'] }));
+  await open((backend) => (backend.general = { ...backend.general, readOnly: ['port'] }));
   expect(field('port').disabled).toBe(true);
   expect(field('apiKey').disabled).toBe(false);
 });

@@ -88,15 +88,15 @@ func (a *agent) logLevel(f flags) (level slog.Level) {
 	return level
 }
 
-// fixed returns the keys of the settings that flags override.
-func (f *flags) fixed() (fixed []string) {
+// readOnlySettings returns the keys of the settings that flags override.
+func (f *flags) readOnlySettings() (readOnly []string) {
 	if f.Port != nil {
-		fixed = append(fixed, "port")
+		readOnly = append(readOnly, "port")
 	}
 	if f.LogLevel != nil {
-		fixed = append(fixed, "logLevel")
+		readOnly = append(readOnly, "logLevel")
 	}
-	return fixed
+	return readOnly
 }
 
 // loginItem returns the login item of this program; nil if the system has none.
@@ -121,7 +121,7 @@ func (a *agent) listen(f flags) (err error) {
 	o := commands.ModelFlags{ModelsDir: s.ModelFolders}.ServiceOptions(
 		commands.ServiceUse{LastModel: cmp.Or(s.DefaultModel, s.Model)})
 	o.Listen, o.Port, o.Settings, o.ShowWindow = "127.0.0.1", s.Port, a.settings, a.show
-	o.Logs, o.Fixed, o.Login = f.logs, f.fixed(), loginItem()
+	o.Logs, o.ReadOnly, o.Login = f.logs, f.readOnlySettings(), loginItem()
 	if f.Port != nil {
 		o.Port = *f.Port
 	}

@@ -1,6 +1,6 @@
-// Why a prompt was read again, in plain words. The causes are engine/reread's; one that is not
+// Why a prompt was read again, in plain words. The causes are engine/cachemiss's; one that is not
 // known here is shown as it came.
-import type { FinishedRequest, RereadCause } from './backend/types';
+import type { FinishedRequest, CacheMissCause } from './backend/types';
 
 interface CauseText {
   /** What happened, as short as a table needs it. */
@@ -9,7 +9,7 @@ interface CauseText {
   avoidable: boolean;
 }
 
-const texts: Record<RereadCause, CauseText> = {
+const texts: Record<CacheMissCause, CauseText> = {
   new_conversation: { label: 'New conversation', avoidable: false },
   continued: { label: 'Continued from cache', avoidable: false },
   head_changed: { label: 'The beginning changed', avoidable: true },
@@ -21,7 +21,7 @@ const texts: Record<RereadCause, CauseText> = {
   message_edited: { label: 'An earlier message was edited', avoidable: true },
   retokenized: { label: 'Same text, tokenized differently', avoidable: true },
   evicted: { label: 'Evicted to free memory', avoidable: true },
-  state_not_kept: { label: 'No checkpoint at this point', avoidable: true },
+  state_not_cached: { label: 'No checkpoint at this point', avoidable: true },
   cache_off: { label: 'The cache is off', avoidable: true },
   format_changed: { label: 'The cache format changed', avoidable: true },
   model_changed: { label: 'Computed by another model', avoidable: false },
@@ -29,7 +29,7 @@ const texts: Record<RereadCause, CauseText> = {
 
 export function causeText(cause: string): CauseText {
   return (
-    texts[cause as RereadCause] ?? {
+    texts[cause as CacheMissCause] ?? {
       label: cause.replaceAll('_', ' ') || 'Unknown',
       avoidable: false,
     }

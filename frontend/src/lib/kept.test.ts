@@ -47,7 +47,7 @@ const rows = rowsOf([
     model: 'Demo',
     fingerprint: 'd',
     tokens: 30,
-    hotTokens: 30,
+    memoryTokens: 30,
     bytes: 0,
     hits: 0,
     secondsSaved: 0,

@@ -15,7 +15,7 @@ export const segmentTexts: Record<SegmentKind, SegmentText> = {
     label: 'KV in use',
     meaning: 'KV cache of the running requests: keys and values of the tokens processed so far.',
   },
-  kv_kept: {
+  kv_cached: {
     label: 'KV cached',
     meaning: 'KV cache stored or reserved, so that a prompt prefix need not be computed again.',
   },

@@ -41,7 +41,7 @@ test('the engine gives way to the plan, and what is left is free', () => {
   expect(bytes).toMatchObject({
     weights: 10,
     kv_used: 1,
-    kv_kept: 0,
+    kv_cached: 0,
     headroom: 0.3,
     other: 7.2,
     free: 5.5,

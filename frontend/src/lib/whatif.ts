@@ -36,7 +36,7 @@ export function plannedSegments(
   const planned: Partial<Record<SegmentKind, number>> = {
     weights: plan.weightsBytes,
     kv_used: plan.kvBytes,
-    kv_kept: 0,
+    kv_cached: 0,
     state: plan.stateBytes,
     scratch: plan.scratchBytes,
   };

@@ -131,7 +131,7 @@ export const conversationDetails = {
   untitled: 'Untitled',
   length: 'Length',
   memory: 'In memory',
-  them: (hotTokens: Text) => `${hotTokens} of them`,
+  them: (memoryTokens: Text) => `${memoryTokens} of them`,
   disk: 'On disk',
   sharedOthers: (sharedBytes: Text) => `, and ${sharedBytes} shared with others`,
   files: 'Files',
@@ -214,7 +214,7 @@ export const keptCard = {
   showAll: 'Show all',
 };
 
-export const rereadDetails = {
+export const cacheMissDetails = {
   waited: 'Waited',
   prompt: 'Prompt',
   read: (prefillSeconds: Text, prefillTokensPerSecond: Text) =>
@@ -227,7 +227,7 @@ export const rereadDetails = {
   blocks: 'Blocks',
   disk: (blockHits: Text, blockWrites: Text) => `${blockHits} read, ${blockWrites} written`,
   request: 'Request',
-  upTokenBothSame: (breakToken: Text) => `Identical up to token ${breakToken}.`,
+  upTokenBothSame: (firstDifference: Text) => `Identical up to token ${firstDifference}.`,
   theyDifferFirstToken: 'Different from the first token.',
   known: (now: Text) => `Compared with a prompt from ${now}.`,
   was: 'Was',

@@ -68,27 +68,26 @@ export const wiredCard = {
     `${need}, more than is safe on this Mac. A shorter context, fewer streams or a stronger ` +
     'quantization would help.',
   changeWiredLimit: 'Change the wired limit?',
-  untilNextRestartMacos: (askedBytes: Text) =>
-    `${askedBytes}, until the next restart. macOS asks for an administrator, then runs this:`,
+  untilNextRestartMacos: (requestedBytes: Text) =>
+    `${requestedBytes}, until the next restart. macOS asks for an administrator, then runs this:`,
   change: 'Change',
   keepWiredLimit: 'Change the wired limit permanently?',
-  nowAfterEachRestart: (askedBytes: Text) =>
-    `${askedBytes}, now and after each restart. macOS asks for an administrator, then runs this:`,
+  nowAfterEachRestart: (requestedBytes: Text) =>
+    `${requestedBytes}, now and after each restart. macOS asks for an administrator, then runs this:`,
   keep: 'Change',
   undoWiredLimit: 'Restore the default wired limit?',
   backDefaultSystemNow:
     'The system default applies now and after restarts. macOS asks for an administrator, ' +
     'then runs this:',
   undo: 'Restore',
-  typeSize: (leastBytes: Text, mostBytes: Text) =>
-    `Type a size from ${leastBytes} to ${mostBytes}.`,
+  typeSize: (minBytes: Text, maxBytes: Text) => `Type a size from ${minBytes} to ${maxBytes}.`,
   wiredLimit: 'Wired limit',
-  everythingElsePageHolds: (inapplicable: Text) => `${inapplicable}`,
+  everythingElsePageHolds: (unavailableReason: Text) => `${unavailableReason}`,
   muchMemoryGraphicsProcessor:
     'How much memory macOS lets the GPU use. A model that needs more does not run on the ' +
     'GPU, even if memory is free.',
   holdsNow: 'Current',
-  setIogpuWiredLimit: (setBytes: Text) => `${setBytes}, set by iogpu.wired_limit_mb`,
+  setIogpuWiredLimit: (limitBytes: Text) => `${limitBytes}, set by iogpu.wired_limit_mb`,
   systemsDefault: "the system's default",
   metalRecommends: 'Metal recommends',
   most: (recommendedBytes: Text) => `at most ${recommendedBytes}`,
@@ -97,7 +96,7 @@ export const wiredCard = {
   leavesSystemOtherApps: (safeBytes: Text) =>
     `${safeBytes}, which leaves enough for the system and other apps`,
   afterRestart: 'After a restart',
-  setAgain: (keptBytes: Text) => `${keptBytes} is set again`,
+  setAgain: (persistedBytes: Text) => `${persistedBytes} is set again`,
   limitGb: 'Limit, GB',
   applyUntilRestart: 'Apply until restart…',
   keepOverRestarts: 'Apply permanently…',

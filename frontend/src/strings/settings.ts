@@ -50,7 +50,7 @@ export const engineSettings = {
     'reused before are written to disk.',
   holdsMoment: 'Saved.',
   batteryAllUsual: 'Saved.',
-  easeWhenHot: 'Slow down when hot',
+  throttleWhenHot: 'Slow down when hot',
   whenSystemReportsSerious:
     'When the system reports serious heat, the engine pauses between steps. Answers are ' +
     'slower, but the same.',

@@ -55,7 +55,7 @@ const marks = [
   'line-strong',
   'seg-weights',
   'seg-kv_used',
-  'seg-kv_kept',
+  'seg-kv_cached',
   'seg-state',
   'seg-scratch',
   'seg-headroom',

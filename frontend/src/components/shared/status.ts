@@ -7,7 +7,7 @@ const words: Record<EngineStatus, string> = {
   ready: 'Ready',
   busy: 'Busy',
   failed: 'Failed',
-  resting: 'Unloaded',
+  unloaded: 'Unloaded',
 };
 
 export function stateWord(status: EngineStatus): string {

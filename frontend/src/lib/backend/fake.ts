@@ -68,16 +68,16 @@ export class FakeBackend implements Backend {
     importFolder: '',
     launch: '',
     defaultModel: '',
-    restMinutes: 0,
+    idleUnloadMinutes: 0,
     logLevel: 'info',
     startAtLogin: false,
     notifications: true,
     saveOnBattery: true,
-    easeWhenHot: true,
+    throttleWhenHot: true,
     welcomed: true,
     path: '/home/you/.config/headroom/settings.json',
-    fixed: [],
-    pending: [],
+    readOnly: [],
+    needsRestart: [],
   };
   log: LogLine[] = [
     {
@@ -101,8 +101,8 @@ export class FakeBackend implements Backend {
     maxBytes: 0,
     minFreeBytes: 0,
     dailyWriteBytes: 0,
-    fixed: [],
-    pending: [],
+    readOnly: [],
+    needsRestart: [],
   };
   #watchers = new Set<Watcher>();
   readonly transfers = new FakeTransfers(
@@ -225,13 +225,13 @@ export class FakeBackend implements Backend {
 
   async modelSettings(id: string): Promise<ModelSettings> {
     this.#failOnce();
-    return this.options[id] ?? { settings: {}, fixed: [] };
+    return this.options[id] ?? { settings: {}, readOnly: [] };
   }
 
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
     this.calls.push(`settings ${id} ${JSON.stringify(options)}`);
     this.#failOnce();
-    return (this.options[id] = { settings: options, fixed: [] });
+    return (this.options[id] = { settings: options, readOnly: [] });
   }
 
   async whatIf(query: WhatIfQuery): Promise<WhatIf> {
@@ -242,22 +242,22 @@ export class FakeBackend implements Backend {
 
   async wired(limitBytes: number): Promise<Wired> {
     this.#failOnce();
-    return this.limit.inapplicable
+    return this.limit.unavailableReason
       ? this.limit
       : {
           ...this.limit,
           ...fakeWired(limitBytes),
-          setBytes: this.limit.setBytes,
-          keptBytes: this.limit.keptBytes,
+          limitBytes: this.limit.limitBytes,
+          persistedBytes: this.limit.persistedBytes,
         };
   }
 
   async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
     this.calls.push(`wired ${action} ${limitBytes}`);
     this.#failOnce();
-    const setBytes = action === 'undo' ? 0 : limitBytes || this.limit.safeBytes;
-    const keptBytes = action === 'once' ? this.limit.keptBytes : setBytes;
-    return (this.limit = { ...fakeWired(limitBytes), setBytes, keptBytes });
+    const next = action === 'reset' ? 0 : limitBytes || this.limit.safeBytes;
+    const persistedBytes = action === 'set' ? this.limit.persistedBytes : next;
+    return (this.limit = { ...fakeWired(next), limitBytes: next, persistedBytes });
   }
 
   async finished(): Promise<FinishedRequest[]> {
@@ -295,7 +295,7 @@ export class FakeBackend implements Backend {
     this.#failOnce();
     const { index, found } = this.#find(key);
     this.kept = this.kept.toSpliced(index, 1);
-    return { entries: 3, bytes: found.bytes, memoryBytes: found.hotTokens * 10_000 };
+    return { entries: 3, bytes: found.bytes, memoryBytes: found.memoryTokens * 10_000 };
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
@@ -306,7 +306,7 @@ export class FakeBackend implements Backend {
     return {
       entries: gone.length,
       bytes: gone.reduce((sum, one) => sum + one.bytes, 0),
-      memoryBytes: gone.reduce((sum, one) => sum + one.hotTokens * 10_000, 0),
+      memoryBytes: gone.reduce((sum, one) => sum + one.memoryTokens * 10_000, 0),
     };
   }
 
@@ -319,7 +319,7 @@ export class FakeBackend implements Backend {
     this.calls.push(`general ${JSON.stringify(change)}`);
     this.#failOnce();
     const pending =
-      change.port === undefined ? this.general.pending : change.port === 11811 ? [] : ['port'];
+      change.port === undefined ? this.general.needsRestart : change.port === 11811 ? [] : ['port'];
     return (this.general = { ...this.general, ...change, pending });
   }
 
@@ -337,7 +337,7 @@ export class FakeBackend implements Backend {
     this.#failOnce();
     const pending =
       change.on === undefined
-        ? this.settings.pending
+        ? this.settings.needsRestart
         : change.on === this.state.cache.on
           ? []
           : ['on'];
@@ -515,7 +515,7 @@ export function fakeCache(change: Partial<Cache>): Cache {
     evicted: 120,
     saveErrors: 0,
     error: '',
-    hotBytes: 1.4 * GiB,
+    memoryBytes: 1.4 * GiB,
     ...change,
   };
 }
@@ -525,7 +525,7 @@ function fakeMemory(loaded: boolean): State['memory'] {
     ? [
         ['weights', 4.1, 'measured'],
         ['kv_used', 0.6, 'measured'],
-        ['kv_kept', 1.4, 'measured'],
+        ['kv_cached', 1.4, 'measured'],
         ['state', 0.2, 'measured'],
         ['scratch', 0.4, 'estimated'],
       ]

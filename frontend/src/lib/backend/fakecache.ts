@@ -1,5 +1,5 @@
 // What the fake backend keeps: conversations of two models, and requests that have ended.
-import type { Conversation, FinishedRequest, Reread } from './types';
+import type { Conversation, FinishedRequest, CacheMiss } from './types';
 
 export function fakeConversation(change: Partial<Conversation>): Conversation {
   return {
@@ -9,7 +9,7 @@ export function fakeConversation(change: Partial<Conversation>): Conversation {
     format: 'K8 V4',
     title: 'What is a KV cache?',
     tokens: 1200,
-    hotTokens: 0,
+    memoryTokens: 0,
     bytes: 12e6,
     sharedBytes: 3e6,
     createdAt: 0,
@@ -48,7 +48,7 @@ export function fakeConversations(now = Date.now()): Conversation[] {
       fingerprint: large ? 'f2' : 'f1',
       title: `${titles[i % titles.length]}${i < titles.length ? '' : ` (${Math.floor(i / titles.length) + 1})`}`,
       tokens: Math.round(90_000 / (i + 1)) + 300,
-      hotTokens: i < 3 ? Math.round(90_000 / (i + 1)) : 0,
+      memoryTokens: i < 3 ? Math.round(90_000 / (i + 1)) : 0,
       bytes: Math.round((large ? 1500e6 : 260e6) / (i + 1)) + 2e6,
       sharedBytes: large ? 40e6 : 0,
       createdAt: used - day,
@@ -64,14 +64,17 @@ export function fakeConversations(now = Date.now()): Conversation[] {
       key: '',
       title: 'Something just asked',
       tokens: 512,
-      hotTokens: 512,
+      memoryTokens: 512,
       bytes: 0,
       sharedBytes: 0,
     }),
   ];
 }
 
-function fakeRequest(change: Partial<FinishedRequest>, reread: Partial<Reread>): FinishedRequest {
+function fakeRequest(
+  change: Partial<FinishedRequest>,
+  cacheMiss: Partial<CacheMiss>,
+): FinishedRequest {
   return {
     id: 'chatcmpl-0',
     model: 'headroom-demo',
@@ -92,16 +95,16 @@ function fakeRequest(change: Partial<FinishedRequest>, reread: Partial<Reread>):
     prefillTokensPerSecond: 1137,
     decodeTokensPerSecond: 44.2,
     ...change,
-    reread: {
+    cacheMiss: {
       cause: 'continued',
       advice: 'Nothing is wrong: only new text was computed.',
-      breakToken: 7168,
-      knownTokens: 7168,
-      before: '',
-      was: '',
-      is: '',
-      knownAt: 0,
-      ...reread,
+      firstDifference: 7168,
+      commonTokens: 7168,
+      commonText: '',
+      previousText: '',
+      promptText: '',
+      previousAt: 0,
+      ...cacheMiss,
     },
   };
 }
@@ -121,14 +124,14 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
       },
       {
         cause: 'date_changed',
-        breakToken: 42,
-        knownTokens: 42,
+        firstDifference: 42,
+        commonTokens: 42,
         advice:
           'A date or time in the beginning changes with each request: leave it out, or put it into the last message.',
-        before: 'You are a careful assistant. It is ',
-        was: '10:01. Answer in the language of the question.',
-        is: '10:02. Answer in the language of the question.',
-        knownAt: now - 160_000,
+        commonText: 'You are a careful assistant. It is ',
+        previousText: '10:01. Answer in the language of the question.',
+        promptText: '10:02. Answer in the language of the question.',
+        previousAt: now - 160_000,
       },
     ),
     fakeRequest(
@@ -154,7 +157,7 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
         decodeTokensPerSecond: 0,
         decodeSeconds: 0,
       },
-      { cause: 'new_conversation', breakToken: -1, knownTokens: 0 },
+      { cause: 'new_conversation', firstDifference: -1, commonTokens: 0 },
     ),
   ];
 }

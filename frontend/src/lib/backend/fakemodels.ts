@@ -160,21 +160,21 @@ export function fakeWhatIf({ model, contextTokens, streams }: WhatIfQuery, state
 
 /** A Mac of 24 GB whose limit is the system's default. */
 export function fakeWired(limitBytes: number): Wired {
-  const askedBytes = limitBytes || 20 * GiB;
-  const set = `/usr/sbin/sysctl iogpu.wired_limit_mb=${askedBytes / 2 ** 20}`;
+  const requestedBytes = limitBytes || 20 * GiB;
+  const set = `/usr/sbin/sysctl iogpu.wired_limit_mb=${requestedBytes / 2 ** 20}`;
   return {
-    inapplicable: '',
-    setBytes: 0,
-    keptBytes: 0,
+    unavailableReason: '',
+    limitBytes: 0,
+    persistedBytes: 0,
     recommendedBytes: 16 * GiB,
     safeBytes: 20 * GiB,
-    leastBytes: GiB,
-    mostBytes: 22 * GiB,
-    askedBytes,
+    minBytes: GiB,
+    maxBytes: 22 * GiB,
+    requestedBytes,
     commands: {
-      once: set,
-      keep: `${set} && \\\n/bin/launchctl bootstrap system /Library/LaunchDaemons/app.headroom.wired-limit.plist`,
-      undo: '/usr/sbin/sysctl iogpu.wired_limit_mb=0',
+      set,
+      persist: `${set} && \\\n/bin/launchctl bootstrap system /Library/LaunchDaemons/app.headroom.wired-limit.plist`,
+      reset: '/usr/sbin/sysctl iogpu.wired_limit_mb=0',
     },
   };
 }

@@ -20,7 +20,7 @@ export class FakeTransfers implements TransfersBackend {
   ];
   settings: HubSettings = {
     endpoint: 'https://huggingface.co',
-    own: '',
+    configuredEndpoint: '',
     token: '',
     folder: '/home/you/.cache/huggingface/hub',
   };
@@ -131,7 +131,7 @@ export class FakeTransfers implements TransfersBackend {
       ...this.settings,
       ...(endpoint === undefined
         ? {}
-        : { own: endpoint, endpoint: endpoint || 'https://huggingface.co' }),
+        : { configuredEndpoint: endpoint, endpoint: endpoint || 'https://huggingface.co' }),
       ...(token === undefined ? {} : { token: token ? 'keychain' : '' }),
     };
     return this.settings;

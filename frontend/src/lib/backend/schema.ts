@@ -19,9 +19,9 @@ export interface CacheConversation {
   fingerprint: string;
   format: string;
   hits: number;
-  hotTokens: number;
   key: string;
   lastHitAt: number;
+  memoryTokens: number;
   model: string;
   pinned: boolean;
   secondsSaved: number;
@@ -37,9 +37,9 @@ export interface CacheDetail {
   fingerprint: string;
   format: string;
   hits: number;
-  hotTokens: number;
   key: string;
   lastHitAt: number;
+  memoryTokens: number;
   model: string;
   pinned: boolean;
   secondsSaved: number;
@@ -78,11 +78,11 @@ export interface CacheRemoved {
 export interface CacheSettings {
   dailyWriteBytes: number;
   dir: string;
-  fixed: string[];
   maxBytes: number;
   minFreeBytes: number;
+  needsRestart: string[];
   on: boolean;
-  pending: string[];
+  readOnly: string[];
 }
 
 export interface CacheStats {
@@ -98,8 +98,8 @@ export interface CacheStats {
   foreign: number;
   freeBytes: number;
   hits: number;
-  hotBytes: number;
   maxBytes: number;
+  memoryBytes: number;
   minFreeBytes: number;
   misses: number;
   on: boolean;
@@ -193,16 +193,16 @@ export interface GeneralChange {
   allowHosts?: string[];
   apiKey?: string;
   defaultModel?: string;
-  easeWhenHot?: boolean;
+  idleUnloadMinutes?: number;
   importFolder?: string;
   launch?: '' | 'on' | 'off';
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
   modelFolders?: string[];
   notifications?: boolean;
   port?: number;
-  restMinutes?: number;
   saveOnBattery?: boolean;
   startAtLogin?: boolean;
+  throttleWhenHot?: boolean;
   welcomed?: boolean;
 }
 
@@ -210,20 +210,31 @@ export interface GeneralSettings {
   allowHosts: string[];
   apiKey: string;
   defaultModel: string;
-  easeWhenHot: boolean;
-  fixed: string[];
+  idleUnloadMinutes: number;
   importFolder: string;
   launch: '' | 'on' | 'off';
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   modelFolders: string[];
+  needsRestart: string[];
   notifications: boolean;
   path: string;
-  pending: string[];
   port: number;
-  restMinutes: number;
+  readOnly: string[];
   saveOnBattery: boolean;
   startAtLogin: boolean;
+  throttleWhenHot: boolean;
   welcomed: boolean;
+}
+
+export interface HostCacheMiss {
+  advice: string;
+  cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_cached' | 'cache_off' | 'format_changed' | 'model_changed';
+  commonText: string;
+  commonTokens: number;
+  firstDifference: number;
+  previousAt: number;
+  previousText: string;
+  promptText: string;
 }
 
 export interface HostDownload {
@@ -247,7 +258,7 @@ export interface HostEngineState {
   notice: HostError | null;
   progress: number;
   stateFormat: string;
-  status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'resting';
+  status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
 }
 
 export interface HostError {
@@ -260,6 +271,7 @@ export interface HostError {
 export interface HostFinished {
   blockHits: number;
   blockWrites: number;
+  cacheMiss: HostCacheMiss;
   computedTokens: number;
   decodeSeconds: number;
   decodeTokensPerSecond: number;
@@ -276,7 +288,6 @@ export interface HostFinished {
   prefillTokensPerSecond: number;
   promptTokens: number;
   queuedSeconds: number;
-  reread: HostReread;
 }
 
 export interface HostFinishedList {
@@ -347,17 +358,6 @@ export interface HostRequest {
   promptTokens: number;
   startedAt: number;
   tokensPerSecond: number;
-}
-
-export interface HostReread {
-  advice: string;
-  before: string;
-  breakToken: number;
-  cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_kept' | 'cache_off' | 'format_changed' | 'model_changed';
-  is: string;
-  knownAt: number;
-  knownTokens: number;
-  was: string;
 }
 
 export interface HostSample {
@@ -446,9 +446,9 @@ export interface HubSearch {
 }
 
 export interface HubSettings {
+  configuredEndpoint: string;
   endpoint: string;
   folder: string;
-  own: string;
   token: '' | 'environment' | 'keychain' | 'file';
 }
 
@@ -521,12 +521,12 @@ export interface MemoryLedger {
 
 export interface MemorySegment {
   bytes: number;
-  kind: 'weights' | 'kv_used' | 'kv_kept' | 'state' | 'scratch' | 'headroom' | 'other' | 'free';
+  kind: 'weights' | 'kv_used' | 'kv_cached' | 'state' | 'scratch' | 'headroom' | 'other' | 'free';
   source: 'measured' | 'reported' | 'estimated';
 }
 
 export interface ModelSettings {
-  fixed: string[];
+  readOnly: string[];
   settings: SettingsModel;
 }
 
@@ -547,7 +547,7 @@ export interface PlaceRequest {
 }
 
 export interface PowerMeasure {
-  kind: 'rest' | 'disk' | 'ease';
+  kind: 'idle_unload' | 'reduce_writes' | 'throttle';
   text: string;
   title: string;
 }
@@ -584,26 +584,26 @@ export interface WatchRequest {
 }
 
 export interface WiredCommands {
-  keep: string;
-  once: string;
-  undo: string;
+  persist: string;
+  reset: string;
+  set: string;
 }
 
 export interface WiredRequest {
-  action?: 'once' | 'keep' | 'undo';
+  action?: 'set' | 'persist' | 'reset';
   limitBytes?: number;
 }
 
 export interface WiredStatus {
-  askedBytes: number;
   commands: WiredCommands;
-  inapplicable: string;
-  keptBytes: number;
-  leastBytes: number;
-  mostBytes: number;
+  limitBytes: number;
+  maxBytes: number;
+  minBytes: number;
+  persistedBytes: number;
   recommendedBytes: number;
+  requestedBytes: number;
   safeBytes: number;
-  setBytes: number;
+  unavailableReason: string;
 }
 
 /** Every schema by its name. */
@@ -630,6 +630,7 @@ export interface Schemas {
   ErrorBody: ErrorBody;
   GeneralChange: GeneralChange;
   GeneralSettings: GeneralSettings;
+  HostCacheMiss: HostCacheMiss;
   HostDownload: HostDownload;
   HostEndpoint: HostEndpoint;
   HostEngineState: HostEngineState;
@@ -643,7 +644,6 @@ export interface Schemas {
   HostPlace: HostPlace;
   HostPowerState: HostPowerState;
   HostRequest: HostRequest;
-  HostReread: HostReread;
   HostSample: HostSample;
   HostSpeed: HostSpeed;
   HostState: HostState;
@@ -682,15 +682,15 @@ export interface Schemas {
 export const nested: Record<string, Record<string, string>> = {
   CacheDetail: { entries: '[]CacheEntry' },
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
-  CacheSettings: { fixed: '[]', pending: '[]' },
+  CacheSettings: { needsRestart: '[]', readOnly: '[]' },
   ChatList: { chats: '[]ChatsSummary' },
   ChatsChat: { messages: '[]ChatsMessage', summary: 'ChatsSummary' },
   ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
   ErrorBody: { error: 'HostError' },
-  GeneralSettings: { allowHosts: '[]', fixed: '[]', modelFolders: '[]', pending: '[]' },
+  GeneralSettings: { allowHosts: '[]', modelFolders: '[]', needsRestart: '[]', readOnly: '[]' },
   HostDownload: { missing: '[]', parts: '[]' },
   HostEngineState: { error: 'HostError', notice: 'HostError' },
-  HostFinished: { reread: 'HostReread' },
+  HostFinished: { cacheMiss: 'HostCacheMiss' },
   HostFinishedList: { requests: '[]HostFinished' },
   HostModel: { download: 'HostDownload', places: '[]HostPlace' },
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
@@ -707,7 +707,7 @@ export const nested: Record<string, Record<string, string>> = {
   JobList: { jobs: '[]Job' },
   LogLines: { lines: '[]LogsLine' },
   MemoryLedger: { segments: '[]MemorySegment' },
-  ModelSettings: { fixed: '[]', settings: 'SettingsModel' },
+  ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
   WiredStatus: { commands: 'WiredCommands' },
 };

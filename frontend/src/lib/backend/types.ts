@@ -41,8 +41,8 @@ export type Measure = schema.PowerMeasure;
 export type RequestInFlight = schema.HostRequest;
 export type FinishedRequest = schema.HostFinished;
 /** Why part of a prompt was computed again: engine/cachemiss explains it. */
-export type Reread = schema.HostReread;
-export type RereadCause = Reread['cause'];
+export type CacheMiss = schema.HostCacheMiss;
+export type CacheMissCause = CacheMiss['cause'];
 
 export type Model = schema.HostModel;
 export type ModelState = Model['state'];
@@ -61,7 +61,7 @@ export interface ModelOptions extends Omit<schema.SettingsModel, 'templateArgume
 export interface ModelSettings {
   settings: ModelOptions;
   /** The settings that the command line fixes, for every model. */
-  fixed: (keyof ModelOptions)[];
+  readOnly: (keyof ModelOptions)[];
 }
 
 /** The cache on disk, and how much of ended requests memory keeps. */

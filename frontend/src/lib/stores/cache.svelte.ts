@@ -72,7 +72,7 @@ export class CacheStore {
       this.#requestMark = requestMark;
       void this.#loadFinished();
     }
-    const listMark = `${requestMark} ${cache.on} ${cache.entries} ${cache.bytes} ${cache.hits} ${cache.hotBytes}`;
+    const listMark = `${requestMark} ${cache.on} ${cache.entries} ${cache.bytes} ${cache.hits} ${cache.memoryBytes}`;
     if (listMark !== this.#listMark) {
       this.#listMark = listMark;
       this.#later();

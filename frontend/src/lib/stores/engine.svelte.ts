@@ -53,10 +53,10 @@ export class EngineStore {
     this.#watch.retry();
   }
 
-  /** Loading, ready, busy or resting: the switch is on. */
+  /** Loading, ready, busy or unloaded: the switch is on. */
   get on(): boolean {
     const status = this.state?.engine.status;
-    return status === 'loading' || status === 'ready' || status === 'busy' || status === 'resting';
+    return status === 'loading' || status === 'ready' || status === 'busy' || status === 'unloaded';
   }
 
   /** An answer can be asked for right now; a model that rests is loaded for it. */
@@ -64,7 +64,7 @@ export class EngineStore {
     const status = this.state?.engine.status;
     return (
       this.connection.status === 'live' &&
-      (status === 'ready' || status === 'busy' || status === 'resting')
+      (status === 'ready' || status === 'busy' || status === 'unloaded')
     );
   }
 
