@@ -78,7 +78,7 @@ func TestToyDialect(t *testing.T) {
 				t.Errorf("unknown address: %s", text)
 			}
 			_, _, metrics := do(t, http.MethodGet, s.URL+"/metrics", "")
-			if !strings.Contains(metrics, `headroom_requests_total{route="/toy"`) {
+			if !strings.Contains(metrics, `headroom_http_requests_total{route="/toy"`) {
 				t.Error("the route has no label in /metrics")
 			}
 		})

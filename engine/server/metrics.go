@@ -1,7 +1,8 @@
 package server
 
-// Prometheus metrics. Names and labels are stable, because dashboards depend on them. Each label
-// has a fixed set of values, so that clients cannot make the registry grow.
+// Prometheus metrics. A metric that vLLM has too is named like vLLM's, with the prefix headroom_.
+// Names and labels are stable, because dashboards depend on them. Each label has a fixed set of
+// values, so that clients cannot make the registry grow.
 
 import (
 	"net/http"
@@ -18,21 +19,32 @@ import (
 // metrics holds the metrics of GET /metrics. Counters continue when the model changes. Gauges are
 // read from the loaded engine at each scrape.
 type metrics struct {
-	registry   *prometheus.Registry
-	requests   *prometheus.CounterVec
-	tokens     *prometheus.CounterVec
-	firstToken prometheus.Histogram
-	perToken   prometheus.Histogram
+	registry         *prometheus.Registry
+	requests         *prometheus.CounterVec
+	promptTokens     prometheus.Counter
+	prefixCacheHits  prometheus.Counter // in tokens, as in vLLM
+	generationTokens prometheus.Counter
+	reasoningTokens  prometheus.Counter
+	firstToken       prometheus.Histogram
+	perToken         prometheus.Histogram
 }
 
 func newMetrics(models Models) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_requests_total",
-			Help: "HTTP requests by route and status."}, []string{"route", "status"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_tokens_total",
-			Help: "Tokens by kind. cached is a part of prompt, reasoning is a part of generated."},
-			[]string{"kind"}),
+		requests: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "headroom_http_requests_total",
+				Help: "HTTP requests by route and status."}, []string{"route", "status"}),
+		promptTokens: counter("headroom_prompt_tokens_total",
+			"Prompt tokens, computed or cached."),
+		prefixCacheHits: counter("headroom_prefix_cache_hits_total",
+			"Prompt tokens taken from the prefix cache."),
+		generationTokens: counter("headroom_generation_tokens_total", "Generated tokens."),
+		reasoningTokens: counter("headroom_reasoning_tokens_total",
+			"Generated tokens that were reasoning."),
 		// 10 ms to 11 min: from a cached prompt on a small model to a long one on a slow machine.
 		firstToken: prometheus.NewHistogram(
 			prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
@@ -40,14 +52,12 @@ func newMetrics(models Models) *metrics {
 				Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
 		// 1 ms to 2 s: 1,000 to 0.5 tokens per second.
 		perToken: prometheus.NewHistogram(
-			prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
+			prometheus.HistogramOpts{Name: "headroom_request_time_per_output_token_seconds",
 				Help:    "Mean time between the tokens of a request.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
-	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
-		m.tokens.WithLabelValues(kind) // so that it is reported as 0 from the start
-	}
-	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
+	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
+		m.reasoningTokens, m.firstToken, m.perToken, engineCollector{models},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -63,10 +73,10 @@ func (m *metrics) request(route string, status int) {
 
 // generation counts a generation at its end, successful or not.
 func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timing) {
-	m.tokens.WithLabelValues("prompt").Add(float64(u.PromptDoneTokens))
-	m.tokens.WithLabelValues("cached").Add(float64(u.CachedTokens))
-	m.tokens.WithLabelValues("generated").Add(float64(u.CompletionTokens))
-	m.tokens.WithLabelValues("reasoning").Add(float64(reasoningTokens))
+	m.promptTokens.Add(float64(u.PromptDoneTokens))
+	m.prefixCacheHits.Add(float64(u.CachedTokens))
+	m.generationTokens.Add(float64(u.CompletionTokens))
+	m.reasoningTokens.Add(float64(reasoningTokens))
 	if t.FirstToken > 0 {
 		m.firstToken.Observe(t.FirstToken.Seconds())
 	}
@@ -79,8 +89,10 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 type engineCollector struct{ models Models }
 
 var (
-	requestsDesc = prometheus.NewDesc("headroom_engine_requests", "Requests in the engine.",
-		[]string{"phase"}, nil)
+	runningDesc = prometheus.NewDesc("headroom_num_requests_running",
+		"Requests that the engine is running.", nil, nil)
+	waitingDesc = prometheus.NewDesc("headroom_num_requests_waiting",
+		"Requests that wait for the engine.", nil, nil)
 	speedDesc = prometheus.NewDesc("headroom_engine_tokens_per_second",
 		"Speed over the last two seconds.", []string{"phase"}, nil)
 	memoryDesc = prometheus.NewDesc("headroom_engine_memory_bytes",
@@ -88,7 +100,8 @@ var (
 )
 
 func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
-	out <- requestsDesc
+	out <- runningDesc
+	out <- waitingDesc
 	out <- speedDesc
 	out <- memoryDesc
 }
@@ -98,11 +111,11 @@ func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	if m, err := c.models.Acquire(""); err == nil {
 		s = m.Engine.Stats()
 	}
-	gauge := func(desc *prometheus.Desc, value float64, label string) {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	gauge(requestsDesc, float64(s.Running), "running")
-	gauge(requestsDesc, float64(s.Waiting), "waiting")
+	gauge(runningDesc, float64(s.Running))
+	gauge(waitingDesc, float64(s.Waiting))
 	gauge(speedDesc, s.PrefillTokensPerSecond, "prefill")
 	gauge(speedDesc, s.DecodeTokensPerSecond, "decode")
 	gauge(memoryDesc, float64(s.WeightsBytes), "weights")

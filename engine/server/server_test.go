@@ -94,18 +94,18 @@ func TestMetrics(t *testing.T) {
 	do(t, http.MethodGet, s.URL+"/any/path", "")
 	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
 	for _, want := range []string{
-		`headroom_requests_total{route="/v1/chat/completions",status="200"} 1`,
-		`headroom_requests_total{route="/v1/chat/completions",status="400"} 1`,
-		`headroom_requests_total{route="other",status="404"} 1`,
-		`headroom_tokens_total{kind="prompt"} 11`,
-		`headroom_tokens_total{kind="cached"} 4`,
-		`headroom_tokens_total{kind="generated"} 7`,
-		`headroom_tokens_total{kind="reasoning"} 4`,
+		`headroom_http_requests_total{route="/v1/chat/completions",status="200"} 1`,
+		`headroom_http_requests_total{route="/v1/chat/completions",status="400"} 1`,
+		`headroom_http_requests_total{route="other",status="404"} 1`,
+		`headroom_prompt_tokens_total 11`,
+		`headroom_prefix_cache_hits_total 4`,
+		`headroom_generation_tokens_total 7`,
+		`headroom_reasoning_tokens_total 4`,
 		`headroom_time_to_first_token_seconds_count 1`,
 		`headroom_time_to_first_token_seconds_sum 0.02`,
-		`headroom_time_per_output_token_seconds_sum 0.01`, // 30 ms for 3 steps
-		`headroom_engine_requests{phase="running"} 2`,
-		`headroom_engine_requests{phase="waiting"} 1`,
+		`headroom_request_time_per_output_token_seconds_sum 0.01`, // 30 ms for 3 steps
+		`headroom_num_requests_running 2`,
+		`headroom_num_requests_waiting 1`,
 		`headroom_engine_memory_bytes{kind="weights"} 7`,
 	} {
 		if !strings.Contains(text, want+"\n") {

@@ -415,7 +415,8 @@ func (p *program) endedRequests() (ended int) {
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), "} ")
 		if n, err := strconv.Atoi(value); err == nil &&
-			strings.HasPrefix(name, "headroom_requests_total{") && strings.Contains(name, "chat") {
+			strings.HasPrefix(name, "headroom_http_requests_total{") &&
+			strings.Contains(name, "chat") {
 			ended += n
 		}
 	}
