@@ -145,10 +145,10 @@ type Stats struct {
 	Hits            int64   `json:"hits"`            // prefixes loaded from disk
 	Misses          int64   `json:"misses"`          // lookups that found nothing new
 	SecondsSaved    float64 `json:"secondsSaved"`
-	Dropped         int64   `json:"dropped"` // sequences dropped because the queue was full
-	Skipped         int64   `json:"skipped"` // sequences that a limit cut short
-	Damaged         int64   `json:"damaged"` // damaged files that were removed
-	Foreign         int64   `json:"foreign"` // files of other versions that were removed
+	Dropped         int64   `json:"dropped"`       // sequences dropped because the queue was full
+	Skipped         int64   `json:"skipped"`       // sequences that a limit cut short
+	Damaged         int64   `json:"damaged"`       // damaged files that were removed
+	OtherVersions   int64   `json:"otherVersions"` // files of other versions that were removed
 	Evicted         int64   `json:"evicted"`
 	SaveErrors      int64   `json:"saveErrors"`
 	// Error is the last write error, or why the cache could not be opened; "": none.
@@ -166,7 +166,7 @@ func (c *Cache) Stats() Stats {
 		TodayBytes: s.TodayBytes, DailyWriteBytes: s.DailyWriteBytes, WrittenBytes: s.WrittenBytes,
 		WrittenSince: unixMs(s.WrittenSince), Hits: s.Hits, Misses: s.Misses,
 		SecondsSaved: s.SecondsSaved, Dropped: s.Dropped, Skipped: s.Skipped, Damaged: s.Damaged,
-		Foreign: s.Foreign, Evicted: s.Evicted,
+		OtherVersions: s.Foreign, Evicted: s.Evicted,
 		SaveErrors: s.SaveErrors, Error: s.LastSaveError}
 }
 

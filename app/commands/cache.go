@@ -322,7 +322,7 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	line("not kept", "%s because the disk was slower, %d for a limit; %s for an error",
 		count(s.Dropped, "conversation"), s.Skipped, count(s.SaveErrors, "file"))
 	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"),
-		s.Damaged, s.Foreign)
+		s.Damaged, s.OtherVersions)
 	if asked {
 		line("in memory", "%s of ended conversations", bytesWords(s.MemoryBytes))
 	}

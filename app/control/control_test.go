@@ -429,10 +429,10 @@ func TestContract(t *testing.T) {
 			"segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes " +
 			"dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
-			"damaged foreign evicted saveErrors error memoryBytes",
+			"damaged otherVersions evicted saveErrors error memoryBytes",
 		"speed":          "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history":  "at decode prefill memoryBytes",
-		"power":          "source heat measures",
+		"power": "source thermalState measures",
 		"power.measures": "kind title text",
 		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
 			"generatedTokens tokensPerSecond startedAt",

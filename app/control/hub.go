@@ -36,8 +36,8 @@ type HubSearch struct {
 // HubModel is one result of a search.
 type HubModel struct {
 	ID              string   `json:"id"`
-	Kind            string   `json:"kind"` // model_type of its config.json; "": unknown
-	Runs            bool     `json:"runs"` // Headroom supports this kind, or the kind is unknown
+	ModelType       string   `json:"modelType"` // model_type of its config.json; "": unknown
+	Supported       bool     `json:"supported"` // Headroom runs this type, or it is unknown
 	MLX             bool     `json:"mlx"`
 	Tags            []string `json:"tags"`
 	Downloads       int64    `json:"downloads"`
@@ -153,7 +153,7 @@ func (a *API) searchHub(r *http.Request) (HubSearch, error) {
 	}
 	s := HubSearch{Models: []HubModel{}}
 	for _, f := range found {
-		m := HubModel{ID: f.ID, Kind: f.ModelType, Runs: c.Runs(f.ModelType),
+		m := HubModel{ID: f.ID, ModelType: f.ModelType, Supported: c.Runs(f.ModelType),
 			MLX: slices.Contains(f.Tags, "mlx"), Tags: slices.Concat([]string{}, f.Tags),
 			Downloads: f.Downloads, Likes: f.Likes, Gated: f.Gated}
 		if !f.UpdatedAt.IsZero() {

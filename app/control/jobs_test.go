@@ -150,8 +150,8 @@ func TestHubOverHTTP(t *testing.T) {
 		t.Errorf("settings %+v", s)
 	}
 	_, found := ask[HubSearch](t, "GET", w.url+"/api/hub/search?words=m&limit=2", "")
-	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Runs ||
-		!found.Models[1].Runs || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
+	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Supported ||
+		!found.Models[1].Supported || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
 		t.Errorf("found %+v", found)
 	}
 	_, r := ask[HubRepository](t, "GET", w.url+"/api/hub/repository?id=o/m", "")

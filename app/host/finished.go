@@ -17,7 +17,7 @@ type Finished struct {
 	ID            string              `json:"id"`
 	Model         string              `json:"model"`
 	EndedAtUnixMs int64               `json:"endedAt"`
-	Finish        engine.FinishReason `json:"finish"`
+	FinishReason  engine.FinishReason `json:"finishReason"`
 
 	PromptTokens    int `json:"promptTokens"`
 	ComputedTokens  int `json:"computedTokens"`
@@ -74,7 +74,7 @@ func (h *Host) Finished() FinishedList {
 
 func finished(f engine.Finished, model string) Finished {
 	u, t := f.Usage, f.Timing
-	v := Finished{ID: f.ID, Model: model, EndedAtUnixMs: f.At.UnixMilli(), Finish: f.Finish,
+	v := Finished{ID: f.ID, Model: model, EndedAtUnixMs: f.At.UnixMilli(), FinishReason: f.Finish,
 		PromptTokens: u.PromptTokens, ComputedTokens: max(0, u.PromptDoneTokens-u.CachedTokens),
 		MemoryTokens: u.CachedTokens - u.StoredTokens,
 		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens, BlockHits: f.BlockHits,

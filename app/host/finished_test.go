@@ -35,7 +35,7 @@ func TestFinished(t *testing.T) {
 		{ID: "cancelled", Finish: engine.FinishCancelled,
 			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
 	}
-	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, Finish: "stop",
+	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
 		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
 		DiskTokens: 512, GeneratedTokens: 41, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,

@@ -34,9 +34,9 @@ func (h *Host) updatePower() {
 		h.subscribers.notify()
 	}
 	if changed {
-		h.log.Info("power", "source", state.Source, "heat", state.Heat, "idle_unload",
-			measures.IdleUnload, "reduce_writes", measures.ReduceWrites, "duty_cycle",
-			measures.DutyCycle)
+		h.log.Info("power", "source", state.Source, "thermal_state", state.ThermalState,
+			"idle_unload", measures.IdleUnload, "reduce_writes", measures.ReduceWrites,
+			"duty_cycle", measures.DutyCycle)
 		h.throttleEngine()
 	}
 	h.mu.Unlock()

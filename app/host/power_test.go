@@ -57,7 +57,7 @@ func TestPower(t *testing.T) {
 		}
 	}
 	expect("plugged in and cool", first, 1, false, 0)
-	s.set(h, power.State{Source: power.Battery, Heat: power.Critical})
+	s.set(h, power.State{Source: power.Battery, ThermalState: power.Critical})
 	expect("hot on battery", first, 0.5, true, 3)
 	if err := h.SetCacheLimits(h.cache.store().Limits()); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestPower(t *testing.T) {
 	expect("hot on battery, after a change of the limits", first, 0.5, true, 3)
 	second := h.run("b")
 	expect("hot on battery, another model", second, 0.5, true, 3)
-	hot := power.State{Source: power.Battery, Heat: power.Critical}
+	hot := power.State{Source: power.Battery, ThermalState: power.Critical}
 	if got := h.State().Power.State; got != hot {
 		t.Errorf("State has %+v, want %+v", got, hot)
 	}
@@ -78,7 +78,7 @@ func TestPower(t *testing.T) {
 	<-second.closed
 	h.expect(IdleUnloaded, "b")
 	third := h.run("a")
-	s.set(h, power.State{Source: power.Mains, Heat: power.Nominal})
+	s.set(h, power.State{Source: power.AC, ThermalState: power.Nominal})
 	expect("plugged in again", third, 1, false, 0)
 	h.unloadIdle(now.Add(20 * time.Minute))
 	h.unloadIdle(now.Add(200 * time.Minute))

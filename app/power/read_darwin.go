@@ -49,7 +49,7 @@ func Read() State {
 	if err != nil {
 		return State{}
 	}
-	return State{s.source(), s.heat()}
+	return State{s.source(), s.thermalState()}
 }
 
 func (s *sources) source() Source {
@@ -66,15 +66,15 @@ func (s *sources) source() Source {
 	name, _, _ := bytes.Cut(buffer, []byte{0})
 	switch string(name) {
 	case "AC Power": // kIOPMACPowerKey
-		return Mains
+		return AC
 	case "Battery Power", "UPS Power": // kIOPMBatteryPowerKey, kIOPMUPSPowerKey
 		return Battery
 	}
 	return Unknown
 }
 
-func (s *sources) heat() Heat {
-	degrees := []Heat{Nominal, Fair, Serious, Critical} // NSProcessInfoThermalState
+func (s *sources) thermalState() ThermalState {
+	degrees := []ThermalState{Nominal, Fair, Serious, Critical} // NSProcessInfoThermalState
 	if n := objc.Send[int](s.process, s.thermal); n >= 0 && n < len(degrees) {
 		return degrees[n]
 	}

@@ -15,7 +15,8 @@ import (
 func Read() State { return readFrom("/sys/class") }
 
 func readFrom(root string) State {
-	return State{source(filepath.Join(root, "power_supply")), heat(filepath.Join(root, "thermal"))}
+	return State{source(filepath.Join(root, "power_supply")),
+		thermalState(filepath.Join(root, "thermal"))}
 }
 
 // source returns Battery if a battery of the computer is discharging and no other supply is online.
@@ -30,10 +31,10 @@ func source(dir string) Source {
 			discharging = discharging || text(supply, "status") == "Discharging"
 		case "Mains", "USB", "Wireless":
 			if text(supply, "online") == "1" {
-				return Mains
+				return AC
 			}
 		}
-		found = Mains // no supply is online: decided by the batteries below
+		found = AC // no supply is online: decided by the batteries below
 	}
 	if discharging {
 		return Battery
@@ -41,12 +42,13 @@ func source(dir string) Source {
 	return found
 }
 
-// heat returns the worst state of all thermal zones, by their trip points: serious from the point
-// at which the kernel throttles, critical from 5 degrees below the point at which it shuts down.
-func heat(dir string) Heat {
+// thermalState returns the worst state of all thermal zones, by their trip points: serious from the
+// point at which the kernel throttles, critical from 5 degrees below the point at which it shuts
+// down.
+func thermalState(dir string) ThermalState {
 	const nearMilli = 5000
 	worst := 0
-	degrees := []Heat{Unmeasured, Nominal, Fair, Serious, Critical}
+	degrees := []ThermalState{Unmeasured, Nominal, Fair, Serious, Critical}
 	for _, zone := range folders(dir, "thermal_zone") {
 		now, ok := number(zone, "temp")
 		if !ok || now <= 0 {

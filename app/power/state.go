@@ -11,26 +11,26 @@ type Source string
 // The sources.
 const (
 	Unknown Source = ""
-	Mains   Source = "mains"
+	AC      Source = "ac"
 	Battery Source = "battery"
 )
 
-// Heat is the thermal state, named as in Apple's NSProcessInfo.thermalState.
-type Heat string
+// ThermalState is the thermal state, named as in Apple's NSProcessInfo.thermalState.
+type ThermalState string
 
 // The thermal states. Unmeasured means that the system does not report one.
 const (
-	Unmeasured Heat = ""
-	Nominal    Heat = "nominal"
-	Fair       Heat = "fair"    // the fans may be audible
-	Serious    Heat = "serious" // the system throttles
-	Critical   Heat = "critical"
+	Unmeasured ThermalState = ""
+	Nominal    ThermalState = "nominal"
+	Fair       ThermalState = "fair"    // the fans may be audible
+	Serious    ThermalState = "serious" // the system throttles
+	Critical   ThermalState = "critical"
 )
 
 // State is the power source and the thermal state.
 type State struct {
-	Source Source `json:"source"`
-	Heat   Heat   `json:"heat"`
+	Source       Source       `json:"source"`
+	ThermalState ThermalState `json:"thermalState"`
 }
 
 // Policy holds the settings that allow measures.
@@ -60,9 +60,9 @@ func Decide(s State, p Policy) (m Measures) {
 	}
 	switch {
 	case !p.ThrottleWhenHot:
-	case s.Heat == Serious:
+	case s.ThermalState == Serious:
 		m.DutyCycle = seriousDutyCycle
-	case s.Heat == Critical:
+	case s.ThermalState == Critical:
 		m.DutyCycle = criticalDutyCycle
 	}
 	return m

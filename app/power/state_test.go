@@ -14,17 +14,17 @@ func TestDecide(t *testing.T) {
 		want   Measures
 		words  []string
 	}{
-		{"mains", State{Mains, Nominal}, both, Measures{}, nil},
+		{"ac", State{AC, Nominal}, both, Measures{}, nil},
 		{"unknown", State{}, both, Measures{}, nil},
 		{"battery", State{Battery, Fair}, both,
 			Measures{IdleUnload: 10 * time.Minute, ReduceWrites: true},
 			[]string{"idle_unload", "reduce_writes"}},
 		{"battery, not allowed", State{Battery, Nominal}, Policy{ThrottleWhenHot: true}, Measures{},
 			nil},
-		{"hot", State{Mains, Serious}, both, Measures{DutyCycle: 0.75}, []string{"throttle"}},
+		{"hot", State{AC, Serious}, both, Measures{DutyCycle: 0.75}, []string{"throttle"}},
 		{"very hot", State{Unknown, Critical}, both, Measures{DutyCycle: 0.5},
 			[]string{"throttle"}},
-		{"hot, not allowed", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
+		{"hot, not allowed", State{AC, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
 		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75},
 			[]string{"throttle", "idle_unload", "reduce_writes"}},
 	} {

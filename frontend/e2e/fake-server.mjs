@@ -120,7 +120,7 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
         prefillTokensPerSecond: requests.size > 0 ? 1204 : 0,
         history,
       },
-      power: { source: 'mains', heat: 'nominal', measures: [] },
+      power: { source: 'ac', thermalState: 'nominal', measures: [] },
       requests: [...requests.values()].map(({ abort, ...request }) => request),
       lastFinished: cache.finished[0]?.id ?? '',
       modelsVersion: models.version(),

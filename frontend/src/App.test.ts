@@ -103,7 +103,7 @@ test('what is done on battery is said beside the engine', async () => {
   backend.set((state) => {
     state.power = {
       source: 'battery',
-      heat: 'nominal',
+      thermalState: 'nominal',
       measures: [
         {
           kind: 'idle_unload',

@@ -460,7 +460,7 @@ export function fakeState(now = Date.now()): State {
       prefillTokensPerSecond: 1204,
       history: Array.from({ length: 120 }, (_, index) => sample(index)),
     },
-    power: { source: 'mains', heat: 'nominal', measures: [] },
+    power: { source: 'ac', thermalState: 'nominal', measures: [] },
     requests: [
       {
         id: 'chatcmpl-1',
@@ -511,7 +511,7 @@ export function fakeCache(change: Partial<Cache>): Cache {
     dropped: 0,
     skipped: 0,
     damaged: 0,
-    foreign: 0,
+    otherVersions: 0,
     evicted: 120,
     saveErrors: 0,
     error: '',

@@ -79,7 +79,7 @@ function fakeRequest(
     id: 'chatcmpl-0',
     model: 'headroom-demo',
     endedAt: Date.now() - 20_000,
-    finish: 'stop',
+    finishReason: 'stop',
     promptTokens: 8192,
     computedTokens: 1024,
     memoryTokens: 7168,
@@ -149,7 +149,7 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
       {
         id: 'chatcmpl-0000',
         endedAt: now - 7_200_000,
-        finish: 'cancelled',
+        finishReason: 'cancelled',
         computedTokens: 2048,
         memoryTokens: 0,
         generatedTokens: 0,

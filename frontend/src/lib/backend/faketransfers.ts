@@ -14,8 +14,11 @@ import type {
 export class FakeTransfers implements TransfersBackend {
   jobs: Job[] = [];
   found: HubModel[] = [
-    fakeHubModel('mlx-community/Qwen3.6-35B-A3B-4bit', { kind: 'qwen3_5_moe', downloads: 48_210 }),
-    fakeHubModel('somebody/Llama-9-70B', { kind: 'llama9', runs: false, mlx: false }),
+    fakeHubModel('mlx-community/Qwen3.6-35B-A3B-4bit', {
+      modelType: 'qwen3_5_moe',
+      downloads: 48_210,
+    }),
+    fakeHubModel('somebody/Llama-9-70B', { modelType: 'llama9', supported: false, mlx: false }),
     fakeHubModel('makers/Gated-8B', { gated: true, mlx: false }),
   ];
   settings: HubSettings = {
@@ -175,8 +178,8 @@ export function fakeJob(change: Partial<Job> = {}): Job {
 export function fakeHubModel(id: string, change: Partial<HubModel> = {}): HubModel {
   return {
     id,
-    kind: 'qwen3',
-    runs: true,
+    modelType: 'qwen3',
+    supported: true,
     mlx: true,
     tags: ['safetensors'],
     downloads: 1000,

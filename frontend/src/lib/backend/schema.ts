@@ -95,7 +95,6 @@ export interface CacheStats {
   entries: number;
   error: string;
   evicted: number;
-  foreign: number;
   freeBytes: number;
   hits: number;
   maxBytes: number;
@@ -103,6 +102,7 @@ export interface CacheStats {
   minFreeBytes: number;
   misses: number;
   on: boolean;
+  otherVersions: number;
   saveErrors: number;
   secondsSaved: number;
   skipped: number;
@@ -277,7 +277,7 @@ export interface HostFinished {
   decodeTokensPerSecond: number;
   diskTokens: number;
   endedAt: number;
-  finish: string;
+  finishReason: string;
   firstTokenSeconds: number;
   generatedTokens: number;
   id: string;
@@ -343,9 +343,9 @@ export interface HostPlace {
 }
 
 export interface HostPowerState {
-  heat: '' | 'nominal' | 'fair' | 'serious' | 'critical';
   measures: PowerMeasure[];
-  source: '' | 'mains' | 'battery';
+  source: '' | 'ac' | 'battery';
+  thermalState: '' | 'nominal' | 'fair' | 'serious' | 'critical';
 }
 
 export interface HostRequest {
@@ -425,10 +425,10 @@ export interface HubModel {
   downloads: number;
   gated: boolean;
   id: string;
-  kind: string;
   likes: number;
   mlx: boolean;
-  runs: boolean;
+  modelType: string;
+  supported: boolean;
   tags: string[];
   updatedAt: number;
 }
