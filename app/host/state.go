@@ -1,7 +1,7 @@
 package host
 
-// The documents that menu, window and browser show. The JSON names are an interface: fields may be
-// added but not renamed. Lists are never null.
+// The documents that menu, window and browser show. The JSON names are an interface: from the first
+// release on, fields may be added but not renamed. Lists are never null.
 
 import (
 	"headroom/app/cache"

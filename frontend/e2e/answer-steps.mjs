@@ -105,7 +105,7 @@ export const answerSteps = [
   ],
 
   [
-    'Stop ends the reading of a long prompt, and the engine rests',
+    'Stop ends the reading of a long prompt, and the engine is idle again',
     async ({ page, shot }) => {
       await page.getByRole('button', { name: 'New chat' }).click();
       const answer = await ask(page, longText());

@@ -59,7 +59,7 @@ export class EngineStore {
     return status === 'loading' || status === 'ready' || status === 'busy' || status === 'unloaded';
   }
 
-  /** An answer can be asked for right now; a model that rests is loaded for it. */
+  /** An answer can be asked for right now; an unloaded model is loaded for it. */
   get answering(): boolean {
     const status = this.state?.engine.status;
     return (
