@@ -432,7 +432,7 @@ func TestContract(t *testing.T) {
 			"damaged otherVersions evicted saveErrors error memoryBytes",
 		"speed":          "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history":  "at decode prefill memoryBytes",
-		"power": "source thermalState measures",
+		"power":          "source thermalState measures",
 		"power.measures": "kind title text",
 		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
 			"generatedTokens tokensPerSecond startedAt",
