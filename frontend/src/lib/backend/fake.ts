@@ -318,9 +318,9 @@ export class FakeBackend implements Backend {
   async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
     this.calls.push(`general ${JSON.stringify(change)}`);
     this.#failOnce();
-    const pending =
+    const needsRestart =
       change.port === undefined ? this.general.needsRestart : change.port === 11811 ? [] : ['port'];
-    return (this.general = { ...this.general, ...change, pending });
+    return (this.general = { ...this.general, ...change, needsRestart });
   }
 
   async logs(after: number): Promise<LogLines> {
@@ -335,13 +335,13 @@ export class FakeBackend implements Backend {
   async changeCache(change: CacheChange): Promise<CacheSettings> {
     this.calls.push(`change ${JSON.stringify(change)}`);
     this.#failOnce();
-    const pending =
+    const needsRestart =
       change.on === undefined
         ? this.settings.needsRestart
         : change.on === this.state.cache.on
           ? []
           : ['on'];
-    return (this.settings = { ...this.settings, ...change, pending });
+    return (this.settings = { ...this.settings, ...change, needsRestart });
   }
 
   async moveCache(dir: string): Promise<CacheMove> {
