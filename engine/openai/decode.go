@@ -1,7 +1,7 @@
 package openai
 
-// JSON decoding. Its errors name the field, the value received and the value expected, in the terms
-// of JSON rather than Go.
+// JSON decoding. An error names the field, the expected type and the type received, in JSON's terms
+// and not in Go's.
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads one JSON object into v, a pointer to a struct, and names the field in its errors.
-// prefix is the path of the object inside the body, "" for the body itself.
+// decode decodes a JSON object into v, a pointer to a struct. Its errors name the field. prefix is
+// the path of the object inside the body, "" for the body itself.
 func decode(data []byte, v any, prefix string) error {
 	err := json.Unmarshal(data, v)
 	var wrongType *json.UnmarshalTypeError
@@ -26,7 +26,7 @@ func decode(data []byte, v any, prefix string) error {
 	case errors.As(err, &ours):
 		return ours
 	case errors.As(err, &wrongType):
-		// encoding/json adds the name of the embedded struct to the path. The JSON has no such
+		// encoding/json includes the name of the embedded struct in the path. The JSON has no such
 		// level.
 		param := join(prefix, strings.TrimPrefix(wrongType.Field, "wireParams."))
 		if param == "" {
@@ -41,8 +41,8 @@ func decode(data []byte, v any, prefix string) error {
 	return badBody("The body is not valid JSON: %v", err)
 }
 
-// checkText refuses a body that is empty or not UTF-8. encoding/json would silently replace invalid
-// bytes, and the model would answer a different prompt.
+// checkText returns an error if the body is empty or not UTF-8. encoding/json would silently
+// replace invalid bytes, and the model would answer a different prompt.
 func checkText(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return badBody("The body is empty; expected a JSON object")
@@ -62,11 +62,11 @@ func checkText(body []byte) error {
 		body[at], position(body, int64(at)+1))
 }
 
-// position describes the position of a byte. offset counts the bytes up to and including it.
+// position returns the line and column of a byte. offset counts the bytes up to and including it.
 func position(data []byte, offset int64) string {
-	read := data[:min(max(offset-1, 0), int64(len(data)))]
-	line := 1 + bytes.Count(read, []byte("\n"))
-	column := 1 + utf8.RuneCount(read[bytes.LastIndexByte(read, '\n')+1:])
+	before := data[:min(max(offset-1, 0), int64(len(data)))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
@@ -83,26 +83,27 @@ func expected(t reflect.Type) string {
 	case reflect.Pointer:
 		return expected(t.Elem())
 	case reflect.Bool:
-		return "true or false"
+		return "a boolean"
 	case reflect.String:
 		return "a string"
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "a whole number"
+		return "an integer"
 	case reflect.Float32, reflect.Float64:
 		return "a number"
 	case reflect.Slice:
-		return "a list"
+		return "an array"
 	}
 	return "an object"
 }
 
-// withArticle describes a value by encoding/json's name for it: "string", "number 1.5", "array".
+// withArticle describes a value by the name that encoding/json uses in errors, such as "string",
+// "number 1.5" or "array".
 func withArticle(value string) string {
 	switch {
 	case value == "bool":
-		return "true or false"
+		return "a boolean"
 	case value == "array":
-		return "a list"
+		return "an array"
 	case value == "object":
 		return "an object"
 	case strings.HasPrefix(value, "number "):
@@ -111,7 +112,7 @@ func withArticle(value string) string {
 	return "a " + value
 }
 
-// kind describes the type of a raw JSON value, from its first byte.
+// kind describes the type of a raw JSON value. It reads only the first byte.
 func kind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -123,9 +124,9 @@ func kind(raw json.RawMessage) string {
 	case '{':
 		return "an object"
 	case '[':
-		return "a list"
+		return "an array"
 	case 't', 'f':
-		return "true or false"
+		return "a boolean"
 	case 'n':
 		return "null"
 	}

@@ -35,7 +35,7 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	for i, m := range q.Messages {
 		if err := json.Unmarshal(m.Raw, &messages[i]); err != nil {
 			return nil, problem.Wrap(problem.BadRequest, err,
-				fmt.Sprintf("messages[%d] cannot be read", i), "")
+				fmt.Sprintf("messages[%d] is not valid", i), "")
 		}
 		messages[i].Role = m.Role
 	}
@@ -64,8 +64,8 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 	}, nil
 }
 
-// started is the "created" time of every model, because a folder's time does not tell when its
-// model was made.
+// started is the "created" time of every model. The time of a model's folder would not tell when
+// the model was created.
 var started = time.Now().Unix()
 
 func listModels(_ *http.Request, models server.Models) (any, error) {
@@ -84,21 +84,21 @@ func getModel(r *http.Request, models server.Models) (any, error) {
 		}
 	}
 	if _, err := models.Acquire(id); err != nil {
-		return nil, err // names the models that exist
+		return nil, err // it lists the available models
 	}
 	return nil, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "",
-		"GET /v1/models lists those there are.")
+		"GET /v1/models lists the available models.")
 }
 
 // Error renders err as {"error": {...}}.
 func (Dialect) Error(err error) server.Event { return server.Event{Data: NewErrorBody(err)} }
 
-// NewErrorBody renders err in OpenAI's form.
+// NewErrorBody renders err in OpenAI's format.
 func NewErrorBody(err error) ErrorBody {
 	p := problem.From(err)
 	detail := ErrorDetail{Message: p.Error(), Type: errorType(p), Code: string(p.Code)}
 	if p.Code == problem.ContextExceeded {
-		detail.Code = "context_length_exceeded" // clients match on OpenAI's name
+		detail.Code = "context_length_exceeded" // OpenAI's code, which clients match on
 	}
 	var atParam *Error
 	if errors.As(err, &atParam) && atParam.Param != "" {

@@ -2,26 +2,28 @@ package openai
 
 import "headroom/engine/generate"
 
-// ChatLogprobs are the log-probabilities of the tokens of content, in the form of chat completions.
+// ChatLogprobs holds the log-probabilities of the tokens of the content, in the format of chat
+// completions.
 type ChatLogprobs struct {
 	Content []ChatLogprob `json:"content"`
 }
 
-// ChatLogprob is one token and its candidates.
+// ChatLogprob is a generated token and the most likely tokens at its position.
 type ChatLogprob struct {
 	TopLogprob
 	TopLogprobs []TopLogprob `json:"top_logprobs"`
 }
 
-// TopLogprob is one candidate. Token is its text, with U+FFFD for the bytes of an incomplete
-// character. Bytes are exact.
+// TopLogprob is a token with its log-probability. Token is its text, with U+FFFD for each byte of
+// an incomplete character. Bytes has the exact bytes.
 type TopLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
 	Bytes   []int   `json:"bytes"`
 }
 
-// NewChatLogprobs returns the tokens in the form of chat completions, nil for none.
+// NewChatLogprobs returns the log-probabilities of tokens in the format of chat completions, or nil
+// if there are no tokens.
 func NewChatLogprobs(tokens []generate.Token) *ChatLogprobs {
 	if len(tokens) == 0 {
 		return nil
@@ -38,25 +40,26 @@ func NewChatLogprobs(tokens []generate.Token) *ChatLogprobs {
 }
 
 func topLogprob(t generate.Token) TopLogprob {
-	bytes := make([]int, len(t.Bytes)) // []byte would be written as base64
+	bytes := make([]int, len(t.Bytes)) // encoding/json would encode []byte as base64
 	for i, b := range t.Bytes {
 		bytes[i] = int(b)
 	}
 	return TopLogprob{Token: text(t.Bytes), Logprob: finite(t.Logprob), Bytes: bytes}
 }
 
-// CompletionLogprobs are the log-probabilities in the form of completions: parallel lists.
+// CompletionLogprobs holds the log-probabilities of the tokens in the format of completions: four
+// slices with an element per token.
 type CompletionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []float32            `json:"token_logprobs"`
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
-	// TextOffset counts characters from the start of the answer.
+	// TextOffset has the offsets of the tokens' texts in the answer, in characters.
 	TextOffset []int `json:"text_offset"`
 }
 
-// NewCompletionLogprobs returns the tokens in the form of completions, nil for none. offset is the
-// position of the first token's text in the answer, in characters. The second result is the
-// position after the last one.
+// NewCompletionLogprobs returns the log-probabilities of tokens in the format of completions, or
+// nil if there are no tokens. offset is the position of the first token's text in the answer, in
+// characters. The second result is the position after the last token.
 func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogprobs, int) {
 	if len(tokens) == 0 {
 		return nil, offset
@@ -72,9 +75,8 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, offset)
 		for _, b := range t.Bytes {
-			if b&0xC0 != 0x80 {
-				// not a continuation byte: a character split across tokens counts once
-				offset++
+			if continuation := b&0xC0 == 0x80; !continuation {
+				offset++ // a character that is split across tokens counts only once
 			}
 		}
 	}
@@ -84,8 +86,8 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 // text returns the bytes of a token as valid UTF-8.
 func text(b []byte) string { return string([]rune(string(b))) }
 
-// finite replaces numbers that JSON cannot represent. OpenAI also sends -9999 for "nearly
-// impossible".
+// finite replaces numbers that JSON cannot represent by -9999, which OpenAI sends for very unlikely
+// tokens.
 func finite(logprob float32) float32 {
 	if logprob >= -9999 { // false for NaN and -Inf
 		return logprob

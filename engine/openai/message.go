@@ -1,7 +1,7 @@
 package openai
 
-// Validation of messages. Only the keys that every model needs are checked. The message itself is
-// passed on unchanged, because the chat template reads its other keys.
+// Validation of messages. Only the keys that every model needs are checked. The whole message is
+// passed on unchanged, because the chat template may read its other keys.
 
 import (
 	"encoding/json"
@@ -11,12 +11,12 @@ import (
 // Message is one validated message of a conversation.
 type Message struct {
 	Role string // never empty; the chat template may reject it
-	// Raw is the message unchanged, for the template: all keys, in the order received. Its content
-	// is a string, a list of text parts, or null.
+	// Raw is the unchanged JSON of the message, for the chat template. Its content is a string, an
+	// array of text parts, or null.
 	Raw json.RawMessage
 }
 
-// wireMessage has the fields whose types are checked here. Null means absent.
+// wireMessage has the fields whose types are checked. null is the same as absent.
 type wireMessage struct {
 	Role             string          `json:"role"`
 	Content          json.RawMessage `json:"content"`
@@ -67,20 +67,20 @@ func parseMessage(raw json.RawMessage, path string) (Message, error) {
 	if err := checkContent(w.Content, path+".content"); err != nil {
 		return Message{}, err
 	}
-	if w.Role == "developer" { // OpenAI's newer name for system; chat templates do not know it
+	if w.Role == "developer" { // OpenAI's new name for system, which chat templates do not support
 		w.Role = "system"
 	}
 	return Message{Role: w.Role, Raw: raw}, nil
 }
 
-// checkContent accepts a string, a list of text parts, or null.
+// checkContent returns an error unless the content is a string, an array of text parts, or null.
 func checkContent(raw json.RawMessage, path string) error {
 	if isNull(raw) || kind(raw) == "a string" {
 		return nil
 	}
 	var parts []json.RawMessage
 	if json.Unmarshal(raw, &parts) != nil {
-		return badParam(path, "expected a string or a list of parts, got %s", kind(raw))
+		return badParam(path, "expected a string or an array of parts, got %s", kind(raw))
 	}
 	for i, rawPart := range parts {
 		partPath := fmt.Sprintf("%s[%d]", path, i)

@@ -5,12 +5,12 @@ import (
 	"headroom/engine/server"
 )
 
-// newHead returns the head of an answer. The New functions set its Object.
+// newHead returns the Head of an answer. NewChat and the other constructors set its Object.
 func newHead(h generate.Head) Head {
 	return Head{ID: h.ID, Created: h.Created.Unix(), Model: h.Model}
 }
 
-// streamEnd ends every complete stream.
+// streamEnd is the last event of every complete stream.
 var streamEnd = server.Event{Data: server.Text("[DONE]")}
 
 // chatRenderer renders an answer of /v1/chat/completions.
@@ -48,7 +48,7 @@ func newChatText(d generate.Delta) ChatText {
 		Logprobs: NewChatLogprobs(d.Tokens)}
 }
 
-// newUsage returns the counts of an answer, with Headroom's timings.
+// newUsage returns the token counts of an answer, extended by Timings.
 func newUsage(u generate.Usage) *Usage {
 	usage := NewUsage(u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens)
 	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
@@ -56,12 +56,12 @@ func newUsage(u generate.Usage) *Usage {
 	return usage
 }
 
-// completionRenderer renders an answer of /v1/completions, which has neither reasoning nor tool
-// calls: all text is content.
+// completionRenderer renders an answer of /v1/completions. All its text is content; there is
+// neither reasoning nor a tool call.
 type completionRenderer struct {
 	head         Head
 	includeUsage bool
-	offset       int // of the next token's text in the answer, in characters
+	offset       int // offset of the next token's text in the answer, in characters
 }
 
 func (c *completionRenderer) Whole(a generate.Answer) any {

@@ -1,8 +1,8 @@
 package openai
 
-// Parsing of request bodies. It checks the text, then the types, then the ranges. Parameters that
-// are not supported and would change the answer are refused by name. Unknown and harmless fields
-// are ignored.
+// Parsing of request bodies. The parser checks the encoding, then the types, then the ranges. For
+// an unsupported parameter that would change the answer, it returns an error that names the
+// parameter. It ignores unknown fields and unsupported parameters that are harmless.
 
 import (
 	"encoding/json"
@@ -15,29 +15,29 @@ type Params struct {
 	generate.Params
 	Model        string // "" means the loaded model
 	Stream       bool
-	IncludeUsage bool // stream_options.include_usage: a last chunk with the counts
+	IncludeUsage bool // stream_options.include_usage: a last chunk has the token counts
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
 type ChatRequest struct {
 	Params
 	Messages []Message // at least one
-	// Tools are the functions that the model may call, each the JSON of an entry of tools. Nil with
-	// tool_choice "none", so that the model does not see them.
+	// Tools are the functions that the model may call, each as the JSON of an entry of tools. With
+	// tool_choice "none" it is nil, so that the prompt contains no tools.
 	Tools []json.RawMessage
-	// TemplateKwargs are chat_template_kwargs, variables for the chat template: a JSON object, or
-	// nil.
+	// TemplateKwargs is the JSON object chat_template_kwargs: variables for the chat template. It
+	// may be nil.
 	TemplateKwargs json.RawMessage
 }
 
-// CompletionRequest is a POST to /v1/completions. One of Prompt and PromptTokens is set.
+// CompletionRequest is a POST to /v1/completions. If PromptTokens is nil, Prompt is the prompt.
 type CompletionRequest struct {
 	Params
 	Prompt       string
 	PromptTokens []int32
 }
 
-// Limits of what one request may ask for.
+// Limits of one request.
 const (
 	MaxTopLogprobs = 20
 	maxStops       = 64
@@ -45,7 +45,7 @@ const (
 	maxLogitBias   = 65536
 )
 
-// wireParams are Params in JSON.
+// wireParams is the JSON form of Params.
 type wireParams struct {
 	Model               string             `json:"model"`
 	Stream              *bool              `json:"stream"`
@@ -94,7 +94,7 @@ type wireCompletion struct {
 	Suffix   *string         `json:"suffix"`
 }
 
-// ParseChat reads the body of a chat completion. The error is an *Error.
+// ParseChat parses the body of a request for a chat completion. The error is an *Error.
 func ParseChat(body []byte) (*ChatRequest, error) {
 	if err := checkText(body); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 	return r, nil
 }
 
-// ParseCompletion reads the body of a text completion. The error is an *Error.
+// ParseCompletion parses the body of a request for a text completion. The error is an *Error.
 func ParseCompletion(body []byte) (*CompletionRequest, error) {
 	if err := checkText(body); err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (p *Params) read(w *wireParams) error {
 	)
 }
 
-// readMaxTokens reads max_tokens, or max_completion_tokens, which wins.
+// readMaxTokens reads max_completion_tokens, or else max_tokens.
 func (p *Params) readMaxTokens(w *wireParams) (err error) {
 	switch {
 	case w.MaxCompletionTokens != nil:
@@ -208,19 +208,19 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	case w.Echo != nil && *w.Echo:
 		return badParam("echo", "is not supported: the answer never repeats the prompt")
 	case w.Suffix != nil && *w.Suffix != "":
-		return badParam("suffix", "is not supported: text is continued, not filled in")
+		return badParam("suffix", "is not supported: text cannot be inserted before a suffix")
 	}
 	return onlyOne("best_of", w.BestOf)
 }
 
-// refuseUnsupported refuses parameters that would change the form of the answer. Otherwise a client
-// would only learn from the answer that they are ignored.
+// refuseUnsupported returns an error for unsupported parameters that would change the form of the
+// answer. If they were ignored, a client would notice only when it reads the answer.
 func refuseUnsupported(w *wireChat) error {
 	switch {
 	case len(w.Functions) > 0:
-		return badParam("functions", "is the older form and not supported. Send tools")
+		return badParam("functions", "is deprecated and not supported. Send tools")
 	case w.ResponseFormat != nil && w.ResponseFormat.Type != "text" && w.ResponseFormat.Type != "":
-		return badParam("response_format", "%q is not supported by this version, only \"text\"",
+		return badParam("response_format", "%q is not supported, only \"text\"",
 			w.ResponseFormat.Type)
 	}
 	return nil
@@ -229,7 +229,7 @@ func refuseUnsupported(w *wireChat) error {
 func onlyOne(name string, n *int) error {
 	if n != nil && *n != 1 {
 		return badParam(name,
-			"must be 1, got %d: a request has one answer. Send it again for another", *n)
+			"must be 1, got %d: a request has one answer. Send it again for another one", *n)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ func TestParseChat(t *testing.T) {
 	cases := []struct {
 		name string
 		body string
-		want func(r *ChatRequest) any // the part looked at
-		is   any
+		part func(r *ChatRequest) any // the part of the result to compare
+		want any
 	}{
 		{"minimal", chatBody(``), func(r *ChatRequest) any { return *r },
 			ChatRequest{Messages: []Message{{Role: "user",
@@ -63,20 +63,21 @@ func TestParseChat(t *testing.T) {
 		{"template variables", chatBody(`"chat_template_kwargs":{"enable_thinking":false}`),
 			func(r *ChatRequest) any { return string(r.TemplateKwargs) },
 			`{"enable_thinking":false}`},
-		{"tools as they came", chatBody(
+		{"tools are unchanged", chatBody(
 			`"tools":[ {"function":{"z":1,"name":"f"},"type":"function"} ],"tool_choice":"auto","parallel_tool_calls":true`),
 			func(r *ChatRequest) any { return r.Tools },
 			[]json.RawMessage{json.RawMessage(
 				`{"function":{"z":1,"name":"f"},"type":"function"}`)}},
 		{"tools without a choice",
 			chatBody(
-				`"tools":[{"type":"function","function":{"name":"f","parameters":null}}],"tool_choice":null`), func(r *ChatRequest) any { return len(r.Tools) }, 1},
-		{"tools not used", chatBody(
+				`"tools":[{"type":"function","function":{"name":"f","parameters":null}}],"tool_choice":null`),
+			func(r *ChatRequest) any { return len(r.Tools) }, 1},
+		{"tool_choice none", chatBody(
 			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"`),
 			func(r *ChatRequest) any { return len(r.Tools) }, 0},
 		{"no tools", chatBody(`"tools":[],"tool_choice":"auto"`),
 			func(r *ChatRequest) any { return r.Tools == nil }, true},
-		{"parts stay as they came",
+		{"parts are unchanged",
 			`{"messages":[ {"role":"user","z":1,"content":[{"type":"text","text":"a"}]} ]}`,
 			func(r *ChatRequest) any { return string(r.Messages[0].Raw) },
 			`{"role":"user","z":1,"content":[{"type":"text","text":"a"}]}`},
@@ -92,8 +93,8 @@ func TestParseChat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.want(r); !reflect.DeepEqual(got, c.is) {
-				t.Errorf("got %#v, want %#v", got, c.is)
+			if got := c.part(r); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %#v, want %#v", got, c.want)
 			}
 		})
 	}
@@ -107,23 +108,24 @@ func TestParseChatRefuses(t *testing.T) {
 		{"syntax", "{\n  \"model\": \"é\", x\n}", "",
 			"invalid character 'x' looking for beginning of object key string, at line 2, column " +
 				"17"},
-		{"more after it", `{} {}`, "",
+		{"text after the object", `{} {}`, "",
 			"invalid character '{' after top-level value, at line 1, column 4"},
-		{"bytes", "{\"model\":\"\xff\"}", "", "not valid UTF-8: byte 0xff at line 1, column 11"},
-		{"a list", `[]`, "", "must be a JSON object, got a list"},
+		{"not UTF-8", "{\"model\":\"\xff\"}", "",
+			"not valid UTF-8: byte 0xff at line 1, column 11"},
+		{"a list", `[]`, "", "must be a JSON object, got an array"},
 		{"wrong type", chatBody(`"temperature":"hot"`), "temperature",
 			"expected a number, got a string"},
 		{"whole number", chatBody(`"max_tokens":1.5`), "max_tokens",
-			"expected a whole number, got 1.5"},
+			"expected an integer, got 1.5"},
 		{"huge number", chatBody(`"seed":99999999999999999999`), "seed",
-			"expected a whole number, got 99999999999999999999"},
+			"expected an integer, got 99999999999999999999"},
 		{"beyond floats", chatBody(`"temperature":1e999`), "temperature",
 			"expected a number, got 1e999"},
-		{"boolean", chatBody(`"stream":"yes"`), "stream", "expected true or false, got a string"},
+		{"boolean", chatBody(`"stream":"yes"`), "stream", "expected a boolean, got a string"},
 		{"nested", chatBody(`"stream_options":{"include_usage":1}`), "stream_options.include_usage",
-			"expected true or false, got a number"},
+			"expected a boolean, got a number"},
 		{"messages missing", `{}`, "messages", "expected at least one message"},
-		{"messages text", `{"messages":"hi"}`, "messages", "expected a list, got a string"},
+		{"messages text", `{"messages":"hi"}`, "messages", "expected an array, got a string"},
 		{"message text", `{"messages":["hi"]}`, "messages[0]", "expected an object, got a string"},
 		{"message null", `{"messages":[null]}`, "messages[0]", "expected an object, got null"},
 		{"role missing", `{"messages":[{"role":"user"},{"content":"x"}]}`, "messages[1].role",
@@ -131,13 +133,13 @@ func TestParseChatRefuses(t *testing.T) {
 		{"role type", `{"messages":[{"role":3}]}`, "messages[0].role",
 			"expected a string, got a number"},
 		{"content type", `{"messages":[{"role":"user","content":{"a":1}}]}`, "messages[0].content",
-			"expected a string or a list of parts, got an object"},
+			"expected a string or an array of parts, got an object"},
 		{"image", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{}}]}]}`,
 			"messages[0].content[0].type", `"image_url" is not supported`},
 		{"part without text", `{"messages":[{"role":"user","content":[{"type":"text"}]}]}`,
 			"messages[0].content[0].text", "is missing"},
 		{"calls", `{"messages":[{"role":"assistant","tool_calls":{}}]}`, "messages[0].tool_calls",
-			"expected a list, got an object"},
+			"expected an array, got an object"},
 		{"call name", `{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":1}}]}]}`,
 			"messages[0].tool_calls.function.name", "expected a string"},
 		{"temperature", chatBody(`"temperature":2.5`), "temperature",
@@ -151,12 +153,11 @@ func TestParseChatRefuses(t *testing.T) {
 			"got -5"},
 		{"n", chatBody(`"n":2`), "n", "must be 1, got 2"},
 		{"stop", chatBody(`"stop":[1]`), "stop",
-			"expected a string or a list of strings, got a list with a number"},
+			"expected a string or an array of strings, got an array with a number"},
 		{"stop long", chatBody(`"stop":["a","` + strings.Repeat("x", maxStopBytes+1) + `"]`),
-			"stop[1]",
-			"at most 4096 bytes"},
+			"stop[1]", "at most 4096 bytes"},
 		{"stop many", chatBody(`"stop":[` + strings.Repeat(`"a",`, maxStops) + `"a"]`), "stop",
-			"at most 64 texts, got 65"},
+			"at most 64 stop texts, got 65"},
 		{"bias key", chatBody(`"logit_bias":{"the":1}`), "logit_bias",
 			`the key "the" is not a token id`},
 		{"bias value", chatBody(`"logit_bias":{"3":"x"}`), "logit_bias.3",
@@ -167,8 +168,8 @@ func TestParseChatRefuses(t *testing.T) {
 		{"top_logprobs", chatBody(`"logprobs":true,"top_logprobs":21`), "top_logprobs",
 			"between 0 and 20"},
 		{"template variables", chatBody(`"chat_template_kwargs":[1]`), "chat_template_kwargs",
-			"expected an object, got a list"},
-		{"tools", chatBody(`"tools":{}`), "tools", "expected a list, got an object"},
+			"expected an object, got an array"},
+		{"tools", chatBody(`"tools":{}`), "tools", "expected an array, got an object"},
 		{"tool", chatBody(`"tools":[{"type":"function","function":{"name":"f"}},null]`), "tools[1]",
 			"expected an object, got null"},
 		{"tool type", chatBody(`"tools":[{"type":"web_search"}]`), "tools[0].type",
@@ -178,13 +179,13 @@ func TestParseChatRefuses(t *testing.T) {
 		{"tool without a name", chatBody(`"tools":[{"function":{}}],"tool_choice":"none"`),
 			"tools[0].function.name", "is missing"},
 		{"tool name", chatBody(`"tools":[{"function":{"name":[]}}]`), "tools[0].function.name",
-			"expected a string, got a list"},
+			"expected a string, got an array"},
 		{"tool schema", chatBody(`"tools":[{"function":{"name":"f","parameters":"x"}}]`),
 			"tools[0].function.parameters", "expected an object, got a string"},
-		{"a call demanded", chatBody(
+		{"tool_choice required", chatBody(
 			`"tools":[{"function":{"name":"f"}}],"tool_choice":"required"`),
 			"tool_choice", `"required" is not supported, only "auto" and "none"`},
-		{"a function demanded", chatBody(
+		{"tool_choice of a function", chatBody(
 			`"tool_choice":{"type":"function","function":{"name":"f"}}`),
 			"tool_choice", `only "auto" and "none"`},
 		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
@@ -242,11 +243,12 @@ func TestParseCompletion(t *testing.T) {
 func TestParseCompletionRefuses(t *testing.T) {
 	cases := []struct{ body, param, message string }{
 		{`{}`, "prompt", "is missing"},
-		{`{"prompt":7}`, "prompt", "expected a string or a list of token ids, got a number"},
-		{`{"prompt":[]}`, "prompt", "the list is empty"},
-		{`{"prompt":["a","b"]}`, "prompt", "one prompt a request, got a list of 2"},
-		{`{"prompt":[[1],[2]]}`, "prompt", "one prompt a request, got a list of 2"},
-		{`{"prompt":[[]]}`, "prompt[0]", "expected a string or a list of token ids, got a list"},
+		{`{"prompt":7}`, "prompt", "expected a string or an array of token ids, got a number"},
+		{`{"prompt":[]}`, "prompt", "the array is empty"},
+		{`{"prompt":["a","b"]}`, "prompt", "only one prompt per request is supported, got 2"},
+		{`{"prompt":[[1],[2]]}`, "prompt", "only one prompt per request is supported, got 2"},
+		{`{"prompt":[[]]}`, "prompt[0]",
+			"expected a string or an array of token ids, got an array"},
 		{`{"prompt":[[[1]]]}`, "prompt[0]", "expected a token id, got [1]"},
 		{`{"prompt":[1,-2]}`, "prompt[1]", "expected a token id, got -2"},
 		{`{"prompt":[1,99999999999]}`, "prompt[1]", "expected a token id, got 99999999999"},
@@ -255,7 +257,7 @@ func TestParseCompletionRefuses(t *testing.T) {
 		{`{"prompt":"x","suffix":"y"}`, "suffix", "not supported"},
 		{`{"prompt":"x","best_of":3}`, "best_of", "must be 1, got 3"},
 		{`{"prompt":"x","logprobs":true}`, "logprobs",
-			"expected a whole number, got true or false"},
+			"expected an integer, got a boolean"},
 		{`{"prompt":"x","logprobs":21}`, "logprobs", "between 0 and 20"},
 	}
 	for _, c := range cases {
@@ -267,17 +269,14 @@ func TestParseCompletionRefuses(t *testing.T) {
 // FuzzParse checks that the parsers return a valid request or an *Error for any input.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(chatBody(`"stop":["a"],"logit_bias":{"1":2},"chat_template_kwargs":{"a":[]}`)))
-	f.Add(
-		[]byte(
-			`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"prompt":[1,2]}`))
-	f.Add(
-		[]byte(
-			`{"messages":[{"role":"a","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}],"prompt":"x"}`))
-	f.Add(
-		[]byte(
-			chatBody(
-				`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"auto"`)))
-	f.Add([]byte("{\"prompt\":[ [1 ] ]}"))
+	for _, body := range []string{
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"prompt":[1,2]}`,
+		`{"messages":[{"role":"a","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}],"prompt":"x"}`,
+		chatBody(`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"auto"`),
+		"{\"prompt\":[ [1 ] ]}",
+	} {
+		f.Add([]byte(body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := ParseChat(body); err == nil {
 			if len(r.Messages) == 0 || r.MaxTokens < 0 {

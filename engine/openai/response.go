@@ -19,11 +19,11 @@ type Usage struct {
 	Timings                 *Timings          `json:"timings,omitempty"`
 }
 
-// Timings extends OpenAI's usage with the engine's own times, as other servers do. The arrival
-// times of a stream's chunks also include the network.
+// Timings extends OpenAI's usage by times measured in the engine, as other servers do. Clients
+// cannot measure them, because the arrival times of chunks include the network.
 type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
-	// 0 without a second token
+	// DecodeTokensPerSecond is 0 if there was only one token.
 	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
 }
 
@@ -54,14 +54,14 @@ type Head struct {
 	Model   string `json:"model"`
 }
 
-// Chat is a whole chat answer, or one chunk of a streamed one.
+// Chat is a whole chat completion, or one chunk of a streamed one.
 type Chat struct {
 	Head
 	Choices []ChatChoice `json:"choices"`
 	Usage   *Usage       `json:"usage,omitempty"`
 }
 
-// ChatChoice has a Message in a whole answer, a Delta in a chunk.
+// ChatChoice has a Message in a whole answer, and a Delta in a chunk.
 type ChatChoice struct {
 	Index        int           `json:"index"`
 	Message      *ChatMessage  `json:"message,omitempty"`
@@ -70,33 +70,33 @@ type ChatChoice struct {
 	FinishReason *string       `json:"finish_reason"`
 }
 
-// ChatMessage is the answer. The reasoning fields are absent without reasoning. Content is null
-// when the answer has only tool calls.
+// ChatMessage is the answer. Empty reasoning fields are omitted. Content is null if the answer has
+// only tool calls.
 type ChatMessage struct {
 	Role             string     `json:"role"`
 	Content          *string    `json:"content"`
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Reasoning        string     `json:"reasoning,omitempty"` // the same text
+	Reasoning        string     `json:"reasoning,omitempty"` // equal to ReasoningContent
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// ChatDelta is the addition of one chunk. Nil fields are absent.
+// ChatDelta is the part of the answer that a chunk adds. Empty fields are omitted.
 type ChatDelta struct {
 	Role             string     `json:"role,omitempty"`
 	Content          *string    `json:"content,omitempty"`
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
-	Reasoning        string     `json:"reasoning,omitempty"` // the same text
+	Reasoning        string     `json:"reasoning,omitempty"` // equal to ReasoningContent
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// ChatText is the content of an answer, or the addition of one chunk. Empty parts are omitted.
+// ChatText is the text of a whole answer or of one chunk. Empty fields are omitted from the JSON.
 type ChatText struct {
 	Content, Reasoning string
-	ToolCalls          []ToolCall    // each complete
-	Logprobs           *ChatLogprobs // of Content; may be nil
+	ToolCalls          []ToolCall    // each of them is complete
+	Logprobs           *ChatLogprobs // of the tokens of Content; may be nil
 }
 
-// NewChat returns a whole answer.
+// NewChat returns a whole chat completion.
 func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 	head.Object = objectChat
 	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning,
@@ -109,13 +109,13 @@ func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 		Usage:   usage}
 }
 
-// NewChatRole returns the first chunk of a stream: the role, and an empty content, because some
-// clients append to it.
+// NewChatRole returns the first chunk of a stream. It has the role and an empty content, because
+// some clients append to the content of the first chunk.
 func NewChatRole(head Head) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
-// NewChatText returns a chunk of text.
+// NewChatText returns a chunk with text, reasoning or tool calls.
 func NewChatText(head Head, t ChatText) *Chat {
 	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning,
 		ToolCalls: t.ToolCalls}
@@ -141,14 +141,14 @@ func chatChunk(head Head, choice ChatChoice) *Chat {
 	return &Chat{Head: head, Choices: []ChatChoice{choice}}
 }
 
-// Completion is a whole text completion, or one chunk of a streamed one: they have the same form.
+// Completion is a whole text completion, or one chunk of a streamed one. Both have the same form.
 type Completion struct {
 	Head
 	Choices []CompletionChoice `json:"choices"`
 	Usage   *Usage             `json:"usage,omitempty"`
 }
 
-// CompletionChoice is the text, or the addition of one chunk.
+// CompletionChoice has the text of a whole answer or of one chunk.
 type CompletionChoice struct {
 	Index        int                 `json:"index"`
 	Text         string              `json:"text"`
@@ -156,7 +156,7 @@ type CompletionChoice struct {
 	FinishReason *string             `json:"finish_reason"`
 }
 
-// NewCompletion returns a whole answer, or a chunk of one. An empty finish means that more chunks
+// NewCompletion returns a whole text completion or a chunk. An empty finish means that more chunks
 // follow. usage may be nil.
 func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
 	usage *Usage) *Completion {
@@ -180,7 +180,7 @@ type Model struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"` // unix seconds
 	OwnedBy string `json:"owned_by"`
-	// MaxModelLen is vLLM's name for the context in tokens; absent when unknown.
+	// MaxModelLen is the length of the context in tokens, under vLLM's name; 0: unknown.
 	MaxModelLen int `json:"max_model_len,omitempty"`
 }
 
@@ -196,7 +196,7 @@ type ModelList struct {
 	Data   []Model `json:"data"`
 }
 
-// NewModelList returns the list. Nil becomes an empty list.
+// NewModelList returns a ModelList. Without models, its JSON has an empty array and not null.
 func NewModelList(models []Model) ModelList {
 	return ModelList{Object: objectList, Data: append([]Model{}, models...)}
 }

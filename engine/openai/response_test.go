@@ -17,16 +17,16 @@ func marshal(t *testing.T, v any) string {
 	return string(data)
 }
 
-// TestForms checks the JSON of every response object.
-func TestForms(t *testing.T) {
+// TestResponseJSON checks the JSON of every response object.
+func TestResponseJSON(t *testing.T) {
 	head := Head{ID: "id-1", Created: 1700000000, Model: "m"}
 	tokens := []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5,
 		Top: []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5},
 			{Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}},
 		{Bytes: []byte("!"), Logprob: -1}}
-	older, next := NewCompletionLogprobs(tokens, 10)
+	completionLogprobs, next := NewCompletionLogprobs(tokens, 10)
 	if next != 13 {
-		t.Errorf("the offset after three characters from 10 is %d, want 13", next)
+		t.Errorf("the offset after the last token is %d, want 10 + 3 characters", next)
 	}
 	const start = `{"id":"id-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[`
 	cases := []struct {
@@ -67,7 +67,7 @@ func TestForms(t *testing.T) {
 			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},
 		{"logprobs", NewChatLogprobs(tokens),
 			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},
-		{"older logprobs", older,
+		{"completion logprobs", completionLogprobs,
 			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"�":-9999},{}],"text_offset":[10,12]}`},
 		{"models", NewModelList([]Model{NewModel("a/b", 7, 4096)}),
 			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096}]}`},

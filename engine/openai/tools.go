@@ -1,14 +1,14 @@
 package openai
 
-// Tools in requests and tool calls in answers. Decoding is not constrained, so a tool_choice that
-// requires a call is refused.
+// Tools in requests and tool calls in answers. A tool_choice that requires a call is an error,
+// because decoding is not constrained.
 
 import (
 	"encoding/json"
 	"fmt"
 )
 
-// wireTool has the fields of a tool that are checked here.
+// wireTool has the fields of a tool that are checked.
 type wireTool struct {
 	Type     *string `json:"type"`
 	Function *struct {
@@ -18,9 +18,9 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// parseTools returns the tools that the model may call. It checks only the type, the name and that
-// parameters is an object. The chat template renders the schemas, and the client validates
-// arguments against them.
+// parseTools returns the tools that the model may call. It checks only the type, the name and
+// whether parameters is an object. The chat template renders the schemas, and the client validates
+// the arguments.
 func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessage, error) {
 	for i, raw := range list {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -32,8 +32,8 @@ func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessa
 	case isNull(choice):
 	case json.Unmarshal(choice, &text) != nil:
 		return nil, badParam("tool_choice",
-			"the choice of a function is not supported, only \"auto\" and \"none\". Send only "+
-				"that function and ask for it in the prompt")
+			"choosing a function is not supported, only \"auto\" and \"none\". Send only that "+
+				"function as a tool, and ask for the call in the prompt")
 	case text == "none":
 		return nil, nil
 	case text != "auto":
@@ -68,25 +68,25 @@ func checkTool(raw json.RawMessage, path string) error {
 
 // ToolCall is a call of a function in an answer.
 type ToolCall struct {
-	Index    *int         `json:"index,omitempty"` // its number in the answer; in streams only
-	ID       string       `json:"id"`              // the tool_call_id of the client's tool message
+	Index    *int         `json:"index,omitempty"` // number of the call, from 0; only in streams
+	ID       string       `json:"id"`              // the client repeats it as tool_call_id
 	Type     string       `json:"type"`            // "function"
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall is a function's name and its arguments, a JSON object as text.
+// FunctionCall is the name of a function and its arguments, a string with a JSON object.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// NewToolCall returns a call. index counts the calls of an answer from 0.
+// NewToolCall returns a ToolCall. index is the number of the call in the answer, from 0.
 func NewToolCall(index int, id, name, arguments string) ToolCall {
 	return ToolCall{Index: &index, ID: id, Type: "function",
 		Function: FunctionCall{Name: name, Arguments: arguments}}
 }
 
-// withoutIndex returns the calls as a whole answer has them.
+// withoutIndex returns the calls without Index, for a whole answer.
 func withoutIndex(calls []ToolCall) (plain []ToolCall) {
 	for _, c := range calls {
 		c.Index = nil

@@ -9,9 +9,9 @@ import (
 	"headroom/engine/generate"
 )
 
-// Values that come in several forms: stop, logit_bias, prompt.
+// Parsing of parameters that have several valid types: stop, logit_bias and prompt.
 
-// parseStop reads a string or a list of strings. Empty strings are dropped.
+// parseStop parses a string or an array of strings. Empty strings are dropped.
 func parseStop(raw json.RawMessage) ([]string, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -21,11 +21,11 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 	if json.Unmarshal(raw, &one) == nil {
 		list = []*string{&one}
 	} else if json.Unmarshal(raw, &list) != nil {
-		return nil, badParam("stop", "expected a string or a list of strings, got %s",
+		return nil, badParam("stop", "expected a string or an array of strings, got %s",
 			describe(raw))
 	}
 	if len(list) > maxStops {
-		return nil, badParam("stop", "at most %d texts, got %d", maxStops, len(list))
+		return nil, badParam("stop", "at most %d stop texts, got %d", maxStops, len(list))
 	}
 	var stops []string
 	for i, s := range list {
@@ -41,17 +41,17 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 	return stops, nil
 }
 
-// describe names the type of a value for errors. For a list, it also names the type of the first
-// element.
+// describe describes the type of a value for errors. For an array, it includes the type of the
+// first element.
 func describe(raw json.RawMessage) string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
-		return "a list with " + kind(list[0])
+		return "an array with " + kind(list[0])
 	}
 	return kind(raw)
 }
 
-// parseLogitBias reads an object that maps token IDs to values in [-100, 100].
+// parseLogitBias parses an object that maps token ids to numbers in [-100, 100].
 func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -69,7 +69,7 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 {
 			return nil, badParam("logit_bias",
-				"the key %q is not a token id, a whole number from 0 on", key)
+				"the key %q is not a token id, expected an integer of at least 0", key)
 		}
 		var v *float64
 		if json.Unmarshal(value, &v) != nil || v == nil {
@@ -83,7 +83,7 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	return bias, nil
 }
 
-// parsePrompt reads a string, a list of token IDs, or a list of exactly one of either.
+// parsePrompt parses a string, an array of token ids, or an array with exactly one of these.
 func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	if isNull(raw) {
 		return "", nil, badParam("prompt", "is missing")
@@ -93,11 +93,11 @@ func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
-		return "", nil, badParam("prompt", "expected a string or a list of token ids, got %s",
+		return "", nil, badParam("prompt", "expected a string or an array of token ids, got %s",
 			kind(raw))
 	}
 	if len(list) == 0 {
-		return "", nil, badParam("prompt", "the list is empty")
+		return "", nil, badParam("prompt", "the array is empty")
 	}
 	switch first := bytes.TrimSpace(list[0])[0]; {
 	case first != '"' && first != '[':
@@ -105,19 +105,20 @@ func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 		return "", tokens, err
 	case len(list) > 1:
 		return "", nil, badParam("prompt",
-			"one prompt a request, got a list of %d. Send them one by one", len(list))
+			"only one prompt per request is supported, got %d. Send them one by one", len(list))
 	}
 	return parseOnlyPrompt(list[0])
 }
 
-// parseOnlyPrompt reads the only element of a list of prompts; lists do not nest further.
+// parseOnlyPrompt parses the only element of an array of prompts: a string or an array of token
+// ids.
 func parseOnlyPrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return "", nil, badParam("prompt[0]", "expected a string or a list of token ids, got %s",
+		return "", nil, badParam("prompt[0]", "expected a string or an array of token ids, got %s",
 			describe(raw))
 	}
 	tokens, err = parseTokens(list)
@@ -137,7 +138,7 @@ func parseTokens(list []json.RawMessage) ([]int32, error) {
 	return tokens, nil
 }
 
-// shorten truncates a value for an error message, at a character boundary.
+// shorten truncates a value to 40 characters for an error message.
 func shorten(raw json.RawMessage) string {
 	const most = 40
 	runes := []rune(string(raw[:min(len(raw), 4*most)]))
@@ -147,7 +148,8 @@ func shorten(raw json.RawMessage) string {
 	return string(runes[:most]) + "…"
 }
 
-// object checks that an optional value is a JSON object.
+// object checks that a value is absent, null or a JSON object. It returns nil unless it is an
+// object.
 func object(name string, raw json.RawMessage) (json.RawMessage, error) {
 	if isNull(raw) {
 		return nil, nil
