@@ -7,6 +7,7 @@ package blockstore
 //	tokens I32 [n]
 //	the engine's tensors, each U8 [pieces, bytes of a piece]
 //	crc32c U8 [4]
+//
 // The JSON holds __metadata__, then the tensors in file order. The metadata are strings in
 // ascending order of their names. The index row and the key are computed from the metadata and the
 // tokens. crc32c is the little-endian CRC-32C of every byte before it, header included.

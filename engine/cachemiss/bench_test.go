@@ -27,7 +27,7 @@ func BenchmarkExplain(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd adds that prompt to the log.
+// BenchmarkAdd adds the prompt of BenchmarkFind to the log.
 func BenchmarkAdd(b *testing.B) {
 	l, prompt := full()
 	for b.Loop() {
@@ -35,7 +35,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// full returns a log of 64 sequences, and a prompt that shares their first 30,000 of 60,000 tokens.
+// full returns a log of 64 sequences of 60,000 tokens, and a prompt that shares their first 30,000
+// tokens.
 func full() (l *Log, prompt []int32) {
 	l = NewLog(Limits{})
 	for n := range 65 {

@@ -67,8 +67,7 @@ const (
 		"made the second one static, and the build passes again."
 )
 
-// head is a system message with the tools before the text, as Qwen3.6 has them; without tools it is
-// the text alone.
+// head returns a system message. The tools, if any, come before the text, as in Qwen3.6.
 func head(system string, tools ...string) string {
 	if len(tools) > 0 {
 		system = "# Tools\n\nYou have access to the following functions:\n\n<tools>\n" +
@@ -83,15 +82,15 @@ func answer(text string) string { return "<|im_start|>assistant\n" + text + "<|i
 
 const ask = "<|im_start|>assistant\n<think>\n"
 
-// TestCauses lists computed texts, next prompts and causes. The text before the first difference
-// gives its position.
+// TestCauses compares a prompt with a text that was computed before. The text before their first
+// difference gives the expected position.
 func TestCauses(t *testing.T) {
 	long := strings.Repeat(found+" ", 12)
 	for _, test := range []struct {
 		name    string
 		was, is string
-		after   string // what both begin with: Break is its length in tokens; "": Break is -1
-		seen    string // what Was begins with
+		after   string // the common beginning: Break is its length in tokens; "": Break is -1
+		seen    string // the beginning of Report.Was
 		cause   Cause
 		advice  string // part of it
 	}{
@@ -107,8 +106,8 @@ func TestCauses(t *testing.T) {
 				user("And on Windows?") + ask,
 			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, "", Continued,
 			"only new text"},
-		{"the same again", head(coder) + user(issue) + ask + long, head(coder) + user(issue) + ask,
-			head(coder) + user(issue) + ask, "", Continued, ""},
+		{"same prompt again", head(coder) + user(issue) + ask + long,
+			head(coder) + user(issue) + ask, head(coder) + user(issue) + ask, "", Continued, ""},
 		{"same agent, another task", head(coder) + user(issue) + answer(found),
 			head(coder) + user("Write a changelog of the last week, newest first.") + ask,
 			head(coder) + "<|im_start|>user\n", "The build fails on arm64", NewConversation, ""},
@@ -154,7 +153,7 @@ func TestCauses(t *testing.T) {
 			user(issue) + ask, head("Session 7c9d1f30-1b22-4d8f-8a11-0e9b7c6d5a42\n"+coder) +
 			user(issue) + ask,
 			"<|im_start|>system\nSession ", "0b1ef8a2-6c11", CounterChanged, ""},
-		{"a rule more", head(coder+" Answer in English.") + user(issue) + answer(found),
+		{"changed rule", head(coder+" Answer in English.") + user(issue) + answer(found),
 			head(coder+" Answer in French.") + user(issue) + ask,
 			"<|im_start|>system\n" + coder + " Answer in", "English.", HeadChanged,
 			"the same in every request"},
@@ -174,56 +173,56 @@ func TestCauses(t *testing.T) {
 				user(issue) + ask, head(coder,
 				"<function>\n<name>")[:strings.Index(head(coder, "<function>\n<name>"),
 				"<name>")+6], "shell", ToolsReordered, "(here look)"},
-		{"a tool reads otherwise", head(coder, shell, read) + user(issue) + answer(found),
+		{"changed tool description", head(coder, shell, read) + user(issue) + answer(found),
 			head(coder, shell, read2) + user(issue) + ask,
 			head(coder, shell, read)[:strings.Index(head(coder, shell, read), " file.")], "file.",
 			ToolsChanged, "read_file"},
-		{"a tool of another version",
+		{"tool of another version",
 			head(coder, strings.Replace(read, "read_file", "v1_read", 1)) + user(issue) + ask,
 			head(coder, strings.Replace(read, "read_file", "v2_read", 1)) + user(issue) + ask,
 			head(coder, read)[:strings.Index(head(coder, read), "read_file")] + "v", "v1_read",
 			ToolsChanged, "(here v2_read)"},
-		{"a tool more", head(coder, shell) + user(issue) + answer(found),
+		{"added tool", head(coder, shell) + user(issue) + answer(found),
 			head(coder, shell, read) + user(issue) + answer(found) + ask,
 			head(coder, shell)[:strings.Index(head(coder, shell), "</tools>")], "</tools>",
 			ToolsChanged, "read_file"},
-		{"no tools any more", head(coder, shell) + user(issue) + answer(found),
+		{"all tools removed", head(coder, shell) + user(issue) + answer(found),
 			head(coder) + user(issue) + answer(found) + ask, "<|im_start|>system\n", "# Tools",
 			ToolsChanged, ""},
 
-		{"thought left out", head(coder) + user(issue) + ask +
+		{"reasoning left out", head(coder) + user(issue) + ask +
 			"I should look at the linker first.\n</think>\n\n" + found + "<|im_end|>\n",
 			head(coder) + user(issue) + answer(found) + user("And on Windows?") + ask,
 			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>\nI should look",
 			ThinkingStripped, "reasoning_content"},
-		{"thought emptied", head(coder) + user(issue) + ask +
+		{"reasoning emptied", head(coder) + user(issue) + ask +
 			"I should look at the linker first.\n</think>\n\n" + found,
 			head(coder) + user(issue) + answer("<think>\n\n</think>\n\n"+found) +
 				user("And on Windows?") + ask,
 			head(coder) + user(issue) + "<|im_start|>assistant\n<think>", "I should look",
 			ThinkingStripped, ""},
-		{"empty thought left out", head(coder) + user(issue) + ask + "\n</think>\n\n49.",
+		{"empty reasoning left out", head(coder) + user(issue) + ask + "\n</think>\n\n49.",
 			head(coder) + user(issue) + answer("49.") + user("And 76 - 26?") + ask,
 			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
-		{"thought left out before a tool call",
+		{"reasoning left out before a tool call",
 			head(coder, shell) + user(issue) + ask +
 				"Let me see.\n</think>\n\n<tool_call>\n<function=shell>",
 			head(coder, shell) + user(issue) +
 				answer("<tool_call>\n<function=shell>\n</function>\n</tool_call>") + ask,
 			head(coder, shell) + user(issue) + "<|im_start|>assistant\n", "<think>",
 			ThinkingStripped, ""},
-		{"second thought left out",
+		{"second reasoning left out",
 			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" +
 				ask + "It may be more.\n</think>\n\nThere is more to it.",
 			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" +
 				answer("There is more to it.") + user("Go on.") + ask,
 			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found +
 				"<|im_end|>\n<|im_start|>assistant\n", "<think>\nIt may be", ThinkingStripped, ""},
-		{"another thought", head(coder) + user(issue) + ask + long + "</think>\n\n" + found,
+		{"changed reasoning", head(coder) + user(issue) + ask + long + "</think>\n\n" + found,
 			head(coder) + user(issue) + ask + "Well. " + long + "</think>\n\n" + found +
 				"<|im_end|>\n" + user("Go on.") + ask,
 			head(coder) + user(issue) + ask, "The symbol is defined", MessageEdited, ""},
-		{"word in an earlier message",
+		{"changed word in an earlier message",
 			head(coder) + user(issue) + answer(found) + user("Go on.") + ask,
 			head(coder) + user(strings.Replace(issue, "arm64", "riscv", 1)) + answer(found) +
 				user("Go on.") + ask,
@@ -243,7 +242,7 @@ func TestCauses(t *testing.T) {
 			head(coder) + user(issue) + answer(found) + user("Thanks, now clean up.") + ask,
 			head(coder) + user(issue) + answer(found) + "<|im_start|>user\n", "And on Windows?",
 			MessageEdited, ""},
-		{"stop text cut the answer",
+		{"stop string cut off the answer",
 			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone. END",
 			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.<|im_end|>\n" +
 				user("Thanks.") + ask,
@@ -269,7 +268,7 @@ func TestCauses(t *testing.T) {
 					common, len(prompt)-common, test.cause)
 			}
 			if !strings.Contains(r.Advice, test.advice) || r.Advice == "" {
-				t.Errorf("advice %q, expected %q in it", r.Advice, test.advice)
+				t.Errorf("advice %q, expected it to contain %q", r.Advice, test.advice)
 			}
 			checkShown(t, r, w.decode(prompt))
 			if test.seen != "" && (!strings.HasPrefix(r.Was, strings.TrimSpace(test.seen)) ||
@@ -297,8 +296,8 @@ func checkShown(t *testing.T, r Report, prompt string) {
 	}
 }
 
-// TestMemory explains misses of a known prefix that was no longer cached: 100 of 120 tokens are
-// common.
+// TestMemory explains misses of a known prefix that is no longer cached. The prompt has 120 tokens,
+// and the known sequence shares the first 100.
 func TestMemory(t *testing.T) {
 	tokens := func(n int, from int32) (list []int32) {
 		for i := range n {
@@ -328,24 +327,24 @@ func TestMemory(t *testing.T) {
 		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0},
 		{"other model with little in common", tokens(31, 0), "n", "f", 0, false, NewConversation,
 			-1},
-		{"cache knows more", nil, "m", "f", 90, false, Continued, 90},
+		{"cache holds more than the log", nil, "m", "f", 90, false, Continued, 90},
 		{"nothing known", nil, "m", "f", 0, false, NewConversation, -1},
-		{"edited, and held up to there", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 100,
+		{"edited, cached up to there", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 100,
 			false, MessageEdited, 100},
-		{"edited, and not held", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 10, false,
+		{"edited, not cached", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 10, false,
 			Evicted, 100},
 	} {
 		l := NewLog(Limits{})
 		l.Add(Sequence{Tokens: test.known, Model: test.model, Format: test.format})
-		r := l.Find(prompt, "m",
-			"f").Explain(Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
+		r := l.Find(prompt, "m", "f").Explain(
+			Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
 		if r.Cause != test.cause || r.Break != test.at || r.ReadTokens != 120-test.cached {
 			t.Errorf("%s: %+v, expected %s at %d", test.name, r, test.cause, test.at)
 		}
 	}
 }
 
-// TestRetokenized checks a text whose tokens change: the model generated " f" "o" "o", and the
+// TestRetokenized checks a text that gets other tokens: the model generated " f", "o", "o", and the
 // client sends " foo".
 func TestRetokenized(t *testing.T) {
 	w := newWords()
@@ -355,10 +354,10 @@ func TestRetokenized(t *testing.T) {
 	l := NewLog(Limits{})
 	l.Add(Sequence{Tokens: known})
 	prompt := w.encode(history + " foo " + found + "<|im_end|>\n" + user("Go on.") + ask)
-	if r := l.Find(prompt, "",
-		"").Explain(Outcome{CachedTokens: len(w.encode(history)),
-		Decode: w.decode}); r.Cause != Retokenized || r.Break != len(w.encode(history)) {
-		t.Errorf("%+v, expected %s at %d", r, Retokenized, len(w.encode(history)))
+	common := len(w.encode(history))
+	r := l.Find(prompt, "", "").Explain(Outcome{CachedTokens: common, Decode: w.decode})
+	if r.Cause != Retokenized || r.Break != common {
+		t.Errorf("%+v, expected %s at %d", r, Retokenized, common)
 	}
 }
 
@@ -370,17 +369,17 @@ func TestLog(t *testing.T) {
 	for _, step := range []struct {
 		add               string
 		sequences, tokens int
-		known             string // of the sequences, which are still there in whole
+		known             string // the sequences, which must be complete
 	}{
 		{"ab", 1, 2, "ab"},
-		{"abcd", 1, 4, "abcd"},           // in place of its beginning
-		{"abc", 1, 4, "abcd"},            // the beginning of what is known
+		{"abcd", 1, 4, "abcd"},           // replaces its prefix
+		{"abc", 1, 4, "abcd"},            // a prefix of a known sequence
 		{"", 1, 4, "abcd"},               // nothing
-		{"xy", 2, 6, "abcd xy"},          //
+		{"xy", 2, 6, "abcd xy"},          // unrelated
 		{"abce", 3, 10, "abcd xy abce"},  // a fork
-		{"q", 3, 7, "xy abce q"},         // the oldest out, for their number
+		{"q", 3, 7, "xy abce q"},         // too many sequences: abcd is dropped
 		{"abcefgh", 3, 10, "xy abcefgh"}, // abce grew
-		{"xyz", 2, 10, "abcefgh xyz"},    // 11 tokens: the oldest out, which q is
+		{"xyz", 2, 10, "abcefgh xyz"},    // too many tokens: q is dropped
 		{"0123456789abc", 1, 10, "0123456789"},
 	} {
 		l.Add(Sequence{Tokens: runes(step.add)})
@@ -399,7 +398,7 @@ func TestLog(t *testing.T) {
 		}
 		if !slices.EqualFunc(again.sequences, l.sequences,
 			func(a, b *Sequence) bool { return slices.Equal(a.Tokens, b.Tokens) }) {
-			t.Errorf("after %q: a log made of its sequences has others", step.add)
+			t.Errorf("after %q: a log made from the sequences differs", step.add)
 		}
 	}
 	if want := "ab abcd abc xy abce q abcefgh xyz 0123456789"; strings.Join(given, " ") != want {
@@ -407,9 +406,9 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestNearest compares a prompt with two sequences that have an equally long prefix. The older one
-// continues like the prompt after a changed word, and the loss after that word outweighs the 40
-// tokens that were not cached.
+// TestNearest compares a prompt with two sequences that share a prefix of the same length with it.
+// The older sequence continues like the prompt after one changed token. The loss after that token
+// outweighs the 40 tokens that were not cached.
 func TestNearest(t *testing.T) {
 	count := func(n, from int) (list []int32) {
 		for i := range n {
@@ -427,21 +426,22 @@ func TestNearest(t *testing.T) {
 	l.Add(Sequence{Tokens: join(count(100, 0), []int32{7777}, count(80, 1000)), At: older})
 	l.Add(Sequence{Tokens: join(count(100, 0), []int32{8888}, count(80, 3000)),
 		At: time.Unix(2, 0)})
-	r := l.Find(join(count(100, 0), []int32{9999}, count(80, 1000)), "",
-		"").Explain(Outcome{CachedTokens: 60})
+	prompt := join(count(100, 0), []int32{9999}, count(80, 1000))
+	r := l.Find(prompt, "", "").Explain(Outcome{CachedTokens: 60})
 	if r.KnownAt != older || r.Cause != MessageEdited || r.Break != 100 || r.ReadTokens != 121 {
-		t.Errorf("%+v, expected %s at 100, compared with the older one", r, MessageEdited)
+		t.Errorf("%+v, expected %s at 100, compared with the older sequence", r, MessageEdited)
 	}
 }
 
-// TestDiffersIn checks that the first difference is marked by |.
+// TestDiffersIn checks differences inside and outside of dates and ids. In messages, | marks the
+// first difference.
 func TestDiffersIn(t *testing.T) {
 	for _, test := range []struct {
 		both, was, is string
 		date, id      bool
 	}{
 		{"on 2026-11-", "19 it rained", "20 it rained", true, true},
-		{"on 2026-11-19", ", rain", "; sun", false, false}, // behind the date
+		{"on 2026-11-19", ", rain", "; sun", false, false}, // after the date
 		{"at ", "9:58", "10:03", true, true},
 		{"at 1", "0:30 PM", "1:30 PM", true, true},
 		{"20 ", "Nov 2026", "Dec 2026", true, false},
@@ -463,7 +463,7 @@ func TestDiffersIn(t *testing.T) {
 	}
 }
 
-// TestCompareTools compares sections that templates write, and others.
+// TestCompareTools compares sections of tools, including some that no template writes.
 func TestCompareTools(t *testing.T) {
 	a, b := `{"name": "a"}`, `{"type": "function", "function": {"name": "b", "x": 1}}`
 	for _, test := range []struct {
@@ -483,38 +483,39 @@ func TestCompareTools(t *testing.T) {
 		{"not JSON", "nor this", ToolsChanged, "nor this"},
 		{"", a, ToolsChanged, "a"},
 	} {
-		if cause, name := compareTools(section{text: test.was},
-			section{text: test.is}); cause != test.cause || name != test.name {
+		cause, name := compareTools(section{text: test.was}, section{text: test.is})
+		if cause != test.cause || name != test.name {
 			t.Errorf("%q and %q: %q %q, expected %q %q", test.was, test.is, cause, name, test.cause,
 				test.name)
 		}
 	}
 }
 
-// TestThoughtDropped checks that the first difference is where the texts diverge.
-func TestThoughtDropped(t *testing.T) {
+// TestReasoningDropped compares answers with and without reasoning.
+func TestReasoningDropped(t *testing.T) {
 	for _, test := range []struct {
 		was, is string
 		want    bool
 	}{
 		{"<think>\nSo.\n</think>\n\n49", "49", true},
-		{"<think>\nSo.\n</think>\n\n49", "<tool_call>", true}, // which begins as the thought does
+		{"<think>\nSo.\n</think>\n\n49", "<tool_call>", true}, // both begin with <t
 		{"<think>\nSo.\n</think>\n\n49", "<think>\n\n</think>\n\n49", true},
 		{"<think>\nSo it is still being", "<think>\n\n</think>\n\n49", true},
-		{"<think>\n</think>\n\n49", "<think>\n\n</think>\n\n49", false}, // empty both
+		{"<think>\n</think>\n\n49", "<think>\n\n</think>\n\n49", false}, // both are empty
 		{"<think>\n\n</think>\n\n49", "<think>\nSo.\n</think>\n\n49", false},
 		{"<think>\nSo.\n</think>\n\n49", "<think>\nNo.\n</think>\n\n49", false},
 		{"<think>\nSo.\n</think>\n\n49", "<think>\nSo.\n</think>\n\n50", false},
 		{"49", "<think>\nSo.\n</think>\n\n49", false},
 	} {
-		if got := thoughtDropped(test.was, test.is,
-			firstDifference(test.was, test.is)); got != test.want {
+		at := firstDifference(test.was, test.is)
+		if got := reasoningDropped(test.was, test.is, at); got != test.want {
 			t.Errorf("%q and then %q: %t", test.was, test.is, got)
 		}
 	}
 }
 
-// TestTextTo tests a head that is longer than one decoded piece, and the first of several marks.
+// TestTextTo checks that textTo finds the first of several marks, even after more text than it
+// decodes at first.
 func TestTextTo(t *testing.T) {
 	w := newWords()
 	long := strings.Repeat("word ", 5000)
@@ -552,7 +553,7 @@ func FuzzExplain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, was, is []byte, cached int, pairs bool) {
 		read := func(data []byte) (tokens []int32) {
 			for len(data) > 0 {
-				if pairs && len(data) >= 4 { // tokens that decode to something else than they are
+				if pairs && len(data) >= 4 { // tokens that do not decode to one byte
 					tokens = append(tokens, int32(binary.LittleEndian.Uint32(data)))
 					data = data[3:]
 				} else {

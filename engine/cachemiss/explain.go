@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Outcome is what happened to a prompt after Find.
+// Outcome describes how a prompt was processed after Find.
 type Outcome struct {
 	CachedTokens int  // prompt tokens that came from a cache
 	CacheOff     bool // the prefix cache is turned off
@@ -21,8 +21,8 @@ type Outcome struct {
 // windowTokens is the number of tokens decoded around a difference in a message.
 const windowTokens = 512
 
-// Explain makes the report. It decodes a few hundred tokens, and the prompt's head if the
-// difference is there.
+// Explain returns the report for a prompt. It decodes a few hundred tokens around the difference,
+// and the beginning of both texts up to the first messages.
 func (m Match) Explain(o Outcome) Report {
 	// The cache may hold more sequences than the log.
 	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt)))
@@ -63,24 +63,21 @@ func memoryCause(o Outcome, known int) (Cause, string) {
 			"The prefix cache is turned off: every prompt is computed from its beginning."
 	}
 	if o.Recurrent && o.CachedTokens > 0 {
-		return StateNotCached, fmt.Sprintf(
-			"This model can resume only where its state was kept, here after %d of %d known "+
-				"tokens. More kept states would help.",
-			o.CachedTokens, known)
+		return StateNotCached, fmt.Sprintf("This model can resume only where a state is cached, "+
+			"here after %d of %d known tokens. More cached states would help.", o.CachedTokens, known)
 	}
 	return Evicted,
 		"The known text was evicted. Give the cache more memory or disk space, or run fewer " +
 			"conversations at once."
 }
 
-// difference is where and how a prompt diverges from the nearest sequence.
+// difference describes where and how a prompt diverges from the nearest sequence.
 type difference struct {
 	sequence        *Sequence
 	before, was, is string
 	cause           Cause
 	advice          string
-	// knownAfter is the number of known prompt tokens after the difference: the same text follows
-	// it in the sequence.
+	// knownAfter is the number of prompt tokens after the difference that are in the sequence too.
 	knownAfter int
 }
 
@@ -89,11 +86,11 @@ const (
 	adviceHead    = "Keep the text before the first message the same in every request."
 	adviceMessage = "Everything after an edited message has to be computed again. Clients should " +
 		"only add to a conversation, not rewrite it."
-	adviceRetokenize = "The text is the same, but the answer that the client sends back has " +
-		"other tokens than the model generated."
-	adviceThinking = "The client drops thoughts from the history. Let it send reasoning_content " +
-		"back, or turn thinking off. Some templates keep thoughts if chat_template_kwargs has " +
-		"preserve_thinking."
+	adviceRetokenize = "The client sends the answer back with the same text, but it is encoded " +
+		"as other tokens than the model generated."
+	adviceThinking = "The client drops the reasoning of earlier answers. Let it send " +
+		"reasoning_content back, or turn thinking off. Some templates keep the reasoning if " +
+		"chat_template_kwargs has preserve_thinking."
 )
 
 // compare returns the difference from the nearest sequence. If several are equally near, it chooses
@@ -136,8 +133,8 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	d.before, d.was, d.is = show(was, is, at)
 	run := longestCommonRun([]byte(was[at:]), []byte(is[at:]))
 	rest := min(len(was)-at, len(is)-at, commonRunWindow)
-	// same: the two heads belong to one agent
-	same := m.CommonTokens >= 2*minReportedTokens || run >= 4*boilerplate && 2*run >= rest
+	// sameAgent: the two heads are versions of one system prompt
+	sameAgent := m.CommonTokens >= 2*minReportedTokens || run >= 4*boilerplate && 2*run >= rest
 	before, after := findTools(was), findTools(is)
 	cause, name := compareTools(before, after)
 	inTools := cause != "" &&
@@ -155,23 +152,23 @@ func (m Match) compareHeads(d *difference, was, is string) {
 		d.cause, d.advice = DateChanged,
 			"Move the date or time to the end of the prompt, or include only the day: "+
 				"everything after it was computed again."
-	case same && !inTools && differsIn(ids, was, is, at):
+	case sameAgent && !inTools && differsIn(ids, was, is, at):
 		d.cause, d.advice = CounterChanged,
 			"Remove the number or ID that differs in every request from the system prompt, or "+
 				"move it to the prompt's end."
-	case same && cause == ToolsChanged && (inTools || before.text == "" || after.text == ""):
+	case sameAgent && cause == ToolsChanged && (inTools || before.text == "" || after.text == ""):
 		d.cause, d.advice = cause,
 			"Tools come before everything else: change them between conversations, not within "+
 				"one"+named+"."
-	case same:
+	case sameAgent:
 		d.cause, d.advice = HeadChanged, adviceHead
 	default:
 		d.cause, d.advice, d.knownAfter = NewConversation, adviceNothing, 0
 	}
 }
 
-// compareMessages describes a difference after the head. roles is true if both texts mark their
-// user messages.
+// compareMessages describes a difference after the head. roles reports whether both texts mark
+// their user messages.
 func (m Match) compareMessages(d *difference, decode func([]int32) string, run int, roles bool) {
 	from := max(0, m.CommonTokens-windowTokens/2)
 	window := func(tokens []int32) string {
@@ -182,10 +179,10 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	d.before, d.was, d.is = show(was, is, at)
 	rest := len(d.sequence.Tokens) - m.CommonTokens
 	switch {
-	case thoughtDropped(was, is, at):
+	case reasoningDropped(was, is, at):
 		d.cause, d.advice = ThinkingStripped, adviceThinking
 	case rest < boilerplate:
-		// Only the end of an answer differs: a stop text cut it, or it has other tokens now.
+		// Only the end of the answer differs: a stop string cut it off, or its last tokens changed.
 		d.cause, d.advice = Continued, adviceNothing
 	case at == len(was) || at == len(is):
 		d.cause, d.advice = Retokenized, adviceRetokenize
@@ -205,8 +202,8 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	}
 }
 
-// otherOpening reports whether the first user messages differ and nothing after them is the same,
-// which means that they are different conversations.
+// otherOpening reports whether the first user messages differ and nothing after them is the same.
+// Then the texts are different conversations.
 func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	was, found := textTo(known, decode, assistantMarks)
 	is, alsoFound := textTo(m.prompt, decode, assistantMarks)
@@ -224,16 +221,16 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// thoughtDropped reports whether was has a thought at byte at where is has no thought or an empty
-// one.
-func thoughtDropped(was, is string, at int) bool {
-	a, thought := thoughtAt(was, at)
-	b, also := thoughtAt(is, at)
-	return thought && !(also && (a == "" || b != ""))
+// reasoningDropped reports whether was has reasoning at byte at, and is has no or empty reasoning
+// there.
+func reasoningDropped(was, is string, at int) bool {
+	a, hadReasoning := reasoningAt(was, at)
+	b, hasReasoning := reasoningAt(is, at)
+	return hadReasoning && !(hasReasoning && (a == "" || b != ""))
 }
 
-// thoughtAt returns the thought that contains byte at, or begins there.
-func thoughtAt(s string, at int) (thought string, ok bool) {
+// reasoningAt returns the reasoning that contains byte at, or begins there.
+func reasoningAt(s string, at int) (reasoning string, ok bool) {
 	const begin, end = "<think>", "</think>"
 	next := len(s) - len(strings.TrimLeft(s[at:], "\n "))
 	open := strings.LastIndex(s[:min(len(s), next+len(begin))], begin)
@@ -247,11 +244,11 @@ func thoughtAt(s string, at int) (thought string, ok bool) {
 	return strings.TrimSpace(inside), true
 }
 
-// commonRunWindow is how far two sequences are compared after a difference, in tokens or bytes.
+// commonRunWindow is the number of tokens or bytes after a difference that are compared.
 const commonRunWindow = 8192
 
-// longestCommonRun returns the length of the longest common run of a and b, which differ in their
-// first token. It returns 0 if no run is at least boilerplate long.
+// longestCommonRun returns the length of the longest common substring of a and b, which differ in
+// their first element. It returns 0 if no common substring has at least boilerplate elements.
 func longestCommonRun[E byte | int32](a, b []E) int {
 	a, b = a[:min(len(a), commonRunWindow)], b[:min(len(b), commonRunWindow)]
 	if len(a) < boilerplate || len(b) < boilerplate {
@@ -274,9 +271,9 @@ func longestCommonRun[E byte | int32](a, b []E) int {
 	return longest
 }
 
-// hashes calls visit with a rolling hash of every run of boilerplate tokens.
+// hashes calls visit with a rolling hash of every substring of boilerplate elements.
 func hashes[E byte | int32](tokens []E, visit func(from int, hash uint64)) {
-	const factor = 0x9e3779b97f4a7c15 // odd, its bits well mixed: 2^64 over the golden ratio
+	const factor = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio: odd and well mixed
 	// drop is the factor of the token that leaves the window.
 	var hash, drop uint64 = 0, 1
 	for range boilerplate + 1 {

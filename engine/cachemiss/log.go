@@ -1,7 +1,7 @@
 package cachemiss
 
-// The log keeps token ids only, and a report decodes the few that it shows. Matches share the log's
-// sequences, which are never written to.
+// The log keeps only token ids. A report decodes the few that it shows. Matches share the log's
+// sequences, which never change.
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Sequence is a prompt and its answer, as far as they were computed.
+// Sequence holds the computed part of a prompt and its answer.
 type Sequence struct {
 	Tokens []int32   // the log keeps the slice
 	Model  string    // the model's fingerprint
@@ -20,15 +20,15 @@ type Sequence struct {
 // Limits bound a Log. Zero means the default.
 type Limits struct {
 	Sequences int // default 64
-	Tokens    int // of all sequences together; default 4 Mi, in 16 MiB of memory
+	Tokens    int // of all sequences together; default 4 Mi, which take 16 MiB of memory
 }
 
 // Log holds recent sequences. When it is full, it drops the oldest. Its methods may be called from
 // any goroutine.
 type Log struct {
 	limits Limits
-	// Added is called with every sequence that is added, on Add's goroutine. It must be set before
-	// the first use. May be nil.
+	// Added, if not nil, is called with every added sequence, on Add's goroutine. Set it before the
+	// first use of the log.
 	Added func(Sequence)
 
 	mu        sync.Mutex
@@ -96,14 +96,14 @@ func (l *Log) Forget(model string, tokens []int32) {
 	})
 }
 
-// begins reports whether a begins with all of b. It compares the last token first, since the first
-// ones are equal more often.
+// begins reports whether a begins with b. It compares the last token of b first, because that is
+// the likeliest to differ.
 func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)
 }
 
-// Sequences returns the log's sequences, oldest first. If they are added to an empty log, it equals
-// this one.
+// Sequences returns the log's sequences, oldest first. Adding them to an empty log in this order
+// restores the log.
 func (l *Log) Sequences() []Sequence {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,15 +129,15 @@ type Match struct {
 
 	prompt  []int32
 	nearest []*Sequence // the sequences with that prefix, newest first
-	foreign *Sequence   // one of another model or format with a longer prefix; nil: none
+	foreign *Sequence   // one of another model or format with a longer common prefix; nil: none
 	model   string
 }
 
 // maxNearest bounds Match.nearest.
 const maxNearest = 8
 
-// Find compares a prompt, before it is computed, with each sequence up to the first difference. The
-// match keeps the slice.
+// Find compares a prompt with each sequence up to their first difference. Call it before the prompt
+// is computed. The match keeps the slice.
 func (l *Log) Find(prompt []int32, model, format string) Match {
 	l.mu.Lock()
 	defer l.mu.Unlock()

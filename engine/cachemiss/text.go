@@ -1,7 +1,7 @@
 package cachemiss
 
-// Decoding tokens, and finding positions in texts. A conversation's head is the text before its
-// first user message, and its opening is the text before the first answer. Both end at the mark
+// This file decodes tokens and finds positions in texts. A conversation's head is the text before
+// its first user message, and its opening is the text before the first answer. Both end at the mark
 // with which a chat template begins a message.
 
 import (
@@ -22,8 +22,8 @@ var (
 // with tools have 5,000 to 40,000 tokens.
 const maxHeadTokens = 1 << 16
 
-// textTo returns the text of tokens up to the first of marks, and whether there is one. It decodes
-// longer and longer beginnings, so that no character is split.
+// textTo returns the text of tokens up to the first of marks, and whether it found one. It decodes
+// ever longer beginnings of tokens, because decoding them piece by piece could split a character.
 func textTo(tokens []int32, decode func([]int32) string, marks []string) (text string, found bool) {
 	for n := 2048; ; n *= 4 {
 		n = min(n, len(tokens), maxHeadTokens)
@@ -45,7 +45,7 @@ func textTo(tokens []int32, decode func([]int32) string, marks []string) (text s
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// firstDifference returns the byte at which a and b diverge, at the beginning of a character.
+// firstDifference returns the index at which a and b diverge. It is the beginning of a character.
 func firstDifference(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -58,7 +58,7 @@ func firstDifference(a, b string) int {
 }
 
 // isWord reports whether a byte is part of a word, a number, a date, a setting or a tag. A report
-// shows these whole.
+// does not cut these.
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
@@ -87,7 +87,7 @@ func show(was, is string, at int) (before, wasShown, isShown string) {
 	return tail(was[:from]), front(was[from:]), front(is[from:])
 }
 
-// tail returns the end of a text, from the beginning of a line or a word if one is near.
+// tail returns the end of a text. It begins with a line or a word if one begins nearby.
 func tail(s string) string {
 	if len(s) <= shownBytes {
 		return s
@@ -102,7 +102,7 @@ func tail(s string) string {
 	return s
 }
 
-// front returns the beginning of a text, to the end of a word if one is near.
+// front returns the beginning of a text. It ends with a word if one ends nearby.
 func front(s string) string {
 	if len(s) <= shownBytes {
 		return s

@@ -2,8 +2,8 @@ package cachemiss
 
 // The tools in a prompt's head, as chat templates write them: one JSON object per line between
 // <tools> and </tools> (Qwen, Hermes), XML functions in the same place (Qwen3-Coder), or a JSON
-// list between [AVAILABLE_TOOLS] marks (Mistral). Two sets of tools are compared by name, order and
-// content. The order of keys does not count.
+// list between [AVAILABLE_TOOLS] marks (Mistral). Two lists of tools are compared by name, order
+// and content, regardless of the order of JSON keys.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ type tool struct {
 	body string // JSON with sorted keys, or the text itself
 }
 
-// section is the part [from, to) of a head that lists its tools. The zero value has no tools.
+// section is the part [from, to) of a head that lists the tools. The zero value has no tools.
 type section struct {
 	from, to int
 	text     string
@@ -111,7 +111,7 @@ func compareTools(was, is section) (cause Cause, name string) {
 			return ToolsChanged, b[i].name
 		}
 	}
-	return ToolsReordered, "" // their keys, or the spaces between them
+	return ToolsReordered, "" // only the order of keys or white space differs
 }
 
 // missing returns the name of the first tool of list that is not in others.

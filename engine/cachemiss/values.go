@@ -1,7 +1,7 @@
 package cachemiss
 
-// Values that differ in every request although nobody edited the text: dates, times, counters, IDs.
-// They are a cause only if the first difference is inside such a value in both texts.
+// Some values differ in every request although nobody edited the text: dates, times, counters, IDs.
+// Such a value is the cause only if the first difference is inside it in both texts.
 
 import "regexp"
 
@@ -53,7 +53,7 @@ func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	return false
 }
 
-// spanAt returns the match of kind that contains byte at or ends there, nil if there is none.
+// spanAt returns the match of kind that contains byte at or ends there, or nil if there is none.
 func spanAt(kind *regexp.Regexp, s string, at int) []int {
 	for _, span := range kind.FindAllStringIndex(s, -1) {
 		if span[0] <= at && at <= span[1] {

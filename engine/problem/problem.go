@@ -17,9 +17,8 @@ type Code string
 
 // The codes. A new one needs a row in engine/server's table of HTTP statuses.
 const (
-	BadRequest Code = "bad_request" // the request's JSON or a parameter is invalid
-	// ContextExceeded: the prompt is longer than the model's context.
-	ContextExceeded     Code = "context_exceeded"
+	BadRequest          Code = "bad_request"          // the JSON or a parameter is invalid
+	ContextExceeded     Code = "context_exceeded"     // the prompt is longer than the context
 	ModelNotFound       Code = "model_not_found"      // no model has this name
 	ModelBroken         Code = "model_broken"         // the model's files are damaged or incomplete
 	UnknownArchitecture Code = "unknown_architecture" // the model's architecture is not supported
@@ -33,18 +32,14 @@ const (
 	NotFound            Code = "not_found"            // no such route, request or other object
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
-	// Forbidden: the request used a foreign host name, or came from a foreign web page.
-	Forbidden Code = "forbidden"
-	Exists    Code = "exists" // the name is already in use
-	// Changed: the object has changed since the client read it.
-	Changed  Code = "changed"
-	DiskFull Code = "disk_full" // the disk is full
-	// Upstream: another server did not answer as expected.
-	Upstream  Code = "upstream"
-	Cancelled Code = "cancelled" // the request was cancelled
-	// Crashed: the model's process ended during the request.
-	Crashed  Code = "model_crashed"
-	Internal Code = "internal" // a bug in Headroom
+	Forbidden           Code = "forbidden"            // a foreign host name or web page
+	Exists              Code = "exists"               // the name is already in use
+	Changed             Code = "changed"              // the object changed since it was read
+	DiskFull            Code = "disk_full"            // the disk is full
+	Upstream            Code = "upstream"             // another server did not answer as expected
+	Cancelled           Code = "cancelled"            // the request was cancelled
+	Crashed             Code = "model_crashed"        // the model's process ended
+	Internal            Code = "internal"             // a bug in Headroom
 )
 
 // Problem is an error for users. Message says what happened, Why gives the reason with its numbers,

@@ -14,7 +14,9 @@
 // expression.go (tokens to the tree of ast.go), render.go and eval.go (the tree walk), call.go
 // (calls), value.go and number.go (Python's values and arithmetic). The library is in filters.go,
 // sequences.go, predicates.go (Jinja calls them tests), methods.go, globals.go, format.go,
-// printf.go and json.go. The statements include, import, from, extends, block, do, autoescape and
-// trans are not supported. Parse returns an error that names them. The safe filter returns its
-// input, because a prompt needs no Markup type.
+// printf.go and json.go.
+//
+// The statements include, import, from, extends, block, do, autoescape and trans are not supported.
+// Parse returns an error that names them. The safe filter returns its input, because a prompt needs
+// no Markup type.
 package jinja
