@@ -13,7 +13,7 @@ import (
 type Outcome struct {
 	CachedTokens int  // prompt tokens that came from a cache
 	CacheOff     bool // the prefix cache is turned off
-	Recurrent    bool // the model can resume only where a state was kept
+	Recurrent    bool // the model can resume only where a state is cached
 	// Decode turns tokens into text, special tokens included; nil: the report contains no text.
 	Decode func([]int32) string
 }
@@ -64,7 +64,8 @@ func memoryCause(o Outcome, known int) (Cause, string) {
 	}
 	if o.Recurrent && o.CachedTokens > 0 {
 		return StateNotCached, fmt.Sprintf("This model can resume only where a state is cached, "+
-			"here after %d of %d known tokens. More cached states would help.", o.CachedTokens, known)
+			"here after %d of %d known tokens. More cached states would help.", o.CachedTokens,
+			known)
 	}
 	return Evicted,
 		"The known text was evicted. Give the cache more memory or disk space, or run fewer " +
