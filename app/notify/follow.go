@@ -1,6 +1,6 @@
 package notify
 
-// Following the host and the jobs, and showing their news.
+// Follow watches the host and the jobs, and shows notices about their changes.
 
 import (
 	"context"
@@ -25,13 +25,13 @@ type Options struct {
 	Host    Host
 	Jobs    *jobs.List
 	Service Service
-	On      func() bool  // whether notices are shown; called for each one
+	On      func() bool  // reports whether to show notices; called for each one
 	Clicked func(Notice) // called on a click
 	Log     *slog.Logger // nil: slog.Default()
 }
 
-// Follow shows notices until ctx ends, then removes those still shown. Events before the call are
-// not shown.
+// Follow shows notices until ctx ends, then closes the service, which removes them. It shows no
+// notices about events before the call.
 func Follow(ctx context.Context, o Options) {
 	log := o.Log
 	if log == nil {
@@ -39,13 +39,13 @@ func Follow(ctx context.Context, o Options) {
 	}
 	changed, done := o.Host.Subscribe()
 	defer done()
-	moved, unsubscribe := o.Jobs.Subscribe()
+	jobsChanged, unsubscribe := o.Jobs.Subscribe()
 	defer unsubscribe()
 	defer o.Service.Close()
 
 	_, seen := o.Host.ModelChanges(math.MaxInt)
-	now := func() look {
-		l := look{jobs: o.Jobs.Jobs(), state: o.Host.State(),
+	now := func() snapshot {
+		l := snapshot{jobs: o.Jobs.Jobs(), state: o.Host.State(),
 			models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels}
 		l.changes, seen = o.Host.ModelChanges(seen)
 		return l
@@ -57,7 +57,7 @@ func Follow(ctx context.Context, o Options) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-moved:
+		case <-jobsChanged:
 		}
 		for _, notice := range n.since(now()) {
 			if !o.On() {

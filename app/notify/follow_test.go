@@ -20,7 +20,7 @@ func (quietHost) Models(int) host.ModelList                        { return mach
 func (quietHost) ModelChanges(int) ([]host.ModelChange, int)       { return nil, 0 }
 func (h quietHost) Subscribe() (changed <-chan struct{}, f func()) { return h.changed, func() {} }
 
-// fakeService records notifications, and the test clicks them.
+// fakeService records notices. The test calls click.
 type fakeService struct {
 	shown  chan Notice
 	err    error
@@ -43,8 +43,8 @@ func (s *fakeService) Close() {
 	s.closed = true
 }
 
-// A finished download is announced, and a click names it. With notifications off nothing is shown,
-// and missed events are not shown later.
+// A finished download is announced, and a click on the notice names its model. While notifications
+// are off, nothing is shown, also not later.
 func TestFollow(t *testing.T) {
 	list, service := jobs.NewList(),
 		&fakeService{shown: make(chan Notice, 9), err: errors.New("no desktop")}
@@ -62,7 +62,7 @@ func TestFollow(t *testing.T) {
 	watching := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Follow(ctx, Options{Host: beginning{h, watching}, Jobs: list, Service: service,
+		Follow(ctx, Options{Host: signalingHost{h, watching}, Jobs: list, Service: service,
 			Log: slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n },
 			On: func() bool {
 				mu.Lock()
@@ -90,21 +90,21 @@ func TestFollow(t *testing.T) {
 	cancel()
 	<-ended
 	if !service.closed {
-		t.Error("what was shown stays")
+		t.Error("Follow did not close the service")
 	}
 }
 
-// beginning signals that Follow has read the first state.
-type beginning struct {
+// signalingHost closes stateRead when Follow reads the first state.
+type signalingHost struct {
 	quietHost
-	seen chan struct{}
+	stateRead chan struct{}
 }
 
-func (b beginning) State() host.State {
+func (h signalingHost) State() host.State {
 	select {
-	case <-b.seen:
+	case <-h.stateRead:
 	default:
-		close(b.seen)
+		close(h.stateRead)
 	}
 	return host.State{}
 }

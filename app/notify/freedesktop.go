@@ -17,7 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// New returns the service of the desktop. It connects when the first notice is shown.
+// New returns the desktop's notification service. It connects when the first notice is shown.
 func New() Service { return &freedesktop{connect: sessionBus} }
 
 func sessionBus() (*dbus.Conn, error) { return dbus.ConnectSessionBus() }
@@ -34,7 +34,7 @@ const (
 type freedesktop struct {
 	connect func() (*dbus.Conn, error)
 
-	mu      sync.Mutex // held during calls, so that a click never precedes its notice
+	mu      sync.Mutex // held during calls: no click is handled before shown has its notice
 	conn    *dbus.Conn // nil until the first notice
 	buttons bool       // the server supports actions
 	markup  bool       // the server parses bodies as markup
@@ -54,7 +54,7 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 	if f.closed {
 		return errors.New("notifications are closed")
 	}
-	if err := f.begin(); err != nil {
+	if err := f.ensureConnected(); err != nil {
 		return err
 	}
 	var replaced uint32 // 0: none
@@ -73,13 +73,13 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	var id uint32
-	const serverDecidesWhenItGoes = int32(-1)
+	const defaultTimeout = int32(-1) // the server chooses how long the notice stays
 	err := f.server().CallWithContext(ctx, busInterface+".Notify", 0, "Headroom", replaced, "",
 		n.Title, body, actions,
 		map[string]dbus.Variant{"desktop-entry": dbus.MakeVariant("headroom")},
-		serverDecidesWhenItGoes).Store(&id)
+		defaultTimeout).Store(&id)
 	if err != nil {
-		return fmt.Errorf("asking the desktop to notify: %w", err)
+		return fmt.Errorf("showing a notification over D-Bus: %w", err)
 	}
 	delete(f.shown, replaced)
 	f.shown[id] = notice{n.Key, clicked}
@@ -88,14 +88,14 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 
 func (f *freedesktop) server() dbus.BusObject { return f.conn.Object(busName, busPath) }
 
-// begin connects to the bus, again if the connection was lost. The caller holds mu.
-func (f *freedesktop) begin() error {
+// ensureConnected connects to the session bus unless it is connected. The caller holds mu.
+func (f *freedesktop) ensureConnected() error {
 	if f.conn != nil && f.conn.Connected() {
 		return nil
 	}
 	conn, err := f.connect()
 	if err != nil {
-		return fmt.Errorf("reaching the desktop's bus: %w", err)
+		return fmt.Errorf("connecting to the session bus: %w", err)
 	}
 	if err := conn.AddMatchSignal(dbus.WithMatchInterface(busInterface)); err != nil {
 		conn.Close()
@@ -107,12 +107,13 @@ func (f *freedesktop) begin() error {
 	f.conn, f.shown = conn, map[uint32]notice{}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	var able []string
-	if err := f.server().CallWithContext(ctx, busInterface+".GetCapabilities",
-		0).Store(&able); err != nil {
-		able = nil // Notify reports the error
+	var capabilities []string
+	call := f.server().CallWithContext(ctx, busInterface+".GetCapabilities", 0)
+	if call.Store(&capabilities) != nil {
+		capabilities = nil // Notify will report the error
 	}
-	f.buttons, f.markup = slices.Contains(able, "actions"), slices.Contains(able, "body-markup")
+	f.buttons = slices.Contains(capabilities, "actions")
+	f.markup = slices.Contains(capabilities, "body-markup")
 	return nil
 }
 

@@ -18,12 +18,12 @@ import (
 
 // desktop is a fake org.freedesktop.Notifications at the other end of a direct connection.
 type desktop struct {
-	t       *testing.T
-	conn    *dbus.Conn
-	able    []string
-	last    uint32
-	notices chan shownNotice
-	closed  chan uint32
+	t            *testing.T
+	conn         *dbus.Conn
+	capabilities []string
+	last         uint32
+	notices      chan shownNotice
+	closed       chan uint32
 }
 
 type shownNotice struct {
@@ -32,7 +32,7 @@ type shownNotice struct {
 	actions      []string
 }
 
-func (d *desktop) GetCapabilities() ([]string, *dbus.Error) { return d.able, nil }
+func (d *desktop) GetCapabilities() ([]string, *dbus.Error) { return d.capabilities, nil }
 
 func (d *desktop) Notify(app string, replaces uint32, icon, title, body string, actions []string,
 	_ map[string]dbus.Variant, timeout int32) (uint32, *dbus.Error) {
@@ -56,13 +56,12 @@ func (d *desktop) CloseNotification(id uint32) *dbus.Error {
 // AddMatch is a method of the bus. This fake filters nothing.
 func (d *desktop) AddMatch(string) *dbus.Error { return nil }
 
-// newDesktop returns a service and the desktop it is connected to.
-func newDesktop(t *testing.T, able ...string) (*desktop, *freedesktop) {
+// newDesktop returns a desktop with these capabilities and a service that is connected to it.
+func newDesktop(t *testing.T, capabilities ...string) (*desktop, *freedesktop) {
 	t.Helper()
-	ours, theirs := connected(t)
-	d := &desktop{t: t, able: able, notices: make(chan shownNotice, 9),
-		closed: make(chan uint32, 9)}
-	d.conn = theirs
+	ours, theirs := connectedPair(t)
+	d := &desktop{t: t, conn: theirs, capabilities: capabilities,
+		notices: make(chan shownNotice, 9), closed: make(chan uint32, 9)}
 	if err := errors.Join(d.conn.Export(d, busPath, busInterface),
 		d.conn.Export(d, "/org/freedesktop/DBus", "org.freedesktop.DBus")); err != nil {
 		t.Fatal(err)
@@ -70,18 +69,18 @@ func newDesktop(t *testing.T, able ...string) (*desktop, *freedesktop) {
 	return d, &freedesktop{connect: func() (*dbus.Conn, error) { return ours, nil }}
 }
 
-// connected are two ends of D-Bus. Each takes the other for a bus, which it must sign on to:
-// welcome plays that part of one.
-func connected(t *testing.T) (a, b *dbus.Conn) {
+// connectedPair returns two connected D-Bus clients. Each treats the other as a bus, to which it
+// must authenticate first: authenticate answers in the bus's place.
+func connectedPair(t *testing.T) (a, b *dbus.Conn) {
 	t.Helper()
 	nearA, farA := net.Pipe()
 	nearB, farB := net.Pipe()
 	go func() {
-		a, b := welcome(farA), welcome(farB)
+		a, b := authenticate(farA), authenticate(farB)
 		go func() { _, _ = io.Copy(farA, b) }()
 		_, _ = io.Copy(farB, a)
 	}()
-	sign := func(near net.Conn) *dbus.Conn {
+	connect := func(near net.Conn) *dbus.Conn {
 		c, err := dbus.NewConn(near)
 		if err == nil {
 			err = c.Auth([]dbus.Auth{dbus.AuthAnonymous()})
@@ -92,11 +91,11 @@ func connected(t *testing.T) (a, b *dbus.Conn) {
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	return sign(nearA), sign(nearB)
+	return connect(nearA), connect(nearB)
 }
 
-// welcome authenticates a client and returns the rest of its stream.
-func welcome(client net.Conn) io.Reader {
+// authenticate authenticates a client and returns the rest of its stream.
+func authenticate(client net.Conn) io.Reader {
 	r := bufio.NewReader(client)
 	for {
 		line, err := r.ReadString('\n')
@@ -124,7 +123,7 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 	case v := <-c:
 		return v
 	case <-time.After(30 * time.Second):
-		t.Fatal("waited in vain for " + what)
+		t.Fatal("timeout: waited for " + what)
 		panic("unreachable")
 	}
 }
@@ -146,14 +145,14 @@ func TestFreedesktop(t *testing.T) {
 		t.Errorf("shown: %+v", first)
 	}
 	if again := show("model a", "a2", ""); again.replaces != first.id {
-		t.Errorf("a second notice of the key replaces %d, not %d", again.replaces, first.id)
+		t.Errorf("a second notice with the key replaces %d, want %d", again.replaces, first.id)
 	}
 	other := show("model b", "b", "")
 	if other.replaces != 0 {
-		t.Errorf("another key replaces %d", other.replaces)
+		t.Errorf("a notice with another key replaces %d", other.replaces)
 	}
 
-	d.emit("ActionInvoked", uint32(77), "default") // somebody else's
+	d.emit("ActionInvoked", uint32(77), "default") // another program's notice
 	d.emit("ActionInvoked", other.id, "open")
 	if got := wait(t, "the click", clicked); got != "b" {
 		t.Errorf("clicked %s", got)
@@ -171,15 +170,15 @@ func TestFreedesktop(t *testing.T) {
 	}
 
 	f.Close()
-	if id := wait(t, "the notice to go", d.closed); id != first.id {
-		t.Errorf("%d was taken away", id)
+	if id := wait(t, "the notice to close", d.closed); id != first.id {
+		t.Errorf("Close removed the notice %d, want %d", id, first.id)
 	}
 	if err := f.Show(Notice{}, nil); err == nil {
-		t.Error("shown after Close")
+		t.Error("Show after Close succeeded")
 	}
 }
 
-// A desktop without support for buttons and markup gets neither.
+// A desktop that supports neither buttons nor markup gets neither.
 func TestFreedesktopPlain(t *testing.T) {
 	d, f := newDesktop(t, "body")
 	if err := f.Show(Notice{Key: "k", Title: "t", Body: "<b>", Label: "Start"},
@@ -194,7 +193,7 @@ func TestFreedesktopPlain(t *testing.T) {
 func TestNoBus(t *testing.T) {
 	f := &freedesktop{connect: func() (*dbus.Conn, error) { return nil, errors.New("no bus") }}
 	if err := f.Show(Notice{}, nil); err == nil {
-		t.Error("shown without a bus")
+		t.Error("Show without a session bus succeeded")
 	}
 	f.Close()
 }

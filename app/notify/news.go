@@ -1,7 +1,7 @@
 package notify
 
-// The news: differences between two snapshots of jobs, models and engine. Each is reported once.
-// What a person did (stopping a job, unloading a model) is not news.
+// The news: differences between two snapshots of jobs, models and engine that the user should hear
+// of. Each is reported once. The user's actions, such as stopping a job, are not reported.
 
 import (
 	"fmt"
@@ -18,32 +18,33 @@ import (
 	"headroom/engine/problem"
 )
 
-// look is a snapshot.
-type look struct {
+// snapshot is the state of host and jobs at one time.
+type snapshot struct {
 	jobs    []jobs.Job
 	changes []host.ModelChange // since the previous snapshot
 	state   host.State
 	models  func() host.ModelList // called only when a job or download has ended
-	rescan  func()                // rescans the folders
+	rescan  func()                // scans the model folders
 }
 
-// news remembers what was reported. The zero value has reported nothing.
+// news finds out what to report. It stores what has been reported. The zero value has reported
+// nothing.
 type news struct {
 	ended  map[string]end // ended jobs, by ID
 	engine host.EngineState
 }
 
-// end is how a job ended. A job may be resumed and end again.
+// end says how a job ended, and when it was started, because it may be resumed and end again.
 type end struct {
 	state     jobs.State
 	startedAt time.Time
 }
 
-// first takes in a snapshot without reporting anything.
-func (n *news) first(l look) { n.since(l) }
+// first stores a snapshot without reporting anything.
+func (n *news) first(l snapshot) { n.since(l) }
 
-// since returns what to report since the last snapshot.
-func (n *news) since(l look) []Notice {
+// since returns notices about the changes since the last snapshot.
+func (n *news) since(l snapshot) []Notice {
 	var notices []Notice
 	ended := map[string]end{}
 	for _, j := range l.jobs {
@@ -74,7 +75,8 @@ func (n *news) since(l look) []Notice {
 
 var doneWord = map[jobs.Kind]string{jobs.Download: "is downloaded", jobs.Import: "is imported"}
 
-// downloadsHere reports whether one of our own jobs downloads the model. Its end is the news then.
+// downloadsHere reports whether one of Headroom's jobs downloads the model. The end of the job is
+// reported then, and not the change of the list.
 func downloadsHere(list []jobs.Job, id string) bool {
 	return slices.ContainsFunc(list, func(j jobs.Job) bool {
 		return j.Kind == jobs.Download && strings.EqualFold(j.Title, id) &&
@@ -82,9 +84,10 @@ func downloadsHere(list []jobs.Job, id string) bool {
 	})
 }
 
-// arrived returns the notice about a new model: that it can be started, or why it cannot. A job may
-// end before the list has its model; then the folders are rescanned.
-func arrived(l look, id, dir, word string) Notice {
+// arrived returns the notice about a new model: it can be started, or why it cannot. dir is the
+// model's folder, "" if a change of the list reported it. A job may end before the list has its
+// model; then the folders are scanned.
+func arrived(l snapshot, id, dir, word string) Notice {
 	n := Notice{Key: "model " + id, Title: clean(id) + " " + word,
 		Body: "It runs on this computer.", Label: "Start", Hint: "Click to start it.", Start: dir}
 	list := l.models()
@@ -110,9 +113,8 @@ func arrived(l look, id, dir, word string) Notice {
 	n.Start = m.ID
 	switch {
 	case m.Error != "":
-		n.Body, n.Start, n.Label,
-			n.Hint = "It cannot be started: "+strings.TrimSuffix(clean(m.Error), ".")+".", "",
-			openLabel, openHint
+		n.Body = "It cannot be started: " + strings.TrimSuffix(clean(m.Error), ".") + "."
+		n.Start, n.Label, n.Hint = "", openLabel, openHint
 	case m.Fits == memory.No:
 		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes),
 			gigabytes(list.RoomBytes))
@@ -133,36 +135,29 @@ func failedJob(j jobs.Job) Notice {
 	words := map[jobs.Kind]string{jobs.Download: "could not be downloaded",
 		jobs.Import: "could not be imported"}
 	return Notice{Key: "model " + j.Title, Title: clean(j.Title) + " " + words[j.Kind],
-		Body: explain(problem.From(j.Err)), Label: openLabel, Hint: openHint}
+		Body: explain(host.NewError(problem.From(j.Err))), Label: openLabel, Hint: openHint}
 }
 
-// engineNews returns notices about an engine that failed or has a notice of its own.
+// engineNews returns notices about an engine that failed, or whose state has a new warning.
 func engineNews(before, now host.EngineState) []Notice {
-	said := func(e, earlier *host.Error) bool {
-		return e == nil || earlier != nil &&
-			*e == *earlier
-	}
+	same := func(a, b *host.Error) bool { return a != nil && b != nil && *a == *b }
 	var notices []Notice
-	if now.Status == host.Failed &&
-		!(before.Status == host.Failed && said(now.Error, before.Error)) && now.Error != nil {
+	wasReported := before.Status == host.Failed && same(now.Error, before.Error)
+	if now.Status == host.Failed && now.Error != nil && !wasReported {
 		notices = append(notices,
 			Notice{Key: "engine", Title: clean(now.Model) + " did not start",
-				Body: explainError(now.Error), Label: openLabel, Hint: openHint})
+				Body: explain(now.Error), Label: openLabel, Hint: openHint})
 	}
-	if !said(now.Notice, before.Notice) {
+	if now.Notice != nil && !same(now.Notice, before.Notice) {
 		notices = append(notices,
-			Notice{Key: "notice", Title: clean(now.Notice.Message), Body: explainError(now.Notice),
+			Notice{Key: "notice", Title: clean(now.Notice.Message), Body: explain(now.Notice),
 				Label: openLabel, Hint: openHint})
 	}
 	return notices
 }
 
-// explain joins why and what to do.
-func explain(p *problem.Problem) string {
-	return explainError(host.NewError(p))
-}
-
-func explainError(e *host.Error) string {
+// explain returns why the problem occurred and what to do, or its message if neither is known.
+func explain(e *host.Error) string {
 	var parts []string
 	for _, text := range []string{e.Why, e.Fix} {
 		if text = clean(strings.TrimSpace(text)); text != "" {
@@ -180,7 +175,8 @@ func explainError(e *host.Error) string {
 // mostRunes limits a text that came from a file or a server.
 const mostRunes = 200
 
-// clean replaces line breaks and other control characters by spaces: a file name may contain them.
+// clean replaces control characters, which a file name may contain, with spaces, and shortens text
+// to mostRunes.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -194,5 +190,5 @@ func clean(text string) string {
 	return text
 }
 
-// gigabytes formats memory as Activity Monitor does, with GB of 2^30 bytes.
+// gigabytes formats memory as Activity Monitor does: a GB is 2^30 bytes.
 func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(max(bytes, 0))/(1<<30)) }

@@ -16,7 +16,8 @@ import (
 
 const gib = 1 << 30
 
-// machine has 12.0 GB of free memory: o/small fits, o/large does not, o/broken cannot be loaded.
+// machine returns the models of a computer with room for 12.0 GB. The model o/small fits, o/large
+// does not, and o/broken cannot be loaded.
 func machine() host.ModelList {
 	place := func(dir string) []host.Place { return []host.Place{{Path: dir}} }
 	return host.ModelList{RoomBytes: 12 * gib, Models: []host.Model{
@@ -41,7 +42,7 @@ func failedEngine(why string) host.State {
 		Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
 }
 
-// words returns one line for each notification: title, body, and what a click does.
+// words returns one line for each notice: its title, its body, and the label and model of a click.
 func words(notices []Notice) (lines []string) {
 	for _, n := range notices {
 		lines = append(lines, n.Title+" | "+n.Body+" | "+n.Label+" "+n.Start)
@@ -54,80 +55,77 @@ func TestNews(t *testing.T) {
 		Notice: &host.Error{Message: "The CPU computes", Why: "the GPU failed its self-test"}}}
 	cases := []struct {
 		name          string
-		before, after look
+		before, after snapshot
 		want          []string
 	}{
-		{"nothing happens", look{}, look{}, nil},
-		{"a download ends", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
-			look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
+		{"nothing happens", snapshot{}, snapshot{}, nil},
+		{"a download ends", snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
 			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | " +
-				"Start " +
-				"o/small"}},
-		{"it ended long ago", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small",
-			jobs.Done)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small",
-			jobs.Done)}}, nil},
-		{"the list lags behind", look{},
-			look{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
+				"Start o/small"}},
+		{"the download had already ended",
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, nil},
+		{"the model is not in the list yet", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
 			[]string{"o/new is downloaded | It runs on this computer. | Start /m/new"}},
-		{"an import ends", look{},
-			look{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
-			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start " +
-				"o/small"}},
-		{"too large to start", look{},
-			look{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
+		{"an import ends", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
+			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | " +
+				"Start o/small"}},
+		{"too large to start", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
 			[]string{"o/large is downloaded | It needs 20.0 GB, there is room for 12.0 GB. | " +
-				"Open " +
-				"Headroom "}},
-		{"downloaded, and broken", look{},
-			look{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
+				"Open Headroom "}},
+		{"downloaded but broken", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
 			[]string{"o/broken is downloaded | It cannot be started: config.json is empty. | " +
-				"Open " +
-				"Headroom "}},
-		{"a download fails", look{},
-			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
+				"Open Headroom "}},
+		{"a download fails", snapshot{},
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed",
 					"Make room.")}}},
-			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | Open " +
-				"Headroom "}},
-		{"a failure that says only what", look{},
-			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
+			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | " +
+				"Open Headroom "}},
+		{"a failure with only a message", snapshot{},
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
-		{"it fails again", look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed,
+		{"it fails again", snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed,
 			Err: errors.New("x")}}},
-			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err:       problem.New(problem.Internal, "The disk is full", "", ""),
 				StartedAt: time.Unix(9, 0)}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
-		{"somebody stops one", look{},
-			look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
-		{"another program's download ends", look{},
-			look{changes: []host.ModelChange{finished("o/small")}},
-			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | Start " +
-				"o/small"}},
-		{"our own is announced once", look{},
-			look{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)},
+		{"the user stops a download", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
+		{"another program's download ends", snapshot{},
+			snapshot{changes: []host.ModelChange{finished("o/small")}},
+			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | " +
+				"Start o/small"}},
+		{"Headroom's download is announced once", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)},
 				changes: []host.ModelChange{finished("o/small")}}, nil},
-		{"complete and gone", look{}, look{changes: []host.ModelChange{finished("o/gone")}},
+		{"complete, then removed", snapshot{}, snapshot{changes: []host.ModelChange{finished("o/gone")}},
 			[]string{"o/gone is complete | It runs on this computer. | Open Headroom "}},
-		{"other changes", look{},
-			look{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"},
+		{"other changes", snapshot{},
+			snapshot{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"},
 				{Kind: library.Vanished, ID: "o/large"}}}, nil},
 		{"the engine fails",
-			look{state: host.State{Engine: host.EngineState{Status: host.Loading}}},
-			look{state: failedEngine("it needs 19.4 GB")},
-			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | Open " +
-				"Headroom "}},
-		{"it stays failed", look{state: failedEngine("it needs 19.4 GB")},
-			look{state: failedEngine("it needs 19.4 GB")}, nil},
-		{"it fails for another reason", look{state: failedEngine("a")},
-			look{state: failedEngine("éa")},
+			snapshot{state: host.State{Engine: host.EngineState{Status: host.Loading}}},
+			snapshot{state: failedEngine("it needs 19.4 GB")},
+			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | " +
+				"Open Headroom "}},
+		{"it stays failed", snapshot{state: failedEngine("it needs 19.4 GB")},
+			snapshot{state: failedEngine("it needs 19.4 GB")}, nil},
+		{"it fails for another reason", snapshot{state: failedEngine("a")},
+			snapshot{state: failedEngine("éa")},
 			[]string{"o/small did not start | Éa. Close other apps. | Open Headroom "}},
-		{"the GPU is not used", look{}, look{state: gpu},
+		{"the GPU is not used", snapshot{}, snapshot{state: gpu},
 			[]string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
-		{"and still is not", look{state: gpu}, look{state: gpu}, nil},
-		{"a name from a file", look{},
-			look{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small",
+		{"the GPU is still not used", snapshot{state: gpu}, snapshot{state: gpu}, nil},
+		{"a name from a file", snapshot{},
+			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small",
 				jobs.Done)}},
 			[]string{"a b " + strings.Repeat("x", 195) +
 				"… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
@@ -143,17 +141,17 @@ func TestNews(t *testing.T) {
 			}
 			c.after.changes = nil
 			if again := n.since(c.after); len(again) > 0 {
-				t.Errorf("said twice: %q", words(again))
+				t.Errorf("reported twice: %q", words(again))
 			}
 		})
 	}
 }
 
-// A job that ends before its model is listed triggers a scan of the disk.
-func TestListThatLags(t *testing.T) {
+// If a job ends before the list has its model, the folders are scanned.
+func TestScanAfterJob(t *testing.T) {
 	list := machine()
 	list.Models[0].State, list.Models[0].Error = library.Downloading, "1 file is here in part"
-	l := look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)},
+	l := snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)},
 		models: func() host.ModelList { return list }, rescan: func() { list = machine() }}
 	var n news
 	if got := n.since(l); len(got) != 1 || got[0].Start != "o/small" {

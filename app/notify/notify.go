@@ -1,13 +1,14 @@
-// Package notify shows system notifications about events that happen in the background: a finished
-// download or import, an engine that failed.
+// Package notify shows system notifications about events in the background, such as a finished
+// download or a failed engine.
 //
-// follow.go watches, news.go decides what to report, and a Service shows it: freedesktop.go on
-// Linux, usernotifications_darwin.go and script_darwin.go on a Mac. The caller handles clicks.
+// Follow (follow.go) watches, news.go decides what to report, and a Service shows it:
+// freedesktop.go on Linux, usernotifications_darwin.go and script_darwin.go on a Mac. The caller
+// handles clicks.
 package notify
 
 // Notice is one notification.
 type Notice struct {
-	// Key identifies the subject: a notice replaces an earlier one with the same key.
+	// Key identifies the subject. A notice replaces an earlier one with the same key.
 	Key   string
 	Title string
 	Body  string
@@ -18,9 +19,9 @@ type Notice struct {
 
 // Service shows notifications. Its methods may be called from any goroutine.
 type Service interface {
-	// Show shows a notice. A click calls clicked on its own goroutine; systems that do not report
+	// Show shows a notice. A click calls clicked in a new goroutine. Systems that do not report
 	// clicks never call it.
 	Show(n Notice, clicked func()) error
-	// Close removes the notices still shown, whose clicks nobody would handle.
+	// Close removes all notices, because their clicks are no longer handled.
 	Close()
 }

@@ -1,7 +1,8 @@
 package notify
 
-// Notifications of a program outside a bundle, as developers start it. macOS allows it none of its
-// own, so osascript shows them in the name of Script Editor, without reporting clicks.
+// Notifications of a program outside an app bundle, as developers run it. macOS does not let such a
+// program show any. So osascript shows them, in the name of Script Editor, and does not report
+// clicks.
 
 import (
 	"context"
@@ -12,7 +13,7 @@ import (
 
 type script struct{}
 
-// display takes its texts as arguments, so that no text is run as a script.
+// display gets its texts as arguments, so that no text can run as a script.
 const display = `on run argv
 	display notification (item 3 of argv) with title (item 1 of argv) subtitle (item 2 of argv)
 end run`

@@ -1,10 +1,12 @@
 package notify
 
-// The Mac's notifications (https://developer.apple.com/documentation/usernotifications), through
-// the Objective-C runtime without cgo. macOS asks for permission when the first notice is shown.
+// A Mac's notifications (https://developer.apple.com/documentation/usernotifications), called
+// through the Objective-C runtime without cgo. macOS asks for permission when the first notice is
+// shown.
 //
-// currentNotificationCenter throws outside an app's bundle, and so ends the program, even if the
-// executable has an identifier. So both the identifier and the folder are checked first.
+// Outside an app bundle, currentNotificationCenter throws an exception, which ends the program,
+// even if the executable has a bundle identifier. So newCenter checks the identifier and the folder
+// first.
 
 import (
 	"fmt"
@@ -72,7 +74,7 @@ func newCenter() (*center, error) {
 	return c, err
 }
 
-// delegate has the center tell of clicks, and show notices while the window is in front too
+// delegate makes the center report clicks, and show notices even while the window is in front
 // (https://developer.apple.com/documentation/usernotifications/unusernotificationcenterdelegate).
 func (c *center) delegate() error {
 	made, err := objc.RegisterClass("HeadroomNotificationDelegate", objc.GetClass("NSObject"), nil,
@@ -80,7 +82,7 @@ func (c *center) delegate() error {
 			{Cmd: objc.RegisterName(
 				"userNotificationCenter:didReceiveNotificationResponse:withCompletionHandler:"),
 				Fn: func(_ objc.ID, _ objc.SEL, _, response objc.ID, handled objc.Block) {
-					c.heard(goString(send(response, "actionIdentifier")),
+					c.handleClick(goString(send(response, "actionIdentifier")),
 						goString(send(send(send(response, "notification"), "request"),
 							"identifier")))
 					invoke(handled)
@@ -92,14 +94,14 @@ func (c *center) delegate() error {
 				}},
 		})
 	if err != nil {
-		return fmt.Errorf("making the delegate's class: %w", err)
+		return fmt.Errorf("registering the class of the delegate: %w", err)
 	}
 	// The center does not retain its delegate; this one is never released.
 	send(c.id, "setDelegate:", send(objc.ID(made), "new"))
 	return nil
 }
 
-func (c *center) heard(action, key string) {
+func (c *center) handleClick(action, key string) {
 	c.mu.Lock()
 	clicked := c.clicked[key]
 	delete(c.clicked, key)
@@ -113,7 +115,7 @@ func (c *center) Show(n Notice, clicked func()) error {
 	c.mu.Lock()
 	c.clicked[n.Key] = clicked
 	c.mu.Unlock()
-	// Asking again returns the first decision.
+	// macOS asks the user only once and then repeats the decision.
 	granted := objc.NewBlock(func(_ objc.Block, granted bool, _ objc.ID) {
 		if granted {
 			c.add(n)
@@ -127,17 +129,17 @@ func (c *center) Show(n Notice, clicked func()) error {
 	return nil
 }
 
-// add hands a notice over
+// add passes a notice to the center
 // (https://developer.apple.com/documentation/usernotifications/unnotificationrequest).
 func (c *center) add(n Notice) {
 	inPool(func() {
 		content := send(send(class("UNMutableNotificationContent"), "new"), "autorelease")
 		send(content, "setTitle:", nsString(n.Title))
 		send(content, "setBody:", nsString(n.Body+" "+n.Hint))
-		const atOnce, nobodyWaits = objc.ID(0), objc.ID(0)
+		const now, noHandler = objc.ID(0), objc.ID(0)
 		request := send(class("UNNotificationRequest"), "requestWithIdentifier:content:trigger:",
-			nsString(n.Key), content, atOnce)
-		send(c.id, "addNotificationRequest:withCompletionHandler:", request, nobodyWaits)
+			nsString(n.Key), content, now)
+		send(c.id, "addNotificationRequest:withCompletionHandler:", request, noHandler)
 	})
 }
 
@@ -167,8 +169,8 @@ func goString(s objc.ID) string {
 	return objc.Send[string](s, objc.RegisterName("UTF8String"))
 }
 
-// invoke calls a block that the system made; objc.Block.Invoke knows only those made in Go. The
-// function's address is the fourth field (https://clang.llvm.org/docs/Block-ABI-Apple.html).
+// invoke calls a block that the system made; objc.Block.Invoke can call only blocks made in Go. The
+// address of its function is the fourth field (https://clang.llvm.org/docs/Block-ABI-Apple.html).
 func invoke(block objc.Block, arguments ...uintptr) {
 	if block == 0 {
 		return
@@ -185,15 +187,15 @@ func invoke(block objc.Block, arguments ...uintptr) {
 var pool = sync.OnceValues(func() (push func() uintptr, pop func(uintptr)) {
 	library, err := purego.Dlopen("/usr/lib/libobjc.A.dylib", purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
-		panic("notify: pool: " + err.Error()) // every Mac has the class
+		panic("notify: loading libobjc: " + err.Error()) // every Mac has it
 	}
 	purego.RegisterLibFunc(&push, library, "objc_autoreleasePoolPush")
 	purego.RegisterLibFunc(&pop, library, "objc_autoreleasePoolPop")
 	return push, pop
 })
 
-// inPool runs f with its own autorelease pool. Pools belong to threads, so the goroutine is locked
-// to its thread meanwhile.
+// inPool runs f with an autorelease pool. A pool belongs to a thread, so the goroutine is locked to
+// its thread meanwhile.
 func inPool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

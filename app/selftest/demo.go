@@ -1,7 +1,7 @@
 package selftest
 
-// The greedy answers of the demo model to two questions are compared with the tokens of the
-// simulated device. They use the kernels in the order and with the shapes of the engine.
+// The demo model answers two questions with greedy sampling, and the tokens are compared with those
+// of the simulated device. So the kernels run in the engine's order, with the engine's shapes.
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"headroom/kernels/gpu"
 )
 
-// answersText holds the questions and the tokens of their answers; see TestAnswers.
+// answersText has the questions and the tokens of their answers. TestAnswers writes it.
 //
 //go:embed answers.json
 var answersText []byte
@@ -38,18 +38,19 @@ var wantAnswers = answers
 func answers() []answer {
 	var all []answer
 	if err := json.Unmarshal(answersText, &all); err != nil {
-		panic("selftest: answers.json: " + err.Error()) // our own file
+		panic("selftest: answers.json: " + err.Error()) // the file is embedded
 	}
 	return all
 }
 
-// shortTokens is how many tokens of the first answer the short form compares.
+// shortTokens is how many tokens the short form compares. It asks only the first question.
 const shortTokens = 4
 
-// demo checks the answers and whether the device maps weights.
+// demo checks the demo model's answers, and whether the device uses mapped weights without copying
+// them.
 func (r *Report) demo(ctx context.Context, o *Options) {
 	o.Say(groupDemo)
-	if err := r.copies(o); err != nil {
+	if err := r.checkMapping(o); err != nil {
 		r.add(groupDemo, "weights", err, "")
 	}
 	all := wantAnswers()
@@ -87,7 +88,7 @@ func openDemo(ctx context.Context, o engine.Options) (*engine.Engine, error) {
 	return engine.Open(ctx, engine.Source{FS: demoFiles()}, o)
 }
 
-// generate returns the first tokens of an answer. It ignores the end-of-turn token.
+// generate returns the first tokens of an answer. It continues after an end-of-turn token.
 func generate(ctx context.Context, e *engine.Engine, question string, tokens int) ([]int32, error) {
 	text := "<|im_start|>user\n" + question +
 		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
@@ -112,8 +113,9 @@ func generate(ctx context.Context, e *engine.Engine, question string, tokens int
 	}
 }
 
-// copies checks whether the device uses weights in a mapped file without copying them.
-func (r *Report) copies(o *Options) error {
+// checkMapping checks whether the device uses weights in a mapped file without copying them. A
+// device that copies them passes with a note.
+func (r *Report) checkMapping(o *Options) error {
 	dir, err := os.MkdirTemp("", "headroom-selftest-")
 	if err != nil {
 		return err
@@ -138,13 +140,11 @@ func (r *Report) copies(o *Options) error {
 	}
 	defer d.Close()
 	d.WrapBuffer(weights.Mapping())
+	note := ""
 	if bytes, reason := d.Copied(); bytes > 0 {
-		r.add(groupDemo, "weights", nil,
-			fmt.Sprintf(
-				"the GPU cannot use mapped files directly (%v), so they are copied: models need "+
-					"twice their size", reason))
-	} else {
-		r.add(groupDemo, "weights", nil, "")
+		note = fmt.Sprintf("the GPU cannot use mapped files directly (%v), so they are copied: "+
+			"models need twice their size", reason)
 	}
+	r.add(groupDemo, "weights", nil, note)
 	return d.Sync()
 }

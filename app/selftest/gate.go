@@ -1,8 +1,9 @@
 package selftest
 
-// The outcome of the short form is stored in a small file, with the device, system and version that
-// it applies to: the same combination is not tested again. The file says "begun" before a test
-// starts. If the test crashes the program, the next start finds "begun" and counts it as failed.
+// The gate stores the outcome of the short form in a small file, with the device, system and
+// version that were tested. The same combination is not tested again. Before a test starts, the
+// gate stores "begun". If the test crashes the program, the next start finds "begun" and counts the
+// test as failed.
 
 import (
 	"context"
@@ -48,7 +49,7 @@ const (
 type outcome struct {
 	Device, System, Version string
 	Outcome                 string
-	Why                     string `json:",omitempty"` // reason of a failure
+	Why                     string `json:",omitempty"` // why it failed
 	PID                     int    `json:",omitempty"` // process that runs the test
 }
 
@@ -57,9 +58,9 @@ const (
 	outcomeMaxBytes = 1 << 16 // largest file that is read
 )
 
-// Device returns engine.DeviceMetal if there is a GPU that passes the test, else engine.DeviceCPU.
-// warning is a Problem for the user if there is a GPU that failed; nil otherwise. The first call
-// may run the test, which takes seconds. err is the error of ctx.
+// Device returns engine.DeviceMetal if there is a GPU and it passes the test, else
+// engine.DeviceCPU. If the GPU failed, warning is a Problem for the user; otherwise it is nil. The
+// first call may run the test, which takes seconds. err is the error of ctx.
 func (g *Gate) Device(ctx context.Context) (device string, warning error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +68,7 @@ func (g *Gate) Device(ctx context.Context) (device string, warning error, err er
 		return g.device, g.warning, nil
 	}
 	device, warning = engine.DeviceCPU, nil
-	now, err := g.here()
+	now, err := g.current()
 	if err != nil { // there is no GPU, which is not a failure
 		slog.Debug("no GPU", "why", err)
 	} else {
@@ -87,8 +88,9 @@ func (g *Gate) Device(ctx context.Context) (device string, warning error, err er
 	return device, warning, nil
 }
 
-// here returns the device, system and version to test. The error means that there is no device.
-func (g *Gate) here() (outcome, error) {
+// current returns the device, system and version, without an outcome. The error means that there is
+// no device.
+func (g *Gate) current() (outcome, error) {
 	m, err := g.Open()
 	if err != nil {
 		return outcome{}, err
@@ -98,39 +100,41 @@ func (g *Gate) here() (outcome, error) {
 	return outcome{Device: f.Name, System: f.System, Version: g.Version}, nil
 }
 
-// test returns now with its outcome, which it reads from the file or finds by a test.
+// test returns now with its outcome: the stored one, or else the outcome of a new test.
 func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
-	before, ok := g.remembered()
+	before, ok := g.load()
 	switch {
 	case !ok || before.Device != now.Device || before.System != now.System ||
 		before.Version != now.Version:
 	case before.Outcome != begun:
 		return before, nil
-	case !alive(before.PID):
+	case !testsElsewhere(before.PID):
 		before.Outcome, before.Why = failed, "Headroom crashed or quit during the last self-test"
 		return before, nil
 	}
-	slog.Info("testing the GPU, because the device, the system or Headroom has changed", "device",
-		now.Device,
-		"system", now.System)
+	slog.Info("testing the GPU, because the device, the system or Headroom has changed",
+		"device", now.Device, "system", now.System)
 	now.Outcome, now.PID = begun, os.Getpid()
-	g.remember(now)
+	g.store(now)
 	r, err := Run(ctx, Options{Open: g.Open, Short: true, Version: g.Version})
 	if ctx.Err() != nil {
-		g.forget()
+		g.remove()
 		return now, ctx.Err()
 	}
 	if err != nil {
 		r = &Report{Checks: []Check{{groupProbes, "opening", err, ""}}}
 	}
 	now = now.withReport(r)
-	g.remember(now)
+	g.store(now)
 	slog.Info("tested the GPU", "outcome", now.Outcome, "took", r.Took, "why", now.Why)
 	return now, nil
 }
 
-// alive reports whether another process with this ID runs: another Headroom, during its test.
-func alive(pid int) bool { return pid > 0 && pid != os.Getpid() && unix.Kill(pid, 0) == nil }
+// testsElsewhere reports whether pid is another process that is still running: another Headroom,
+// which is testing the GPU.
+func testsElsewhere(pid int) bool {
+	return pid > 0 && pid != os.Getpid() && unix.Kill(pid, 0) == nil
+}
 
 // withReport returns o with the outcome of r.
 func (o outcome) withReport(r *Report) outcome {
@@ -141,20 +145,19 @@ func (o outcome) withReport(r *Report) outcome {
 	return o
 }
 
-// Note stores the outcome of a report that the user asked for, so that later calls of Device follow
-// it.
+// Note stores the outcome of a report that the user asked for. Later calls of Device use it.
 func (g *Gate) Note(r *Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.decided = false
-	g.remember(outcome{Device: r.Facts.Name, System: r.Facts.System,
-		Version: g.Version}.withReport(r))
+	o := outcome{Device: r.Facts.Name, System: r.Facts.System, Version: g.Version}
+	g.store(o.withReport(r))
 }
 
 func (g *Gate) path() string { return filepath.Join(g.Dir, outcomeFile) }
 
-// remembered reads the last outcome. ok is false if there is no valid file.
-func (g *Gate) remembered() (o outcome, ok bool) {
+// load reads the stored outcome. ok is false if there is no valid file.
+func (g *Gate) load() (o outcome, ok bool) {
 	if g.Dir == "" {
 		return o, false
 	}
@@ -169,8 +172,8 @@ func (g *Gate) remembered() (o outcome, ok bool) {
 	return o, err == nil
 }
 
-// remember writes the outcome. A failure is only logged: it costs one more test at the next start.
-func (g *Gate) remember(o outcome) {
+// store writes the outcome. An error is only logged: then the next start tests again.
+func (g *Gate) store(o outcome) {
 	if g.Dir == "" {
 		return
 	}
@@ -186,8 +189,8 @@ func (g *Gate) remember(o outcome) {
 	}
 }
 
-// forget removes the outcome file after a cancelled test.
-func (g *Gate) forget() {
+// remove removes the outcome file after a cancelled test.
+func (g *Gate) remove() {
 	if err := os.Remove(g.path()); g.Dir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
 		slog.Warn("cannot remove the outcome of a cancelled self-test", "err", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"headroom/metal"
 )
 
-// fewFamilies reduces the self-test to one kernel family and no questions.
+// fewFamilies reduces the self-test to one kernel family, without questions to the demo model.
 func fewFamilies(t *testing.T) {
 	norm := []golden.Family{familyOf(t, "norm")}
 	families, wantAnswers = func() []golden.Family { return norm }, func() []answer { return nil }
@@ -43,22 +43,23 @@ type opener struct {
 func (o *opener) Open() (metal.Device, error) {
 	o.opened++
 	m, err := o.open()
-	return named{faulty{m, o.fault}, o.system}, err
+	return withSystem{faulty{m, o.fault}, o.system}, err
 }
 
-type named struct {
+// withSystem is a device with another system version.
+type withSystem struct {
 	faulty
 	system string
 }
 
-func (d named) Facts() metal.Facts {
+func (d withSystem) Facts() metal.Facts {
 	f := d.faulty.Facts()
 	f.System = d.system
 	return f
 }
 
-// TestGate starts Headroom several times: the GPU is tested once, and again after an update of the
-// system or of Headroom. A GPU that fails is not used.
+// TestGate makes a gate for each of several starts of Headroom. The GPU is tested once, and again
+// after an update of the system or of Headroom. A GPU that fails is not used.
 func TestGate(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -104,25 +105,25 @@ func TestGateAfterCrash(t *testing.T) {
 	o := &opener{open: open, system: "macOS 15.1"}
 	dir := t.TempDir()
 	g := &Gate{Open: o.Open, Version: "v1", Dir: dir}
-	now, err := g.here()
+	now, err := g.current()
 	if err != nil {
 		t.Fatal(err)
 	}
 	now.Outcome = begun
-	g.remember(now)
+	g.store(now)
 	if device, warning, err := g.Device(t.Context()); device != engine.DeviceCPU || err != nil ||
 		!strings.Contains(problem.From(warning).Why, "during the last self-test") {
 		t.Errorf("after a crash: %s, %v, %v", device, warning, err)
 	}
-	g.Note(&Report{Facts: named{faulty{Device: mustOpen(t, open)}, o.system}.Facts(),
+	g.Note(&Report{Facts: withSystem{faulty{Device: mustOpen(t, open)}, o.system}.Facts(),
 		Checks: []Check{{}}})
 	if device, warning, _ := g.Device(t.Context()); device != engine.DeviceMetal || warning != nil {
 		t.Errorf("after a full test that passed: %s, %v", device, warning)
 	}
 
-	now.PID = os.Getppid() // another process is testing, which is not a failure
+	now.PID = os.Getppid() // another process is testing, so there is no failure
 	g = &Gate{Open: o.Open, Version: "v1", Dir: dir}
-	g.remember(now)
+	g.store(now)
 	if device, warning, err := g.Device(t.Context()); device != engine.DeviceMetal ||
 		warning != nil || err != nil {
 		t.Errorf("while another process tests: %s, %v, %v", device, warning, err)
@@ -137,7 +138,7 @@ func TestGateAfterCrash(t *testing.T) {
 	if device, _, err := g.Device(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %s, %v", device, err)
 	}
-	if _, ok := g.remembered(); ok {
+	if _, ok := g.load(); ok {
 		t.Error("the outcome of a cancelled test was stored")
 	}
 }

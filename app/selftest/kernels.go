@@ -1,7 +1,7 @@
 package selftest
 
-// The kernel checks compare every case with its golden vector, and require the same bits from every
-// repetition. The short form runs the small cases that reach every kernel.
+// The kernel checks compare the output of every case with its golden vector. Every repetition must
+// give the same bits. The short form runs only small cases, but at least one for each kernel.
 
 import (
 	"bytes"
@@ -22,7 +22,8 @@ import (
 // families returns the kernel families. Tests replace it.
 var families = golden.Families
 
-// family checks the cases of one family. Closing its own gpu.Device frees the memory of all cases.
+// family checks the cases of one family. It opens a gpu.Device for them and closes it, which frees
+// the memory of all cases.
 func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o *Options) {
 	vectors, err := golden.Load(f.Name)
 	if err != nil {
@@ -49,7 +50,7 @@ func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o 
 		note, err := checkCase(d, c, v, o.Repeats)
 		r.add(groupKernels, f.Name+": "+c.Name, err, note)
 		if d.Sync() != nil {
-			break // after an error the device does not compute any more
+			break // after an error the device computes nothing
 		}
 	}
 	r.Sources = append(r.Sources, d.Sources()...)
@@ -57,8 +58,9 @@ func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o 
 }
 
 // checkCase runs one case. note is a remark on a case that passed.
-func checkCase(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note string,
-	err error) {
+func checkCase(
+	d kernels.Device, c kernels.Case, v golden.Vector, repeats int,
+) (note string, err error) {
 	run, err := golden.Prepare(d, c)
 	if err != nil {
 		return "", err
@@ -72,20 +74,19 @@ func checkCase(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (
 		if first == nil {
 			first = got
 		} else if !slices.EqualFunc(first, got, bytes.Equal) {
-			return "", fmt.Errorf("run %d gives other bits than the first run",
-				i+1)
+			return "", fmt.Errorf("run %d gives other bits than the first run", i+1)
 		}
 	}
 	if golden.Inputs(c) != v.Inputs {
 		if v, err = referenceVector(c); err != nil {
 			return "", err
 		}
-		note = "this machine generates other operands than those of the golden vectors, so the " +
+		note = "this machine generates other operands than the golden vectors have, so the " +
 			"output was compared with the CPU reference"
 	}
 	same, err := run.Compare(c, v)
 	if err == nil && note == "" && !same && golden.Portable(run.Op()) {
-		note = "within the tolerance, but not bit for bit the portable result"
+		note = "within the tolerance, but not the same bits as the portable result"
 	}
 	return note, err
 }
@@ -104,8 +105,8 @@ func referenceVector(c kernels.Case) (golden.Vector, error) {
 	return run.Vector(c), nil
 }
 
-// speeds measures products of one row with a matrix, in the sizes of real models. They dominate the
-// time of decoding.
+// speeds measures products of one row with a matrix, in the sizes of real models. These products
+// take most of the time of decoding.
 func (r *Report) speeds(ctx context.Context, m metal.Device, o *Options) {
 	for _, c := range matmul.LargeCases() {
 		if ctx.Err() != nil || !strings.HasPrefix(c.Name, "linear_") ||

@@ -13,12 +13,12 @@ import (
 	"headroom/metal/probe"
 )
 
-// notOnNV names probes that do not apply to an NVIDIA GPU: it copies weights, and its machine may
-// have no compiler.
+// notOnNV lists the probes that do not apply to an NVIDIA GPU: it copies weights, and the machine
+// may have no compiler.
 var notOnNV = []string{"wrapped memory", "messages of the compiler"}
 
-// TestNVIDIA: an NVIDIA GPU, with its own order of lane sums and its own exp, stays within the
-// tolerance of the golden vectors in all cases, and gives the answers of the simulated device.
+// TestNVIDIA: an NVIDIA GPU adds lanes in another order and has another exp. Still, all cases are
+// within the tolerance of the golden vectors, and the answers are those of the simulated device.
 func TestNVIDIA(t *testing.T) {
 	d, compiles := kerneltest.NV(t, nv.Options{})
 	r := &Report{Facts: d.Facts()}

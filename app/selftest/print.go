@@ -1,7 +1,7 @@
 package selftest
 
-// The report as text: the device, the failures, the remarks and the figures. The long form, for a
-// bug report, adds every source, pipeline and check.
+// The report as text: the device, the failures, the notes and the figures. For a bug report, every
+// source, pipeline and check is added.
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"headroom/metal/probe"
 )
 
-// Write prints the report. With all, it adds every source, pipeline and check.
+// Write writes the report to out. If all is true, it includes every source, pipeline and check.
 func (r *Report) Write(out io.Writer, all bool) error {
 	w := &printer{out: out}
 	form := map[bool]string{true: "short form", false: "full form"}[r.Short]
@@ -96,8 +96,8 @@ func (r *Report) verdict(w *printer) {
 	}
 }
 
-// notes prints each remark on passed checks once, with the names of the checks, and the compiler's
-// messages.
+// notes prints each note on passed checks once, with the names of its checks, and then the
+// compiler's messages.
 func (r *Report) notes(w *printer) {
 	var order []string
 	names := map[string][]string{}
@@ -142,9 +142,8 @@ func (r *Report) figures(w *printer) {
 			t.Run)
 	}
 	if n := r.Numbers; n.Sum != "" {
-		w.line(
-			"arithmetic: a*b+c %s; denormal numbers %s; exp within %.2f places, 1/x %.2f, sqrt "+
-				"%.2f; simd_sum adds %s",
+		w.line("arithmetic: a*b+c %s; denormal numbers %s; largest errors: exp %.2f ULP, "+
+			"1/x %.2f, sqrt %.2f; simd_sum adds %s",
 			map[bool]string{true: "contracted", false: "not contracted"}[n.Contracts],
 			map[bool]string{true: "kept", false: "flushed"}[n.Denormals],
 			n.Exp, n.Divide, n.Sqrt, n.Sum)

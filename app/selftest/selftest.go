@@ -1,8 +1,8 @@
 // Package selftest checks a GPU before a model runs on it, and writes a report for bug reports.
 //
-// Run probes argument passing and barriers, compares every kernel with the output of the simulated
-// device (kernels/golden), and compares two short answers of the demo model with known tokens. It
-// also checks limits and measures rounding and times. Its short form takes seconds.
+// Run checks argument passing and barriers, compares the output of every kernel with that of the
+// simulated device (kernels/golden), and compares two short answers of the demo model with known
+// tokens. It also checks limits and measures rounding and times. The short form takes seconds.
 //
 // Gate runs the short form when the GPU, its system or Headroom has changed, stores the outcome,
 // and chooses the device that computes.
@@ -38,7 +38,7 @@ type Options struct {
 type Check struct {
 	Group, Name string
 	Err         error  // nil: passed
-	Note        string // remark on a passed check; may be empty
+	Note        string // a remark on a passed check; may be empty
 }
 
 // Speed is the measured memory bandwidth of a kernel.
@@ -49,7 +49,7 @@ type Speed struct {
 	GBPerSecond float64
 }
 
-// Report is the result of Run.
+// Report is the result of Run. Write prints it.
 type Report struct {
 	Version, System string
 	Short           bool
@@ -72,9 +72,9 @@ const (
 	groupDemo    = "the demo model"
 )
 
-// Run checks the device. Faults of the device are in the report. Run returns an error if there is
-// no device. When ctx is cancelled, Run stops after the current kernel and returns the report so
-// far with the error of ctx.
+// Run checks the device. The report has the device's faults; they are not errors. Run returns an
+// error if there is no device. When ctx is cancelled, Run stops after the current kernel and
+// returns the report so far with the error of ctx.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -156,7 +156,7 @@ func (r *Report) probe(m metal.Device, o *Options) {
 	}
 }
 
-// limits checks that every dispatch stayed within the limits of its compiled kernel.
+// limits checks that every dispatch stayed within the limits of its pipeline.
 func (r *Report) limits() {
 	for _, p := range r.Pipelines {
 		name := p.Kernel + " of " + p.Source

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false,
 	"write answers.json from the CPU's answers with float32 activations")
 
-// questions are the questions of answers.json; answerTokens is the length of each answer.
+// questions are the questions in answers.json. Each answer has answerTokens tokens.
 var questions = []string{"What is 76 - 27?", "What is a KV cache?"}
 
 const answerTokens = 12
@@ -53,10 +53,8 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if !bytes.Equal(text, answersText) {
-		t.Errorf(
-			"answers.json differs from the demo model's answers: %s; if the model has changed, "+
-				"run "+
-				"`go test ./app/selftest -update`", text)
+		t.Errorf("answers.json differs from the demo model's answers: %s; if the model has "+
+			"changed, run `go test ./app/selftest -update`", text)
 	}
 }
 
@@ -141,8 +139,8 @@ func (c *faultyCommands) Dispatch(label string, groups, threads metal.Size) {
 	c.runs++
 	if c.fault == "rows" && label == "rms_norm" || c.fault == "sometimes" && label == "rms_norm" &&
 		c.runs%2 == 0 {
-		if groups.X--; groups.X == 0 {
-			return // skips the last row
+		if groups.X--; groups.X == 0 { // the last row is not computed
+			return
 		}
 	}
 	if c.fault == "panic" && label == "rms_norm" {
@@ -158,8 +156,8 @@ func (c *faultyCommands) Commit(done func(error)) {
 	c.Commands.Commit(done)
 }
 
-// TestFaults injects wrong results, changing results, an error of the device and a panic. Each
-// fails a check.
+// TestFaults injects wrong results, results that change from run to run, an error of the device and
+// a panic. Each makes a check fail.
 func TestFaults(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -206,7 +204,7 @@ func TestCopiedWeights(t *testing.T) {
 		m, err := open()
 		return faulty{m, "weights"}, err
 	}
-	if err := r.copies(&Options{Open: copying}); err != nil {
+	if err := r.checkMapping(&Options{Open: copying}); err != nil {
 		t.Fatal(err)
 	}
 	if !r.Passed() || !strings.Contains(r.Checks[0].Note, "not a mapped file") {
@@ -227,23 +225,22 @@ func TestWrongAnswer(t *testing.T) {
 	if failed := r.Failures(); len(failed) != 1 ||
 		!strings.Contains(failed[0].Err.Error(),
 			`tokens [22 21], expected [22 22] ("76", expected "77")`) {
-		t.Errorf("failures %v, expected that 22 21 is not 22 22", failed)
+		t.Errorf("failures %v, expected that tokens 22 21 differ from 22 22", failed)
 	}
 }
 
 // TestNoReport: without a device there is no report, and a cancelled run ends early.
 func TestNoReport(t *testing.T) {
-	gone := errors.New("no GPU in here")
-	if r, err := Run(t.Context(),
-		Options{Open: func() (metal.Device, error) { return nil, gone }}); !errors.Is(err, gone) ||
-		r != nil {
+	noGPU := errors.New("no GPU in here")
+	fail := func() (metal.Device, error) { return nil, noGPU }
+	if r, err := Run(t.Context(), Options{Open: fail}); !errors.Is(err, noGPU) || r != nil {
 		t.Errorf("got %v, %v", r, err)
 	}
 	open := simulated(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Run(ctx, Options{Open: open}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, expected that it was cancelled", err)
+		t.Errorf("cancelled: %v, expected context.Canceled", err)
 	}
 }
 

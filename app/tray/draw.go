@@ -1,8 +1,8 @@
 package tray
 
-// Drawing: a menu as data becomes the system's menu. Native rows cannot be removed or reordered, so
-// the top level is fixed; rows change in place and are hidden when unused. Only differences are
-// drawn.
+// Drawing: the items that menuFor returns become the native menu. Native rows cannot be removed or
+// reordered. So the rows of the top level are fixed, they change in place, and unused rows are
+// hidden. Only differences are drawn.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"headroom/app/host"
 )
 
-// Native is the system's status item. Rows are appended and never removed.
+// Native is the native icon with its menu. Rows are appended and never removed.
 type Native interface {
 	SetIcon(Icon)
 	SetTooltip(string)
@@ -22,13 +22,13 @@ type Native interface {
 
 // Row is a row of the native menu.
 type Row interface {
-	// Show displays the item. Its fields Hidden, Click and Submenu are ignored.
+	// Show displays the item. It ignores the fields Hidden, Click and Submenu.
 	Show(Item)
 	Hide()
 	// Append adds a row to the submenu.
 	Append() Row
-	// Clicks receives a value for each click while the caller is receiving; other clicks are
-	// dropped.
+	// Clicks returns a channel that receives a value for each click. A click is dropped if the
+	// caller is not receiving.
 	Clicks() <-chan struct{}
 }
 
@@ -38,7 +38,7 @@ type Source interface {
 	Subscribe() (changed <-chan struct{}, done func())
 }
 
-// Tray keeps a native status item in line with the state.
+// Tray draws states in a native menu.
 type Tray struct {
 	native Native
 	act    func(Action)
@@ -48,22 +48,23 @@ type Tray struct {
 	rows    []*drawn
 }
 
-// New returns a Tray with nothing drawn. A click calls act on the goroutine of its row.
+// New returns a Tray that has drawn nothing. A click calls act, in a goroutine of the clicked row.
 func New(native Native, act func(Action)) *Tray { return &Tray{native: native, act: act} }
 
-// drawn is a native row and the item it shows. Rows of the top level are created once, those of a
-// submenu as needed.
+// drawn is a native row and the item that it shows. Rows of the top level are created once, rows of
+// a submenu when they are needed.
 type drawn struct {
 	native  Row // nil for a separator
 	shown   Item
 	submenu []*drawn
 
 	mu      sync.Mutex
-	click   Action // read by the row's goroutine
-	clicked bool   // since it was drawn: GTK toggles a check mark on a click
+	click   Action // used by the row's goroutine
+	clicked bool   // since the last update: GTK toggles the checkmark of a clicked row
 }
 
-// Draw updates what differs from the state. It must be called from one goroutine.
+// Draw updates the icon, the tooltip and the rows that differ from the state's. It must be called
+// from one goroutine.
 func (t *Tray) Draw(s State) {
 	if icon := iconFor(s.Engine.Status); icon != t.icon {
 		t.icon = icon
@@ -107,7 +108,7 @@ func (t *Tray) add(item Item, appendRow func() Row, appendSeparator func()) *dra
 	if item.Hidden {
 		d.native.Hide()
 	}
-	t.keep(d, item)
+	t.setItem(d, item)
 	return d
 }
 
@@ -125,11 +126,11 @@ func (t *Tray) update(d *drawn, item Item) {
 	case !item.Hidden && (clicked || !looksLike(d.shown, item)):
 		d.native.Show(item)
 	}
-	t.keep(d, item)
+	t.setItem(d, item)
 }
 
-// keep stores the item that the row shows and updates its submenu.
-func (t *Tray) keep(d *drawn, item Item) {
+// setItem stores the item that the row shows and updates its submenu.
+func (t *Tray) setItem(d *drawn, item Item) {
 	d.mu.Lock()
 	d.click = item.Click
 	d.mu.Unlock()
@@ -151,32 +152,34 @@ func looksLike(a, b Item) bool {
 		a.Checked == b.Checked && a.Hidden == b.Hidden
 }
 
-// Follow looks at the state at least this often, because changes of requests, speed and memory are
-// not signalled, and at most this often, because loading signals every percent.
+// The intervals at which Follow draws. Changes of requests, speed and memory are not signalled, so
+// it also draws without a signal. While a model loads, every percent is signalled, so it waits
+// between two signals.
 const (
-	busyLook = 500 * time.Millisecond
-	idleLook = 2 * time.Second
-	rest     = 100 * time.Millisecond
+	busyInterval  = 500 * time.Millisecond // without a signal, while a model is loaded
+	idleInterval  = 2 * time.Second        // without a signal, otherwise
+	leastInterval = 100 * time.Millisecond
 )
 
-// Follow draws the states of the source until ctx ends. extend adds what the source does not know.
+// Follow draws the states of the source until ctx ends. extend adds to a host.State the other
+// fields of State.
 func (t *Tray) Follow(ctx context.Context, source Source, extend func(host.State) State) {
 	changed, done := source.Subscribe()
 	defer done()
 	for {
 		s := source.State()
 		t.Draw(extend(s))
-		look := idleLook
+		interval := idleInterval
 		if s.Engine.Status == host.Ready || s.Engine.Status == host.Busy {
-			look = busyLook
+			interval = busyInterval
 		}
-		if !pause(ctx, rest, nil) || !pause(ctx, look-rest, changed) {
+		if !pause(ctx, leastInterval, nil) || !pause(ctx, interval-leastInterval, changed) {
 			return
 		}
 	}
 }
 
-// pause waits for d, or less if wake gets a value, and reports whether ctx still runs.
+// pause waits for d, or until wake receives a value. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

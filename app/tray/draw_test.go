@@ -12,14 +12,14 @@ import (
 	"headroom/app/host"
 )
 
-// native is a tray that behaves as systray on Linux: showing a row in any way makes it visible.
+// native is a fake that behaves as systray does on Linux: Show makes a hidden row visible.
 type native struct {
 	mu      sync.Mutex
 	icon    Icon
 	tooltip string
 	rows    []*nativeRow
-	strokes int
-	drawn   chan struct{} // if not nil, told of each icon
+	updates int           // calls that draw something
+	drawn   chan struct{} // receives a value for each SetIcon; nil: none
 }
 
 type nativeRow struct {
@@ -33,17 +33,16 @@ type nativeRow struct {
 func (n *native) SetIcon(i Icon) {
 	n.mu.Lock()
 	n.icon = i
-	n.strokes++
+	n.updates++
 	n.mu.Unlock()
 	if n.drawn != nil {
 		n.drawn <- struct{}{}
 	}
 }
 
-func (n *native) SetTooltip(s string) { n.tooltip = s; n.strokes++ }
+func (n *native) SetTooltip(s string) { n.tooltip = s; n.updates++ }
 func (n *native) AppendSeparator() {
-	n.rows = append(n.rows,
-		&nativeRow{item: Item{Separator: true}})
+	n.rows = append(n.rows, &nativeRow{item: Item{Separator: true}})
 }
 func (n *native) Append() Row {
 	r := &nativeRow{tray: n, clicks: make(chan struct{})}
@@ -55,11 +54,12 @@ func (r *nativeRow) Append() Row {
 	r.submenu = append(r.submenu, sub)
 	return sub
 }
-func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tray.strokes++ }
-func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.strokes++ }
+func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tray.updates++ }
+func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.updates++ }
 func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
 
-// row returns the visible row with these titles. The test fails if there is none.
+// row returns the visible row with the last title, under the rows with the others. The test fails
+// if there is none.
 func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	t.Helper()
 	rows := n.rows
@@ -67,7 +67,7 @@ func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 		i := slices.IndexFunc(rows,
 			func(r *nativeRow) bool { return !r.hidden && r.item.Title == title })
 		if i < 0 {
-			t.Fatalf("no row says %q; there is\n%s", titles[:depth+1], picture(items(n.rows), ""))
+			t.Fatalf("no row %q in\n%s", titles[:depth+1], picture(items(n.rows), ""))
 		}
 		if depth == len(titles)-1 {
 			return rows[i]
@@ -77,20 +77,20 @@ func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	panic("row: no title")
 }
 
-// patience is longer than any step takes on a loaded machine.
-const patience = 30 * time.Second
+// timeout is longer than any step takes on a loaded machine.
+const timeout = 30 * time.Second
 
-// click clicks a row. The test fails if nothing listens to it.
+// click clicks a row. The test fails if no goroutine receives the click.
 func (r *nativeRow) click(t *testing.T) {
 	t.Helper()
 	select {
 	case r.clicks <- struct{}{}:
-	case <-time.After(patience):
-		t.Fatalf("nobody listens to clicks at %q", r.item.Title)
+	case <-time.After(timeout):
+		t.Fatalf("no goroutine receives a click on %q", r.item.Title)
 	}
 }
 
-// items returns the visible rows.
+// items returns the rows as items, with Hidden set for hidden rows.
 func items(rows []*nativeRow) []Item {
 	var list []Item
 	for _, r := range rows {
@@ -101,12 +101,12 @@ func items(rows []*nativeRow) []Item {
 	return list
 }
 
-// After each of many state changes, the visible rows are those of the menu.
-func TestDrawFollowsMenu(t *testing.T) {
+// After each of many changes of the state, the visible rows are those of menuFor.
+func TestDraw(t *testing.T) {
 	n := &native{}
 	tray := New(n, func(Action) {})
 	fewer := func(s *State) { s.Models = s.Models[:1] }
-	walk := []State{
+	states := []State{
 		state(host.Stopped, nil), state(host.Loading, nil), state(host.Ready, fewer),
 		state(host.Busy, nil),
 		state(host.Failed, failed), state(host.Stopped, func(s *State) { s.Notice = "n" }),
@@ -114,7 +114,7 @@ func TestDrawFollowsMenu(t *testing.T) {
 		state(host.Stopped, func(s *State) { s.Models = append(s.Models, host.Model{ID: "new"}) }),
 		{}, state(host.Ready, nil),
 	}
-	for i, s := range walk {
+	for i, s := range states {
 		tray.Draw(s)
 		got, want := picture(items(n.rows), ""), picture(menuFor(s), "")
 		if got != want {
@@ -126,19 +126,19 @@ func TestDrawFollowsMenu(t *testing.T) {
 	}
 }
 
-func TestNothingIsDrawnTwice(t *testing.T) {
+func TestDrawOnlyDifferences(t *testing.T) {
 	n := &native{}
 	tray := New(n, func(Action) {})
 	tray.Draw(state(host.Ready, nil))
-	before := n.strokes
+	before := n.updates
 	tray.Draw(state(host.Ready, nil))
-	if n.strokes != before {
-		t.Errorf("%d strokes for the same state", n.strokes-before)
+	if n.updates != before {
+		t.Errorf("%d updates for the same state", n.updates-before)
 	}
 	tray.Draw(state(host.Ready, func(s *State) { s.Memory.HeadroomBytes = 0 }))
-	// The room's row, and the large model's, which says what there is room for.
-	if got := n.strokes - before; got != 2 {
-		t.Errorf("%d strokes for two rows", got)
+	// The row of the available memory, and the row of the large model, which repeats it.
+	if got := n.updates - before; got != 2 {
+		t.Errorf("%d updates, want 2", got)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestClicks(t *testing.T) {
 	tray := New(n, func(a Action) { done <- a })
 	for _, c := range []struct {
 		status host.Status
-		row    []string // its title, behind those of the rows it is under
+		row    []string // its title, after the titles of the rows above it in the tree
 		want   Action
 	}{
 		{host.Stopped, []string{"Start Engine"}, Action{Verb: Start}},
@@ -165,14 +165,14 @@ func TestClicks(t *testing.T) {
 			if got != c.want {
 				t.Errorf("%s, %q: a click does %v, want %v", c.status, c.row, got, c.want)
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			t.Fatalf("%s, %q: a click does nothing", c.status, c.row)
 		}
 	}
 }
 
-// GTK toggles the check mark of a clicked row, whatever the state is.
-func TestMarkAfterClick(t *testing.T) {
+// GTK toggles the checkmark of a clicked row. The next Draw corrects it.
+func TestCheckmarkAfterClick(t *testing.T) {
 	n := &native{}
 	done := make(chan Action)
 	tray := New(n, func(a Action) { done <- a })
@@ -183,7 +183,7 @@ func TestMarkAfterClick(t *testing.T) {
 	<-done
 	tray.Draw(state(host.Ready, nil))
 	if !row.item.Checked {
-		t.Error("the running model has lost its mark")
+		t.Error("the running model has lost its checkmark")
 	}
 }
 

@@ -1,7 +1,7 @@
 package tray
 
-// The icons of the status item, one for each status. macOS colours template images itself. For
-// other systems they are tinted here, so one set of files serves both.
+// The icons. macOS colours template images itself. For other systems this file tints them, so that
+// one set of files serves all.
 
 import (
 	"bytes"
@@ -55,18 +55,18 @@ func (i Icon) Template() []byte {
 	return data
 }
 
-// Other panels show the icon as it is, and may be light or dark: this grey and this teal have a
-// contrast of 3:1 with both white and black.
+// Panels on other systems show the icon as it is, and may be light or dark. These colours have a
+// contrast of at least 3:1 with both white and black.
 var (
-	restColor  = color.NRGBA{0x86, 0x91, 0x90, 0xFF}
-	aliveColor = color.NRGBA{0x12, 0xA5, 0x9C, 0xFF}
+	stoppedColor = color.NRGBA{0x86, 0x91, 0x90, 0xFF} // grey
+	activeColor  = color.NRGBA{0x12, 0xA5, 0x9C, 0xFF} // teal
 )
 
 // Coloured returns the PNG for the panels of other systems.
 func (i Icon) Coloured() []byte {
-	tint := aliveColor
+	tint := activeColor
 	if i == IconStopped {
-		tint = restColor
+		tint = stoppedColor
 	}
 	source, err := png.Decode(bytes.NewReader(i.Template()))
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package tray decides what the status item shows: icon, tooltip and menu for a state (menu.go,
-// words.go), and how to update what is drawn (draw.go). It links no tray library; the program that
-// does implements Native.
+// Package tray decides what Headroom's menu-bar icon shows. menu.go and words.go make the icon,
+// tooltip and menu of a state. draw.go updates the native menu. The package links no tray library;
+// the program that links one implements Native.
 //
-// Invariants: the menu has the same rows in the same order in every state, at most 12, because
-// native menus only append; a row without content is hidden. Nothing is redrawn that looks the
-// same.
+// In every state the menu has the same rows in the same order, at most 12, because rows of a native
+// menu can only be appended. A row without content is hidden. A row that does not change is not
+// redrawn.
 package tray
 
 import (
@@ -17,7 +17,7 @@ import (
 	"headroom/app/memory"
 )
 
-// State is everything that the status item shows.
+// State is everything that icon and menu show.
 type State struct {
 	host.State
 	Models []host.Model
@@ -25,7 +25,7 @@ type State struct {
 	Watch  host.ModelsWatch
 	// Notice is a message, such as that another port is used; "" for none.
 	Notice  string
-	CanCopy bool // the clipboard is available
+	CanCopy bool // a click can copy text to the clipboard
 }
 
 // Item is a row of the menu.
@@ -35,12 +35,12 @@ type Item struct {
 	Disabled  bool
 	Checked   bool
 	Hidden    bool
-	Separator bool // a separator, at the top level only; other fields are zero
+	Separator bool // only at the top level; the other fields are zero
 	Click     Action
-	Submenu   []Item // may change in length
+	Submenu   []Item // its length may change
 }
 
-// Verb names what a click does.
+// Verb is the kind of an Action.
 type Verb string
 
 // The verbs.
@@ -55,13 +55,14 @@ const (
 	Quit    Verb = "quit"
 )
 
-// Action is a verb and its argument.
+// Action is what a click does: a verb and its argument.
 type Action struct {
 	Verb Verb
 	Text string
 }
 
-// mostModels is the length of the submenu that fits on a screen; the window lists the rest.
+// mostModels is how many models the submenu lists, so that it fits on a screen. The window lists
+// all.
 const mostModels = 20
 
 // menuFor returns the menu for a state.
@@ -73,7 +74,7 @@ func menuFor(s State) []Item {
 		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
 		{Separator: true},
 		{Title: room(s.Memory), Disabled: true,
-			Tooltip: "What a new model could take. Reported by the system; 1 GB = 2^30 bytes."},
+			Tooltip: "The memory that a new model may take. 1 GB = 2^30 bytes."},
 		cacheLine(s),
 		endpoint(s),
 		watching(s),
@@ -115,15 +116,14 @@ func engineSwitch(s State) Item {
 }
 
 // models returns a row for each model: the running one first, then the recent ones. A click loads a
-// model. The running or loading model has a check mark, and a click unloads it. Downloading and
-// damaged models are disabled; models that can never run are left to the window.
+// model. The running or loading model has a checkmark, and a click unloads it. The rows of
+// downloading and damaged models are disabled. Models that can never run have no row.
 func models(s State) []Item {
 	var items []Item
 	listed := slices.DeleteFunc(slices.Clone(s.Models),
 		func(m host.Model) bool { return m.State == library.NotLoadable })
 	isCurrent := func(m host.Model) bool {
-		return m.ID == s.Engine.Model &&
-			s.Engine.Status != host.Failed
+		return m.ID == s.Engine.Model && s.Engine.Status != host.Failed
 	}
 	rank := func(m host.Model) int {
 		if isCurrent(m) {
@@ -146,7 +146,7 @@ func models(s State) []Item {
 			Disabled: m.Fits == memory.No || m.Error != "", Click: Action{Start, m.ID}}
 		if isCurrent(m) {
 			item.Checked, item.Disabled, item.Click = true, false, Action{Verb: Stop}
-			item.Tooltip += "; a click unloads it"
+			item.Tooltip += ". Click to unload."
 		}
 		items = append(items, item)
 	}
@@ -156,24 +156,25 @@ func models(s State) []Item {
 // cacheLine returns the row for the size of the cache on SSD, hidden without a cache.
 func cacheLine(s State) Item {
 	return Item{Title: cacheSize(s.Cache), Disabled: true, Hidden: !s.Cache.On,
-		Tooltip: "What is kept of conversations on disk. 1 GB = 10^9 bytes."}
+		Tooltip: "Cached conversations on disk. 1 GB = 10^9 bytes."}
 }
 
 // watching returns the row that pauses or resumes the watching of folders.
 func watching(s State) Item {
 	switch {
 	case s.Watch.Paused:
-		return Item{Title: "Resume Watching Folders", Tooltip: "New models are not noticed now.",
-			Click: Action{Verb: Resume}}
+		return Item{Title: "Resume Watching Folders",
+			Tooltip: "New models are not found until you scan for them.",
+			Click:   Action{Verb: Resume}}
 	case s.Watch.On:
 		return Item{Title: "Pause Watching Folders",
-			Tooltip: "New models are noticed by themselves.", Click: Action{Verb: Pause}}
+			Tooltip: "New models are found automatically.", Click: Action{Verb: Pause}}
 	}
 	return Item{Title: "Watching Folders", Hidden: true}
 }
 
-// endpoint returns the row with the address. A click copies it, or opens the window where there is
-// no clipboard.
+// endpoint returns the row with the address. A click copies it, or opens the window if there is no
+// clipboard.
 func endpoint(s State) Item {
 	url := s.Endpoint.URL
 	switch {
@@ -183,6 +184,6 @@ func endpoint(s State) Item {
 		return Item{Title: url, Tooltip: "The address for OpenAI clients.",
 			Click: Action{Verb: Open}}
 	}
-	return Item{Title: "Copy " + url, Tooltip: "The address for OpenAI clients; a click copies it.",
+	return Item{Title: "Copy " + url, Tooltip: "The address for OpenAI clients. Click to copy.",
 		Click: Action{Copy, url}}
 }

@@ -60,7 +60,7 @@ func failed(s *State) {
 		Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
 }
 
-// picture returns a menu as text, one row a line: its title, then what a click does.
+// picture returns a menu as text, with one line for each row: its title, then its action.
 func picture(items []Item, indent string) string {
 	var b strings.Builder
 	for _, i := range items {
@@ -112,7 +112,7 @@ func TestRows(t *testing.T) {
 		name  string
 		state State
 		want  string // a line of the picture
-		not   string // what no line holds
+		not   string // no line contains it; "": not checked
 	}{
 		{"stopped", state(host.Stopped, nil), " Stopped (grey)", "*"},
 		{"stopped: start", state(host.Stopped, nil), " Start Engine -> start", "stop"},
@@ -147,7 +147,7 @@ func TestRows(t *testing.T) {
 		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }),
 			" No endpoint yet (grey)", "copy"},
 		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }),
-			" Room: not known (grey)", ""},
+			" Available memory unknown (grey)", ""},
 		{"memory full", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 49 << 20 }),
 			" No room for another model (grey)", "Room for"},
 		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }),
@@ -156,13 +156,13 @@ func TestRows(t *testing.T) {
 			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)",
 			""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
-		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)",
+		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % downloaded (grey)",
 			"org/new, cannot"},
 		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)),
-			"   org/new, 99 % here (grey)", ""},
+			"   org/new, 99 % downloaded (grey)", ""},
 		{"a download of unknown size", state(host.Stopped, downloading(19, 0)),
-			"   org/new, not complete yet (grey)", ""},
-		{"what never runs", state(host.Stopped,
+			"   org/new, downloading (grey)", ""},
+		{"a model that can never run", state(host.Stopped,
 			func(s *State) { s.Models[2].State = library.NotLoadable }),
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
 		{"a running model that no longer fits can be unloaded",
@@ -177,7 +177,7 @@ func TestRows(t *testing.T) {
 		{"watching is paused", state(host.Stopped,
 			func(s *State) { s.Watch = host.ModelsWatch{Paused: true} }),
 			" Resume Watching Folders -> resume", "Pause"},
-		{"nobody watches", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }),
+		{"folders are not watched", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }),
 			" Stopped (grey)", "Watching"},
 	}
 	for _, c := range cases {
@@ -237,7 +237,7 @@ func TestOrderOfModels(t *testing.T) {
 	}
 }
 
-// In every state the menu has the same rows, at most 12, and no title is too wide.
+// In every state the menu has the same number of rows, at most 12, and no title is too long.
 func TestShapeOfMenu(t *testing.T) {
 	long := func(s *State) {
 		failed(s)
@@ -255,7 +255,7 @@ func TestShapeOfMenu(t *testing.T) {
 			}
 			for i, row := range menu {
 				if row.Separator != menuFor(State{})[i].Separator {
-					t.Errorf("%s: row %d is a line at times", status, i)
+					t.Errorf("%s: row %d is a separator in some states only", status, i)
 				}
 				for _, item := range append(row.Submenu, row) {
 					if n := utf8.RuneCountInString(item.Title); n > 96 ||
@@ -292,7 +292,7 @@ func TestIcons(t *testing.T) {
 		icon := iconFor(status)
 		for _, data := range [][]byte{icon.Template(), icon.Coloured()} {
 			if other, twice := seen[string(data)]; twice {
-				t.Errorf("%s looks like %s", icon, other)
+				t.Errorf("%s has the picture of %s", icon, other)
 			}
 			seen[string(data)] = icon
 			picture, err := png.Decode(bytes.NewReader(data))

@@ -1,7 +1,7 @@
 package tray
 
-// The texts of the menu. A row is narrow and stays open while it changes. So lines are short,
-// numbers have few digits, and names from files are shortened and cleaned.
+// The texts of the menu. Rows are narrow, and they change while the menu is open. So texts are
+// short, numbers have few digits, and names from files are shortened and cleaned.
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"headroom/app/power"
 )
 
-// stateLine returns the text of the first row, which the tooltip repeats.
+// stateLine returns the text of the first row. The tooltip repeats it.
 func stateLine(s State) string {
 	e := s.Engine
 	name := shorten(e.Model, 40)
@@ -35,7 +35,7 @@ func stateLine(s State) string {
 	return "Stopped"
 }
 
-// speed returns the current decoding speed, "" while nothing is decoded.
+// speed returns the current decode speed, "" if it is 0.
 func speed(s State) string {
 	switch v := s.Speed.DecodeTokensPerSecond; {
 	case v >= 99.95:
@@ -55,11 +55,11 @@ func measures(list []power.Measure) string {
 	return strings.Join(texts, " ")
 }
 
-// room returns the available memory as text, "" if the memory could not be read.
+// room returns the available memory as text.
 func room(l memory.Ledger) string {
 	switch {
 	case l.TotalBytes <= 0:
-		return "Room: not known"
+		return "Available memory unknown"
 	case l.HeadroomBytes < leastRoomBytes:
 		return "No room for another model"
 	}
@@ -74,17 +74,17 @@ func cacheSize(c cache.Stats) string {
 	return "SSD cache: " + disk(c.Bytes)
 }
 
-// leastRoomBytes is the smallest amount that is shown as a number.
+// leastRoomBytes is the least memory that is shown as a number.
 const leastRoomBytes = 50 << 20
 
 func modelLine(m host.Model, l memory.Ledger) string {
 	name := shorten(m.ID, 48)
 	switch {
 	case m.State == library.Downloading && m.Download != nil && m.Download.TotalBytes > 0:
-		return fmt.Sprintf("%s, %d %% here", name,
+		return fmt.Sprintf("%s, %d %% downloaded", name,
 			min(100*m.Download.DoneBytes/m.Download.TotalBytes, 99))
 	case m.State == library.Downloading:
-		return name + ", not complete yet"
+		return name + ", downloading"
 	case m.Error != "":
 		return name + ", cannot be used"
 	case m.Fits == memory.No:
@@ -104,8 +104,8 @@ func modelTooltip(m host.Model) string {
 // tooltip returns the tooltip of the icon.
 func tooltip(s State) string { return "Headroom: " + stateLine(s) }
 
-// ram formats memory as Activity Monitor does, with GB of 2^30 bytes. disk formats file sizes as
-// the Finder does, with GB of 10^9 bytes.
+// ram formats memory as Activity Monitor does: a GB is 2^30 bytes. disk formats file sizes as the
+// Finder does: a GB is 10^9 bytes.
 func ram(bytes int64) string  { return scaled(float64(max(bytes, 0)), 1<<20) }
 func disk(bytes int64) string { return scaled(float64(max(bytes, 0)), 1e6) }
 
@@ -131,8 +131,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten cuts the middle of a text longer than most characters, because names differ at both ends.
-// Line breaks and other control characters become spaces: a file name may contain them.
+// shorten removes the middle of a text that is longer than most characters, because names differ at
+// both ends. Control characters, which a file name may contain, become spaces.
 func shorten(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
