@@ -1,19 +1,19 @@
 // Package chats stores the Chat page's conversations on disk, so that window and browser show the
 // same ones.
 //
-//	folder/ID.json      a conversation: a header line, then a line per message (file.go)
-//	folder/.ID.json*    one being written; a crash leaves it behind, and Open removes it
+//	folder/ID.json      a conversation: a header line, then a line for each message (file.go)
+//	folder/.ID.json*    a temporary file; Open removes those that a crash left behind
 //
-// A file is replaced atomically: after a crash it is the old one or the new one. Only its owner can
-// read it.
+// Files are replaced atomically: after a crash, a file has the old or the new conversation. Only
+// the user can read it.
 //
 // Several pages may write. Each write names the revision that it builds on, and fails if the file
-// has another one. The page then saves its version under another ID, so that nothing is lost. The
-// check is not atomic across programs: if two programs write within the same milliseconds, the
+// has another revision. The page then saves its version under another ID, so that nothing is lost.
+// The check is not atomic across programs: if two programs write within the same milliseconds, the
 // later write wins.
 //
-// A damaged file, or one of a later Headroom, is listed with its damage, shown as far as it can be
-// read, and never overwritten.
+// A damaged file, or a file of a later Headroom, is listed with a description of the damage. Its
+// readable part is shown, and it is never overwritten.
 package chats
 
 import (
@@ -35,19 +35,19 @@ import (
 
 // Limits, far above what people write.
 const (
-	maxBytes    = 16 << 20 // of one conversation
-	maxMessages = 10_000   // in one
+	maxBytes    = 16 << 20 // of a conversation
+	maxMessages = 10_000   // of a conversation
 	maxChats    = 10_000
 	maxTitle    = 200 // characters
 )
 
-// MaxBodyBytes is the longest JSON of a Change that can be valid.
+// MaxBodyBytes is the size of the largest valid Change as JSON.
 const MaxBodyBytes = maxBytes
 
 const (
 	suffix = ".json"
-	// leftover is the age at which a temporary file is one that a crash left behind.
-	leftover = time.Minute
+	// leftoverAge is the age from which a temporary file counts as left behind by a crash.
+	leftoverAge = time.Minute
 )
 
 // Message is a question or an answer.
@@ -61,8 +61,8 @@ type Message struct {
 	ReasoningTokens  int     `json:"reasoningTokens,omitempty"`
 	ReasoningSeconds float64 `json:"reasoningSeconds,omitempty"`
 	Model            string  `json:"model,omitempty"`
-	// End is how an answer ended: "stop", "length", "stopped" or "error". It is "" for a question,
-	// and for an answer that is unfinished or was interrupted.
+	// End says how an answer ended: "stop", "length", "stopped" or "error". It is "" for a question
+	// and for an answer that has not ended.
 	End   string   `json:"end,omitempty"`
 	Error *Fault   `json:"error,omitempty"`
 	Stats *Figures `json:"stats,omitempty"`
@@ -120,9 +120,9 @@ type Change struct {
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
 	From            int       `json:"from"`      // number of messages that stay
 	Messages        []Message `json:"messages"`
-	// Overtakes means that the same page has sent another write that builds on the same revision,
-	// and that this one contains. This write succeeds whether the other one arrives before it or
-	// not; the other one succeeds only if it arrives first.
+	// Overtakes means that the page has sent an earlier write that builds on the same revision, and
+	// that this write contains it. This write succeeds even if the earlier one arrives first. The
+	// earlier one fails if it arrives second.
 	Overtakes bool `json:"overtakes,omitempty"`
 }
 
@@ -137,7 +137,8 @@ type Store struct {
 	watchers map[chan struct{}]bool
 }
 
-// known is the cached summary of a file. It is valid while size and time of the file are the same.
+// known is the cached summary of a file. It is valid while the file's size and modification time
+// stay the same.
 type known struct {
 	bytes    int64
 	modified time.Time
@@ -152,7 +153,7 @@ func Open(dir string) *Store {
 		if !disk.IsTemporary(e.Name(), suffix) {
 			continue
 		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftover {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
@@ -228,7 +229,7 @@ func (s *Store) list() ([]Summary, error) {
 	return list, nil
 }
 
-// Read returns a conversation; of a damaged one, the readable part.
+// Read returns a conversation, or the readable part of a damaged one.
 func (s *Store) Read(id string) (Chat, error) {
 	if err := checkID(id); err != nil {
 		return Chat{}, err
@@ -292,7 +293,8 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	return after.Summary, nil
 }
 
-// next returns the revision after the change. It is above that of a write that this one overtakes.
+// next returns the revision after the change. It is higher than the revision of the write that this
+// one overtakes.
 func (c Change) next() int {
 	if c.Overtakes {
 		return c.Revision + 2
@@ -305,14 +307,14 @@ func (c Change) buildsOn(revision int) bool {
 	return revision == c.Revision || c.Overtakes && revision == c.Revision+1
 }
 
-// base returns the messages that a change builds on.
+// base returns the messages that a change builds on. The error is a Problem.
 func (s *Store) base(id string, c Change) ([]Message, error) {
 	before, err := s.read(id)
 	switch {
 	case c.Revision == 0 && err == nil && !c.Overtakes:
 		return nil, changed(id, "it already exists")
 	case c.Revision == 0 && problem.From(err).Code == problem.NotFound:
-		return nil, s.roomForOne()
+		return nil, s.checkCount()
 	case err != nil:
 		if problem.From(err).Code == problem.NotFound {
 			return nil, changed(id, "it was deleted")
@@ -324,7 +326,7 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 		return nil, changed(id, fmt.Sprintf("it has revision %d, expected %d",
 			before.Summary.Revision, c.Revision))
 	case c.From > len(before.Messages):
-		return nil, changed(id, fmt.Sprintf("it has %d messages, and %d were to stay",
+		return nil, changed(id, fmt.Sprintf("it has %d messages, but the change keeps %d",
 			len(before.Messages), c.From))
 	case c.From+len(c.Messages) > maxMessages:
 		return nil, problem.New(problem.TooLarge,
@@ -334,12 +336,13 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 	return before.Messages, nil
 }
 
-func (s *Store) roomForOne() error {
+// checkCount returns a Problem if there are too many conversations to add one.
+func (s *Store) checkCount() error {
 	list, err := s.list()
 	if err == nil && len(list) >= maxChats {
 		err = problem.New(problem.TooLarge, "There are too many conversations",
 			fmt.Sprintf("there are %d, the limit", len(list)),
-			"Delete some that you do not need.")
+			"Delete conversations that you do not need.")
 	}
 	return err
 }
@@ -390,8 +393,8 @@ func (s *Store) replace(path string, data []byte) error {
 	return nil
 }
 
-// validID restricts IDs to file names that every file system accepts and distinguishes, even one
-// that ignores case.
+// validID allows only IDs that are valid and different file names on every file system, even if it
+// ignores case.
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 func checkID(id string) error {
@@ -420,7 +423,7 @@ func check(c Change) error {
 	}
 	if wrong != "" {
 		return problem.New(problem.BadRequest, "This conversation cannot be saved", wrong,
-			"Send messages in the form in which they are read.")
+			"Send messages in the form in which the API returns them.")
 	}
 	return nil
 }
@@ -442,7 +445,7 @@ func (m *Message) fault() string {
 
 func changed(id, why string) error {
 	return problem.New(problem.Changed, "This conversation was changed elsewhere",
-		"conversation "+id+": "+why, "Save yours under another ID, or read it again.")
+		"conversation "+id+": "+why, "Save your version under another ID, or read it again.")
 }
 
 func unreadable(err error) error {

@@ -1,8 +1,8 @@
 package chats
 
-// The file of a conversation: lines of JSON, first the header, then one per message. Damage is
-// confined to its line; the lines before and after it can still be read. The header has the length
-// of the rest, so that a truncated file is noticed without reading it.
+// The file of a conversation: lines of JSON, first the header, then one for each message. If a line
+// is damaged, the others can still be read. The header has the length of the rest, so that a
+// truncated file is detected without reading it.
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 
 const (
 	version = 1
-	// maxHeaderBytes exceeds any header. A title's character takes at most 12 bytes.
+	// maxHeaderBytes is more than any header takes: a character of the title has at most 12 bytes.
 	maxHeaderBytes = 8 << 10
 )
 
@@ -43,7 +43,7 @@ func encode(c Chat) []byte {
 		len(c.Messages), int64(body.Len())}), body.Bytes()...)
 }
 
-// line returns v as a line of JSON. It does not escape <, > and &, because people read these files.
+// line returns v as a line of JSON. It does not escape <, > and &, so that people can read files.
 func line(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -141,7 +141,7 @@ func tooLong(size int64) string {
 	return fmt.Sprintf("it has %d bytes; the limit is %d", size, maxBytes)
 }
 
-// readFile reads a regular file. Reading a pipe might never end.
+// readFile reads a regular file. Other files are refused: reading a pipe might never end.
 func readFile(path string) ([]byte, fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Store) Search(text string) ([]Summary, error) {
 			found = append(found, one)
 			continue
 		}
-		// without the lock, because files are replaced atomically
+		// This needs no lock, because files are replaced atomically.
 		data, _, err := readFile(one.Path)
 		if err != nil {
 			continue
@@ -208,11 +208,11 @@ func containsAll(text string, words []string) bool {
 	return true
 }
 
-// excerpt returns the text around the first word that it contains, on one line.
+// excerpt returns the text around the first of the words that it contains, on one line.
 func excerpt(text string, words []string) string {
 	runes := []rune(text)
 	lower := []rune(strings.ToLower(text))
-	if len(lower) != len(runes) { // a lower-case form has two letters
+	if len(lower) != len(runes) { // some letter has a longer lower-case form
 		lower = runes
 	}
 	for _, w := range words {

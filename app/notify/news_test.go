@@ -59,7 +59,8 @@ func TestNews(t *testing.T) {
 		want          []string
 	}{
 		{"nothing happens", snapshot{}, snapshot{}, nil},
-		{"a download ends", snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
+		{"a download ends",
+			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
 			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | " +
 				"Start o/small"}},
@@ -82,7 +83,8 @@ func TestNews(t *testing.T) {
 			[]string{"o/broken is downloaded | It cannot be started: config.json is empty. | " +
 				"Open Headroom "}},
 		{"a download fails", snapshot{},
-			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m",
+				State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed",
 					"Make room.")}}},
 			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | " +
@@ -91,8 +93,9 @@ func TestNews(t *testing.T) {
 			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
-		{"it fails again", snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed,
-			Err: errors.New("x")}}},
+		{"an import fails again",
+			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed,
+				Err: errors.New("x")}}},
 			snapshot{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err:       problem.New(problem.Internal, "The disk is full", "", ""),
 				StartedAt: time.Unix(9, 0)}}},
@@ -106,7 +109,8 @@ func TestNews(t *testing.T) {
 		{"Headroom's download is announced once", snapshot{},
 			snapshot{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)},
 				changes: []host.ModelChange{finished("o/small")}}, nil},
-		{"complete, then removed", snapshot{}, snapshot{changes: []host.ModelChange{finished("o/gone")}},
+		{"complete, then removed", snapshot{},
+			snapshot{changes: []host.ModelChange{finished("o/gone")}},
 			[]string{"o/gone is complete | It runs on this computer. | Open Headroom "}},
 		{"other changes", snapshot{},
 			snapshot{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"},
@@ -125,8 +129,8 @@ func TestNews(t *testing.T) {
 			[]string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
 		{"the GPU is still not used", snapshot{state: gpu}, snapshot{state: gpu}, nil},
 		{"a name from a file", snapshot{},
-			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small",
-				jobs.Done)}},
+			snapshot{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300),
+				"/m/small", jobs.Done)}},
 			[]string{"a b " + strings.Repeat("x", 195) +
 				"… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
 	}

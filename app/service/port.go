@@ -12,8 +12,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// listenProblem returns the Problem of an address that cannot be listened on. It names the program
-// that listens there, if the system tells.
+// listenProblem returns the Problem for an error of net.Listen. It names the program that listens
+// on the port, if the system reports it.
 func listenProblem(err error, host string, port int) error {
 	taken := fmt.Sprintf("Port %d is taken", port)
 	switch {
@@ -39,7 +39,8 @@ func listenProblem(err error, host string, port int) error {
 		"Check --host and --port.")
 }
 
-// portOwner returns the program that listens on a port; "" if the system does not tell this user.
+// portOwner returns the program that listens on a port, "" if the system does not report it to this
+// user.
 func portOwner(port int) (name string, pid int32) {
 	connections, err := psnet.Connections("tcp")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestListenOnTakenPort(t *testing.T) {
 	}
 	owner, pid := portOwner(port)
 	if owner != "" && (int(pid) != os.Getpid() || !strings.Contains(p.Why, owner)) {
-		t.Errorf("the owner is %s (%d), we are %d: %s", owner, pid, os.Getpid(), p.Why)
+		t.Errorf("the owner is %s (%d), want this process, %d: %s", owner, pid, os.Getpid(), p.Why)
 	}
 }
 

@@ -2,9 +2,8 @@
 // address. `headroom serve` and the menu-bar app both run one Service.
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
-// loaded later, through the host. The other files are parts of it: why a port cannot be opened
-// (port.go), imports and downloads (transfers.go), and the jobs that survive a restart
-// (unfinished.go).
+// loaded later, through the host. port.go says why a port cannot be opened, transfers.go has
+// imports and downloads, and unfinished.go stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -36,8 +35,8 @@ var dialects = []server.Dialect{
 	openai.Dialect{},
 }
 
-// Options configure a Service. NewHost and NewMover are required. The zero value of the other
-// fields listens on a free port of all interfaces, so set Listen.
+// Options configure a Service. NewHost and NewMover are required. With zero values in the other
+// fields, the service listens on a free port of all interfaces; set Listen to restrict it.
 type Options struct {
 	Listen     string   // host name or address to listen on; "": all interfaces
 	Port       int      // 0: any free one
@@ -46,10 +45,10 @@ type Options struct {
 
 	// NewHost returns the host that finds and runs models. Service.Close closes it.
 	NewHost func(*settings.File) *host.Host
-	// NewMover returns what moves the cache of the host on disk. The error is a Problem.
+	// NewMover returns a Mover of the host's cache on disk. The error is a Problem.
 	NewMover func(*host.Host, *settings.File) (*cache.Mover, error)
 
-	// Each of these is documented at control.Options.
+	// These fields are documented at control.Options.
 	CacheFlags   settings.Cache
 	ModelFlags   settings.Model
 	ModelOptions func(s settings.Settings, modelID string) engine.Options
@@ -58,7 +57,7 @@ type Options struct {
 	Logs         *logs.Logs
 	ShowWindow   func() error
 
-	Settings *settings.File // nil: OpenSettings
+	Settings *settings.File // nil: the result of OpenSettings
 }
 
 // Service is the endpoint, the control API and the web UI on one address.
@@ -70,13 +69,13 @@ type Service struct {
 	listener net.Listener
 	api      *control.API
 	jobs     *jobs.List
-	withdraw func()       // removes the announcement; nil if announcing failed
+	withdraw func()       // undoes announce; nil if announce failed
 	endJobs  func()       // stops saving unfinished jobs
 	awake    *power.Awake // keeps the machine awake during requests
 }
 
-// New opens the port. It loads no model. Close ends the service. The error is a Problem:
-// problem.PortTaken if another program listens on the port.
+// New opens the port. It loads no model. Close ends the service. The error is a Problem, with the
+// code problem.PortTaken if the port cannot be opened.
 func New(o Options) (*Service, error) {
 	listener, err := listen(o.Listen, o.Port)
 	if err != nil {
@@ -103,7 +102,7 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// guard returns the rules of access. Those of the settings apply at once when they change.
+// guard returns the access rules. Changes of the settings apply at once.
 func (o *Options) guard(token string) *guard.Guard {
 	return &guard.Guard{Listen: o.Listen, AllowHosts: o.AllowHosts, APIKey: o.APIKey,
 		Bypass: control.TokenCheck(token), Live: func() guard.Access {
@@ -134,10 +133,10 @@ func (s *Service) announce() {
 	}
 }
 
-// drainTime is how long running answers may take after Ctrl-C. A second Ctrl-C does not wait.
+// drainTime is how long running requests may take after Ctrl-C. A second Ctrl-C does not wait.
 const drainTime = 10 * time.Second
 
-// Serve answers until ctx ends; see server.Serve.
+// Serve answers requests until ctx ends; see server.Serve.
 func (s *Service) Serve(ctx context.Context) error {
 	return server.Serve(ctx, s.listener, s.api, drainTime, s.api.Close)
 }
@@ -171,7 +170,7 @@ func OpenSettings() *settings.File {
 func openChats() *chats.Store {
 	data := library.Data()
 	if data == "" {
-		slog.Warn("conversations are not kept: there is no home folder")
+		slog.Warn("conversations are not saved: there is no home folder")
 		return nil
 	}
 	return chats.Open(filepath.Join(data, "chats"))
@@ -190,7 +189,8 @@ func loadToken() string {
 	return control.NewToken()
 }
 
-// reachable returns the address to print: for a server on all interfaces, that of loopback.
+// reachable returns the address at which this machine reaches a server. For a server on all
+// interfaces, that is the loopback address.
 func reachable(listening string) string {
 	hostName, port, err := net.SplitHostPort(listening)
 	if ip := net.ParseIP(hostName); err == nil && ip != nil && ip.IsUnspecified() {

@@ -1,6 +1,6 @@
 package service
 
-// Imports and downloads: where models come from, and the folder that they go to.
+// Imports and downloads: the hub that models come from, and the folder that they go to.
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// transfers returns what the control API needs for imports and downloads. The settings decide about
-// the folder and the hub when a transfer starts.
+// transfers returns the part of the control API for imports and downloads. A transfer uses the
+// folder and the hub that the settings name when it starts.
 func (s *Service) transfers(file *settings.File) *control.Transfers {
 	tokens := new(hub.Tokens)
 	return &control.Transfers{
@@ -36,7 +36,7 @@ func (s *Service) transfers(file *settings.File) *control.Transfers {
 	}
 }
 
-// listed returns the models of the list, with their places.
+// listed returns the models in the host's list, with their places.
 func (s *Service) listed() []library.Model {
 	var models []library.Model
 	for _, m := range s.Host.Models(0).Models {
@@ -49,8 +49,8 @@ func (s *Service) listed() []library.Model {
 	return models
 }
 
-// ImportFolder returns the folder that imports go to: the given one, else that of the settings,
-// else Headroom's own. The error is a Problem.
+// ImportFolder returns the folder that imports go to: the given one, or else the folder in the
+// settings, or else Headroom's folder. The error is a Problem.
 func ImportFolder(given string, s settings.Settings) (string, error) {
 	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
 		if dir != "" {
@@ -62,11 +62,11 @@ func ImportFolder(given string, s settings.Settings) (string, error) {
 		}
 	}
 	return "", problem.New(problem.BadRequest, "There is no folder to import into",
-		"this user has no home folder", "Name one with --to.")
+		"this user has no home folder", "Name a folder with --to.")
 }
 
-// NewHub returns a client of the hub at that address; "": HF_ENDPOINT, or huggingface.co. The error
-// is a Problem.
+// NewHub returns a client of the hub at that address; "" means $HF_ENDPOINT, or huggingface.co. The
+// error is a Problem.
 func NewHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
 	return hub.New(hub.Options{Cache: library.HubCache(),
 		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),

@@ -1,7 +1,7 @@
 package service
 
-// Imports, downloads and cache moves that an earlier run left unfinished are listed again, stopped,
-// so that the user can resume or remove them.
+// Imports, downloads and cache moves that an earlier run left unfinished are listed again as
+// stopped. The user can resume or remove them.
 
 import (
 	"encoding/json"
@@ -18,20 +18,19 @@ import (
 	"headroom/app/jobs"
 )
 
-// KeepJobs adds the unfinished jobs of jobs.json in dir to the list, and keeps the file current
-// until the returned function is called. Only the first program over a folder does so, or two would
-// resume the same job; for the others KeepJobs does nothing.
+// KeepJobs adds the unfinished jobs in dir/jobs.json to the list, and keeps the file current until
+// the returned function is called. If another program already does this for the folder, KeepJobs
+// does nothing: otherwise both could resume the same job.
 func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	path := filepath.Join(dir, "jobs.json")
 	lock, err := disk.TryLock(path + ".lock")
 	if err != nil {
-		slog.Debug("unfinished jobs are not kept: another program may keep them", "err", err)
+		slog.Debug("unfinished jobs are not saved: another program may save them", "err", err)
 		return func() {}
 	}
 	kept, err := jobs.ReadKept(path)
 	if err != nil {
-		slog.Warn("unfinished jobs cannot be read: start them again, and they resume",
-			"err", err)
+		slog.Warn("unfinished jobs cannot be read: start them again to resume them", "err", err)
 	}
 	for _, k := range kept {
 		if spec, err := specOf(k, t); errors.Is(err, errEnded) {
@@ -52,10 +51,10 @@ func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	}
 }
 
-// errEnded reports that a saved job was already complete.
+// errEnded means that a saved job is already complete.
 var errEnded = errors.New("the job has ended")
 
-// specOf returns the work of a saved job.
+// specOf returns the Spec of a saved job.
 func specOf(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 	switch k.Kind {
 	case jobs.Download:

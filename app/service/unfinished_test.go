@@ -14,9 +14,9 @@ import (
 	"headroom/engine"
 )
 
-// TestUnfinishedOverARestart: the next program lists an interrupted import and download, stopped. A
-// second program beside the first lists none.
-func TestUnfinishedOverARestart(t *testing.T) {
+// TestUnfinishedJobs: after a restart, an interrupted import and download are listed as stopped. A
+// second program that runs at the same time lists none.
+func TestUnfinishedJobs(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	tokens := &hub.Tokens{}
 	transfers := &control.Transfers{
@@ -51,7 +51,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	beside := jobs.NewList()
 	KeepJobs(dir, beside, transfers)()
 	if len(beside.Jobs()) != 0 {
-		t.Errorf("a second program has them too: %+v", beside.Jobs())
+		t.Errorf("a second program lists %+v", beside.Jobs())
 	}
 	first.Close()
 	end()
@@ -67,7 +67,7 @@ func TestUnfinishedOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j, err := second.Wait(t.Context(), listed[1].ID); err != nil || j.State != jobs.Failed {
-		t.Errorf("an import whose source is gone: %+v, %v", j, err)
+		t.Errorf("an import whose source does not exist: %+v, %v", j, err)
 	}
 	for _, j := range listed {
 		if err := second.Remove(j.ID); err != nil {
@@ -78,6 +78,6 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	end()
 	if text, err := os.ReadFile(filepath.Join(dir, "jobs.json")); err != nil ||
 		string(text) != "[]\n" {
-		t.Errorf("left in the file: %s, %v", text, err)
+		t.Errorf("the file contains %s, %v", text, err)
 	}
 }

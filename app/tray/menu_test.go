@@ -156,8 +156,8 @@ func TestRows(t *testing.T) {
 			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)",
 			""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
-		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % downloaded (grey)",
-			"org/new, cannot"},
+		{"a download", state(host.Stopped, downloading(19, 40)),
+			"   org/new, 47 % downloaded (grey)", "org/new, cannot"},
 		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)),
 			"   org/new, 99 % downloaded (grey)", ""},
 		{"a download of unknown size", state(host.Stopped, downloading(19, 0)),
@@ -177,7 +177,8 @@ func TestRows(t *testing.T) {
 		{"watching is paused", state(host.Stopped,
 			func(s *State) { s.Watch = host.ModelsWatch{Paused: true} }),
 			" Resume Watching Folders -> resume", "Pause"},
-		{"folders are not watched", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }),
+		{"folders are not watched",
+			state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }),
 			" Stopped (grey)", "Watching"},
 	}
 	for _, c := range cases {

@@ -1,8 +1,8 @@
 package window
 
-// The window program's end. The program shows pages and knows nothing of models. The agent passes
-// it the address and the token in the environment and commands on stdin, and serves its pages'
-// requests.
+// The window program's side. The program shows pages and has no engine. The agent passes the
+// address and the token in the environment, and commands on stdin. It answers the requests of the
+// pages.
 
 import (
 	"bufio"
@@ -29,10 +29,8 @@ type Agent struct {
 func AgentFrom(getenv func(string) string) (*Agent, error) {
 	address := getenv(envAddress)
 	if address == "" {
-		return nil,
-			fmt.Errorf(
-				"%s is not set: the window is opened by headroom-agent, which you start instead",
-				envAddress)
+		return nil, fmt.Errorf("%s is not set: start headroom-agent, which opens the window",
+			envAddress)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || u.Host == "" {
@@ -42,8 +40,8 @@ func AgentFrom(getenv func(string) string) (*Agent, error) {
 	return &Agent{url: u, token: getenv(envToken)}, nil
 }
 
-// Listen reads the agent's commands until the input ends. It calls show for each "show", and end
-// once.
+// Listen reads the agent's commands until the input ends. It calls show for each "show" command,
+// and end at the end of the input.
 func Listen(input io.Reader, show, end func()) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
 		if lines.Text()+"\n" == showWord {
@@ -53,19 +51,20 @@ func Listen(input io.Reader, show, end func()) {
 	end()
 }
 
-// Handler forwards the requests of the pages to the agent, with the token, and streams the
-// responses. Other paths are for the assets.
+// Handler returns a handler that forwards requests below /api/ and /v1/ to the agent, with the
+// token, and streams the responses. Other paths are not found; the window serves its assets itself.
 func (a *Agent) Handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(a.url)
-			// The token identifies the page; its Origin would be the scheme of the web view.
+			// The agent would refuse the page's Origin, which has the scheme of the web view. The
+			// token identifies the page instead.
 			r.Out.Header.Del("Origin")
 			r.Out.Header.Del("Referer")
 			r.Out.Header.Set(tokenHeader, a.token)
 		},
-		// The page reports a response that breaks off; by default it would be logged as an error.
+		// The page itself reports a response that breaks off, so it is no error in the log.
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Content-Type", "application/json")

@@ -17,7 +17,7 @@ func environment(values map[string]string) func(string) string {
 }
 
 func TestAgentFrom(t *testing.T) {
-	cases := []struct{ address, wrong string }{
+	cases := []struct{ address, wantErr string }{
 		{"http://127.0.0.1:11811/", ""},
 		{"", "is not set"},
 		{"127.0.0.1:11811", "want an address"},
@@ -26,25 +26,25 @@ func TestAgentFrom(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := AgentFrom(environment(map[string]string{envAddress: c.address}))
-		if c.wrong == "" && err != nil || c.wrong != "" &&
-			(err == nil || !strings.Contains(err.Error(), c.wrong)) {
-			t.Errorf("%q: error %v, want %q", c.address, err, c.wrong)
+		if c.wantErr == "" && err != nil || c.wantErr != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.wantErr)) {
+			t.Errorf("%q: error %v, want %q", c.address, err, c.wantErr)
 		}
 	}
 }
 
 func TestListen(t *testing.T) {
-	var heard []string
-	Listen(strings.NewReader("show\nelse\n\nshow"), func() { heard = append(heard, "show") },
-		func() { heard = append(heard, "end") })
-	if got := strings.Join(heard, " "); got != "show show end" {
-		t.Errorf("heard %q", got)
+	var calls []string
+	Listen(strings.NewReader("show\nelse\n\nshow"), func() { calls = append(calls, "show") },
+		func() { calls = append(calls, "end") })
+	if got := strings.Join(calls, " "); got != "show show end" {
+		t.Errorf("called %q", got)
 	}
 }
 
-// The agent receives the token, its own host name and no origin. The page receives each chunk as
-// soon as it is sent.
-func TestHandlerPassesOn(t *testing.T) {
+// The agent receives the token, its address as the host, and no origin. The page receives each part
+// of the response as soon as the agent sends it.
+func TestHandlerForwards(t *testing.T) {
 	more := make(chan struct{})
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -61,7 +61,7 @@ func TestHandlerPassesOn(t *testing.T) {
 			t.Errorf("the host is %q", r.Host)
 		}
 		first := r.Method + " " + r.URL.RequestURI() + " " + string(body) + "\n"
-		// without it any proxy would pass on each piece
+		// Without a length, even a proxy without FlushInterval would flush each part.
 		w.Header().Set("Content-Length", strconv.Itoa(len(first+"second\n")))
 		io.WriteString(w, first)
 		_ = http.NewResponseController(w).Flush()
@@ -88,20 +88,20 @@ func TestHandlerPassesOn(t *testing.T) {
 	defer answer.Body.Close()
 	lines := bufio.NewScanner(answer.Body)
 	if !lines.Scan() || lines.Text() != "POST /v1/chat?x=1 body" {
-		t.Fatalf("first piece %q", lines.Text())
+		t.Fatalf("first part %q", lines.Text())
 	}
 	close(more)
 	if !lines.Scan() || lines.Text() != "second" {
-		t.Fatalf("second piece %q", lines.Text())
+		t.Fatalf("second part %q", lines.Text())
 	}
 }
 
-// gone is a closed page. Wails reports it only by an error of Write.
-type gone struct{ http.ResponseWriter }
+// closedPage is the response writer of a closed page. Wails reports that only as an error of Write.
+type closedPage struct{ http.ResponseWriter }
 
-func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (closedPage) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestPageThatGoesAwayEndsTheWork(t *testing.T) {
+func TestClosedPageCancelsRequest(t *testing.T) {
 	ended := make(chan struct{})
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "a token\n")
@@ -111,12 +111,12 @@ func TestPageThatGoesAwayEndsTheWork(t *testing.T) {
 	}))
 	defer agent.Close()
 	a, _ := AgentFrom(environment(map[string]string{envAddress: agent.URL}))
-	a.Handler().ServeHTTP(gone{httptest.NewRecorder()},
+	a.Handler().ServeHTTP(closedPage{httptest.NewRecorder()},
 		httptest.NewRequest("POST", "/v1/chat/completions", nil))
 	<-ended
 }
 
-func TestHandlerKeepsTheRest(t *testing.T) {
+func TestHandlerOtherPaths(t *testing.T) {
 	a, _ := AgentFrom(environment(map[string]string{envAddress: "http://127.0.0.1:1/"}))
 	for path, want := range map[string]int{"/": 404, "/apix": 404, "/v1": 404, "/metrics": 404,
 		"/api/state": 502} {

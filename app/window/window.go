@@ -1,13 +1,14 @@
-// Package window has both ends of the window program, without the window itself. The agent's end
-// (this file) starts, raises and ends it; the program's end (inside.go) reads the agent's commands
-// and forwards requests to it.
+// Package window connects the agent and the window program; the window itself is in another
+// package. On the agent's side, a Supervisor (this file) starts the program, raises its window and
+// ends it. On the program's side (inside.go), Listen reads the agent's commands, and an Agent
+// forwards requests to it.
 //
-// The agent writes commands to the program's stdin, one a line: "show" raises the window, and the
-// end of the input ends the program. So it never outlives the agent. A window that is closing
-// closes its input first, so that no "show" is lost. Address and token are passed in the
-// environment, which other users cannot read.
+// The agent writes commands to the program's stdin, one on each line. "show" raises the window. The
+// program ends when its input ends, so it never outlives the agent. A window that is closing closes
+// its input first, so that no "show" is lost. Address and token are passed in the environment,
+// which other users cannot read.
 //
-// Invariant: at most one window program runs for a Supervisor.
+// At most one window program runs for a Supervisor.
 package window
 
 import (
@@ -37,8 +38,8 @@ const showWord = "show\n"
 
 // Options configure a Supervisor. Path, URL and Token are required.
 type Options struct {
-	Path  string        // of the window program; see Find
-	URL   string        // of the agent: "http://127.0.0.1:11811/"
+	Path  string        // path of the window program; see Find
+	URL   string        // URL of the agent, such as "http://127.0.0.1:11811/"
 	Token string        // for the control API
 	Grace time.Duration // between asking the program to end and killing it; 0 means 3 s
 	Log   *slog.Logger  // nil: slog.Default()
@@ -66,9 +67,9 @@ func New(o Options) *Supervisor {
 	return &Supervisor{options: o}
 }
 
-// Application is the path of the window's application inside the Contents of the Mac's bundle. It
-// is an application because it has a Dock icon and the agent has none: both follow from the
-// Info.plist of the bundle around the program.
+// Application is the path of the window's application inside the Contents folder of Headroom.app.
+// It is a separate application because it has a Dock icon and the agent has none, and that is set
+// in the Info.plist of the bundle around the program.
 const Application = "Helpers/Headroom Window.app"
 
 // program is the file name of the window program.
@@ -163,10 +164,8 @@ func (s *Supervisor) start() error {
 	if err != nil {
 		fix := "Install Headroom again, or open the web UI in a browser."
 		if errors.Is(err, os.ErrNotExist) {
-			fix =
-				"Build it with make build, or open the web UI in a browser: headroom serve " +
-					"prints " +
-					"its address."
+			fix = "Build it with make build, or open the web UI in a browser: headroom serve " +
+				"prints its address."
 		}
 		return problem.Wrap(problem.Internal, err, "The window cannot be opened", fix)
 	}
@@ -181,14 +180,14 @@ func (s *Supervisor) start() error {
 	return nil
 }
 
-// Open reports whether the window program runs.
+// Open reports whether the window program is running.
 func (s *Supervisor) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running()
 }
 
-// running is Open for callers that hold mu.
+// running is Open. The caller holds mu.
 func (s *Supervisor) running() bool {
 	if s.ended == nil {
 		return false
@@ -201,7 +200,7 @@ func (s *Supervisor) running() bool {
 	}
 }
 
-// Close ends the window program and waits for it. Show fails afterwards.
+// Close ends the window program and waits until it has ended. After that, Show fails.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -214,7 +213,7 @@ func (s *Supervisor) Close() {
 	s.await(ended, kill)
 }
 
-// await waits for the program to end, and kills it after the grace period.
+// await waits until the program has ended, and kills it after the grace period.
 func (s *Supervisor) await(ended chan struct{}, kill func() error) {
 	grace := time.NewTimer(s.options.Grace)
 	defer grace.Stop()

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// The test binary also acts as the window program: it reports its input to the test over a
-// connection.
+// The test binary also acts as the window program. It reports its input to the test over a
+// connection. WINDOW_TEST_MODE says how it behaves:
 //
-//	obedient   ends with its input, as the window does
-//	closing    closes its input at "show", like a window that a person closes, and ends when the
-//	           connection says so
-//	deaf       does not even end with its input
+//	normal     ends when its input ends, as the window does
+//	closing    closes its input, like a window that the user closes, and ends when it receives a
+//	           line
+//	hung       does not end when its input ends
 func TestMain(m *testing.M) {
-	part, address := os.Getenv("WINDOW_TEST_PART"), os.Getenv(envAddress)
-	if part == "" {
+	mode, address := os.Getenv("WINDOW_TEST_MODE"), os.Getenv(envAddress)
+	if mode == "" {
 		os.Exit(m.Run())
 	}
 	conn, err := net.Dial("tcp", address)
@@ -28,114 +28,114 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	}
 	fmt.Fprintln(conn, "started", os.Getenv(envToken))
-	if part == "closing" {
+	if mode == "closing" {
 		os.Stdin.Close()
 		fmt.Fprintln(conn, "closing")
 		_, _ = bufio.NewReader(conn).ReadString('\n')
 		os.Exit(0)
 	}
 	Listen(os.Stdin, func() { fmt.Fprintln(conn, "show") }, func() { fmt.Fprintln(conn, "end") })
-	if part == "deaf" {
+	if mode == "hung" {
 		select {}
 	}
 }
 
-// stage is the test's side of the connections to the programs.
-type stage struct {
+// programs accepts the connections of the window programs that a Supervisor starts.
+type programs struct {
 	t        *testing.T
 	listener net.Listener
 }
 
-func newStage(t *testing.T, part string, grace time.Duration) (*stage, *Supervisor) {
+func newSupervisor(t *testing.T, mode string, grace time.Duration) (*Supervisor, *programs) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	t.Setenv("WINDOW_TEST_PART", part)
+	t.Setenv("WINDOW_TEST_MODE", mode)
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := New(Options{Path: own, URL: listener.Addr().String(), Token: "secret", Grace: grace})
 	t.Cleanup(s.Close)
-	return &stage{t, listener}, s
+	return s, &programs{t, listener}
 }
 
-// program waits for a program to start and returns what it reports.
-func (s *stage) program() (net.Conn, *bufio.Scanner) {
-	s.t.Helper()
-	conn, err := s.listener.Accept()
+// next waits until a program has started. It returns the connection and the lines of its reports.
+func (p *programs) next() (net.Conn, *bufio.Scanner) {
+	p.t.Helper()
+	conn, err := p.listener.Accept()
 	if err != nil {
-		s.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { conn.Close() })
+	p.t.Cleanup(func() { conn.Close() })
 	lines := bufio.NewScanner(conn)
-	s.expect(lines, "started secret")
+	p.expect(lines, "started secret")
 	return conn, lines
 }
 
-func (s *stage) expect(lines *bufio.Scanner, want string) {
-	s.t.Helper()
+func (p *programs) expect(lines *bufio.Scanner, want string) {
+	p.t.Helper()
 	if !lines.Scan() || lines.Text() != want {
-		s.t.Fatalf("the program says %q, want %q", lines.Text(), want)
+		p.t.Fatalf("the program reports %q, want %q", lines.Text(), want)
 	}
 }
 
-const long = time.Minute // a grace that no test waits for
+const longGrace = time.Minute // a grace period that no test waits for
 
 func TestShowStartsOnceAndRaises(t *testing.T) {
-	stage, s := newStage(t, "obedient", long)
+	s, programs := newSupervisor(t, "normal", longGrace)
 	for range 3 {
 		if err := s.Show(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, lines := stage.program()
-	stage.expect(lines, "show")
-	stage.expect(lines, "show")
+	_, lines := programs.next()
+	programs.expect(lines, "show")
+	programs.expect(lines, "show")
 	if !s.Open() {
-		t.Error("the program runs, but Open says no")
+		t.Error("the program is running, but Open returns false")
 	}
 	s.Close()
-	stage.expect(lines, "end")
+	programs.expect(lines, "end")
 	if lines.Scan() {
 		t.Errorf("after the end: %q", lines.Text())
 	}
 	if err := s.Show(); err == nil {
-		t.Error("Show works after Close")
+		t.Error("Show succeeds after Close")
 	}
 	if s.Open() {
-		t.Error("Open after Close")
+		t.Error("Open returns true after Close")
 	}
 }
 
-func TestShowAfterTheWindowWasClosed(t *testing.T) {
-	stage, s := newStage(t, "closing", long)
+func TestShowWhileTheWindowCloses(t *testing.T) {
+	s, programs := newSupervisor(t, "closing", longGrace)
 	if err := s.Show(); err != nil {
 		t.Fatal(err)
 	}
-	conn, lines := stage.program()
-	stage.expect(lines, "closing")
+	conn, lines := programs.next()
+	programs.expect(lines, "closing")
 	shown := make(chan error)
-	go func() { shown <- s.Show() }() // in the moment between the click on the cross and the end
+	go func() { shown <- s.Show() }() // before the closing program has ended
 	fmt.Fprintln(conn, "end now")
 	if err := <-shown; err != nil {
 		t.Fatal(err)
 	}
-	second, _ := stage.program() // a new one: the wish was not lost
+	second, _ := programs.next() // Show has started a new program
 	fmt.Fprintln(second, "end now")
 }
 
-func TestStuckProgramIsKilled(t *testing.T) {
-	stage, s := newStage(t, "deaf", time.Millisecond)
+func TestHungProgramIsKilled(t *testing.T) {
+	s, programs := newSupervisor(t, "hung", time.Millisecond)
 	if err := s.Show(); err != nil {
 		t.Fatal(err)
 	}
-	_, lines := stage.program()
+	_, lines := programs.next()
 	s.Close()
-	for lines.Scan() { // until the connection ends with the program
+	for lines.Scan() { // until the program ends, which closes the connection
 	}
 }
 
@@ -181,10 +181,10 @@ func TestPlaces(t *testing.T) {
 		"/Applications/Other.app/Contents/MacOS/headroom-window": "",
 	} {
 		if got := around(window); got != want {
-			t.Errorf("around %s lies %q, want %q", window, got, want)
+			t.Errorf("around(%q) = %q, want %q", window, got, want)
 		}
 	}
 	if got := Bundle(); got != "" {
-		t.Errorf("the test lies in a bundle: %s", got)
+		t.Errorf("Bundle returns %q for the test binary", got)
 	}
 }
