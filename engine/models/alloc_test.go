@@ -9,8 +9,8 @@ import (
 )
 
 // TestStepAllocatesNothing checks that a decode step of any architecture does not allocate on the
-// Go heap, so decoding never causes a garbage collection. It needs cgo, because the plain Go
-// kernels allocate scratch memory.
+// Go heap, so that decoding never causes a garbage collection. The test needs cgo, because the
+// plain Go kernels allocate scratch memory.
 func TestStepAllocatesNothing(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {

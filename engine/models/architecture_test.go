@@ -31,7 +31,7 @@ func TestToyArchitecture(t *testing.T) {
 		return models.Load(w)
 	}
 	if _, err := open(); err == nil {
-		t.Fatal("Load accepts the toy architecture before it is registered")
+		t.Fatal("Load accepts the toy architecture, although it is not registered yet")
 	}
 	t.Cleanup(models.Register("toy", models.LoadToy))
 	if !slices.Contains(models.Architectures(), "toy") {
@@ -47,7 +47,7 @@ func TestToyArchitecture(t *testing.T) {
 	r.pages[0] = []int32{0}
 	whole := r.score(ids, len(ids))
 	if got := r.score(ids, 3); !equalBits(got, whole) {
-		t.Error("reading the prompt in chunks of 3 changes the logits")
+		t.Error("computing the prompt in chunks of 3 changes the logits")
 	}
 	if equalBits(whole[:1], whole[1:2]) {
 		t.Error("two tokens have the same logits")

@@ -1,8 +1,8 @@
 package models
 
-// Code that all architectures share: their common config keys, and a decoder of embedding, layers,
-// final norm and output head. An architecture file adds its own keys, its weight names and the
-// Forward of one layer.
+// Code that all architectures share: the common keys of config.json, and a decoder with embedding,
+// layers, final norm and output head. The file of an architecture adds its other keys, its weight
+// names and the forward function of a layer.
 
 import (
 	"fmt"
@@ -40,8 +40,8 @@ type decoderConfig struct {
 // defaultRMSNormEps is the default of rms_norm_eps in transformers.
 const defaultRMSNormEps = 1e-6
 
-// resolve sets a missing head_dim and returns the faults of the other keys. It does not check
-// intermediate_size, which a mixture of experts may leave out.
+// resolve sets head_dim if it is missing, and checks all keys except intermediate_size, which a
+// mixture of experts may omit. It returns an error, or nil, for each check.
 func (c *decoderConfig) resolve() []error {
 	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
 		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
@@ -58,8 +58,8 @@ func (c *decoderConfig) resolve() []error {
 	}
 }
 
-// layerTypes returns the kind of every layer. kinds is layer_types of the config. If it is empty,
-// every interval-th layer is full attention, and the rest are of kind other.
+// layerTypes returns the kind of every layer. kinds is layer_types in config.json. If kinds is
+// empty, every interval-th layer has full attention, and the others are of the kind other.
 func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) ([]string, error) {
 	if len(kinds) == 0 && interval > 0 {
 		for i := range min(c.NumHiddenLayers, maxLayers) {
@@ -84,7 +84,7 @@ func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) (
 	return kinds, nil
 }
 
-// attentionSpec returns the memory of an attention layer that sees the whole sequence.
+// attentionSpec returns the cache memory of a layer with full attention.
 func (c *decoderConfig) attentionSpec() cache.LayerSpec {
 	return cache.LayerSpec{KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim}
 }
@@ -93,9 +93,9 @@ func (c *decoderConfig) attentionSpec() cache.LayerSpec {
 type decoderLayer interface {
 	// inputNorm returns the weight [1, hidden] of the norm before the layer.
 	inputNorm() kernels.Tensor
-	// forward computes the layer. h is the residual stream and x its normalized form, both
-	// [M, hidden]. It adds the output of attention to h and returns the output of the MLP
-	// [M, hidden], which the decoder adds.
+	// forward computes the layer. h is the residual stream and x is h after the norm, both
+	// [M, hidden]. forward adds the output of attention to h. It returns the output of the MLP
+	// [M, hidden], which the decoder then adds to h.
 	forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor, memory cache.Layer,
 		eps float32) kernels.Tensor
 }
@@ -108,19 +108,19 @@ type decoder struct {
 	embedScale  float32
 	layers      []decoderLayer
 	norm        kernels.Tensor
-	lmHead      *kernels.Weight // embedTokens where the weights are tied
+	lmHead      *kernels.Weight // equal to embedTokens if the weights are tied
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
 type decoderWeights struct {
 	model      checkpoint.Scope // has embed_tokens, layers and norm
-	lmHead     string           // the module of the output head
-	normOffset float32          // added to norm weights: 1 where they are stored zero-centred
-	// layer loads one layer from its scope, and returns the memory that it needs for a sequence.
+	lmHead     string           // name of the output head's module
+	normOffset float32          // added to norm weights: 1 if they are stored zero-centred, else 0
+	// layer loads layer i from its scope, and returns the cache memory that it needs.
 	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
 }
 
-// textWeights finds the language model of a checkpoint that may also have a vision tower.
+// textWeights locates the language model in a checkpoint that may also contain a vision tower.
 func textWeights(w *checkpoint.Weights) decoderWeights {
 	d := decoderWeights{
 		model:  w.At("language_model.model.", "model.language_model.", "model."),
@@ -132,7 +132,7 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 	return d
 }
 
-// load builds the decoder that c describes. It stops at the first fault, which w.Err returns.
+// load builds the decoder that c describes. It stops at the first error, which w.Err returns.
 func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decoder {
 	m := &decoder{
 		spec:        Spec{VocabSize: c.VocabSize, ContextTokens: c.MaxPositionEmbeddings},
@@ -156,8 +156,8 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 	return m
 }
 
-// loadAttention loads an attention module. With outputGate, q_proj has a gate after the query of
-// each head.
+// loadAttention loads an attention module. If outputGate is true, q_proj has, for each head, the
+// rows of the query and then the rows of a gate.
 func loadAttention(s checkpoint.Scope, c *decoderConfig, invFreq kernels.Tensor, outputGate bool,
 	normOffset float32) nn.Attention {
 	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim

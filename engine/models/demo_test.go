@@ -1,7 +1,7 @@
 package models_test
 
-// Compares the bundled model with Hugging Face transformers 5.17 (float32, on the dequantized
-// weights). The model is trained, so errors show in its answers.
+// These tests compare the bundled model with Hugging Face transformers 5.17, which computes in
+// float32 with the dequantized weights. The model is trained, so errors affect its answers.
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// demoCase is a prompt, the reference's best logits after it, and its greedy answer.
+// demoCase is a prompt, with the highest logits after it and the greedy answer of the reference.
 type demoCase struct {
 	Prompt    string `json:"prompt"`
 	PromptLen int    `json:"prompt_len"`
@@ -38,8 +38,8 @@ type demoCase struct {
 // form covers fewer conversations.
 func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
 
-// longestCase returns the maximum length of the prompts to read. It is unlimited in the long form
-// and 5,800 tokens (one prompt) otherwise, or 300 with -short and 50 with the plain Go kernels.
+// longestCase returns the maximum length of the prompts to test. It is unlimited in the long form
+// and 5,800 tokens otherwise. With -short it is 300 tokens, and with the plain Go kernels 50.
 func longestCase() int {
 	switch {
 	case cpu.Best() == cpu.Generic:
@@ -52,15 +52,15 @@ func longestCase() int {
 	return 5_800
 }
 
-// demoText is a conversation, each message encoded separately, and the reference's negative
-// log-likelihood of its tokens.
+// demoText is a conversation with the negative log-likelihood of its tokens in the reference. Each
+// message was encoded separately.
 type demoText struct {
 	IDs []int32 `json:"ids"`
 	NLL float64 `json:"nll_all"`
 }
 
-// demoTexts returns the conversations 0, every, 2*every and so on of those that are short enough. A
-// third of them have 1,300 tokens or more, the others 20 to 500.
+// demoTexts returns every n-th conversation that is short enough, where n is every. A third of them
+// have 1,300 tokens or more, the others have 20 to 500.
 func demoTexts(t *testing.T, every int) (texts []demoText) {
 	t.Helper()
 	n := 0
@@ -116,7 +116,8 @@ func TestDemoEqualsTransformers(t *testing.T) {
 }
 
 // TestDemoGreedyWith8BitActivations checks that 8-bit activations, the CPU's default, give the same
-// text. They change a logit by some tenths, so only cases with a clear lead are compared.
+// text. They change a logit by a few tenths, so only cases in which the best token always leads by
+// more than clearGap are compared.
 func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	const clearGap = 2
 	r, tok := newDemo(t, false)
@@ -133,7 +134,7 @@ func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	}
 }
 
-// TestDemoLoss compares the summed negative log-likelihood of conversations.
+// TestDemoLoss compares the summed negative log-likelihood of conversations with the reference.
 func TestDemoLoss(t *testing.T) {
 	for _, path := range []struct {
 		name    string
@@ -151,7 +152,7 @@ func TestDemoLoss(t *testing.T) {
 	}
 }
 
-// demoRig runs the demo model with pages for one sequence of its whole context.
+// demoRig runs the demo model with pages for one sequence as long as the model's context.
 type demoRig struct {
 	*runner.Runner
 	pages []int32
@@ -202,7 +203,7 @@ func newDemoWithState(t *testing.T, float32Activations bool, kv cache.Format,
 		t.Fatal(err)
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
-	start := kv.Start(m.Spec().Layers) / cache.PageTokens // the page table counts up from 0
+	start := kv.Start(m.Spec().Layers) / cache.PageTokens // entry i of the page table is page i
 	r := &demoRig{Runner: runner.New(d, m,
 		runner.Options{KV: kv, State: state, Pages: pages, StartPages: start, Slots: 2,
 			BatchRows: demoChunk, LogitsRows: demoChunk})}
@@ -230,7 +231,7 @@ func (r *demoRig) step(ids []int32, pos int, rows []int32) []float32 {
 	return logits
 }
 
-// greedy returns the next n tokens by greedy decoding, given the logits after pos tokens.
+// greedy returns the next n tokens by greedy decoding. logits are those after the first pos tokens.
 func (r *demoRig) greedy(logits []float32, pos, n int) (out []int32) {
 	for {
 		best, _ := argmax(logits)
@@ -242,7 +243,7 @@ func (r *demoRig) greedy(logits []float32, pos, n int) (out []int32) {
 	}
 }
 
-// nll returns the summed negative log-likelihood of ids, except for the first, each given those
+// nll returns the summed negative log-likelihood of all ids except the first, each given the ids
 // before it.
 func (r *demoRig) nll(ids []int32) (sum float64) {
 	rows := make([]int32, demoChunk)

@@ -11,11 +11,11 @@ func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (
 	return func() { delete(registry, modelType) }
 }
 
-// RoundInvFreq rounds the rotary frequencies of Qwen3 and Gemma 3 to bfloat16. Their reference
-// outputs were computed that way: transformers created the tiny models in bfloat16, buffers
-// included, and then converted them to float32. With float32 frequencies the logits of Qwen3 differ
-// by up to 0.04, growing with the position. With rounded ones they differ by 8e-6. Real models use
-// float32 frequencies.
+// RoundInvFreq rounds the rotary frequencies of Qwen3 and Gemma 3 to bfloat16, as in their
+// reference outputs: transformers created the tiny models in bfloat16, buffers included, and then
+// converted them to float32. With float32 frequencies, the logits of Qwen3 differ from the
+// reference by up to 0.04, and the difference grows with the position. With rounded frequencies
+// they differ by 8e-6. Real models use float32 frequencies.
 func RoundInvFreq(m Model) {
 	rounded := map[*kernels.Buffer]bool{} // layers share their frequencies
 	for _, layer := range m.(*decoder).layers {

@@ -1,11 +1,12 @@
 package models
 
-// Gemma 3: layers of grouped-query attention, most of them over a sliding window and every sixth
-// over the whole sequence. The two kinds have different rotary frequencies. Norms before and after
-// both attention and the GEGLU MLP; embeddings scaled by sqrt(hidden) and tied to the head.
-// Reference: Gemma 3 Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm,
+// Gemma 3 has layers of grouped-query attention with a sliding window. Every sixth layer has full
+// attention. The two kinds have different rotary frequencies. There are norms before and after both
+// attention and the GEGLU MLP. Embeddings are scaled by sqrt(hidden) and tied to the head.
+//
+// Sources: Gemma 3 Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm,
 // models/gemma3_text.py. Checkpoints: the text models (gemma3_text) and the text part of the
-// multimodal ones (gemma3), MLX conversions included. All store their norms zero-centred.
+// multimodal models (gemma3), MLX conversions included. All store norm weights zero-centred.
 
 import (
 	"fmt"
@@ -39,7 +40,7 @@ type gemma3Config struct {
 	FinalLogitSoftcap    float64  `json:"final_logit_softcapping"`
 }
 
-// newGemma3Config returns the defaults of transformers. Multimodal checkpoints leave out many keys.
+// newGemma3Config returns the defaults of transformers. Multimodal checkpoints omit many keys.
 func newGemma3Config() gemma3Config {
 	return gemma3Config{
 		decoderConfig: decoderConfig{
@@ -83,8 +84,8 @@ func (c *gemma3Config) validate(modelType string) error {
 	return validate(modelType, append(faults, err)...)
 }
 
-// invFreqs returns the rotary frequencies of each kind of layers. Newer configs have an entry for
-// each kind in rope_parameters. In older ones rope_theta and rope_scaling apply to full attention
+// invFreqs returns the rotary frequencies of each kind of layer. New configs have an entry for each
+// kind in rope_parameters. In old configs, rope_theta and rope_scaling apply to full attention
 // only.
 func (c *gemma3Config) invFreqs(w *checkpoint.Weights) (map[string]kernels.Tensor, error) {
 	full, nested, err := w.Config.LayerRope(fullAttention, gemma3RopeTheta)
@@ -150,8 +151,8 @@ func (c *gemma3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *gemma3
 	return l
 }
 
-// bfloat16 rounds x to the nearest bfloat16, ties to even. The reference stores the scale of the
-// embeddings in that type.
+// bfloat16 rounds x to the nearest bfloat16, ties to even. The reference implementation stores the
+// scale of the embeddings in this type.
 func bfloat16(x float32) float32 {
 	bits := math.Float32bits(x)
 	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)

@@ -1,6 +1,6 @@
 package models_test
 
-// Tests the forms of Gemma 3 configs and tensor names, and the variants that are not supported.
+// Tests of the layouts of Gemma 3 configs and tensor names, and of variants that are not supported.
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// olderKeys is the tiny model's config in the form of transformers 4, without rope_parameters and
-// layer_types.
+// olderKeys is the tiny model's config with the keys of transformers 4, which has neither
+// rope_parameters nor layer_types.
 const olderKeys = `{"model_type": "gemma3_text", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 6, "head_dim": 32,
 	"num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 32, "max_position_embeddings": 2048, "sliding_window": 16,
 	"sliding_window_pattern": 6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000, "rope_scaling": null, "rms_norm_eps": 1e-06}`
@@ -23,7 +23,8 @@ func TestGemma3Layouts(t *testing.T) {
 	check := func(layout string, f folder, same bool) {
 		t.Helper()
 		if got := f.logits(t, d); equalBits(got, want) != same {
-			t.Errorf("%s: same logits as in its own layout: %t, expected %t", layout, !same, same)
+			t.Errorf("%s: same logits as in the original layout: %t, expected %t", layout, !same,
+				same)
 		}
 	}
 	inside := func(prefix, config string) folder {
@@ -52,8 +53,8 @@ func TestGemma3Layouts(t *testing.T) {
 	}
 }
 
-// TestGemma3Refusals checks that configs with unsupported or invalid values are refused before any
-// weight is read.
+// TestGemma3Refusals checks that configs with unsupported or invalid values give an error before
+// any weight is read.
 func TestGemma3Refusals(t *testing.T) {
 	for _, c := range []struct {
 		old, new, says string

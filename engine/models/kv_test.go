@@ -1,8 +1,8 @@
 package models_test
 
-// Measures the cost of each KV cache format for the bundled model: the loss against transformers
-// with a float32 cache, and the recall of facts in the prompt. cache/FORMATS.md has the table that
-// TestKVFormats logs.
+// These tests measure how each KV cache format affects the quality of the bundled model: its loss,
+// compared with transformers and a float32 cache, and its recall of facts in the prompt.
+// cache/FORMATS.md has the table that TestKVFormats logs.
 
 import (
 	"fmt"
@@ -18,15 +18,14 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// kvFormats lists the formats to measure and the maximum difference in loss. The bounds are
-// measured and rounded up, to detect a format that breaks, except those of the default and of K8
-// V8. Rare formats run only in the long form, because the tests of kernels/attention cover them
-// too.
+// kvFormats lists the formats to measure. Most bounds of the loss are measured values, rounded up,
+// so that they detect a format that breaks. Those of the default and of K8 V8 are requirements.
+// Rare formats run only in the long form, because the tests of kernels/attention cover them too.
 var kvFormats = []struct {
 	options cache.FormatOptions
-	within  float64 // of the loss
+	within  float64 // maximum relative difference of the loss
 	rare    bool
-	recalls bool // its answers must be right: formats with 4 bits or more
+	recalls bool // the answers must be correct: for formats with 4 bits or more
 }{
 	{cache.FormatOptions{Name: "f16"}, 0.001, false, true},
 	{cache.FormatOptions{Name: "bf16"}, 0.002, true, true},
@@ -58,7 +57,8 @@ func kvFlags(o cache.FormatOptions) string {
 	return strings.Join(flags, " ")
 }
 
-// kvRow returns the columns of FORMATS.md that need no measurement, up to the loss.
+// kvRow returns the first columns of a row in FORMATS.md. They need no measurement; the next column
+// is the loss.
 func kvRow(o cache.FormatOptions, f cache.Format, layers []cache.LayerSpec) string {
 	bytes := cache.PageBytes(layers, f) / cache.PageTokens
 	f16 := cache.PageBytes(layers, cache.Plain(kernels.F16)) / cache.PageTokens
@@ -90,17 +90,17 @@ func TestFormatsTables(t *testing.T) {
 	}
 }
 
-// mustRecall selects the cases that every format must answer: two whose answer depends on text
-// 1,800 tokens before it.
+// mustRecall reports whether a case is one of the two that every format must answer. Their answers
+// depend on text that is 1,800 tokens earlier.
 func mustRecall(i int, c demoCase) bool {
 	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 &&
 		c.SmallestGap > decidedGap
 }
 
-// TestKVFormats measures loss and recall of every format, with float32 activations so that only the
-// cache differs. With -v it logs the rows of the table in FORMATS.md.
+// TestKVFormats measures loss and recall of every format. It uses float32 activations, so that only
+// the cache differs from the reference. With -v it logs the rows of the table in FORMATS.md.
 func TestKVFormats(t *testing.T) {
-	const part = 7 // measures every 7th conversation
+	const part = 7 // measure every 7th conversation
 	cases := readJSON[[]demoCase](t, "demo_cases.json")
 	for _, f := range kvFormats {
 		texts := demoTexts(t, part)
@@ -122,7 +122,7 @@ func TestKVFormats(t *testing.T) {
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				// The default format must answer every case.
+				// In the long form, the default format must answer every case.
 				all := long() && f.options.Name == "affine"
 				if !mustRecall(i, c) && !(all && c.SmallestGap > decidedGap) {
 					continue
@@ -143,9 +143,9 @@ func TestKVFormats(t *testing.T) {
 	}
 }
 
-// TestIntegerAttentionLoss measures the loss of a format with the default activations of 8 bits and
-// integer attention. It compares with a float16 cache and the same activations. The bounds hold for
-// all conversations, and for the part that the short form reads.
+// TestIntegerAttentionLoss measures the loss of some formats with 8-bit activations, the default,
+// and therefore integer attention. It compares with the loss of a float16 cache and 8-bit
+// activations. The bounds hold both for all conversations and for those of the short form.
 func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() || cpu.Best() == cpu.Generic {
 		t.Skip("the loss of short conversations varies by more than the bounds")

@@ -1,6 +1,6 @@
 package models_test
 
-// Every checkpoint layout of a model must give the same logits, bit for bit.
+// Tests of checkpoint layouts. Every layout of a model must give the same logits, bit for bit.
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ import (
 type folder struct {
 	config  string
 	tensors map[string]safetensors.Tensor
-	// unknownDType makes load write type I64 as F31, a type that does not exist.
+	// unknownDType makes load write the type I64 as F31, which does not exist.
 	unknownDType bool
 }
 
@@ -102,7 +102,7 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	return m
 }
 
-// logits returns the logits after each of 24 tokens.
+// logits loads the model and returns the logits after each of 24 tokens.
 func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	t.Helper()
 	ids := make([]int32, 24)
@@ -117,7 +117,7 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 
 const tinyExperts = 16
 
-// stacked returns f with the experts of every layer joined into tensors [E, n, k], such as
+// stacked returns f with the experts of every layer stacked into tensors [E, n, k], such as
 // mlp.switch_mlp.gate_proj.weight.
 func (f folder) stacked() folder {
 	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
@@ -171,9 +171,9 @@ func zeroCentred(name string) bool {
 		strings.Contains(name, "pre_fc_norm")
 }
 
-// mlx returns f as mlx-lm converts it: stacked experts, norm weights plus 1, conv1d [C, taps, 1],
-// and all names under language_model. Norm weights are float32, because adding 1 in bfloat16 would
-// round them.
+// mlx returns f in the layout to which mlx-lm converts it: experts are stacked, 1 is added to norm
+// weights, conv1d is [C, taps, 1], and all names begin with "language_model.". Norm weights are
+// float32 here, because adding 1 in bfloat16 would round them.
 func (f folder) mlx() folder {
 	out := f.stacked()
 	for name, x := range out.tensors {
@@ -207,7 +207,7 @@ func widen(x safetensors.Tensor) []float32 {
 	return values
 }
 
-// nested moves a config's keys under text_config, as in multimodal models.
+// nested returns the config of a multimodal model, which has the keys of config under text_config.
 func nested(modelType, config string) string {
 	return `{"model_type": "` + modelType + `", "tie_word_embeddings": true, "text_config": ` +
 		config + `}`

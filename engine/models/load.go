@@ -1,7 +1,7 @@
 package models
 
-// Loading code that architectures share: checks of the sizes in config.json, before anything is
-// allocated from them, and loaders of common modules.
+// Loading code that architectures share: checks of the sizes in config.json, which run before any
+// memory of these sizes is allocated, and loaders of common modules.
 
 import (
 	"errors"
@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// maxDimension bounds every size in a config.json, so that products of a few of them cannot
-	// overflow.
+	// maxDimension is the maximum of every size in a config.json. It is low enough that products of
+	// a few sizes do not overflow.
 	maxDimension = 1 << 22
-	// maxLayers bounds what is allocated per layer before any tensor is found.
+	// maxLayers is the maximum number of layers. It limits the memory that is allocated per layer
+	// before any tensor is found.
 	maxLayers = 1 << 12
 )
 
-// positive returns an error unless value is a possible size.
+// positive returns an error unless value is from 1 to maxDimension.
 func positive(key string, value int) error {
 	if value < 1 || value > maxDimension {
 		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxDimension)
@@ -29,7 +30,7 @@ func positive(key string, value int) error {
 	return nil
 }
 
-// layers returns an error unless value is a possible number of layers.
+// layers returns an error unless value is from 1 to maxLayers.
 func layers(key string, value int) error {
 	if value < 1 || value > maxLayers {
 		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxLayers)
@@ -40,12 +41,12 @@ func layers(key string, value int) error {
 // epsilon returns an error unless value is between 0 and 1.
 func epsilon(key string, value float32) error {
 	if !(value > 0 && value < 1) {
-		return fmt.Errorf("%s is %g, expected a small positive number", key, value)
+		return fmt.Errorf("%s is %g, expected a number between 0 and 1", key, value)
 	}
 	return nil
 }
 
-// divides returns an error unless part and whole are possible sizes and part divides whole.
+// divides returns an error unless part and whole are positive and part divides whole.
 func divides(partKey string, part int, wholeKey string, whole int) error {
 	if err := errors.Join(positive(partKey, part), positive(wholeKey, whole)); err != nil {
 		return err
@@ -56,7 +57,8 @@ func divides(partKey string, part int, wholeKey string, whole int) error {
 	return nil
 }
 
-// validate joins the faults of a config, nil entries ignored, into one problem.
+// validate joins the errors of a config into one Problem. It ignores nil, and returns nil if there
+// is no error.
 func validate(modelType string, faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
@@ -65,7 +67,7 @@ func validate(modelType string, faults ...error) error {
 	return nil
 }
 
-// invFreq returns the rotary frequencies of the config of w on the device, [1, rotary/2]. theta is
+// invFreq returns the rotary frequencies [1, rotary/2] of w's config, in device memory. theta is
 // the default of rope_theta.
 func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor, error) {
 	r, err := w.Config.Rope(theta)
@@ -75,10 +77,9 @@ func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor,
 	return ropeFreq(w, r, headDim)
 }
 
-// ropeFreq returns the rotary frequencies of r on the device, [1, rotary/2].
-func ropeFreq(
-	w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int,
-) (kernels.Tensor, error) {
+// ropeFreq returns the rotary frequencies [1, rotary/2] of r, in device memory.
+func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters,
+	headDim int) (kernels.Tensor, error) {
 	f, err := r.InvFreq(headDim)
 	if err != nil {
 		return kernels.Tensor{}, err
@@ -95,8 +96,9 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts loads the experts of the MLP s from any of three layouts: stacked as switch_mlp
-// (MLX), fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
+// loadExperts loads the experts of the MLP s. It supports three layouts: stacked experts in
+// switch_mlp (MLX), fused projections in experts.gate_up_proj (Hugging Face since 5.0), and one
+// module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"):

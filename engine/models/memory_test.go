@@ -1,7 +1,7 @@
 package models_test
 
 // With a quantized cache, no step may make a float copy of a sequence's keys or values. The test
-// measures peak memory while it reads a long prompt and decodes.
+// measures the peak memory while it computes a long prompt and decodes.
 
 import (
 	"fmt"
@@ -28,12 +28,14 @@ func longTokens() int {
 	return 6_000
 }
 
-// TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and
-// decodes 16 tokens, in a child process. The child first writes to the whole cache, and the first
-// 1,024 tokens touch all weights and activations. After that, the peak must not grow with the
-// context. A float copy of one layer's keys would be 2 heads * 128 * 6,000 tokens * 2 bytes = 3.1
-// MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at 16,000), and the same again for
-// values.
+// TestNoFloatCopyOfTheCache computes a long prompt with the default cache, K8 and V4 or V8, and
+// decodes 16 tokens. It does so in a child process. The child first writes to the whole cache, and
+// the first 1,024 tokens use all weights and activations. After that, the peak memory must not grow
+// with the context.
+//
+// A float copy of the keys of one layer would need 2 heads * 128 * 6,000 tokens * 2 bytes = 3.1 MB
+// in float16, or 6.1 MB in float32 (8.2 and 16.4 MB at 16,000 tokens). A copy of the values would
+// need the same.
 func TestNoFloatCopyOfTheCache(t *testing.T) {
 	const slackBytes = 1 << 20
 	if os.Getenv(childEnv) != "" {
@@ -42,7 +44,7 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 		return
 	}
 	if runtime.GOOS != "linux" || testing.Short() || cpu.Best() == cpu.Generic {
-		t.Skip("reads the peak from /proc, and thousands of tokens")
+		t.Skip("the test needs /proc, and computes thousands of tokens")
 	}
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoFloatCopyOfTheCache$",
 		"-test.count=1")
@@ -54,7 +56,7 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	var grown int64
 	_, after, _ := strings.Cut(string(out), "grown ")
 	if n, _ := fmt.Sscan(after, &grown); n != 1 {
-		t.Fatalf("the child does not report its memory: %s", out)
+		t.Fatalf("the child process did not report its memory: %s", out)
 	}
 	t.Logf("from %d to %d tokens the peak grew by %d KiB", firstTokens, longTokens()+16, grown>>10)
 	if grown > slackBytes {
@@ -63,8 +65,8 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	}
 }
 
-// readLong reads the prompt in the child process. It returns the growth of the peak after the first
-// tokens, in bytes.
+// readLong computes the prompt in the child process. It returns the growth of the peak memory after
+// the first 1,024 tokens, in bytes.
 func readLong(t *testing.T) int64 {
 	r, tok := newDemoWith(t, false, cache.Default())
 	longTokens := longTokens()
@@ -75,7 +77,7 @@ func readLong(t *testing.T) int64 {
 	}
 	ids := make([]int32, longTokens+16)
 	for i, x := 0, uint32(12345); i < len(ids); i++ {
-		// Fixed, well distributed ids, from the generator of Numerical Recipes.
+		// The random number generator of Numerical Recipes gives the same ids in each run.
 		x = x*1664525 + 1013904223
 		ids[i] = int32((x >> 8) % uint32(tok.VocabSize()))
 	}
@@ -84,7 +86,7 @@ func readLong(t *testing.T) int64 {
 		part := ids[from:min(from+demoChunk, longTokens)]
 		r.step(part, from, []int32{int32(len(part) - 1)})
 		if from+len(part) == firstTokens {
-			// This decode step makes before include the memory of decoding.
+			// One decode step, so that the memory of decoding is part of the first measurement.
 			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0})
 			before = peakBytes(t)
 		}

@@ -1,7 +1,7 @@
 package models_test
 
-// Runs whole models on the simulated Metal device. Prompt rows must use the kernels on matrix
-// units, and the logits must not depend on the chunks of a prompt or on the rest of the batch.
+// This test runs whole models on the simulated Metal device. Prompt rows must use the kernels on
+// matrix units. The logits must not depend on the chunks of a prompt or on the rest of the batch.
 
 import (
 	"errors"
@@ -15,11 +15,11 @@ import (
 	"headroom/metal/sim"
 )
 
-// metalDevice returns the simulated device without its checks, or skips the test.
+// metalDevice returns the simulated device with its additional checks disabled, or skips the test.
 func metalDevice(t *testing.T) *gpu.Device {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("the simulated device takes long")
+		t.Skip("the simulated device is slow")
 	}
 	m, err := sim.Open(sim.Options{})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -37,8 +37,8 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// read returns the logits after each of ids, read in pieces. The first prompt ids are the prompt,
-// and the others count as generated.
+// read returns the logits after each of ids. It computes them in passes of the given numbers of
+// tokens. The first prompt ids are the prompt, and the others count as generated.
 func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
 	var all [][]float32
 	for from := 0; len(pieces) > 0; pieces = pieces[1:] {
@@ -61,17 +61,17 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			ids := readExpected(t, name)[4].IDs[:prompt+generated]
 			decoded := r.read(ids, 0, prompt+generated)
 			if d.Kernels()["prefill"] || d.Kernels()["attend_prefill"] {
-				t.Error("generated rows went through the matrix kernels")
+				t.Error("generated rows were computed by the kernels on matrix units")
 			}
 			whole := r.read(ids, prompt, prompt+generated)
 			if !d.Kernels()["prefill"] || !d.Kernels()["attend_prefill"] {
-				t.Error("a prompt did not go through the matrix kernels")
+				t.Error("a prompt was not computed by the kernels on matrix units")
 			}
 			for i := range whole {
 				for v, x := range whole[i] {
 					if diff := x - decoded[i][v]; !(diff <= logitTolerance &&
 						diff >= -logitTolerance) {
-						t.Fatalf("row %d, logit %d: %g, by the kernels for decoding %g", i, v, x,
+						t.Fatalf("row %d, logit %d: %g, with the decode kernels %g", i, v, x,
 							decoded[i][v])
 					}
 				}
@@ -79,7 +79,7 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			for _, pieces := range [][]int{{32, 32, 11, 1, 1, 1, 1, 1, 1}, {1, 40, 33, 7},
 				{74, 3, 4}} {
 				if got := r.read(ids, prompt, pieces...); !equalBits(got, whole) {
-					t.Errorf("reading the prompt in pieces of %v changes the logits", pieces)
+					t.Errorf("computing the prompt in pieces of %v changes the logits", pieces)
 				}
 			}
 			last, err := r.Step(ids[:prompt],
@@ -88,7 +88,7 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			if err != nil || !equalBits([][]float32{last}, whole[prompt-1:prompt]) {
 				t.Errorf("requesting only the logits of the last row changes them (%v)", err)
 			}
-			// After a decode row of another sequence, and before a prompt.
+			// In a batch, after a decode row of another sequence and before another prompt.
 			tokens := slices.Concat(ids[:1], ids[:prompt+generated], ids[20:60])
 			const end = 1 + prompt + generated
 			got := r.step(tokens, kernels.Span{Rows: 1, Slot: 1, Pages: r.pages[1]},

@@ -1,7 +1,6 @@
-// Package models implements the architectures that Headroom runs, one file each, and their
-// registry. Config fields and weights have the same names as in Hugging Face checkpoints.
-// decoder.go has the code that architectures share. A new architecture needs one file and one
-// registry entry.
+// Package models implements the supported architectures. Each has a file, such as qwen3.go, and an
+// entry in the registry. decoder.go and load.go have the code that architectures share. Config
+// fields and weights have the same names as in Hugging Face checkpoints.
 package models
 
 import (
@@ -21,9 +20,9 @@ import (
 type Model interface {
 	// Spec describes the model to the runner. The caller must not change its slices.
 	Spec() Spec
-	// Forward runs the tokens of b through the model. It returns the next-token logits
-	// [len(b.Logits), V] of the rows that b.Logits lists, in the arena of c, and updates the
-	// memory of the layers, one entry for each of Spec().Layers.
+	// Forward runs the tokens of b through the model and updates memory, which has an entry for
+	// each of Spec().Layers. It returns the next-token logits [len(b.Logits), V] of the rows that
+	// b.Logits lists. They are in the arena of c.
 	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 }
 
@@ -34,8 +33,8 @@ type Spec struct {
 	Layers        []cache.LayerSpec
 }
 
-// registry maps config.json's model_type to the function that loads it. A loader need not check
-// w.Err: Load does.
+// registry maps values of model_type in config.json to functions that load such a model. The
+// functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":           loadGemma3,
 	"gemma3_text":      loadGemma3,
@@ -46,13 +45,15 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_5_moe_text": loadQwen35,
 }
 
-// Load builds the model that w's config describes. The model's weights are valid until w is closed.
+// Load builds the model that w's config describes. The weights of the model are valid until w is
+// closed. Errors are Problems.
 func Load(w *checkpoint.Weights) (Model, error) {
 	load, ok := registry[w.Config.ModelType]
 	if !ok {
 		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run models of the kind \""+w.Config.ModelType+"\" yet",
-			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these kinds.")
+			"Headroom does not support the architecture \""+w.Config.ModelType+"\" yet",
+			"it supports "+strings.Join(Architectures(), ", "),
+			"Pick a model of one of these architectures.")
 	}
 	m, err := load(w)
 	if err == nil {
@@ -64,5 +65,5 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	return m, nil
 }
 
-// Architectures returns the model types that Load knows, sorted.
+// Architectures returns the values of model_type that Load supports, sorted.
 func Architectures() []string { return slices.Sorted(maps.Keys(registry)) }

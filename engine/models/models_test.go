@@ -17,8 +17,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// expected is a prompt and its reference outputs, computed in float32 by Hugging Face transformers
-// 5.17 (PyTorch 2.11), or for the models that MLX packed, by MLX 0.32.4 (testdata/mxfp4.py).
+// expected is a prompt with its reference outputs in float32. They were computed by Hugging Face
+// transformers 5.17 (PyTorch 2.11), or by MLX 0.32.4 for the models that MLX has packed
+// (testdata/mxfp4.py).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`
@@ -27,17 +28,18 @@ type expected struct {
 	SmallestGap float64   `json:"smallest_gap"`
 }
 
-// tiny lists the tiny models: every architecture with random bf16 weights in Hugging Face layout,
-// and two of them packed by MLX in mxfp4, with affine and plain exceptions.
+// tiny lists the tiny models. There is one of every architecture, with random bf16 weights in the
+// layout of Hugging Face. Two architectures also have a model that MLX has packed in mxfp4, with
+// some affine and some plain weights.
 var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text",
 	"qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
 
 const packedByMLX = "_mxfp4"
 
 const (
-	// logitTolerance bounds the effect of float32 rounding in a different order of summation.
+	// logitTolerance is the maximum error of a logit by float32 sums in a different order.
 	logitTolerance = 2e-3
-	// decidedGap is a lead of the best logit over the second that such rounding cannot reverse.
+	// decidedGap is a difference between the two highest logits that such errors cannot reverse.
 	decidedGap = 0.05
 )
 
@@ -51,7 +53,7 @@ func TestTinyModelsEqualReference(t *testing.T) {
 			}
 			reference := kernels.NewReference()
 			t.Cleanup(reference.Close)
-			for _, want := range all[:3] { // the scalar loops are slow: up to 40 tokens
+			for _, want := range all[:3] { // prompts of up to 40 tokens; the reference is slow
 				checkExpected(t, reference.Name(), newTiny(t, reference, name), want)
 			}
 		})
@@ -63,8 +65,8 @@ func checkExpected(t *testing.T, device string, r *rig, want expected) {
 	logits := r.score(want.IDs, len(want.IDs))
 	for i, id := range want.ArgmaxEach {
 		if best, gap := argmax(logits[i]); best != id && gap > decidedGap {
-			t.Errorf("%s, %d tokens, position %d: argmax %d by %.3f, the reference has %d", device,
-				len(want.IDs), i, best, gap, id)
+			t.Errorf("%s, %d tokens, position %d: argmax %d, ahead by %.3f, the reference has %d",
+				device, len(want.IDs), i, best, gap, id)
 		}
 	}
 	for v, w := range want.LastLogits {
@@ -92,7 +94,7 @@ func TestSameBits(t *testing.T) {
 			whole := r.score(ids, len(ids))
 			for _, chunk := range []int{1, 7, 32, 64, 199} {
 				if got := r.score(ids, chunk); !equalBits(got, whole) {
-					t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
+					t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
 				}
 			}
 			if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
@@ -126,7 +128,7 @@ func newTinyWithState(t *testing.T, d kernels.Device, name string, state cache.S
 		runner.Options{KV: cache.Plain(kernels.F32), State: state, Slots: 2, BatchRows: rigRows})
 }
 
-// newTinyWith is newTiny with the given options. It sets Pages and LogitsRows.
+// newTinyWith returns a rig with a tiny model and the given options. It sets Pages and LogitsRows.
 func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) *rig {
 	t.Helper()
 	src := checkpoint.Source{Dir: filepath.Join("testdata", "tiny", name)}
@@ -148,7 +150,7 @@ func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) 
 	}
 	o.Pages, o.LogitsRows = 32, o.BatchRows
 	r := &rig{Runner: runner.New(d, m, o)}
-	for i := range int32(16) { // interleaved and, for the second, backwards
+	for i := range int32(16) { // interleaved pages, in descending order for the second sequence
 		r.pages[0] = append(r.pages[0], 2*i)
 		r.pages[1] = append(r.pages[1], 31-2*i)
 	}
@@ -161,7 +163,7 @@ func cpuDevice(t *testing.T, threads int) kernels.Device {
 	return d
 }
 
-// score returns the logits after each of ids, read in chunks.
+// score returns the logits after each of ids. It computes them in chunks.
 func (r *rig) score(ids []int32, chunk int) [][]float32 {
 	var all [][]float32
 	for from := 0; from < len(ids); from += chunk {
@@ -172,7 +174,8 @@ func (r *rig) score(ids []int32, chunk int) [][]float32 {
 	return all
 }
 
-// scoreTogether returns score(a) while the same steps read b, in rows around those of a.
+// scoreTogether returns the logits after each of a. The same passes also compute b, in rows before
+// and after those of a.
 func (r *rig) scoreTogether(a, b []int32) [][]float32 {
 	half := len(b) / 2
 	out := r.step(append(slices.Clone(b[:half]), a[:100]...),
@@ -201,7 +204,7 @@ func (r *rig) step(ids []int32, spans ...kernels.Span) [][]float32 {
 	return rows
 }
 
-// greedy continues ids by n tokens, one at a time.
+// greedy returns the n tokens that continue ids in greedy decoding.
 func (r *rig) greedy(ids []int32, n int) []int32 {
 	logits := r.score(ids, len(ids))
 	var out []int32

@@ -1,7 +1,7 @@
 package models_test
 
-// Compares tiny models with weights packed as by MLX, in every width, with the same models whose
-// weights are the dequantized values.
+// These tests pack the weights of tiny models in MLX's format, in every width. They compare the
+// packed models with the same models in which the weights are the dequantized values.
 
 import (
 	"encoding/binary"
@@ -14,10 +14,10 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// packedTolerance allows for kernels that sum in a different order for packed weights than for
-// plain ones. On x86 the difference is 0: code*scale is exact (8 bits by 8), code*scale+bias is
-// rounded once, and the lanes are the same. A bias that is wrong by 0.1 % changes logits by
-// hundreds of times the tolerance.
+// packedTolerance allows kernels to sum in another order for packed weights than for plain weights.
+// On x86 the difference is 0: code*scale is exact (8 bits by 8), code*scale+bias is rounded once,
+// and the lanes are the same. A bias that is wrong by 0.1 % would change logits by hundreds of
+// times the tolerance.
 const packedTolerance = 1e-5
 
 // quantize packs a BF16 matrix whose width is a multiple of group. It returns the packed tensors
@@ -31,7 +31,7 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 	biases = safetensors.Tensor{DType: safetensors.BF16, Shape: shape(k / group)}
 	plain = safetensors.Tensor{DType: safetensors.F32, Shape: x.Shape}
 	for row := 0; row < len(values); row += k {
-		stream := make([]byte, k*bits/8) // codes without gaps, from the lowest bit on
+		stream := make([]byte, k*bits/8) // codes without padding, beginning with the lowest bit
 		for g := 0; g < k; g += group {
 			part := values[row+g : row+g+group]
 			low := bfloat16(slices.Min(part))

@@ -1,8 +1,10 @@
 package models
 
-// Qwen3 (dense): pre-norm layers of grouped-query attention, with RMSNorm on each query and key
-// head before RoPE, and a SwiGLU MLP. Reference: Qwen3 Technical Report (2025); Hugging Face
-// transformers, models/qwen3. Checkpoints: Qwen3-0.6B to 32B, MLX conversions included.
+// Qwen3 (dense) has pre-norm layers of grouped-query attention and a SwiGLU MLP. Each query and key
+// head has an RMSNorm before RoPE.
+//
+// Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3. Checkpoints:
+// Qwen3-0.6B to 32B, MLX conversions included.
 
 import (
 	"headroom/engine/batch"

@@ -1,10 +1,12 @@
 package models
 
-// Qwen3.5 and 3.6, dense and mixture of experts: layers of GatedDeltaNet, with full attention in
-// every full_attention_interval-th layer. Each is followed by a SwiGLU MLP, or by experts and one
-// shared expert. Reference: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm,
-// models/qwen3_5.py. Checkpoints: MLX conversions (names under language_model., norms already
-// shifted) and Hugging Face originals (zero-centred norms). The tensors of the MTP block (mtp.*),
+// Qwen3.5 and Qwen3.6, dense and mixture of experts, have layers of GatedDeltaNet. Every
+// full_attention_interval-th layer has full attention instead. Each is followed by a SwiGLU MLP, or
+// by experts and one shared expert.
+//
+// Sources: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py.
+// Checkpoints: Hugging Face originals, which store norm weights zero-centred, and MLX conversions,
+// which do not, and whose names begin with "language_model.". The tensors of the MTP block (mtp.*),
 // which drafts tokens, are not read.
 
 import (
@@ -92,8 +94,9 @@ func loadQwen35(w *checkpoint.Weights) (Model, error) {
 	return from.load(w, &c.decoderConfig), nil
 }
 
-// normOffset returns the value to add to norm weights: 1 in Hugging Face checkpoints, which store
-// w-1, and 0 in MLX conversions. It tells them apart by conv1d, [C, 1, taps] or [C, taps, 1].
+// normOffset returns the value to add to norm weights. It is 1 for Hugging Face checkpoints, which
+// store w-1, and 0 for MLX conversions. The two differ in the shape of conv1d, which is [C, 1,
+// taps] or [C, taps, 1].
 func (c *qwen35Config) normOffset(model checkpoint.Scope) float32 {
 	for i, kind := range c.LayerTypes {
 		shape := model.Shape(fmt.Sprintf("layers.%d.linear_attn.conv1d.weight", i))
@@ -149,11 +152,11 @@ func (c *qwen35Config) gatedDeltaNet(s checkpoint.Scope) *nn.GatedDeltaNet {
 		InProjB:   s.Linear("in_proj_b", shape.Hv, c.HiddenSize),
 		InProjA:   s.Linear("in_proj_a", shape.Hv, c.HiddenSize),
 		OutProj:   s.Linear("out_proj", c.HiddenSize, valueDim),
-		// Stored as [C, taps, 1] or [C, 1, taps].
+		// The checkpoint has [C, taps, 1] or [C, 1, taps].
 		Conv1D:     s.Matrix("conv1d.weight", channels, c.LinearConvKernelDim, 0),
 		ALog:       s.Vector("A_log", shape.Hv, 0),
 		DtBias:     s.Vector("dt_bias", shape.Hv, 0),
-		Norm:       s.Vector("norm.weight", shape.Dv, 0), // not zero-centred in either convention
+		Norm:       s.Vector("norm.weight", shape.Dv, 0), // never stored zero-centred
 		DeltaShape: shape,
 		Eps:        c.RMSNormEps,
 	}
@@ -164,13 +167,13 @@ func (c *qwen35Config) deltaShape() ops.DeltaShape {
 		Dk: c.LinearKeyHeadDim, Dv: c.LinearValueHeadDim}
 }
 
-// convChannels is C, the channels of the convolution over q, k and v.
+// convChannels returns C, the number of channels of the convolution over q, k and v.
 func (c *qwen35Config) convChannels() int {
 	s := c.deltaShape()
 	return 2*s.Hk*s.Dk + s.Hv*s.Dv
 }
 
-// linearAttentionSpec returns the memory that a GatedDeltaNet layer needs.
+// linearAttentionSpec returns the state memory of a GatedDeltaNet layer.
 func (c *qwen35Config) linearAttentionSpec() cache.LayerSpec {
 	s := c.deltaShape()
 	return cache.LayerSpec{
@@ -181,7 +184,7 @@ func (c *qwen35Config) linearAttentionSpec() cache.LayerSpec {
 	}
 }
 
-// qwen35Layer has one of selfAttn and linearAttn, and one of mlp and moe.
+// qwen35Layer has either selfAttn or linearAttn, and either mlp or moe.
 type qwen35Layer struct {
 	inputLayernorm         kernels.Tensor
 	selfAttn               *nn.Attention

@@ -1,8 +1,8 @@
 package models_test
 
-// Compares models with a window in small rings, whose pages are reused several times during a
-// prompt, with the same models in rings so large that no page is reused. Every row of logits must
-// have the same bits.
+// These tests run models with a window twice: in small rings, whose pages are reused several times
+// during a prompt, and in rings so large that no page is reused. Every row of logits must have the
+// same bits in both.
 
 import (
 	"fmt"
@@ -16,8 +16,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// ringRows is the longest pass of the small rings. Gemma's have 16 + 40 - 1 positions in 2 pages.
-// Those of 48 tokens have a page of sinks, and 44 + 40 - 1 positions in 3 pages.
+// ringRows is the longest pass with the small rings. Gemma's sliding-window layers have rings of 2
+// pages for 16 + 40 - 1 positions. With a limit of 48 tokens, a ring has 1 page for the sinks and 3
+// pages for 44 + 40 - 1 positions.
 const ringRows = 40
 
 var ringed = []struct {
@@ -25,12 +26,12 @@ var ringed = []struct {
 	maxKVTokens int
 }{{"gemma3_text", 0}, {"gemma3_text", 48}, {"qwen3", 48}, {"qwen3_5_text", 48}}
 
-// eachRing runs test on every model with a window, in several formats. small returns a new model
-// with small rings. ids is a prompt, and want its logits from one pass in large rings.
+// eachRing runs test for every entry of ringed, in several formats. small returns a new rig with
+// small rings. ids is a prompt, and want has its logits from one pass with large rings.
 func eachRing(t *testing.T,
 	test func(t *testing.T, small func() *rig, ids []int32, want [][]float32)) {
 	formats := []cache.FormatOptions{{}, {Name: "f16"}, {Name: "q4_0"}}
-	if cpu.Best() == cpu.Generic { // the plain Go kernels need seconds for each
+	if cpu.Best() == cpu.Generic { // with the plain Go kernels, each format takes seconds
 		formats = formats[:1]
 	}
 	for _, c := range ringed {
@@ -52,13 +53,13 @@ func eachRing(t *testing.T,
 	}
 }
 
-// TestRingsAreReused reads a prompt in chunks, and in a batch with another sequence.
+// TestRingsAreReused computes a prompt in chunks, and in a batch with another sequence.
 func TestRingsAreReused(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		r := small()
 		for _, chunk := range []int{1, 7, 32, ringRows} {
 			if got := r.score(ids, chunk); !equalBits(got, want) {
-				t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
+				t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
 			}
 		}
 		// The other sequence is three tokens behind.
@@ -76,9 +77,9 @@ func TestRingsAreReused(t *testing.T) {
 	})
 }
 
-// TestRingSnapshots takes snapshots inside the passes that read a prompt. A sequence that resumes
-// from a snapshot in another slot must have the same bits as a sequence that read the whole prompt,
-// regardless of the tokens that the first sequence read after the snapshot.
+// TestRingSnapshots takes snapshots inside the passes that compute a prompt, and resumes from each
+// of them in another slot. The logits must have the same bits as those of the whole prompt,
+// whatever tokens the first sequence computed after the snapshot.
 func TestRingSnapshots(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		const end = 200
@@ -99,7 +100,7 @@ func TestRingSnapshots(t *testing.T) {
 					}
 				}
 				tokens := slices.Clone(ids[from:to])
-				for i := range tokens { // different tokens after the snapshot
+				for i := range tokens { // use other tokens after the snapshot
 					if from+i >= at {
 						tokens[i] = 7
 					}
@@ -122,8 +123,8 @@ func TestRingSnapshots(t *testing.T) {
 	})
 }
 
-// TestLimitChangesNothingUntilItIsReached checks that a limit of 48 changes only the logits after
-// the first 48 positions.
+// TestLimitChangesNothingUntilItIsReached checks that a limit of 48 tokens changes only the logits
+// after the first 48 positions.
 func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	for _, name := range []string{"qwen3", "gemma3_text"} {
 		ids := readExpected(t, name)[4].IDs[:120]
@@ -134,7 +135,7 @@ func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 		for i := range ids {
 			// The order of the sums is different: the sinks are a separate segment.
 			if close := closeTo(all[i], limited[i]); close != (i < 48) {
-				t.Errorf("%s: row %d is as without a limit: %t, expected %t", name, i, close,
+				t.Errorf("%s: row %d equals that without a limit: %t, expected %t", name, i, close,
 					i < 48)
 				break
 			}
@@ -142,7 +143,7 @@ func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	}
 }
 
-// closeTo reports whether logits differ only by rounding.
+// closeTo reports whether all logits differ by less than 1e-4, a rounding error.
 func closeTo(a, b []float32) bool {
 	for i := range a {
 		if d := a[i] - b[i]; !(-1e-4 < d && d < 1e-4) {

@@ -1,7 +1,6 @@
 package models_test
 
-// Runs models whose cache stores the first tokens of a sequence (the start) as float16, inside and
-// after the start.
+// Tests of models whose cache stores the first tokens of a sequence, the start, in float16.
 
 import (
 	"fmt"
@@ -14,14 +13,14 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestStart checks that rows in the start have the bits of a float16 cache, and later rows do not.
-// Every row has the same bits however a prompt is split, beside another sequence, and when
-// decoding. Gemma's layers with a window have no start.
+// TestStart checks that rows in the start have the same bits as with a float16 cache, and later
+// rows do not. The bits of a row must not depend on chunks or on another sequence in the batch, and
+// must be the same when decoding. Gemma's sliding-window layers have no start.
 func TestStart(t *testing.T) {
 	const start, tokens = 512, 560
 	for _, name := range []string{"gemma3_text", "qwen3", "qwen3_5_text"} {
 		if cpu.Best() == cpu.Generic && name != "qwen3" {
-			// the plain Go kernels need seconds for each
+			// With the plain Go kernels, each model takes seconds.
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -36,21 +35,21 @@ func TestStart(t *testing.T) {
 					runner.Options{KV: kv, StartPages: 20 * min(o.StartTokens, 1), Slots: 2,
 						BatchRows: tokens}))
 			}
-			f16, coarse := open(cache.FormatOptions{Name: "f16"}).score(ids, tokens),
-				open(cache.FormatOptions{Name: "q4_0"}).score(ids, tokens)
+			f16 := open(cache.FormatOptions{Name: "f16"}).score(ids, tokens)
+			coarse := open(cache.FormatOptions{Name: "q4_0"}).score(ids, tokens)
 			r := open(cache.FormatOptions{Name: "q4_0", StartTokens: 300})
 			whole := r.score(ids, tokens)
 			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) {
-				// Gemma's windows are q4_0 from the first token on.
+				// Gemma's sliding-window layers use q4_0 for the start too.
 				t.Error("the logits in the start differ from those of a float16 cache")
 			}
 			if equalBits(whole[:start], coarse[:start]) ||
 				equalBits(whole[start:], coarse[start:]) || equalBits(whole[start:], f16[start:]) {
-				t.Error("the start has no effect, or does not end")
+				t.Error("the logits equal those of one format for all tokens")
 			}
 			for _, chunk := range []int{37, 511} {
 				if got := r.score(ids, chunk); !equalBits(got, whole) {
-					t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
+					t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
 				}
 			}
 			r.score(ids[:start-4], start-4)
@@ -66,8 +65,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// withStart gives r page tables with 16 entries for the start, from the first 20 of its 32 pages.
-// They are also valid for a cache without a start.
+// withStart sets page tables whose first 16 entries are start pages, from the first 20 of the 32
+// pages. The tables are also valid for a cache without a start.
 func withStart(r *rig) *rig {
 	r.pages = [2][]int32{{}, {0, 1}}
 	for i := range int32(16) {

@@ -1,8 +1,8 @@
 package models_test
 
-// Measures the cost of each format of recurrent states for the bundled model, and checks that no
-// format makes a result depend on how it was computed. cache/FORMATS.md has the table that
-// TestStateFormats logs.
+// These tests measure how each format of recurrent states affects the quality of the bundled model.
+// They also check that in every format, results do not depend on chunks, batches or snapshots.
+// cache/FORMATS.md has the table that TestStateFormats logs.
 
 import (
 	"fmt"
@@ -15,13 +15,12 @@ import (
 	"headroom/kernels"
 )
 
-// stateFormats lists the formats to measure, each with two bounds, which are measured and rounded
-// up. One is for the difference in loss from the reference. The other is for the mean
-// Kullback-Leibler divergence, in nats, of the next-token distribution from that with a float32
-// state.
+// stateFormats lists the formats to measure, with two bounds, which are measured values rounded up.
 var stateFormats = []struct {
-	name       string
-	within     float64
+	name   string
+	within float64 // maximum relative difference of the loss from the reference
+	// divergence is the maximum of the mean Kullback-Leibler divergence, in nats, between the
+	// next-token distributions with this format and with float32 states.
 	divergence float64
 }{{"f32", 0.001, 0}, {"bf16", 0.002, 1e-7}, {"int8", 0.002, 1e-6}}
 
@@ -34,15 +33,15 @@ func parseState(t *testing.T, name string) cache.StateFormat {
 	return f
 }
 
-// stateRow returns the columns of FORMATS.md that need no measurement.
+// stateRow returns the first columns of a row in FORMATS.md, which need no measurement.
 func stateRow(name string, f cache.StateFormat, layers []cache.LayerSpec) string {
 	return fmt.Sprintf("| `--state-format %s` | %d |", name, cache.SlotBytes(layers, f))
 }
 
-// TestStateFormats measures loss and recall of every format, with float32 activations and a float32
-// KV cache so that only the state differs. With -v it logs the rows of the table in FORMATS.md. The
-// short form measures only a part of the conversations, and leaves out float32, which TestDemoLoss
-// covers.
+// TestStateFormats measures loss and recall of every format. It uses float32 activations and a
+// float32 KV cache, so that only the state differs from the reference. With -v it logs the rows of
+// the table in FORMATS.md. The short form measures only some of the conversations, and omits
+// float32 states, which TestDemoLoss covers.
 func TestStateFormats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the loss of short conversations varies by more than the bounds")
@@ -66,7 +65,7 @@ func TestStateFormats(t *testing.T) {
 			}
 			if !(kl/float64(rows) <= f.divergence) {
 				t.Errorf(
-					"diverges from a float32 state by %.2g nats a token, expected at most %.2g",
+					"divergence from float32 states is %.2g nats per token, expected at most %.2g",
 					kl/float64(rows), f.divergence)
 			}
 			if !(math.Abs(got/want-1) <= f.within) {
@@ -108,8 +107,8 @@ func (r *demoRig) all(ids []int32) (all [][]float32) {
 	return all
 }
 
-// divergence returns the summed divergence of the rows of logits a from those of b, and the number
-// of rows with the same best token.
+// divergence returns the summed Kullback-Leibler divergence of the rows of logits a from those of
+// b, and the number of rows with the same best token.
 func divergence(a, b [][]float32) (kl float64, same int) {
 	logTotal := func(row []float32) float64 {
 		best, total := slices.Max(row), 0.0
@@ -132,9 +131,9 @@ func divergence(a, b [][]float32) (kl float64, same int) {
 	return kl, same
 }
 
-// TestSameBitsInEveryStateFormat checks the exactness rule where it is hardest: a state is rounded
-// with every token, so a chunk that rounded once more or less would change the bits. The last check
-// resumes from a snapshot after another sequence has used the slot.
+// TestSameBitsInEveryStateFormat checks the exactness rule for rounded states. A state is rounded
+// after every token, so the bits would change if a chunk rounded once more or once less. The last
+// check resumes from a snapshot after another sequence has used the slot.
 func TestSameBitsInEveryStateFormat(t *testing.T) {
 	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text"} {
 		ids := readExpected(t, name)[4].IDs[:200]
@@ -149,7 +148,7 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				}
 				for _, chunk := range []int{1, 2, 7, 64, 199} {
 					if got := r.score(ids, chunk); !equalBits(got, whole) {
-						t.Errorf("reading the prompt in chunks of %d changes the logits", chunk)
+						t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
 					}
 				}
 				if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
@@ -172,8 +171,8 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 	}
 }
 
-// TestDemoSameBitsInEveryStateFormat checks the bundled model with the default KV cache and
-// activations.
+// TestDemoSameBitsInEveryStateFormat checks that chunks do not change the logits of the bundled
+// model. It uses the default KV cache and the default activations.
 func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 	text := readJSON[[]demoCase](t, "demo_cases.json")[0].Prompt
 	for _, f := range stateFormats {
@@ -197,7 +196,8 @@ func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 		whole := score(len(ids))
 		for _, chunk := range []int{1, 5, 64} {
 			if !equalBits(score(chunk), whole) {
-				t.Errorf("%s: reading the prompt in chunks of %d changes the logits", f.name, chunk)
+				t.Errorf("%s: computing the prompt in chunks of %d changes the logits", f.name,
+					chunk)
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 package models
 
-// A toy architecture: a new architecture needs no more than this file and one registry entry. It
-// has attention without an MLP, and all layers share their rotary frequencies.
+// A toy architecture, which shows that a new architecture needs no more than one file and one
+// registry entry. Its layers have attention and no MLP.
 
 import (
 	"headroom/engine/batch"
@@ -16,7 +16,7 @@ type toyConfig struct{ decoderConfig }
 
 func (c *toyConfig) validate(modelType string) error { return validate(modelType, c.resolve()...) }
 
-// LoadToy is the function of the registry entry.
+// LoadToy loads the toy architecture. The test adds it to the registry.
 func LoadToy(w *checkpoint.Weights) (Model, error) {
 	c := toyConfig{decoderConfig{RMSNormEps: defaultRMSNormEps}}
 	if err := w.Config.Decode(&c); err != nil {
