@@ -37,7 +37,7 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 // DecodeCodes writes the K codes of row [0, E*N) to dst. w must be quantized (Bits > 0).
 func (w *Weight) DecodeCodes(dst []uint8, row int) {
 	b := w.Data.RowRange(row, row+1).Bytes()
-	window, have, next := uint64(0), 0, 0 // the next have bits of the stream, lowest bit first
+	window, have, next := uint64(0), 0, 0 // window is the next have bits of the stream
 	mask := uint64(1)<<w.Bits - 1
 	for i := range dst[:w.K] {
 		for have < w.Bits {
@@ -127,8 +127,8 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	return w
 }
 
-// fill sets every element of t to next(), rounded toward zero. t is contiguous and F32, F16 or
-// BF16.
+// fill sets every element of t to next(), rounded toward zero. t must be contiguous and F32, F16
+// or BF16.
 func fill(t Tensor, next func() float64) {
 	b := t.Bytes()
 	for i := range t.Rows * t.Cols {

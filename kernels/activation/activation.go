@@ -4,7 +4,7 @@ package activation
 
 import "headroom/kernels"
 
-// Cases returns the cases of this family for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
 	var cases []kernels.Case
 	cases = append(cases, geluMulCases()...)

@@ -4,5 +4,5 @@ package attention
 
 import "headroom/kernels"
 
-// Cases returns the cases of this family for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case { return append(kvAppendCases(), pagedAttentionCases()...) }

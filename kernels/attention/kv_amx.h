@@ -1,11 +1,12 @@
-// The products of kv_dot.h on Intel's matrix unit (AMX), for sixteen vectors at a time. The sums
-// are of the same integers with the same float32 operations around them, so the bits are the same.
+// The products of kv_dot.h on Intel's matrix unit (AMX), for sixteen vectors at a time. It adds the
+// same integers and does the same float32 operations, so the bits are the same.
 // Included after kv_dot.h, for VNNI only.
 //
 // A bundle of 8-bit K is an operand of the unit as stored in the page: [dimensions/4][16
 // positions][4]. Codes of fewer bits are unpacked to this layout once per tile for all vectors. V
-// is unpacked to [positions/4][16 dimensions][4], with groups of four positions in the order of
-// store_bytes: group q of strip s is row 4q+s. 16-bit weights are two operands, and the sum is 256
+// is unpacked to [positions/4][16 dimensions][4] with groups of four positions in the order of
+// store_bytes, where group q of strip s is row 4q+s. 16-bit weights are two operands, and the sum
+// is 256
 // * high + low.
 //
 // Tile registers 0 and 1 hold sums [vectors][16]. Registers 2 and 3 hold queries and codes of K, 32

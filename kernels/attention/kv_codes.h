@@ -38,7 +38,7 @@ SIMD lanes_i l_field(lanes_i x, const int shift, const int width) {
     return vreinterpretq_u32_u8(vandq_u8(vreinterpretq_u8_u32(vshlq_u32(x, vdupq_n_s32(-shift))),
         vdupq_n_u8((uint8_t)((1 << width) - 1))));
 }
-// Joins each byte of high, shifted left by bits, with that of low.
+// Joins each byte of high, shifted left by bits, with the same byte of low.
 SIMD lanes_i l_join(lanes_i low, lanes_i high, const int bits) {
     return vorrq_u32(low, vshlq_u32(high, vdupq_n_s32(bits)));
 }

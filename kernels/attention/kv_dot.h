@@ -47,7 +47,8 @@ SIMD lanes_i v_total(v_sums s) { return vaddq_u32(vshlq_n_u32(s.high, 8), s.low)
 
 #else
 
-// acc + the products of 16-bit lanes with the two numbers at p, with neighbours added.
+// Adds to acc the products of the 16-bit lanes of x with the two numbers at p, each pair of
+// neighbours added.
 SIMD lanes_i int_pair(lanes_i acc, lanes_i x, const uint8_t *p) {
     int32_t two;
     memcpy(&two, p, 4);

@@ -140,8 +140,8 @@ SIMD int32_t weights_sum(const uint8_t *weights, int64_t from, int64_t to) {
 }
 #endif
 
-// Rounds the d values of a query. A group whose scale is not a normal number becomes zero. An
-// infinite or NaN element makes the scale of its group NaN, and so every score.
+// Rounds the d values of a query. If the scale of a group is not a normal number, its codes are
+// zeros. An infinite or NaN element makes the scale of its group NaN, and with it every score.
 #define round_query KERNEL(round_query)
 SIMD void round_query(
     const float *x, int64_t group, int64_t d, uint8_t *codes, struct query_group *out) {

@@ -121,8 +121,8 @@ func lookupCases() []kernels.Case {
 				for i := range o.Tokens.Int32s() {
 					o.Tokens.Int32s()[i] = int32(r.IntN(50))
 				}
-				o.Tokens.Int32s()[0] =
-					49 // the last row, where a read past it would leave the matrix
+				// the last row: reading past it would leave the matrix
+				o.Tokens.Int32s()[0] = 49
 				return o, []kernels.Tensor{o.Out}
 			},
 		})

@@ -74,8 +74,7 @@ func TestCompare(t *testing.T) {
 		{"transfer", "copy", func(r *Run) { r.outputs[0].Buffer.Bytes[0] ^= 1 },
 			"must be equal"},
 		{"activation", "add", func(*Run) {}, ""},
-		{"activation", "add", func(
-			r *Run) {
+		{"activation", "add", func(r *Run) {
 			x := float(r, partsOf(r.outputs[0].Cols).sample(0))
 			*x = math.Nextafter32(*x, 9)
 		}, "must be equal"},
@@ -120,7 +119,7 @@ func firstOf(t *testing.T, family string, d kernels.Device, op string) (kernels.
 	return kernels.Case{}, Vector{}
 }
 
-// TestFamilies checks that Families has every folder of kernels.
+// TestFamilies checks that Families has every folder of kernels with cases.
 func TestFamilies(t *testing.T) {
 	var want, got []string
 	files, err := filepath.Glob("../*/*.go")
@@ -140,9 +139,8 @@ func TestFamilies(t *testing.T) {
 		got = append(got, f.Name)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf(
-			"families %v, and folders with cases %v: add to Families what is missing, and run go "+
-				"test ./kernels/golden -update", got, want)
+		t.Errorf("families %v, folders with cases %v: add what is missing to Families, and run "+
+			"go test ./kernels/golden -update", got, want)
 	}
 }
 
@@ -158,8 +156,7 @@ func TestTolerances(t *testing.T) {
 			op, _ := c.New(d, c.Rand())
 			known[op.Name()] = true
 			if got := ToleranceOf(c, op); got.Abs > 2e-3 && op.Name() != "read" || got.Rel > 1e-4 {
-				t.Errorf("%s: tolerance %g + %g*|x| is too wide", c.Name, got.Abs,
-					got.Rel)
+				t.Errorf("%s: tolerance %g + %g*|x| is too wide", c.Name, got.Abs, got.Rel)
 			}
 		}
 	}

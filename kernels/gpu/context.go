@@ -38,7 +38,7 @@ type Context struct {
 	err       error
 }
 
-// recorder is Commands with their own ring of parameters.
+// recorder is Commands with a ring for their parameters.
 type recorder struct {
 	commands   metal.Commands
 	params     metal.Buffer

@@ -169,10 +169,8 @@ func (d *Device) Run(op kernels.Op) {
 	kernels.MustCheck(op)
 	o, ok := op.(Op)
 	if !ok {
-		panic(
-			fmt.Sprintf(
-				"gpu: Device.Run: operator %s has no Metal kernel: write one, or run the model on "+
-					"the CPU", op.Name()))
+		panic(fmt.Sprintf("gpu: Device.Run: operator %s has no Metal kernel: write one, or run "+
+			"the model on the CPU", op.Name()))
 	}
 	d.context.op = op.Name()
 	o.Metal(&d.context)

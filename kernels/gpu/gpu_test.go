@@ -47,8 +47,7 @@ type add struct {
 
 func (o *add) Name() string { return "add" }
 func (o *add) Check() error {
-	return kernels.CheckShape("out", o.out, kernels.F32, o.x.Rows,
-		o.x.Cols)
+	return kernels.CheckShape("out", o.out, kernels.F32, o.x.Rows, o.x.Cols)
 }
 func (o *add) Reference()       {}
 func (o *add) CPU(*cpu.Context) {}
@@ -95,8 +94,9 @@ type recordedLibrary struct{ p *msl.Program }
 
 func (l *recordedLibrary) Program() *msl.Program { return l.p }
 func (l *recordedLibrary) Log() string           { return "" }
-func (l *recordedLibrary) Pipeline(kernel string, _ ...metal.ConstantValue) (metal.Pipeline,
-	error) {
+func (l *recordedLibrary) Pipeline(
+	kernel string, _ ...metal.ConstantValue,
+) (metal.Pipeline, error) {
 	k := l.p.Kernel(kernel)
 	if k == nil {
 		return nil, fmt.Errorf("no kernel %s", kernel)
@@ -130,14 +130,12 @@ func (c *recordedCommands) SetBuffers(first int, b ...metal.Binding) {
 func (c *recordedCommands) SetThreadgroupMemory(index, bytes int)             { c.note("memory") }
 func (c *recordedCommands) Dispatch(label string, groups, threads metal.Size) { c.note(label) }
 func (c *recordedCommands) Barrier()                                          { c.note("|") }
-func (c *recordedCommands) Commit(
-	func(error)) {
+func (c *recordedCommands) Commit(func(error)) {
 	c.note("commit")
 	c.waiting = true
 }
 func (c *recordedCommands) Wait() error {
-	c.note(
-		"wait")
+	c.note("wait")
 	c.waiting = false
 	return nil
 }
@@ -154,7 +152,7 @@ func newRecording(t *testing.T) (*recording, *Device) {
 	return m, d
 }
 
-// TestMakeResident checks that every buffer is made resident once, and weights in their own set.
+// TestMakeResident checks that every buffer is made resident once, and weights in a separate set.
 func TestMakeResident(t *testing.T) {
 	m, d := newRecording(t)
 	file := cpu.Map(8192)
@@ -177,8 +175,9 @@ func TestMakeResident(t *testing.T) {
 	}
 }
 
-// TestBarriers checks that a dispatch follows a barrier exactly if it reads or writes memory that
-// another one writes since the last barrier, or writes memory that another one reads.
+// TestBarriers checks that a barrier comes before a dispatch if and only if the dispatch reads or
+// writes memory that another one has written since the last barrier, or writes memory that another
+// one has read.
 func TestBarriers(t *testing.T) {
 	_, spare := newRecording(t)
 	a, b, c := kernels.NewTensor(spare, kernels.F32, 1, 64),
@@ -198,8 +197,7 @@ func TestBarriers(t *testing.T) {
 		{"write after write", []*add{{x: a, out: c}, {x: b, out: c}}, "add | add"},
 		{"in place", []*add{{x: a, out: a}}, "add"},
 		{"a barrier covers all earlier work",
-			[]*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}},
-			"add | add add"},
+			[]*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}}, "add | add add"},
 		{"different parts of a buffer",
 			[]*add{{x: a, out: b.Columns(0, 32)}, {x: a, out: b.Columns(32, 64)}}, "add add"},
 		{"parts that overlap", []*add{{x: a, out: b.Columns(0, 33)},
@@ -343,8 +341,9 @@ func TestMistakes(t *testing.T) {
 			"struct AddParams { uint n; float by; };\nkernel void k(device AddParams& p " +
 				"[[buffer(0)]]) {}"}, "k")
 	for want, metal := range map[string]func(c *Context, o *add){
-		"add: test.metal: add: got 1 operands, the source has 2 buffers": func(c *Context,
-			o *add) {
+		"add: test.metal: add: got 1 operands, the source has 2 buffers": func(
+			c *Context, o *add,
+		) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x))
 		},
 		"operand 0, x (device const float *): written is true": func(c *Context, o *add) {
@@ -353,8 +352,7 @@ func TestMistakes(t *testing.T) {
 		"operand 1, out (device float *): written is false": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x), Read(o.out))
 		},
-		"this device allows 256": func(c *Context,
-			o *add) {
+		"this device allows 256": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 512), Read(o.x), Write(o.out))
 		},
 		"field 0 is By float32": func(c *Context, o *add) {
@@ -363,16 +361,13 @@ func TestMistakes(t *testing.T) {
 				N  uint32
 			}{}, Rows(1, 32), Read(o.x), Write(o.out))
 		},
-		"no kernel subtract": func(c *Context,
-			o *add) {
+		"no kernel subtract": func(c *Context, o *add) {
 			missing.Dispatch(c, addParams{}, Rows(1, 32))
 		},
-		"empty.metal:1: kernel k returns": func(c *Context,
-			o *add) {
+		"empty.metal:1: kernel k returns": func(c *Context, o *add) {
 			empty.Dispatch(c, addParams{}, Rows(1, 32))
 		},
-		"expected constant Params& p": func(c *Context,
-			o *add) {
+		"expected constant Params& p": func(c *Context, o *add) {
 			noParams.Dispatch(c, addParams{}, Rows(1, 32))
 		},
 	} {
@@ -396,13 +391,11 @@ func TestPanics(t *testing.T) {
 	_, d := newRecording(t)
 	host := kernels.NewReference()
 	defer host.Close()
+	foreign := kernels.NewTensor(host, kernels.F32, 1, 1)
 	for want, f := range map[string]func(){
 		"operator abacus has no Metal kernel": func() { d.Run(cpuOnly{}) },
-		"belongs to another device": func() {
-			Read(
-				kernels.NewTensor(host, kernels.F32, 1, 1))
-		},
-		"bytes [4, 12) in a buffer of 8": func() { ReadBytes(d.NewBuffer(8), 4, 12) },
+		"belongs to another device":           func() { Read(foreign) },
+		"bytes [4, 12) in a buffer of 8":      func() { ReadBytes(d.NewBuffer(8), 4, 12) },
 	} {
 		func() {
 			defer func() {

@@ -80,16 +80,12 @@ func operand(t kernels.Tensor, write bool) Operand {
 func bytesOf(b *kernels.Buffer, from, to int, write bool) Operand {
 	m, ok := b.Handle.(*memory)
 	if !ok {
-		panic(
-			fmt.Sprintf(
-				"gpu: an operand's buffer belongs to another device (%T): make it with NewBuffer "+
-					"or WrapBuffer of this device", b.Handle))
+		panic(fmt.Sprintf("gpu: an operand's buffer belongs to another device (%T): make it with "+
+			"NewBuffer or WrapBuffer of this device", b.Handle))
 	}
 	if from < 0 || to < from || to > b.Size {
-		panic(
-			fmt.Sprintf(
-				"gpu: operand of bytes [%d, %d) in a buffer of %d: the operator's Check must "+
-					"refuse that", from, to, b.Size))
+		panic(fmt.Sprintf("gpu: operand of bytes [%d, %d) in a buffer of %d: the operator's Check "+
+			"must return an error", from, to, b.Size))
 	}
 	return Operand{memory: m, from: m.offset + from, bytes: to - from, write: write}
 }
@@ -149,7 +145,7 @@ func (r *ready) check(k *kernel, operands []Operand, g Grid) error {
 		if o.write != r.writes[i] {
 			a := r.pipeline.Kernel().Buffer(i + 1)
 			return fmt.Errorf(
-				"%s: %s: operand %d, %s: written is %t, but %t by its type: use gpu.Write for "+
+				"%s: %s: operand %d, %s: written is %t, its type says %t: use gpu.Write for "+
 					"pointers without const, gpu.Read for others",
 				k.source.Name, k.name, i, a, o.write, r.writes[i])
 		}

@@ -28,8 +28,8 @@ func WeightSource(name, text string, bits int) *Source {
 		Text: fmt.Sprintf("#define BITS %d\n#line 1 %q\n%s", bits, name, text)}
 }
 
-// Matrix is an operand of which row r begins at element First + r*Stride. First is needed because
-// GPUs bind memory at multiples of four bytes, while elements of two bytes may begin in between.
+// Matrix is an operand whose row r begins at element First + r*Stride. First is needed because GPUs
+// bind memory at multiples of four bytes, while elements of two bytes may begin in between.
 type Matrix struct {
 	Operand
 	First, Stride uint32
@@ -48,7 +48,7 @@ func ReadMatrix(t kernels.Tensor) Matrix {
 	return m
 }
 
-// Aligned reports whether every row of m begins at a multiple of bytes. size is that of an element.
+// Aligned reports whether every row of m begins at a multiple of bytes. Elements have size bytes.
 func (m Matrix) Aligned(size, bytes int) bool {
 	return (m.from+int(m.First)*size)%bytes == 0 && int(m.Stride)*size%bytes == 0
 }

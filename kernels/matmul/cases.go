@@ -39,8 +39,9 @@ func (s shape) name() string {
 	return fmt.Sprintf("linear_%s_m%d_k%d_n%d", format, s.m, s.k, s.n)
 }
 
-// Cases are this family's cases, for the tests, the benchmark and the self-test: every packing with
-// every group and scale type, widths that are no multiple of a vector, and sizes of real models.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test: every
+// packing with every group and scale type, widths that are not a multiple of a vector, and sizes of
+// real models.
 func Cases() []kernels.Case {
 	shapes := []shape{
 		// Plain weights of any width.
@@ -102,8 +103,8 @@ func Cases() []kernels.Case {
 	return append(list(shapes), gateUpCases()...)
 }
 
-// gateUpCases are the cases of GateUp: both ways on Metal, with and without experts, with weights
-// of one format and of two.
+// gateUpCases returns the cases of GateUp: in one pass and in three on Metal, with and without
+// experts, with weights of one format and of two.
 func gateUpCases() []kernels.Case {
 	var cases []kernels.Case
 	for _, s := range []struct {
@@ -163,8 +164,8 @@ func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
 	return o
 }
 
-// LargeCases are sizes of models for the benchmark, too slow for the scalar reference. Their
-// weights exceed the caches, or their prompts are long.
+// LargeCases returns cases at the sizes of real models for the benchmark. They are too slow for the
+// scalar reference: their weights exceed the caches, or their prompts are long.
 func LargeCases() []kernels.Case {
 	shapes := []shape{
 		{m: 1, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
@@ -215,9 +216,10 @@ func list(shapes []shape) []kernels.Case {
 		}
 		if s.bits > 0 {
 			c.AbsTol = 0.04
-			c.Why = "64 normal activations have a maximum of about 2.4, so steps of 0.019 and " +
-				"errors of 0.0055 (standard deviation) each; an output is about 1 and errs by " +
-				"as much; 7 times that covers all outputs (the exact check is against plain Go)"
+			c.Why = "the maximum of 64 normal activations is about 2.4, so a step is 0.019 and " +
+				"the standard deviation of an error 0.0055; an output of about 1 has an error " +
+				"of the same size; the tolerance is 7 times that (exact tests compare with " +
+				"plain Go)"
 		}
 		n, rows := 0, s.m
 		for _, v := range s.n {

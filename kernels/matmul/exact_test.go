@@ -44,7 +44,8 @@ func product(d kernels.Device, w *kernels.Weight, x kernels.Tensor) []byte {
 	return kerneltest.Elements(out)
 }
 
-// With rounded activations, every instruction set and plain Go must give the same bits.
+// TestInstructionSetsAgree checks that every instruction set and plain Go give the same bits with
+// rounded activations.
 func TestInstructionSetsAgree(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -79,8 +80,8 @@ func TestInstructionSetsAgree(t *testing.T) {
 	}
 }
 
-// Rounding must have the bits of a division rounded to nearest even. The test covers values next to
-// ties, and large, small and too small scales.
+// TestRoundingNextToTies checks that rounding has the bits of a division rounded to nearest even,
+// for values next to ties and for large, small and too small scales.
 func TestRoundingNextToTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	const k = 64*21 + 32 // ends in half a chunk, and in a part of a batch of them
@@ -131,8 +132,8 @@ func TestRoundingNextToTies(t *testing.T) {
 	}
 }
 
-// Intermediate results must not overflow when codes and activations have their largest values, with
-// few rows, slices and panels.
+// TestExtremeCodes checks that no intermediate result overflows when codes and activations have
+// their largest values, with few rows, slices and panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -171,8 +172,8 @@ func TestExtremeCodes(t *testing.T) {
 	}
 }
 
-// Every MXFP4 code times the largest and the smallest activation must be exact, for few rows and
-// for many.
+// TestExtremeMXFP4 checks that every MXFP4 code times the largest and the smallest activation is
+// exact, for few rows and for many.
 func TestExtremeMXFP4(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -211,7 +212,8 @@ func TestExtremeMXFP4(t *testing.T) {
 	}
 }
 
-// The bits of a row must not depend on the other rows of the batch, on either path.
+// TestRowAloneEqualsRowInBatch checks that the bits of a row do not depend on the other rows of the
+// batch, with rounded and with float32 activations.
 func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		for _, floats := range []bool{false, true} {
@@ -222,13 +224,11 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 				all := product(d, w, x)
 				for m := 1; m <= 40; m++ {
 					from := r.IntN(40 - m + 1)
-					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got,
-						all[4*19*from:4*19*(from+m)]) {
-						t.Errorf(
-							"%s, float32 activations %t, %s [19, %d]: rows [%d, %d) "+
-								"alone differ from the same rows in a batch of 40", isa, floats,
-							w.Format(), w.K, from,
-							from+m)
+					got := product(d, w, x.RowRange(from, from+m))
+					if !bytes.Equal(got, all[4*19*from:4*19*(from+m)]) {
+						t.Errorf("%s, float32 activations %t, %s [19, %d]: rows [%d, %d) alone "+
+							"differ from the same rows in a batch of 40", isa, floats,
+							w.Format(), w.K, from, from+m)
 						break
 					}
 				}
@@ -238,8 +238,8 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	}
 }
 
-// Experts must give the bits of a Linear with the chosen matrix, even if other rows choose
-// differently.
+// TestExpertsEqualLinear checks that Experts gives the bits of a Linear with the chosen matrix,
+// even if other rows choose differently.
 func TestExpertsEqualLinear(t *testing.T) {
 	const experts, n, tokens = 5, 21, 37
 	for _, isa := range cpu.Available() {
@@ -268,8 +268,8 @@ func TestExpertsEqualLinear(t *testing.T) {
 				if !perPair {
 					from /= choices
 				}
-				if want := product(d, matrixOf(w, e), x.RowRange(from, from+1)); !bytes.Equal(want,
-					out.RowRange(pair, pair+1).Bytes()) {
+				want := product(d, matrixOf(w, e), x.RowRange(from, from+1))
+				if !bytes.Equal(want, out.RowRange(pair, pair+1).Bytes()) {
 					t.Fatalf("%s, %s: output row %d differs from expert %d alone", isa, w.Format(),
 						pair, e)
 				}
@@ -279,7 +279,7 @@ func TestExpertsEqualLinear(t *testing.T) {
 	}
 }
 
-// Experts that do not exist must give NaN without reading the weight.
+// TestExpertOutsideRange checks that experts that do not exist give NaN without reading the weight.
 func TestExpertOutsideRange(t *testing.T) {
 	for _, isa := range append(cpu.Available(), cpu.Auto) {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
@@ -312,7 +312,7 @@ func TestExpertOutsideRange(t *testing.T) {
 	}
 }
 
-// Infinite and NaN activations must give NaN.
+// TestNaNSpreads checks that infinite and NaN activations give NaN.
 func TestNaNSpreads(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
@@ -332,7 +332,8 @@ func TestNaNSpreads(t *testing.T) {
 	}
 }
 
-// With float32 activations, quantized weights must be as exact as plain ones.
+// TestFloat32Activations checks that quantized weights are as exact as plain ones with float32
+// activations.
 func TestFloat32Activations(t *testing.T) {
 	for _, c := range Cases() {
 		reference := kernels.NewReference()

@@ -11,7 +11,7 @@ import (
 // GateUp computes out = silu(X Gateᵀ) * (X Upᵀ) (Shazeer 2020, "GLU Variants Improve Transformer"),
 // the first half of a gated feed-forward layer. With IDs each row chooses its matrices, as in
 // Experts. Its bits are those of a Linear or Experts with both weights, followed by silu and the
-// elementwise product. A GPU that decodes never stores the two products.
+// elementwise product. When a GPU decodes, it never stores the two products.
 //
 // X and IDs are as in Linear or Experts. Gate and Up have the same shape. Out and Temp are float32
 // with the shape of that operator's output, and Temp is undefined afterwards. Neither may overlap X

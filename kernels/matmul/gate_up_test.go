@@ -10,8 +10,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// On every device GateUp must be silu of one product times the other, each with the bits that it
-// has alone. On Metal it must have the same bits in one pass and in three.
+// TestGateUpMatchesProducts checks on every device that GateUp is silu of one product times the
+// other, each with the bits that it has alone. On Metal one pass and three must give the same bits.
 func TestGateUpMatchesProducts(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
 		for _, s := range []shape{

@@ -7,10 +7,11 @@
 //     acc[u % 16] = fma(bias, sum of the rounded activations of the unit, acc[u % 16])
 //
 // An output is the sum of the accumulators in the order of v_sum. For MXFP4 elements are doubled
-// and scales halved, and there are no biases; elements are multiplied as unsigned bytes, and what
-// that offset adds to a dot is subtracted again, exactly. This is all the arithmetic of an element,
-// whatever the loops around it: few rows of activations read packed weights directly (int8_few.h),
-// some a slice of them (int8_slice.h), many share a panel (int8_panel.h, int8_amx.h).
+// and scales halved, and there are no biases. An offset makes its elements unsigned bytes for the
+// products, and what the offset adds to a dot is subtracted again, exactly. All paths use this
+// arithmetic and differ only in their loops: few rows of activations read packed weights directly
+// (int8_few.h), some read a slice of them (int8_slice.h), and many share a panel (int8_panel.h,
+// int8_amx.h).
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"

@@ -6,8 +6,8 @@
 //
 // where params are the scales and the factors of the weight's biases. These factors are sums of
 // activations, or for MXFP4 sums of codes. Rows past the last are undefined, and their results are
-// not used. The elements of a unit are in order,
-// or the even ones before the odd ones (PANEL_SPLIT in policy.h).
+// not used. The elements of a unit are in order, or the even ones come before the odd ones
+// (PANEL_SPLIT in policy.h).
 //
 // Unit u is added to accumulator u % 16, and v_sum's tree first adds up accumulators r, r+4, r+8
 // and r+12: those of the units with u % 4 = r. So units are grouped by this remainder, in order.

@@ -13,9 +13,9 @@
 //                        acc + products of unsigned codes and signed bytes, four to a lane. wide:
 //                        codes may exceed 128, which products of 16 bits do not hold.
 // UNITS(bits, unit)      units in a vector of leaf's sums
-// NARROW(mode, bits)     how long sums fit 16 bits. With AVX-512: up to that level of l_merge. With
-//                        AVX2: vectors of sums that fit when they are added up: 4 or 2, or 1 if
-//                        sums have 32 bits from the first.
+// NARROW(mode, bits)     how long sums fit in 16 bits. With AVX-512 it is the last level of l_merge
+//                        at which they do. With AVX2 it is how many vectors of sums can be added:
+//                        4 or 2, or 1 if sums have 32 bits from the beginning.
 // leaf(block, i, ...)    vector i of a block of sixteen units: products of its codes with mr rows
 // lanesf, lf_*           a vector of LANES floats; lf_fma(a, b, c) = a*b + c, lf_of converts
 // p_load, p_store        lanes in memory
@@ -26,8 +26,8 @@
 // as_floats(sums)        sixteen sums as floats
 // p_unit(codes, q, mr, unit, fits, sums)
 //                        the products of a unit of a panel with mr rows of activations (not AVX2).
-//                        fits: as many sums of two products fit 16 bits, where products are added
-//                        up in those first: 8 for codes up to 15, 2 up to 63, 0 for codes of 8 bits
+//                        fits is the number of sums of two products that 16 bits hold when they
+//                        are added: 8 for codes up to 15, 2 up to 63, 0 for codes of 8 bits
 // EACH_FITS(F), FITS_OF  the values of fits that the set has, and the one for codes up to 15, up to
 //                        63 and of 8 bits (not AVX2)
 #undef LANES

@@ -118,7 +118,7 @@ SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode
         if (i % 2 == 0) __builtin_prefetch(b->ahead + 32 * i);
         __m256i x = _mm256_loadu_si256((const __m256i *)(b->codes + 32 * i)),
                 low = _mm256_set1_epi8(15);
-        __asm__("" : "+x"(x)); // or GCC loads it twice
+        __asm__("" : "+x"(x)); // otherwise GCC loads it twice
         __m256i even = _mm256_and_si256(x, low),
                 odd = _mm256_and_si256(_mm256_srli_epi16(x, 4), low);
         if (mode == MODE_MXFP4) {

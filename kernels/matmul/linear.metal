@@ -209,7 +209,7 @@ kernel void linear(
   constexpr uint BANDS = 32 / SLICES;
   constexpr uint OUTPUTS = ROWS * (GATED ? 1 : NR) * BANDS;
   for (uint i = lane; shard == 0 && i < OUTPUTS; i += 32) {
-  	// a row of x, a row of the weight, a band
+  // a row of x, a row of the weight, a band
     const uint m = i / (OUTPUTS / ROWS);
     const uint r = GATED ? 0 : i / BANDS % NR;
     const uint band = i % BANDS;

@@ -9,8 +9,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// A worker's stretches must begin with its first row, stay within its rows, cover nothing twice,
-// and have about readAheadBytes.
+// TestStretchesStartAtOwnRows checks that a worker's stretches begin with its first row, stay
+// within its rows, cover nothing twice, and have about readAheadBytes.
 func TestStretchesStartAtOwnRows(t *testing.T) {
 	const threads = 3
 	d := kernels.NewCPU(cpu.Options{Threads: threads})
@@ -41,8 +41,8 @@ func TestStretchesStartAtOwnRows(t *testing.T) {
 							if first == 0 {
 								first = at + uintptr(from*rowBytes(w))
 							}
-							for b := at + uintptr(from*rowBytes(w)); b < at+uintptr(
-								to*rowBytes(w)); b++ {
+							end := at + uintptr(to*rowBytes(w))
+							for b := at + uintptr(from*rowBytes(w)); b < end; b++ {
 								own[b] = true
 							}
 						}

@@ -33,7 +33,7 @@ var (
 	_ = [1]int{}[C.MATMUL_PACK_ROWS-packRows]
 )
 
-// policies are the policies of all instruction sets but Generic.
+// policies has the policy of every instruction set except Generic.
 var policies = func() (all [cpu.NEON + 1]policy) {
 	for isa := cpu.AVX2; isa <= cpu.NEON; isa++ {
 		var p C.struct_matmul_policy

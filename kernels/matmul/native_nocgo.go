@@ -4,7 +4,7 @@ package matmul
 
 import "headroom/kernels/cpu"
 
-// Without cgo the CPU has only its Generic instruction set, which has no policy and for which the
+// Without cgo the CPU has only the instruction set Generic, which has no policy and for which the
 // methods below are never called.
 
 var policies [cpu.NEON + 1]policy

@@ -59,7 +59,7 @@ func (o *Combine) blocks() int { return (o.Out.Cols + combineCols - 1) / combine
 // Reference implements kernels.Op.
 func (o *Combine) Reference() { o.units(0, o.Out.Rows*o.blocks()) }
 
-// units is the specification, and runs in builds without cgo. Unit u is a block of columns of token
+// units is the specification, and builds without cgo run it. Unit u is a block of columns of token
 // u / blocks.
 func (o *Combine) units(from, to int) {
 	k := o.Weights.Cols

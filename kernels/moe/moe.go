@@ -4,5 +4,5 @@ package moe
 
 import "headroom/kernels"
 
-// Cases are this family's cases, for the tests, the benchmark and the self-test.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case { return append(routeCases(), combineCases()...) }

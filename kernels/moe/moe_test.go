@@ -52,8 +52,8 @@ func route(d kernels.Device, logits []float32, rows, k int, normalize bool) ([]i
 	return o.IDs.Int32s(), o.Weights.Float32s()
 }
 
-// The exponentials are 1, 2, 2, 4 and sum to 9. Experts 1 and 2 tie, so the lower comes first. The
-// largest three sum to 8/9.
+// TestRouteByHand has the exponentials 1, 2, 2, 4 with the sum 9. Experts 1 and 2 tie, so the lower
+// comes first. The largest three probabilities sum to 8/9.
 func TestRouteByHand(t *testing.T) {
 	ln2 := float32(math.Ln2)
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -67,7 +67,7 @@ func TestRouteByHand(t *testing.T) {
 	})
 }
 
-// Of equal experts the lowest must come first, however many there are.
+// TestRouteTies checks that the lowest of equal experts comes first, however many there are.
 func TestRouteTies(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
 		for _, e := range []int{1, 15, 16, 17, 100, 512} {
@@ -89,7 +89,7 @@ func TestRouteTies(t *testing.T) {
 	})
 }
 
-// Ids must be valid for any logits, since they index memory.
+// TestRouteNaN checks that IDs are valid for any logits, because they index memory.
 func TestRouteNaN(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -114,8 +114,8 @@ func TestRouteNaN(t *testing.T) {
 	})
 }
 
-// 2*(1, 10) + 3*(100, 1000) = (302, 3020). shared = (4, 6) is added, or half of it with
-// sigmoid(0) = 1/2.
+// TestCombineByHand adds shared = (4, 6) to 2*(1, 10) + 3*(100, 1000) = (302, 3020), and with a
+// gate of sigmoid(0) = 1/2 only half of shared.
 func TestCombineByHand(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
 		o := Combine{Experts: kernels.FromFloat32s(d, 2, 2, []float32{1, 10, 100, 1000}),
@@ -132,7 +132,7 @@ func TestCombineByHand(t *testing.T) {
 	})
 }
 
-// A token alone must give the bits that it gives in a batch.
+// TestTokenAloneOrInBatch checks that a token gives the same bits alone and in a batch.
 func TestTokenAloneOrInBatch(t *testing.T) {
 	const m, e, k, h = 9, 40, 6, 530
 	for _, d := range kerneltest.Devices(t) {
@@ -199,7 +199,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Combine on Metal must give the bits of the CPU's kernel, four columns at a time and one.
+// TestCombineMatchesCPUBits checks that Combine on Metal gives the bits of the CPU's kernel, with
+// four columns at a time and with one.
 func TestCombineMatchesCPUBits(t *testing.T) {
 	devices := kerneltest.Devices(t)
 	var want []byte

@@ -21,8 +21,8 @@ const (
 // divided by their sum.
 //
 // Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous
-// [M, K] with K up to MaxChosen and E. IDs index weights, so they are
-// valid whatever the logits are, NaN included.
+// [M, K] with K up to MaxChosen and E. IDs index weights, so they are valid for all logits, even
+// for NaN.
 type Route struct {
 	Logits    kernels.Tensor
 	K         int
@@ -55,7 +55,7 @@ func (o *Route) Check() error {
 // Reference implements kernels.Op.
 func (o *Route) Reference() { o.rows(0, o.Logits.Rows) }
 
-// rows is the specification, and runs in builds without cgo.
+// rows is the specification, and builds without cgo run it.
 func (o *Route) rows(from, to int) {
 	allIDs, allWeights := o.IDs.Int32s(), o.Weights.Float32s()
 	var space [MaxExperts]float32

@@ -17,10 +17,10 @@ var (
 // routeParams mirrors RouteParams in route.metal.
 type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize uint32 }
 
-// routeSimdgroups is the tokens of a threadgroup.
+// routeSimdgroups is the number of tokens, and of simdgroups, of a threadgroup.
 const routeSimdgroups = 2
 
-// Metal implements gpu.Op: a simdgroup to a token.
+// Metal implements gpu.Op. Each simdgroup computes one token.
 func (o *Route) Metal(c *gpu.Context) {
 	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols),
 		LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K)}

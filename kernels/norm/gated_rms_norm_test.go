@@ -11,8 +11,9 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// x = (3, 4) has a mean square of 12.5, and the weight sqrt(12.5) cancels the norm: rmsnorm(x) *
-// weight = x. silu(0) is 0 and silu(100) is 100, so gates 100 and 0 give (300, 0).
+// TestGatedRMSNormByHand has x = (3, 4) with a mean square of 12.5, and the weight sqrt(12.5),
+// which cancels the norm: rmsnorm(x) * weight = x. silu(0) is 0 and silu(100) is 100, so the gates
+// 100 and 0 give (300, 0).
 func TestGatedRMSNormByHand(t *testing.T) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		w := float32(math.Sqrt(12.5))
@@ -28,7 +29,7 @@ func TestGatedRMSNormByHand(t *testing.T) {
 	}
 }
 
-// A row of zeros has a mean square of 0. Eps prevents a division by zero.
+// TestRowOfZeros checks that Eps prevents a division by zero.
 func TestRowOfZeros(t *testing.T) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		x, ones, out := kernels.FromFloat32s(d, 1, 3, make([]float32, 3)),
@@ -43,7 +44,8 @@ func TestRowOfZeros(t *testing.T) {
 	}
 }
 
-// A row gives the same bits alone, in a batch, and in place of its input or its gate.
+// TestGatedRMSNormRowAloneOrInBatch checks that a row gives the same bits alone, in a batch, and in
+// place of its input or its gate.
 func TestGatedRMSNormRowAloneOrInBatch(t *testing.T) {
 	const m, n = 200, 100
 	for _, d := range kerneltest.Devices(t) {
@@ -61,7 +63,7 @@ func TestGatedRMSNormRowAloneOrInBatch(t *testing.T) {
 			d.Run(&GatedRMSNorm{X: oneX, Gate: oneGate, Weight: weight, Out: out, Eps: 1e-6})
 			sync(t, d)
 			if !bytes.Equal(out.Bytes(), kerneltest.Elements(batch.RowRange(i, i+1))) {
-				t.Errorf("%s: row %d differs from that in the batch", d.Name(), i)
+				t.Errorf("%s: row %d differs alone and in the batch", d.Name(), i)
 			}
 		}
 	}

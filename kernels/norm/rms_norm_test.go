@@ -9,7 +9,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// A row and its residual give the same bits alone, in a batch, and in place of the input.
+// TestRMSNormRowAloneOrInBatch checks that a row and its residual give the same bits alone, in a
+// batch, and in place of the input.
 func TestRMSNormRowAloneOrInBatch(t *testing.T) {
 	const m, n = 9, 700
 	for _, d := range kerneltest.Devices(t) {
@@ -26,7 +27,7 @@ func TestRMSNormRowAloneOrInBatch(t *testing.T) {
 			sync(t, d)
 			if !bytes.Equal(oneX.Bytes(), batch.RowRange(i, i+1).Bytes()) ||
 				!bytes.Equal(oneResidual.Bytes(), residual.RowRange(i, i+1).Bytes()) {
-				t.Errorf("%s: row %d differs from that in the batch", d.Name(), i)
+				t.Errorf("%s: row %d differs alone and in the batch", d.Name(), i)
 			}
 		}
 	}

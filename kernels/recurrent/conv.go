@@ -50,7 +50,7 @@ func (o *Conv) Check() error {
 		o.layout().check(o.Spans, m, o.State))
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
 		err = errors.Join(err, fmt.Errorf(
-			"weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight,
+			"weight: got %s with stride %d, expected a contiguous tensor of 2 to %d taps", o.Weight,
 			o.Weight.Stride, MaxTaps))
 	}
 	if o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {

@@ -2,11 +2,11 @@
 // before the current one are rounded to the type of the state. A rounded row depends only on that
 // row, so rows can run in parallel.
 //
-// Grid: a simdgroup computes 64 channels, which share a scale in int8, of a chunk of rows of a
-// span. Lane l has channels l and l + 32. The simdgroup processes its rows in order and keeps the
-// previous rows in registers. They come from the state, or are rounded again from x if the chunk
-// begins within the span. An element is one chain of fused multiply-adds from the oldest tap on, so
-// its bits depend only on its inputs.
+// Grid: a simdgroup computes 64 channels of a chunk of rows of a span. In int8 these channels share
+// a scale. Lane l has channels l and l + 32. The simdgroup processes its rows in order and keeps
+// the previous rows in registers. They come from the state, or are rounded again from x if the
+// chunk begins within the span. An element is one chain of fused multiply-adds from the oldest tap
+// on, so its bits depend only on its inputs.
 //
 // A span of one chunk writes its state in this dispatch. For a span of several chunks a second
 // dispatch, conv_keep, writes the state, because the first chunk may still be reading it.

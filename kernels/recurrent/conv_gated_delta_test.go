@@ -89,9 +89,8 @@ func TestConvGatedDeltaIsItsParts(t *testing.T) {
 			}{{"output", one.Out, two.Out}, {"state", one.State, two.State},
 				{"convolution's state", one.ConvState, two.ConvState}} {
 				if !bytes.Equal(kerneltest.Elements(c.got), kerneltest.Elements(c.want)) {
-					t.Errorf("%s: %s: %s differ from Conv and GatedDelta in sequence", d.Name(),
-						s.name(),
-						c.what)
+					t.Errorf("%s: %s: the %s differs from that of Conv and GatedDelta in sequence",
+						d.Name(), s.name(), c.what)
 				}
 			}
 		}

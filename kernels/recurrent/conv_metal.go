@@ -12,10 +12,9 @@ import (
 var convText string
 
 var (
-	convSource  = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
-	convKernels [len(stateDTypes)][MaxTaps +
-		1]*gpu.Kernel[convParams] // by state type and taps
-	convUpdateKernels [len(stateDTypes)][MaxTaps + 1]*gpu.Kernel[convParams]
+	convSource = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
+	// Both are indexed by state type and taps.
+	convKernels, convKeepKernels [len(stateDTypes)][MaxTaps + 1]*gpu.Kernel[convParams]
 )
 
 // stateDTypes are the types of a state. Each kernel is specialized for one of them by a function
@@ -37,8 +36,8 @@ func init() {
 			constants := []metal.ConstantValue{{Name: "dtype", Value: uint32(dtype)},
 				{Name: "taps", Value: uint32(taps)}}
 			convKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv", constants...)
-			convUpdateKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep",
-				constants...)
+			convKeepKernels[i][taps] =
+				gpu.NewKernel[convParams](convSource, "conv_keep", constants...)
 		}
 	}
 }
@@ -65,11 +64,10 @@ func (o *Conv) Metal(c *gpu.Context) {
 		Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
 	dtype, taps := stateDTypeIndex(o.State.DType), o.Weight.Cols
 	convKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight),
-		gpu.Write(o.State),
-		c.Spans(o.Spans), gpu.Write(o.Out))
+		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
 	if longest > convChunk {
 		g.Groups.Y = 1
-		convUpdateKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),
+		convKeepKernels[dtype][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),
 			c.Spans(o.Spans))
 	}
 }

@@ -167,6 +167,7 @@ func plans() []plan {
 	return append(list, single)
 }
 
+// TestExact checks the exactness rule on every instruction set.
 func TestExact(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -211,13 +212,11 @@ func testPlans(t *testing.T, s subject, name string, list []plan,
 	on func(i int, use func(kernels.Device))) []byte {
 	var wantOut, wantState, out, state []byte
 	on(0, func(d kernels.Device) {
-		wantOut,
-			wantState = play(s, d, 0, [][]piece{{{0, 0, tokens}}})
+		wantOut, wantState = play(s, d, 0, [][]piece{{{0, 0, tokens}}})
 	})
 	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 {
 		// only a NaN differs from itself
-		t.Errorf("%s: NaN in the output: a span at position 0 must not read its slot",
-			name)
+		t.Errorf("%s: NaN in the output: a span at position 0 must not read its slot", name)
 	}
 	for i, p := range list {
 		on(i, func(d kernels.Device) { out, state = play(s, d, i, p.batches) })

@@ -149,7 +149,7 @@ kernel void gated_delta(
     device uchar* state           [[buffer(6)]],   // slots
     device const Span* spans      [[buffer(7)]],
     device float* out             [[buffer(8)]],   // [M, hv*dv]
-    // [window, q and k of 128 or 256 columns, then g, beta, q.k and a gap]
+    // for each token of the window: q and k of 128 or 256 columns, g, beta, q.k and a gap
     threadgroup float* prepared   [[threadgroup(0)]],
     // block of value rows, value head, span
     uint3 group                   [[threadgroup_position_in_grid]],

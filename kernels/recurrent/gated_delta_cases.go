@@ -48,9 +48,9 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 	c := kernels.Case{
 		Name: fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d_rows%v_pos%v", short(s.state), s.hk,
 			s.hv, s.dk, s.dv, s.rows, s.pos),
-		// Each token has a rounding error of about 2^-24 of the value row's norm of about 4, which
-		// is 2.4e-7. The decay forgets errors within tens of tokens and errors are independent, so
-		// sixteen times that is ample.
+		// The norm of a value row is about 4, so each token adds a rounding error of about 4 *
+		// 2^-24 = 2.4e-7. Errors are independent and the decay forgets them within tens of tokens,
+		// so sixteen times that is ample.
 		AbsTol: 4e-6, RelTol: 2e-6,
 		Why: "the state is float32 and its dot products sum in 16 lanes, the reference uses " +
 			"float64; the decay forgets errors within tens of tokens",
@@ -67,8 +67,7 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 				ALog:   kernels.RandomTensor(d, r, 1, s.hv, 1),
 				DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
 				State: randomState(d, r, len(spans)+1,
-					stateLayout{s.state, s.hv * s.dv, s.dk, s.dk},
-					0.3),
+					stateLayout{s.state, s.hv * s.dv, s.dk, s.dk}, 0.3),
 				Spans: spans,
 				Out:   kernels.NewTensor(d, kernels.F32, rows, s.hv*s.dv),
 				Hk:    s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,

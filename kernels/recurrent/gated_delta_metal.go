@@ -72,10 +72,8 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
 	}
 	gatedDeltaKernels[stateDTypeIndex(o.State.DType)][wide][whole].Dispatch(c, p, g,
-		gpu.Read(o.QKV),
-		gpu.Read(o.A), gpu.Read(o.B),
-		gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Write(o.State), c.Spans(o.Spans),
-		gpu.Write(o.Out))
+		gpu.Read(o.QKV), gpu.Read(o.A), gpu.Read(o.B), gpu.Read(o.ALog), gpu.Read(o.DtBias),
+		gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
 }
 
 // foursAligned reports whether a GPU can load four elements at once from every column that is a

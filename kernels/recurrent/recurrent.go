@@ -14,7 +14,7 @@ import (
 	"headroom/kernels"
 )
 
-// Cases returns the cases of this family for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
 	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases())
 }

@@ -141,8 +141,7 @@ func TestGates(t *testing.T) {
 		for _, a := range []float32{-80, -20, -3, -1e-3, 0, 0.5, 4, 30, 85} {
 			for _, aLog := range []float32{-6, 0, 1.5} {
 				one := func(x float32) kernels.Tensor {
-					return kernels.FromFloat32s(d, 1, 1,
-						[]float32{x})
+					return kernels.FromFloat32s(d, 1, 1, []float32{x})
 				}
 				o := GatedDelta{QKV: kernels.NewTensor(d, kernels.F32, 1, 3), A: one(a), B: one(0),
 					ALog: one(aLog), DtBias: one(0), State: one(1),
@@ -166,8 +165,7 @@ func TestGates(t *testing.T) {
 func TestCheck(t *testing.T) {
 	d := kernels.NewDryRun()
 	tensor := func(rows, cols int) kernels.Tensor {
-		return kernels.NewTensor(d, kernels.F32, rows,
-			cols)
+		return kernels.NewTensor(d, kernels.F32, rows, cols)
 	}
 	conv := func(change func(*Conv)) kernels.Op {
 		o := &Conv{X: tensor(4, 8), Weight: tensor(8, 4), State: tensor(2, 24),

@@ -64,8 +64,8 @@ func TestStateCols(t *testing.T) {
 }
 
 // TestKeptStates compares every device's final state of the gated delta rule with the reference's,
-// value by value. Values may round to a neighbour, because sums have another order, but most must
-// be equal.
+// value by value. The order of sums differs, so a value may round to a neighbour, but most values
+// must be equal.
 func TestKeptStates(t *testing.T) {
 	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
 	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
@@ -87,11 +87,10 @@ func TestKeptStates(t *testing.T) {
 			for i := range hv * dv {
 				load(l, row, slot(o.State, 0), i, 0)
 				values = append(values, row...)
-				amax := math.Abs(slices.MaxFunc(row,
-					func(a, b float64) int {
-						return int(
-							math.Copysign(1, math.Abs(a)-math.Abs(b)))
-					}))
+				amax := 0.0
+				for _, x := range row {
+					amax = max(amax, math.Abs(x))
+				}
 				for _, x := range row {
 					if dtype == kernels.BF16 {
 						steps = append(steps, math.Abs(x)/128)
@@ -126,9 +125,9 @@ func TestKeptStates(t *testing.T) {
 }
 
 // TestStateIsRoundedWithinSpan checks that a token reads the rounded state of the previous token,
-// also within a span. One head, Dk = 1, so q and k become their signs. ALog so low that g = 1, and
-// beta = sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in bfloat16.
-// The second token has beta = 0 and reads it: 1, not 1 + 2^-9.
+// also within a span. There is one head with Dk = 1, so q and k become their signs. ALog is so low
+// that g = 1. The first token has beta = sigmoid(100) = 1, so it sets S to v k = 1 + 2^-9, which is
+// 1 in bfloat16. The second token has beta = 0 and reads 1, not 1 + 2^-9.
 func TestStateIsRoundedWithinSpan(t *testing.T) {
 	for name, d := range devices(t) {
 		one := func(x ...float32) kernels.Tensor { return kernels.FromFloat32s(d, len(x), 1, x) }
@@ -251,8 +250,7 @@ func TestLongMemory(t *testing.T) {
 			}
 			if e := math.Sqrt(off / all); !(e <= bounds[h]) {
 				t.Errorf("%s, decay by %g a token: got an error of %.4f, expected at most %g",
-					dtype,
-					rates[h], e, bounds[h])
+					dtype, rates[h], e, bounds[h])
 			}
 		}
 	}

@@ -8,8 +8,7 @@ func (o *GatedDelta) TrafficBytes() int64 {
 }
 
 // Operations implements kernels.OperationCounter. For each token, an element of the state takes
-// seven operations: one product with g, and a multiply-add each for S k, the update with k, and S
-// q.
+// seven operations: a multiplication by g, and a multiply-add each for S k, the update and S q.
 func (o *GatedDelta) Operations() (n kernels.Operations) {
 	for _, s := range o.Spans {
 		n.Float32 += 7 * int64(s.Rows) * int64(o.Hv*o.Dv*o.Dk)

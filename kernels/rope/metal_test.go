@@ -20,14 +20,14 @@ func run(t *testing.T, d kernels.Device, o *NormRope) {
 	}
 }
 
-// TestMetalAngles checks that without float64 cosine and sine are within 0.8 units in the last
-// place of float32, and within 1e-11 near their zeros.
+// TestMetalAngles checks that cosine and sine, computed without float64, are within 0.8 units in
+// the last place of float32, and within 1e-11 near their zeros.
 func TestMetalAngles(t *testing.T) {
 	const half = 67
 	d := kerneltest.Metal(t)
 	freq := Frequencies(2*half, 1e7)
-	copy(freq[half-4:], []float32{-0.3, 0, 1e-40,
-		3.5}) // no model has these, but they must work too
+	// no model has these, but they must work too
+	copy(freq[half-4:], []float32{-0.3, 0, 1e-40, 3.5})
 	x, out, inv := kernels.NewTensor(d, kernels.F32, 16, 2*half),
 		kernels.NewTensor(d, kernels.F32, 16, 2*half), kernels.FromFloat32s(d, 1, half, freq)
 	for r := range x.Rows {
@@ -45,10 +45,9 @@ func TestMetalAngles(t *testing.T) {
 					got := float64(out.Row(r)[i+j*half])
 					_, exponent := math.Frexp(want)
 					if place := math.Ldexp(1, exponent-24); math.Abs(got-want) > 0.8*place+1e-11 {
-						t.Fatalf(
-							"position %d, frequency %g, part %d: got %.10g, expected %.10g, off "+
-								"by %.2f "+
-								"places", pos+r, f, j, got, want, math.Abs(got-want)/place)
+						t.Fatalf("position %d, frequency %g, %s: got %.10g, expected %.10g, off "+
+							"by %.2f places", pos+r, f, []string{"cosine", "sine"}[j], got, want,
+							math.Abs(got-want)/place)
 					}
 				}
 			}

@@ -21,9 +21,9 @@ struct NormRopeParams {
   float scale;
 };
 
-// frequency / 2 pi in units of 2^-64 turns, for frequencies below 2^26. It is the product of
-// 1 / 2 pi = 0xa2f9836e4e44152a * 2^-66 and the frequency's 24 bits, shifted. Whole turns overflow,
-// here and in the product with a position.
+// Returns frequency / 2 pi, the turns per position, in units of 2^-64 turns, for frequencies below
+// 2^26. It is the product of 1 / 2 pi = 0xa2f9836e4e44152a * 2^-66 and the 24 bits of the
+// frequency, shifted. Whole turns overflow, here and in the product with a position.
 inline ulong turns(float frequency) {
   const uint bits = as_type<uint>(frequency);
   const uint exponent = (bits >> 23) & 255;
@@ -41,18 +41,18 @@ inline ulong turns(float frequency) {
   return bits >> 31 != 0 ? 0 - t : t;
 }
 
-// Cosine and sine of an angle in units of 2^-64 turns. The error is within 0.8 units in the last
-// place, except for angles next to a multiple of pi / 2, where it is near 1e-11. Metal has no
-// double, so the angle is reduced to within pi / 4 of a multiple of pi / 2 and held as a sum of two
-// floats. The polynomials are those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), with
-// the part of the second float added at the end. All operations are correctly rounded, so the bits
-// are the same on every device.
+// Returns the cosine and the sine of an angle in units of 2^-64 turns. The error is within 0.8
+// units in the last place, except for angles next to a multiple of pi / 2, where it is near 1e-11.
+// Metal has no double, so the angle is reduced to within pi / 4 of a multiple of pi / 2 and held as
+// a sum of two floats. The polynomials are those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems
+// 1993), with the part of the second float added at the end. All operations are correctly rounded,
+// so the bits are the same on every device.
 inline float2 cosine_and_sine(ulong angle) {
   const ulong quarter = (angle + (1ul << 61)) >> 62;
   const long rest = long(angle - (quarter << 62));       // in [-2^61, 2^61)
   const int top = int(rest >> 32);
   const float a = float(top);
-  // The part that a lacks, times 2^-32.
+  // the part of rest that a does not hold, times 2^-32
   const float b = float(top - int(a)) + float(uint(rest)) * 2.3283064365386963e-10f;
   const float x = a * 1.462918119976564e-09f;            // times 2 pi * 2^-32
   const float tail = fma(a, 1.462918119976564e-09f, -x) +

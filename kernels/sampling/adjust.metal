@@ -1,6 +1,6 @@
-// Adds biases to logits, and then penalties to those of recent tokens. A threadgroup has one row, a
-// thread one token at a time. The last token of a row may be known only to the device. It is then
-// one of the recent tokens of the list, or one more.
+// Adds biases to logits, and then applies penalties to those of recent tokens. A threadgroup has
+// one row, a thread one token at a time. The last token of a row may be known only to the device,
+// which reads it from chosen. It may be in the list of recent tokens or not.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -16,7 +16,7 @@ struct Adjustment {
   int from;
   int recent;
   int biased;
-  int chosen;  // row of the last token in the tokens chosen before, -1 if the list has it
+  int chosen;  // row of chosen that holds the last token, -1 if the list is complete
   int repetition;
   int presence;
   int frequency;
@@ -37,7 +37,7 @@ inline void penalize_token(device float* logits, uint vocab, int token, int coun
 }
 
 kernel void adjust(
-    constant AdjustParams& p   [[buffer(0)]],
+    constant AdjustParams& p     [[buffer(0)]],
     device const int* table      [[buffer(1)]],   // [M] Adjustment, then the lists
     device const int* chosen     [[buffer(2)]],   // [N, 1], or none
     device float* logits         [[buffer(3)]],   // [M, vocab]

@@ -81,7 +81,7 @@ inline float logit_of(uint key) {
   return as_type<float>((key >> 31) != 0u ? key : 0x7fffffffu - key);
 }
 
-// 2^-(distance * scale) in units of 2^-40, as weight in sampling.go.
+// Returns 2^-(distance * scale) in units of 2^-40, as weight in sampling.go does.
 inline ulong weight(float distance, float scale) {
   const float t = distance * scale;
   if (!(t < 41.0f)) {
@@ -122,7 +122,7 @@ inline ulong simd_shuffle_long(ulong v, ushort lane) {
   return (ulong(high) << 32) | low;
 }
 
-// The smallest (key, id) of a row, the same in all threads.
+// Returns the smallest (key, id) of a row, the same in all threads.
 inline uint2 best_of(device const Part* parts, uint count, uint lane) {
   uint key = NONE;
   uint id = NONE;
@@ -137,8 +137,8 @@ inline uint2 best_of(device const Part* parts, uint count, uint lane) {
   return uint2(first, simd_min(key == first ? id : NONE));
 }
 
-// Whether to sample a token: not at temperature 0, and not if all logits are masked or one is +Inf
-// or NaN.
+// Reports whether to sample a token: not at temperature 0, and not if all logits are masked or one
+// is +Inf or NaN.
 inline bool draws_token(uint key, float scale) {
   return key != 0u && key < MASKED && scale != 0.0f;
 }
@@ -176,8 +176,7 @@ inline ulong mass_of(device atomic_uint* bins, uint b) {
 }
 
 // Returns the first lane at which the tokens that start at c reach top_k, or their mass reaches
-// c.limit. Returns NONE if there is none.
-// c advances to the beginning of that lane.
+// c.limit. c advances to the beginning of that lane. Returns NONE if there is no such lane.
 inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint lane) {
   uint n = tokens;
   ulong m = mass;
@@ -450,8 +449,8 @@ kernel void choose_sum(
   }
 }
 
-// The piece into which left falls. left and kept, the number of tied tokens that are kept, are then
-// relative to the beginning of that piece.
+// Returns the piece into which left falls. kept is the number of tied tokens that are kept. left
+// and kept become relative to the beginning of the piece.
 inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces,
     ulong tie_weight, thread ulong& left, thread uint& kept) {
   uint s = 0;

@@ -21,8 +21,7 @@ var (
 
 // chooseParams is ChooseParams of choose.metal. Strides are in elements.
 type chooseParams struct {
-	Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered,
-	Level uint32
+	Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered, Level uint32
 }
 
 // Sizes in choose.metal.

@@ -18,7 +18,7 @@ import (
 )
 
 // nativeArgmaxBlock returns the start of the block of argmaxBlock logits that has the largest one,
-// the first such block on ties. It returns -1 if there is none, or a fault.
+// the first such block on ties. It returns -1 if all logits are -Inf, or if one is +Inf or NaN.
 func nativeArgmaxBlock(isa cpu.ISA, logits []float32) int {
 	return int(C.headroom_argmax_block(C.int(isa),
 		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(len(logits))))

@@ -14,7 +14,7 @@ import (
 	"headroom/kernels"
 )
 
-// Cases returns the cases of this family for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case {
 	return append(append(chooseCases(), adjustCases()...), feedCases()...)
 }
@@ -34,8 +34,8 @@ type Settings struct {
 // NoToken is returned in place of a token if all logits are -Inf.
 const NoToken int32 = -1
 
-// FaultAt returns the fault for a logit i that is NaN or +Inf. It is returned in place of a token,
-// for the first such logit of a row.
+// FaultAt returns the fault that is returned in place of a token if a logit is NaN or +Inf. i is
+// the index of the first such logit of the row.
 func FaultAt(i int32) int32 { return -2 - i }
 
 // Fault returns an error that describes a fault, or nil if token is a token.
@@ -90,8 +90,8 @@ func (l *limits) filters(vocab int) bool {
 }
 
 // massLimit returns the limit of top-p for a row with the given total mass: top-p drops a token if
-// the mass before it is at least the limit. The limit is rounded down within 64 bits. It is never
-// 0, because the most likely token has a mass of UnitWeight.
+// the mass before it is at least the limit. The limit is rounded down, and no step exceeds 64 bits.
+// It is never 0, because the most likely token has a mass of UnitWeight.
 func (l *limits) massLimit(total uint64) uint64 {
 	if l.topP == 0 {
 		return math.MaxUint64

@@ -224,8 +224,8 @@ func TestWeight(t *testing.T) {
 	}
 	for x := float32(0); x < 45; x += 0.00731 {
 		want := math.Exp(-float64(x))
-		if got := float64(weight(x, log2e)) / UnitWeight; math.Abs(
-			got-want) > 3e-6*want+1.0/UnitWeight {
+		got := float64(weight(x, log2e)) / UnitWeight
+		if math.Abs(got-want) > 3e-6*want+1.0/UnitWeight {
 			t.Fatalf("weight at distance %v: got %g, expected %g", x, got, want)
 		}
 	}
@@ -264,7 +264,7 @@ func TestChecks(t *testing.T) {
 			false},
 	} {
 		if err := c.op.Check(); (err == nil) != c.ok {
-			t.Errorf("%s: %+v: got %v, expected ok %t", c.op.Name(), c.op, err, c.ok)
+			t.Errorf("%s: %+v: got error %v, expected none: %t", c.op.Name(), c.op, err, c.ok)
 		}
 	}
 }

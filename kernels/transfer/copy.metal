@@ -1,5 +1,5 @@
-// Copies units of 1 or 16 bytes within a buffer. A thread copies PER_THREAD units, the width of a
-// threadgroup apart.
+// Copies units of 1 or 16 bytes within a buffer. A thread copies PER_THREAD units that are the
+// width of its threadgroup apart.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -25,7 +25,7 @@ const (
 )
 
 // Metal implements gpu.Op. It copies units of 16 bytes if the ranges are aligned, as those of pages
-// and states are, else single bytes.
+// and states are, and single bytes otherwise.
 func (o *Copy) Metal(c *gpu.Context) {
 	k, unit := copy1, 1
 	if (o.From|o.To|o.Bytes)%16 == 0 {

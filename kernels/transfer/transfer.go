@@ -10,7 +10,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Cases returns the cases of this family for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the self-test.
 func Cases() []kernels.Case { return copyCases() }
 
 // Copy copies Bytes bytes inside Buffer from offset From to offset To. The ranges must not overlap.

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		{Copy{nil, 0, 4, 2}, false},
 	} {
 		if err := c.op.Check(); (err == nil) != c.ok {
-			t.Errorf("%+v: got %v, expected ok %t", c.op, err, c.ok)
+			t.Errorf("%+v: got error %v, expected none: %t", c.op, err, c.ok)
 		}
 	}
 }

@@ -38,7 +38,7 @@ struct AttentionSpan {
   int row;
   int rows;
   int pos;
-  int pages;      // offset of its page table behind the spans
+  int pages;      // offset of its page table after the spans
   int block;      // number of vector blocks before it
   int segments;   // number of segments with records, 0 if the span is not split
   int segment;    // first segment after that of the sinks
@@ -77,8 +77,8 @@ inline KVFormat v_format() {
   return f;
 }
 
-// Reports whether the position is among the first start_tokens. All positions of its tile, or of
-// its segment of 256, are then too.
+// Reports whether the position is among the first start_tokens. The answer is the same for all
+// positions of its tile, and of its segment of 256.
 inline bool is_early(constant AttentionParams& p, uint pos) {
   return has_start != 0 && pos < p.start_tokens;
 }

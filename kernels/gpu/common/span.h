@@ -16,7 +16,7 @@ struct Span {
 inline int span_of(device const Span* spans, int count, int row) {
   int from = 0;
   int to = count;
-  while (from < to) {  // spans before from end at or before row; spans from to on begin after it
+  while (from < to) {  // if a span holds row, its index is in [from, to)
     const int middle = (from + to) / 2;
     if (row < spans[middle].row) {
       to = middle;
