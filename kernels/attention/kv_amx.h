@@ -6,8 +6,7 @@
 // positions][4]. Codes of fewer bits are unpacked to this layout once per tile for all vectors. V
 // is unpacked to [positions/4][16 dimensions][4] with groups of four positions in the order of
 // store_bytes, where group q of strip s is row 4q+s. 16-bit weights are two operands, and the sum
-// is 256
-// * high + low.
+// is 256 * high + low.
 //
 // Tile registers 0 and 1 hold sums [vectors][16]. Registers 2 and 3 hold queries and codes of K, 32
 // dimensions at a time. Registers 4, 5 and 6 hold queries or weights and codes, 64 at a time.
