@@ -1,9 +1,6 @@
-// Package disk holds the file operations that package os lacks: free space, copies that share their
-// blocks with the original, renames that never replace anything, atomic writes, and locks between
-// programs.
-//
-// Clone fails on a file system that cannot clone. Rename falls back to a check and an ordinary
-// rename.
+// Package disk has file operations that package os lacks: free space, clones (copies that share
+// their blocks with the original), renames that never replace anything, atomic writes, and locks
+// between programs.
 package disk
 
 import (
@@ -15,12 +12,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrLocked means that another program, or another goroutine of this one, holds the lock.
+// ErrLocked means that another program, or another caller in this one, holds the lock.
 var ErrLocked = errors.New("another program holds the lock")
 
 // TryLock locks the file at path for this program, creating the file if necessary. It does not
-// wait: the error is ErrLocked if the lock is taken. The lock ends with Unlock or with the process.
-// Unlock leaves the file in place, because others may already have it open.
+// wait: if the file is locked, the error is ErrLocked. Unlock, or the end of the process, releases
+// the lock. Unlock leaves the file in place, because other programs may have it open.
 func TryLock(path string) (*flock.Flock, error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
 	locked, err := lock.TryLock()
@@ -33,13 +30,13 @@ func TryLock(path string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// IsFull reports whether err, of a write, means that the disk or the user's quota is full.
+// IsFull reports whether err, an error of a write, means that the disk or the user's quota is full.
 func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// SyncDir syncs a folder, so that files created or renamed in it survive a power cut. Not every
-// file system can do that, so there is no error.
+// SyncDir syncs a folder, so that files created or renamed in it survive a power failure. It
+// ignores errors, because not every file system can do that.
 func SyncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()

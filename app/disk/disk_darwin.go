@@ -15,8 +15,7 @@ func Clone(from, to string) error {
 	return nil
 }
 
-// Clones reports whether the file system of dir is of a kind that can clone files. A clone may
-// still fail.
+// Clones reports whether the type of dir's file system supports clones. A clone may still fail.
 func Clones(dir string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(dir, &s) == nil && unix.ByteSliceToString(s.Fstypename[:]) == "apfs"
@@ -24,6 +23,6 @@ func Clones(dir string) bool {
 
 func renameExclusive(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }
 
-// DropCache makes the next read of the file come from the disk, so that what was written can be
+// DropCache makes the next read of the file read from the disk, so that written data can be
 // verified.
 func DropCache(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1) }

@@ -30,8 +30,7 @@ func Clone(from, to string) error {
 	return nil
 }
 
-// Clones reports whether the file system of dir is of a kind that can clone files. A clone may
-// still fail.
+// Clones reports whether the type of dir's file system supports clones. A clone may still fail.
 func Clones(dir string) bool {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -50,6 +49,6 @@ func renameExclusive(from, to string) error {
 	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 }
 
-// DropCache makes the next read of the file come from the disk, so that what was written can be
+// DropCache makes the next read of the file read from the disk, so that written data can be
 // verified.
 func DropCache(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

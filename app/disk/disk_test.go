@@ -26,8 +26,7 @@ func expect(t *testing.T, path, want string) {
 	}
 }
 
-// Rename moves files and folders. It replaces neither a file nor an empty folder, as os.Rename
-// would.
+// Rename moves files and folders. Unlike os.Rename it replaces neither a file nor an empty folder.
 func TestRename(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -90,7 +89,7 @@ func TestLock(t *testing.T) {
 	}
 	again.Unlock()
 	if _, err := TryLock(filepath.Join(path, "x")); err == nil || errors.Is(err, ErrLocked) {
-		t.Errorf("no folder: %v", err)
+		t.Errorf("a lock in a missing folder: %v", err)
 	}
 }
 
@@ -129,7 +128,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// IsTemporary knows the names that the library gives to temporary files.
+// IsTemporary recognizes the names that renameio gives to temporary files.
 func TestIsTemporary(t *testing.T) {
 	dir := t.TempDir()
 	file, err := renameio.TempFile(dir, filepath.Join(dir, "a.json"))
@@ -151,7 +150,7 @@ func TestSpace(t *testing.T) {
 		t.Errorf("%d bytes are free, %v", free, err)
 	}
 	if _, err := FreeBytes(filepath.Join(dir, "gone")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no folder: %v", err)
+		t.Errorf("the free space of a missing folder: %v", err)
 	}
 	if !SameDisk(dir, filepath.Dir(dir)) || SameDisk(dir, filepath.Join(dir, "gone")) {
 		t.Error("SameDisk is wrong")

@@ -19,19 +19,20 @@ func FreeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// SameDisk reports whether two existing paths are on the same file system, where a rename between
-// them moves no data.
+// SameDisk reports whether both paths exist on the same file system. Then a rename between them
+// moves no data.
 func SameDisk(a, b string) bool {
 	var x, y unix.Stat_t
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
 }
 
 // Rename moves a file or folder within a file system. Unlike os.Rename it never replaces anything:
-// the error is fs.ErrExist if to exists.
+// if to exists, the error is fs.ErrExist. On a file system without exclusive renames, another
+// program may still create to between the check and the rename.
 func Rename(from, to string) error {
 	err := renameExclusive(from, to)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
-		// The file system has no exclusive rename: check first, which leaves only a short race.
+		// The file system has no exclusive rename.
 		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 		}

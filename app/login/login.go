@@ -1,7 +1,8 @@
-// Package login starts Headroom when its user logs in: by a launch agent on a Mac
+// Package login makes Headroom start when the user logs in: with a launch agent on a Mac
 // (https://developer.apple.com/library/archive/documentation/MacOSX/Conceptual/BPSystemStartup/Chapters/CreatingLaunchdJobs.html),
-// by an autostart entry elsewhere (https://specifications.freedesktop.org/autostart-spec/latest/).
-// The file is the setting: deleting it turns the setting off.
+// with an autostart entry elsewhere
+// (https://specifications.freedesktop.org/autostart-spec/latest/). The state is only in that file:
+// deleting the file turns the login item off.
 package login
 
 import (
@@ -43,14 +44,14 @@ func New(program string) (*Item, error) {
 		desktopEntry(program)}, nil
 }
 
-// On reports whether the program starts at login. An entry for another path, as after the app was
-// moved, does not count.
+// On reports whether the program starts at login. An entry for another path does not count: the app
+// may have been moved.
 func (i *Item) On() bool {
 	text, err := os.ReadFile(i.file)
 	return err == nil && string(text) == i.text
 }
 
-// Set turns the login item on or off, from the next login on.
+// Set turns the login item on or off. It takes effect at the next login.
 func (i *Item) Set(on bool) error {
 	if !on {
 		if err := os.Remove(i.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -58,11 +59,11 @@ func (i *Item) Set(on bool) error {
 		}
 		return nil
 	}
-	// macOS runs an app from a copy at a random path until the user has moved it out of the
-	// download folder or disk image.
+	// Until the user has moved an app out of the download folder or disk image, macOS runs it from
+	// a copy at a random path.
 	if strings.Contains(i.program, "/AppTranslocation/") {
 		return problem.New(problem.BadRequest,
-			"Headroom cannot open at login from its current place",
+			"Headroom cannot open at login from its current location",
 			"macOS runs it from a temporary copy because it was never moved to Applications",
 			"Move Headroom to Applications, open it there, and try again.")
 	}
@@ -82,7 +83,7 @@ const label = "app.headroom.agent"
 
 func launchAgent(program string) string {
 	var path strings.Builder
-	_ = xml.EscapeText(&path, []byte(program)) // a Builder never fails
+	_ = xml.EscapeText(&path, []byte(program)) // writing to a Builder never fails
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -104,8 +105,8 @@ func launchAgent(program string) string {
 `
 }
 
-// desktopEntry returns an autostart entry. It quotes the path twice, as the Desktop Entry
-// Specification requires: as a word of Exec, then as a string of the file.
+// desktopEntry returns an autostart entry. It escapes the path twice, as the Desktop Entry
+// Specification requires: as an argument of Exec, then as a string value.
 func desktopEntry(program string) string {
 	word := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`, `%`,
 		`%%`).Replace(program)

@@ -30,7 +30,7 @@ func TestItem(t *testing.T) {
 		on(set)
 	}
 	if moved, _ := New("/opt/elsewhere/headroom-agent"); moved.On() {
-		t.Error("an entry for another place counts")
+		t.Error("On returns true for an entry with another path")
 	}
 	if err := os.Remove(i.file); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := i.Set(true); err == nil {
-		t.Error("a folder stands in the way, and nothing was said")
+		t.Error("Set succeeds although a folder has the file's name")
 	}
 }
 
-// TestTemporaryPlace: a login item for a temporary path is refused, but can be turned off.
-func TestTemporaryPlace(t *testing.T) {
+// TestTemporaryPath: a login item for a temporary path is refused, but can be turned off.
+func TestTemporaryPath(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	i, err := New("/private/var/folders/ab/AppTranslocation/12-34/d/Headroom.app/" +
@@ -53,8 +53,8 @@ func TestTemporaryPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Set(true); err == nil || !strings.Contains(err.Error(), "from its current place") ||
-		i.On() {
+	err = i.Set(true)
+	if err == nil || !strings.Contains(err.Error(), "from its current location") || i.On() {
 		t.Errorf("error %v, on %v", err, i.On())
 	}
 	if err := i.Set(false); err != nil {

@@ -1,4 +1,4 @@
-// Package logs keeps the latest lines of the log in memory, so that the app can show them to people
+// Package logs keeps the latest lines of the log in memory, so that the app can show them to users
 // who did not start it from a terminal. It also writes them to the program's output.
 package logs
 
@@ -21,7 +21,7 @@ type Line struct {
 	Fields   string `json:"fields"` // "key=value key=value"
 }
 
-// String formats the line as an export does.
+// String formats the line as in an exported log.
 func (l Line) String() string {
 	return strings.TrimRight(
 		fmt.Sprintf("%s %-5s %s %s",
@@ -65,9 +65,9 @@ func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	return handler{slog.NewTextHandler(out, o), l, "", ""}
 }
 
-// Recent returns lines with a number above after, the oldest first. It selects lines at or above
-// the least level that contain text, ignoring case, and returns the last most of them. last is the
-// number of the latest line; pass it as after in the next call.
+// Recent returns the lines with a number above after, of level least or above, that contain text,
+// ignoring case. If there are more than most, it returns the latest ones. They are sorted oldest
+// first. last is the number of the latest line of the log: pass it as after in the next call.
 func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines []Line, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 	for n := max(after, l.number-len(l.lines)) + 1; n <= l.number; n++ {
 		line := l.lines[(n-1)%maxLines]
 		var level slog.Level
-		_ = level.UnmarshalText([]byte(line.Level)) // written by keep
+		_ = level.UnmarshalText([]byte(line.Level)) // it is valid: record wrote it
 		if level >= least && (text == "" ||
 			strings.Contains(strings.ToLower(line.Message+" "+line.Fields), text)) {
 			lines = append(lines, line)
@@ -85,7 +85,7 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 	return lines[max(0, len(lines)-most):], l.number
 }
 
-func (l *Logs) keep(r slog.Record, fields string) {
+func (l *Logs) record(r slog.Record, fields string) {
 	line := Line{AtUnixMs: r.Time.UnixMilli(), Level: r.Level.String(), Message: cut(r.Message),
 		Fields: cut(fields)}
 	l.mu.Lock()
@@ -120,7 +120,7 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error {
 		fields = join(fields, h.group, a)
 		return true
 	})
-	h.logs.keep(r, fields)
+	h.logs.record(r, fields)
 	return h.Handler.Handle(ctx, r)
 }
 

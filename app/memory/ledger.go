@@ -1,11 +1,10 @@
 package memory
 
-// EngineBytes holds the sizes that a running engine reports. The zero value means that none runs.
+// EngineBytes has the sizes that a running engine reports. The zero value means that none runs.
 type EngineBytes struct {
 	Weights, KVUsed, KVCached, State, Scratch int64
 
-	// Untouched is the part of KVCached that was reserved but never written, and so is not
-	// resident.
+	// Untouched is the part of KVCached that was reserved but never written. It is not resident.
 	Untouched int64
 }
 
@@ -15,11 +14,10 @@ func (e EngineBytes) Total() int64 {
 }
 
 // Split returns the ledger of a reading: the engine's figures, the rest of Headroom's processes,
-// the free memory, and the remainder, which belongs to other programs. The figures are of different
-// moments. If their sum exceeds the total, later segments of the bar are cut.
+// the free memory, and the remainder, which belongs to other programs. The figures were measured at
+// different moments. If their sum exceeds the total, later segments of the bar are cut.
 func Split(r Reading, engine EngineBytes) Ledger {
-	// Unused parts of states and scratch are not resident either, so the difference may be too
-	// small.
+	// The difference may be too small: unused parts of states and scratch are not resident either.
 	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), r.RuntimeBytes)
 	free := r.freeBytes(engine)
 	segments := []Segment{
@@ -32,19 +30,19 @@ func Split(r Reading, engine EngineBytes) Ledger {
 		{Other, 0, Estimated},
 		{Free, free, Reported},
 	}
-	const kept, rest = 2, 6 // KVCached, Other
+	const cached, other = 2, 6 // the indices of KVCached and Other
 	left := r.TotalBytes
 	for i := range segments {
 		segments[i].Bytes = min(max(segments[i].Bytes, 0), left)
 		left -= segments[i].Bytes
 	}
-	segments[rest].Bytes = left
+	segments[other].Bytes = left
 	return Ledger{
 		TotalBytes:      r.TotalBytes,
 		AvailableBytes:  r.AvailableBytes,
 		HeadroomBytes:   r.HeadroomBytes(engine),
 		WiredLimitBytes: r.WiredLimitBytes,
-		UntouchedBytes:  min(engine.Untouched, segments[kept].Bytes),
+		UntouchedBytes:  min(engine.Untouched, segments[cached].Bytes),
 		Segments:        segments,
 	}
 }

@@ -12,15 +12,17 @@ type Reading struct {
 	// AvailableBytes can be allocated without swapping. It includes clean file pages, mapped or
 	// not.
 	AvailableBytes int64
-	// ProcessBytes are resident in Headroom's processes: this one and those of Meter.Count.
+	// ProcessBytes is the resident memory of Headroom's processes: this one and those of
+	// Meter.Count.
 	ProcessBytes int64
-	// ProcessFileBytes is the part of ProcessBytes that AvailableBytes includes too: clean pages of
-	// mapped files. It is 0 on a system that does not report them or does not include them.
+	// ProcessFileBytes is the part of ProcessBytes that AvailableBytes includes, too: clean pages
+	// of mapped files. It is 0 if the system does not report them, or does not count them as
+	// available.
 	ProcessFileBytes int64
-	// RuntimeBytes is the part of ProcessBytes that the Go runtime of this process holds. The
-	// engine's tensors are not part of it.
+	// RuntimeBytes is the memory of this process's Go runtime, a part of ProcessBytes. The engine's
+	// tensors are not in it.
 	RuntimeBytes    int64
-	WiredLimitBytes int64 // limit of the GPU if the user has set one; 0: unknown
+	WiredLimitBytes int64 // the GPU's wired limit if the user has set one; 0: unknown
 }
 
 // Source is the origin of a figure.
@@ -39,11 +41,11 @@ type Kind string
 // The kinds, in the order of the bar.
 const (
 	Weights  Kind = "weights"
-	KVUsed   Kind = "kv_used"   // cache blocks of running sequences
-	KVCached Kind = "kv_cached" // other cache blocks: reserved, or kept for reuse
+	KVUsed   Kind = "kv_used"   // pages of running sequences
+	KVCached Kind = "kv_cached" // other pages: reserved, or cached prefixes
 	State    Kind = "state"     // recurrent state
 	Scratch  Kind = "scratch"
-	Headroom Kind = "headroom" // the program itself
+	Headroom Kind = "headroom" // the rest of Headroom's processes
 	Other    Kind = "other"    // other programs and the system
 	Free     Kind = "free"     // can be allocated without swapping
 )
@@ -61,8 +63,8 @@ type Ledger struct {
 	AvailableBytes  int64 `json:"availableBytes"`
 	HeadroomBytes   int64 `json:"headroomBytes"` // see Reading.HeadroomBytes
 	WiredLimitBytes int64 `json:"wiredLimitBytes"`
-	// UntouchedBytes is the part of the segment kv_cached that was reserved but never written, and
-	// so is not resident.
+	// UntouchedBytes is the part of the segment kv_cached that was reserved but never written. It
+	// is not resident.
 	UntouchedBytes int64     `json:"untouchedBytes"`
 	Segments       []Segment `json:"segments"`
 }

@@ -25,19 +25,19 @@ func TestSplit(t *testing.T) {
 				Scratch: 1 * gib},
 			map[Kind]int64{Weights: 2, KVUsed: 1, KVCached: 1, State: 1, Scratch: 1, Headroom: 1,
 				Other: 5, Free: 4}},
-		// The 12 available include our 3 of mapped weights: 9 are free, and 16-9-3-1 are others'.
+		// The 12 available include 3 of mapped weights, so 9 are free. Other programs use 16-9-3-1.
 		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib},
 			map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
-		// 5 of the cache's 6 are reserved but untouched: not free, though the system counts them as
-		// available.
+		// 5 of the cache's 6 are reserved but untouched. They are not free, although the system
+		// counts them as available.
 		{"untouched cache", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
 			ProcessBytes: 1 * gib},
 			EngineBytes{KVCached: 6 * gib, Untouched: 5 * gib},
 			map[Kind]int64{KVCached: 6, Other: 3, Free: 7}},
-		// The process has 2 resident and the engine reports 3, because its states are unused: the
-		// program still has its own 1.
+		// The process has 2 resident, but the engine reports 3, because its states are unused. The
+		// segment of the program itself is still 1, its RuntimeBytes.
 		{"unused states", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
 			ProcessBytes: 2 * gib, RuntimeBytes: 1 * gib},
 			EngineBytes{Weights: 1 * gib, State: 2 * gib},
@@ -74,7 +74,7 @@ func TestHeadroom(t *testing.T) {
 	}{
 		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib},
 			EngineBytes{}, 8 * gib},
-		{"own mapped pages are not free",
+		{"Headroom's mapped pages are not free",
 			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib,
 				ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
@@ -111,7 +111,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func TestMeterKeepsAReadingForASecond(t *testing.T) {
+func TestMeterCachesReadings(t *testing.T) {
 	clock, calls := time.Unix(100, 0), 0
 	var fail error
 	m := Meter{now: func() time.Time { return clock }, measure: func([]int) (Reading, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/shirou/gopsutil/v3/process"
 )
 
-// maxAge is how long Read returns the same reading. Without cgo, the figures of a Mac come from a
-// child process (vm_stat), which is too slow to start for every request of every page.
+// maxAge is how long Read returns the same reading. Without cgo, a Mac's figures come from a child
+// process (vm_stat), which is too slow to start for every request of every page.
 const maxAge = time.Second
 
 // Meter reads the machine's RAM, at most once a second. Its zero value is ready to use. Its methods
@@ -31,15 +31,15 @@ type Meter struct {
 	now     func() time.Time                  // nil: time.Now
 }
 
-// Read returns a reading that is at most a second old. With an error it returns the last good
+// Read returns a reading that is at most a second old. With an error it also returns the last good
 // reading.
 func (m *Meter) Read() (Reading, error) { return m.read(maxAge) }
 
-// Fresh returns a new reading, for a decision right after memory was freed. With an error it
+// Fresh returns a new reading, for a decision right after memory was freed. With an error it also
 // returns the last good reading.
 func (m *Meter) Fresh() (Reading, error) { return m.read(0) }
 
-// Count adds a process to Headroom's own, until Forget.
+// Count adds a process to Headroom's processes, until Forget is called.
 func (m *Meter) Count(pid int) { m.change(func(pids []int) []int { return append(pids, pid) }) }
 
 // Forget removes a process that Count has added.
@@ -102,8 +102,7 @@ func readMachine(pids []int) (Reading, error) {
 	return r, nil
 }
 
-// runtimeBytes returns the memory that the Go runtime holds. The engine's tensors are mapped
-// outside of it.
+// runtimeBytes returns the memory of the Go runtime. The engine's tensors are mapped outside of it.
 func runtimeBytes() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/released:bytes"}}

@@ -12,8 +12,8 @@ func wiredLimitBytes() int64 {
 	return int64(megabytes) << 20
 }
 
-// processFileBytes returns 0, because macOS counts free and inactive pages as available, and pages
-// that are mapped and in use are neither.
+// processFileBytes returns 0: macOS counts free and inactive pages as available, and the mapped
+// pages that a process uses are neither.
 func processFileBytes(int) int64 { return 0 }
 
 func containerLimit() (limit, used int64, ok bool) { return 0, 0, false }

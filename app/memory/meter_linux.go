@@ -1,7 +1,7 @@
 package memory
 
 // Figures that gopsutil does not provide on Linux, read from /proc and cgroup v2. A missing or
-// unreadable file means no limit, or zero. It never makes a reading fail.
+// unreadable file means no limit, or 0; a reading does not fail because of it.
 
 import (
 	"bufio"
@@ -31,8 +31,8 @@ func processFileBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// containerLimit returns the memory limit of the container (cgroup v2) and the memory used, without
-// the file pages that the kernel would drop first. ok is false outside a container with a limit.
+// containerLimit returns the memory limit of the container (cgroup v2) and the used memory, without
+// the file pages that the kernel would drop first. ok is false without a container or a limit.
 func containerLimit() (limit, used int64, ok bool) {
 	const root = "/sys/fs/cgroup/"
 	limit, ok = readNumber(root + "memory.max") // "max" when there is none

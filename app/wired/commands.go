@@ -1,8 +1,8 @@
 package wired
 
 // The commands, as shell scripts for root. They consist of constants and one number, so that no
-// input can inject anything. They use full paths, because root's search path may differ. The
-// scripts that run are the ones that were shown.
+// input can inject a command. They use full paths, because root's search path may differ. The user
+// sees exactly the script that runs.
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ import (
 const (
 	variable = "iogpu.wired_limit_mb"
 	label    = "app.headroom.wired-limit"
-	// daemonPath is the launch daemon that sets the limit at each start (launchd.plist(5)):
-	// macOS no longer reads /etc/sysctl.conf.
+	// daemonPath is the launch daemon that sets the limit at each start (launchd.plist(5)). It is
+	// needed because macOS no longer reads /etc/sysctl.conf.
 	daemonPath = "/Library/LaunchDaemons/" + label + ".plist"
 )
 
@@ -62,7 +62,7 @@ func daemon(limitMB int64) string {
 `, label, variable, limitMB)
 }
 
-var keptNumber = regexp.MustCompile(regexp.QuoteMeta(variable) + `=(\d{1,9})<`)
+var persistedNumber = regexp.MustCompile(regexp.QuoteMeta(variable) + `=(\d{1,9})<`)
 
 // persistedMB returns the limit that the launch daemon at path sets, or 0 without one.
 func persistedMB(path string) int64 {
@@ -76,7 +76,7 @@ func persistedMB(path string) int64 {
 	if err != nil {
 		return 0
 	}
-	m := keptNumber.FindSubmatch(text)
+	m := persistedNumber.FindSubmatch(text)
 	if m == nil {
 		return 0
 	}

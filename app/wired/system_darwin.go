@@ -16,12 +16,12 @@ func Here() System { return mac{} }
 
 type mac struct{}
 
-// Read asks the kernel and Metal, and reads our launch daemon.
+// Read asks the kernel and Metal, and reads Headroom's launch daemon.
 func (mac) Read() (Reading, error) {
 	limitMB, err := unix.SysctlUint32(variable)
 	if err != nil {
-		return Reading{UnavailableReason: "This Mac has no unified memory, so there is no limit " +
-			"of what the graphics processor may keep in place"}, nil
+		return Reading{UnavailableReason: "This Mac has no unified memory, so it has no wired " +
+			"limit"}, nil
 	}
 	totalBytes, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {

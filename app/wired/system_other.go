@@ -13,8 +13,8 @@ func Here() System { return other{} }
 type other struct{}
 
 func (other) Read() (Reading, error) {
-	return Reading{UnavailableReason: "Only macOS limits what the graphics processor may keep in " +
-		"place. On this machine models use ordinary memory, all that is free"}, nil
+	return Reading{UnavailableReason: "Only macOS limits how much memory the GPU may wire. On " +
+		"this machine, models can use all free memory"}, nil
 }
 
 func (other) Administrator(context.Context, string) error {

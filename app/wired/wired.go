@@ -1,12 +1,13 @@
-// Package wired reads and changes the wired memory limit of a Mac with Apple silicon: how much
-// memory the GPU may wire.
+// Package wired reads and changes the wired limit of a Mac with Apple silicon: how much memory the
+// GPU may wire.
 //
-// The limit is the kernel variable iogpu.wired_limit_mb. 0 means the system's default, about two
-// thirds of the memory of a small machine and three quarters of a large one; only Metal knows its
-// exact size. A new limit takes effect at once and lasts until the next restart, unless a launch
-// daemon sets it again. Changing it requires an administrator's password, for which macOS asks.
+// The limit is the kernel variable iogpu.wired_limit_mb. 0 means the system's default: about two
+// thirds of the memory of a small machine, and three quarters of a large one. Only Metal reports
+// its exact size. A new limit takes effect at once and lasts until the next restart. A launch
+// daemon can set it at every start. Changing the limit requires an administrator's password, for
+// which macOS asks.
 //
-// commands.go builds the commands. System is the machine, or a fake one in tests.
+// commands.go builds the commands. System is the machine, or a fake in tests.
 package wired
 
 import (
@@ -21,11 +22,11 @@ import (
 type Reading struct {
 	TotalBytes  int64
 	LimitMB     int64 // iogpu.wired_limit_mb; 0: the system's default
-	PersistedMB int64 // limit that our launch daemon sets at each start; 0: there is none
+	PersistedMB int64 // limit that Headroom's launch daemon sets at each start; 0: there is none
 	// RecommendedBytes is Metal's recommendedMaxWorkingSetSize under the current limit; 0: unknown.
 	RecommendedBytes int64
-	// UnavailableReason is a sentence that says why this machine has no such limit. It is "" if
-	// there is one; only then are the other fields set.
+	// UnavailableReason is a sentence that says why this machine has no such limit; the other
+	// fields are not set then. "" means that there is one.
 	UnavailableReason string
 }
 
@@ -55,11 +56,11 @@ type Status struct {
 	PersistedBytes    int64  `json:"persistedBytes"` // set again at each start; 0: none
 	// RecommendedBytes is Metal's recommendation under the current limit; 0: unknown.
 	RecommendedBytes int64 `json:"recommendedBytes"`
-	// SafeBytes is the largest limit that leaves enough memory for everything else.
+	// SafeBytes is the largest limit that leaves enough memory for the system and other programs.
 	SafeBytes int64 `json:"safeBytes"`
 	MinBytes  int64 `json:"minBytes"` // smallest valid limit
 	MaxBytes  int64 `json:"maxBytes"` // largest valid limit
-	// Commands are the scripts that root would run to set RequestedBytes.
+	// RequestedBytes is the limit that Commands set.
 	RequestedBytes int64    `json:"requestedBytes"`
 	Commands       Commands `json:"commands"`
 }
@@ -85,8 +86,8 @@ const (
 	mib = 1 << 20
 	gib = 1 << 30
 	// A safe limit leaves an eighth of the memory to the system and other programs, at least 4 GiB
-	// and at most 8 GiB: more would only keep large models off large machines. With less than
-	// minLeftBytes a Mac stops responding, so larger limits are not valid.
+	// and at most 8 GiB: more would only keep large models off large machines. A limit that leaves
+	// less than minLeftBytes is not valid, because the Mac would stop responding.
 	reserveShare    = 8
 	reserveMinBytes = 4 * gib
 	reserveMaxBytes = 8 * gib
@@ -94,15 +95,15 @@ const (
 	minLimitBytes   = 1 * gib
 )
 
-// SafeBytes returns the largest limit, in whole GiB, that leaves enough memory for everything else
-// on a machine with totalBytes.
+// SafeBytes returns the largest limit, in whole GiB, that leaves enough memory for the system and
+// other programs on a machine with totalBytes.
 func SafeBytes(totalBytes int64) int64 {
 	reserve := min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 	return max(totalBytes-reserve, 0) / gib * gib
 }
 
-// Status reads the limit and returns the commands that would set it to requestedBytes. 0 means the
-// safe limit. The error is a Problem.
+// Status reads the limit. Its commands set the limit to requestedBytes, rounded and clamped to the
+// valid range; 0 means the safe limit. The error is a Problem.
 func (l *Limit) Status(requestedBytes int64) (Status, error) {
 	r, err := l.system.Read()
 	if err != nil {
@@ -126,8 +127,8 @@ func status(r Reading, requestedBytes int64) Status {
 	return s
 }
 
-// Change runs the command of Status(requestedBytes) for the action, after the user has agreed, and
-// returns the new status. Cancelling ctx closes the dialog. Errors are Problems.
+// Change runs the action's command of Status(requestedBytes), after the user has entered the
+// password, and returns the new status. Cancelling ctx closes the dialog. The error is a Problem.
 func (l *Limit) Change(ctx context.Context, action Action, requestedBytes int64) (Status, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -42,7 +42,7 @@ func (m *machine) Administrator(_ context.Context, script string) error {
 	return nil
 }
 
-// TestSafeBytes uses values worked out by hand: the system keeps an eighth, 4 to 8 GiB.
+// TestSafeBytes compares with values worked out by hand: an eighth is left, 4 to 8 GiB.
 func TestSafeBytes(t *testing.T) {
 	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120,
 		512: 504, 2: 0} {
@@ -57,24 +57,24 @@ func TestChange(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib, RecommendedBytes: 48 * gib}}
 	l := New(m)
 	for _, c := range []struct {
-		action    Action
-		asked     int64
-		set, kept int64 // GiB
+		action                   Action
+		requested                int64
+		wantLimit, wantPersisted int64 // GiB
 	}{
 		{Set, 50 * gib, 50, 0},
 		{Persist, 0, 56, 56}, // the safe limit
 		{Set, 60 * gib, 60, 56},
 		{Reset, 0, 0, 0},
 	} {
-		shown, err := l.Status(c.asked)
+		shown, err := l.Status(c.requested)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := l.Change(t.Context(), c.action, c.asked)
-		if err != nil || got.LimitBytes != c.set*gib || got.PersistedBytes != c.kept*gib ||
-			got.RecommendedBytes != 48*gib {
-			t.Errorf("%s %d: %+v, %v; want %d and %d kept", c.action, c.asked, got, err, c.set,
-				c.kept)
+		got, err := l.Change(t.Context(), c.action, c.requested)
+		if err != nil || got.LimitBytes != c.wantLimit*gib ||
+			got.PersistedBytes != c.wantPersisted*gib || got.RecommendedBytes != 48*gib {
+			t.Errorf("%s %d: %+v, %v; want a limit of %d GiB, %d persisted", c.action,
+				c.requested, got, err, c.wantLimit, c.wantPersisted)
 		}
 		script := map[Action]string{Set: shown.Commands.Set, Persist: shown.Commands.Persist,
 			Reset: shown.Commands.Reset}[c.action]
@@ -89,18 +89,18 @@ func TestRefused(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib}}
 	l := New(m)
 	for _, c := range []struct {
-		action Action
-		asked  int64
-		want   string
+		action    Action
+		requested int64
+		want      string
 	}{
 		{Set, 63 * gib, "1 to 62 GB; up to 56 GB is safe"},
 		{Persist, 1, "1 to 62 GB"},
 		{Set, -5, "1 to 62 GB"},
 		{"format", 8 * gib, "set, persist or reset"},
 	} {
-		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil ||
+		if _, err := l.Change(t.Context(), c.action, c.requested); err == nil ||
 			!strings.Contains(problem.From(err).Fix, c.want) {
-			t.Errorf("%s %d: %v, want %q", c.action, c.asked, err, c.want)
+			t.Errorf("%s %d: %v, want %q", c.action, c.requested, err, c.want)
 		}
 	}
 	if len(m.ran) > 0 {
@@ -120,12 +120,12 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := l.Change(t.Context(), Set, 0); err == nil {
-		t.Error("changed a limit that does not exist")
+		t.Error("Change succeeds without a limit")
 	}
 }
 
-// TestScripts runs a script in a shell, with echo in place of the system's commands. The property
-// list that it writes is well-formed.
+// TestScripts runs the Persist script in a shell, with echo in place of the system's commands. The
+// property list that it writes is well-formed.
 func TestScripts(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {
@@ -156,10 +156,10 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	if got := persistedMB(path); got != 56*1024 {
-		t.Errorf("read back %d", got)
+		t.Errorf("persistedMB returns %d, want %d", got, 56*1024)
 	}
-	if persistedMB(filepath.Join(t.TempDir(), "none")) != 0 {
-		t.Error("a limit without a file")
+	if got := persistedMB(filepath.Join(t.TempDir(), "none")); got != 0 {
+		t.Errorf("persistedMB returns %d without a file", got)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestHere(t *testing.T) {
 	}
 }
 
-func FuzzKept(f *testing.F) {
+func FuzzPersistedMB(f *testing.F) {
 	f.Add([]byte(daemon(1024)))
 	f.Add([]byte("iogpu.wired_limit_mb=99999999999999999999<"))
 	f.Fuzz(func(t *testing.T, text []byte) {
