@@ -23,7 +23,7 @@ type Conversation struct {
 	Created                    time.Time // when its first unshared entry was written
 	LastHit                    time.Time // zero: never
 	Hits                       int       // Loads whose deepest entry is part of it, shared or not
-	SecondsSaved               float64   // by these Loads
+	SecondsSaved               float64   // computing time that these Loads saved
 	Pinned                     bool
 }
 
@@ -63,7 +63,7 @@ type Removed struct {
 // Errors of Show, Pin and Remove if no conversation, or more than one, matches the key prefix.
 var (
 	ErrNotFound  = errors.New("blockstore: no such conversation")
-	ErrAmbiguous = errors.New("blockstore: several conversations begin with this key")
+	ErrAmbiguous = errors.New("blockstore: several conversations match this key")
 )
 
 // minKeyDigits is the minimum length of a key prefix.
@@ -246,7 +246,7 @@ func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) er
 	return nil
 }
 
-// browse runs fn once the index lists all files and counts.
+// browse runs fn on the index, once it has all files and all pending counts.
 func (s *Store) browse(fn func(x *index) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (s *Store) browse(fn func(x *index) error) error {
 	return s.read(fn)
 }
 
-// browseChange runs fn in a transaction once the index lists all files, and updates the pins.
+// browseChange runs fn in a transaction, once the index has all files, and updates the pins.
 func (s *Store) browseChange(fn func(tx *sql.Tx) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -334,8 +334,8 @@ func (f *forest) resolve(keyPrefix string) (*node, error) {
 		return nil, fmt.Errorf("%w: %q: expected %d to %d hexadecimal digits of its key",
 			ErrNotFound, keyPrefix, minKeyDigits, 2*len(Key{}))
 	}
-	var end *node // deepest entry of a conversation, with a matching key
-	var old *node // end of the conversation of any other unshared entry with a matching key
+	var end *node // the matching deepest entry of a conversation
+	var old *node // the end of a conversation with another matching unshared entry
 	several := false
 	for _, e := range f.nodes {
 		if e.leaf == nil || !strings.HasPrefix(e.key.String(), prefix) {

@@ -1,11 +1,11 @@
-// Package blockstore is the prefix cache on SSD. It stores the keys, values and states that a model
-// computed for the beginning of a conversation, across restarts. It stores bytes and does not
-// depend on models or devices.
+// Package blockstore is the prefix cache on SSD. It keeps the keys, values and states that a model
+// computed for the beginnings of conversations, so that they survive restarts. It stores bytes and
+// does not depend on models or devices.
 //
 // # What is stored
 //
-//   - A block: keys and values of BlockTokens tokens after its parent block, in the cache's own
-//     format.
+//   - A block: keys and values of BlockTokens tokens after its parent block, in the format of the
+//     KV cache.
 //   - A tail: the same for fewer tokens. No entry follows a tail. When the sequence grows, a block
 //     is stored at the same position, beside the tail.
 //   - A state: a model's recurrent state, 0 to BlockTokens-1 tokens after its parent block.
@@ -17,8 +17,8 @@
 // # Guarantees
 //
 //   - No wrong byte is returned. A file ends with a checksum over all of it, its name follows from
-//     its content, and Load compares the tokens it uses with those asked for. A file that fails a
-//     check is a miss: it is removed and counted.
+//     its content, and Load compares its tokens with the requested ones. A file that fails a check
+//     is a miss: it is removed and counted.
 //   - A file appears whole: it is written under a temporary name, synced and renamed. Its row is
 //     created earlier, to reserve its bytes, but queries return the row only once the file is in
 //     place.

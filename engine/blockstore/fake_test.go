@@ -34,7 +34,7 @@ func (c *fakeClock) add(days int) {
 type fakeDisk struct {
 	osDisk
 	mu sync.Mutex
-	// by operation: create, write, sync, rename, remove, open, read, stat, mkdir
+	// by operation: create, write, sync, rename, open, read
 	fail   map[string]error
 	free   int64  // 0: unlimited
 	onSync func() // called at the next Sync, once, before the file is renamed

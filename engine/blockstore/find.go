@@ -15,8 +15,8 @@ import (
 type Entry struct {
 	Key     Key
 	Bytes   int64   // of the file
-	Seconds float64 // computing time
-	Tokens  int     // in it
+	Seconds float64 // what computing the entry cost
+	Tokens  int     // in the file
 
 	want []int32 // tokens that the file must begin with; nil if Key implies them
 }

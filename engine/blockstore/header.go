@@ -274,7 +274,7 @@ func (s *scanner) header() (*header, int) {
 		if s.accept(`"` + checksumName + `":`) {
 			s.at = from
 			if _, n, _ := s.tensor(&at, "U8", 1); s.err == nil && n != checksumBytes {
-				s.fail("a checksum of %d bytes", n)
+				s.fail("the checksum has %d bytes, expected %d", n, checksumBytes)
 			}
 			break
 		}
@@ -286,7 +286,7 @@ func (s *scanner) header() (*header, int) {
 	for s.accept(" ") {
 	}
 	if s.at != len(s.text) {
-		s.fail("expected the end")
+		s.fail("expected the end of the header")
 	}
 	return h, int(nTokens)
 }
@@ -360,9 +360,9 @@ func (s *scanner) metadata() *header {
 		s.fail("%v", errs)
 	case h.position < 0 || h.position%BlockTokens != 0 || h.position > math.MaxInt32 ||
 		(h.position == 0) != (h.parent == Key{}):
-		s.fail("position %d with parent %s", h.position, h.parent)
+		s.fail("position %d does not fit the parent %s", h.position, h.parent)
 	case math.IsNaN(h.seconds) || math.IsInf(h.seconds, 0) || h.seconds < 0:
-		s.fail("cost of %v seconds", h.seconds)
+		s.fail("a cost of %v seconds is not valid", h.seconds)
 	}
 	return h
 }

@@ -26,7 +26,7 @@ const (
 	statusWriting  = 0
 	statusReady    = 1
 	busyTimeoutMS  = 5000
-	indexPageBytes = 8192 // a block's 1,024 bytes of tokens stay on one page, in an index too
+	indexPageBytes = 8192 // a row or index entry, with 1,024 bytes of tokens, fits on a page
 )
 
 // sinceCount is the name of the counter that holds the creation time of the index, in seconds since

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestKill kills a process that uses a store with SIGKILL. The test runs its own binary as a child
+// TestKill sends SIGKILL to a process that uses a store. The test runs its own binary as a child
 // process, which saves in a loop and reports every disk operation. After a random number of
 // operations, it kills the child. Everything that the store then finds must be intact.
 

@@ -2,8 +2,8 @@ package blockstore
 
 import "database/sql"
 
-// Limits bound the disk space and the writes of a store, like the fields of Options with the same
-// names: 0 means the default, a negative value no limit.
+// Limits bound the disk space and the writes of a store. MaxBytes, MinFreeBytes and DailyWriteBytes
+// are as in Options: 0 means the default, a negative value no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
 	// Sparing applies the rule for the second half of the daily budget to the whole budget: only

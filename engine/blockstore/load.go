@@ -120,8 +120,8 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that could not be read. why is the error, or nil if the file is missing.
-// Then other files may be missing too, so drop starts a sweep.
+// drop removes an entry that could not be read. why is the error, or nil if the file is missing. If
+// one file is missing, others may be too, so drop starts a sweep.
 func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {

@@ -54,7 +54,7 @@ func (e *NoRoom) Error() string {
 // Move moves a store from one folder to another. From and To are absolute paths and required.
 type Move struct {
 	From, To     string
-	MinFreeBytes int64 // reserve of free bytes on the new disk
+	MinFreeBytes int64 // free space to keep on the new disk
 	AlwaysCopy   bool  // copy even if hard links would work
 	// Found, if not nil, is called for each entry that is already in place, and Moved for each
 	// entry that Copy has transferred.
@@ -360,8 +360,8 @@ func (m *Move) syncFolders() {
 	}
 }
 
-// removeStrays removes entries that the old folder has lost since Copy: the user may have removed
-// them on purpose.
+// removeStrays removes entries from the new folder that the old one has lost since Copy: the user
+// may have removed them on purpose.
 func (m *Move) removeStrays() error {
 	files, err := filesOf(m.To, true)
 	if err != nil {

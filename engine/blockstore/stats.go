@@ -16,7 +16,7 @@ type Stats struct {
 	Bytes, MaxBytes int64 // of all entries' files, and their cap; negative: no cap
 	Entries         int64
 	FreeBytes       int64            // of the disk
-	MinFreeBytes    int64            // reserve of free disk; negative: none
+	MinFreeBytes    int64            // free disk space to keep; negative: none
 	TodayBytes      int64            // written today
 	DailyWriteBytes int64            // daily limit; negative: none
 	WrittenBytes    int64            // written since WrittenSince

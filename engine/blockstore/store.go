@@ -20,8 +20,8 @@ import (
 // fields of an open store.
 type Options struct {
 	MaxBytes        int64 // cap on the total size of all entries; 0: 20 GB; negative: no cap
-	MinFreeBytes    int64 // reserve of free disk; 0: 10 GB; negative: none
-	DailyWriteBytes int64 // bytes written per calendar day; 0: 40 GB; negative: no limit
+	MinFreeBytes    int64 // free disk space to keep; 0: 10 GB; negative: none
+	DailyWriteBytes int64 // limit on writes per calendar day; 0: 40 GB; negative: no limit
 
 	QueueSequences int           // sequences that may wait to be saved; 0: 16
 	Readers        int           // files that one Load reads concurrently; 0: 4
@@ -82,7 +82,7 @@ type Store struct {
 	broken  atomic.Bool  // a query found the index damaged
 	writeMu sync.Mutex   // serializes writing transactions, because SQLite waits by sleeping
 
-	owner string       // unique; names the lock and temporary files, and is in unfinished rows
+	owner string       // unique; part of the names of temporary files, and of unfinished rows
 	lock  *flock.Flock // held while the store is open
 	temps atomic.Int64
 
@@ -93,7 +93,7 @@ type Store struct {
 	pending pending
 
 	loadMu  sync.Mutex
-	loading map[Key]int // number of Loads that read an entry now; it is not evicted
+	loading map[Key]int // number of Loads that are reading an entry, which is not evicted
 }
 
 // Open opens the store in dir and creates the folder if necessary. In the background it rebuilds a

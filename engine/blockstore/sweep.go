@@ -18,7 +18,7 @@ import (
 )
 
 // alive reports whether the store with this owner name is still open, in any process: an open store
-// holds its lock file. An error counts as alive, so that no files in use are removed.
+// holds the lock on its lock file. An error counts as alive, so that no files in use are removed.
 func (s *Store) alive(owner string) bool {
 	held, err := isLocked(s.lockPath(owner))
 	if err != nil {

@@ -88,7 +88,7 @@ func (s LayerSpec) pageBytes(f LayerFormat) int64 {
 	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
 }
 
-// PageBytes returns the bytes of one page, summed over all layers. The page is not a start page.
+// PageBytes returns the bytes of one page, other than a start page, summed over all layers.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {

@@ -189,7 +189,7 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 }
 
 // side returns the format of K or V in a layer. A group size that does not divide headDim is
-// halved. If no group size divides it, the format is float16.
+// halved, down to 32. If 32 does not divide it either, the format is float16.
 func (f Format) side(s attention.Format, boundary bool, headDim int) attention.Format {
 	if s.Kind == attention.Affine && boundary {
 		s.Bits = max(s.Bits, f.BoundaryBits)

@@ -97,8 +97,8 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 
 // Limit returns specs in which no attention layer stores more than maxTokens positions of a
 // sequence. A layer without a window gets a window and sinks. A larger window is shortened and gets
-// no sinks, because its layer was trained without them. 0 means no limit. A smaller maxTokens than
-// MinLimitTokens is raised to it.
+// no sinks, because its layer was trained without them. A maxTokens of 0 means no limit. A value
+// below MinLimitTokens is raised to MinLimitTokens.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs

@@ -19,7 +19,7 @@ var stateFormats = []struct {
 }{{"f32", StateFormat{kernels.F32}}, {"bf16", StateFormat{kernels.BF16}},
 	{"int8", StateFormat{kernels.I8}}}
 
-// ParseStateFormat returns the format called name: "f32" or "", "bf16" or "int8".
+// ParseStateFormat returns the format called name: "f32", "bf16" or "int8". "" means "f32".
 func ParseStateFormat(name string) (StateFormat, error) {
 	if name == "" {
 		return StateFormat{}, nil

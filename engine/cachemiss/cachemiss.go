@@ -58,8 +58,8 @@ const (
 // Report explains the cache miss of one prompt. Texts are valid UTF-8 of about 80 bytes, and empty
 // if nothing differs.
 type Report struct {
-	// Break is the position of the first token that differs from the nearest sequence. There new
-	// text begins. -1: no known sequence begins like the prompt.
+	// Break is the position of the first token that differs from the nearest sequence; -1: no known
+	// sequence begins like the prompt.
 	Break        int
 	CommonTokens int    // prompt tokens that were computed before
 	ReadTokens   int    // prompt tokens that were not cached

@@ -147,8 +147,8 @@ func number(text string, whole bool) (string, bool) {
 	return string(data), err == nil
 }
 
-// lenientJSON returns a JSON value without the spaces between its parts. It accepts
-// raw control characters inside strings, which models write instead of \n.
+// lenientJSON returns JSON text without white space between tokens. It accepts raw control
+// characters inside strings, because models write line breaks instead of \n.
 func lenientJSON(text string) (string, bool) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var repaired strings.Builder

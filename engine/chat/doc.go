@@ -7,7 +7,7 @@
 //   - With Tools, the Splitter also parses tool calls. tools.go has the part that all formats
 //     share, qwen3_coder.go and json_tools.go have one format each, and arguments.go and literal.go
 //     convert arguments to JSON.
-//   - StopMatcher ends a text at a stop string (stop.go).
+//   - StopMatcher cuts a text at a stop string (stop.go).
 //
 // The package does no I/O.
 package chat

@@ -25,9 +25,9 @@ var ErrNoTemplate = errors.New(
 		"tokenizer_config.json): send plain text to /v1/completions, or add a template to the " +
 		"model's folder")
 
-// TemplateError is the error of a chat template that is invalid or cannot render
-// its input. If Raised is set, the template called raise_exception, and Message is
-// meant for the client. The server answers both kinds with status 400.
+// TemplateError is the error of a chat template that is invalid or cannot render its input. If
+// Raised is set, the template called raise_exception, and Message is meant for the client. In
+// either case the server answers with status 400.
 type TemplateError = jinja.Error
 
 // Template is a parsed chat template. It is safe for concurrent use.
@@ -110,7 +110,7 @@ func (t *Template) Render(in Input) (string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kwargs)) {
 		if slices.Contains(reserved, name) {
-			return "", fmt.Errorf("chat_template_kwargs: '%s' is reserved for the request", name)
+			return "", fmt.Errorf("chat_template_kwargs: '%s' is reserved", name)
 		}
 		v, err := kwargValue(in.Kwargs[name])
 		if err != nil {

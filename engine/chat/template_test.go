@@ -42,9 +42,9 @@ func messages(t *testing.T, text string) (list []Message) {
 	return list
 }
 
-// TestDemoPrompts renders the bundled model's template for the conversations that it
-// was trained and evaluated with. testdata/demo_prompts.json has each conversation and
-// its prompt by Jinja2.
+// TestDemoPrompts renders the bundled model's template for the conversations that it was trained
+// and evaluated with. testdata/demo_prompts.json has each conversation with the prompt that Jinja2
+// renders.
 func TestDemoPrompts(t *testing.T) {
 	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
 	data, err := os.ReadFile("testdata/demo_prompts.json")
@@ -252,8 +252,8 @@ func TestLongConversation(t *testing.T) {
 	}
 }
 
-// FuzzMessages renders the bundled template with arbitrary request bodies. The result
-// must be a text or an error.
+// FuzzMessages renders the bundled template with arbitrary request bodies. It must not panic, and
+// two renderings must be equal.
 func FuzzMessages(f *testing.F) {
 	source, err := os.ReadFile("../../app/demo/model/chat_template.jinja")
 	if err != nil {

@@ -108,8 +108,8 @@ func formatOf(source string) toolFormat {
 	return nil
 }
 
-// expect returns the word that text begins with, "" for none. decided is false
-// while text is a proper prefix of a word.
+// expect returns the word that text begins with, or "" for none. decided is false if text is a
+// proper prefix of a word, because more text is needed.
 func expect(text string, words ...string) (word string, decided bool) {
 	for _, w := range words {
 		if strings.HasPrefix(text, w) {

@@ -147,7 +147,7 @@ func (t *Tree) Conversations() (leaves int) {
 }
 
 // TrimConversations removes conversations, least recently used first, until at most limit are left
-// or the others are in use. Nodes that other conversations share stay.
+// or the rest is in use. Nodes that other conversations share stay.
 func (t *Tree) TrimConversations(limit int) {
 	for leaves := t.Conversations(); leaves > limit; {
 		n := t.oldestLeaf()

@@ -51,7 +51,7 @@ type Pool struct {
 	peak        Amount
 }
 
-// NewPool returns a pool of free pages. The number includes the start pages.
+// NewPool returns a pool of the given number of free pages, including the start pages.
 func NewPool(pages int, start Start) *Pool {
 	p := &Pool{start: start, refs: make([]int32, pages)}
 	for i := pages - 1; i >= 0; i-- {
@@ -93,7 +93,7 @@ func (p *Pool) Peak() Amount { return p.peak }
 func (p *Pool) Refs(page int32) int32 { return p.refs[page] }
 
 // Alloc allocates a page, with one reference, for the given entry of a page table. It panics if no
-// page is free: check Free first.
+// page of its kind is free: check Free first.
 func (p *Pool) Alloc(entry int) int32 {
 	list := &p.rest
 	if entry < p.start.Entries {

@@ -195,7 +195,7 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	switch {
 	case c != nil && common == len(tokens):
 		return c // it may have more tokens
-	case c != nil && common == len(c.tokens): // c was a shorter beginning of this page
+	case c != nil && common == len(c.tokens): // c has a shorter beginning of this page
 		if c.page != page {
 			t.pool.Ref(page)
 			t.pool.Unref(c.page)

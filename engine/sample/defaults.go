@@ -85,9 +85,9 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 	return ids, nil
 }
 
-// Params returns the parameters of a request that sets none itself. They are the file's settings.
-// The temperature is 0 (greedy) if do_sample is false, and 1, as in OpenAI's API, if the file has
-// none. Logprobs is -1.
+// Params returns the parameters of a request that sets none. They are the file's settings. The
+// temperature is 0 (greedy) if do_sample is false, and 1, as in OpenAI's API, if the file has none.
+// Logprobs is -1.
 func (d Defaults) Params() Params {
 	p := Params{Temperature: 1, Logprobs: -1}
 	set := func(to *float32, from *float32) {

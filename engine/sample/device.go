@@ -44,7 +44,7 @@ func (r *Rows) Reset() {
 	r.Settings, r.Adjustments, r.adjusts = r.Settings[:0], r.Adjustments[:0], false
 }
 
-// Adjusted returns the adjustments, nil if all of them are empty.
+// Adjusted returns the adjustments, or nil if all of them are empty.
 func (r *Rows) Adjusted() []sampling.Adjustment {
 	if !r.adjusts {
 		return nil

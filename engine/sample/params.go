@@ -35,7 +35,7 @@ type Params struct {
 	// off.
 	RepetitionPenalty float32
 	PresencePenalty   float32 // subtracted once from the logit of a recent token; 0: off
-	FrequencyPenalty  float32 // subtracted as often as the token occurs; 0: off
+	FrequencyPenalty  float32 // subtracted once for each occurrence; 0: off
 
 	// RepetitionContextTokens is the number of last tokens, prompt included, that count as recent
 	// for the three penalties; 0: DefaultContextTokens.

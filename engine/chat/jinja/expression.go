@@ -322,7 +322,7 @@ func (p *parser) arguments() argExprs {
 			a.names, a.named = append(a.names, t.text), append(a.named, p.expression())
 		default:
 			if len(a.names) > 0 || a.star != nil || a.doubleStar != nil {
-				p.fail(t, "a positional argument after a named one")
+				p.fail(t, "a positional argument follows a named one")
 			}
 			a.positional = append(a.positional, p.expression())
 		}

@@ -12,8 +12,7 @@ import (
 	"unicode"
 )
 
-// A filter is a function applied with |. Filters on sequences are in
-// sequences.go.
+// filter is a function that a template applies with |. Filters on sequences are in sequences.go.
 type filter func(r *renderer, v any, a *args) any
 
 // filters has every filter by name. init fills it, because map and select look up
@@ -106,7 +105,8 @@ func absFilter(r *renderer, v any, a *args) any {
 	return nil
 }
 
-// intFilter returns its default, 0 unless given, for a value that is not a number.
+// intFilter converts a value to an integer. For a value that is not a number, it returns the
+// argument default, or 0.
 func intFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "int", "default?", "base?")
 	var otherwise any = int64(0)
@@ -183,7 +183,7 @@ func roundFilter(r *renderer, v any, a *args) any {
 		r.fail("round's method must be common, ceil or floor, got '%s'", method)
 	}
 	var rounded float64
-	if digits >= 0 { // the decimal text is correctly rounded, as Python's round
+	if digits >= 0 { // FormatFloat rounds correctly, like Python's round
 		rounded, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', digits, 64), 64)
 	} else {
 		rounded = math.RoundToEven(f*scale) / scale

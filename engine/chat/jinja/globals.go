@@ -40,12 +40,12 @@ func rangeGlobal(r *renderer, a *args) any {
 	}
 	const far = 1 << 60 // keeps the additions below from overflowing
 	if max(from, -from, to, -to, step, -step) > far {
-		r.fail("range() of numbers beyond 2^60")
+		r.fail("range() does not support numbers beyond 2^60")
 	}
 	items := []any{}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(items) == maxRange {
-			r.fail("range() of more than %d items", maxRange)
+			r.fail("range() is limited to %d items", maxRange)
 		}
 		items = append(items, i)
 	}

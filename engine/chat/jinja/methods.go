@@ -212,8 +212,8 @@ func textList(parts []string) *List {
 	return l
 }
 
-// separator returns a split's separator ("" for runs of white space) and the
-// greatest number of cuts (-1: no limit).
+// separator returns the separator of a split ("" for runs of white space) and the maximum number of
+// splits (-1: no limit).
 func (r *renderer) separator(v []any) (sep string, cuts int) {
 	if v[0] != (absent{}) && v[0] != nil {
 		if sep = r.text("sep", v[0]); sep == "" {
@@ -382,7 +382,7 @@ func (r *renderer) join(parts []string, sep string) string {
 func (r *renderer) width(v any) int {
 	n := r.toInt("width", v)
 	if n > maxWidth {
-		r.fail("a width above %d", maxWidth)
+		r.fail("the width exceeds %d", maxWidth)
 	}
 	return int(max(n, 0))
 }

@@ -8,7 +8,7 @@ import "fmt"
 // maxNesting bounds the parser's recursion, and with it the tree's depth.
 const maxNesting = 150
 
-// refused maps the statements that are not supported to the reason.
+// refused maps each statement that is not supported to the reason.
 var refused = map[string]string{
 	"include": "reads files", "import": "reads files", "from": "reads files",
 	"extends":    "reads files",
@@ -165,7 +165,7 @@ func (p *parser) statement(name string, t token) node {
 		return &scopeNode{p.block("endgeneration")}
 	case "break", "continue":
 		if p.loops == 0 {
-			p.fail(t, "'%s' outside a loop", name)
+			p.fail(t, "'%s' is outside a loop", name)
 		}
 		p.blockEnd()
 		if name == "break" {
@@ -290,7 +290,7 @@ func (p *parser) signature(n *macroNode) {
 		if p.skipOp("=") {
 			n.defaults = append(n.defaults, p.expression())
 		} else if len(n.defaults) > 0 {
-			p.fail(p.peek(), "a parameter without default after one with a default")
+			p.fail(p.peek(), "a parameter without a default follows one with a default")
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A predicate is what Jinja calls a test: "value is name(args)".
+// predicate is what Jinja calls a test: "value is name(args)".
 type predicate func(r *renderer, v any, a *args) bool
 
 // predicates holds every test by name.

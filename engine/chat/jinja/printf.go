@@ -12,8 +12,8 @@ import (
 // Python's % operator and str.format. Widths and precisions are bounded, since a
 // template could pad to gigabytes.
 
-// spec is a format specification. Zero values mean "not given", and so does a
-// precision of -1.
+// spec is a format specification. A zero value means "not given", except for precision, where -1
+// does.
 type spec struct {
 	fill      rune
 	align     byte // < > ^ =
@@ -32,7 +32,7 @@ const maxWidth = 10_000
 func (r *renderer) digits(s string, i int) (n, to int) {
 	for ; i < len(s) && s[i] >= '0' && s[i] <= '9'; i++ {
 		if n = n*10 + int(s[i]-'0'); n > maxWidth {
-			r.fail("a format width above %d", maxWidth)
+			r.fail("a format width or precision exceeds %d", maxWidth)
 		}
 	}
 	return n, i
@@ -68,7 +68,7 @@ func (f spec) pad(text string, defaultAlign byte) string {
 	return space(missing) + text
 }
 
-// formatNumber prints an integer or float by the verb, without padding.
+// formatNumber formats an integer or float as the verb says, without padding.
 func (r *renderer) formatNumber(f spec, v any) string {
 	var s string
 	switch n := number(v).(type) {

@@ -51,10 +51,9 @@ func Parse(source string) (t *Template, err error) {
 // named content. Such a template supports messages whose content is a list.
 func (t *Template) LoopsOverContent() bool { return t.listContent }
 
-// Render renders the template with vars as its global variables and now as the
-// time of strftime_now. Values in vars must have the types listed in value.go, as
-// those of FromJSON do, and must not change during the call. Every error is an
-// *Error.
+// Render renders the template with vars as its global variables and now as the time of
+// strftime_now. Values in vars must have the types listed in value.go, which FromJSON returns. They
+// must not change during the call. Every error is an *Error.
 func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
 	r := &renderer{vars: vars, now: now}
 	defer recoverInto(&err, func() int { return r.line })

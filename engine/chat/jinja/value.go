@@ -26,7 +26,7 @@ type listKind uint8
 const (
 	kindList listKind = iota
 	kindTuple
-	kindGenerator // the result of map, select and others: true even when empty, without a length
+	kindGenerator // the result of map, select and others; always true, and without a length
 )
 
 // List is a Python list, tuple or generator.
