@@ -25,7 +25,7 @@ import (
 // TokenSource is where a token was found.
 type TokenSource string
 
-// The places that a token is read from.
+// The sources of a token, in the order in which they are tried.
 const (
 	NoToken          TokenSource = ""
 	TokenEnvironment TokenSource = "environment" // HF_TOKEN or HUGGING_FACE_HUB_TOKEN

@@ -27,7 +27,7 @@ import (
 // Mode is the way a model is imported.
 type Mode string
 
-// The modes.
+// The modes of an import.
 const (
 	Copy Mode = "copy"
 	Move Mode = "move"

@@ -6,8 +6,8 @@
 //	             '---------'-----> stopped --Resume--> waiting
 //
 // Jobs of one kind run one after another: two copies from one disk, or two downloads over one
-// connection, would only slow each other down. A job's work is a function, which resumes from what
-// it finds on disk. Discard removes what unfinished work has left behind.
+// connection, would only slow each other down. A job's work is a function that resumes from what it
+// finds on disk. Discard removes what unfinished work has left behind.
 //
 // Invariants: no two jobs with the same key are unfinished at the same time. A job ends only after
 // its work has returned.
@@ -28,7 +28,7 @@ import (
 // State is the state of a job.
 type State string
 
-// The states.
+// The states of a job.
 const (
 	Waiting State = "waiting" // for an earlier job of its kind
 	Running State = "running"
@@ -43,7 +43,7 @@ func (s State) Ended() bool { return s == Done || s == Failed || s == Stopped }
 // Kind is the kind of work. Jobs of one kind wait for each other.
 type Kind string
 
-// The kinds.
+// The kinds of jobs.
 const (
 	Import   Kind = "import"
 	Download Kind = "download"

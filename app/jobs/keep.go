@@ -14,7 +14,7 @@ import (
 	"headroom/app/disk"
 )
 
-// Kept is an unfinished job in the file.
+// Kept is an unfinished job as Keep writes it.
 type Kept struct {
 	Kind       Kind            `json:"kind"`
 	Title      string          `json:"title"`

@@ -5,7 +5,7 @@ import "slices"
 // ChangeKind is the kind of a Change.
 type ChangeKind string
 
-// The kinds.
+// The kinds of changes.
 const (
 	Appeared ChangeKind = "appeared"
 	Changed  ChangeKind = "changed"  // its state, size, places or download progress

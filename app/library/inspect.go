@@ -22,7 +22,7 @@ import (
 // State is the state of a model on disk.
 type State string
 
-// The states. Only a ready model can be loaded.
+// The states of a model. Only a ready model can be loaded.
 const (
 	Ready       State = "ready"
 	Downloading State = "downloading"  // incomplete; Model.UpdatedAt shows whether it progresses

@@ -16,7 +16,7 @@ import (
 // Origin is the program whose folder a model is in.
 type Origin string
 
-// The origins.
+// The origins of places.
 const (
 	HuggingFace Origin = "huggingface" // the hub cache
 	LMStudio    Origin = "lmstudio"

@@ -30,7 +30,8 @@ func Roots(given []string) []string {
 	return roots
 }
 
-// Own returns the folder of imported models: models in Data. It is "" without a home folder.
+// Own returns Headroom's own models folder, "models" in Data. Imported models are in it. It is ""
+// without a home folder.
 func Own() string {
 	data := Data()
 	if data == "" {
@@ -39,8 +40,8 @@ func Own() string {
 	return filepath.Join(data, "models")
 }
 
-// Data returns the folder of the user's data: Headroom in ~/Library/Application Support on a Mac,
-// headroom in XDG_DATA_HOME or ~/.local/share elsewhere. It is "" without a home folder.
+// Data returns Headroom's data folder: ~/Library/Application Support/Headroom on a Mac, elsewhere
+// headroom in XDG_DATA_HOME or ~/.local/share. It is "" without a home folder.
 func Data() string {
 	data := expandHome("~/Library/Application Support/Headroom")
 	if runtime.GOOS != "darwin" {

@@ -154,7 +154,7 @@ func (w *Watcher) Rescan() {
 	})
 }
 
-// Pause pauses the watching, or resumes it and scans again.
+// Pause stops watching, or resumes it and scans again.
 func (w *Watcher) Pause(paused bool) {
 	w.do(func() {
 		w.mu.Lock()
@@ -172,7 +172,7 @@ func (w *Watcher) Pause(paused bool) {
 	})
 }
 
-// Close ends the watching. The list stays as it is.
+// Close stops watching. Models still returns the last list.
 func (w *Watcher) Close() {
 	w.stop()
 	<-w.ended
