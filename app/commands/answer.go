@@ -20,11 +20,11 @@ import (
 	"headroom/engine/server"
 )
 
-// AnswerFlags are the flags of run and chat about answers.
+// AnswerFlags are the flags of run and chat that control an answer.
 type AnswerFlags struct {
-	Named       string   `name:"model" help:"Model: an ID, a name or a folder. It may also be given before the prompt." placeholder:"MODEL"`
+	Named       string   `name:"model" help:"Model: an ID, a name or a folder. It may also be given as an argument." placeholder:"MODEL"`
 	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
-	MaxTokens   int      `help:"Maximum length of the answer in tokens; 0: as much as the context holds." placeholder:"N"`
+	MaxTokens   int      `help:"Maximum length of the answer in tokens. Default: as much as the context holds." placeholder:"N"`
 	Temperature *float64 `help:"Sampling temperature; 0 always takes the most likely token. Default: the model's." placeholder:"T"`
 	Seed        *int64   `help:"Seed of the random numbers, for repeatable answers." placeholder:"N"`
 	Think       *bool    `help:"Reason before answering, if the model can." negatable:""`
@@ -34,9 +34,9 @@ type AnswerFlags struct {
 type talker struct {
 	model    server.Model
 	flags    *AnswerFlags
-	defaults generate.Defaults // from the settings of the model; flags win
+	defaults generate.Defaults // from the model's settings; flags override them
 	out      io.Writer
-	style    bool // reasoning may be dimmed
+	style    bool // dim the reasoning
 }
 
 // reply is one answer.
@@ -171,7 +171,7 @@ func (p *painter) write(piece chat.Piece) {
 	}
 	thinking := piece.Kind == chat.Reasoning
 	if thinking != p.thinking {
-		p.turn(thinking)
+		p.change(thinking)
 	}
 	p.wrote = true
 	p.print(piece.Text)
@@ -183,7 +183,8 @@ func (p *painter) print(text string) {
 	}
 }
 
-func (p *painter) turn(thinking bool) {
+// change begins or ends the reasoning.
+func (p *painter) change(thinking bool) {
 	p.thinking = thinking
 	switch {
 	case thinking && p.style:
@@ -200,7 +201,7 @@ func (p *painter) turn(thinking bool) {
 // end closes the reasoning and the line.
 func (p *painter) end() {
 	if p.thinking {
-		p.turn(false)
+		p.change(false)
 	} else if p.wrote {
 		p.print("\n")
 	}

@@ -39,10 +39,10 @@ var shapes embed.FS
 
 // Bench is `headroom bench`. Table, speed and cache measure; kv calculates.
 type Bench struct {
-	Table BenchTable `cmd:"" default:"withargs" help:"Every figure that Headroom has a target for, with the ceilings of this machine (the default)."`
-	Speed BenchSpeed `cmd:"" help:"Prefill, decode and peak memory of any model."`
-	Cache BenchCache `cmd:"" name:"cache" help:"What the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
-	KV    BenchKV    `cmd:"" name:"kv" help:"Size of the KV cache and recurrent states of any config.json, calculated without weights."`
+	Table BenchTable `cmd:"" default:"withargs" help:"Measure every figure that Headroom has a target for, with this machine's ceilings (the default)."`
+	Speed BenchSpeed `cmd:"" help:"Measure prefill, decode and peak memory of any model."`
+	Cache BenchCache `cmd:"" name:"cache" help:"Measure what the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
+	KV    BenchKV    `cmd:"" name:"kv" help:"Calculate the size of the KV cache and recurrent states from any config.json, without weights."`
 }
 
 // BenchSpeed is `headroom bench speed`.

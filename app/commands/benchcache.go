@@ -31,7 +31,7 @@ type BenchCache struct {
 	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`
 	Prompt  int      `help:"Tokens of the prompt that is prefilled cold and restored from disk and from memory." default:"18000"`
 	Stream  int      `help:"Tokens of each stream's prompt." default:"8000"`
-	Head    int      `help:"Tokens of it that all streams share, in the runs with a shared prefix." default:"6000"`
+	Head    int      `help:"Tokens that the streams' prompts share, in the runs with a shared prefix." default:"6000"`
 	Streams int      `help:"Number of concurrent streams." default:"3"`
 	Tokens  int      `help:"Tokens that each stream decodes." default:"128"`
 	Turns   int      `help:"Turns of the conversation." default:"21"`
@@ -152,7 +152,7 @@ func (b *cacheBench) restart() error {
 	w.Flush()
 	fmt.Fprintf(b.t.out,
 		"The store's %s had just been written, so the system's page cache held them. A cold disk "+
-			"adds its read time.\n", bytesWords(bytes))
+			"adds its read time.\n", formatBytes(bytes))
 	return nil
 }
 

@@ -32,13 +32,13 @@ func TestBenchKV(t *testing.T) {
 		}
 	}
 	if strings.Contains(out, "these flags") {
-		t.Errorf("nothing wthese flags for:\n%s", out)
+		t.Errorf("a row for flags that were not given:\n%s", out)
 	}
 }
 
-// TestBenchKVFinds checks that a config is found by shape, file, folder and name, with any
+// TestBenchKVSources checks that a config is found by shape, file, folder and name, with any
 // quantization, and that errors say what is wrong.
-func TestBenchKVFinds(t *testing.T) {
+func TestBenchKVSources(t *testing.T) {
 	dir := isolate(t)
 	put := func(name, text string) string {
 		file := filepath.Join(dir, name)
@@ -66,11 +66,10 @@ func TestBenchKVFinds(t *testing.T) {
 		}
 	}
 	// 8,192 tokens: 5,120 take 20,480 bytes each, the others 5,760; plus 62.8 MB of state
+	start := regexp.MustCompile(`(?m)^these flags +5760, the first 5120 20480 +179\.7 MB `)
 	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start",
-		"5000"); code != 0 ||
-		!regexp.MustCompile(`(?m)^these flags +5760, the first 5120 20480 +179\.7 MB `).MatchString(
-			out) {
-		t.Errorf("a start: exit %d, %s", code, out)
+		"5000"); code != 0 || !start.MatchString(out) {
+		t.Errorf("--quantized-kv-start: exit %d, %s", code, out)
 	}
 	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 ||
 		strings.Count(out, "trained for") != 2 {

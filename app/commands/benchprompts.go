@@ -49,10 +49,8 @@ func (p *prompts) turn(seed, tokens int) chat.Message {
 func (p *prompts) render(messages ...chat.Message) []int32 {
 	text, err := p.text(messages)
 	if err != nil {
-		panic(
-			"commands: prompts.render: the template accepted one conversation and rejects " +
-				"another: " +
-				err.Error())
+		panic("commands: prompts.render: the template accepted one conversation and rejects " +
+			"another: " + err.Error())
 	}
 	return p.engine.Tokenizer().Encode(text,
 		tokenizer.EncodeOptions{AddSpecial: p.engine.Template() == nil})

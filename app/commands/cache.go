@@ -22,17 +22,17 @@ import (
 
 // Cache is `headroom cache`.
 type Cache struct {
-	Dir  string `name:"block-ssd-cache-dir" help:"Folder of the cache. Default: that of the settings, or \"headroom/blocks\" in the user's cache folder." type:"path" placeholder:"DIR"`
+	Dir  string `name:"block-ssd-cache-dir" help:"Folder of the cache. Default: the settings' folder, or \"headroom/blocks\" in the user's cache folder." type:"path" placeholder:"DIR"`
 	JSON bool   `name:"json" help:"Print JSON, for scripts."`
 
 	Ls    CacheLs    `cmd:"" help:"List the cached conversations, most recently used first."`
 	Show  CacheShow  `cmd:"" help:"Show one conversation and its files."`
 	Rm    CacheRm    `cmd:"" help:"Remove conversations: their unshared files, and their cached prefixes in the memory of running servers."`
 	Pin   CachePin   `cmd:"" help:"Protect conversations from eviction."`
-	Unpin CacheUnpin `cmd:"" help:"Allow eviction again."`
+	Unpin CacheUnpin `cmd:"" help:"Allow the eviction of pinned conversations again."`
 	Move  CacheMove  `cmd:"" help:"Move the cache to another folder or disk, even while a server runs."`
 	Stats CacheStats `cmd:"" help:"Print the cache's statistics."`
-	Clear CacheClear `cmd:"" help:"Remove everything, or everything of one model."`
+	Clear CacheClear `cmd:"" help:"Remove all conversations, or those of one model."`
 }
 
 // CacheLs is `headroom cache ls`.
@@ -100,24 +100,24 @@ func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 func (c *Cache) existing(do func(dir string, kept *cache.Cache) error) error {
 	return c.with(func(dir string, kept *cache.Cache) error {
 		if kept == nil {
-			return problem.New(problem.NotFound, "Nothing is kept in "+dir+" yet", "", "")
+			return problem.New(problem.NotFound, "Nothing is cached in "+dir+" yet", "", "")
 		}
 		return do(dir, kept)
 	})
 }
 
-// list returns the cache's conversations and statistics. asked reports whether they come from a
-// server, which knows what is in memory.
-func (c *Cache) list(ctx context.Context) (list cache.List, asked bool, err error) {
+// list returns the cache's conversations and statistics. fromServer reports whether they come from
+// a server, which knows what is in memory.
+func (c *Cache) list(ctx context.Context) (list cache.List, fromServer bool, err error) {
 	err = c.with(func(dir string, kept *cache.Cache) error {
-		if list, asked = askServers(ctx, dir); asked {
+		if list, fromServer = askServers(ctx, dir); fromServer {
 			return nil
 		}
 		list, err = kept.List(nil)
 		list.Stats.Dir = dir
 		return err
 	})
-	return list, asked, err
+	return list, fromServer, err
 }
 
 // askTime bounds how long a server may take to answer. It answers between two forward passes.
@@ -127,7 +127,8 @@ const askTime = 3 * time.Second
 func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
 	eachServer(func(s running) bool {
 		var got cache.List
-		if s.ask(ctx, askTime, http.MethodGet, "api/cache", &got) == nil && keptIn(got.Stats, dir) {
+		if s.ask(ctx, askTime, http.MethodGet, "api/cache", &got) == nil &&
+			hasCacheIn(got.Stats, dir) {
 			list, found = got, true
 		}
 		return !found
@@ -137,14 +138,14 @@ func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
 
 // Run prints the table.
 func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
-	list, asked, err := c.list(ctx)
+	list, fromServer, err := c.list(ctx)
 	switch {
 	case err != nil:
 		return err
 	case c.JSON:
 		return printJSON(t.out, list)
 	case len(list.Conversations) == 0:
-		fmt.Fprintf(t.out, "Nothing is kept in %s yet.\n", list.Stats.Dir)
+		fmt.Fprintf(t.out, "Nothing is cached in %s yet.\n", list.Stats.Dir)
 		return nil
 	}
 	now := time.Now()
@@ -161,9 +162,9 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model,
-			clip(k.Title, titleWidth), k.Tokens, hotWords(k, asked), bytesWords(k.Bytes),
-			bytesWords(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
-			secondsWords(k.SecondsSaved), pinned)
+			clip(k.Title, titleWidth), k.Tokens, formatHot(k, fromServer), formatBytes(k.Bytes),
+			formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
+			formatSeconds(k.SecondsSaved), pinned)
 	}
 	return table.Flush()
 }
@@ -173,10 +174,10 @@ const (
 	titleWidth = 40
 )
 
-// hotWords returns how much of a conversation is in memory; "?" if no server could be asked.
-func hotWords(k cache.Conversation, asked bool) string {
+// formatHot returns how much of a conversation is in memory; "?" if no server could be fromServer.
+func formatHot(k cache.Conversation, fromServer bool) string {
 	switch {
-	case !asked:
+	case !fromServer:
 		return "?"
 	case k.MemoryTokens == 0:
 		return "no"
@@ -204,11 +205,11 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 			{"title", cmp.Or(clip(d.Title, 10*titleWidth), "-")},
 			{"model", d.Model + ", " + d.Format},
 			{"tokens", fmt.Sprint(d.Tokens)},
-			{"size", bytesWords(d.Bytes) + ", and " + bytesWords(d.SharedBytes) +
+			{"size", formatBytes(d.Bytes) + ", and " + formatBytes(d.SharedBytes) +
 				" shared with other conversations"},
 			{"written", ago(now, d.CreatedAtUnixMs)},
 			{"last hit", fmt.Sprintf("%s; %d in all, %s saved", ago(now, d.LastHitAtUnixMs), d.Hits,
-				secondsWords(d.SecondsSaved))}, {"pinned", pinned}} {
+				formatSeconds(d.SecondsSaved))}, {"pinned", pinned}} {
 			fmt.Fprintf(table, "%s\t%s\n", line[0], line[1])
 		}
 		fmt.Fprintln(table, "\nFILE\tKIND\tTOKENS\tSIZE\tHITS\tSHARED")
@@ -222,7 +223,7 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 				positions = fmt.Sprintf("after %d", e.To)
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", e.Key[:min(keyDigits, len(e.Key))],
-				e.Kind, positions, bytesWords(e.Bytes), e.Hits, shared)
+				e.Kind, positions, formatBytes(e.Bytes), e.Hits, shared)
 		}
 		return table.Flush()
 	})
@@ -231,9 +232,9 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 // Run removes the conversations and stops at the first that cannot be removed.
 func (r *CacheRm) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return c.existing(func(dir string, kept *cache.Cache) error {
-		servers := serversOver(ctx, dir)
+		servers := serversWithCache(ctx, dir)
 		for _, key := range r.Keys {
-			freedBytes := free(ctx, servers, key, "", t.err)
+			freedBytes := freeMemory(ctx, servers, key, "", t.err)
 			removed, err := kept.Remove(key)
 			if err != nil {
 				return err
@@ -253,10 +254,10 @@ func (c *Cache) removed(out io.Writer, what string, removed cache.Removed) error
 	}
 	memory := ""
 	if removed.MemoryBytes > 0 {
-		memory = ", and " + bytesWords(removed.MemoryBytes) + " of memory"
+		memory = ", and " + formatBytes(removed.MemoryBytes) + " of memory"
 	}
 	_, err := fmt.Fprintf(out, "%s: %s removed, %s%s\n", what, count(removed.Entries, "file"),
-		bytesWords(removed.Bytes), memory)
+		formatBytes(removed.Bytes), memory)
 	return err
 }
 
@@ -282,7 +283,7 @@ func (r *CacheClear) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return c.with(func(dir string, kept *cache.Cache) error {
 		var removed cache.Removed
 		if kept != nil {
-			freedBytes := free(ctx, serversOver(ctx, dir), "", r.Model, t.err)
+			freedBytes := freeMemory(ctx, serversWithCache(ctx, dir), "", r.Model, t.err)
 			var err error
 			if removed, err = kept.Clear(r.Model); err != nil {
 				return err
@@ -295,7 +296,7 @@ func (r *CacheClear) Run(ctx context.Context, c *Cache, t *terminal) error {
 
 // Run prints the statistics.
 func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
-	list, asked, err := c.list(ctx)
+	list, fromServer, err := c.list(ctx)
 	s := list.Stats
 	switch {
 	case err != nil:
@@ -303,7 +304,7 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	case c.JSON:
 		return printJSON(t.out, s)
 	case !s.On:
-		fmt.Fprintf(t.out, "Nothing is kept in %s yet.\n", s.Dir)
+		fmt.Fprintf(t.out, "Nothing is cached in %s yet.\n", s.Dir)
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -311,20 +312,20 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 		fmt.Fprintf(table, "%s\t%s\n", name, fmt.Sprintf(format, values...))
 	}
 	line("folder", "%s", s.Dir)
-	line("size", "%s of %s, %s, %s", bytesWords(s.Bytes), limitWords(s.MaxBytes),
+	line("size", "%s (%s), %s, %s", formatBytes(s.Bytes), formatLimit(s.MaxBytes),
 		count(s.Entries, "file"), count(stored(list), "conversation"))
-	line("disk", "%s free, %s of it left alone", bytesWords(s.FreeBytes),
-		bytesWords(max(s.MinFreeBytes, 0)))
-	line("written", "%s today of %s, %s since ever", bytesWords(s.TodayBytes),
-		limitWords(s.DailyWriteBytes), bytesWords(s.WrittenBytes))
-	line("read back", "%d times, %s saved; %d times there was nothing", s.Hits,
-		secondsWords(s.SecondsSaved), s.Misses)
-	line("not kept", "%s because the disk was slower, %d for a limit; %s for an error",
+	line("disk", "%s free; the cache leaves %s free", formatBytes(s.FreeBytes),
+		formatBytes(max(s.MinFreeBytes, 0)))
+	line("written", "%s today (%s), %s in total", formatBytes(s.TodayBytes),
+		formatLimit(s.DailyWriteBytes), formatBytes(s.WrittenBytes))
+	line("hits", "%d, %s saved", s.Hits, formatSeconds(s.SecondsSaved))
+	line("misses", "%d", s.Misses)
+	line("not saved", "%s because the disk was too slow, %d because of a limit; %s failed",
 		count(s.Dropped, "conversation"), s.Skipped, count(s.SaveErrors, "file"))
 	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"),
 		s.Damaged, s.OtherVersions)
-	if asked {
-		line("in memory", "%s of ended conversations", bytesWords(s.MemoryBytes))
+	if fromServer {
+		line("in memory", "%s of ended conversations", formatBytes(s.MemoryBytes))
 	}
 	if s.Error != "" {
 		line("last error", "%s", s.Error)

@@ -39,8 +39,8 @@ func listed(t *testing.T, args ...string) []cache.Conversation {
 	return list.Conversations
 }
 
-// TestCacheOfNothing: without a cache, the commands create nothing and report that nothing is kept.
-func TestCacheOfNothing(t *testing.T) {
+// TestNoCache: without a cache, the commands create nothing and report that nothing is cached.
+func TestNoCache(t *testing.T) {
 	home := isolate(t)
 	dir := filepath.Join(home, "cache", "headroom", "blocks")
 	for _, c := range []struct {
@@ -48,13 +48,13 @@ func TestCacheOfNothing(t *testing.T) {
 		code int
 		want string // on either stream
 	}{
-		{[]string{"ls"}, 0, "Nothing is kept in " + dir + " yet.\n"},
-		{[]string{"stats"}, 0, "Nothing is kept in " + dir + " yet.\n"},
+		{[]string{"ls"}, 0, "Nothing is cached in " + dir + " yet.\n"},
+		{[]string{"stats"}, 0, "Nothing is cached in " + dir + " yet.\n"},
 		{[]string{"clear"}, 0, dir + ": 0 files removed, 0 B\n"},
 		{[]string{"ls", "--json"}, 0, `"conversations": []`},
-		{[]string{"show", "abcdef"}, 1, "Nothing is kept in " + dir + " yet"},
-		{[]string{"rm", "abcdef"}, 1, "Nothing is kept in " + dir + " yet"},
-		{[]string{"pin", "abcdef"}, 1, "Nothing is kept in " + dir + " yet"},
+		{[]string{"show", "abcdef"}, 1, "Nothing is cached in " + dir + " yet"},
+		{[]string{"rm", "abcdef"}, 1, "Nothing is cached in " + dir + " yet"},
+		{[]string{"pin", "abcdef"}, 1, "Nothing is cached in " + dir + " yet"},
 		{[]string{"rm"}, 2, "<key>"},
 	} {
 		code, out, errOut := headroom("", append([]string{"cache"}, c.args...)...)
@@ -100,7 +100,7 @@ func TestCache(t *testing.T) {
 	checkOutput(`(?m) yes *$`, "ls")
 	checkOutput(`^$`, "unpin", key)
 	checkOutput(`(?s)folder +`+dir+
-		`\nsize +.* of at most .*, \d+ files, 1 conversation\ndisk .*\nread back +1 times`, "stats")
+		`\nsize +.* \(at most .*\), \d+ files, 1 conversation\ndisk .*\nhits +1, `, "stats")
 	checkOutput(`"hits": 1`, "stats", "--json")
 	checkOutput(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
 	if got := listed(t); len(got) != 0 {
@@ -172,7 +172,7 @@ func TestCacheAsksTheServer(t *testing.T) {
 	}
 	if code, out, _ := headroom("", "cache", "ls", "--block-ssd-cache-dir",
 		filepath.Join(home, "elsewhere")); code != 0 ||
-		!strings.Contains(out, "Nothing is kept in") {
+		!strings.Contains(out, "Nothing is cached in") {
 		t.Errorf("another folder: exit %d, %s", code, out)
 	}
 	stop()
@@ -184,10 +184,10 @@ func TestCacheAsksTheServer(t *testing.T) {
 	}
 }
 
-// TestForgotten: `headroom cache rm` also frees the memory of a server that uses the same folder,
-// so that the same prompt is computed again. This holds with the model in the server's process and
-// in a worker.
-func TestForgotten(t *testing.T) {
+// TestRemoveFreesServerMemory: `headroom cache rm` also frees the memory of a server that uses the
+// same folder, so that the same prompt is computed again. This holds with the model in the server's
+// process and in a worker.
+func TestRemoveFreesServerMemory(t *testing.T) {
 	for _, inProcess := range []bool{true, false} {
 		isolate(t)
 		ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -223,7 +223,7 @@ func TestForgotten(t *testing.T) {
 				t.Errorf("in process %t: nothing is cached before %s", inProcess, what)
 			}
 			key := ""
-			for key == "" && ctx.Err() == nil { // it is on disk shortly after its answer
+			for key == "" && ctx.Err() == nil { // it is saved shortly after its answer
 				if list := listed(t); len(list) > 0 {
 					key = list[0].Key
 				}
@@ -250,17 +250,17 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestFormats(t *testing.T) {
 	for bytes, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB",
 		99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_500: "1.0 MB", 20e9: "20.0 GB",
 		5e15: "5000 TB"} {
-		if got := bytesWords(bytes); got != want {
+		if got := formatBytes(bytes); got != want {
 			t.Errorf("%d bytes are %q, want %q", bytes, got, want)
 		}
 	}
 	for seconds, want := range map[float64]string{0: "0.0 s", 12.34: "12.3 s", 59.94: "59.9 s",
 		59.96: "1m0s", 4000: "1h6m40s"} {
-		if got := secondsWords(seconds); got != want {
+		if got := formatSeconds(seconds); got != want {
 			t.Errorf("%g s are %q, want %q", seconds, got, want)
 		}
 	}

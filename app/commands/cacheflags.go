@@ -14,21 +14,21 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheFlags configure the prefix cache, and how prefill and decode share the engine. They have the
-// meaning of the fields of settings.Cache.
+// CacheFlags configure the prefix cache, and how prefill and decode share the engine. They mean the
+// same as the fields of settings.Cache.
 type CacheFlags struct {
 	BlockSSDCacheDir         string        `name:"block-ssd-cache-dir" help:"Folder of the prefix cache on disk, which survives restarts." type:"path" placeholder:"DIR"`
-	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Most disk space of the cache. Default: 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
-	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Free disk space to leave for others. Default: 10GB." placeholder:"SIZE"`
-	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Most that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
+	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Maximum size of the cache on disk. Default: 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
+	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Disk space that the cache leaves free. Default: 10GB." placeholder:"SIZE"`
+	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Maximum amount that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
 	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
-	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Most memory for cached prefixes. Default: all that running requests leave." placeholder:"SIZE"`
-	PromptCacheSize          int           `name:"prompt-cache-size" help:"Most conversations in the prefix cache in memory; 0: no limit." placeholder:"N"`
+	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Maximum memory for cached prefixes. Default: all that running requests leave free." placeholder:"SIZE"`
+	PromptCacheSize          int           `name:"prompt-cache-size" help:"Maximum number of conversations in the prefix cache in memory. Default: no limit." placeholder:"N"`
 	PreferPrefill            *bool         `name:"prefer-prefill" help:"Prefill waiting prompts before running answers continue." negatable:""`
 	MaxPrefillStall          time.Duration `name:"max-prefill-stall" aliases:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
 }
 
-// or returns the flags, else the settings.
+// or returns the flags. The settings replace the flags that were not given.
 func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.NoSSDCache = f.NoSSDCache || s.Off && f.BlockSSDCacheDir == ""
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)
@@ -44,7 +44,8 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	return f
 }
 
-// given returns the flags about the cache on disk as settings. With noPrefixes the cache is off.
+// given returns the flags of the cache on disk as settings; zero fields were not given. With
+// noPrefixes the cache is off.
 func (f CacheFlags) given(noPrefixes bool) settings.Cache {
 	return settings.Cache{Off: f.NoSSDCache || noPrefixes, Dir: f.BlockSSDCacheDir,
 		MaxSize: f.BlockSSDCacheMaxSize, MinFree: f.BlockSSDCacheMinFree,
@@ -62,21 +63,21 @@ func (f CacheFlags) apply(o engine.Options) engine.Options {
 // ssd returns the options of the cache on disk. An empty Dir means no cache. Without byDefault,
 // there is a cache only if the flags name its folder.
 func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
-	asked := f.or(s)
+	flags := f.or(s)
 	dir := f.BlockSSDCacheDir
 	if dir == "" && byDefault {
 		dir = cmp.Or(s.Dir, cache.DefaultDir())
 	}
-	if asked.NoSSDCache || dir == "" {
+	if flags.NoSSDCache || dir == "" {
 		return cache.Options{}
 	}
 	return cache.Options{Dir: dir,
-		Limits: engine.BlockStoreOptions{MaxBytes: int64(asked.BlockSSDCacheMaxSize),
-			MinFreeBytes:    int64(asked.BlockSSDCacheMinFree),
-			DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
+		Limits: engine.BlockStoreOptions{MaxBytes: int64(flags.BlockSSDCacheMaxSize),
+			MinFreeBytes:    int64(flags.BlockSSDCacheMinFree),
+			DailyWriteBytes: int64(flags.BlockSSDCacheDailyWrites)}}
 }
 
-// mover returns the function that moves a host's cache to another folder. The error is a Problem: a
+// mover returns the Mover that moves a host's cache to another folder. The error is a Problem: a
 // flag sets the folder.
 func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
 	if f.BlockSSDCacheDir != "" || f.NoSSDCache {

@@ -67,14 +67,13 @@ func TestFlagsBeatSettings(t *testing.T) {
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
 				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
-				"--memory-cache-size " +
-				"2GB " +
-				"--prompt-cache-size 7 --no-prefer-prefill --max-prefill-stall 1s --threads 4"),
+				"--memory-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill " +
+				"--max-prefill-stall 1s --threads 4"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
 				MemoryCacheBytes: 2e9, PromptCacheSize: 7, MaxPrefillStall: time.Second}},
-		{"no bound", "x", []string{"--memory-cache-size", "none"},
+		{"no limit", "x", []string{"--memory-cache-size", "none"},
 			engine.Options{PromptCacheSize: 5, PreferPrefill: true,
 				MaxPrefillStall: 100 * time.Millisecond}},
 	}
@@ -107,10 +106,10 @@ func TestCacheFolder(t *testing.T) {
 		{"run with a folder", "--block-ssd-cache-dir /f", settings.Cache{}, false,
 			cache.Options{Dir: "/f"}},
 		{"off", "--no-ssd-cache", settings.Cache{}, true, cache.Options{}},
-		{"off beats a folder", "--no-ssd-cache --block-ssd-cache-dir /f", settings.Cache{}, true,
-			cache.Options{}},
+		{"off overrides a folder", "--no-ssd-cache --block-ssd-cache-dir /f", settings.Cache{},
+			true, cache.Options{}},
 		{"off in the settings", "", settings.Cache{Off: true}, true, cache.Options{}},
-		{"a folder beats off in the settings", "--block-ssd-cache-dir /f",
+		{"a folder overrides off in the settings", "--block-ssd-cache-dir /f",
 			settings.Cache{Off: true, Dir: "/s"}, true, cache.Options{Dir: "/f"}},
 		{"the settings' folder", "", settings.Cache{Dir: "/s"}, true, cache.Options{Dir: "/s"}},
 		{"limits of the settings", "",
@@ -138,7 +137,7 @@ func TestRunKeepsConversations(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
 	if _, err := os.Stat(filepath.Join(home, "cache")); !os.IsNotExist(err) {
-		t.Errorf("run without a folder has left files: %v", err)
+		t.Errorf("run without a cache folder left files: %v", err)
 	}
 	dir := filepath.Join(home, "blocks")
 	_, first, errOut := headroom("", "run", "--block-ssd-cache-dir", dir, long)
@@ -151,7 +150,7 @@ func TestRunKeepsConversations(t *testing.T) {
 	}
 }
 
-// TestGiven: the settings page cannot change the settings that flags override.
+// TestGiven: given returns the cache flags as settings, which the Settings page cannot change.
 func TestGiven(t *testing.T) {
 	f := flagsOf(t, strings.Fields(
 		"--block-ssd-cache-dir /f --block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none "+

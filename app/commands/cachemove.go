@@ -35,7 +35,7 @@ func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 		return err
 	}
 	var to string
-	if servers := serversOver(ctx, o.Dir); len(servers) > 0 {
+	if servers := serversWithCache(ctx, o.Dir); len(servers) > 0 {
 		to, err = servers[0].moveCache(ctx, m.To)
 	} else {
 		to, err = m.moveOffline(ctx, o, t)
@@ -58,7 +58,7 @@ func (m *CacheMove) moveOffline(ctx context.Context, o cache.Options, t *termina
 			"Make its old folder writable.")
 	}
 	if !cache.Exists(o.Dir) {
-		return "", problem.New(problem.NotFound, "Nothing is kept in "+o.Dir+" yet", "",
+		return "", problem.New(problem.NotFound, "Nothing is cached in "+o.Dir+" yet", "",
 			"Set the folder on the Settings or Cache page, or as dir under cache in the settings.")
 	}
 	mover, err := CacheFlags{}.mover(nil, service.OpenSettings())

@@ -24,8 +24,8 @@ import (
 // running is a server that is running.
 type running struct{ url, token string }
 
-// eachServer calls see with each running server of this user until see returns false.
-func eachServer(see func(running) bool) {
+// eachServer calls visit with each running server of this user until visit returns false.
+func eachServer(visit func(running) bool) {
 	settings, err := control.SettingsDir()
 	if err != nil {
 		return
@@ -38,18 +38,18 @@ func eachServer(see func(running) bool) {
 				return
 			}
 		}
-		if !see(running{url, token}) {
+		if !visit(running{url, token}) {
 			return
 		}
 	}
 }
 
-// serversOver returns the servers that keep their cache in dir.
-func serversOver(ctx context.Context, dir string) (list []running) {
+// serversWithCache returns the servers that keep their cache in dir.
+func serversWithCache(ctx context.Context, dir string) (list []running) {
 	eachServer(func(s running) bool {
 		var state host.State
 		if s.ask(ctx, askTime, http.MethodGet, "api/state", &state) == nil &&
-			keptIn(state.Cache, dir) {
+			hasCacheIn(state.Cache, dir) {
 			list = append(list, s)
 		}
 		return true
@@ -57,7 +57,8 @@ func serversOver(ctx context.Context, dir string) (list []running) {
 	return list
 }
 
-func keptIn(s cache.Stats, dir string) bool {
+// hasCacheIn reports whether the statistics are of an open cache in dir.
+func hasCacheIn(s cache.Stats, dir string) bool {
 	return s.On && filepath.Clean(s.Dir) == filepath.Clean(dir)
 }
 
@@ -65,9 +66,9 @@ func keptIn(s cache.Stats, dir string) bool {
 // to disk first.
 const freeTime = time.Minute
 
-// free makes servers free the memory of the conversation with that key. Without a key, they free a
-// model's whole cache, or every model's. Failures are printed to errOut.
-func free(ctx context.Context, servers []running, key, model string,
+// freeMemory makes servers free the memory of the conversation with that key. Without a key, they
+// free a model's whole cache, or every model's. Failures are printed to errOut.
+func freeMemory(ctx context.Context, servers []running, key, model string,
 	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)
 	if key == "" {
@@ -85,17 +86,17 @@ func free(ctx context.Context, servers []running, key, model string,
 }
 
 // ask sends a request without a body and reads the response.
-func (s running) ask(ctx context.Context, patience time.Duration, method, path string,
+func (s running) ask(ctx context.Context, timeout time.Duration, method, path string,
 	document any) error {
-	return s.send(ctx, patience, method, path, nil, document)
+	return s.send(ctx, timeout, method, path, nil, document)
 }
 
 // send sends a request with a JSON body, unless that is nil, and reads the response into document,
 // unless that is nil. If the server refuses, the error is its Problem.
-func (s running) send(ctx context.Context, patience time.Duration, method, path string, body,
+func (s running) send(ctx context.Context, timeout time.Duration, method, path string, body,
 	document any) error {
 	const maxBytes = 64 << 20
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	var text io.Reader
 	if body != nil {

@@ -30,12 +30,12 @@ type Chat struct {
 	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name or a folder. Default: the bundled demo model."`
 }
 
-const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer."
+const chatHelp = "/reset starts a new conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer."
 
 // Run ends at /exit, the end of input, SIGTERM, or Ctrl-C at the prompt.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
-	kept := service.OpenSettings()
-	h := c.newHost(kept, hostUse{ssd: true})
+	file := service.OpenSettings()
+	h := c.newHost(file, hostUse{ssd: true})
 	defer h.Close()
 	if err := load(ctx, h, cmp.Or(c.Model, c.Named), t.err); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 
 	lines := newLineReader(t)
 	talk := &talker{model: m, flags: &c.AnswerFlags,
-		defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out,
+		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
 		style: styled(t.out)}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
@@ -76,7 +76,7 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
 			continue
 		case line == "/reset":
 			messages = c.messages("")
-			fmt.Fprintln(errOut, "The conversation starts anew.")
+			fmt.Fprintln(errOut, "A new conversation starts.")
 			continue
 		case line == "/help":
 			fmt.Fprintln(errOut, chatHelp)

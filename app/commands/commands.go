@@ -98,7 +98,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return report(parsed.Run(&terminal{in, out, errOut, kept}), errOut)
 }
 
-// parse recovers the panic with which kong.Exit unwinds.
+// parse parses the arguments. It recovers the panic of kong.Exit.
 func parse(parser *kong.Kong, args []string) (c *kong.Context, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -262,14 +262,14 @@ func TestChat(t *testing.T) {
 		prompts[1] == prompts[0] {
 		t.Errorf("prompts of %v tokens: want the second longer, the third like the first", prompts)
 	}
-	if !strings.Contains(errOut, chatHelp) || !strings.Contains(errOut, "starts anew") {
+	if !strings.Contains(errOut, chatHelp) || !strings.Contains(errOut, "new conversation starts") {
 		t.Errorf("stderr %q", errOut)
 	}
 }
 
-// TestChatGoesOnAfterAProblem: a message that does not fit gets an error, and the next one is
+// TestChatContinuesAfterAProblem: a message that does not fit gets an error, and the next one is
 // answered.
-func TestChatGoesOnAfterAProblem(t *testing.T) {
+func TestChatContinuesAfterAProblem(t *testing.T) {
 	isolate(t)
 	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat",
 		"--context", "100")
@@ -284,7 +284,7 @@ func TestModels(t *testing.T) {
 	_, out, _ := headroom("", "models")
 	if !regexp.MustCompile(
 		`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).
-		MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
+		MatchString(out) || !strings.Contains(out, "Only the bundled model was found") {
 		t.Errorf("output:\n%s", out)
 	}
 	bad := filepath.Join(home, "more", "bad")

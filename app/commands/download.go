@@ -32,11 +32,11 @@ func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
 // ModelsSearch is `headroom models search`.
 type ModelsSearch struct {
 	Words []string `arg:"" help:"Words in the model's name."`
-	Limit int      `help:"Most results." default:"20"`
+	Limit int      `help:"Maximum number of results." default:"20"`
 	HubFlags
 }
 
-// Run prints the models that were found.
+// Run prints the models that the hub finds.
 func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 	client, err := c.client(service.OpenSettings().Get())
 	if err != nil {
@@ -49,8 +49,7 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(t.out,
-			"%s has no model with %q in its name and .safetensors files.\n",
-			client.Endpoint(), words)
+			"%s has no .safetensors model with %q in its name.\n", client.Endpoint(), words)
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -99,7 +98,7 @@ func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 	switch {
 	case err != nil:
 		fmt.Fprintf(t.err, "Stopped at %s. Run the same command to resume.\n",
-			bytesWords(job.DoneBytes))
+			formatBytes(job.DoneBytes))
 		return err
 	case job.State == jobs.Failed:
 		return job.Err
@@ -124,7 +123,7 @@ func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Clie
 			total += max(f.Size, 0)
 		}
 		if f.Size >= 0 {
-			size = bytesWords(f.Size)
+			size = formatBytes(f.Size)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\n", mark, size, clip(f.Path, 100))
 	}
@@ -135,7 +134,7 @@ func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Clie
 		return refused
 	}
 	fmt.Fprintf(t.out, "%s, %s: the model needs the files marked *.\n",
-		count(len(chosen), "file"), bytesWords(total))
+		count(len(chosen), "file"), formatBytes(total))
 	return nil
 }
 
@@ -151,11 +150,15 @@ func (c *ModelsToken) Run(t *terminal) error {
 		if _, err := tokens.Save(""); err != nil {
 			return err
 		}
-		fmt.Fprintln(t.out, "The saved token is removed.")
+		fmt.Fprintln(t.out, "The saved token was removed.")
 		return nil
 	}
-	if _, source := tokens.Token(); source != hub.NoToken {
-		fmt.Fprintf(t.err, "There is already a token %s; the new one replaces it.\n",
+	switch _, source := tokens.Token(); source {
+	case hub.NoToken:
+	case hub.TokenEnvironment:
+		fmt.Fprintln(t.err, "HF_TOKEN is set in the environment. It overrides the saved token.")
+	default:
+		fmt.Fprintf(t.err, "There is already a token %s. The new token replaces it.\n",
 			tokenPlace(source))
 	}
 	token, err := readSecret(t, "Token, from the hub's settings page: ")

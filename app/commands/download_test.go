@@ -46,11 +46,7 @@ func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http
 		}
 		switch r.URL.Path {
 		case "/api/models":
-			_,
-				_ =
-				w.Write(
-					[]byte(
-						`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
+			_, _ = w.Write([]byte(`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
 		case "/api/models/" + name + "/revision/main":
 			var siblings []map[string]any
 			entries, _ := os.ReadDir(dir)
@@ -85,13 +81,13 @@ func TestModelsSearch(t *testing.T) {
 // then as ready.
 func TestModelsDownload(t *testing.T) {
 	home := isolate(t)
-	var underWay atomic.Bool
+	var downloading atomic.Bool
 	l := library.New([]string{filepath.Join(home, ".cache", "huggingface", "hub")},
 		engine.Options{}, engine.Describe)
 	t.Setenv("HF_ENDPOINT", demoHub(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Range"), "bytes=8388608-") {
 			models := l.Scan()
-			underWay.Store(len(models) == 2 && models[1].ID == "demo/model" &&
+			downloading.Store(len(models) == 2 && models[1].ID == "demo/model" &&
 				models[1].State == library.Downloading)
 		}
 	}))
@@ -104,7 +100,7 @@ func TestModelsDownload(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "demo/model: "+home) {
 		t.Fatalf("exit %d, %q, %s", code, out, errOut)
 	}
-	if !underWay.Load() {
+	if !downloading.Load() {
 		t.Error("the list did not show it as downloading")
 	}
 	if code, out, _ := headroom("", "models"); code != 0 ||
@@ -138,7 +134,7 @@ func TestModelsToken(t *testing.T) {
 		t.Errorf("empty input: exit %d, %s", code, errOut)
 	}
 	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 ||
-		out != "The saved token is removed.\n" {
+		out != "The saved token was removed.\n" {
 		t.Errorf("remove: exit %d, %q", code, out)
 	}
 }

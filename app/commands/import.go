@@ -100,10 +100,10 @@ func forecast(item importer.Item) string {
 		return fmt.Sprintf("%s: link to %s; nothing is copied", item.Name, item.Source)
 	case item.WrittenBytes == 0:
 		return fmt.Sprintf("%s: %s, moved within one disk; nothing is copied", item.Name,
-			bytesWords(item.Bytes))
+			formatBytes(item.Bytes))
 	case item.Clones:
 		return fmt.Sprintf("%s: %s, copied; the copy can share blocks with the original", item.Name,
-			bytesWords(item.Bytes))
+			formatBytes(item.Bytes))
 	}
-	return fmt.Sprintf("%s: %s, copied", item.Name, bytesWords(item.Bytes))
+	return fmt.Sprintf("%s: %s, copied", item.Name, formatBytes(item.Bytes))
 }

@@ -49,11 +49,11 @@ func TestModelsImport(t *testing.T) {
 	}
 	if code, _, errOut := headroom("", "models", "import", from); code != 1 ||
 		!strings.Contains(errOut, "already") {
-		t.Errorf("again: exit %d, %s", code, errOut)
+		t.Errorf("imported twice: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "import", goal); code != 1 ||
 		!strings.Contains(errOut, "already in the list") {
-		t.Errorf("already there: exit %d, %s", code, errOut)
+		t.Errorf("a model in the list: exit %d, %s", code, errOut)
 	}
 	code, out, errOut = headroom("", "models", "import", "--link", "--to",
 		filepath.Join(home, "else"), "--name", "org/linked", from)
@@ -63,7 +63,7 @@ func TestModelsImport(t *testing.T) {
 	}
 	if target, err := os.Readlink(filepath.Join(home, "else", "org", "linked")); err != nil ||
 		target != from {
-		t.Errorf("the link leads to %q, %v", target, err)
+		t.Errorf("the link points to %q, %v", target, err)
 	}
 	if code, _, errOut := headroom("", "models", "import", "--copy", "--move", from); code != 2 ||
 		!strings.Contains(errOut, "can't be used together") {

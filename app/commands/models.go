@@ -38,7 +38,7 @@ func (c *ModelsList) Run(t *terminal) error {
 	l := c.library(service.OpenSettings())
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{})
-	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room),
+	fmt.Fprintf(t.out, "%s of %s of memory are available for a model.\n\n", gigabytes(room),
 		gigabytes(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")
@@ -55,12 +55,12 @@ func (c *ModelsList) Run(t *terminal) error {
 	}
 	printUnusable(t, models, library.Downloading, "Not complete yet")
 	printUnusable(t, models, library.Broken, "Damaged")
-	printUnusable(t, models, library.NotLoadable, "Not of a kind that runs here")
+	printUnusable(t, models, library.NotLoadable, "Not supported")
 	printCopies(t, models)
 	if len(models) == 1 {
 		fmt.Fprintln(t.out,
-			"\nNothing but the bundled model. Headroom looks in these folders; --models-dir or "+
-				"HEADROOM_MODELS add more:")
+			"\nOnly the bundled model was found. Headroom looks in these folders, and in those of "+
+				"--models-dir and HEADROOM_MODELS:")
 		for _, root := range l.Roots() {
 			fmt.Fprintln(t.out, "  "+root)
 		}
@@ -93,7 +93,7 @@ func progress(d *library.Download) string {
 
 // printCopies lists the models that exist in several folders.
 func printCopies(t *terminal, models []library.Model) {
-	heading := "\nIn several places:\n"
+	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
 			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, m.ID, gigabytes(m.SizeBytes))

@@ -22,9 +22,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestMoveCacheOfAServer moves the cache over HTTP, with the model in a worker process. Cached
-// prompts are hit from the new folder, before and after a restart. A folder from the command line
-// cannot be moved.
+// TestMoveCacheOfAServer moves the cache over HTTP, with the model in a worker process. Prompts hit
+// the cache in the new folder, before and after a restart. A folder from the command line cannot be
+// moved.
 func TestMoveCacheOfAServer(t *testing.T) {
 	isolate(t)
 	file := service.OpenSettings()
@@ -143,7 +143,7 @@ func TestCacheMoveCommand(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", args, code, out, errOut)
 		}
 	}
-	refused("Nothing is kept in", first)
+	refused("Nothing is cached in", first)
 	remember(t, cache.DefaultDir())
 	refused("Leave it out", "--block-ssd-cache-dir", first, second)
 	refused("inside it", filepath.Join(cache.DefaultDir(), "inside"))

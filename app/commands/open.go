@@ -27,11 +27,11 @@ import (
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
 type ModelFlags struct {
 	Device       string `help:"Device to run on: cpu, metal (a Mac's GPU) or, for development, sim and nv (the Metal kernels, simulated and on an NVIDIA GPU). Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
-	Threads      int    `help:"Compute threads; 0: one per performance core." placeholder:"N"`
-	Context      int    `help:"Context length in tokens; 0: that of the model, or as much as fits in memory." placeholder:"TOKENS"`
+	Threads      int    `help:"Compute threads. Default: one per performance core." placeholder:"N"`
+	Context      int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences int    `help:"Most requests that run at once; 0: 8." placeholder:"N"`
+	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
@@ -65,7 +65,7 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
-// givenModel returns the flags about models as settings.
+// givenModel returns the model flags as settings; zero fields were not given.
 func (f *ModelFlags) givenModel() settings.Model {
 	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences,
 		KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
@@ -79,13 +79,13 @@ type KVFlags struct {
 	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values: \"(8, 4)\", or one number for both." placeholder:"BITS"`
 	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values: \"(64, 32)\", or one number for both." placeholder:"SIZES"`
 	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end of the model that keep more bits. Default: 2." placeholder:"N"`
-	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"Bits of the boundary layers; 0: 8." placeholder:"BITS"`
-	QuantizedKVStart int    `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512; 0: none." placeholder:"TOKENS"`
+	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"Bits of the boundary layers. Default: 8." placeholder:"BITS"`
+	QuantizedKVStart int    `name:"quantized-kv-start" help:"Tokens at the start of a conversation that stay float16, rounded up to a multiple of 512. Default: none." placeholder:"TOKENS"`
 	StateFormat      string `name:"state-format" help:"Format of recurrent states: f32, bf16 or int8. Default: f32." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
-	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens of a conversation in the KV cache: the first 4 and the last ones; 0: no limit." placeholder:"TOKENS"`
+	MaxKVSize        int    `name:"max-kv-size" help:"Maximum number of a conversation's tokens in the KV cache: the first 4 and the latest. Default: no limit." placeholder:"TOKENS"`
 }
 
-// or returns the flags, else the model's settings.
+// or returns the flags. The model's settings replace the flags that were not given.
 func (f KVFlags) or(m settings.Model) KVFlags {
 	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits),
 		KVGroupSize:      cmp.Or(f.KVGroupSize, m.KVGroupSize),
@@ -109,7 +109,7 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 	return o
 }
 
-// args returns the flags as arguments of another process.
+// args returns the flags as arguments for a child process.
 func (f *KVFlags) args() []string {
 	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits,
 		"--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
@@ -127,7 +127,7 @@ func (f *ModelFlags) library(s *settings.File) *library.Library {
 		func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
-// hostUse is how a command uses its host, beyond what its flags say.
+// hostUse is what a command needs of its host, in addition to its flags.
 type hostUse struct {
 	lastModel string // the model that Start("") means until one has run
 	// keep the prefix cache on disk if neither flags nor settings decide
@@ -138,7 +138,7 @@ type hostUse struct {
 	power      bool                 // follow battery and temperature
 }
 
-// ServiceUse is how a program runs its Service, beyond what its flags say.
+// ServiceUse is what a program needs of its Service, in addition to its flags.
 type ServiceUse struct {
 	InProcess  bool          // run the model in this process instead of a separate one
 	IdleUnload time.Duration // idle time after which the model is unloaded; 0: the settings'

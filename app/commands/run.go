@@ -47,14 +47,14 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		case err != nil:
 			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 		}
-		// like $(...) in a shell: the newline of echo is not part of the prompt
+		// As in $(...) of a shell, trailing newlines are not part of the prompt.
 		prompt = strings.TrimRight(string(text), "\r\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
 	}
-	kept := service.OpenSettings()
-	h := c.newHost(kept, hostUse{})
+	file := service.OpenSettings()
+	h := c.newHost(file, hostUse{})
 	defer h.Close()
 	if err := load(ctx, h, model, t.err); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	talk := &talker{model: m, flags: &c.AnswerFlags,
-		defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out,
+		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
 		style: styled(t.out)}
 	answer, err := talk.answer(ctx, c.messages(prompt))
 	if err != nil && !interrupted(err) {

@@ -25,12 +25,12 @@ import (
 // Selftest is `headroom selftest`.
 type Selftest struct {
 	Device  string `help:"Device to test: metal (the default on a Mac) or sim (the simulated GPU, the default elsewhere)." enum:",metal,sim" default:"" placeholder:"DEVICE"`
-	Short   bool   `help:"Run the short test of the first start: seconds instead of minutes."`
-	Repeats int    `help:"Runs of each kernel, which must all give the same bits; 0: 100, or 2 for sim and --short." placeholder:"N"`
+	Short   bool   `help:"Run the short test, as on the first start. It takes seconds instead of minutes."`
+	Repeats int    `help:"Runs of each kernel, which must all give the same bits. Default: 100, or 2 for sim and --short." placeholder:"N"`
 	Out     string `help:"File for the full report, to attach to a bug report." placeholder:"FILE" type:"path"`
 }
 
-// Validate is called by kong.
+// Validate rejects a negative number. kong calls it.
 func (c *Selftest) Validate() error {
 	if c.Repeats < 0 {
 		return fmt.Errorf("--repeats is %d, expected 0 or more", c.Repeats)

@@ -22,7 +22,7 @@ type Serve struct {
 	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
 	IdleUnload time.Duration `help:"Unload an idle model after this time; the next request loads it again. Default: the setting of the app, or never." placeholder:"DURATION"`
 	InProcess  bool          `help:"Run the model in the server's process; a crash then ends the server too."`
-	AllowHost  []string      `help:"More host names that requests may use for this machine." placeholder:"NAME" sep:","`
+	AllowHost  []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
 }
 
 // Run listens before it loads the model, so that a port in use is reported immediately. It serves

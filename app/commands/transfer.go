@@ -41,13 +41,13 @@ func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (j
 // jobLine describes a job's progress: "org/name: 3.2 GB of 18.6 GB (17 %), 412 MB/s, 38 s left".
 func jobLine(j jobs.Job) string {
 	var b strings.Builder
-	b.WriteString(j.Title + ": " + bytesWords(j.DoneBytes))
+	b.WriteString(j.Title + ": " + formatBytes(j.DoneBytes))
 	if j.TotalBytes > 0 {
-		fmt.Fprintf(&b, " of %s (%d %%)", bytesWords(j.TotalBytes),
+		fmt.Fprintf(&b, " of %s (%d %%)", formatBytes(j.TotalBytes),
 			min(100*j.DoneBytes/j.TotalBytes, 100))
 	}
 	if j.BytesPerSecond > 0 {
-		fmt.Fprintf(&b, ", %s/s", bytesWords(int64(j.BytesPerSecond)))
+		fmt.Fprintf(&b, ", %s/s", formatBytes(int64(j.BytesPerSecond)))
 	}
 	if j.Left >= 0 {
 		fmt.Fprintf(&b, ", %s left", j.Left.Round(time.Second))

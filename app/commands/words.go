@@ -1,6 +1,6 @@
 package commands
 
-// How tables and messages write sizes, times and texts.
+// The formats of sizes, durations and texts in tables and messages.
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ func count[N int | int64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// bytesWords returns a size in decimal units, like the cache's flags: "1.5 GB".
-func bytesWords(bytes int64) string {
+// formatBytes returns a size in decimal units, like the cache's flags: "1.5 GB".
+func formatBytes(bytes int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB"}
 	value, unit := float64(bytes), 0
 	for value >= 999.5 && unit < len(units)-1 {
@@ -43,16 +43,16 @@ func bytesWords(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-// limitWords returns a limit in words. A negative one means no limit.
-func limitWords(bytes int64) string {
+// formatLimit returns a limit in words. A negative limit means none.
+func formatLimit(bytes int64) string {
 	if bytes < 0 {
-		return "any number"
+		return "no limit"
 	}
-	return "at most " + bytesWords(bytes)
+	return "at most " + formatBytes(bytes)
 }
 
-// secondsWords returns a duration in words: "1.5 s", "2m3s".
-func secondsWords(seconds float64) string {
+// formatSeconds returns a duration in words: "1.5 s", "2m3s".
+func formatSeconds(seconds float64) string {
 	if seconds < 59.95 {
 		return fmt.Sprintf("%.1f s", seconds)
 	}

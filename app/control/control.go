@@ -82,14 +82,14 @@ type Options struct {
 	// ModelFlags holds the model flags of the command line, which override the settings of every
 	// model. Zero fields were not given.
 	ModelFlags settings.Model
-	// ModelOptions returns the options with which these settings would open the model with this ID.
-	// If it is nil, model settings are saved without a trial.
+	// ModelOptions returns the options for opening the model with this ID under these settings. If
+	// it is nil, model settings are saved without a check.
 	ModelOptions func(s settings.Settings, id string) engine.Options
 	// Transfers holds imports, downloads and cache moves. If it is nil, there are no such routes.
 	Transfers *Transfers
 	// Chats holds the conversations of the Chat page. If it is nil, there are no such routes.
 	Chats *chats.Store
-	// Wired is the wired memory limit; nil means that of this machine.
+	// Wired is the wired memory limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
 	ShowWindow func() error
@@ -161,8 +161,8 @@ func New(o Options) *API {
 	return a
 }
 
-// guarded puts recovery and the check of host and origin before a handler. Their errors have the
-// same form as those of the handler.
+// guarded wraps a handler with panic recovery and the check of host and origin. Their errors are
+// ErrorBody documents, like the handler's.
 func (a *API) guarded(access *guard.Guard, next http.Handler) http.Handler {
 	render := func(_ *http.Request, err error) server.Event {
 		return server.Event{Data: ErrorBody{host.NewError(problem.From(err))}}
@@ -192,6 +192,7 @@ func hasToken(r *http.Request, token string) bool {
 	return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1
 }
 
+// authorized wraps a handler with the check of the token.
 func (a *API) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.HasToken(r) {
@@ -205,7 +206,7 @@ func (a *API) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// maxBodyBytes is the longest request body of a route without a larger limit.
+// maxBodyBytes is the longest request body, unless the route sets another limit (Route.upTo).
 const maxBodyBytes = 64 << 10
 
 // readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a
@@ -228,15 +229,17 @@ func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64, q any,
 	return nil
 }
 
+// refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
 	p := problem.From(err)
 	write(w, server.StatusOf(p), ErrorBody{host.NewError(p)})
 }
 
+// write responds with a JSON document.
 func write(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic("control: write: " + err.Error()) // our own types
+		panic("control: write: " + err.Error()) // a bug: the types are ours
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

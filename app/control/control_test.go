@@ -374,15 +374,15 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestModels checks which calls of the host the routes of the models make.
+// TestModels checks the calls of the host that the routes of models make.
 func TestModels(t *testing.T) {
 	_, h, url := newAPI(t)
 	do(t, "POST", url+"/api/models/rescan", "", TokenHeader, "T")
 	do(t, "POST", url+"/api/models/watching", `{"paused":true}`, TokenHeader, "T")
 	do(t, "POST", url+"/api/models/watching", `{"paused":false}`, TokenHeader, "T")
 	do(t, "POST", url+"/api/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
-	if got := strings.Join(h.models,
-		", "); got != "rescan, pause true, pause false, remove o/m at /p" {
+	got := strings.Join(h.models, ", ")
+	if got != "rescan, pause true, pause false, remove o/m at /p" {
 		t.Errorf("calls: %s", got)
 	}
 }

@@ -25,8 +25,7 @@ func (a *API) engineRoutes() []Route {
 		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK,
 			serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
 			Summary: "Streams server-sent events: \"state\" at once and after each change, " +
-				"\"models\", " +
-				"\"jobs\" and \"chats\" after changes of those lists."},
+				"\"models\", \"jobs\" and \"chats\" after changes of those lists."},
 		route("POST /api/engine/start",
 			"Loads a model in the background: the named one, or the one that was loaded last, or "+
 				"the bundled one.", `{"model": "ID"}`,

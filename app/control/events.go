@@ -78,17 +78,18 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mustMarshal encodes a value of a type that always can be.
+// mustMarshal encodes a value that always has a JSON form.
 func mustMarshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic("control: encoding an event: " + err.Error()) // our own types
+		panic("control: encoding an event: " + err.Error()) // a bug: the types are ours
 	}
 	return data
 }
 
-// pause waits until the state should be read again: for intervals.busy at least, and while nothing
-// runs until intervals.idle has passed or a channel signals a change.
+// pause waits until the state should be read again, at least intervals.busy. While nothing runs, it
+// waits until intervals.idle has passed or a channel signals a change. The error means that the
+// stream ends.
 func (a *API) pause(r *http.Request, state host.State,
 	changed, jobsChanged, chatsChanged <-chan struct{}) error {
 	wait := func(d time.Duration, changed, jobsChanged, chatsChanged <-chan struct{}) error {

@@ -1,9 +1,9 @@
 package control
 
 // The general settings over HTTP. They are saved in the settings file. A new port or new model
-// folders take effect at the next start, everything else at once, because its users read the file
-// each time. A command-line flag overrides the file; such a setting is shown here, but cannot be
-// changed.
+// folders take effect at the next start, everything else at once, because the other settings are
+// read each time they are used. A command-line flag overrides the file; such a setting is shown
+// here, but cannot be changed.
 
 import (
 	"cmp"
@@ -91,8 +91,7 @@ func (a *API) generalRoutes() []Route {
 			func(*http.Request, nothing) (GeneralSettings, error) { return a.general(), nil }),
 		route("PUT /api/settings",
 			"Changes the settings in the body. A new port or new model folders take effect at the "+
-				"next "+
-				"start, everything else at once.",
+				"next start, everything else at once.",
 			`{"idleUnloadMinutes": 30}`,
 			func(_ *http.Request, c GeneralChange) (GeneralSettings, error) {
 				if err := a.changeGeneral(c); err != nil {

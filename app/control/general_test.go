@@ -36,8 +36,8 @@ func (l *fakeLogin) Set(on bool) error {
 	return nil
 }
 
-// generalWorld is an API over a fake host, with a new settings file.
-type generalWorld struct {
+// generalFixture is an API with a fake host and a new settings file.
+type generalFixture struct {
 	file  *settings.File
 	login *fakeLogin
 	logs  *logs.Logs
@@ -47,14 +47,14 @@ type generalWorld struct {
 	chats *chats.Store
 }
 
-func newGeneral(t *testing.T, readOnly ...string) *generalWorld {
+func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	t.Helper()
 	file, err := settings.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
-	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
+	w := &generalFixture{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
 		chats: chats.Open(t.TempDir())}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
@@ -65,7 +65,7 @@ func newGeneral(t *testing.T, readOnly ...string) *generalWorld {
 	return w
 }
 
-func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, string) {
+func (w *generalFixture) put(t *testing.T, body string) (int, GeneralSettings, string) {
 	t.Helper()
 	status, _, text := do(t, "PUT", w.url+"/api/settings", body, TokenHeader, "T")
 	var g GeneralSettings
@@ -93,8 +93,7 @@ func TestGeneralSettings(t *testing.T) {
 	if s := w.file.Get(); s.IdleUnloadMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
 		w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
 		t.Errorf("saved: %+v, login %v, level %s, passed on %d times", s, w.login.on,
-			w.logs.Level(),
-			w.host.levels)
+			w.logs.Level(), w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
 	if len(g.NeedsRestart) != 0 || g.StartAtLogin || g.IdleUnloadMinutes != 30 ||

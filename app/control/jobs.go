@@ -22,7 +22,7 @@ type Transfers struct {
 	Importer func() (*importer.Importer, error)
 	Hub      func() (*hub.Client, error)
 	Tokens   *hub.Tokens
-	// Mover returns what moves the cache on disk. If it is nil, the cache cannot be moved. Its
+	// Mover returns the Mover of the cache on disk. If it is nil, the cache cannot be moved. Its
 	// error is a Problem.
 	Mover func() (*cache.Mover, error)
 }

@@ -100,7 +100,7 @@ func (s *schemas) operation(row Route, path string) object {
 	return operation
 }
 
-// asJSON is the content of a JSON body with that schema.
+// asJSON returns the content of a JSON body with that schema.
 func asJSON(schema object) object {
 	return object{"application/json": object{"schema": schema}}
 }
@@ -108,7 +108,7 @@ func asJSON(schema object) object {
 // schemas collects the schemas of structs by name. Other types are described inline.
 type schemas struct {
 	known       object
-	requestOnly bool // the next new struct occurs in requests alone
+	requestOnly bool // the next new structs occur only in requests
 }
 
 var (
@@ -148,7 +148,7 @@ func (s *schemas) of(t reflect.Type) object {
 	case reflect.Struct:
 		return s.structure(t)
 	}
-	panic("control: schemas.of: there is no JSON for a " + t.String())
+	panic("control: schemas.of: there is no schema for the type " + t.String())
 }
 
 // structure returns a reference to the schema of a struct, built by the first call.

@@ -45,7 +45,7 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 	_, _, plain := newAPI(t)
 	general := newGeneral(t)
 	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
-	settled := general.url
+	withSettings := general.url
 	for _, c := range []struct{ url, method, path, pattern, body string }{
 		{plain, "GET", "/api/state", "/api/state", ""},
 		{plain, "POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
@@ -60,21 +60,21 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{plain, "GET", "/api/openapi.json", "/api/openapi.json", ""},
 		{plain, "GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
 		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another error
-		{settled, "GET", "/api/settings", "/api/settings", ""},
-		{settled, "PUT", "/api/settings", "/api/settings", `{"idleUnloadMinutes":1}`},
-		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
-		{settled, "GET", "/api/logs", "/api/logs", ""},
-		{settled, "GET", "/api/jobs", "/api/jobs", ""},
-		{settled, "POST", "/api/cache/move", "/api/cache/move", `{"dir":"relative"}`}, // an error
-		{settled, "PUT", "/api/chats/c-1", "/api/chats/{id}", chatExample},
-		{settled, "GET", "/api/chats", "/api/chats", ""},
-		{settled, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},
-		{settled, "GET", "/api/chats/c-2", "/api/chats/{id}", ""}, // an error
-		{settled, "POST", "/api/imports/plan", "/api/imports/plan",
+		{withSettings, "GET", "/api/settings", "/api/settings", ""},
+		{withSettings, "PUT", "/api/settings", "/api/settings", `{"idleUnloadMinutes":1}`},
+		{withSettings, "GET", "/api/settings/cache", "/api/settings/cache", ""},
+		{withSettings, "GET", "/api/logs", "/api/logs", ""},
+		{withSettings, "GET", "/api/jobs", "/api/jobs", ""},
+		{withSettings, "POST", "/api/cache/move", "/api/cache/move", `{"dir":"x"}`}, // an error
+		{withSettings, "PUT", "/api/chats/c-1", "/api/chats/{id}", chatExample},
+		{withSettings, "GET", "/api/chats", "/api/chats", ""},
+		{withSettings, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},
+		{withSettings, "GET", "/api/chats/c-2", "/api/chats/{id}", ""}, // an error
+		{withSettings, "POST", "/api/imports/plan", "/api/imports/plan",
 			`{"paths":["/gone"],"mode":"copy"}`},
-		{settled, "GET", "/api/hub", "/api/hub", ""},
-		{settled, "GET", "/api/hub/search", "/api/hub/search", ""},
-		{settled, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
+		{withSettings, "GET", "/api/hub", "/api/hub", ""},
+		{withSettings, "GET", "/api/hub/search", "/api/hub/search", ""},
+		{withSettings, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
 	} {
 		document := described(t, c.url)
 		status, _, text := do(t, c.method, c.url+c.path, c.body, TokenHeader, "T")
@@ -201,10 +201,10 @@ func TestDocumentIsComplete(t *testing.T) {
 func TestUnauthorizedRequests(t *testing.T) {
 	a, h, url := newAPI(t)
 	h.models, h.pins = nil, nil
-	settled := newGeneral(t)
-	for i, row := range append(a.Routes(), settled.api.Routes()...) {
+	withSettings := newGeneral(t)
+	for i, row := range append(a.Routes(), withSettings.api.Routes()...) {
 		if i == len(a.Routes()) {
-			url = settled.url
+			url = withSettings.url
 		}
 		method, path, _ := strings.Cut(row.Pattern, " ")
 		path = strings.NewReplacer("{id}", "chatcmpl-1", "{key}", "abcd").Replace(path)
@@ -234,7 +234,7 @@ func TestUnauthorizedRequests(t *testing.T) {
 	if len(h.models)+len(h.pins)+len(h.started)+len(h.limits) > 0 {
 		t.Errorf("an unauthorized request had an effect: %v %v %v", h.models, h.pins, h.started)
 	}
-	if list, err := settled.chats.List(); err != nil || len(list) > 0 {
+	if list, err := withSettings.chats.List(); err != nil || len(list) > 0 {
 		t.Errorf("an unauthorized request wrote a conversation: %v, %v", list, err)
 	}
 }

@@ -60,6 +60,7 @@ func route[Body, Answer any](pattern, summary, example string,
 	return row
 }
 
+// typeUnlessNothing returns the type T; nil for the type nothing.
 func typeUnlessNothing[T any]() reflect.Type {
 	if t := reflect.TypeFor[T](); t != reflect.TypeFor[nothing]() {
 		return t
@@ -110,9 +111,7 @@ func (a *API) Routes() []Route {
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /api/window/show",
 			"Opens the window or brings it to the front. A second start of the app sends this to "+
-				"the "+
-				"first.",
-			"",
+				"the first.", "",
 			func(*http.Request, nothing) (nothing, error) { return nothing{}, a.showWindow() }))
 	}
 	return append(rows, route("GET /api/openapi.json", "Returns this description in OpenAPI 3.1.",

@@ -118,7 +118,7 @@ func TestCacheSettingsRefused(t *testing.T) {
 	_, _, ask = settingsAPI(t, settings.Cache{}, "")
 	if status, _, text := ask("PUT", `{"maxBytes":20}`); status != 400 ||
 		!strings.Contains(text, "A limit of 20 bytes") {
-		t.Errorf("20 GB without the unit: %d %s", status, text)
+		t.Errorf("a limit of 20 bytes: %d %s", status, text)
 	}
 }
 
