@@ -1,5 +1,5 @@
-// Package device opens a compute device by name. Only this package knows all the devices. Every
-// other package uses a kernels.Device.
+// Package device opens a compute device by name. Only this package depends on all devices. Other
+// packages of the engine use the interface kernels.Device.
 package device
 
 import (
@@ -19,21 +19,21 @@ import (
 const (
 	CPU   = "cpu"
 	Metal = "metal" // a Mac's GPU
-	// Sim runs the Metal kernels on a simulated GPU, for development on Linux. It is exact and
-	// very slow.
+	// Sim runs the Metal kernels on a simulated GPU, for development on Linux. It computes the same
+	// bits as Metal, but is very slow.
 	Sim = "sim"
 	// NV runs the Metal kernels on an NVIDIA GPU, for development. It needs Linux and the build tag
-	// nv, which released programs do not have.
+	// nv. Released programs are built without that tag.
 	NV = "nv"
 )
 
 // Options choose a device. The zero value opens the Mac's GPU, or the CPU where there is none.
 type Options struct {
 	Name    string // CPU, Metal, Sim or NV; "": Metal if it opens, else CPU
-	Threads int    // of the CPU; 0: one per performance core
-	// Float32Activations keeps activations exact on the CPU; see kernels/cpu.Options.
+	Threads int    // compute threads on the CPU; 0: one per performance core
+	// Float32Activations stops the CPU from quantizing activations; see kernels/cpu.Options.
 	Float32Activations bool
-	// OpenMetal opens the device for the name Metal; nil: the Mac's GPU. Device.Close closes it.
+	// OpenMetal opens the device named Metal; nil: opens the Mac's GPU. Device.Close closes it.
 	OpenMetal func() (metal.Device, error)
 	// Times measures the time of each operator, on the CPU only; nil: nothing is measured.
 	Times *kernels.OperatorTimes
@@ -42,7 +42,7 @@ type Options struct {
 // Device is an open device.
 type Device struct {
 	Kernels kernels.Device
-	Name    string       // Options.Name, or the chosen device if that was empty
+	Name    string       // Options.Name, or the name of the chosen device if that was empty
 	metal   metal.Device // nil on the CPU
 	gpu     *gpu.Device  // the same device as Kernels; nil on the CPU
 }
@@ -109,10 +109,10 @@ func (d *Device) Close() {
 	}
 }
 
-// GPU returns the device as a GPU, nil on the CPU.
+// GPU returns the GPU, or nil if the device is the CPU.
 func (d *Device) GPU() *gpu.Device { return d.gpu }
 
-// Kind names the devices that compute the same bits as d.
+// Kind returns a name that d shares with all devices that compute the same bits.
 func (d *Device) Kind() string {
 	switch d.Name {
 	case Metal, Sim:
@@ -123,7 +123,7 @@ func (d *Device) Kind() string {
 	return CPU
 }
 
-// LogCopies logs whether some weights use memory twice, in the mapped file and in a copy for the
+// LogCopies logs whether some weights are in memory twice: in the mapped file and in a copy for the
 // GPU.
 func (d *Device) LogCopies() {
 	if d.gpu == nil {
@@ -134,14 +134,14 @@ func (d *Device) LogCopies() {
 	}
 }
 
-// KeepResident wires the model's memory for the GPU, so that the first token after an idle period
-// does not wait for it to be mapped again.
+// KeepResident keeps the model's memory resident on the GPU. Otherwise the first token after an
+// idle period would wait until the memory is mapped again.
 func (d *Device) KeepResident() {
 	if d.gpu == nil {
 		return
 	}
 	if err := d.gpu.MakeResident(); err != nil {
-		slog.Warn("the model's memory cannot be kept resident on the GPU, so the first token "+
-			"after an idle period may be late", "err", err)
+		slog.Warn("the model's memory cannot be kept resident on the GPU; "+
+			"the first token after an idle period may be late", "err", err)
 	}
 }

@@ -9,12 +9,12 @@ type Head struct {
 	Created time.Time
 }
 
-// Delta is the addition of one step to an answer.
+// Delta is a part of an answer: the text or the tool calls that one step adds.
 type Delta struct {
 	Content   string
 	Reasoning string
-	ToolCalls []ToolCall // each complete
-	Tokens    []Token    // of Content; nil unless Params.Logprobs is set
+	ToolCalls []ToolCall // each of them is complete
+	Tokens    []Token    // the tokens of Content; nil unless Params.Logprobs is set
 }
 
 // Empty reports whether the delta adds no text and no tool call.
@@ -22,45 +22,45 @@ func (d *Delta) Empty() bool {
 	return d.Content == "" && d.Reasoning == "" && len(d.ToolCalls) == 0
 }
 
-// Answer is a complete answer: the sum of its deltas, and how it ended.
+// Answer is a complete answer: all its deltas joined, the finish reason and the usage.
 type Answer struct {
 	Delta
 	Finish FinishReason
 	Usage  Usage
 }
 
-// ToolCall is a call of a function that the model asks for.
+// ToolCall is a function call that the model requests.
 type ToolCall struct {
-	Index     int    // in the answer, from 0
-	ID        string // refers to the call in later messages: random, without any API's prefix
+	Index     int    // number of the call in the answer, from 0
+	ID        string // random; later messages refer to the call by it. APIs may add a prefix
 	Name      string
 	Arguments string // a JSON object
 }
 
 // Token is one token with its log-probability.
 type Token struct {
-	Bytes   []byte // possibly a part of a character
+	Bytes   []byte // its text; may be an incomplete character
 	Logprob float32
-	Top     []Token // the most likely candidates, most likely first; their Top is nil
+	Top     []Token // the most likely tokens at this position, most likely first; their Top is nil
 }
 
-// FinishReason is the reason why an answer ended.
+// FinishReason tells why an answer ended.
 type FinishReason string
 
-// The finish reasons, with OpenAI's names.
+// The finish reasons, with OpenAI's values.
 const (
-	FinishStop      FinishReason = "stop"       // an end token or a stop string
+	FinishStop      FinishReason = "stop"       // an end token or a stop text
 	FinishLength    FinishReason = "length"     // the token limit or the end of the context
 	FinishToolCalls FinishReason = "tool_calls" // an end token after tool calls
 )
 
-// Usage counts the tokens of a request and has the engine's own times.
+// Usage counts the tokens of a request and has the times that the engine measured.
 type Usage struct {
 	PromptTokens     int
-	CachedTokens     int // of the prompt, from the prefix cache
+	CachedTokens     int // prompt tokens that came from the prefix cache
 	CompletionTokens int
-	ReasoningTokens  int // of the completion
+	ReasoningTokens  int // completion tokens that are reasoning
 
 	FirstToken            time.Duration // from the request's arrival to its first token
-	DecodeTokensPerSecond float64       // after the first token; 0 without a second
+	DecodeTokensPerSecond float64       // speed after the first token; 0 if there is only one
 }

@@ -1,8 +1,8 @@
 // Package generate describes one generation independently of any API: the request (Request, Params)
 // and the answer (Delta, Answer, Usage).
 //
-// Dialects of engine/server translate their JSON into a Request and render Deltas and Answers. The
-// command line uses the same Request, so that both give the same answer to the same parameters.
+// Dialects of engine/server parse their JSON into a Request, and render Deltas and Answers. The
+// commands use the same Request, so that the same parameters give the same answer everywhere.
 package generate
 
 import (
@@ -17,20 +17,20 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Request is a client's request for one generation. Exactly one of Messages, Prompt and
-// PromptTokens is the prompt; an empty Prompt with the other two nil is an empty text.
+// Request is a client's request for one generation. The prompt is PromptTokens if that is not nil,
+// else Messages if that is not nil, else Prompt, which may be empty.
 type Request struct {
 	Params
 
 	Model  string // "" means the loaded model
-	Stream bool   // send the answer as it is generated
+	Stream bool   // send the answer while it is generated
 
 	// Messages are a conversation for the model's chat template.
 	Messages []chat.Message
-	// Tools are the functions that the model may call, each as OpenAI's JSON object of a tool. The
-	// chat template reads all of its keys.
+	// Tools are the functions that the model may call, each as a JSON object in OpenAI's format.
+	// All keys are passed to the chat template.
 	Tools []json.RawMessage
-	// TemplateKwargs are variables for the chat template: a JSON object, or nil.
+	// TemplateKwargs is a JSON object with variables for the chat template, or nil.
 	TemplateKwargs json.RawMessage
 
 	Prompt       string // plain text to continue, without a chat template
@@ -43,9 +43,9 @@ type Model interface {
 	Template() *chat.Template // nil if the model has none
 }
 
-// Encode returns the tokens of the prompt, and the splitter that separates reasoning and tool calls
-// from the content of the answer. The splitter is nil when the prompt is not a conversation; all
-// text is then content. Errors are Problems.
+// Encode returns the tokens of the prompt, and a Splitter that separates reasoning and tool calls
+// from the content of the answer. If the prompt is not a conversation, the Splitter is nil, and all
+// text of the answer is content. Errors are Problems.
 func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err error) {
 	switch {
 	case r.PromptTokens != nil:
@@ -66,7 +66,7 @@ func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err err
 func (r *Request) render(template *chat.Template) (string, error) {
 	if template == nil {
 		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
-			"Send plain text to /v1/completions, or put a chat_template.jinja into the model's "+
+			"Send plain text to /v1/completions, or add a chat_template.jinja to the model's "+
 				"folder.")
 	}
 	kwargs, err := r.templateKwargs()
@@ -79,7 +79,7 @@ func (r *Request) render(template *chat.Template) (string, error) {
 	switch {
 	case errors.As(err, &failed) && failed.Raised:
 		return "", problem.Wrap(problem.TemplateFailed, err,
-			"The model's chat template refuses these messages", "")
+			"The model's chat template rejected these messages", "")
 	case failed != nil:
 		return "", problem.Wrap(problem.TemplateFailed, err,
 			"The model's chat template failed on these messages", "")
@@ -95,7 +95,8 @@ func (r *Request) templateKwargs() (map[string]any, error) {
 	}
 	members, err := objectMembers(r.TemplateKwargs)
 	if err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "chat_template_kwargs cannot be read", "")
+		return nil, problem.Wrap(problem.BadRequest, err,
+			"chat_template_kwargs is not a JSON object", "")
 	}
 	kwargs := make(map[string]any, len(members))
 	for name, value := range members {
@@ -104,8 +105,8 @@ func (r *Request) templateKwargs() (map[string]any, error) {
 	return kwargs, nil
 }
 
-// ParamError reports a parameter that is not valid. Param is its JSON path ("messages[2].role"),
-// empty when the body as a whole is at fault.
+// ParamError is the error of an invalid parameter. Param is its JSON path, for example
+// "messages[2].role". It is empty if the whole body is invalid.
 type ParamError struct {
 	Param   string
 	Problem *problem.Problem
@@ -116,14 +117,14 @@ func (e *ParamError) Error() string { return e.Problem.Error() }
 // Unwrap returns the Problem, so that problem.From finds it.
 func (e *ParamError) Unwrap() error { return e.Problem }
 
-// BadParam returns the error of one parameter, a bad request: "temperature: must be between 0 and
-// 2, got 7".
+// BadParam returns a ParamError with the code bad_request and a message such as "temperature: must
+// be between 0 and 2, got 7".
 func BadParam(param, format string, args ...any) *ParamError {
 	return &ParamError{Param: param,
 		Problem: problem.New(problem.BadRequest, param+": "+fmt.Sprintf(format, args...), "", "")}
 }
 
-// NewID returns a random identifier with that prefix.
+// NewID returns a random ID with the given prefix.
 func NewID(prefix string) string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand

@@ -8,10 +8,10 @@ import (
 	"headroom/engine/sample"
 )
 
-// Params are the parameters of a generation. A nil pointer is a parameter that the request omits.
+// Params are the parameters of a generation. If a request omits a parameter, its pointer is nil.
 type Params struct {
-	MaxTokens int      // of the answer; 0: the rest of the context
-	Stop      []string // strings that end the answer; none is empty
+	MaxTokens int      // maximum length of the answer; 0: the rest of the context
+	Stop      []string // texts that end the answer; none of them is empty
 
 	Temperature       *float64 // [0, 2]
 	TopP              *float64 // [0, 1]
@@ -24,11 +24,12 @@ type Params struct {
 	Seed              *int64
 
 	Logprobs    bool // return the log-probability of each token
-	TopLogprobs int  // the number of candidates to return with it
+	TopLogprobs int  // how many of the most likely tokens to return for each position
 }
 
-// Normalize checks ranges and replaces the values that other servers accept for "off": TopK -1
-// becomes 0, and RepetitionPenalty 0 becomes 1, as in mlx-lm. The error is a *ParamError.
+// Normalize checks the ranges of the parameters. It accepts the values that mean "off" in other
+// servers such as mlx-lm, and replaces them: TopK -1 becomes 0, and RepetitionPenalty 0 becomes 1.
+// The error is a *ParamError.
 func (p *Params) Normalize() error {
 	for _, limited := range []struct {
 		name      string
@@ -51,7 +52,7 @@ func (p *Params) Normalize() error {
 	return p.normalizeRepetitionPenalty()
 }
 
-// Within returns a *ParamError when the value is outside [low, high]. Nil is inside.
+// Within returns a *ParamError if value is outside [low, high]. A nil value is valid.
 func Within(param string, value *float64, low, high float64) error {
 	if value != nil && (math.IsNaN(*value) || *value < low || *value > high) {
 		return BadParam(param, "must be between %g and %g, got %v", low, high, *value)
@@ -82,22 +83,22 @@ func (p *Params) normalizeRepetitionPenalty() error {
 	return nil
 }
 
-// TokenLimit returns the MaxTokens for a parameter of that name: 0 for -1, which llama.cpp's and LM
-// Studio's clients send for "no limit". The error is a *ParamError.
+// TokenLimit converts the value of the parameter param to MaxTokens. A limit of -1, which clients
+// of llama.cpp and LM Studio send for "no limit", becomes 0. The error is a *ParamError.
 func TokenLimit(param string, limit int) (int, error) {
 	switch {
 	case limit == -1:
 		return 0, nil
 	case limit < 1:
 		return 0, BadParam(param,
-			"must be at least 1, got %d. Leave it out for all that the context holds", limit)
+			"must be at least 1, got %d. Omit it to allow the rest of the context", limit)
 	}
 	return limit, nil
 }
 
-// Defaults are the parameters that the user has set for a model. They apply where a request omits a
-// parameter, and override the model's generation_config.json. A nil pointer, or 0 tokens, sets
-// nothing. Ranges are those of Params.
+// Defaults are the parameters that the user has set for a model. They apply if a request omits a
+// parameter, and take precedence over the model's generation_config.json. A nil pointer, or a
+// MaxTokens of 0, means that the user has not set the parameter. The ranges are those of Params.
 type Defaults struct {
 	MaxTokens         int
 	Temperature       *float64
@@ -111,13 +112,13 @@ type Defaults struct {
 	TemplateKwargs    json.RawMessage // a JSON object, or nil
 }
 
-// Check returns a *ParamError for a value that is not valid in a request either.
+// Check returns a *ParamError if a value would not be valid in a request.
 func (d Defaults) Check() error {
 	_, err := d.params()
 	return err
 }
 
-// params returns the defaults as the parameters of a request.
+// params converts the defaults to the parameters of a request.
 func (d Defaults) params() (Params, error) {
 	p := Params{Temperature: d.Temperature, TopP: d.TopP, TopK: d.TopK, MinP: d.MinP,
 		RepetitionPenalty: d.RepetitionPenalty, PresencePenalty: d.PresencePenalty,
@@ -137,8 +138,8 @@ func (d Defaults) params() (Params, error) {
 	return p, nil
 }
 
-// SetDefaults fills in the parameters and template variables that the request omits. Defaults that
-// Check refuses fill in nothing.
+// SetDefaults fills in the parameters and template variables that the request omits. If d.Check
+// returns an error, SetDefaults does nothing.
 func (r *Request) SetDefaults(d Defaults) {
 	p, err := d.params()
 	if err != nil {
@@ -158,24 +159,24 @@ func (r *Request) SetDefaults(d Defaults) {
 	r.TemplateKwargs = mergeObjects(d.TemplateKwargs, r.TemplateKwargs)
 }
 
-func setDefault[T any](value **T, otherwise *T) {
+func setDefault[T any](value **T, fallback *T) {
 	if *value == nil {
-		*value = otherwise
+		*value = fallback
 	}
 }
 
-// mergeObjects merges two JSON objects; the members of over win. An over that is not an object is
-// returned unchanged: rendering the template reports it.
+// mergeObjects merges two JSON objects. Members of over replace those of under. If over is not an
+// object, it is returned unchanged, and rendering the template reports the error.
 func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	all, err := objectMembers(under)
 	if err != nil || len(all) == 0 {
 		return over
 	}
-	winners, err := objectMembers(over)
+	members, err := objectMembers(over)
 	if err != nil {
 		return over
 	}
-	maps.Copy(all, winners)
+	maps.Copy(all, members)
 	merged, err := json.Marshal(all)
 	if err != nil {
 		return over
@@ -183,7 +184,7 @@ func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	return merged
 }
 
-// objectMembers returns the members of a JSON object. A nil object has none.
+// objectMembers returns the members of a JSON object, or an empty map if object is nil.
 func objectMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if object == nil {
@@ -192,9 +193,10 @@ func objectMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	return members, json.Unmarshal(object, &members)
 }
 
-// Sampling returns the sampler's parameters: those of the request, else those that the model's
-// generation_config.json recommends, else OpenAI's temperature of 1. A model whose do_sample is
-// false is greedy unless the request has a temperature.
+// Sampling returns the parameters of the sampler. A parameter that the request omits has the value
+// that the model's generation_config.json recommends. Without a recommendation the temperature is
+// 1, as in OpenAI's API. If the model recommends do_sample false, sampling is greedy unless the
+// request has a temperature.
 func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	s := recommended.Params()
 	set := func(to *float32, from *float64) {
@@ -209,7 +211,7 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	set(&s.PresencePenalty, p.PresencePenalty)
 	set(&s.FrequencyPenalty, p.FrequencyPenalty)
 	if p.TopP != nil && *p.TopP == 0 {
-		s.TopP = leastTopP // 0 is off in the sampler, but greedy in OpenAI's API
+		s.TopP = leastTopP // 0 means off in the sampler, but greedy in OpenAI's API
 	}
 	if p.TopK != nil {
 		s.TopK = *p.TopK
@@ -224,5 +226,6 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	return s
 }
 
-// leastTopP is below the probability of any most likely token, so top-p keeps only that token.
+// leastTopP is smaller than the probability of any most likely token, so top-p sampling keeps only
+// that token.
 const leastTopP = 1e-9

@@ -22,7 +22,7 @@ func TestSetDefaults(t *testing.T) {
 		PresencePenalty: new(1.5), FrequencyPenalty: new(-0.5), Seed: new(int64(7))},
 		TemplateKwargs: json.RawMessage(`{"enable_thinking":true,"style":"dry"}`)}
 	if !reflect.DeepEqual(empty, want) {
-		t.Errorf("a request that sets nothing: got %+v, want %+v", empty, want)
+		t.Errorf("request without parameters: got %+v, want %+v", empty, want)
 	}
 	asked := func() *Request {
 		return &Request{Params: Params{MaxTokens: 9, Temperature: new(0.0), TopP: new(1.0),
@@ -32,12 +32,12 @@ func TestSetDefaults(t *testing.T) {
 	}
 	full := asked()
 	if full.SetDefaults(d); !reflect.DeepEqual(full, asked()) {
-		t.Errorf("a request that sets everything: got %+v, want %+v", full, asked())
+		t.Errorf("request with all parameters: got %+v, want %+v", full, asked())
 	}
 	some := &Request{TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
-	if some.SetDefaults(d); string(
-		some.TemplateKwargs) != `{"enable_thinking":false,"style":"dry"}` {
-		t.Errorf("variables are merged one by one: got %s", some.TemplateKwargs)
+	some.SetDefaults(d)
+	if got := string(some.TemplateKwargs); got != `{"enable_thinking":false,"style":"dry"}` {
+		t.Errorf("template variables: got %s, expected the default style", got)
 	}
 	none := asked()
 	if none.SetDefaults(Defaults{}); !reflect.DeepEqual(none, asked()) {
@@ -64,7 +64,7 @@ func TestCheckRefuses(t *testing.T) {
 		d.Seed = new(int64(1))
 		r := &Request{}
 		if r.SetDefaults(d); !reflect.DeepEqual(r, &Request{}) {
-			t.Errorf("%+v filled in %+v", d, r)
+			t.Errorf("%+v: SetDefaults filled in %+v, expected nothing", d, r)
 		}
 	}
 	if err := (Defaults{}).Check(); err != nil {
@@ -82,14 +82,14 @@ func TestSampling(t *testing.T) {
 		model sample.Defaults
 		want  sample.Params
 	}{
-		{"nothing said", Params{}, sample.Defaults{},
+		{"no parameters", Params{}, sample.Defaults{},
 			sample.Params{Temperature: 1, Logprobs: -1}},
-		{"the model's", Params{}, model,
+		{"the model's recommendation", Params{}, model,
 			sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Logprobs: -1}},
 		{"do_sample false is greedy", Params{}, greedy, sample.Params{Logprobs: -1}},
-		{"unless asked", Params{Temperature: new(0.5)}, greedy,
+		{"do_sample false with a temperature", Params{Temperature: new(0.5)}, greedy,
 			sample.Params{Temperature: 0.5, Logprobs: -1}},
-		{"the request wins", Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0),
+		{"the request takes precedence", Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0),
 			MinP: new(0.25), RepetitionPenalty: new(1.5),
 			PresencePenalty: new(1.0), FrequencyPenalty: new(-1.0),
 			LogitBias: map[int32]float32{3: 4}, Seed: new(int64(-1)), Logprobs: true,
@@ -98,7 +98,7 @@ func TestSampling(t *testing.T) {
 				FrequencyPenalty: -1,
 				LogitBias:        map[int32]float32{3: 4}, Seed: new(uint64(1<<64 - 1)),
 				Logprobs: 5}},
-		{"top_p 0 keeps the likeliest", Params{TopP: new(0.0)}, sample.Defaults{},
+		{"top_p 0 is greedy", Params{TopP: new(0.0)}, sample.Defaults{},
 			sample.Params{Temperature: 1, TopP: leastTopP, Logprobs: -1}},
 		{"logprobs without alternatives", Params{Logprobs: true}, greedy, sample.Params{}},
 	}

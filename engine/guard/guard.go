@@ -1,13 +1,13 @@
-// Package guard decides which HTTP requests are admitted, by the Host header, the Origin header and
-// an API key.
+// Package guard decides which HTTP requests are allowed. It checks the Host header, the Origin
+// header and the API key.
 //
-// Every web page that the user opens can reach a server on loopback. Against DNS rebinding (a
-// foreign name that suddenly resolves to 127.0.0.1), the Host header must be a name of this
-// machine. Against cross-site requests, the Origin header must name this machine too. Programs send
-// no Origin.
+// Any web page that the user opens can send requests to a server on loopback. DNS rebinding makes a
+// foreign name resolve to 127.0.0.1, so the Host header must be a name of this machine. To prevent
+// cross-site requests, the Origin header must name this machine too. Clients other than browsers
+// send no Origin.
 //
-// Origin, CORS and Key are middleware, composed by route: Origin for every route, CORS for answers
-// that pages may read, Key for the endpoint.
+// Origin, CORS and Key are middleware. Use Origin for every route, CORS for responses that web
+// pages may read, and Key for routes that need the API key.
 package guard
 
 import (
@@ -24,32 +24,34 @@ import (
 	"headroom/engine/problem"
 )
 
-// Guard holds the rules. The zero value admits loopback names without a key.
+// Guard holds the rules. The zero value allows loopback names and needs no key.
 type Guard struct {
-	// Listen is the host that the server listens on. A loopback address or "" admits only loopback
-	// names. Any other address admits itself too, and an unspecified one (0.0.0.0) every IP address
-	// and this machine's name, because DNS rebinding needs a name that the attacker controls.
+	// Listen is the host that the server listens on. With a loopback address or "", only loopback
+	// names are allowed. Any other address is allowed too. If it is unspecified (0.0.0.0), every IP
+	// address and this machine's name are allowed. That is safe, because DNS rebinding needs a name
+	// that the attacker controls.
 	Listen string
-	// AllowHosts are further names, without port, as given by --allow-host.
+	// AllowHosts are additional allowed names, without port, from --allow-host.
 	AllowHosts []string
-	// APIKey, when not empty, must come as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
+	// APIKey is the key that requests must send, as "Authorization: Bearer KEY" or "X-Api-Key:
+	// KEY". If it is empty, no key is needed.
 	APIKey string
-	// Live returns the rules that may change while the server runs. It is called for each request;
-	// nil means that there are none.
+	// Live returns the rules that may change while the server runs. It is called for each request.
+	// It may be nil.
 	Live func() Access
-	// Bypass, when not nil, reports whether a request needs no key. The web UI authenticates with
-	// the control API's token.
+	// Bypass reports whether a request needs no key. The web UI uses it: its requests have the
+	// token of the control API. It may be nil.
 	Bypass func(*http.Request) bool
 }
 
-// Access is the changeable part of a Guard. APIKey applies where Guard.APIKey is empty; AllowHosts
-// are admitted besides Guard.AllowHosts.
+// Access is the part of a Guard's rules that may change. Its APIKey applies only if Guard.APIKey is
+// empty. Its AllowHosts are allowed in addition to Guard.AllowHosts.
 type Access struct {
 	APIKey     string
 	AllowHosts []string
 }
 
-// Refuse answers a request that the guard does not admit. The error is a Problem.
+// Refuse answers a request that is not allowed. The error is a Problem.
 type Refuse func(http.ResponseWriter, *http.Request, error)
 
 func (g *Guard) live() Access {
@@ -59,7 +61,7 @@ func (g *Guard) live() Access {
 	return g.Live()
 }
 
-// Origin refuses requests under foreign host names and from foreign pages.
+// Origin refuses requests with a foreign Host header, and requests from foreign web pages.
 func (g *Guard) Origin(refuse Refuse, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.check(r); err != nil {
@@ -73,14 +75,14 @@ func (g *Guard) Origin(refuse Refuse, next http.Handler) http.Handler {
 func (g *Guard) check(r *http.Request) error {
 	if host := hostName(r.Host); host != "" && !g.allowed(host) {
 		return problem.New(problem.Forbidden,
-			"The request came for a host that is not this machine", "its Host header is "+r.Host,
-			"If "+host+" should reach Headroom, start it with --allow-host "+host+".")
+			"The request is for a host that is not this machine", "its Host header is "+r.Host,
+			"To allow "+host+", start Headroom with --allow-host "+host+".")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !g.allowedOrigin(origin) {
 		return problem.New(problem.Forbidden,
 			"The request came from a web page that may not use Headroom",
 			"its Origin header is "+origin,
-			"If that page may, start Headroom with --allow-host and its host name.")
+			"To allow that page, start Headroom with --allow-host and its host name.")
 	}
 	return nil
 }
@@ -88,12 +90,12 @@ func (g *Guard) check(r *http.Request) error {
 func (g *Guard) allowedOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
-		return false // "null": a sandboxed page, or a file
+		return false // "null" is the origin of sandboxed pages and of local files
 	}
 	return u.Scheme == "wails" || g.allowed(hostName(u.Host))
 }
 
-// allowed reports whether a host name or address, without port, is one of this machine's.
+// allowed reports whether a host name or address, without port, is allowed by the rules.
 func (g *Guard) allowed(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip := net.ParseIP(host)
@@ -135,7 +137,7 @@ func hostName(hostPort string) string {
 	return strings.Trim(hostPort, "[]")
 }
 
-// CORS lets the pages that Origin admits read the answers.
+// CORS allows the web pages that Origin has accepted to read the responses.
 func (g *Guard) CORS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
@@ -178,7 +180,8 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-Api-Key")
 }
 
-// sameSecret compares in a time that depends neither on the contents nor on the lengths.
+// sameSecret compares two strings in a time that depends neither on their contents nor on their
+// lengths.
 func sameSecret(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -8,8 +8,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestLive changes the rules while the server runs. They apply from the next request on, and a key
-// given at the start wins.
+// TestLive changes the rules while the server runs. They must apply to the next request. A key in
+// Guard.APIKey takes precedence.
 func TestLive(t *testing.T) {
 	var now Access
 	refuse := func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -39,11 +39,11 @@ func TestLive(t *testing.T) {
 	} {
 		now = c.now
 		if got := ask(g, c.host, c.key); got != c.want {
-			t.Errorf("%d: %d, want %d", i, got, c.want)
+			t.Errorf("case %d: status %d, want %d", i, got, c.want)
 		}
 	}
 	now, g.APIKey = Access{APIKey: "settings"}, "flag"
 	if ask(g, "localhost", "settings") != 401 || ask(g, "localhost", "flag") != 200 {
-		t.Error("the key in the settings beats the flag")
+		t.Error("the key of Live takes precedence over Guard.APIKey")
 	}
 }

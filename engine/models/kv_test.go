@@ -18,9 +18,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// kvFormats lists the formats to measure. Most bounds of the loss are measured values, rounded up,
-// so that they detect a format that breaks. Those of the default and of K8 V8 are requirements.
-// Rare formats run only in the long form, because the tests of kernels/attention cover them too.
+// kvFormats lists the formats to measure. The bounds of the default format and of K8 V8 were set in
+// advance. The others are measured values, rounded up, and detect a format that breaks. Rare
+// formats run only in the long form, because the tests of kernels/attention cover them too.
 var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // maximum relative difference of the loss

@@ -1,6 +1,7 @@
-// Package nn provides the modules of architectures: attention, GatedDeltaNet, MLP and mixture of
-// experts. A module is a struct of weights, named as in checkpoints, and a Forward over the rows of
-// a batch. The KV cache or recurrent state is an argument of Forward.
+// Package nn provides the modules of which architectures consist: attention, GatedDeltaNet, MLP and
+// mixture of experts. A module is a struct of weights, named as in checkpoints, with a method
+// Forward that computes the rows of a batch. The KV cache or recurrent state is an argument of
+// Forward.
 package nn
 
 import (
@@ -10,22 +11,23 @@ import (
 	"headroom/kernels"
 )
 
-// Attention is grouped-query attention with rotary positions over the paged KV cache, or over a
-// ring of pages in layers with a window. Optional parts are zero if a model has none. QNorm and
-// KNorm normalize each head before the rotation (Qwen3). With OutputGate, q_proj computes a query
-// and a gate of the same width for each head, and the sigmoid of the gate scales the head's output
-// (Qwen3.5).
+// Attention is grouped-query attention with rotary position embeddings. It uses the paged KV cache,
+// or a ring of pages in layers with a window.
+//
+// QNorm and KNorm normalize each head before the rotation (Qwen3). They are zero tensors if a model
+// does not have them. If OutputGate is true, q_proj computes a query and a gate of the same width
+// for each head, and the output of the head is multiplied by the sigmoid of the gate (Qwen3.5).
 type Attention struct {
 	QProj, KProj, VProj, OProj *kernels.Weight
 	QNorm, KNorm               kernels.Tensor // [1, D]
 	InvFreq                    kernels.Tensor // [1, rotary dims / 2]
 	Heads, KVHeads, HeadDim    int
-	Scale                      float32 // of the scores, before softmax
+	Scale                      float32 // multiplies the scores before softmax
 	Eps                        float32 // of QNorm and KNorm
 	OutputGate                 bool
 }
 
-// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It adds the keys and values
+// Forward computes attention for x [M, hidden] and returns [M, hidden]. It adds the keys and values
 // of x to kv.
 func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
@@ -50,8 +52,9 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	return c.Linear(out, l.OProj)
 }
 
-// attend computes attention over the cache of a layer. A ring is snapshotted after all rows have
-// been written, which is also valid for positions inside the step (see cache.Ring).
+// attend writes k and v to the cache of a layer and computes attention over it. If the layer has a
+// ring, attend also copies the rings to keep, after all rows have been written. Such a copy is also
+// valid for positions inside the pass (see cache/ring.go).
 func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer,
 	scale float32) kernels.Tensor {
 	r := kv.Ring
@@ -67,9 +70,9 @@ func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Lay
 	return out
 }
 
-// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024).
-// Each token first passes a short convolution over q, k and v. It then decays, updates and reads a
-// state of Dv x Dk per head.
+// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024). A
+// short convolution over the tokens is applied to q, k and v first. Then each token decays, updates
+// and reads a state of Dv x Dk values per head.
 type GatedDeltaNet struct {
 	InProjQKV, InProjZ, InProjB, InProjA, OutProj *kernels.Weight
 	Conv1D                                        kernels.Tensor // [C, taps]
@@ -79,8 +82,8 @@ type GatedDeltaNet struct {
 	Eps float32
 }
 
-// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It updates state, and takes
-// the snapshots that the batch requests.
+// Forward computes linear attention for x [M, hidden] and returns [M, hidden]. It updates state,
+// and copies the states that b.Rounds lists.
 func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m := x.Rows
@@ -99,7 +102,7 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
 }
 
-// MLP is down(silu(gate(x)) * up(x)), or the same with gelu instead of silu.
+// MLP computes down(silu(gate(x)) * up(x)). If GELU is true, gelu replaces silu.
 type MLP struct {
 	GateProj, UpProj, DownProj *kernels.Weight
 	GELU                       bool
@@ -114,20 +117,20 @@ func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	return c.Linear(c.GateUp(x, l.GateProj, l.UpProj), l.DownProj)
 }
 
-// MoE is a mixture of experts. Each row is computed by the TopK experts that the router ranks
-// highest, and by a shared expert, which is scaled by the sigmoid of a gate. SharedExpert and
-// SharedExpertGate may be nil.
+// MoE is a mixture of experts. For each row, the router Gate chooses TopK experts. Their outputs
+// are added, multiplied by weights. The output of a shared expert is added too, multiplied by the
+// sigmoid of SharedExpertGate. SharedExpert and SharedExpertGate may be nil.
 type MoE struct {
 	Gate             *kernels.Weight // [E, hidden]
-	SwitchMLP        MLP             // stacked: [E, I, hidden], [E, I, hidden], [E, hidden, I]
+	SwitchMLP        MLP             // stacked experts: [E, I, hidden] twice, and [E, hidden, I]
 	SharedExpert     *MLP
 	SharedExpertGate *kernels.Weight // [1, hidden]
 	TopK             int
 	NormTopKProb     bool // the weights of the TopK experts sum to 1
 }
 
-// Forward computes the experts of x [M, hidden] and returns [M, hidden]. Routing stays on the
-// device.
+// Forward computes the mixture for x [M, hidden] and returns [M, hidden]. The device chooses the
+// experts, so the host does not wait.
 func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	var logits, shared, sharedGate kernels.Tensor
 	if l.SharedExpertGate != nil {

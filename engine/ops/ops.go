@@ -1,6 +1,6 @@
-// Package ops provides the operators of layers, for every device. Operators accept and return
-// tensors. Results are in the arena of the Context and valid until Release. The device checks
-// shapes when it runs an operator.
+// Package ops provides the operators of which layers consist, for every device. Operators take and
+// return tensors. Results are in the arena of the Context and valid until Release. When a device
+// runs an operator, it checks the shapes and panics if they do not match.
 package ops
 
 import (
@@ -19,8 +19,8 @@ import (
 	"headroom/kernels/transfer"
 )
 
-// Context is a device and an arena for the activations of one forward pass. It is not safe for
-// concurrent use.
+// Context runs operators on a device. It has an arena for the activations of one forward pass. It
+// is not safe for concurrent use.
 type Context struct {
 	Device kernels.Device
 
@@ -32,17 +32,18 @@ type Context struct {
 	prefill matmul.Prefill // the prompt rows of the current batch; see SetPrefill
 }
 
-// alignBytes is the alignment of tensors in the arena: that of a cache line and of GPU buffer
-// offsets.
+// alignBytes is the alignment of tensors in the arena. It suffices for cache lines and for offsets
+// in GPU buffers.
 const alignBytes = 128
 
-// NewContext returns a context with an arena of arenaBytes. On a measuring device the arena grows
-// without a limit, and PeakBytes returns what a pass needs.
+// NewContext returns a context with an arena of arenaBytes. On a device that allocates nothing
+// (kernels.NewDryRun) the arena grows without a limit, and PeakBytes then returns the size that a
+// pass needs.
 func NewContext(d kernels.Device, arenaBytes int) *Context {
 	return &Context{Device: d, arena: d.NewBuffer(arenaBytes)}
 }
 
-// PeakBytes returns the peak use of the arena, in bytes.
+// PeakBytes returns the maximum number of bytes of the arena that were in use at once.
 func (c *Context) PeakBytes() int { return c.peak }
 
 // Temp allocates a contiguous tensor in the arena. Its elements are not initialized. It panics if
@@ -62,20 +63,20 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// SetPrefill sets the spans of the batch that the next operators compute. Matrix products whose
-// rows are the batch's tokens use it to choose kernels for prompt rows.
+// SetPrefill sets the spans of the batch for the following operators. Matrix products use them to
+// know which rows are prompt rows, for which they may use other kernels.
 func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
-// Mark returns the position in the arena, for Release.
+// Mark returns the current position in the arena, for Release.
 func (c *Context) Mark() int { return c.used }
 
-// Release frees everything that was allocated since Mark returned mark.
+// Release frees all tensors that were allocated since Mark returned mark.
 func (c *Context) Release(mark int) { c.used = mark }
 
 func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32, rows, cols) }
 
-// operators holds one operator of each kind, which is filled in for every run. A device has
-// consumed an operator when Run returns, so a pass allocates nothing on the Go heap.
+// operators has one operator of each kind, which is reused for every run, so that a pass allocates
+// nothing on the Go heap. A device no longer uses an operator when Run has returned.
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
@@ -99,7 +100,7 @@ type operators struct {
 	gateUp     matmul.GateUp
 }
 
-// run stores op in at and runs it.
+// run stores op at the given address and runs it there.
 func run[T any, P interface {
 	*T
 	kernels.Op
@@ -108,7 +109,7 @@ func run[T any, P interface {
 	c.Device.Run(P(at))
 }
 
-// linear and experts have arrays for their parts, so that no slice is allocated on every call.
+// linear and experts contain the arrays of their parts, so that no call allocates a slice.
 type linear struct {
 	matmul.Linear
 	parts [4]matmul.Part
@@ -124,7 +125,7 @@ func (c *Context) Embed(tokens kernels.Tensor, w *kernels.Weight) kernels.Tensor
 	return c.ScaledEmbed(tokens, w, 1)
 }
 
-// ScaledEmbed returns Embed times scale.
+// ScaledEmbed returns the result of Embed multiplied by scale.
 func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
 	scale float32) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
@@ -132,14 +133,15 @@ func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
 	return out
 }
 
-// Feed writes tokens to out (I32 [M, 1]). A token below 0 is a placeholder for a row of chosen (I32
-// [N, 1], or the zero tensor); see sampling.Feed.
+// Feed writes tokens to out (I32 [M, 1]). A token less than 0 is a placeholder for a row of chosen,
+// which is I32 [N, 1] or the zero tensor; see sampling.Feed.
 func (c *Context) Feed(out kernels.Tensor, tokens []int32, chosen kernels.Tensor) {
 	run(c, &c.ops.feed, sampling.Feed{Tokens: tokens, Chosen: chosen, Out: out})
 }
 
-// Choose writes a token for each row of logits [M, V] to out (I32 [M, 1]). Before that it applies
-// adjustments, unless nil, to logits. They refer to tokens in chosen.
+// Choose samples a token for each row of logits [M, V] and writes it to out (I32 [M, 1]). Before
+// that it applies adjustments to logits, unless adjustments is nil. Adjustments may refer to tokens
+// in chosen.
 func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 	adjustments []sampling.Adjustment, chosen kernels.Tensor) {
 	if adjustments != nil {
@@ -155,19 +157,19 @@ func (c *Context) Rows(x kernels.Tensor, indices []int32) kernels.Tensor {
 	return out
 }
 
-// RMSNorm returns the rows of x [M, H], normalized and times weight [1, H].
+// RMSNorm returns the rows of x [M, H], normalized and multiplied by weight [1, H].
 func (c *Context) RMSNorm(x, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	c.RMSNormTo(out, x, weight, eps)
 	return out
 }
 
-// RMSNormTo writes RMSNorm to out, which may be a view.
+// RMSNormTo writes the result of RMSNorm to out, which may be a view.
 func (c *Context) RMSNormTo(out, x, weight kernels.Tensor, eps float32) {
 	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Weight: weight, Out: out, Eps: eps})
 }
 
-// AddRMSNorm adds x to residual in place, and returns RMSNorm of the sum.
+// AddRMSNorm adds x to residual in place, and returns the RMSNorm of the sum.
 func (c *Context) AddRMSNorm(residual, x, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	c.AddRMSNormTo(out, residual, x, weight, eps)
@@ -209,8 +211,7 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	return out
 }
 
-// Logits returns x[indices] wᵀ. It uses the kernels for decoding, also for the last row of a
-// prompt.
+// Logits returns x[indices] wᵀ. It uses the decode kernels, even for prompt rows.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
 	x = c.Rows(x, indices)
 	var out [1]kernels.Tensor
@@ -218,7 +219,7 @@ func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) k
 	return out[0]
 }
 
-// Linear returns x wᵀ. Here and in the functions below x has a row for each token of the batch.
+// Linear returns x wᵀ. In this method and those below, x has a row for each token of the batch.
 func (c *Context) Linear(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w}, out[:])
@@ -232,17 +233,16 @@ func (c *Context) Linear2(x kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernel
 	return out[0], out[1]
 }
 
-// Linear3 is Linear2 for three weights.
+// Linear3 returns the products of x with three weights, like Linear2.
 func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _ kernels.Tensor) {
 	var out [3]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3}, out[:])
 	return out[0], out[1], out[2]
 }
 
-// Linear4 is Linear2 for four weights.
-func (c *Context) Linear4(
-	x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight,
-) (_, _, _, _ kernels.Tensor) {
+// Linear4 returns the products of x with four weights, like Linear2.
+func (c *Context) Linear4(x kernels.Tensor,
+	w1, w2, w3, w4 *kernels.Weight) (_, _, _, _ kernels.Tensor) {
 	var out [4]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
 	return out[0], out[1], out[2], out[3]
@@ -259,8 +259,8 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 	c.Device.Run(&op.Linear)
 }
 
-// Experts returns x w[id]ᵀ [M*k, N] for every row and each of its k experts. ids is I32 [M, k]; x
-// has M rows, or M*k.
+// Experts returns x w[id]ᵀ [M*k, N] for each of the k experts of every row. ids is I32 [M, k]. x
+// has a row for each token (M rows) or for each pair of token and expert (M*k rows).
 func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	out := c.f32(ids.Rows*ids.Cols, w.N)
 	op := &c.ops.experts
@@ -275,7 +275,7 @@ func (c *Context) GateUp(x kernels.Tensor, gate, up *kernels.Weight) kernels.Ten
 	return c.gateUp(x, kernels.Tensor{}, x.Rows, gate, up)
 }
 
-// ExpertsGateUp is GateUp with the experts ids, as in Experts.
+// ExpertsGateUp computes GateUp for each of the k experts of every row, like Experts.
 func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
 	return c.gateUp(x, ids, ids.Rows*ids.Cols, gate, up)
 }
@@ -289,8 +289,8 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 	return out
 }
 
-// Route returns the k most likely experts of each row of logits [M, E], most likely first, as ids
-// (I32 [M, k]) and weights [M, k]. With normalize the weights of a row sum to 1.
+// Route returns the k most likely experts of each row of logits [M, E], most likely first: their
+// ids (I32 [M, k]) and weights [M, k]. If normalize is true, the weights of a row sum to 1.
 func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
@@ -299,8 +299,9 @@ func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	return ids, weights
 }
 
-// Combine returns the sum of each row's experts [M*k, H], weighted by weights [M, k], plus shared
-// [M, H] times sigmoid(sharedGate [M, 1]). The last two may be zero tensors.
+// Combine returns, for each row, the sum of its k rows of expert [M*k, H] multiplied by weights
+// [M, k], plus shared [M, H] multiplied by sigmoid(sharedGate [M, 1]). shared and sharedGate may be
+// zero tensors.
 func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) kernels.Tensor {
 	out := c.f32(weights.Rows, expert.Cols)
 	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared,
@@ -308,8 +309,8 @@ func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) ke
 	return out
 }
 
-// NormRope normalizes heads, unless weight is the zero tensor, and rotates them to their positions.
-// x is [M*heads, D] and may be a view.
+// NormRope applies RMSNorm, unless weight is the zero tensor, and then the rotary position
+// embedding to each head. x is [M*heads, D] and may be a view.
 func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int,
 	eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
@@ -318,8 +319,9 @@ func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Sp
 	return out
 }
 
-// Attention writes k and v [M, KVH*D] to the cache and returns the attention of q [M, H*D] over it.
-// Each row sees the last window positions, its own included (0: all), and the first sinkTokens.
+// Attention writes k and v [M, KVH*D] to the cache, and returns the attention [M, H*D] of q
+// [M, H*D] over it. Each row sees the last window positions, including its own position, and the
+// first sinkTokens positions. If window is 0, it sees all positions up to its own.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
 	scale float32, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
@@ -348,13 +350,14 @@ func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
 }
 
-// DeltaShape is the number of key and value heads of a GatedDeltaNet layer, and their dimensions.
+// DeltaShape has the numbers of key and value heads (Hk, Hv) of a GatedDeltaNet layer, and the
+// dimensions of a head (Dk, Dv).
 type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 
 // ConvGatedDeltaTo computes the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each
-// span, then SiLU, then the gated delta rule, and writes it to out [M, Hv*Dv]. a and b are [M, Hv].
-// convState has the last rows of the convolution and state the matrices of the rule; both are
-// updated. Rows outside the spans are not written.
+// span, then SiLU, then the gated delta rule. It writes the result to out [M, Hv*Dv]. a and b are
+// [M, Hv]. It updates convState, the last input rows of the convolution, and state, the matrices of
+// the delta rule. Rows of out that belong to no span are not written.
 func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias,
 	state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
 	mark := c.Mark()

@@ -22,9 +22,9 @@ func newContext(t *testing.T, arenaBytes int) *Context {
 // Release.
 func TestArena(t *testing.T) {
 	c := newContext(t, 1024)
-	a := c.Temp(kernels.F32, 3, 7) // 84 bytes take 128
+	a := c.Temp(kernels.F32, 3, 7) // 84 bytes, rounded up to 128
 	mark := c.Mark()
-	b := c.Temp(kernels.I32, 1, 33) // 132 take 256
+	b := c.Temp(kernels.I32, 1, 33) // 132 bytes, rounded up to 256
 	inner := c.Temp(kernels.F32, 1, 1)
 	if a.Offset != 0 || b.Offset != 128 || inner.Offset != 384 || c.PeakBytes() != 512 {
 		t.Errorf("tensors at %d, %d, %d, peak %d, expected 0, 128, 384, 512", a.Offset, b.Offset,
@@ -37,11 +37,12 @@ func TestArena(t *testing.T) {
 	}
 	c.Release(0)
 	if whole := c.Temp(kernels.F32, 1, 256); len(whole.Float32s()) != 256 {
-		t.Error("Temp fails although the tensor fits the arena")
+		t.Error("a tensor as large as the arena has the wrong size")
 	}
 }
 
-func TestFullArenaNamesTheCure(t *testing.T) {
+// TestFullArenaPanics checks the message of the panic when the arena is full.
+func TestFullArenaPanics(t *testing.T) {
 	c := newContext(t, 1024)
 	defer func() {
 		if r := fmt.Sprint(recover()); !strings.Contains(r, "arena of 1024 bytes is full") ||
@@ -52,20 +53,20 @@ func TestFullArenaNamesTheCure(t *testing.T) {
 	c.Temp(kernels.F32, 257, 1)
 }
 
-// TestMeasuringArenaIsEndless checks that the arena of a measuring device grows, and that PeakBytes
-// is the size that a real one needs.
-func TestMeasuringArenaIsEndless(t *testing.T) {
+// TestDryRunArenaGrows checks that on a device that allocates nothing, the arena grows, and that
+// PeakBytes returns the size that an arena on a real device needs.
+func TestDryRunArenaGrows(t *testing.T) {
 	c := NewContext(kernels.NewDryRun(), 0)
 	x := c.Temp(kernels.F32, 1000, 1000)
 	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000,
 		Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})
 	if want := 4_000_000 + 40_064; c.PeakBytes() != want {
-		// 40000 is rounded up to a multiple of 128: 40064.
+		// The 40,000 bytes of the result are rounded up to a multiple of 128.
 		t.Errorf("peak %d, expected %d", c.PeakBytes(), want)
 	}
 }
 
-// random returns a plain weight with values from r.
+// random returns a plain (not packed) weight with values from r.
 func random(c *Context, r *rand.Rand, experts, n, k int) *kernels.Weight {
 	return &kernels.Weight{Experts: experts, N: n, K: k, Data: randomTensor(c, r, experts*n, k)}
 }
@@ -78,8 +79,8 @@ func randomTensor(c *Context, r *rand.Rand, rows, cols int) kernels.Tensor {
 	return kernels.FromFloat32s(c.Device, rows, cols, values)
 }
 
-// TestProductsTogether checks that two, three and four products of one input equal single products,
-// in the same order.
+// TestProductsTogether checks that the results of Linear2, Linear3 and Linear4 equal those of
+// Linear, in the same order.
 func TestProductsTogether(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(1, 2))
 	x := randomTensor(c, r, 5, 48)
@@ -92,7 +93,7 @@ func TestProductsTogether(t *testing.T) {
 	check := func(what string, got ...kernels.Tensor) {
 		for i, g := range got {
 			if g.Rows != 5 || g.Cols != w[i].N || !slices.Equal(g.Float32s(), want[i]) {
-				t.Errorf("%s: product %d is %s and differs from the single product", what, i, g)
+				t.Errorf("%s: product %d (%s) differs from the result of Linear", what, i, g)
 			}
 		}
 	}
@@ -104,8 +105,8 @@ func TestProductsTogether(t *testing.T) {
 	check("Linear4", a, b, d, e)
 }
 
-// TestExperts checks that the result for a row and an expert is the product of that row with that
-// expert's matrix, both where x has a row for each token and where it has a row for each pair.
+// TestExperts checks that the result for a pair of a row and an expert is the product of that row
+// with that expert's matrix. x has a row for each token, or a row for each pair.
 func TestExperts(t *testing.T) {
 	const rows, k, choices, n = 3, 32, 2, 16
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(3, 4))
@@ -124,16 +125,16 @@ func TestExperts(t *testing.T) {
 		x := shared.RowRange(pair/choices, pair/choices+1)
 		if !slices.Equal(a.Row(pair), alone(x, w1, id)) ||
 			!slices.Equal(b.Row(pair), alone(x, w2, id)) {
-			t.Errorf("pair %d is not row %d with expert %d", pair, pair/choices, id)
+			t.Errorf("pair %d is not the product of row %d and expert %d", pair, pair/choices, id)
 		}
 		if !slices.Equal(d.Row(pair), alone(own.RowRange(pair, pair+1), w1, id)) {
-			t.Errorf("Experts: pair %d is not its row with expert %d", pair, id)
+			t.Errorf("pair %d is not the product of row %d and expert %d", pair, pair, id)
 		}
 	}
 }
 
-// TestOperatorsKeepNothing checks that an operator does not see the optional operands of an earlier
-// one.
+// TestOperatorsKeepNothing checks that an operator does not use optional operands of an earlier run
+// of the same operator.
 func TestOperatorsKeepNothing(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(5, 6))
 	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32),
@@ -157,6 +158,6 @@ func TestOperatorsKeepNothing(t *testing.T) {
 	plain := slices.Clone(c.Combine(experts, weights, none, none).Float32s())
 	c.Combine(experts, weights, shared, gate)
 	if !slices.Equal(c.Combine(experts, weights, none, none).Float32s(), plain) {
-		t.Error("Combine with a shared expert changes the result of a later one without it")
+		t.Error("Combine with a shared expert changes the result of a later Combine without one")
 	}
 }

@@ -11,32 +11,35 @@ import (
 	"headroom/kernels"
 )
 
-// CacheCost is the memory of the caches of one model in one format.
+// CacheCost is the cache memory of one model in one KV format.
 type CacheCost struct {
-	Architecture  string // config.json's model_type
+	Architecture  string // model_type in config.json
 	ContextTokens int    // the longest context that the model was trained for
 	Format        string // for example "K8 g64 + V4 g32, first and last 2 layers K8 V8"
 	Layers        []LayerCost
-	BytesPerToken int64 // in the layers that keep every token
-	// The first StartTokens tokens take StartBytesPerToken instead. Both are 0 without such
-	// tokens.
+	BytesPerToken int64 // sum over the layers that keep every token
+	// The first StartTokens tokens take StartBytesPerToken bytes each instead of BytesPerToken.
+	// Both are 0 if there is no start in float16.
 	StartTokens        int
 	StartBytesPerToken int64
-	RingBytes          int64 // of one sequence, in layers with a sliding window
-	StateBytes         int64 // of one sequence, in recurrent layers
+	RingBytes          int64 // per sequence, sum over the layers with a window
+	StateBytes         int64 // per sequence, sum over the recurrent layers
 }
 
-// LayerCost is a group of equal layers. One of the two sizes is 0.
+// LayerCost is the cache memory of a group of equal layers. Either BytesPerToken or
+// BytesPerSequence is 0.
 type LayerCost struct {
-	Layers int    // in the group
+	Layers int    // number of layers in the group
 	Kind   string // for example "attention, 2 heads of 256"
-	// Format of keys and values, for example "8-bit g64 and 4-bit g32"; "": the layers have none.
+	// Format is the format of keys and values, for example "8-bit g64 and 4-bit g32". It is empty
+	// if the layers have none.
 	Format           string
 	BytesPerToken    int64 // of one layer
 	BytesPerSequence int64 // of one layer
 }
 
-// ContextBytes returns the memory of one sequence of the given length, in whole pages.
+// ContextBytes returns the cache memory of one sequence of the given length, rounded up to whole
+// pages.
 func (c *CacheCost) ContextBytes(tokens int) int64 {
 	tokens = pagesFor(tokens) * cache.PageTokens
 	first := min(tokens, c.StartTokens)
@@ -44,8 +47,8 @@ func (c *CacheCost) ContextBytes(tokens int) int64 {
 		c.StateBytes
 }
 
-// Cache returns the cache memory of a model with that config.json, in the format and with the limit
-// of o. The quantization of its weights does not matter. Errors are Problems.
+// Cache returns the cache memory of a model with the given config.json. It uses the cache formats
+// and limits of o. The quantization of the weights does not matter. Errors are Problems.
 func Cache(config []byte, o Options) (cost CacheCost, err error) {
 	o.setDefaults()
 	format, err := cache.ParseFormat(o.KVFormat)
@@ -76,7 +79,7 @@ func Cache(config []byte, o Options) (cost CacheCost, err error) {
 		RingBytes:          cache.RingBytes(layers, format, span),
 		StateBytes:         cache.SlotBytes(layers, state),
 	}
-	groups := map[LayerCost]int{} // index into cost.Layers, by a group without its count
+	groups := map[LayerCost]int{} // from a LayerCost with Layers 0 to its index in cost.Layers
 	for i, f := range format.Layers(layers) {
 		layer := layerCost(layers[i], f, state, span)
 		n, ok := groups[layer]
@@ -90,11 +93,11 @@ func Cache(config []byte, o Options) (cost CacheCost, err error) {
 	return cost, nil
 }
 
-// layerCost returns a LayerCost with a Layers count of 0: the cache memory of one layer in format
-// f, with rings for passes of span tokens.
+// layerCost returns the cache memory of one layer in format f, with rings for passes of span
+// tokens. LayerCost.Layers is 0.
 func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 	span int) LayerCost {
-	cost := LayerCost{Kind: "keeps nothing"}
+	cost := LayerCost{Kind: "no cache"}
 	layer := []cache.LayerSpec{s}
 	switch {
 	case s.KVHeads > 0:
@@ -118,8 +121,8 @@ func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
 	return cost
 }
 
-// shapes loads the model of a config.json on a device that allocates nothing. It ignores the
-// quantization in the config and uses 4-bit weights, so that any quantization is accepted.
+// shapes loads the model of a config.json, with random weights, on a device that allocates nothing.
+// It replaces the quantization in the config by 4 bits, so that any quantization is accepted.
 func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	plain, err := as4bit(config)
 	if err != nil {
@@ -165,12 +168,12 @@ func as4bit(config []byte) ([]byte, error) {
 	var err error
 	if len(text) > 0 {
 		if keys["text_config"], err = json.Marshal(text); err != nil {
-			return nil, broken(err, "text_config in config.json cannot be read")
+			return nil, broken(err, "text_config in config.json is not valid")
 		}
 	}
 	replaced, err := json.Marshal(keys)
 	if err != nil {
-		return nil, broken(err, "config.json cannot be read")
+		return nil, broken(err, "config.json is not valid")
 	}
 	return replaced, nil
 }

@@ -8,8 +8,7 @@ import (
 	"headroom/engine/cache"
 )
 
-// kvLimit returns the maximum number of tokens that attention layers keep of a sequence, or 0 if no
-// sequence can exceed it.
+// kvLimit returns MaxKVTokens, or 0 if no sequence can be longer than that.
 func (p *Plan) kvLimit() int {
 	longest := p.Spec.ContextTokens
 	if p.ContextTokens > 0 {
@@ -23,10 +22,12 @@ func (p *Plan) kvLimit() int {
 
 // sizeKV chooses the context and the number of KV pages.
 //
-// A requested context stays as it is, whether it fits or not. Otherwise the context is the model's
-// own, or the longest whose pages fit into half of the memory that weights, states and scratch
-// leave free. Memory permitting, there are pages for two sequences of that length. Streams seldom
-// all grow long at once, and if they do, some are preempted. Start pages are part of the same half.
+// A requested context is not changed, even if it does not fit. Otherwise the context is the longest
+// one that the model supports and whose pages fit into half of the free memory. Free is the memory
+// that weights, states and scratch do not need. Start pages are in the same half.
+//
+// If memory allows, there are pages for two sequences of that length. It is rare that more streams
+// become that long at once. If they do, some are preempted.
 func (p *Plan) sizeKV() {
 	context := p.ContextTokens
 	if context <= 0 || context > p.Spec.ContextTokens {
@@ -34,7 +35,7 @@ func (p *Plan) sizeKV() {
 	}
 	half := max(0, p.available()-p.Description.Need.TotalBytes()) / 2
 	start := min(p.Description.KVStartTokens, context)
-	if start > 0 && p.requestedTokens <= 0 { // the start alone may not fit
+	if start > 0 && p.requestedTokens <= 0 { // even the start may not fit
 		if room := int(half/p.PageSizes.Start) * cache.PageTokens; room < start {
 			context = min(context, max(room, minContextTokens))
 			start = min(start, context)
@@ -52,15 +53,15 @@ func (p *Plan) sizeKV() {
 	p.ContextTokens = context
 	rest := max(0, context-start)
 	tokens := max(rest, min(rest*min(p.MaxSequences, 2), affordable))
-	if p.PageSizes.Rest == 0 { // pages without memory cost nothing
+	if p.PageSizes.Rest == 0 { // every layer has a ring, so pages need no memory
 		tokens = context * p.MaxSequences
 	}
 	p.Pages.Rest = pagesFor(tokens)
 }
 
-// sizeStarts chooses the number of start pages. They are for at least one sequence, and at most for
-// all running sequences and as many cached ones. They use at most a quarter of the bytes, unless
-// one sequence needs more.
+// sizeStarts chooses the number of start pages. There are enough for all running sequences and for
+// as many cached ones, if that takes no more than a quarter of bytes. There are always enough for
+// one sequence. tokens is the length of the start.
 func (p *Plan) sizeStarts(tokens int, bytes int64) {
 	if tokens == 0 {
 		return
@@ -74,29 +75,29 @@ func (p *Plan) sizeStarts(tokens int, bytes int64) {
 	p.Pages.Start = perSequence * int(max(1, min(int64(sequences), affordable)))
 }
 
-// chooseKeptStates chooses the number of slots, of slotBytes each, in addition to those of running
-// sequences.
+// chooseKeptStates chooses KeptStates, the number of slots in addition to those of running
+// sequences. A slot takes slotBytes.
 func (p *Plan) chooseKeptStates(slotBytes int64) {
 	switch {
 	case slotBytes == 0 || p.NoPrefixCache:
 		p.KeptStates = 0
 	case p.KeptStates <= 0:
-		// A sixteenth of the memory for at most 32 states, more where they are small.
+		// At most 32 states in a sixteenth of the memory, or at most 256 in a 256th of it.
 		memory := p.available()
 		small := min(memory/256/slotBytes, 256)
 		p.KeptStates = int(max(4, min(memory/16/slotBytes, 32), small))
 	}
 }
 
-// available returns the bytes that the model may use: Options.AvailableBytes, or the system's free
-// memory less a reserve for other apps.
+// available returns the bytes that the model may use. It is Options.AvailableBytes, or else the
+// system's available memory minus a reserve for other apps.
 func (p *Plan) available() int64 {
 	if p.AvailableBytes > 0 {
 		return p.AvailableBytes
 	}
 	v, err := mem.VirtualMemory()
 	if err != nil {
-		slog.Warn("the system does not report free memory; nothing limits the model", "err", err)
+		slog.Warn("the available memory is unknown, so the model's size is not checked", "err", err)
 		return 1 << 62
 	}
 	return int64(v.Available) - min(1<<30, int64(v.Total)/16)

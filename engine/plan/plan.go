@@ -1,13 +1,13 @@
-// Package plan computes the memory that a model needs before its weights are read: its shapes, its
-// caches, and the longest context that fits.
+// Package plan computes the memory that a model needs, before its weights are read. It also chooses
+// the longest context that fits.
 //
 // A plan loads the architecture on a device that counts bytes instead of allocating them
-// (kernels.NewDryRun), then runs the largest batch there. So no architecture needs a formula for
-// its memory, and the figures cannot drift from the code.
+// (kernels.NewDryRun), and runs a batch of the maximum size there. So no architecture needs a
+// formula for its memory, and the figures cannot drift from the code.
 //
-//	plan.go       Plan: shapes, needs and the check that they fit
-//	kv.go         how many KV pages and kept states the free memory allows
-//	cachecost.go  the memory of the caches of any config.json, without a tokenizer or weights
+//	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
+//	kv.go         chooses how many KV pages and kept states there are
+//	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
 package plan
 
 import (
@@ -26,21 +26,21 @@ import (
 const (
 	defaultMaxSequences = 8
 	defaultChunkTokens  = 512
-	// minContextTokens is the shortest context that a plan chooses, since a shorter one would make
-	// a model useless.
+	// minContextTokens is the shortest context that a plan chooses, because with a shorter one a
+	// model would be useless.
 	minContextTokens = 2048
 )
 
 // Options configure a plan. The zero value suits most models.
 type Options struct {
 	KVFormat       cache.FormatOptions
-	StateFormat    string // of recurrent states; see cache.ParseStateFormat
-	MaxKVTokens    int    // tokens that an attention layer keeps of a sequence; 0: all
-	ContextTokens  int    // longest sequence; 0: as long as the model allows and memory fits
+	StateFormat    string // format of recurrent states; see cache.ParseStateFormat
+	MaxKVTokens    int    // maximum number of tokens that an attention layer keeps; 0: all
+	ContextTokens  int    // longest sequence; 0: as long as the model and memory allow
 	MaxSequences   int    // sequences that run at once; 0: 8
 	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
-	NoPrefixCache  bool   // nothing is kept for later prompts
+	NoPrefixCache  bool   // disables the prefix cache
 	AvailableBytes int64  // memory that the model may use; 0: ask the system
 }
 
@@ -53,41 +53,40 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Need is the memory that a model needs, known before anything is loaded.
+// Need is the memory that a model needs, by purpose. It is known before the model is loaded.
 type Need struct {
 	WeightsBytes int64 // checkpoint files that will be mapped
 	KVBytes      int64 // KV pages
-	StateBytes   int64 // recurrent states and rings of running and kept sequences
+	StateBytes   int64 // recurrent states and rings, of running sequences and of cached prefixes
 	ScratchBytes int64 // activations of the largest pass
 }
 
-// TotalBytes returns the sum.
+// TotalBytes returns the sum of all fields.
 func (n Need) TotalBytes() int64 {
 	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes
 }
 
-// Description describes a model, from the headers of its files alone.
+// Description describes a model. It is made from the headers of the model's files alone.
 type Description struct {
-	Architecture    string // config.json's model_type
+	Architecture    string // model_type in config.json
 	Quantization    string // of most weights, for example "4-bit, group 64" or "bfloat16"
-	SizeBytes       int64
-	Parameters      int64 // in all files; a packed weight counts as the values that it encodes
-	ContextTokens   int   // the longest context that the model was trained for
-	KVBytesPerToken int64 // in all layers that keep every token, in the requested format
-	// The first KVStartTokens tokens take KVStartBytesPerToken instead. Both are 0 without such
-	// tokens.
+	SizeBytes       int64  // of the checkpoint files
+	Parameters      int64  // in all files; a packed weight counts as the values that it encodes
+	ContextTokens   int    // the longest context that the model was trained for
+	KVBytesPerToken int64  // sum over the layers that keep every token, in the requested format
+	// The first KVStartTokens tokens take KVStartBytesPerToken bytes each instead of
+	// KVBytesPerToken. Both are 0 if there is no start in float16.
 	KVStartTokens        int
 	KVStartBytesPerToken int64
-	// StateBytesPerSeq is the memory of a sequence besides its pages: its recurrent state, and the
-	// rings of layers with a sliding window.
+	// StateBytesPerSeq is the memory of a sequence in addition to its pages: its recurrent state,
+	// and the rings of layers with a window.
 	StateBytesPerSeq int64
 	Need             Need // with the requested options
-	PlannedTokens    int  // the context that the options, or free memory, allow
+	PlannedTokens    int  // the context that was requested, or else the longest that fits
 	HasChatTemplate  bool
 }
 
-// KVBytes returns the memory of the first tokens of one sequence in the layers that keep every
-// token.
+// KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
 func (d *Description) KVBytes(tokens int) int64 {
 	first := min(tokens, d.KVStartTokens)
 	return int64(first)*d.KVStartBytesPerToken + int64(tokens-first)*d.KVBytesPerToken
@@ -95,13 +94,13 @@ func (d *Description) KVBytes(tokens int) int64 {
 
 // Plan holds a model's shapes and the memory that they need.
 type Plan struct {
-	// Options are the requested ones with the defaults filled in. ContextTokens and KeptStates hold
+	// Options are the requested options with defaults filled in. ContextTokens and KeptStates have
 	// the chosen values.
 	Options
 	Config      *checkpoint.Config
 	KV          cache.Format
 	State       cache.StateFormat
-	Spec        models.Spec // its layers bounded by MaxKVTokens
+	Spec        models.Spec // with MaxKVTokens applied to its layers
 	Pages       prefix.Amount
 	PageSizes   prefix.Sizes
 	Runner      runner.Options
@@ -110,11 +109,11 @@ type Plan struct {
 	requestedTokens int // Options.ContextTokens as requested
 }
 
-// Architectures returns the supported values of config.json's model_type, sorted.
+// Architectures returns the supported values of model_type in config.json, sorted.
 func Architectures() []string { return models.Architectures() }
 
-// Describe reads a model's headers and returns its description, which includes the memory that it
-// would need with o. Errors are Problems.
+// Describe reads the headers of a model's files and returns its description. The description
+// includes the memory that the model would need with o. Errors are Problems.
 func Describe(src checkpoint.Source, o Options) (Description, error) {
 	p, err := New(src, o)
 	if err != nil {
@@ -123,8 +122,8 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 	return p.Description, nil
 }
 
-// New plans a model without reading a weight. Errors are Problems. A model that does not fit is not
-// an error here; Check reports it.
+// New plans a model without reading its weights. Errors are Problems. If the model does not fit,
+// New succeeds and Check returns the error.
 func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	o.setDefaults()
 	p := &Plan{Options: o, requestedTokens: o.ContextTokens}
@@ -146,7 +145,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if !src.Has("tokenizer.json") {
 		return nil, problem.New(problem.ModelBroken,
 			"The model in "+src.String()+" has no tokenizer.json", "",
-			"Download it again; models with other tokenizer files are not supported.")
+			"Download it again. Models with other tokenizer files are not supported.")
 	}
 	defer refusedShape(&err)
 	p.measure(m, w)
@@ -155,23 +154,25 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	return p, nil
 }
 
-// refusedShape, deferred, turns the panic of an operator that refuses a shape into *err.
+// refusedShape recovers from the panic of an operator that does not support a shape, and stores it
+// in *err as a Problem. It must be deferred.
 func refusedShape(err *error) {
 	if r := recover(); r != nil {
 		*err = problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run a model of these shapes", fmt.Sprint(r), "Pick another model.")
+			"Headroom does not support the shapes of this model", fmt.Sprint(r),
+			"Pick another model.")
 	}
 }
 
-// parseFormats reads the formats that the options name.
+// parseFormats parses the cache formats in the options, and checks MaxKVTokens.
 func (p *Plan) parseFormats() (err error) {
 	if p.KV, err = cache.ParseFormat(p.KVFormat); err != nil {
 		return problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
 	if n := p.MaxKVTokens; n < 0 || 0 < n && n < cache.MinLimitTokens {
 		return problem.New(problem.BadRequest, "The KV cache limit is too small",
-			fmt.Sprintf("the limit is %d tokens; the least is %d, and 0 keeps all", n,
-				cache.MinLimitTokens), "")
+			fmt.Sprintf("the limit is %d tokens, the minimum is %d", n, cache.MinLimitTokens),
+			"Use 0 for no limit.")
 	}
 	if p.State, err = cache.ParseStateFormat(p.StateFormat); err != nil {
 		return problem.Wrap(problem.BadRequest, err,
@@ -218,7 +219,8 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
 	p.Runner.Pages, p.Runner.StartPages = p.Pages.Total(), p.Pages.Start
 }
 
-// Check returns a Problem with the numbers if the model needs more memory than is available.
+// Check returns a Problem if the model needs more memory than is available. The Problem states both
+// amounts.
 func (p *Plan) Check() error {
 	n := p.Description.Need
 	need, available := n.TotalBytes(), p.available()
@@ -238,7 +240,8 @@ func (p *Plan) suggestion(available int64) string {
 	need := n.TotalBytes()
 	sequences := int64(p.MaxSequences)
 	if fewer := need - n.StateBytes*(sequences-1)/sequences; sequences > 1 && fewer <= available {
-		return fmt.Sprintf("Fewer requests at once would fit: the states of %d take %s.",
+		return fmt.Sprintf(
+			"Allow fewer requests at once: the recurrent states of %d sequences take %s.",
 			sequences, gb(n.StateBytes))
 	}
 	starts := prefix.Amount{Start: p.Pages.Start}.Bytes(p.PageSizes)
@@ -249,7 +252,7 @@ func (p *Plan) suggestion(available int64) string {
 			return fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
 		}
 	}
-	return "Close other apps, or pick a smaller model or a stronger quantization."
+	return "Close other apps, or pick a model that is smaller or quantized to fewer bits."
 }
 
 func gb(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }

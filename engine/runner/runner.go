@@ -1,7 +1,7 @@
-// Package runner runs forward passes. A step copies a batch to the device, runs the architecture
-// over it, and returns the logits (Step). On a GPU it can also choose the tokens there and return
-// them one step later (Start, Await). New allocates all its memory. A step allocates nothing,
-// except for the page table of a slot's rings when a sequence first runs in it.
+// Package runner runs forward passes. Step copies a batch to the device, runs the model over it and
+// returns the logits. On a GPU, Start launches a pass that also samples the tokens, and Await waits
+// for it. New allocates all memory. A pass allocates nothing, except for the page tables of a
+// slot's rings when a sequence first runs in that slot.
 package runner
 
 import (
@@ -15,20 +15,20 @@ import (
 	"headroom/kernels"
 )
 
-// Options size a runner. All fields but MaxKVTokens, State and StartPages are required.
+// Options configure a runner. MaxKVTokens, State and StartPages are optional.
 type Options struct {
-	KV          cache.Format      // of keys and values
+	KV          cache.Format      // format of keys and values
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
-	State       cache.StateFormat // of recurrent states
-	Pages       int               // KV pages, shared by all sequences
-	StartPages  int               // of Pages: the first ones, for the first KV.Start tokens
-	Slots       int               // recurrent states and rings, of running and cached sequences
-	BatchRows   int               // maximum number of rows of one step
-	LogitsRows  int               // maximum number of rows of one step with logits
+	State       cache.StateFormat // format of recurrent states
+	Pages       int               // number of KV pages, shared by all sequences
+	StartPages  int               // the first of these pages, for the first KV.Start tokens
+	Slots       int               // for recurrent states and rings, of running and cached sequences
+	BatchRows   int               // maximum number of rows in a pass
+	LogitsRows  int               // maximum number of rows in a pass whose logits are computed
 }
 
-// Runner is a model with its memory on a device. The goroutine that calls its methods owns the
-// device.
+// Runner runs a model on a device and owns the model's memory there. Only one goroutine at a time
+// may call its methods.
 type Runner struct {
 	device kernels.Device
 	model  models.Model
@@ -45,9 +45,9 @@ type Runner struct {
 	batch  batch.Batch
 	round  [1]batch.Round
 
-	async  kernels.AsyncDevice // the device; nil: its passes are synchronous
-	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1], passes alternate between the two
-	last   int                 // index in chosen of the last Start
+	async  kernels.AsyncDevice // equal to device; nil: device is synchronous
+	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]; passes alternate between the two
+	last   int                 // index in chosen that the last Start used
 }
 
 // New allocates the memory that the model needs to run on d.
@@ -76,8 +76,8 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	return r
 }
 
-// ScratchBytes returns the activation memory of the largest step, measured by a pass on a device
-// that allocates nothing.
+// ScratchBytes returns the memory for the activations of the largest pass. It measures that pass on
+// a device that allocates nothing.
 func ScratchBytes(m models.Model, o Options) int {
 	d := kernels.NewDryRun()
 	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
@@ -103,15 +103,16 @@ func ScratchBytes(m models.Model, o Options) int {
 	return r.ops.PeakBytes()
 }
 
-// sequentialCaches allocates caches for page tables that count up from 0.
+// sequentialCaches allocates caches for page tables in which entry i is page i.
 func sequentialCaches(d kernels.Device, specs []cache.LayerSpec, o cache.Options) []cache.Layer {
 	o.StartPages = min(o.Pages, o.Format.Start(specs)/cache.PageTokens)
 	return cache.New(d, specs, o)
 }
 
-// Step runs tokens through the model. spans assign them to sequences. It returns the logits of the
-// rows in logits, [len(logits), VocabSize], in device memory that is valid until the next step.
-// rounds are required only if a state is to be kept inside a span.
+// Step runs tokens through the model. spans assigns the tokens to sequences. Step returns the
+// logits [len(logits), VocabSize] of the rows that logits lists. They are in device memory and
+// valid until the next pass. rounds is needed only if a state must be kept inside a span; see
+// batch.Batch.
 func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	rounds ...batch.Round) ([]float32, error) {
 	if err := r.fits(tokens); err != nil {
@@ -125,7 +126,8 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	return out.Float32s(), nil
 }
 
-// Async reports whether Start and Await can be used, because the device runs passes asynchronously.
+// Async reports whether the device runs passes asynchronously. Otherwise Start and Await must not
+// be called.
 func (r *Runner) Async() bool { return r.async != nil }
 
 // Pass is a pass in flight.
@@ -134,9 +136,10 @@ type Pass struct {
 	chosen kernels.Tensor
 }
 
-// Start launches a step in which the device also chooses a token for each row in logits. The rows
-// of choices correspond to those of logits. Tokens may be placeholders (sampling.Placeholder) for
-// tokens that the previous step chooses. At most two passes may be in flight.
+// Start launches a pass in which the device also samples a token for each row that logits lists.
+// choices has the sampling parameters of these rows, in the same order. tokens may contain
+// placeholders for the tokens that the previous pass samples (sampling.Placeholder). At most two
+// passes may be in flight.
 func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, choices *sample.Rows,
 	rounds ...batch.Round) (Pass, error) {
 	if err := r.fits(tokens); err != nil {
@@ -153,9 +156,9 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 	return p, nil
 }
 
-// Await waits for a pass and returns the tokens that it has chosen. A negative one is an error code
-// (sampling.Fault). The result is in device memory and valid until Start has been called twice
-// more.
+// Await waits for a pass and returns the tokens that it has sampled. A negative token is an error
+// code (sampling.Fault). The result is in device memory. It is valid until Start has been called
+// twice more.
 func (r *Runner) Await(p Pass) ([]int32, error) {
 	if err := r.async.Wait(p.ticket); err != nil {
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
@@ -163,8 +166,7 @@ func (r *Runner) Await(p Pass) ([]int32, error) {
 	return p.chosen.Int32s(), nil
 }
 
-// Sync waits for all passes and copies. It must be called before the host reads or writes pages and
-// slots.
+// Sync waits for all passes and copies. Call it before the host accesses pages or slots.
 func (r *Runner) Sync() error {
 	if err := r.device.Sync(); err != nil {
 		return fmt.Errorf("runner: %s: %w", r.device.Name(), err)
@@ -174,7 +176,7 @@ func (r *Runner) Sync() error {
 
 func (r *Runner) fits(tokens []int32) error {
 	if len(tokens) > r.tokens.Rows {
-		return fmt.Errorf("runner: the step has %d rows, the limit is %d", len(tokens),
+		return fmt.Errorf("runner: the pass has %d rows, the limit is %d", len(tokens),
 			r.tokens.Rows)
 	}
 	return nil
@@ -194,7 +196,8 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }
 
-// CopyPage copies a page of every attention layer without a window to another page of its kind.
+// CopyPage copies a page in every attention layer without a window. from and to must be pages of
+// the same kind.
 func (r *Runner) CopyPage(from, to int32) { r.copy(r.PageRegions(from < r.startPages), from, to) }
 
 // CopyState copies a slot: the recurrent state and the rings of every layer.
@@ -208,8 +211,9 @@ func (r *Runner) copy(regions []cache.Region, from, to int32) {
 	}
 }
 
-// PageRegions returns the memory of the start pages, or of the other pages, for the block store. A
-// shared page is never written again, so any goroutine may read it while it holds a reference.
+// PageRegions returns the memory of the start pages if start is true, else of the other pages. The
+// block store reads and writes it. A shared page never changes, so any goroutine that holds a
+// reference may read it.
 func (r *Runner) PageRegions(start bool) []cache.Region {
 	if start {
 		return r.startRegions
