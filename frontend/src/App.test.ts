@@ -241,26 +241,26 @@ test('the keyboard changes pages', async () => {
 test('a conversation: prompt progress, answer, figures, kept for next time', async () => {
   await open();
   press('2', { metaKey: true });
-  await type('What is 76 - 27?');
+  await type('What is a KV cache?');
   await pass(60);
   expect(byId('answer')).toMatch(/Reading the prompt, \d+ of 512 tokens/);
   await pass(3000);
   expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe(
-    'What is 76 - 27?',
+    'What is a KV cache?',
   );
   expect(byId('stats')).toMatch(
     /tok\/s\s?\d+ tokens\s?384 of 512 prompt tokens reused\s?first token in/,
   );
   expect(backend.asked[0]).toEqual({
     model: 'headroom-demo',
-    messages: [{ role: 'user', content: 'What is 76 - 27?' }],
+    messages: [{ role: 'user', content: 'What is a KV cache?' }],
     thinking: false,
     sampling: {},
     tools: [],
   });
   expect([...backend.chats.kept.values()]).toMatchObject([
     {
-      summary: { title: 'What is 76 - 27?' },
+      summary: { title: 'What is a KV cache?' },
       messages: [{ role: 'user' }, { role: 'assistant', end: 'stop' }],
     },
   ]);

@@ -38,7 +38,7 @@ const rules: Rule[] = [
     /^\.\/lib\/(backend\/http|snippets)\.ts$/,
     'the network has one door: lib/backend/http.ts',
   ],
-  [/./, /backend\/(http|fake)'/, /^\.\/main\.ts$/, 'only main.ts chooses a backend'],
+  [/./, /backend\/(http|fake(\/\w+)?)'/, /^\.\/main\.ts$/, 'only main.ts chooses a backend'],
   [
     /./,
     /\.runtime\b/,

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fakeFinished } from './backend/fakecache';
-import { fakeModel } from './backend/fakemodels';
+import { fakeFinished, fakeModel } from './backend/fake';
 import type { Segment } from './backend/types';
 import {
   cacheSentence,

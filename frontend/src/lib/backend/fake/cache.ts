@@ -1,5 +1,17 @@
-// What the fake backend keeps: conversations of two models, and requests that have ended.
-import type { Conversation, FinishedRequest, CacheMiss } from './types';
+// The fake cache: the conversations in it, and the requests that have ended.
+import type {
+  CacheMiss,
+  Conversation,
+  ConversationDetail,
+  FinishedRequest,
+  Removed,
+  RequestInFlight,
+} from '../types';
+
+/** The entries on disk of one conversation: a block, a state and a tail. */
+const entriesEach = 3;
+const diskBytesPerToken = 4096;
+const memoryBytesPerToken = 10_000;
 
 export function fakeConversation(change: Partial<Conversation>): Conversation {
   return {
@@ -160,4 +172,96 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
       { cause: 'new_conversation', firstDifference: -1, commonTokens: 0 },
     ),
   ];
+}
+
+/** What the cache stores of a request. */
+export function cachedConversation(request: RequestInFlight, question: string): Conversation {
+  const tokens = request.promptTokens + request.generatedTokens;
+  return fakeConversation({
+    key: keyOf(request.id),
+    model: request.model,
+    title: question.slice(0, 80),
+    tokens,
+    memoryTokens: request.promptTokens,
+    bytes: diskBytesPerToken * tokens,
+    sharedBytes: 0,
+    createdAt: Date.now(),
+  });
+}
+
+/** 64 hexadecimal digits that differ for each id. */
+function keyOf(id: string): string {
+  return Array.from(id, (letter) => letter.charCodeAt(0).toString(16))
+    .join('')
+    .padEnd(64, '0');
+}
+
+export function detailOf(conversation: Conversation): ConversationDetail {
+  const { key, tokens } = conversation;
+  const entry = { bytes: 3e6, shared: false, hits: 2 };
+  return {
+    ...conversation,
+    entries: [
+      { ...entry, key: `${key}0`, kind: 'block', from: 0, to: 256, shared: true },
+      { ...entry, key: `${key}1`, kind: 'state', from: 256, to: 256 },
+      { ...entry, key, kind: 'tail', from: 256, to: tokens },
+    ],
+  };
+}
+
+/** The disk space and memory of these conversations. */
+export function sizeOf(conversations: readonly Conversation[]): Removed {
+  const sum = (size: (one: Conversation) => number) =>
+    conversations.reduce((total, one) => total + size(one), 0);
+  return {
+    entries: entriesEach * conversations.length,
+    bytes: sum(({ bytes }) => bytes),
+    memoryBytes: sum(({ memoryTokens }) => memoryBytesPerToken * memoryTokens),
+  };
+}
+
+/** A request that has ended. It misses the cache where its question leaves the previous one. */
+export function finishedRequest(
+  request: RequestInFlight,
+  finishReason: string,
+  question: string,
+  previous: string,
+): FinishedRequest {
+  const { id, model, promptTokens, promptDoneTokens, cachedTokens, generatedTokens } = request;
+  const seconds = Math.max(0.001, (Date.now() - request.startedAt) / 1000);
+  const change = {
+    id,
+    model,
+    endedAt: Date.now(),
+    finishReason,
+    promptTokens,
+    computedTokens: Math.max(0, promptDoneTokens - cachedTokens),
+    memoryTokens: cachedTokens,
+    generatedTokens,
+    blockWrites: 1,
+    prefillSeconds: seconds / 2,
+    firstTokenSeconds: seconds / 2,
+    decodeSeconds: seconds / 2,
+    prefillTokensPerSecond: (2 * promptTokens) / seconds,
+    decodeTokensPerSecond: (2 * generatedTokens) / seconds,
+  };
+  return fakeRequest(change, missOf(question, previous));
+}
+
+/** Texts with the same beginning are one message that was edited. */
+function missOf(question: string, previous: string): Partial<CacheMiss> {
+  let same = 0;
+  while (same < previous.length && previous[same] === question[same]) same++;
+  if (same < 4 || previous === question)
+    return { cause: 'new_conversation', firstDifference: -1, commonTokens: same };
+  return {
+    cause: 'message_edited',
+    advice: 'Everything after an edited message has to be computed again.',
+    firstDifference: same,
+    commonTokens: same,
+    commonText: question.slice(0, same),
+    previousText: previous.slice(same),
+    promptText: question.slice(same),
+    previousAt: Date.now(),
+  };
 }

@@ -9,7 +9,7 @@ import type {
   ImportPlan,
   Job,
   TransfersBackend,
-} from './transfers';
+} from '../transfers';
 
 export class FakeTransfers implements TransfersBackend {
   jobs: Job[] = [];

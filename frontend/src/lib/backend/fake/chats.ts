@@ -1,7 +1,7 @@
-// The fake backend's conversations. They exist as long as the backend and follow the rules of
-// app/chats.
-import { HeadroomError } from './backend';
-import type { ChatChange, ChatSummary, ChatsBackend, StoredChat } from './chats';
+// The conversations of the fake Chat page. They follow the rules of app/chats, in memory.
+import type { HeadroomError } from '../backend';
+import type { ChatChange, ChatSummary, ChatsBackend, StoredChat } from '../chats';
+import { refusal } from './refusal';
 
 export class FakeChats implements ChatsBackend {
   /** What is kept, by ID. */
@@ -24,26 +24,15 @@ export class FakeChats implements ChatsBackend {
     this.#look();
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     return [...this.kept.values()]
-      .flatMap(({ summary, messages }) => {
-        const text = (messages as { content: string }[]).map(({ content }) => content).join(' ');
-        if (!words.every((word) => `${summary.title} ${text}`.toLowerCase().includes(word)))
-          return [];
-        const inTitle = words.every((word) => summary.title.toLowerCase().includes(word));
-        return { ...summary, excerpt: words.length === 0 || inTitle ? '' : text.slice(0, 80) };
-      })
+      .filter((chat) => holds(textOf(chat), words))
+      .map((chat) => ({ ...chat.summary, excerpt: excerptOf(chat, words) }))
       .sort((a, b) => b.updatedAt - a.updatedAt);
   }
 
   async read(id: string): Promise<StoredChat> {
     this.#look();
     const found = this.kept.get(id);
-    if (!found)
-      throw new HeadroomError({
-        code: 'not_found',
-        message: 'This conversation is not here any more',
-        why: '',
-        fix: '',
-      });
+    if (!found) throw refusal('not_found', 'This conversation no longer exists');
     return structuredClone(found);
   }
 
@@ -53,14 +42,8 @@ export class FakeChats implements ChatsBackend {
     const before = this.kept.get(id);
     const here = before?.summary.revision ?? 0;
     const expected = here === change.revision || (change.overtakes && here === change.revision + 1);
-    if (!expected || before?.summary.damage || change.from > (before?.messages.length ?? 0)) {
-      throw new HeadroomError({
-        code: 'changed',
-        message: 'This conversation was changed elsewhere',
-        why: '',
-        fix: '',
-      });
-    }
+    if (!expected || before?.summary.damage || change.from > (before?.messages.length ?? 0))
+      throw refusal('changed', 'This conversation was changed elsewhere');
     this.writes.push({ id, change });
     const summary = this.put(id, change.title, change.updatedAt, [
       ...(before?.messages.slice(0, change.from) ?? []),
@@ -101,4 +84,25 @@ export class FakeChats implements ChatsBackend {
   #look(): void {
     if (this.refuses) throw this.refuses;
   }
+}
+
+function textOf({ summary, messages }: StoredChat): string {
+  return [summary.title, ...contentsOf(messages)].join(' ');
+}
+
+/** The first message with one of the words; empty when the title holds them all. */
+function excerptOf({ summary, messages }: StoredChat, words: string[]): string {
+  if (holds(summary.title, words)) return '';
+  const found = contentsOf(messages).find((content) =>
+    words.some((word) => holds(content, [word])),
+  );
+  return found?.slice(0, 80) ?? '';
+}
+
+function contentsOf(messages: readonly unknown[]): string[] {
+  return (messages as { content: string }[]).map(({ content }) => content);
+}
+
+function holds(text: string, words: string[]): boolean {
+  return words.every((word) => text.toLowerCase().includes(word));
 }

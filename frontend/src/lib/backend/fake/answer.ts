@@ -1,0 +1,65 @@
+// The answers of the fake model: a subtraction is computed, any other question is quoted.
+import type { ChatEvent, ChatRequest } from '../types';
+
+/** Every request finds this much of its prompt in the cache. */
+export const cachedTokens = 384;
+
+/** The text of the last message. */
+export function questionOf({ messages }: ChatRequest): string {
+  return messages.at(-1)?.content ?? '';
+}
+
+/** At least 512; long prompts take one token for four characters. */
+export function promptTokensOf(question: string): number {
+  return Math.max(512, Math.ceil(question.length / 4));
+}
+
+/** The events of a complete answer. Prefill advances by prefillTokens with each event. */
+export function* answerTo(request: ChatRequest, prefillTokens: number): Generator<ChatEvent> {
+  const question = questionOf(request);
+  const promptTokens = promptTokensOf(question);
+  for (let done = 0; done < promptTokens; done += prefillTokens)
+    yield { type: 'prefill', doneTokens: done, totalTokens: promptTokens };
+  yield { type: 'prefill', doneTokens: promptTokens, totalTokens: promptTokens };
+
+  const { reasoning, content } = replyTo(question);
+  const thoughts = request.thinking ? pieces(reasoning) : [];
+  const words = pieces(content);
+  for (const text of thoughts) yield { type: 'reasoning', text };
+  for (const text of words) yield { type: 'content', text };
+  if (request.tools.length > 0) {
+    yield { type: 'call', index: 0, name: 'weather', arguments: '{"city":' };
+    yield { type: 'call', index: 0, name: '', arguments: ' "Oslo"}' };
+  }
+  yield { type: 'finish', reason: 'stop' };
+  yield {
+    type: 'usage',
+    usage: {
+      promptTokens,
+      cachedTokens,
+      completionTokens: thoughts.length + words.length,
+      reasoningTokens: thoughts.length,
+      tokensPerSecond: null,
+    },
+  };
+}
+
+function replyTo(question: string): { reasoning: string; content: string } {
+  const [, from, less] = /(\d+) - (\d+)/.exec(question) ?? [];
+  if (from && less) {
+    const difference = Number(from) - Number(less);
+    return {
+      reasoning: `Start at ${from} and take away ${less}. That leaves ${difference}.`,
+      content: `${from} - ${less} = ${difference}.`,
+    };
+  }
+  return {
+    reasoning: `The question was: ${question} I repeat it.`,
+    content: `You said:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
+  };
+}
+
+/** The text in pieces of about a token. */
+function pieces(text: string): string[] {
+  return text.match(/\s*\S+/g) ?? [];
+}

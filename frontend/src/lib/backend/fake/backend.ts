@@ -1,0 +1,448 @@
+// A backend without a server: it plays the engine, the cache, the models and the settings.
+//
+// As a real one does, it reports every change of the state, and stops an answer that is aborted or
+// cancelled. Time passes only through pauseMs, which most tests set to 0.
+import type { Backend, Connection, HeadroomError, Watch, Watcher } from '../backend';
+import type {
+  CacheChange,
+  CacheMove,
+  CacheSettings,
+  ChatEvent,
+  ChatRequest,
+  Conversation,
+  ConversationDetail,
+  ConversationList,
+  FinishedRequest,
+  GeneralChange,
+  GeneralSettings,
+  LogLine,
+  LogLines,
+  Model,
+  ModelChange,
+  ModelList,
+  ModelOptions,
+  ModelSettings,
+  Removed,
+  RequestInFlight,
+  State,
+  WhatIf,
+  WhatIfQuery,
+  Wired,
+  WiredAction,
+} from '../types';
+import { answerTo, cachedTokens, promptTokensOf, questionOf } from './answer';
+import {
+  cachedConversation,
+  detailOf,
+  fakeConversations,
+  fakeFinished,
+  finishedRequest,
+  sizeOf,
+} from './cache';
+import { FakeChats } from './chats';
+import { fakeWhatIf, fakeWired } from './memory';
+import { completed, fakeModels } from './models';
+import { refusal } from './refusal';
+import { defaultPort, fakeCacheSettings, fakeGeneral, fakeLog } from './settings';
+import {
+  fakeMemory,
+  fakeState,
+  idleSpeed,
+  runningSpeed,
+  withEntries,
+  withLimits,
+  withSample,
+  withoutEntries,
+} from './state';
+import { FakeTransfers } from './transfers';
+
+const demo = 'headroom-demo';
+const needBytesPerToken = 10_000;
+
+export class FakeBackend implements Backend {
+  state: State;
+  /** The pause between two steps of loading, prefill and decode. */
+  pauseMs: number;
+  /** The prompt tokens of one step of prefill. */
+  prefillTokens = 128;
+  /** Thrown by the next action, once. */
+  nextError: HeadroomError | null = null;
+  /** The actions, in order. */
+  readonly calls: string[] = [];
+  /** The chat requests, in order. */
+  readonly asked: ChatRequest[] = [];
+  /** The contexts for which models were listed. */
+  readonly lists: number[] = [];
+  found: Model[] = fakeModels();
+  options: Record<string, ModelSettings> = {};
+  limit: Wired = fakeWired(0);
+  kept: Conversation[] = fakeConversations();
+  requests: FinishedRequest[] = fakeFinished();
+  general: GeneralSettings = fakeGeneral();
+  log: LogLine[] = fakeLog();
+  settings: CacheSettings = fakeCacheSettings();
+  readonly transfers = new FakeTransfers(
+    this.calls,
+    () => this.#failOnce(),
+    (jobs) => this.#tell((watcher) => watcher.onJobs?.(jobs)),
+  );
+  readonly chats = new FakeChats((version) => this.#tell((watcher) => watcher.onChats?.(version)));
+  #watchers = new Set<Watcher>();
+  #watchingPaused = false;
+  /** The ids of the chat requests that run. */
+  #running = new Set<string>();
+  /** The number of the last chat request; fakeState has the first two. */
+  #served = 2;
+  #lastQuestion = '';
+
+  constructor(pauseMs = 0, state = fakeState()) {
+    this.pauseMs = pauseMs;
+    this.state = state;
+  }
+
+  watch(watcher: Watcher): Watch {
+    this.#watchers.add(watcher);
+    watcher.onState(this.state);
+    watcher.onConnection({ status: 'live' });
+    watcher.onJobs?.(this.transfers.jobs);
+    watcher.onChats?.(this.chats.version);
+    return {
+      retry: () => this.connect({ status: 'live' }),
+      close: () => this.#watchers.delete(watcher),
+    };
+  }
+
+  /** Changes the state and tells every watcher. */
+  set(change: (state: State) => void): State {
+    const next = structuredClone(this.state);
+    change(next);
+    this.state = next;
+    this.#tell((watcher) => watcher.onState(next));
+    return next;
+  }
+
+  /** Changes the list of models and tells every watcher. */
+  setModels(models: Model[], changes: ModelChange[] = []): void {
+    this.found = models;
+    this.set((state) => state.modelsVersion++);
+    this.#tell((watcher) => watcher.onModels?.(changes));
+  }
+
+  /** Completes the download of a model that the folder lacks in part. */
+  finishDownload(id: string): void {
+    this.setModels(
+      this.found.map((model) => (model.id === id ? completed(model) : model)),
+      [{ kind: 'finished', id, state: 'ready' }],
+    );
+  }
+
+  connect(connection: Connection): void {
+    this.#tell((watcher) => watcher.onConnection(connection));
+  }
+
+  /** Adds the current figures to the history, as the server does every five seconds. */
+  sample(): void {
+    this.set((state) => (state.speed.history = withSample(state, Date.now())));
+  }
+
+  async start(model: string): Promise<State> {
+    this.#act(`start ${model}`);
+    const loading = this.set(({ engine }) => {
+      Object.assign(engine, { status: 'loading', model: model || demo, progress: 0, error: null });
+    });
+    void this.#load();
+    return loading;
+  }
+
+  async stop(): Promise<State> {
+    this.#act('stop');
+    return this.set((state) => {
+      Object.assign(state.engine, { status: 'stopped', model: '', progress: 0 });
+      Object.assign(state.speed, idleSpeed);
+      state.requests = [];
+      state.memory = fakeMemory(false);
+      state.roomBytes = state.memory.headroomBytes;
+    });
+  }
+
+  async cancel(requestId: string): Promise<void> {
+    this.#act(`cancel ${requestId}`);
+    this.set((state) => (state.requests = state.requests.filter(({ id }) => id !== requestId)));
+  }
+
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    this.asked.push(request);
+    this.#failOnce();
+    const running = this.#admit(request);
+    let finishReason = 'cancelled';
+    try {
+      for (const event of answerTo(request, this.prefillTokens)) {
+        this.#advance(running, event);
+        yield event;
+        if (takesTime(event) && (await this.#pause(signal))) return;
+        if (!this.state.requests.some(({ id }) => id === running.id))
+          throw refusal('cancelled', 'The request was cancelled.');
+      }
+      finishReason = 'stop';
+    } finally {
+      this.#complete(running, finishReason, questionOf(request));
+    }
+  }
+
+  async models(contextTokens: number): Promise<ModelList> {
+    this.lists.push(contextTokens);
+    const { engine, roomBytes } = this.state;
+    const loaded = engine.status === 'ready' || engine.status === 'busy' ? engine.model : '';
+    const models = this.found.map((model) => ({
+      ...model,
+      loaded: model.id === loaded,
+      needBytes: model.needBytes + contextTokens * needBytesPerToken,
+    }));
+    const folders = ['/home/you/.cache/huggingface/hub', '/home/you/models'];
+    const paused = this.#watchingPaused;
+    const watch = { on: !paused, paused, watchedFolders: 12, polledFolders: 0, pollReason: '' };
+    return { models, contextTokens, roomBytes, folders, watch };
+  }
+
+  async rescanModels(): Promise<void> {
+    this.#act('rescan');
+  }
+
+  async pauseWatching(paused: boolean): Promise<void> {
+    this.#act(`pause ${paused}`);
+    this.#watchingPaused = paused;
+  }
+
+  async removeModel(id: string, path: string): Promise<void> {
+    this.#act(`remove ${id} ${path}`);
+    this.setModels(
+      this.found.filter((model) => model.id !== id),
+      [{ kind: 'vanished', id, state: 'ready' }],
+    );
+  }
+
+  async revealModel(id: string, path: string): Promise<void> {
+    this.#act(`reveal ${id} ${path}`);
+  }
+
+  async modelSettings(id: string): Promise<ModelSettings> {
+    this.#failOnce();
+    return this.options[id] ?? { settings: {}, readOnly: [] };
+  }
+
+  async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
+    this.#act(`settings ${id} ${JSON.stringify(options)}`);
+    return (this.options[id] = { settings: options, readOnly: [] });
+  }
+
+  async whatIf({ model, contextTokens, streams }: WhatIfQuery): Promise<WhatIf> {
+    this.#act(`what-if ${model} ${contextTokens} ${streams}`);
+    const query = {
+      model: model || this.state.engine.model || demo,
+      contextTokens: contextTokens || 32_768,
+      streams: streams || 8,
+    };
+    const weightsBytes = this.found.find(({ id }) => id === query.model)?.sizeBytes ?? 0;
+    return fakeWhatIf(query, this.state, weightsBytes);
+  }
+
+  async wired(requestedBytes: number): Promise<Wired> {
+    this.#failOnce();
+    if (this.limit.unavailableReason) return this.limit;
+    const { limitBytes, persistedBytes } = this.limit;
+    return { ...fakeWired(requestedBytes), limitBytes, persistedBytes };
+  }
+
+  async changeWired(action: WiredAction, requestedBytes: number): Promise<Wired> {
+    this.#act(`wired ${action} ${requestedBytes}`);
+    const limitBytes = action === 'reset' ? 0 : requestedBytes || this.limit.safeBytes;
+    const persistedBytes = action === 'set' ? this.limit.persistedBytes : limitBytes;
+    return (this.limit = { ...fakeWired(requestedBytes), limitBytes, persistedBytes });
+  }
+
+  async finished(): Promise<FinishedRequest[]> {
+    this.#failOnce();
+    return this.requests;
+  }
+
+  async conversations(): Promise<ConversationList> {
+    this.#act('conversations');
+    return { stats: this.state.cache, conversations: this.kept };
+  }
+
+  async conversation(key: string): Promise<ConversationDetail> {
+    this.#failOnce();
+    return detailOf(this.#find(key));
+  }
+
+  async pin(key: string, pinned: boolean): Promise<void> {
+    this.#act(`pin ${key} ${pinned}`);
+    const found = this.#find(key);
+    this.kept = this.kept.map((one) => (one === found ? { ...found, pinned } : one));
+  }
+
+  async forget(key: string): Promise<Removed> {
+    this.#act(`forget ${key}`);
+    return this.#remove([this.#find(key)]);
+  }
+
+  async clearCache(fingerprint = ''): Promise<Removed> {
+    this.#act(`clear ${fingerprint}`);
+    return this.#remove(this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint));
+  }
+
+  async cacheSettings(): Promise<CacheSettings> {
+    this.#failOnce();
+    return this.settings;
+  }
+
+  async changeCache(change: CacheChange): Promise<CacheSettings> {
+    this.#act(`change ${JSON.stringify(change)}`);
+    let { needsRestart } = this.settings;
+    if (change.on !== undefined) needsRestart = change.on === this.state.cache.on ? [] : ['on'];
+    this.settings = { ...this.settings, ...change, needsRestart };
+    this.set((state) => (state.cache = withLimits(state.cache, this.settings)));
+    return this.settings;
+  }
+
+  async moveCache(dir: string): Promise<CacheMove> {
+    this.#act(`move ${dir}`);
+    const job = this.transfers.begin('cache', dir, this.state.cache.bytes);
+    return { dir, bytes: job.totalBytes, job: job.id };
+  }
+
+  async generalSettings(): Promise<GeneralSettings> {
+    this.#failOnce();
+    return this.general;
+  }
+
+  async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
+    this.#act(`general ${JSON.stringify(change)}`);
+    let { needsRestart } = this.general;
+    if (change.port !== undefined) needsRestart = change.port === defaultPort ? [] : ['port'];
+    return (this.general = { ...this.general, ...change, needsRestart });
+  }
+
+  async logs(after: number): Promise<LogLines> {
+    return { lines: this.log.filter(({ number }) => number > after), last: this.log.length };
+  }
+
+  #tell(event: (watcher: Watcher) => void): void {
+    for (const watcher of this.#watchers) event(watcher);
+  }
+
+  /** Records an action, and throws nextError in its place. */
+  #act(call: string): void {
+    this.calls.push(call);
+    this.#failOnce();
+  }
+
+  #failOnce(): void {
+    const error = this.nextError;
+    this.nextError = null;
+    if (error) throw error;
+  }
+
+  async #load(): Promise<void> {
+    for (let progress = 0; progress < 1; progress += 0.25) {
+      this.set((state) => (state.engine.progress = progress));
+      await this.#pause();
+      if (this.state.engine.status !== 'loading') return;
+    }
+    const { engine } = this.set((state) => {
+      Object.assign(state.engine, { status: 'ready', progress: 1 });
+      state.memory = fakeMemory(true);
+    });
+    this.log = [
+      ...this.log,
+      {
+        number: this.log.length + 1,
+        at: Date.now(),
+        level: 'INFO',
+        message: 'model loaded',
+        fields: `model=${engine.model}`,
+      },
+    ];
+  }
+
+  /** Resolves to whether the signal was aborted meanwhile. */
+  async #pause(signal?: AbortSignal): Promise<boolean> {
+    await new Promise((resolve) => setTimeout(resolve, this.pauseMs));
+    return signal?.aborted ?? false;
+  }
+
+  /** Starts a chat request. Throws when no model is loaded. */
+  #admit(request: ChatRequest): RequestInFlight {
+    const { status } = this.state.engine;
+    if (status !== 'ready' && status !== 'busy')
+      throw refusal('not_running', 'No model is running.');
+    const running: RequestInFlight = {
+      id: `chatcmpl-${++this.#served}`,
+      model: request.model,
+      phase: 'prefill',
+      promptTokens: promptTokensOf(questionOf(request)),
+      promptDoneTokens: 0,
+      cachedTokens,
+      generatedTokens: 0,
+      tokensPerSecond: 0,
+      startedAt: Date.now(),
+    };
+    this.#running.add(running.id);
+    this.set((state) => {
+      state.requests.push({ ...running });
+      state.engine.status = 'busy';
+      Object.assign(state.speed, runningSpeed);
+    });
+    return running;
+  }
+
+  /** Counts the tokens of an event. */
+  #advance(running: RequestInFlight, event: ChatEvent): void {
+    if (!takesTime(event)) return;
+    if (event.type === 'prefill') running.promptDoneTokens = event.doneTokens;
+    else {
+      running.phase = 'decode';
+      running.tokensPerSecond = runningSpeed.decodeTokensPerSecond;
+      running.generatedTokens++;
+    }
+    this.set((state) => {
+      state.requests = state.requests.map((one) => (one.id === running.id ? { ...running } : one));
+    });
+  }
+
+  /** Ends a chat request: its conversation is cached, and it joins the finished requests. */
+  #complete(request: RequestInFlight, finishReason: string, question: string): void {
+    const conversation = cachedConversation(request, question);
+    this.#running.delete(request.id);
+    this.requests = [
+      finishedRequest(request, finishReason, question, this.#lastQuestion),
+      ...this.requests,
+    ];
+    this.#lastQuestion = question;
+    this.kept = [conversation, ...this.kept];
+    this.set((state) => {
+      state.requests = state.requests.filter(({ id }) => id !== request.id);
+      if (state.engine.status === 'busy' && this.#running.size === 0) state.engine.status = 'ready';
+      if (state.requests.length === 0) Object.assign(state.speed, idleSpeed);
+      state.cache = withEntries(state.cache, sizeOf([conversation]));
+      state.lastFinished = request.id;
+    });
+  }
+
+  #find(key: string): Conversation {
+    const found = this.kept.find((one) => one.key === key);
+    if (!found) throw refusal('not_found', `No conversation has the key ${key}`);
+    return found;
+  }
+
+  #remove(gone: Conversation[]): Removed {
+    const size = sizeOf(gone);
+    this.kept = this.kept.filter((one) => !gone.includes(one));
+    this.set((state) => (state.cache = withoutEntries(state.cache, size)));
+    return size;
+  }
+}
+
+function takesTime({ type }: ChatEvent): boolean {
+  return type === 'prefill' || type === 'reasoning' || type === 'content';
+}

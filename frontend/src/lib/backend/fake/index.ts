@@ -1,0 +1,7 @@
+// The one fake of Headroom, with its data and its behaviour. Component tests and `npm run dev` with
+// ?fake use FakeBackend directly; the browser tests reach it over HTTP, through server.ts.
+export { FakeBackend } from './backend';
+export { fakeConversation, fakeFinished } from './cache';
+export { fakeModel } from './models';
+export { fakeCache, fakeState } from './state';
+export { fakeJob } from './transfers';
