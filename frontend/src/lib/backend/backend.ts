@@ -1,7 +1,7 @@
-// What the pages need from Headroom, and the one error they have to understand.
+// What the pages need from Headroom, and the error that they show.
 //
-// http.ts speaks to a real server, fake.ts plays one for tests and development. The
-// pages know only this interface.
+// The pages know only this interface. http.ts implements it with a real server, fake/ without one,
+// for tests and development.
 import type {
   ApiError,
   CacheChange,
@@ -32,25 +32,25 @@ import type { Job, TransfersBackend } from './transfers';
 export type Connection =
   | { status: 'connecting' }
   | { status: 'live' }
-  /** Nothing answers; the next attempt is at `retryAt` (ms since 1970). */
+  /** The server does not answer. The next attempt is at `retryAt` (ms since 1970). */
   | { status: 'lost'; retryAt: number }
-  /** The server answers, but does not know us. */
+  /** The server refuses the token. */
   | { status: 'unauthorized' };
 
 export interface Watcher {
   onState(state: State): void;
   onConnection(connection: Connection): void;
-  /** What became of models since the last time. Who has missed some sees it in the list. */
+  /** Changes of the list of models. A watcher that missed some reads the list. */
   onModels?(changes: ModelChange[]): void;
-  /** All imports and downloads, whenever one of them has changed. */
+  /** All jobs, when one of them has changed. */
   onJobs?(jobs: Job[]): void;
-  /** Another number: the list of conversations, or one of them, is another. */
+  /** A number that differs from the last one after a chat has changed. */
   onChats?(version: number): void;
 }
 
-/** A running subscription. */
+/** A subscription. */
 export interface Watch {
-  /** Tries again now instead of at `retryAt`. Does nothing while live. */
+  /** Reconnects now instead of at `retryAt`. Does nothing while live. */
   retry(): void;
   close(): void;
 }
@@ -60,21 +60,24 @@ export interface Backend {
   readonly transfers: TransfersBackend;
   /** The Chat page's conversations on disk. */
   readonly chats: ChatsBackend;
-  /** Reports the state at once and on every change, reconnecting until closed. */
+  /** Reports the state at once and after every change. Reconnects until it is closed. */
   watch(watcher: Watcher): Watch;
-  /** An empty id means the model used last, or the demo model. Resolves when loading has begun. */
+  /**
+   * Loads a model. An empty id means the model used last, or the demo model. Resolves when loading
+   * has begun.
+   */
   start(model: string): Promise<State>;
   stop(): Promise<State>;
   cancel(requestId: string): Promise<void>;
-  /** Streams one answer. Ends by itself, throws a HeadroomError, or ends early when aborted. */
+  /** Streams one answer. Throws a HeadroomError; an aborted answer ends without one. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
 
   /**
-   * All models found on this machine, with the memory that each needs at a context. 0 means the
+   * Lists all models on this machine, with the memory that each needs at a context. 0 means the
    * context that each would be loaded with.
    */
   models(contextTokens: number): Promise<ModelList>;
-  /** Reads all folders anew. */
+  /** Reads all model folders again. */
   rescanModels(): Promise<void>;
   pauseWatching(paused: boolean): Promise<void>;
   /** Moves the copy at `path` to the trash. */
@@ -82,39 +85,39 @@ export interface Backend {
   /** Shows the copy at `path` in the system's file manager. */
   revealModel(id: string, path: string): Promise<void>;
   modelSettings(id: string): Promise<ModelSettings>;
-  /** Replaces them all. They hold when the model is next started. */
+  /** Replaces all settings of a model. They apply when it is loaded the next time. */
   changeModel(id: string, options: ModelOptions): Promise<ModelSettings>;
   whatIf(query: WhatIfQuery): Promise<WhatIf>;
-  /** With the commands for a limit; 0: for what is safe. */
+  /** Returns the wired limit, and the commands that set it to limitBytes; 0: to the safe limit. */
   wired(limitBytes: number): Promise<Wired>;
-  /** The system's own dialog asks for an administrator before anything is done. */
+  /** Changes the wired limit. Before that, a dialog of the system asks for an administrator. */
   changeWired(action: WiredAction, limitBytes: number): Promise<Wired>;
 
-  /** The last requests of the running model that have ended, newest first. */
+  /** Lists the last finished requests of the loaded model, newest first. */
   finished(): Promise<FinishedRequest[]>;
-  /** What is kept of conversations, those used last first. */
+  /** Lists the cached conversations, last used first. */
   conversations(): Promise<ConversationList>;
   conversation(key: string): Promise<ConversationDetail>;
-  /** Keeps it from being evicted, or ends that. */
+  /** Protects a cached conversation from eviction, or ends the protection. */
   pin(key: string, pinned: boolean): Promise<void>;
-  /** Takes the files away that are the conversation's alone. */
+  /** Deletes the conversation's unshared files, and frees its memory. */
   forget(key: string): Promise<Removed>;
-  /** Takes away everything on disk, or what is of one model, by its fingerprint. */
+  /** Empties the cache, or deletes the entries of the model with that fingerprint. */
   clearCache(fingerprint?: string): Promise<Removed>;
   cacheSettings(): Promise<CacheSettings>;
-  /** Fields that are missing stay. */
+  /** Missing fields do not change. */
   changeCache(change: CacheChange): Promise<CacheSettings>;
-  /** Begins to move what is kept to another folder, as a job. */
+  /** Starts a job that moves the cache to another folder. */
   moveCache(dir: string): Promise<CacheMove>;
 
   generalSettings(): Promise<GeneralSettings>;
-  /** Fields that are missing stay. */
+  /** Missing fields do not change. */
   changeGeneral(change: GeneralChange): Promise<GeneralSettings>;
-  /** The lines of the log behind that number. */
+  /** Returns the lines of the log after that number. */
   logs(after: number): Promise<LogLines>;
 }
 
-/** Every failure the pages show: what (message), why, and what to do (fix). */
+/** An error that the pages show: what happened (message), why, and what to do (fix). */
 export class HeadroomError extends Error implements ApiError {
   readonly code: string;
   readonly why: string;
@@ -129,7 +132,7 @@ export class HeadroomError extends Error implements ApiError {
   }
 }
 
-/** What is said when nothing answers. */
+/** The error of a connection that failed. */
 export function unreachable(cause: unknown): HeadroomError {
   return new HeadroomError({
     code: 'unreachable',
@@ -139,13 +142,13 @@ export function unreachable(cause: unknown): HeadroomError {
   });
 }
 
-/** Turns anything thrown into the error that a card can show. */
+/** Returns what was thrown as an error that a card can show. */
 export function asHeadroomError(cause: unknown): HeadroomError {
   return cause instanceof HeadroomError ? cause : unreachable(cause);
 }
 
 /**
- * Reads the body of a failed answer. Both forms occur: the control API's
+ * Returns the error in the body of a response. Two forms occur: the control API's
  * {error: {code, message, why, fix}} and OpenAI's {error: {code, message, type}}.
  */
 export function errorFromBody(body: unknown, fallback: string): HeadroomError {

@@ -1,7 +1,7 @@
 // The Chat page's conversations on disk, and the requests for them.
 import { filled } from './fill';
 import type * as schema from './schema';
-import type { Ask } from './transfers';
+import type { Send } from './transfers';
 
 /** A conversation without its messages. */
 export type ChatSummary = schema.ChatsSummary;
@@ -23,26 +23,26 @@ export interface ChatChange extends Required<Omit<schema.ChatsChange, 'messages'
 }
 
 export interface ChatsBackend {
-  /** Lists the chats, last changed first; a search lists those that contain all its words. */
+  /** Lists the conversations that contain all words of the search, last changed first. */
   list(search: string): Promise<ChatSummary[]>;
   read(id: string): Promise<StoredChat>;
-  /** Saves the change, also while the page closes, where the browser can do that. */
+  /** Saves a change. Where the browser can do that, it also does so while the page closes. */
   write(id: string, change: ChatChange): Promise<ChatSummary>;
   remove(id: string): Promise<void>;
 }
 
 export class HttpChats implements ChatsBackend {
-  readonly #ask: Ask;
-  readonly #askLasting: Ask;
+  readonly #send: Send;
+  readonly #sendKeepalive: Send;
 
-  /** A request sent with askLasting outlives the page. */
-  constructor(ask: Ask, askLasting: Ask) {
-    this.#ask = ask;
-    this.#askLasting = askLasting;
+  /** A request of sendKeepalive outlives the page. */
+  constructor(send: Send, sendKeepalive: Send) {
+    this.#send = send;
+    this.#sendKeepalive = sendKeepalive;
   }
 
   async list(search: string): Promise<ChatSummary[]> {
-    const answer = await this.#ask(
+    const answer = await this.#send(
       'GET',
       search ? `api/chats?search=${encodeURIComponent(search)}` : 'api/chats',
     );
@@ -50,15 +50,15 @@ export class HttpChats implements ChatsBackend {
   }
 
   async read(id: string): Promise<StoredChat> {
-    return filled('ChatsChat', await (await this.#ask('GET', address(id))).json());
+    return filled('ChatsChat', await (await this.#send('GET', address(id))).json());
   }
 
   async write(id: string, change: ChatChange): Promise<ChatSummary> {
-    return (await (await this.#askLasting('PUT', address(id), change)).json()) as ChatSummary;
+    return (await (await this.#sendKeepalive('PUT', address(id), change)).json()) as ChatSummary;
   }
 
   async remove(id: string): Promise<void> {
-    await this.#ask('DELETE', address(id));
+    await this.#send('DELETE', address(id));
   }
 }
 

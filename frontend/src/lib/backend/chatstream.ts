@@ -1,9 +1,9 @@
-// From server-sent events to the events of one chat answer.
+// Turns server-sent events into the events of one chat answer.
 //
-// The wire format is OpenAI's chat.completion.chunk, with Headroom's additions: a
-// comment ": keepalive 512/2048" while the prompt is read (done of total tokens), and
-// the model's reasoning in delta.reasoning_content and, the same text again, in
-// delta.reasoning. A failure in mid-answer is a chunk {error: {...}}.
+// The wire format is OpenAI's chat.completion.chunk with Headroom's additions. During prefill, a
+// comment ": keepalive 512/2048" counts the prompt tokens that are done. The model's reasoning is
+// in delta.reasoning_content, and again in delta.reasoning. An error during an answer is a chunk
+// {error: {...}}.
 import { HeadroomError, errorFromBody } from './backend';
 import { SseParser, type SseItem } from './sse';
 import type { ChatEvent, ChatUsage } from './types';
@@ -33,7 +33,7 @@ interface Chunk {
   error?: unknown;
 }
 
-/** Yields the answer's events until [DONE]. Throws a HeadroomError when the answer breaks off. */
+/** Yields the answer's events until [DONE]. Throws a HeadroomError if the stream ends earlier. */
 export async function* readChat(body: ReadableStream<Uint8Array>): AsyncGenerator<ChatEvent> {
   const parser = new SseParser();
   const reader = body.getReader();
@@ -47,12 +47,12 @@ export async function* readChat(body: ReadableStream<Uint8Array>): AsyncGenerato
       }
     }
   } finally {
-    // Also when the caller stops early: the server must see the connection close.
+    // A caller that stops early closes the connection too, so that the server ends the request.
     await reader.cancel().catch(() => {});
   }
 }
 
-/** The chat events in one item of the stream; none for what says nothing new. */
+/** Returns the chat events in one item of the stream. */
 export function interpret(item: SseItem): ChatEvent[] {
   if (item.kind === 'comment') return prefill(item.text);
   let chunk: Chunk | null;

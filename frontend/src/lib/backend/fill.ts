@@ -1,4 +1,4 @@
-// Makes the lists of a document whole: Go may write null for an empty list.
+// Replaces null lists in a document, because Go may write null for an empty list.
 import { nested, type Schemas } from './schema';
 
 /** Returns the document with empty lists in place of null ones, at every depth. */

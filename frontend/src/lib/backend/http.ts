@@ -47,7 +47,7 @@ const longestRetryMs = 8000;
 const silenceMs = 15_000;
 const probeTimeoutMs = 4000;
 /** Browsers let at most 64 KiB of keepalive requests outlive a page. */
-const mostLastingBytes = 60_000;
+const maxKeepaliveBytes = 60_000;
 
 export class HttpBackend implements Backend {
   readonly #token: string;
@@ -216,10 +216,10 @@ export class HttpBackend implements Backend {
     path: string,
     body?: unknown,
     signal?: AbortSignal,
-    lasting = false,
+    keepalive = false,
   ): Promise<Response> {
     const text = body === undefined ? undefined : JSON.stringify(body);
-    const keepalive = lasting && text !== undefined && canLast(text);
+    const outlives = keepalive && text !== undefined && canOutlivePage(text);
     let response: Response;
     try {
       response = await fetch(path, {
@@ -229,12 +229,12 @@ export class HttpBackend implements Backend {
           ...authorization(this.#token),
         },
         ...(text === undefined ? {} : { body: text }),
-        ...(keepalive ? { keepalive } : {}),
+        ...(outlives ? { keepalive } : {}),
         ...(signal ? { signal } : {}),
       });
     } catch (cause) {
       // The quota for keepalive requests is used up.
-      if (keepalive) return this.#send(method, path, body, signal);
+      if (outlives) return this.#send(method, path, body, signal);
       throw unreachable(cause);
     }
     if (!response.ok) throw await failure(response);
@@ -359,10 +359,11 @@ class StateWatch implements Watch {
   }
 }
 
-/** Whether a request with that body can outlive its page: it is short, and goes over HTTP. */
-function canLast(text: string): boolean {
+/** Whether a keepalive request can have that body: it is short, and is sent over HTTP. */
+function canOutlivePage(text: string): boolean {
   return (
-    location.protocol.startsWith('http') && new TextEncoder().encode(text).length < mostLastingBytes
+    location.protocol.startsWith('http') &&
+    new TextEncoder().encode(text).length < maxKeepaliveBytes
   );
 }
 

@@ -1,12 +1,11 @@
-// The per-install token: proof that this page was opened by the machine's owner.
+// The token of this installation. It proves that the machine's owner opened the page.
 //
-// It arrives in the fragment (#token=...), which browsers send nowhere, moves to
-// sessionStorage, and leaves the address bar. In the Wails window there is none: the
-// window's proxy adds it to every request.
+// It arrives in the address's fragment (#token=...), which browsers never send. It moves from there
+// to sessionStorage. The Wails window has no token: its proxy adds one to every request.
 
 const storageKey = 'headroom.token';
 
-/** Takes the token out of the address, or from this tab's memory; empty when there is none. */
+/** Takes the token out of the address, or returns this tab's; empty if there is none. */
 export function takeToken(): string {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');

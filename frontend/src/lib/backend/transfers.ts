@@ -13,7 +13,7 @@ export type ImportMode = ImportPlan['mode'];
 export type ImportItem = schema.ImportItem;
 
 export type HubSettings = schema.HubSettings;
-/** Missing fields stay; an empty token removes the saved one. */
+/** Missing fields do not change. An empty token removes the saved one. */
 export type HubChange = schema.HubChange;
 /** One result of a search. */
 export type HubModel = schema.HubModel;
@@ -21,7 +21,7 @@ export type HubRepository = schema.HubRepository;
 export type HubFile = schema.HubFile;
 
 export interface TransfersBackend {
-  /** Tells what an import would do, and changes nothing. */
+  /** Returns what an import would do. */
   plan(paths: string[], mode: ImportMode): Promise<ImportPlan>;
   /** Imports every item of the plan that has no error. */
   import(paths: string[], mode: ImportMode): Promise<ImportPlan>;
@@ -38,18 +38,18 @@ export interface TransfersBackend {
   changeHub(change: HubChange): Promise<HubSettings>;
 }
 
-/** Sends a request, and throws a HeadroomError when the server refuses it. */
-export type Ask = (
+/** Sends a request. Throws a HeadroomError when the server refuses it. */
+export type Send = (
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,
   body?: unknown,
 ) => Promise<Response>;
 
 export class HttpTransfers implements TransfersBackend {
-  readonly #ask: Ask;
+  readonly #send: Send;
 
-  constructor(ask: Ask) {
-    this.#ask = ask;
+  constructor(send: Send) {
+    this.#send = send;
   }
 
   async plan(paths: string[], mode: ImportMode): Promise<ImportPlan> {
@@ -65,15 +65,15 @@ export class HttpTransfers implements TransfersBackend {
   }
 
   async stop(jobId: string): Promise<void> {
-    await this.#ask('POST', `api/jobs/${encodeURIComponent(jobId)}/stop`, {});
+    await this.#send('POST', `api/jobs/${encodeURIComponent(jobId)}/stop`, {});
   }
 
   async resume(jobId: string): Promise<void> {
-    await this.#ask('POST', `api/jobs/${encodeURIComponent(jobId)}/resume`, {});
+    await this.#send('POST', `api/jobs/${encodeURIComponent(jobId)}/resume`, {});
   }
 
   async remove(jobId: string): Promise<void> {
-    await this.#ask('DELETE', `api/jobs/${encodeURIComponent(jobId)}`);
+    await this.#send('DELETE', `api/jobs/${encodeURIComponent(jobId)}`);
   }
 
   async search(words: string): Promise<HubModel[]> {
@@ -99,6 +99,6 @@ export class HttpTransfers implements TransfersBackend {
     path: string,
     body?: unknown,
   ): Promise<schema.Schemas[Name]> {
-    return filled(name, await (await this.#ask(method, path, body)).json());
+    return filled(name, await (await this.#send(method, path, body)).json());
   }
 }

@@ -65,7 +65,7 @@ const handlers: Record<Exclude<Route, 'GET /api/events'>, Handler> = {
   'GET /api/cache/{key}': (backend, { id }) => backend.conversation(id),
   'DELETE /api/cache/{key}': (backend, { id }) => backend.forget(id),
   'POST /api/cache/{key}/pin': (backend, { id, body }: Call<schema.PinRequest>) =>
-    backend.pin(id, body.pinned ?? false),
+    backend.pin(id, body.pinned ?? true),
   'POST /api/cache/move': (backend, { body }: Call<schema.MoveRequest>) =>
     backend.moveCache(body.dir ?? ''),
   'GET /api/settings/cache': (backend) => backend.cacheSettings(),

@@ -115,7 +115,10 @@ test('a cancelled answer ends with the error, one whose client leaves ends too',
   }).rejects.toMatchObject({ code: 'cancelled' });
   for await (const _ of http.chat(request(), new AbortController().signal)) break;
   await vi.waitFor(() => expect(backend.state.requests).toEqual([]));
-  expect(backend.requests.map(({ finishReason }) => finishReason)).toEqual(['cancelled', 'cancelled']);
+  expect(backend.requests.map(({ finishReason }) => finishReason)).toEqual([
+    'cancelled',
+    'cancelled',
+  ]);
 });
 
 test('a request that differs in the middle from the previous one says where', async () => {
