@@ -1,6 +1,8 @@
 // The answers of the fake model: a subtraction is computed, any other question is quoted.
 import type { ChatEvent, ChatRequest } from '../types';
 
+type Token = Extract<ChatEvent, { type: 'reasoning' | 'content' }>;
+
 /** Every request finds this much of its prompt in the cache. */
 export const cachedTokens = 384;
 
@@ -22,26 +24,35 @@ export function* answerTo(request: ChatRequest, prefillTokens: number): Generato
     yield { type: 'prefill', doneTokens: done, totalTokens: promptTokens };
   yield { type: 'prefill', doneTokens: promptTokens, totalTokens: promptTokens };
 
-  const { reasoning, content } = replyTo(question);
-  const thoughts = request.thinking ? pieces(reasoning) : [];
-  const words = pieces(content);
-  for (const text of thoughts) yield { type: 'reasoning', text };
-  for (const text of words) yield { type: 'content', text };
+  const tokens = tokensOf(question, request.thinking);
+  const { maxTokens = tokens.length } = request.sampling;
+  const generated = tokens.slice(0, maxTokens);
+  yield* generated;
   if (request.tools.length > 0) {
     yield { type: 'call', index: 0, name: 'weather', arguments: '{"city":' };
     yield { type: 'call', index: 0, name: '', arguments: ' "Oslo"}' };
   }
-  yield { type: 'finish', reason: 'stop' };
+  yield { type: 'finish', reason: maxTokens < tokens.length ? 'length' : 'stop' };
   yield {
     type: 'usage',
     usage: {
       promptTokens,
       cachedTokens,
-      completionTokens: thoughts.length + words.length,
-      reasoningTokens: thoughts.length,
+      completionTokens: generated.length,
+      reasoningTokens: generated.filter(({ type }) => type === 'reasoning').length,
       tokensPerSecond: null,
     },
   };
+}
+
+/** The tokens of an answer without a limit. */
+function tokensOf(question: string, thinking: boolean): Token[] {
+  const { reasoning, content } = replyTo(question);
+  const thoughts = thinking ? pieces(reasoning) : [];
+  return [
+    ...thoughts.map((text): Token => ({ type: 'reasoning', text })),
+    ...pieces(content).map((text): Token => ({ type: 'content', text })),
+  ];
 }
 
 function replyTo(question: string): { reasoning: string; content: string } {
@@ -55,7 +66,7 @@ function replyTo(question: string): { reasoning: string; content: string } {
   }
   return {
     reasoning: `The question was: ${question} I repeat it.`,
-    content: `You said:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
+    content: `You said this:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
   };
 }
 

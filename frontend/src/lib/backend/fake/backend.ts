@@ -178,12 +178,12 @@ export class FakeBackend implements Backend {
     try {
       for (const event of answerTo(request, this.prefillTokens)) {
         this.#advance(running, event);
+        if (event.type === 'finish') finishReason = event.reason;
         yield event;
         if (takesTime(event) && (await this.#pause(signal))) return;
         if (!this.state.requests.some(({ id }) => id === running.id))
           throw refusal('cancelled', 'The request was cancelled.');
       }
-      finishReason = 'stop';
     } finally {
       this.#complete(running, finishReason, questionOf(request));
     }

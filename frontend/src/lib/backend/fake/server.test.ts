@@ -98,6 +98,16 @@ test('an answer over HTTP has the same events, and leaves a finished request', a
   expect((await http.conversations()).conversations).toHaveLength(2);
 });
 
+test('max_tokens ends an answer', async () => {
+  const events = await chat(http, { sampling: { maxTokens: 2 } });
+  expect(events.slice(-4)).toMatchObject([
+    { type: 'content', text: '76' },
+    { type: 'content', text: ' -' },
+    { type: 'finish', reason: 'length' },
+    { type: 'usage', usage: { completionTokens: 2 } },
+  ]);
+});
+
 test('an answer without a stream has the content of the stream', async () => {
   const body = JSON.stringify({ model: 'm', messages: request().messages });
   const response = await handle('v1/chat/completions', { method: 'POST', body });

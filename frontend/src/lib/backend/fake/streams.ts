@@ -41,6 +41,7 @@ interface CompletionRequest {
   model: string;
   messages: ChatMessage[];
   stream?: boolean;
+  max_tokens?: number;
   chat_template_kwargs?: { enable_thinking?: boolean };
   tools?: unknown[];
 }
@@ -51,7 +52,7 @@ export async function complete(backend: FakeBackend, body: CompletionRequest): P
     model: body.model,
     messages: body.messages,
     thinking: body.chat_template_kwargs?.enable_thinking ?? false,
-    sampling: {},
+    sampling: body.max_tokens === undefined ? {} : { maxTokens: body.max_tokens },
     tools: body.tools ?? [],
   };
   const abort = new AbortController();
