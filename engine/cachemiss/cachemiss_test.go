@@ -317,7 +317,7 @@ func TestMemory(t *testing.T) {
 		at        int
 	}{
 		{"all cached", tokens(100, 0), "m", "f", 100, false, Continued, 100},
-		// 31: less than a page
+		// 31 tokens are missing, less than a page
 		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100},
 		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100},
 		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100},

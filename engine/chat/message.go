@@ -88,9 +88,9 @@ func text(s *string) string {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// value returns the message for the template. It has the keys that the client sent, but content is
-// never null, and the arguments of tool calls are decoded, since templates iterate over them. A
-// list of text parts is joined into a string unless keepParts is set.
+// value returns the message for the template. It has the keys that the client sent, except that
+// content is never null, and the arguments of tool calls are decoded so that templates can iterate
+// over them. A list of text parts is joined into a string unless keepParts is set.
 func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
 	d := jinja.NewDict()
 	if m.fields != nil {

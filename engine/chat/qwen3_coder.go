@@ -99,7 +99,7 @@ func (r *coderReader) value(text string) (n int, v verdict) {
 	for {
 		i := strings.Index(text[r.at:], "</")
 		if i < 0 {
-			r.at = max(r.at, len(text)-1) // the text may end in the <
+			r.at = max(r.at, len(text)-1) // the last byte may be the <
 			return 0, undecided
 		}
 		r.at += i

@@ -85,8 +85,8 @@ type toolFormat interface {
 // text arrives.
 type callReader interface {
 	// read parses the text after <tool_call>. Each call of read passes the text of the previous
-	// call and the text that has arrived since. n is the number of bytes that the verdict covers:
-	// for a call up to and including </tool_call>, for text up to the fault, perhaps 0.
+	// call and the text that has arrived since. n is the number of bytes that the verdict covers. A
+	// call ends with its </tool_call>. Text ends at the fault, and n may be 0.
 	read(text string) (call ToolCall, n int, v verdict)
 }
 

@@ -22,13 +22,13 @@ type (
 		keys, values []expr
 		line         int
 	}
-	// attrExpr is object.name: Python attributes first, then items.
+	// attrExpr is object.name. It looks for an attribute first, then for an item.
 	attrExpr struct {
 		object expr
 		name   string
 		line   int
 	}
-	// itemExpr is object[index]: items first, then attributes.
+	// itemExpr is object[index]. It looks for an item first, then for an attribute.
 	itemExpr struct {
 		object, index expr
 		line          int
@@ -43,7 +43,7 @@ type (
 		line   int
 	}
 	filterExpr struct {
-		input expr // nil inside {% filter %} and {% set %} blocks: the body
+		input expr // nil in {% filter %} and {% set %} blocks, where the body is the input
 		name  string
 		run   filter
 		args  argExprs
@@ -80,7 +80,7 @@ type (
 	}
 	concatExpr struct{ parts []expr } // a ~ b ~ c
 	condExpr   struct {
-		cond, then, otherwise expr // otherwise may be nil: undefined
+		cond, then, otherwise expr // a nil otherwise gives undefined
 	}
 )
 

@@ -23,7 +23,7 @@ type function struct {
 	call func(r *renderer, a *args) any
 }
 
-// macro is a macro and the scope in which it was defined.
+// macro is the value of a macro: its node, and the scope in which it was defined.
 type macro struct {
 	node  *macroNode
 	scope *scope
@@ -84,7 +84,7 @@ func (r *renderer) callMacro(m *macro, a *args) any {
 	}
 	if extra := a.pos[positional:]; len(extra) > 0 {
 		if !n.uses.varargs {
-			r.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
+			r.fail("macro '%s' takes at most %d argument(s)", n.name, len(n.params))
 		}
 		inner.set("varargs", &List{extra, kindTuple})
 	} else if n.uses.varargs {
@@ -154,7 +154,7 @@ func (r *renderer) bind(a *args, fn string, params ...string) []any {
 	return out
 }
 
-// text returns a string argument.
+// text returns v, which must be a string. what names it in the error.
 func (r *renderer) text(what string, v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -166,7 +166,8 @@ func (r *renderer) text(what string, v any) string {
 	return s
 }
 
-// toInt returns an integer argument. A value beyond 64 bits is clamped to ±2^62.
+// toInt returns v, which must be an integer. what names it in the error. A value beyond 64 bits is
+// clamped to ±2^62.
 func (r *renderer) toInt(what string, v any) int64 {
 	switch n := v.(type) {
 	case bool:

@@ -99,7 +99,7 @@ func (p *parser) compare() expr {
 	return c
 }
 
-// binary parses a left-associative level: operands of next joined by ops.
+// binary parses a left-associative level: operands that next parses, joined by ops.
 func (p *parser) binary(next func() expr, ops ...string) expr {
 	e := next()
 	for {
@@ -181,7 +181,7 @@ func (p *parser) primary() expr {
 	case tokInt:
 		return &literal{p.integer(t)}
 	case tokFloat:
-		f, _ := strconv.ParseFloat(t.text, 64) // too large is +Inf, as in Python
+		f, _ := strconv.ParseFloat(t.text, 64) // a number that is too large is +Inf, as in Python
 		return &literal{f}
 	case tokOp:
 		switch t.text {

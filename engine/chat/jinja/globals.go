@@ -26,7 +26,7 @@ func raiseGlobal(r *renderer, a *args) any {
 	panic(&Error{Line: r.line, Message: r.str(v[0]), Raised: true})
 }
 
-// maxRange is the sandbox's bound on range().
+// maxRange is the bound of Jinja2's sandbox on range().
 const maxRange = 100_000
 
 func rangeGlobal(r *renderer, a *args) any {

@@ -155,8 +155,8 @@ func (l *lexer) skipSpace() {
 	l.advance(len(rest) - len(strings.TrimLeftFunc(rest, isSpace)))
 }
 
-// closing consumes the end of a tag (with its sign) if it is next, and the
-// white space that goes with it.
+// closing consumes the end of a tag with its sign, and the white space that the rules strip after
+// it. It returns false if the end of the tag is not next.
 func (l *lexer) closing(end string) bool {
 	rest := l.src[l.pos:]
 	switch {
@@ -398,7 +398,7 @@ func unescape(s string) (string, error) {
 			}
 			r = r*base + rune(d)
 		}
-		b.WriteRune(r) // a surrogate or too large value becomes U+FFFD
+		b.WriteRune(r) // a surrogate, or a value that is too large, becomes U+FFFD
 		i = from + count - 1
 	}
 	return b.String(), nil

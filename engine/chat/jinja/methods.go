@@ -12,7 +12,7 @@ import (
 
 type methodFunc func(r *renderer, self any, a *args) any
 
-// method finds a method by its object's type.
+// method returns the method of an object that has the given name.
 func method(object any, name string) (methodFunc, bool) {
 	var m methodFunc
 	switch object.(type) {
@@ -43,8 +43,7 @@ func mapped(name string, f func(s string) any) methodFunc {
 	return onString(name, nil, func(_ *renderer, s string, _ []any) any { return f(s) })
 }
 
-// all returns a method that reports whether f holds for every character, and there
-// is at least one.
+// all returns a method that reports whether the string has characters and f holds for all of them.
 func all(name string, f func(rune) bool) methodFunc {
 	return mapped(name, func(s string) any {
 		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !f(c) }) < 0
@@ -333,7 +332,7 @@ func hasAffix(has func(s, affix string) bool) stringFunc {
 	}
 }
 
-// find returns positions in characters, not bytes.
+// find makes a method that returns a position in characters, not bytes.
 func find(index func(s, sub string) int) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		i := index(s, r.text("sub", v[0]))
@@ -396,7 +395,7 @@ func justify(align byte) stringFunc {
 		}
 		width := r.width(v[0])
 		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
-			// str.center puts the odd blank left if the width is odd too.
+			// An odd blank goes to the left if the width is odd too, as in str.center.
 			left := missing/2 + missing&width&1
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left)
 		}

@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// Arithmetic with Python's rules: integers do not overflow, / is exact
-// division, // and % round toward minus infinity, bool counts as 0 or 1.
+// Arithmetic with Python's rules: integers do not overflow, / gives a float, // and % round toward
+// minus infinity, and a bool counts as 0 or 1.
 
 // maxIntBits bounds integers; no prompt needs 4096-bit numbers.
 const maxIntBits = 4096
@@ -24,8 +24,8 @@ func number(v any) any {
 	return nil
 }
 
-// numbers returns both operands as numbers of one type: int64 if both fit, else
-// *big.Int, or float64 if one is a float.
+// numbers returns both operands as numbers of one type: float64 if one is a float, int64 if both
+// are int64, else *big.Int.
 func numbers(a, b any) (x, y any, ok bool) {
 	if i, isInt := a.(int64); isInt {
 		if j, isInt := b.(int64); isInt {

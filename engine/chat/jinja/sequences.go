@@ -101,7 +101,7 @@ func (r *renderer) attributeOr(path, otherwise any) func(any) any {
 	}
 }
 
-// lookup returns a step of an attribute path. A number is an index.
+// lookup follows one step of an attribute path. A number is an index.
 func (r *renderer) lookup(v any, step string) any {
 	var index any = step
 	if n, err := strconv.Atoi(step); err == nil {
