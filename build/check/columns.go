@@ -1,7 +1,7 @@
 package check
 
-// Lines end at a column. Prose and code are held to the same limit, because both are read in the
-// same editor, in diffs side by side.
+// The limit of a line's width. It is the same for prose and code, because both are read in the same
+// editor and in side-by-side diffs.
 
 import (
 	"fmt"
@@ -20,10 +20,10 @@ const tabColumns = 4
 var columnFile = regexp.MustCompile(
 	`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh|md|svg)$|(^|/)(Makefile|run)$|^build/[^.]*$`)
 
-// checkColumns finds lines of more than most columns. A line that cannot be broken may be longer:
-// one word (a URL), a row of a Markdown table, or text inside a raw string. Generated files and
-// licence texts of other projects are skipped.
-func checkColumns(tree fs.FS, most int) []string {
+// checkColumns finds lines of more than limit columns. A line that cannot be broken may be longer:
+// a single word such as a URL, a row of a Markdown table, or text in a raw string. Generated files
+// and licence texts of other projects are skipped.
+func checkColumns(tree fs.FS, limit int) []string {
 	return eachText(tree, columnFile, func(name string, text []byte) []string {
 		if generated.Match(text) || name == "build/THIRD_PARTY.md" {
 			return nil
@@ -32,11 +32,11 @@ func checkColumns(tree fs.FS, most int) []string {
 		raw := rawLines(name, text)
 		for i, line := range strings.Split(string(text), "\n") {
 			n := columns(line)
-			if n <= most || raw[i+1] || unbreakable(name, line) {
+			if n <= limit || raw[i+1] || unbreakable(name, line) {
 				continue
 			}
-			breaches = append(breaches, fmt.Sprintf("%s:%d: %d columns, at most %d", name, i+1, n,
-				most))
+			breaches = append(breaches,
+				fmt.Sprintf("%s:%d: %d columns, at most %d", name, i+1, n, limit))
 		}
 		return breaches
 	})
@@ -58,8 +58,8 @@ func unbreakable(name, line string) bool {
 		strings.HasSuffix(name, ".md") && strings.HasPrefix(rest, "|")
 }
 
-// rawLines returns the numbers of the lines of a Go file that a raw string covers, in whole or in
-// part: a struct tag or a text that must stay as it is.
+// rawLines returns the numbers of the lines of a Go file that contain a raw string or a part of
+// one, such as a struct tag.
 func rawLines(name string, text []byte) map[int]bool {
 	covered := map[int]bool{}
 	if !strings.HasSuffix(name, ".go") {

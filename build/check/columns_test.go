@@ -1,16 +1,17 @@
 package check
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 )
 
-// mostColumns is the longest line allowed, with a tab as 4 columns.
-const mostColumns = 100
+// maxColumns is the longest line allowed, with a tab as 4 columns.
+const maxColumns = 100
 
 func TestColumns(t *testing.T) {
 	var breaches []string
-	for _, breach := range checkColumns(repository(), mostColumns) {
+	for _, breach := range checkColumns(repository(), maxColumns) {
 		// The web UI is formatted by prettier, which does not break comments and strings.
 		if !strings.HasPrefix(breach, "frontend/") {
 			breaches = append(breaches, breach)
@@ -22,7 +23,7 @@ func TestColumns(t *testing.T) {
 func TestColumnsCanFail(t *testing.T) {
 	word := strings.Repeat("x", 50)
 	exact := word + " " + word[:49]
-	cases := []struct{ name, file, text, want string }{
+	cases := []fileCase{
 		{"the limit itself", "a.md", exact, ""},
 		{"one column more", "a.md", exact + "x", "a.md:1: 101 columns, at most 100"},
 		{"the second line", "a.c", "int i;\n" + exact + "x", "a.c:2: 101 columns"},
@@ -37,9 +38,7 @@ func TestColumnsCanFail(t *testing.T) {
 		{"a script without an ending", "build/test", "# " + exact, "build/test:1"},
 		{"data", "a.json", exact + exact, ""},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			expect(t, checkColumns(treeOf(map[string]string{c.file: c.text}), mostColumns), c.want)
-		})
-	}
+	runCases(t, cases, func(_ *testing.T, tree fs.FS) []string {
+		return checkColumns(tree, maxColumns)
+	})
 }

@@ -4,16 +4,17 @@ import "fmt"
 
 // row is one step of the import order.
 type row struct {
-	why      string   // what the row is, and why it is at this place
+	why      string   // what its packages do, and why the row is at this place
 	packages []string // folders or patterns; see matches
 }
 
-// checkLayers compares every import between the tree's own packages with the table. A package may
-// import packages of earlier rows, but not of its own row.
+// checkLayers compares every import between packages of the tree with the table. A package may
+// import packages of earlier rows only.
 //
-// Tests may also import their own row (to compare two codecs) and helper packages. An external test
-// (package models_test) may import any row but the last, since it may need later rows to drive its
-// package. A helper is in no row. It may import any package; only tests and helpers import it.
+// A test may also import packages of the same row, for example to compare two codecs, and helper
+// packages. An external test (package models_test) may import every row but the last, because it
+// may need later rows to run its package. A helper is in no row. It may import any package, and
+// only tests and helpers may import it.
 func checkLayers(files []goFile, table []row) []string {
 	var breaches []string
 	missing := map[string]bool{}
@@ -23,12 +24,12 @@ func checkLayers(files []goFile, table []row) []string {
 			missing[f.pkg] = true
 			breaches = append(breaches,
 				fmt.Sprintf("%s: the package is in no row of layers (build/check/layers_test.go). "+
-					"Add it to the first row after everything that it imports, or insert a row "+
-					"with a sentence that says why.", f.pkg))
+					"Add it to the first row after all packages that it imports, or insert a row "+
+					"with a description.", f.pkg))
 		}
 		for _, imported := range f.imports {
-			to, ours := within(imported)
-			if !ours || to == f.pkg {
+			to, inModule := within(imported)
+			if !inModule || to == f.pkg {
 				continue
 			}
 			if breach := judge(f, from, known, to, table); breach != "" {
@@ -47,23 +48,21 @@ func judge(f goFile, from int, known bool, to string, table []row) string {
 		if f.test || helper(f.pkg) && !known {
 			return ""
 		}
-		return fmt.Sprintf(
-			"%s imports %s, a test helper. Only tests may: move what it needs out of the helper.",
-			f.path, to)
+		return fmt.Sprintf("%s imports %s, a test helper, which only tests may import. Move the "+
+			"code that it needs to another package.", f.path, to)
 	case !targetKnown || !known:
-		return "" // reported once for the package, or a helper's own import
+		return "" // a package without a row, reported once; or an import of a helper
 	case target < from, f.test && target == from, f.outside && target < len(table)-1:
 		return ""
 	}
-	return fmt.Sprintf(
-		"%s (row %d) imports %s (row %d). A package imports only rows before its own. Row %d: %s "+
-			"Declare a small interface in %s and pass in an implementation, or move the code; "+
-			"change the table only if the design changed.",
+	return fmt.Sprintf("%s (row %d) imports %s (row %d). A package imports only earlier rows. "+
+		"Row %d: %s Declare a small interface in %s and pass in an implementation, or move the "+
+		"code. Change the table only if the design has changed.",
 		f.path, from, to, target, target, table[target].why, f.pkg)
 }
 
-// rowOf returns the index of a package's row. A row that names the package wins over one with a
-// pattern that matches it.
+// rowOf returns the index of a package's row. A row that names the package takes precedence over a
+// row with a pattern that matches it.
 func rowOf(table []row, pkg string) (int, bool) {
 	found, ok := 0, false
 	for i, r := range table {
@@ -79,13 +78,13 @@ func rowOf(table []row, pkg string) (int, bool) {
 	return found, ok
 }
 
-// checkTable finds packages that two rows name: the second would have no effect.
+// checkTable finds rows without a description, and packages that two rows name.
 func checkTable(table []row) []string {
 	var breaches []string
 	seen := map[string]int{}
 	for i, r := range table {
 		if r.why == "" {
-			breaches = append(breaches, fmt.Sprintf("row %d has no sentence that says why", i))
+			breaches = append(breaches, fmt.Sprintf("row %d has no description", i))
 		}
 		for _, pattern := range r.packages {
 			if first, twice := seen[pattern]; twice {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Rules of the operator families (kernels/*). Every operator has a kernel for each device, and
+// Rules for the operator families (kernels/*). Every operator has a kernel for each device, and
 // cases that compare it with its reference. Every .metal source belongs to an operator.
 
 // family lists the declarations of one folder of kernels.
@@ -52,9 +52,8 @@ func checkOperators(tree fs.FS, withoutMetal []string) ([]string, error) {
 	}
 	for name := range missing {
 		breaches = append(breaches,
-			fmt.Sprintf(
-				"%s is listed as an operator without a Metal kernel, but has one or is gone: take "+
-					"it off the list", name))
+			fmt.Sprintf("%s is listed as an operator without a Metal kernel, but it has one or "+
+				"does not exist: remove it from the list", name))
 	}
 	if found == 0 {
 		breaches = append(breaches,
@@ -73,17 +72,15 @@ func (f *family) check(missing map[string]bool) []string {
 		metal = metal || f.metal[operator]
 		if !f.metal[operator] && !missing[name] {
 			breaches = append(breaches,
-				fmt.Sprintf(
-					"%s has no Metal method. Write its kernel: CONTRIBUTING.md, \"Add a Metal "+
-						"kernel\"", name))
+				fmt.Sprintf("%s has no Metal method. Write its kernel: CONTRIBUTING.md, "+
+					"\"Add a Metal kernel\"", name))
 		}
 		if !f.metal[operator] {
 			delete(missing, name)
 		}
 		if !f.cases[operator] {
 			breaches = append(breaches,
-				fmt.Sprintf(
-					"%s is in no kernels.Case: a kernel that nothing compares with its reference",
+				fmt.Sprintf("%s is in no kernels.Case, so nothing compares it with its reference",
 					name))
 		}
 	}
@@ -98,9 +95,8 @@ func (f *family) check(missing map[string]bool) []string {
 	for file := range f.files {
 		if strings.HasSuffix(file, ".metal") && !f.embedded[file] {
 			breaches = append(breaches,
-				fmt.Sprintf(
-					"%s/%s: nothing embeds the source, so no operator's Metal method dispatches it",
-					f.dir, file))
+				fmt.Sprintf("%s/%s: nothing embeds the source, so no operator's Metal method "+
+					"dispatches it", f.dir, file))
 		}
 	}
 	return breaches
@@ -175,24 +171,24 @@ func (f *family) readSource(file *ast.File) {
 	f.readCases(file)
 }
 
-// readCases records the types of composite literals in a file that makes cases.
+// readCases records the types of composite literals in a file that uses kernels.Case.
 func (f *family) readCases(file *ast.File) {
-	var made []string
-	about := false
+	var types []string
+	usesCase := false
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			name, ok := selected(n, "kernels")
-			about = about || ok && name == "Case"
+			usesCase = usesCase || ok && name == "Case"
 		case *ast.CompositeLit:
 			if id, ok := n.Type.(*ast.Ident); ok {
-				made = append(made, id.Name)
+				types = append(types, id.Name)
 			}
 		}
 		return true
 	})
-	for _, name := range made {
-		f.cases[name] = f.cases[name] || about
+	for _, name := range types {
+		f.cases[name] = f.cases[name] || usesCase
 	}
 }
 

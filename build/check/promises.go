@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Rules of the documents: every Makefile target has a line of help, and every command in README and
+// Rules for documents: every Makefile target has a line of help, and every command in README and
 // CONTRIBUTING exists.
 
 var (
@@ -23,8 +23,8 @@ var (
 	nameTag = regexp.MustCompile(`\bname:"([^"]+)"`)
 )
 
-// makeTargets returns the targets of a Makefile for people to run, each with its line of help (""
-// without one). It leaves out targets that are files (bin/headroom).
+// makeTargets returns the targets of a Makefile that people run, each with its line of help, ""
+// without one. Targets that are files, such as bin/headroom, are not among them.
 func makeTargets(makefile string) map[string]string {
 	targets := map[string]string{}
 	for _, m := range target.FindAllStringSubmatch(makefile, -1) {
@@ -34,8 +34,8 @@ func makeTargets(makefile string) map[string]string {
 	return targets
 }
 
-// checkMakefile requires a line of help for every target, and that every target is phony: make
-// would otherwise skip it if a file has the same name.
+// checkMakefile requires a line of help for every target, and that every target is phony: otherwise
+// make would skip it if a file with its name exists.
 func checkMakefile(makefile string) []string {
 	declared := map[string]bool{}
 	for _, m := range phony.FindAllStringSubmatch(makefile, -1) {
@@ -47,9 +47,8 @@ func checkMakefile(makefile string) []string {
 	for name, help := range makeTargets(makefile) {
 		if help == "" {
 			breaches = append(breaches,
-				fmt.Sprintf(
-					"Makefile: target %s has no line of help. Write it after its prerequisites: "+
-						"%s: ## what it does", name, name))
+				fmt.Sprintf("Makefile: target %s has no line of help. Write it after its "+
+					"prerequisites: %s: ## what it does", name, name))
 		}
 		if !declared[name] {
 			breaches = append(breaches, fmt.Sprintf("Makefile: target %s is not in .PHONY", name))
@@ -58,8 +57,9 @@ func checkMakefile(makefile string) []string {
 	return sorted(breaches)
 }
 
-// subcommands returns the names of headroom's subcommands. It reads the fields with a `cmd:""` tag
-// in a folder. A command's name is the name tag, or the field's name in lower case with hyphens.
+// subcommands returns the names of headroom's subcommands: the fields with a `cmd:""` tag in the Go
+// files of a folder. A command's name is its name tag, or the field's name in lower case with
+// hyphens.
 func subcommands(tree fs.FS, dir string) (map[string]bool, error) {
 	names := map[string]bool{}
 	files, err := fs.Glob(tree, path.Join(dir, "*.go"))

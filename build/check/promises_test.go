@@ -15,8 +15,8 @@ func TestMakefile(t *testing.T) {
 	expect(t, checkMakefile("run: ## Run it\n"), "run is not in .PHONY")
 }
 
-// TestCommands checks the documents against the Makefile and the command structs. It skips a
-// document that does not exist.
+// TestCommands checks README and CONTRIBUTING against the Makefile and the command structs. It
+// skips a document that does not exist.
 func TestCommands(t *testing.T) {
 	targets := makeTargets(repositoryText(t, "Makefile"))
 	commands, err := subcommands(repository(), "app/commands")
@@ -65,17 +65,8 @@ func TestSubcommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]bool{"serve": true, "self-test": true,
-		"models": true}; !reflect.DeepEqual(got, want) {
+	want := map[string]bool{"serve": true, "self-test": true, "models": true}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("subcommands %v, want %v", got, want)
 	}
-}
-
-func repositoryText(t *testing.T, name string) string {
-	t.Helper()
-	text, err := fs.ReadFile(repository(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// checkDocs requires exactly one package comment for each package, since two would contradict each
-// other sooner or later. An empty line separates a file's own opening comment from the package
-// clause. A package that has only tests needs no comment.
+// checkDocs requires exactly one package comment for each package. A comment that an empty line
+// separates from the package clause belongs to its file and does not count. A package that has only
+// tests needs no comment.
 func checkDocs(files []goFile) []string {
 	documented := map[string][]string{}
 	for _, f := range files {
@@ -31,16 +31,12 @@ func checkDocs(files []goFile) []string {
 	for pkg, docs := range documented {
 		switch {
 		case len(docs) == 0:
-			breaches = append(breaches,
-				fmt.Sprintf(
-					"%s: no package comment. Say what the package is for, right above a package "+
-						"clause.", pkg))
+			breaches = append(breaches, fmt.Sprintf("%s: no package comment. Write what the "+
+				"package is for, right above a package clause.", pkg))
 		case len(docs) > 1:
-			breaches = append(breaches,
-				fmt.Sprintf(
-					"%s: %d package comments (%s). Keep one; separate the others from the package "+
-						"clause by an empty line.",
-					pkg, len(docs), strings.Join(docs, ", ")))
+			breaches = append(breaches, fmt.Sprintf("%s: %d package comments (%s). Keep one, and "+
+				"separate the others from the package clause by an empty line.",
+				pkg, len(docs), strings.Join(docs, ", ")))
 		}
 	}
 	return sorted(breaches)
@@ -49,7 +45,7 @@ func checkDocs(files []goFile) []string {
 // forbidden restricts an import to the few packages that may have it.
 type forbidden struct {
 	imports []string // import paths, each with everything below it
-	allowed []string // import paths below those that the rule does not cover
+	allowed []string // import paths below imports that the rule does not cover
 	in      []string // patterns of the packages that the rule covers
 	except  []string // patterns of the packages that may import it
 	why     string
@@ -89,16 +85,15 @@ func checkImports(files []goFile, rules []forbidden) []string {
 // sourceFile matches files that people write and read. Their length is limited.
 var sourceFile = regexp.MustCompile(`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh)$`)
 
-// generated matches the go command's mark of a generated file in a comment of any language.
+// generated matches Go's comment for generated files, in a comment of any language.
 var generated = regexp.MustCompile(`(?m)^\W*Code generated .* DO NOT EDIT\.`)
 
-// checkLengths finds source files of more than most lines. It skips generated files.
-func checkLengths(tree fs.FS, most int) []string {
+// checkLengths finds source files of more than limit lines. It skips generated files.
+func checkLengths(tree fs.FS, limit int) []string {
 	return eachText(tree, sourceFile, func(name string, text []byte) []string {
-		if n := lines(text); n > most && !generated.Match(text) {
-			return []string{fmt.Sprintf(
-				"%s: %d lines, at most %d. Move one of its ideas to another file.", name, n,
-				most)}
+		if n := lines(text); n > limit && !generated.Match(text) {
+			return []string{fmt.Sprintf("%s: %d lines, at most %d. Move one of its topics to "+
+				"another file.", name, n, limit)}
 		}
 		return nil
 	})
@@ -126,7 +121,7 @@ type unwelcome struct {
 	why  string
 }
 
-// checkTexts looks for the texts in every file that is not binary, including testdata.
+// checkTexts looks for the texts of the rules in every file that is not binary, including testdata.
 func checkTexts(tree fs.FS, rules []unwelcome) []string {
 	any := regexp.MustCompile(``)
 	return eachText(tree, any, func(name string, text []byte) []string {
@@ -148,11 +143,12 @@ func checkTexts(tree fs.FS, rules []unwelcome) []string {
 // largestTextBytes is the maximum size of a text file. Larger files count as data.
 const largestTextBytes = 8 << 20
 
-// eachText calls see for every file of the tree whose path matches fits, and joins the results. It
-// visits source folders. It visits testdata only for patterns that are not about sources. A file
-// that cannot be read is a breach.
-func eachText(tree fs.FS, fits *regexp.Regexp,
-	see func(name string, text []byte) []string) []string {
+// eachText calls check for every file whose path matches fits, and joins the results. It skips the
+// folders for which skipped returns true, except .ci, and except testdata if fits is no pattern of
+// sources. A file that cannot be read is a breach.
+func eachText(
+	tree fs.FS, fits *regexp.Regexp, check func(name string, text []byte) []string,
+) []string {
 	var breaches []string
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -177,7 +173,7 @@ func eachText(tree fs.FS, fits *regexp.Regexp,
 		}
 		text, err := fs.ReadFile(tree, name)
 		if err == nil {
-			breaches = append(breaches, see(name, text)...)
+			breaches = append(breaches, check(name, text)...)
 		}
 		return err
 	})

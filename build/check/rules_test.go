@@ -1,44 +1,41 @@
 package check
 
 import (
+	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/fstest"
 )
 
-// imports restricts imports that the order of layers would allow. If a row of layers says that
-// packages do not know each other, the rule is here.
+// imports restricts imports that the order of layers would allow. If a row of layers says that its
+// packages do not import something, the rule is here.
 var imports = []forbidden{
 	{
 		imports: []string{"github.com/getlantern/systray"},
 		in:      ours,
 		except:  []string{"app/tray", "app/cmd/headroom-agent"},
-		why: "Only the menu-bar program links systray: it needs GTK, and on a Mac its " +
-			"AppDelegate " +
-			"collides with that of Wails.",
+		why: "Only the menu-bar program links systray: it needs GTK, and on a Mac both systray " +
+			"and Wails define a class AppDelegate.",
 	},
 	{
 		imports: []string{"github.com/wailsapp/wails"},
 		in:      ours,
 		except:  []string{"."},
-		why: "Only the window program links Wails: it needs WebKit and takes over the whole " +
+		why: "Only the window program links Wails, which needs WebKit and runs the whole " +
 			"process.",
 	},
 	{
 		imports: []string{"net/http"},
 		in:      []string{"engine/...", "kernels/...", "metal/..."},
 		except:  []string{"engine/server", "engine/guard", "engine/openai"},
-		why: "Only the server and the dialects speak HTTP: inference must work, and be tested, " +
-			"without a network.",
+		why:     "Only the server and the dialects use HTTP: inference needs no network.",
 	},
 	{
 		imports: operatorFamilies,
 		in:      []string{"engine/...", "app/...", "."},
 		except:  []string{"engine/ops", "engine/cache", "engine/sample", "app/selftest"},
-		why: "Only engine/ops, the caches' layouts, the sampler and the self-test name an " +
-			"operator " +
-			"family: call engine/ops instead.",
+		why: "Only engine/ops, engine/cache, the sampler and the self-test import an operator " +
+			"family. Call engine/ops instead.",
 	},
 	{
 		imports: []string{"headroom/engine/batch", "headroom/engine/cache",
@@ -46,33 +43,31 @@ var imports = []forbidden{
 			"headroom/engine/ops", "headroom/engine/plan", "headroom/engine/prefix",
 			"headroom/engine/runner", "headroom/engine/sched"},
 		in: []string{"app/...", "engine/server", "engine/openai", "."},
-		why: "The app and the server run a model through package engine alone. Add what is " +
-			"missing " +
-			"there.",
+		why: "The app and the server run a model only through package engine. Add what is " +
+			"missing to that package.",
 	},
 	{
 		imports: []string{"headroom/metal/darwin", "headroom/metal/sim", "headroom/metal/nv"},
 		in:      []string{"engine/..."},
 		except:  []string{"engine/device"},
-		why:     "The engine opens a device through engine/device alone.",
+		why:     "The engine opens a device only through engine/device.",
 	},
 	{
 		imports: []string{"net/http"},
 		in:      []string{"app/worker", "app/host"},
-		why:     "Worker and host speak no HTTP: app/control and the server translate.",
+		why:     "Worker and host do not use HTTP: app/control and the server do.",
 	},
 	{
 		imports: []string{"headroom/engine", "headroom/kernels", "headroom/metal",
 			"headroom/app/worker"},
 		allowed: []string{"headroom/engine/problem"},
 		in:      []string{"app/tray", "app/notify", "app/window", "."},
-		why: "Menu bar, notifications and window show the state of the host; they know nothing " +
-			"of " +
-			"what runs a model.",
+		why: "Menu bar, notifications and window show the host's state. They do not import the " +
+			"engine, kernels or workers.",
 	},
 }
 
-// ours matches every package of the product.
+// ours matches every package of the product, without tools.
 var ours = []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"}
 
 // operatorFamilies are the packages that implement operators.
@@ -81,18 +76,16 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 	"headroom/kernels/norm", "headroom/kernels/recurrent", "headroom/kernels/rope",
 	"headroom/kernels/sampling", "headroom/kernels/transfer"}
 
-// texts lists texts that no file may contain. Character classes of one letter keep the patterns
-// from matching themselves.
+// texts lists texts that no file may contain. The patterns have character classes of one letter, so
+// that they do not match themselves.
 var texts = []unwelcome{
 	{regexp.MustCompile(`(^|[\s"'=(:])/(wor[k]|far[m]|roo[t]|tmp/h[r])/`),
-		"A path of one machine: take it from a flag or variable, or say where it comes from in " +
-			"words."},
+		"A path of one machine: take it from a flag or variable, or describe it in words."},
 	{regexp.MustCompile(
 		`(registr[y]\.npmjs|prox[y]\.golang|su[m]\.golang|pyp[i]\.org|pythonhoste[d]\.org|crate[s]\.io|de[b]\.debian\.org|repo1\.mave[n])`),
-		"A registry's host: name the package, and let the client's settings say where it comes " +
-			"from."},
+		"A registry's host: name only the package; the client's settings name the registry."},
 	{regexp.MustCompile(`\b(TOD[O]|FIXM[E]|XX[X])\b`),
-		"Unfinished work: do it, or file an issue and describe what holds now."},
+		"Unfinished work: do it, or file an issue and describe the present behaviour."},
 }
 
 func TestDocs(t *testing.T) {
@@ -117,11 +110,7 @@ func TestDocs(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			files, err := readGo(treeOf(c.files))
-			if err != nil {
-				t.Fatal(err)
-			}
-			expect(t, checkDocs(files), c.want)
+			expect(t, checkDocs(parsed(t, treeOf(c.files))), c.want)
 		})
 	}
 }
@@ -129,7 +118,7 @@ func TestDocs(t *testing.T) {
 func TestImports(t *testing.T) {
 	report(t, checkImports(repositoryGo(t), imports))
 
-	cases := []struct{ name, file, imported, want string }{
+	cases := []fileCase{ // text is the path of the import
 		{"systray in the tray", "app/tray/a.go", "github.com/getlantern/systray", ""},
 		{"systray in the host", "app/host/a.go", "github.com/getlantern/systray",
 			"app/host/a.go imports github.com/getlantern/systray"},
@@ -147,45 +136,41 @@ func TestImports(t *testing.T) {
 			"Only engine/ops"},
 		{"tensors in a layer", "engine/nn/a.go", "headroom/kernels", ""},
 		{"an architecture in the app", "app/host/a.go", "headroom/engine/models",
-			"through package engine alone"},
+			"only through package engine"},
 		{"the facade in the app", "app/host/a.go", "headroom/engine", ""},
 		{"the engine in the tray", "app/tray/a.go", "headroom/engine",
 			"app/tray/a.go imports headroom/engine."},
 		{"a Metal device in the engine", "engine/a.go", "headroom/metal/sim",
-			"through engine/device alone"},
+			"only through engine/device"},
 		{"the loop in the app", "app/host/a.go", "headroom/engine/loop",
-			"through package engine alone"},
-		{"HTTP in the worker", "app/worker/a.go", "net/http", "speak no HTTP"},
+			"only through package engine"},
+		{"HTTP in the worker", "app/worker/a.go", "net/http", "do not use HTTP"},
 		{"a problem in the tray", "app/tray/a.go", "headroom/engine/problem", ""},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			files, err := readGo(treeOf(
-				map[string]string{c.file: "package a; import \"" + c.imported + "\""}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			expect(t, checkImports(files, imports), c.want)
-		})
+	for i, c := range cases {
+		cases[i].text = "package a; import \"" + c.text + "\""
 	}
+	runCases(t, cases, func(t *testing.T, tree fs.FS) []string {
+		return checkImports(parsed(t, tree), imports)
+	})
 }
 
-// mostLines limits the length of a file: a longer one holds more than one idea.
-const mostLines = 700
+// maxLines limits the length of a file: a longer one has more than one topic.
+const maxLines = 700
 
 func TestLengths(t *testing.T) {
-	report(t, checkLengths(repository(), mostLines))
+	report(t, checkLengths(repository(), maxLines))
 
-	long := strings.Repeat("x\n", mostLines)
-	expect(t, checkLengths(treeOf(map[string]string{"a.go": long}), mostLines), "")
-	expect(t, checkLengths(treeOf(map[string]string{"k/a.metal": long + "x"}), mostLines),
+	long := strings.Repeat("x\n", maxLines)
+	expect(t, checkLengths(treeOf(map[string]string{"a.go": long}), maxLines), "")
+	expect(t, checkLengths(treeOf(map[string]string{"k/a.metal": long + "x"}), maxLines),
 		"k/a.metal: 701 lines, at most 700")
 	expect(t, checkLengths(treeOf(
 		map[string]string{"a.go": "// Code generated by kernels/gen. DO NOT EDIT.\n" + long}),
-		mostLines), "")
+		maxLines), "")
 	expect(t, checkLengths(treeOf(
 		map[string]string{"a/testdata/a.go": long + "x", "frontend/node_modules/p/a.js": long + "x",
-			"a.json": long + "x"}), mostLines), "")
+			"a.json": long + "x"}), maxLines), "")
 }
 
 func TestFormat(t *testing.T) {
@@ -200,7 +185,7 @@ func TestFormat(t *testing.T) {
 func TestTexts(t *testing.T) {
 	report(t, checkTexts(repository(), texts))
 
-	cases := []struct{ name, file, text, want string }{
+	cases := []fileCase{
 		{"a machine's path", "a.md", "line\nsee /wor" + "k/x", "a.md:2:"},
 		{"a machine's path in a string", "a.go", `var p = "/roo` + `t/models"`,
 			"A path of one machine"},
@@ -209,22 +194,9 @@ func TestTexts(t *testing.T) {
 		{"a lock file with addresses", "frontend/package-lock.json",
 			`"https://registr` + `y.npmjs.org/vite"`, "A registry's host"},
 		{"unfinished work", "a/testdata/a.txt", "TOD" + "O: later", "Unfinished work"},
-		{"the settings of .ci count", ".ci/run", "# FIXM" + "E", ".ci/run:1:"},
+		{"files in .ci", ".ci/run", "# FIXM" + "E", ".ci/run:1:"},
 		{"binary", "a.bin", "\x00TOD" + "O", ""},
 		{"what git ignores", "bin/a", "TOD" + "O", ""},
 	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			expect(t, checkTexts(treeOf(map[string]string{c.file: c.text}), texts), c.want)
-		})
-	}
-}
-
-// treeOf makes a tree of texts by path.
-func treeOf(files map[string]string) fstest.MapFS {
-	tree := fstest.MapFS{}
-	for name, text := range files {
-		tree[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	return tree
+	runCases(t, cases, func(_ *testing.T, tree fs.FS) []string { return checkTexts(tree, texts) })
 }

@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestSetup runs build/setup on a fake machine: a PATH of harmless tools, a package manager that
-// only logs its arguments, and a user id. It checks the messages, their order, and the arguments of
-// apt-get.
+// TestSetup runs build/setup on a fake machine: its PATH has harmless tools, and an apt-get that
+// only logs its arguments. It checks the messages, their order, and the arguments of apt-get.
 func TestSetup(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the fake machine runs Linux")
@@ -21,7 +20,7 @@ func TestSetup(t *testing.T) {
 		name      string
 		args      string
 		user      string   // what `id -u` prints
-		installed []string // commands that the machine has besides the usual ones
+		installed []string // commands that the machine has in addition to the usual ones
 		fails     bool
 		says      []string // parts of the output, in this order
 		apt       string   // arguments of the last apt-get call, "" for none
@@ -30,7 +29,7 @@ func TestSetup(t *testing.T) {
 		{name: "root", args: "core", user: "0",
 			says: []string{"missing on this machine", "C compiler for the CPU kernels",
 				"installing with apt: gcc"},
-			// the fake apt-get installs nothing, which build/setup must notice
+			// The fake apt-get installs nothing. build/setup must notice that.
 			apt: "install -qq -y --no-install-recommends gcc libc6-dev", fails: true},
 		{name: "neither root nor sudo", args: "core", user: "1000", fails: true,
 			says: []string{"needs root",
@@ -58,8 +57,7 @@ func TestSetup(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := os.ReadFile(script); err != nil {
-				// reading the script makes it an input of go test's cache
-				t.Fatal(err)
+				t.Fatal(err) // reading the script makes it an input of go test's cache
 			}
 			command := exec.Command(filepath.Join(path, "bash"),
 				append([]string{script}, strings.Fields(c.args)...)...)
@@ -90,8 +88,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// machine makes a folder that is the whole PATH. It has a compiler and the like only if installed
-// names them.
+// machine makes a folder to be the only one in PATH. It has a compiler and other optional tools
+// only if installed names them.
 func machine(t *testing.T, user string, installed []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +110,7 @@ func machine(t *testing.T, user string, installed []string) string {
 		"apt-get": `echo "$@" >>"$LOG"`,
 	}
 	for _, name := range installed {
-		// sudo runs its command; build/setup looks for the other tools but does not run them
+		// sudo runs its command. build/setup only looks for the other tools and does not run them.
 		stubs[name] = `[ "$1" = -n ] && shift; exec "$@"`
 	}
 	stubs["true"] = "exit 0"

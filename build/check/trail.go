@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// trailHop is a line of a trail in a package comment: a function, its folder, and what it does.
+// trailHop matches a line of a trail in a package comment: a function, its folder, and what it
+// does.
 var trailHop = regexp.MustCompile(`(?m)^//\t([a-z0-9]+)\.([A-Za-z0-9_.]+)[ \t]+([a-z0-9/]+)[ \t]`)
 
 // checkTrail looks up every function in the trails of a Go file's comment. It requires at least

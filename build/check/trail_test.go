@@ -1,9 +1,6 @@
 package check
 
-import (
-	"testing"
-	"testing/fstest"
-)
+import "testing"
 
 // TestTrail checks that the functions in the trail of engine/doc.go exist.
 func TestTrail(t *testing.T) { report(t, checkTrail(repository(), "engine/doc.go")) }
@@ -18,13 +15,12 @@ func TestTrailCanFail(t *testing.T) {
 		{"nn.New              engine/ops  of another package", "no function nn.New"},
 		{"ops.New", "there is no trail"},
 	} {
-		tree := fstest.MapFS{
-			"engine/doc.go": {Data: []byte("// Package engine.\n//\n//\t" + c.hop +
-				"\npackage engine\n")},
-			"engine/ops/ops.go": {Data: []byte("package ops\n\nfunc New() {}\n\n" +
-				"func (c *Context) Linear(x int) {}\n")},
-			"engine/ops/ops_test.go": {Data: []byte("package ops\n\nfunc tested() {}\n")},
-		}
+		tree := treeOf(map[string]string{
+			"engine/doc.go": "// Package engine.\n//\n//\t" + c.hop + "\npackage engine\n",
+			"engine/ops/ops.go": "package ops\n\nfunc New() {}\n\n" +
+				"func (c *Context) Linear(x int) {}\n",
+			"engine/ops/ops_test.go": "package ops\n\nfunc tested() {}\n",
+		})
 		expect(t, checkTrail(tree, "engine/doc.go"), c.want)
 	}
 }

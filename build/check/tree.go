@@ -16,18 +16,18 @@ import (
 // module is the path of go.mod; imports below it are the repository's own.
 const module = "headroom"
 
-// goFile holds the facts of a Go file that the rules use.
+// goFile has the facts about a Go file that the rules use.
 type goFile struct {
 	path    string   // from the root, with slashes: "engine/nn/linear.go"
 	pkg     string   // its folder: "engine/nn"; "." is the root
 	test    bool     // *_test.go
 	outside bool     // an external test: package nn_test
 	imports []string // import paths as written, "C" included
-	doc     string   // text of the comment on the package clause; directives are no text
+	doc     string   // text of the package comment, without directives
 }
 
-// skipped reports whether a folder has no source of ours: git ignores it, the go command ignores it
-// (testdata, leading dot or underscore), or it has dependencies.
+// skipped reports whether a folder has no source of this project: git ignores it, the go command
+// ignores it (testdata, a leading dot or underscore), or it has dependencies.
 func skipped(dir string) bool {
 	name := path.Base(dir)
 	return dir == "bin" || dir == "frontend/dist" || name == "node_modules" || name == "testdata" ||
