@@ -11,11 +11,7 @@ import (
 	"testing"
 )
 
-// TestKill sends SIGKILL to a process that uses a store. The test runs its own binary as a child
-// process, which saves in a loop and reports every disk operation. After a random number of
-// operations, it kills the child. Everything that the store then finds must be intact.
-
-// Environment variables of the child.
+// Environment variables of the child process of TestKill.
 const (
 	killDir  = "HEADROOM_BLOCKSTORE_KILL" // its folder
 	killSeed = "HEADROOM_BLOCKSTORE_SEED" // the seed of its first conversation
@@ -57,7 +53,7 @@ func (f reportingFile) Write(p []byte) (int, error) {
 
 func (f reportingFile) Sync() error {
 	fmt.Print("s")
-	return nil // the process is killed, not the machine
+	return nil // not needed: the test kills the process, not the machine
 }
 
 // conversation returns the tokens of conversation number seed. Conversations share beginnings.
@@ -87,6 +83,9 @@ func TestKillChild(t *testing.T) {
 	}
 }
 
+// TestKill sends SIGKILL to a process that uses a store. The test runs its own binary as a child
+// process, which saves in a loop and reports every disk operation. After a random number of
+// operations, it kills the child. Everything that the store then finds must be intact.
 func TestKill(t *testing.T) {
 	rounds := 25
 	if os.Getenv("HEADROOM_LONG") != "" {

@@ -66,10 +66,11 @@ func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 		}
 		tokens := fromOrdered(text)
 		e.end = position + len(tokens)
-		on := position >= 0 && e.end <= len(w.q.Tokens) && position/BlockTokens <= len(w.chain) &&
+		continued := position >= 0 && e.end <= len(w.q.Tokens) &&
+			position/BlockTokens <= len(w.chain) &&
 			w.indexParent(w.chain, position/BlockTokens) == parent &&
 			slices.Equal(w.q.Tokens[position:e.end], tokens)
-		if on && (found == nil || e.end > found.end) {
+		if continued && (found == nil || e.end > found.end) {
 			found = &e
 		}
 		return nil

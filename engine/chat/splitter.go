@@ -32,6 +32,7 @@ const (
 	Call
 )
 
+// String returns "content", "reasoning" or "call".
 func (k Kind) String() string { return [...]string{"content", "reasoning", "call"}[k] }
 
 // Piece is a stretch of text of one kind; Text is never empty.

@@ -61,8 +61,8 @@ func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 // Input holds the variables of a template.
 type Input struct {
 	Messages            []Message
-	Tools               []json.RawMessage // as in the request; empty: tools is none
-	AddGenerationPrompt bool              // end with the opening of the assistant's message
+	Tools               []json.RawMessage // as in the request; if empty, the variable is none
+	AddGenerationPrompt bool              // end the prompt with the opening of an answer
 
 	// Kwargs are additional variables: chat_template_kwargs of the request, such as
 	// enable_thinking. Values have the types that encoding/json decodes to, or are json.RawMessage,

@@ -45,8 +45,8 @@ type Tools struct {
 }
 
 // Tools returns the offered tools for NewSplitter. Each tool is {"type": "function", "function":
-// {...}}, as in the request. It returns nil, so that calls stay text, if no tools are offered or
-// the tool call format of the template is unknown.
+// {...}}, as in the request. It returns nil if no tools are offered, or if the tool call format of
+// the template is unknown. Calls then stay text.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	if len(offered) == 0 || t.format == nil {
 		return nil

@@ -12,7 +12,7 @@ type Held struct {
 	states []*state
 }
 
-// HeldState is a recurrent state that Hold holds.
+// HeldState is a recurrent state that is held.
 type HeldState struct {
 	Position int // number of tokens before it
 	Slot     int32

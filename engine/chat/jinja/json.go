@@ -15,9 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON parses one JSON value into template values. Objects keep the order of their keys. A
-// repeated key keeps its first position and its last value, as in Python. Integers of any size stay
-// integers, and 2.0 stays a float.
+// FromJSON parses one JSON value into template values: nil, bool, int64, *big.Int, float64, string,
+// *List and *Dict. Objects keep the order of their keys. A repeated key keeps its first position
+// and its last value, as in Python. Integers beyond 64 bits stay integers, and 2.0 stays a float.
+// Integers of more than 1,024 digits and values nested deeper than 500 levels are errors.
 func FromJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

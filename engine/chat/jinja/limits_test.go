@@ -60,7 +60,7 @@ func TestHostileTemplates(t *testing.T) {
 		{"powers of powers", "{{ ((10 ** 1000) ** 1000) }}", "too large"},
 		{"a wide format", "{{ '%99999999d' % 1 }}", "width"},
 		{"a wide format by argument", "{{ '{:999999999}'.format(1) }}", "width"},
-		{"a wide centre", "{{ 'a'.center(999999999) }}", "width"},
+		{"a wide center", "{{ 'a'.center(999999999) }}", "width"},
 		{"a wide JSON indent", "{{ [1] | tojson(indent=999999999) }}", "width"},
 		{"a long range", "{{ range(0, 9223372036854775807, 9223372036854775807) }}", "2^60"},
 		{"deep brackets", "{{ " + deep("(", "1", ")", 100000) + " }}", "nested"},

@@ -395,7 +395,7 @@ func justify(align byte) stringFunc {
 		}
 		width := r.width(v[0])
 		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
-			// An odd blank goes to the left if the width is odd too, as in str.center.
+			// As in str.center, an odd number of blanks puts the extra one left if the width is odd.
 			left := missing/2 + missing&width&1
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left)
 		}

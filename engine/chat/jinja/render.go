@@ -52,8 +52,8 @@ func Parse(source string) (t *Template, err error) {
 func (t *Template) LoopsOverContent() bool { return t.listContent }
 
 // Render renders the template with vars as its global variables and now as the time of
-// strftime_now. Values in vars must have the types listed in value.go, which FromJSON returns. They
-// must not change during the call. Every error is an *Error.
+// strftime_now. Values in vars must have types that FromJSON returns, and must not change during
+// the call. Every error is an *Error.
 func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
 	r := &renderer{vars: vars, now: now}
 	defer recoverInto(&err, func() int { return r.line })

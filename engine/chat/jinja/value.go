@@ -115,7 +115,7 @@ func (d *Dict) pairs() []any {
 	return list
 }
 
-// Namespace is the only value whose attributes a template may set.
+// Namespace is the result of namespace(), the only value whose attributes a template may set.
 type Namespace struct{ attrs *Dict }
 
 // undefined is a missing value. It is false, empty and printed as "". Looking up
