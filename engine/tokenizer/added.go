@@ -1,7 +1,7 @@
 package tokenizer
 
-// Added tokens, such as a chat's <|im_start|>, are matched in the text before it is split into
-// words. They are found with a trie, because a vocabulary may have many.
+// Added tokens, such as <|im_start|> in chats, are matched in the text before it is split into
+// words. A trie finds them, because a vocabulary may have many.
 
 import (
 	"strings"
@@ -9,19 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// addedToken is an entry of added_tokens, with the file's keys.
+// addedToken is an entry of added_tokens in tokenizer.json.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"` // matches only between non-word characters
-	Lstrip     bool   `json:"lstrip"`      // includes the spaces before it
-	Rstrip     bool   `json:"rstrip"`      // includes the spaces after it
+	Lstrip     bool   `json:"lstrip"`      // also matches the spaces before it
+	Rstrip     bool   `json:"rstrip"`      // also matches the spaces after it
 	Normalized bool   `json:"normalized"`  // matches normalized text
 	Special    bool   `json:"special"`
 }
 
-// addedTokens finds added tokens in text: the leftmost match, and the longest one if several start
-// there. It is a byte trie. Node 0 is the root.
+// addedTokens is a byte trie that finds added tokens in text. It finds the leftmost match, and if
+// several matches start there, the longest. Node 0 is the root.
 type addedTokens struct {
 	tokens []addedToken
 	root   [256]int32 // node after the first byte, 0 for none
@@ -33,8 +33,8 @@ type trieNode struct {
 	token int32 // index into tokens plus 1, 0 for none
 }
 
-// add adds a token that matches content, which must not be empty. It replaces an
-// earlier token with the same content.
+// add adds a token that matches content, which must not be empty. It replaces an earlier token that
+// matches the same content.
 func (a *addedTokens) add(content string, token addedToken) {
 	if len(a.nodes) == 0 {
 		a.nodes = append(a.nodes, trieNode{})
@@ -64,8 +64,8 @@ func (a *addedTokens) newNode() int32 {
 	return int32(len(a.nodes) - 1)
 }
 
-// find returns the first match at or after from and its byte range in text. token is
-// nil if there is none.
+// find returns the first match in text[from:] and its byte range in text. token is nil if there is
+// no match.
 func (a *addedTokens) find(text string, from int) (start, end int, token *addedToken) {
 	if len(a.tokens) == 0 {
 		return 0, 0, nil
@@ -93,8 +93,8 @@ func (a *addedTokens) find(text string, from int) (start, end int, token *addedT
 	return 0, 0, nil
 }
 
-// splitAdded appends the ids of the added tokens in text, and calls plain for the
-// text between them.
+// splitAdded appends the ids of the added tokens in text, and calls plain for the text between
+// them.
 func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder, string)) {
 	done := 0 // text[:done] has been handled
 	for from := 0; ; {
@@ -133,7 +133,7 @@ func startsInWord(s string) bool {
 	return size > 0 && isWord(r)
 }
 
-// isWord is \w as Rust's regex crate and UTS 18 define it.
+// isWord reports whether r matches \w as defined by UTS 18 and by Rust's regex crate.
 func isWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc,
 		unicode.Other_Alphabetic, unicode.Join_Control) ||

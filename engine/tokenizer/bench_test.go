@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// prose is about 1 MB of chat text from the demo model's prompts.
+// prose returns about 1 MB of chat text from the prompts of the demo model.
 func prose(b *testing.B) string {
 	var vectors []vector
 	readJSON(b, "testdata/demo_prompts.json", &vectors)
@@ -30,7 +30,7 @@ func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
 
 func BenchmarkEncodeProse(b *testing.B) { benchmarkEncode(b, demo(b), prose(b)) }
 
-// BenchmarkEncodeUncached encodes new words, which are not in the cache.
+// BenchmarkEncodeUncached encodes words without the word cache.
 func BenchmarkEncodeUncached(b *testing.B) {
 	tok, err := Load(demoPath)
 	if err != nil {
@@ -56,7 +56,8 @@ func BenchmarkEncodeCJK(b *testing.B) {
 	benchmarkEncode(b, demo(b), strings.Repeat("日本語のテキスト。漢字とカタカナ、", 1<<14))
 }
 
-// BenchmarkSplitRegex splits with regexp2 instead of the scanner; compare BenchmarkEncodeProse.
+// BenchmarkSplitRegex splits text with regexp2 instead of the scanner. Compare it with
+// BenchmarkEncodeProse, which uses the scanner.
 func BenchmarkSplitRegex(b *testing.B) {
 	find, err := findRegex(qwen35Pattern)
 	if err != nil {

@@ -7,36 +7,37 @@ import (
 	"sync/atomic"
 )
 
-// Byte-pair encoding of one word. The first symbols are its bytes. The pair of neighbours with the
-// lowest rank, the leftmost if several are equal, is merged into one symbol, until no pair has a
-// rank.
+// Byte-pair encoding of one word. The word starts as one symbol per byte. Then the pair of adjacent
+// symbols with the lowest rank is merged into one symbol, and so on until no pair has a rank. Among
+// pairs of equal rank, the leftmost is merged first.
 //
-// Symbols are a linked list in an array and candidate pairs a heap. So a word of n bytes takes O(n
-// log n) time, even if it is a megabyte without a space. A cache holds the ids of recent words.
+// The symbols are in a linked list within an array, and the candidate pairs in a heap. So a word of
+// n bytes takes O(n log n) time, even a megabyte without a space. A cache holds the ids of recent
+// words.
 
-// bpe is the model part of tokenizer.json; see model in config.go.
+// bpe is the model of tokenizer.json; see modelJSON.
 type bpe struct {
-	byteID       [256]int32 // id of each single byte, -1 for none
+	byteID       [256]int32 // id of each byte; -1: the byte has no id
 	merges       map[uint64]merged
 	ignoreMerges bool // a word that is in the vocabulary is one token
 	unknownID    int32
 	hasUnknown   bool // bytes without an id become unknownID; otherwise they are dropped
-	fuseUnknown  bool // a run of such bytes becomes one unknownID
+	fuseUnknown  bool // consecutive bytes without an id become one unknownID
 	cache        wordCache
 }
 
-// merged is the result of merging a pair: the symbol's id, and the rank of the pair.
+// merged is the rank of a pair and the id of the symbol into which it is merged.
 type merged struct {
 	rank, id int32
 }
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// symbol is a list node. It covers the first symbols from its index up to end.
+// symbol is a node of the linked list. The symbol at index i covers the bytes [i, end) of the word.
 type symbol struct {
-	id         int32 // -1 once merged into its left neighbour
-	prev, next int32 // index, -1 at the ends
-	end        int32 // index after the last symbol merged into it
+	id         int32 // -1 once it has been merged into its left neighbor
+	prev, next int32 // indexes of its neighbors; -1 at the ends
+	end        int32 // index after the last byte that has been merged into it
 }
 
 // encodeWord appends the ids of word, which is not empty.
@@ -68,8 +69,8 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 	for len(e.queue) > 0 {
 		c := e.queue.pop()
 		left := &symbols[c.at()]
-		// A candidate is stale if one of its symbols has been merged since. Symbols only grow, so a
-		// newer pair at the same index has a different end.
+		// A candidate is outdated if one of its symbols has been merged since. Symbols only grow,
+		// so the present pair at that index then has another end.
 		if left.id < 0 || left.next < 0 || symbols[left.next].end != c.end {
 			continue
 		}
@@ -112,7 +113,7 @@ func (m *bpe) appendSymbols(symbols []symbol, word string) []symbol {
 	return symbols
 }
 
-// pushPair queues the symbol at index left and its right neighbour if the pair has a
+// pushPair queues the pair of the symbol at index left and its right neighbor, if the pair has a
 // rank.
 func (e *encoder) pushPair(left int32) {
 	right := e.symbols[left].next
@@ -125,14 +126,14 @@ func (e *encoder) pushPair(left int32) {
 // candidate is a pair that can be merged.
 type candidate struct {
 	order uint64 // rank, then index of the left symbol
-	id    int32  // of the merged symbol
-	end   int32  // end of the right symbol when it was queued
+	id    int32  // id of the merged symbol
+	end   int32  // end of the right symbol when the pair was queued
 }
 
 func (c candidate) at() int32 { return int32(uint32(c.order)) }
 
-// mergeQueue is a binary heap with the smallest order first. container/heap would
-// allocate every element.
+// mergeQueue is a binary heap with the smallest order first. It does not use container/heap, which
+// would allocate memory for every element.
 type mergeQueue []candidate
 
 func (q *mergeQueue) push(c candidate) {
@@ -178,11 +179,11 @@ func (q *mergeQueue) pop() candidate {
 }
 
 // wordCache caches the ids of short words. The hash of a word selects two adjacent slots. A new
-// word is stored in the first slot, and the word there moves to the second. So the cache is bounded
-// and needs no lock, and a reader sees a complete entry or none.
+// word is stored in the first slot, and the previous word there moves to the second. The cache has
+// a fixed size and needs no lock, because slots are read and written atomically.
 type wordCache struct {
 	seed  maphash.Seed
-	slots []atomic.Pointer[cachedWord] // a power of two
+	slots []atomic.Pointer[cachedWord] // cacheSlots of them
 }
 
 type cachedWord struct {
@@ -191,7 +192,7 @@ type cachedWord struct {
 }
 
 const (
-	cacheSlots     = 1 << 15 // at about 100 bytes each: 3 MB when full
+	cacheSlots     = 1 << 15 // a power of two; at about 100 bytes per word, a full cache takes 3 MB
 	maxCachedBytes = 64
 )
 
@@ -227,6 +228,6 @@ func (c *wordCache) put(word string, ids []int32) {
 	if old := first.Load(); old != nil {
 		second.Store(old)
 	}
-	// Clone both: word is part of a prompt, and ids is part of a result.
+	// Clone both, because word is part of a prompt and ids is part of a result.
 	first.Store(&cachedWord{strings.Clone(word), slices.Clone(ids)})
 }

@@ -1,6 +1,6 @@
 package tokenizer
 
-// The model and added_tokens of tokenizer.json: vocabulary, merges, pieces.
+// Building the model and the added tokens from tokenizer.json: vocabulary, merges, pieces.
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"math"
 )
 
-// buildModel fills vocab and model.
+// buildModel sets vocab and model.
 func (t *Tokenizer) buildModel(file *fileJSON) error {
 	f := &file.Model
-	// Old files have merges but no type.
+	// In old files a BPE model has merges but no type.
 	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
 		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
 	}
@@ -73,7 +73,7 @@ func (t *Tokenizer) buildMerges(raw []byte) error {
 	return nil
 }
 
-// buildAdded adds the added tokens to vocab and fills pieces, raw and normalized.
+// buildAdded adds the added tokens to vocab, and sets pieces, raw and normalized.
 func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	pieces, err := newPieces(t.vocab, file.AddedTokens)
 	if err != nil {
@@ -84,14 +84,14 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 			continue
 		}
 		if id, ok := t.vocab[token.Content]; ok {
-			token.ID = id // the id in vocab wins
+			token.ID = id // the id in vocab takes precedence
 		}
 		p := &pieces[token.ID]
 		if p.used && p.text != token.Content {
 			return fmt.Errorf("%q has id %d, which belongs to %q", token.Content, token.ID, p.text)
 		}
-		*p = piece{text: token.Content, used: true, added: !p.used ||
-			p.added, special: token.Special}
+		*p = piece{text: token.Content, used: true, added: !p.used || p.added,
+			special: token.Special}
 		t.vocab[token.Content] = token.ID
 		content, set := token.Content, &t.raw
 		if token.Normalized {
@@ -107,16 +107,17 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	return t.pieces.build(pieces)
 }
 
-// piece is the token of an id.
+// piece is the token with a certain id.
 type piece struct {
 	text    string
-	used    bool
-	added   bool // not in vocab, so its text is not in the byte-level alphabet
+	used    bool // false: there is no token with this id
+	added   bool // not in the model's vocab, so text is not in the byte-level alphabet
 	special bool
 }
 
-// newPieces returns the tokens of vocab by id, with room for those of added. Ids may have gaps. The
-// highest id determines the size of the list, so it is bounded by the number of tokens.
+// newPieces returns a slice with the tokens of vocab, indexed by id, and with room for the tokens
+// of added. Ids may have gaps. The slice is as long as the highest id, so newPieces limits ids in
+// proportion to the number of tokens.
 func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	limit := int32(min(4*(len(vocab)+len(added))+1<<16, math.MaxInt32-1))
 	last := int32(0)
@@ -148,14 +149,15 @@ func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	return pieces, nil
 }
 
-// build fills the table.
+// build sets the table to pieces.
 func (p *pieceTable) build(pieces []piece) error {
 	total := 0
 	for i := range pieces {
 		total += len(pieces[i].text)
 	}
 	if total > math.MaxUint32 {
-		return fmt.Errorf("tokens of %d bytes together are too many", total)
+		return fmt.Errorf("all tokens together have %d bytes, at most %d are supported", total,
+			uint32(math.MaxUint32))
 	}
 	p.blob = make([]byte, 0, total)
 	p.ends = make([]uint32, 0, len(pieces))

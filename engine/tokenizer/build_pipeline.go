@@ -1,7 +1,6 @@
 package tokenizer
 
-// The parts of tokenizer.json around the model: normalizer, pre_tokenizer,
-// post_processor, decoder.
+// Building the other parts of tokenizer.json: normalizer, pre_tokenizer, post_processor, decoder.
 
 import (
 	"errors"
@@ -45,7 +44,7 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 	return nil
 }
 
-// replacer returns a step that replaces every match with content.
+// replacer returns a step that replaces every match of find with content.
 func replacer(find finder, content string) normalizeStep {
 	return func(s string) string {
 		var b strings.Builder
@@ -67,7 +66,7 @@ func (p patternJSON) finder() (finder, error) {
 	case p.Regex != nil:
 		return findRegex(*p.Regex)
 	}
-	return nil, errors.New("pattern must have a String, not empty, or a Regex")
+	return nil, errors.New("pattern must have a String that is not empty, or a Regex")
 }
 
 func (t *Tokenizer) buildSplitters(file *fileJSON) error {
@@ -78,8 +77,8 @@ func (t *Tokenizer) buildSplitters(file *fileJSON) error {
 	return err
 }
 
-// addSplitter appends the splitters of s, and reports whether ByteLevel is one of them. ByteLevel
-// must be the last, because it changes the alphabet of the text.
+// addSplitter appends the splitters of s, and reports whether ByteLevel is one of them. It must be
+// the last one, because in the reference it changes the alphabet of the text.
 func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	if s == nil {
 		return false, nil
@@ -119,7 +118,7 @@ func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	return false, fmt.Errorf("type %q is not supported", s.Type)
 }
 
-// gpt2Pattern is the pattern by which ByteLevel splits with use_regex.
+// gpt2Pattern is the regular expression that ByteLevel uses if use_regex is true.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 func digitSplitter(individual bool) splitter {
@@ -159,7 +158,7 @@ func (t *Tokenizer) addProcessor(p *processorJSON) error {
 		return nil
 	}
 	switch p.Type {
-	case "ByteLevel": // changes only offsets
+	case "ByteLevel": // it changes offsets only, which this package does not have
 		return nil
 	case "Sequence":
 		for _, part := range p.Processors {
@@ -174,8 +173,7 @@ func (t *Tokenizer) addProcessor(p *processorJSON) error {
 	return fmt.Errorf("type %q is not supported", p.Type)
 }
 
-// addTemplate adds the special tokens of a template around those of earlier
-// processors.
+// addTemplate adds the special tokens of a template before and after those of earlier processors.
 func (t *Tokenizer) addTemplate(p *processorJSON) error {
 	var before, after []int32
 	texts := 0
@@ -215,8 +213,8 @@ func (t *Tokenizer) checkDecoder(file *fileJSON) error {
 	return checkDecoder(file.Decoder)
 }
 
-// checkDecoder accepts ByteLevel, alone or as the only part of a Sequence. It also accepts a
-// missing decoder, since some files of byte-level models have none.
+// checkDecoder returns an error unless the decoder is ByteLevel, alone or as the only part of a
+// Sequence. A missing decoder is valid too, because some files of byte-level models have none.
 func checkDecoder(d *decoderJSON) error {
 	switch {
 	case d == nil || d.Type == "ByteLevel":

@@ -1,14 +1,14 @@
 package tokenizer
 
-// The alphabet of byte-level BPE, in which the vocabulary is written, and a table of the bytes of
-// every token for decoding.
+// The alphabet of byte-level BPE, in which tokenizer.json spells tokens, and a table with the bytes
+// of every token, for decoding.
 
 import "unicode/utf8"
 
-// Byte-level BPE writes every byte as one printable character, so that its vocabulary is plain
-// text. Printable Latin-1 bytes are written unchanged, and the others, in order, as the characters
-// from U+0100 on (space is Ġ). Source: bytes_to_unicode in https://github.com/openai/gpt-2,
-// src/encoder.py
+// Byte-level BPE spells every byte as one printable character, so that its vocabulary is plain
+// text. Bytes that are printable in Latin-1 are spelled as that character. The others are spelled,
+// in order, as the characters from U+0100 on. For example, a space is Ġ. Source: bytes_to_unicode
+// in https://github.com/openai/gpt-2, src/encoder.py
 var (
 	runeOfByte [256]rune
 	byteOfRune = make(map[rune]byte, 256)
@@ -27,7 +27,7 @@ func init() {
 	}
 }
 
-// appendByteLevel appends the bytes of word, written in the byte-level alphabet.
+// appendByteLevel appends the bytes of word in the byte-level alphabet.
 func appendByteLevel(dst []byte, word string) []byte {
 	for i := range len(word) {
 		dst = utf8.AppendRune(dst, runeOfByte[word[i]])
@@ -35,8 +35,8 @@ func appendByteLevel(dst []byte, word string) []byte {
 	return dst
 }
 
-// appendBytes appends the bytes of a token in the byte-level alphabet. If a character
-// is outside the alphabet, ok is false and dst unchanged.
+// appendBytes appends the bytes of a token that is spelled in the byte-level alphabet. If a
+// character is not in the alphabet, ok is false and dst is unchanged.
 func appendBytes(dst []byte, token string) (_ []byte, ok bool) {
 	start := len(dst)
 	for _, r := range token {
@@ -49,7 +49,7 @@ func appendBytes(dst []byte, token string) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// pieceTable maps ids to bytes. Those of id are blob[ends[id-1]:ends[id]].
+// pieceTable maps ids to bytes. The bytes of id are blob[ends[id-1]:ends[id]].
 type pieceTable struct {
 	blob  []byte
 	ends  []uint32
@@ -58,7 +58,7 @@ type pieceTable struct {
 
 const (
 	flagUsed    uint8 = 1 << iota
-	flagSpecial       // left out with skipSpecial
+	flagSpecial       // omitted if skipSpecial is true
 	flagAdded         // only in added_tokens, not in the model's vocab
 )
 

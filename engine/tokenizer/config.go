@@ -1,8 +1,8 @@
 package tokenizer
 
-// The schema of tokenizer.json, and Parse, which builds the pipeline from it. Parts
-// that this package does not implement are errors, except truncation and padding,
-// which are ignored.
+// The schema of tokenizer.json, and Parse, which builds the pipeline from it. If the file uses a
+// part that this package does not implement, Parse returns an error. Only truncation and padding
+// are ignored.
 
 import (
 	"encoding/json"
@@ -54,7 +54,7 @@ type processorJSON struct {
 	} `json:"special_tokens"`
 }
 
-// templateJSON is one part of a template: exactly one field is set.
+// templateJSON is one part of a template. Exactly one of its fields is set.
 type templateJSON struct {
 	SpecialToken *struct {
 		ID string `json:"id"`
@@ -82,8 +82,7 @@ type modelJSON struct {
 	Merges                  json.RawMessage `json:"merges"` // see eachMerge
 }
 
-// Parse parses the text of a tokenizer.json. An error names the part that is invalid
-// or not supported.
+// Parse parses a tokenizer.json. Its errors name the part that is invalid or not supported.
 func Parse(data []byte) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("tokenizer: not a tokenizer.json: not valid UTF-8")

@@ -1,8 +1,8 @@
 package tokenizer
 
-// Decode returns the text of ids. With skipSpecial it leaves out special tokens. It ignores ids
-// outside the vocabulary. Bytes that are not valid UTF-8, such as an incomplete character at the
-// end, become U+FFFD.
+// Decode returns the text of ids. If skipSpecial is true, it omits special tokens. It ignores ids
+// that are not in the vocabulary. Bytes that are not valid UTF-8, such as an incomplete character
+// at the end, become U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	size := 0
 	for _, id := range ids {
@@ -17,22 +17,22 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return toValidUTF8(string(b))
 }
 
-// Stream decodes ids one at a time. Each piece of text that it returns consists of complete
-// characters. Together, the pieces are the text that Decode returns for all ids. A Stream is not
-// safe for concurrent use.
+// Stream decodes ids one at a time. It returns pieces of text that consist of complete characters.
+// All pieces together equal the text that Decode returns for all ids. A Stream is not safe for
+// concurrent use.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
 	pending     []byte // up to three bytes of an incomplete character
-	text        []byte // scratch
+	text        []byte // scratch memory of Add
 }
 
-// NewStream returns a Stream. With skipSpecial it leaves out special tokens.
+// NewStream returns a Stream. If skipSpecial is true, the Stream omits special tokens.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return &Stream{t: t, skipSpecial: skipSpecial}
 }
 
-// Add adds the next id and returns the text that is complete. It returns "" while the bytes so far
+// Add adds the next id and returns the text that it completes. It returns "" if the bytes so far
 // end inside a character.
 func (s *Stream) Add(id int32) string {
 	if s.skipSpecial && s.t.pieces.special(id) {
@@ -45,8 +45,8 @@ func (s *Stream) Add(id int32) string {
 	return string(text)
 }
 
-// Close ends the text. It returns U+FFFD if the last character is incomplete,
-// otherwise "". Then the stream is empty and can be used again.
+// Close ends the text. It returns U+FFFD if the last character is incomplete, and otherwise "".
+// After Close the stream is empty and can be used again.
 func (s *Stream) Close() string {
 	if len(s.pending) == 0 {
 		return ""

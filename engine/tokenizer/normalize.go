@@ -1,7 +1,7 @@
 package tokenizer
 
-// Normalization before splitting. The result must equal that of the tokenizers library, since text
-// that is composed differently has different tokens.
+// Normalization before splitting. The result must equal that of the reference, because text that is
+// composed differently has different tokens.
 
 import (
 	"slices"
@@ -10,15 +10,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalizeStep is one normalizer. Its input and output are valid UTF-8.
+// normalizeStep is one step of the normalizer. Its input and output are valid UTF-8.
 type normalizeStep func(string) string
 
-// nfc returns s in NFC. x/text limits a run of combining marks: after 30 of them it
-// inserts U+034F (Unicode's Stream-Safe Text Format), which would change the text.
-// Such text is composed by decomposeAll and composeAll instead.
+// nfc returns s in NFC. After 30 combining marks in a row, x/text inserts U+034F (Unicode's
+// Stream-Safe Text Format), which would change the text. Such text is composed by decomposeAll and
+// composeAll instead.
 //
-// The reference uses Unicode tables of about version 9, and does not reorder or compose newer
-// marks. The result differs only for rare scripts.
+// The reference uses Unicode tables of about version 9, so it does not reorder or compose newer
+// marks. The result of nfc differs from the reference only for rare scripts.
 func nfc(s string) string {
 	if norm.NFC.QuickSpanString(s) == len(s) { // true for nearly all text
 		return s
@@ -52,11 +52,11 @@ func decomposeAll(s string) []rune {
 	return runes
 }
 
-// composeAll composes a canonical decomposition. Each character is composed with the
-// last starter, unless a character of the same or a higher class is between them.
+// composeAll composes a canonical decomposition. Each character is composed with the last starter,
+// unless a character of the same or a higher combining class is between them.
 func composeAll(runes []rune) string {
 	out := make([]rune, 0, len(runes))
-	starter, last := -1, uint8(0) // index in out; class of the last rune in out
+	starter, last := -1, uint8(0) // index in out of the last starter; class of the last rune in out
 	for _, r := range runes {
 		class := combiningClass(r)
 		if starter >= 0 && (starter == len(out)-1 || last < class) {

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// TestComposeEqualsNFC checks that decomposeAll and composeAll agree with x/text, except on runs of
-// marks beyond its limit.
+// TestComposeEqualsNFC checks that composeAll(decomposeAll(s)) equals the NFC of x/text. It does
+// not use as many marks in a row as x/text limits.
 func TestComposeEqualsNFC(t *testing.T) {
-	// Bases that compose in one or two steps, Hangul, an excluded composition, and
-	// marks of several classes that block each other or do not.
+	// Base characters that compose in one or two steps, Hangul, a composition exclusion, and marks
+	// of several classes, some of which block each other.
 	runes := []rune("aeAEouUnñÅ\u212b\u0958\u1100\u1161\u11a8\uac00\u0915\u0ddc" +
 		"\u0300\u0301\u0302\u0308\u030a\u0323\u0327\u0328\u0331\u0338\u0345\u093c\u0dca\u3099\U0001d165\U0001d15e")
 	random := rand.New(rand.NewPCG(3, 4))
@@ -34,7 +34,7 @@ func TestNFCOfManyMarks(t *testing.T) {
 	below, above := strings.Repeat("\u0323", 20), strings.Repeat("\u0301", 20)
 	for in, want := range map[string]string{
 		"e" + above + above: "é" + above[2:] + above,
-		// U+0323 sorts before U+0301; ẹ with U+0301 has no form
+		// U+0323 sorts before U+0301. There is no composed form of ẹ with U+0301.
 		"e" + above + below + "f":       "ẹ" + below[2:] + above + "f",
 		"x" + above + below + "e\u0301": "x" + below + above + "é",
 		// Marks of one class keep their order.

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Splits text into words, which merges do not cross. Splitters form a chain: each passes its pieces
-// to the next. Pieces are substrings, so nothing is copied.
+// Splitting text into words. BPE merges only within a word. The splitters form a chain, in which
+// each passes its pieces to the next. Pieces are substrings, so no text is copied.
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 )
 
 // splitter is one pre_tokenizer. split splits text, which is not empty, and calls
-// e.split(at+1, piece) for each piece.
+// e.split(at+1, piece) for each piece. at is the index of the splitter in the chain.
 type splitter interface {
 	split(e *encoder, at int, text string)
 }
 
-// split implements splitter for the scanner's pattern with behavior Isolated.
+// split makes the scanner a splitter. It has the behavior Isolated.
 func (s scanner) split(e *encoder, at int, text string) {
 	for i := 0; i < len(text); {
 		end := s.next(text, i)
@@ -27,7 +27,7 @@ func (s scanner) split(e *encoder, at int, text string) {
 	}
 }
 
-// prefixSpace is add_prefix_space of a ByteLevel pre-tokenizer.
+// prefixSpace implements add_prefix_space of the ByteLevel pre-tokenizer.
 type prefixSpace struct{}
 
 func (prefixSpace) split(e *encoder, at int, text string) {
@@ -37,17 +37,18 @@ func (prefixSpace) split(e *encoder, at int, text string) {
 	e.split(at+1, text)
 }
 
-// span is a byte range of text.
+// span is a byte range of text. match is true if the range is a match of a pattern.
 type span struct {
 	from, to int
 	match    bool
 }
 
-// finder appends the spans of text, in order and without gaps: the matches of a
-// pattern and the text between them.
+// finder appends the spans of text: the matches of a pattern and the text between them, in order
+// and without gaps.
 type finder func(spans []span, text string) []span
 
-// patternSplitter splits text at the matches of find, by behavior.
+// patternSplitter splits text at the matches of find. behavior determines what happens to the
+// matches. If invert is true, matches and other text are exchanged.
 type patternSplitter struct {
 	find     finder
 	behavior behavior
@@ -67,11 +68,10 @@ func (p *patternSplitter) split(e *encoder, at int, text string) {
 	}
 }
 
-// behavior turns the matches of a pattern, and the text between them, into pieces. It
-// may overwrite its argument.
+// behavior converts the spans of a finder to pieces. It may overwrite its argument.
 type behavior func([]span) []span
 
-// behaviors maps the names in tokenizer.json; see SplitDelimiterBehavior in
+// behaviors maps the names of behaviors in tokenizer.json; see SplitDelimiterBehavior in
 // https://github.com/huggingface/tokenizers, tokenizer/normalizer.rs.
 var behaviors = map[string]behavior{
 	"Isolated": func(spans []span) []span { return spans },
@@ -107,7 +107,7 @@ func joinSpans(join func(last, s bool) bool) behavior {
 }
 
 func mergeWithNext(spans []span) []span {
-	first, next := len(spans), false // the pieces so far are spans[first:]
+	first, next := len(spans), false // the pieces so far are in spans[first:]
 	for i := len(spans) - 1; i >= 0; i-- {
 		s := spans[i]
 		if s.match && !next && first < len(spans) {
@@ -136,9 +136,9 @@ func findString(literal string) finder {
 	}
 }
 
-// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET, with the
-// look-ahead and classes that tokenizers use. It backtracks over runes at a few MB/s, so it is used
-// only for patterns without a scanner.
+// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET, including
+// the look-ahead and the character classes that tokenizers use. It processes only a few MB/s, so it
+// is used only for patterns that have no scanner.
 func findRegex(pattern string) (finder, error) {
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {
@@ -154,7 +154,7 @@ func findRegex(pattern string) (finder, error) {
 			}
 			return at
 		}
-		// The only error is a timeout, and none is set.
+		// The only possible error is a timeout, and no timeout is set.
 		for m, err := re.FindStringMatch(text); m != nil &&
 			err == nil; m, err = re.FindNextMatch(m) {
 			from := skip(m.Index - runes)

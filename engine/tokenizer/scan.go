@@ -6,26 +6,26 @@ import (
 )
 
 // Hand-written scanners for the regular expressions of common models. They are many times faster
-// than regexp2, and a test checks that they find the same words. The expressions differ in two
-// parameters, the set W of a word's characters and the number n of digits in a word:
+// than regexp2. Tests check that they find the same words. The expressions differ in two
+// parameters: the set W of characters of a word, and the maximum number n of digits together.
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)   contraction
-//	[^\r\n\p{L}\p{N}]?W+           word, with one character before it
+//	[^\r\n\p{L}\p{N}]?W+           word, possibly with one other character before it
 //	\p{N}{1,n}                     digits
 //	 ?[^\s W \p{N}]+[\r\n]*        punctuation
 //	\s*[\r\n]+                     spaces up to the last line break
-//	\s+(?!\S)                      spaces but the last, or up to the end
+//	\s+(?!\S)                      spaces, without the last one if other text follows
 //	\s+                            spaces
 //
-// The first alternative that matches wins, and together they match any text.
+// The first alternative that matches is used. Some alternative matches at every position.
 
-// scanner has the two parameters.
+// scanner has the parameters of an expression.
 type scanner struct {
 	marks  bool // W is \p{L} and \p{M}, else \p{L} alone
 	digits int
 }
 
-// knownPatterns maps the exact text in tokenizer.json to its scanner.
+// knownPatterns maps the regular expressions of common tokenizer.json files to their scanners.
 var knownPatterns = map[string]scanner{
 	qwen2Pattern:  {marks: false, digits: 1},
 	qwen35Pattern: {marks: true, digits: 1},
@@ -38,7 +38,7 @@ const (
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// class is the class of a character in the expression. Each character has one.
+// class is the character class that the expressions distinguish. Each character has one class.
 type class uint8
 
 const (
@@ -47,7 +47,7 @@ const (
 	mark                 // \p{M}
 	number               // \p{N}
 	newline              // \r \n
-	space                // the others of \s
+	space                // \s except newline
 )
 
 var asciiClass = func() (t [utf8.RuneSelf]class) {
@@ -73,7 +73,8 @@ func classOf(r rune) class {
 	return addedClass(r)
 }
 
-// at returns the class and byte length of the character at i; length 0 at the end.
+// at returns the class and the byte length of the character at i. At the end of text the length is
+// 0.
 func (s scanner) at(text string, i int) (class, int) {
 	if i >= len(text) {
 		return other, 0
@@ -83,7 +84,7 @@ func (s scanner) at(text string, i int) (class, int) {
 	}
 	r, size := utf8.DecodeRuneInString(text[i:])
 	c := classOf(r)
-	// A mark is either part of a word or, outside W, like punctuation.
+	// If a mark is not in W, it is like punctuation.
 	if c == mark {
 		if s.marks {
 			return letter, size
@@ -93,7 +94,7 @@ func (s scanner) at(text string, i int) (class, int) {
 	return c, size
 }
 
-// run returns the end of the run of class c from i.
+// run returns the end of the run of characters of class c that starts at i.
 func (s scanner) run(text string, i int, c class) int {
 	for i < len(text) {
 		got, size := s.at(text, i)
@@ -105,7 +106,7 @@ func (s scanner) run(text string, i int, c class) int {
 	return i
 }
 
-// next returns the end of the word that starts at i; i < len(text).
+// next returns the end of the word that starts at i, where i < len(text).
 func (s scanner) next(text string, i int) int {
 	if text[i] == '\'' {
 		if n := contraction(text[i+1:]); n > 0 {
@@ -131,7 +132,7 @@ func (s scanner) next(text string, i int) int {
 	return s.spaces(text, i)
 }
 
-// number returns the end of the digits whose first one ends at i.
+// number returns the end of a word of digits. i is the end of its first digit.
 func (s scanner) number(text string, i int) int {
 	for n := 1; n < s.digits; n++ {
 		c, size := s.at(text, i)
@@ -143,9 +144,11 @@ func (s scanner) number(text string, i int) int {
 	return i
 }
 
-// spaces handles the last three alternatives: text[i] is a space or line break.
+// spaces returns the end of a word of spaces. It handles the last three alternatives: text[i] is a
+// space or a line break.
 func (s scanner) spaces(text string, i int) int {
-	end, last, lineBreak := i, i, 0 // last: start of the last one; lineBreak: end of the last break
+	// last is the start of the last character, lineBreak the end of the last line break or 0.
+	end, last, lineBreak := i, i, 0
 	for end < len(text) {
 		c, size := s.at(text, end)
 		if c == newline {
@@ -165,8 +168,9 @@ func (s scanner) spaces(text string, i int) int {
 	return last
 }
 
-// contraction returns the length of the s, t, re, ve, m, ll or d at the start of text, in any case,
-// or 0. The long s (U+017F) matches s if case is ignored.
+// contraction returns the length of s, t, re, ve, m, ll or d at the start of text, in upper or
+// lower case. It returns 0 if text starts with none of them. The long s (U+017F) matches s, because
+// case is ignored.
 func contraction(text string) int {
 	if len(text) == 0 {
 		return 0

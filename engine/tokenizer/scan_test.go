@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words returns the words of text from the scanner and from regexp2.
+// words returns the words of text as split by the scanner and by regexp2.
 func words(s scanner, find finder, text string) (scanned, matched []string) {
 	for i := 0; i < len(text); {
 		end := s.next(text, i)
@@ -34,25 +34,25 @@ func findAll(t testing.TB) map[string]finder {
 
 func checkScanners(t *testing.T, finders map[string]finder, text string) {
 	t.Helper()
-	// .NET's (?i:'s) does not match a long s; see TestScannerWords.
+	// In regexp2, (?i:'s) does not match a long s; see TestScannerWords.
 	if strings.Contains(text, "'\u017f") {
 		return
 	}
-	// Nor does .NET know the newest letters.
+	// regexp2 uses Go's Unicode tables, which lack the newest letters.
 	if strings.ContainsFunc(text, func(r rune) bool { return addedClass(r) != other }) {
 		return
 	}
 	for pattern, s := range knownPatterns {
 		if scanned, matched := words(s, finders[pattern], text); !slices.Equal(scanned, matched) {
-			t.Fatalf("%s\n%q is cut\n into %q\n not  %q", pattern, text, scanned, matched)
+			t.Fatalf("%s\n%q is split\n into %q\n not  %q", pattern, text, scanned, matched)
 		}
 	}
 }
 
-// TestScannerWords compares with the words of the reference, for texts that regexp2 splits
-// differently and texts that illustrate the alternatives.
+// TestScannerWords compares with the words of the reference. It uses texts that regexp2 splits
+// differently, and examples of the alternatives.
 func TestScannerWords(t *testing.T) {
-	for text, want := range map[string]string{ // words ended by |
+	for text, want := range map[string]string{ // each word is followed by |
 		"'\u017fa":   "'\u017f|a|", // a long s matches s if case is ignored
 		"I'LLa 'x":   "I|'LL|a| '|x|",
 		"a\n \n  b":  "a|\n \n| | b|",
@@ -70,13 +70,13 @@ func TestScannerWords(t *testing.T) {
 			i = end
 		}
 		if got.String() != want {
-			t.Errorf("%q is cut into %q, expected %q", text, got.String(), want)
+			t.Errorf("%q is split into %q, expected %q", text, got.String(), want)
 		}
 	}
 }
 
-// TestScannersEqualRegexShort splits every short text over an alphabet with one character of each
-// class.
+// TestScannersEqualRegexShort splits all texts of up to four characters from an alphabet that has
+// characters of each class.
 func TestScannersEqualRegexShort(t *testing.T) {
 	finders := findAll(t)
 	alphabet := []string{"'", "s", "L", "é", "\u0301", "1", "\n", "\r", " ", "\u00a0", "!"}
@@ -92,8 +92,8 @@ func TestScannersEqualRegexShort(t *testing.T) {
 	all("", 4)
 }
 
-// TestScannersEqualRegexRandom splits longer random texts, with all contractions and characters
-// from all of Unicode.
+// TestScannersEqualRegexRandom splits longer random texts with all contractions, and with
+// characters from all of Unicode.
 func TestScannersEqualRegexRandom(t *testing.T) {
 	finders := findAll(t)
 	pieces := strings.Split(
@@ -116,13 +116,13 @@ func TestScannersEqualRegexRandom(t *testing.T) {
 	}
 }
 
-// TestAddedClasses checks that the added classes are in ascending order, for the search, and do not
-// contradict Go's.
+// TestAddedClasses checks that addedClasses is in ascending order, which the binary search needs,
+// and does not contradict Go's tables.
 func TestAddedClasses(t *testing.T) {
 	end := rune(0)
 	for _, c := range addedClasses {
 		if c.from <= end || c.to < c.from {
-			t.Errorf("%#x-%#x is out of order", c.from, c.to)
+			t.Errorf("%#x-%#x is not in ascending order", c.from, c.to)
 		}
 		end = c.to
 		for r := c.from; r <= c.to; r++ {
@@ -132,7 +132,7 @@ func TestAddedClasses(t *testing.T) {
 			}
 		}
 		if addedClass(c.to+1) == c.class && classOf(c.to+1) != c.class {
-			t.Errorf("%#x counts as part of %#x-%#x", c.to+1, c.from, c.to)
+			t.Errorf("%#x is treated as part of %#x-%#x", c.to+1, c.from, c.to)
 		}
 	}
 }

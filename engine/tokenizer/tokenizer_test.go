@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bundled demo model's tokenizer: Qwen3.5's pipeline with 2,093 tokens.
+// The tokenizer of the bundled model has Qwen3.5's pipeline and 2,093 tokens.
 const demoPath = "../../app/demo/model/tokenizer.json"
 
 var loadDemo = sync.OnceValues(func() (*Tokenizer, error) { return Load(demoPath) })
@@ -23,8 +23,8 @@ func demo(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// TestDemo encodes the demo model's vectors and chat prompts, and compares with Hugging Face
-// tokenizers.
+// TestDemo encodes texts and chat prompts with the demo model's tokenizer, and compares the ids
+// with those of Hugging Face tokenizers.
 func TestDemo(t *testing.T) {
 	for _, path := range []string{"testdata/demo_vectors.json", "testdata/demo_prompts.json"} {
 		var vectors []vector
@@ -52,18 +52,18 @@ func TestLookups(t *testing.T) {
 	}
 	for _, id := range []int32{-1, 2093, 1 << 30} {
 		if tok.TokenBytes(id) != nil || tok.IsSpecial(id) || tok.Decode([]int32{id}, false) != "" {
-			t.Errorf("id %d is outside the vocabulary but has bytes or is special", id)
+			t.Errorf("id %d is not in the vocabulary, but has bytes or is special", id)
 		}
 	}
 	if _, ok := tok.TokenID("no such token"); ok {
-		t.Error("found a token that is not there")
+		t.Error("TokenID found a token that does not exist")
 	}
 	if got := tok.AppendEncode([]int32{7}, "", EncodeOptions{}); !slices.Equal(got, []int32{7}) {
-		t.Errorf("appending nothing gave %v", got)
+		t.Errorf("AppendEncode of an empty text gave %v, expected [7]", got)
 	}
 }
 
-// TestInvalidUTF8 expects one U+FFFD for each maximal subpart, as in table 3-8 and following of the
+// TestInvalidUTF8 expects one U+FFFD for each maximal subpart, as in the tables from 3-8 on of the
 // Unicode Standard.
 func TestInvalidUTF8(t *testing.T) {
 	tok := demo(t)
@@ -110,11 +110,11 @@ func TestStreamHoldsHalfCharacters(t *testing.T) {
 		want  []string // after each Add
 		close string
 	}{
-		{"emoji by bytes", byteIDs(t, tok, "a🙂b"), []string{"a", "", "", "", "🙂", "b"}, ""},
-		{"cut at the end", byteIDs(t, tok, "é€"[:4]), []string{"", "é", "", ""}, "\ufffd"},
-		{"broken inside", byteIDs(t, tok, "\xe2\x82a"), []string{"", "", "\ufffda"}, ""},
-		{"never a beginning", byteIDs(t, tok, "\x80\xff"), []string{"\ufffd", "\ufffd"}, ""},
-		{"special between halves",
+		{"emoji in single bytes", byteIDs(t, tok, "a🙂b"), []string{"a", "", "", "", "🙂", "b"}, ""},
+		{"incomplete at the end", byteIDs(t, tok, "é€"[:4]), []string{"", "é", "", ""}, "\ufffd"},
+		{"incomplete in the middle", byteIDs(t, tok, "\xe2\x82a"), []string{"", "", "\ufffda"}, ""},
+		{"invalid first bytes", byteIDs(t, tok, "\x80\xff"), []string{"\ufffd", "\ufffd"}, ""},
+		{"special token inside a character",
 			slices.Concat(byteIDs(t, tok, "\xc3"), []int32{end}, byteIDs(t, tok, "\xa9")),
 			[]string{"", "", "é"}, ""},
 	}
@@ -135,7 +135,7 @@ func TestStreamHoldsHalfCharacters(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	tok, err := Load(demoPath) // a cold cache
+	tok, err := Load(demoPath) // with an empty word cache
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,8 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// small returns a tokenizer.json with the 256 bytes, "ab" and the given parts.
+// small returns a tokenizer.json with the given parts. Unless they include a model, its vocab has
+// the 256 bytes and "ab".
 func small(parts string) string {
 	var vocab []string
 	for b, r := range runeOfByte {
@@ -245,8 +246,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestAddedTokenKeepsItsText checks the intended differences from the reference, which its vectors
-// cannot show.
+// TestAddedTokenKeepsItsText checks an intended difference from the reference: an added token
+// decodes to exactly its text.
 func TestAddedTokenKeepsItsText(t *testing.T) {
 	// "é" is the byte 0xe9 in the byte-level alphabet.
 	tok, err := Parse([]byte(
@@ -282,8 +283,8 @@ func TestIgnoreMerges(t *testing.T) {
 	}
 }
 
-// TestLongWord encodes a megabyte without a space, in the worst order for the heap. It must need
-// linear memory and O(n log n) time.
+// TestLongWord encodes a megabyte without a space. With quadratic time or memory, the test would
+// not finish.
 func TestLongWord(t *testing.T) {
 	tok := demo(t)
 	for _, unit := range []string{"a", "the", "thx🙂", "\u0301"} {
@@ -294,19 +295,15 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any bytes give an error or a working tokenizer.
+// FuzzParse checks that Parse returns an error or a working tokenizer for any input.
 func FuzzParse(f *testing.F) {
-	f.Add(
-		[]byte(
-			small(
-				`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`)))
-	f.Add(
-		[]byte(
-			small(
-				`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`)))
-	f.Add(
-		[]byte(
-			`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`))
+	for _, text := range []string{
+		small(`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`),
+		small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`),
+		`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`,
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tok, err := Parse(data)
 		if err != nil {
@@ -325,7 +322,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip checks that decoding gives the text in NFC, streamed or not.
+// FuzzRoundTrip checks that decoding the ids of a text gives the text in NFC, both with Decode and
+// with a Stream.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("It's 2024; don't   panic.\n\n\tTabs\r\n")
 	f.Add("e\u0301 🙂 \u1100\u1161\u11a8 हिन्दी 'ſ")
@@ -334,7 +332,7 @@ func FuzzRoundTrip(f *testing.F) {
 		tok := demo(t)
 		ids := tok.Encode(text, EncodeOptions{})
 		for _, id := range ids {
-			if id >= 2084 { // an added token: the text around it is normalized separately
+			if id >= 2084 { // an added token; the text around it is normalized separately
 				return
 			}
 		}

@@ -2,12 +2,12 @@ package tokenizer
 
 import "slices"
 
-// Letters, marks and numbers that Unicode 15.1 and 16.0 added. The regular expressions
-// of the reference (tokenizers 0.23) know them, but Go's tables of Unicode 15.0 do
-// not. This file can be deleted once Go has them.
+// Letters, marks and numbers that Unicode 15.1 and 16.0 have added. The regular expressions of the
+// reference (tokenizers 0.23) include them, but Go's tables of Unicode 15.0 do not. This file can
+// be deleted when Go's tables include them.
 
 type classRange struct {
-	from, to rune // both included
+	from, to rune // inclusive
 	class    class
 }
 
@@ -56,7 +56,8 @@ var addedClasses = [...]classRange{
 	{0x2ebf0, 0x2ee5d, letter},
 }
 
-// addedClass returns the class of a character that Go's tables lack, else other.
+// addedClass returns the class of a character that Go's tables lack. For all other characters it
+// returns other.
 func addedClass(r rune) class {
 	if r < addedClasses[0].from {
 		return other

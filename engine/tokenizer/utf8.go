@@ -1,7 +1,7 @@
 package tokenizer
 
-// Handles bytes that are not UTF-8, in the input, and in the output, where a character may be
-// spread over several tokens and is held back until it is complete.
+// Handling of bytes that are not valid UTF-8. In the input they are replaced. In the output, a
+// character may be split across several tokens, and is held back until it is complete.
 
 import (
 	"strings"
@@ -10,19 +10,18 @@ import (
 
 const replacement = "\uFFFD"
 
-// Invalid UTF-8 becomes one U+FFFD for each maximal subpart: the longest prefix of a
-// well-formed character, or else a single byte. Python's errors="replace" and Rust's
-// from_utf8_lossy do the same; Go's conversions do not.
-// Source: The Unicode Standard, section 3.9, "U+FFFD Substitution of Maximal
-// Subparts".
+// In invalid UTF-8, each maximal subpart is replaced by one U+FFFD. A maximal subpart is the
+// longest prefix of a well-formed character, or else a single byte. Python's errors="replace" and
+// Rust's from_utf8_lossy do the same, but Go's conversions do not. Source: The Unicode Standard,
+// section 3.9, "U+FFFD Substitution of Maximal Subparts".
 
-// subpart returns the length of the maximal subpart at the start of b. b must not be
-// empty and must not start with a well-formed character. open is true if b ends with
-// the subpart, so that more bytes could complete the character.
+// subpart returns the length of the maximal subpart at the start of b. b must not be empty and must
+// not start with a well-formed character. open is true if b ends with the subpart, so that more
+// bytes could complete the character.
 func subpart[T string | []byte](b T) (n int, open bool) {
 	lead := b[0]
-	lo, hi := byte(0x80), byte(0xbf) // bounds of the second byte
-	need := 0                        // bytes after the lead
+	lo, hi := byte(0x80), byte(0xbf) // valid range of the second byte
+	need := 0                        // number of bytes after the first
 	switch {
 	case lead >= 0xc2 && lead <= 0xdf:
 		need = 1
@@ -75,8 +74,8 @@ func toValidUTF8(s string) string {
 	return b.String()
 }
 
-// appendCertain appends the text of b up to an incomplete character at its end, and
-// returns the bytes of that character as rest.
+// appendCertain appends the text of b, except for an incomplete character at its end. It returns
+// the bytes of that character as rest.
 func appendCertain(dst, b []byte) (text, rest []byte) {
 	for len(b) > 0 {
 		if b[0] < utf8.RuneSelf {

@@ -15,7 +15,7 @@ type vector struct {
 	IDs         []int32 `json:"ids"`
 	WithSpecial []int32 `json:"with_special"` // nil: not recorded
 	Decoded     string  `json:"decoded"`
-	DecodedSkip *string `json:"decoded_skip"` // nil: as Decoded, or not recorded
+	DecodedSkip *string `json:"decoded_skip"` // nil: equal to Decoded, or not recorded
 }
 
 func readJSON(t testing.TB, path string, into any) {
@@ -72,7 +72,7 @@ func streamed(tok *Tokenizer, ids []int32, skipSpecial bool) string {
 	return b.String()
 }
 
-// spell returns the tokens with separators.
+// spell returns the texts of the tokens, separated by "|".
 func spell(tok *Tokenizer, ids []int32) string {
 	var parts []string
 	for _, id := range ids {
@@ -81,7 +81,8 @@ func spell(tok *Tokenizer, ids []int32) string {
 	return strings.Join(parts, "|")
 }
 
-// TestVectors encodes the texts of testdata/make_vectors.py with each of its tokenizers.
+// TestVectors encodes the texts of testdata/make_vectors.py with each of its tokenizers, and
+// compares with the recorded ids.
 func TestVectors(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/vectors_*.json")
 	if len(paths) < 8 {

@@ -1,8 +1,8 @@
 package tokenizer
 
-// vocab and merges make up most of a tokenizer.json: a quarter of a million entries each, tens of
-// megabytes. Decoding them with encoding/json takes seconds on a busy machine, so they are parsed
-// by hand. The text is known to be valid JSON, but its types may differ from those expected.
+// Parsing of vocab and merges, which make up most of a tokenizer.json: about 250,000 entries each,
+// tens of megabytes. encoding/json would take seconds for them on a busy machine. The input has
+// been checked to be valid JSON, but its types may not be the expected ones.
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 	"strconv"
 )
 
-// jsonReader reads JSON tokens from data, the next one at or after index at.
+// jsonReader reads JSON tokens from data[at:].
 type jsonReader struct {
 	data []byte
 	at   int
 }
 
-// peek skips spaces and returns the next byte, 0 at the end.
+// peek skips spaces and returns the next byte without consuming it. At the end it returns 0.
 func (r *jsonReader) peek() byte {
 	for ; r.at < len(r.data); r.at++ {
 		switch c := r.data[r.at]; c {
@@ -30,7 +30,7 @@ func (r *jsonReader) peek() byte {
 	return 0
 }
 
-// take consumes c if it is next.
+// take skips spaces and consumes the next byte if it is c. It reports whether it was.
 func (r *jsonReader) take(c byte) bool {
 	if r.peek() != c {
 		return false
@@ -39,7 +39,7 @@ func (r *jsonReader) take(c byte) bool {
 	return true
 }
 
-// text reads a string. The result may share memory with data.
+// text reads a string. The result may point into data.
 func (r *jsonReader) text() ([]byte, error) {
 	if !r.take('"') {
 		return nil, r.errorf("a string")
@@ -113,8 +113,8 @@ func parseVocab(raw []byte) (map[string]int32, error) {
 	return vocab, nil
 }
 
-// eachMerge parses ["a b", …] or [["a", "b"], …] and calls merge for each entry, in
-// order. left and right are valid during the call.
+// eachMerge parses ["a b", …] or [["a", "b"], …] and calls merge for each entry, in order. left and
+// right are valid only during the call.
 func eachMerge(raw []byte, merge func(left, right []byte) error) error {
 	r := jsonReader{data: raw}
 	if !r.take('[') {
