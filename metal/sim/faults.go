@@ -59,7 +59,7 @@ func (x *dispatch) at(pc uint64) string {
 	if pc == 0 {
 		return ""
 	}
-	if place := l.lines.find(pc - l.image[0] - 1); place != "" {
+	if place := sourceLine(l.path, pc-l.image[0]-1); place != "" {
 		return " at " + place
 	}
 	return ""

@@ -20,7 +20,7 @@ type library struct {
 	*base.Library[*pipeline]
 	handle uintptr
 	image  [2]uint64 // address range of the loaded library
-	lines  *lineTable
+	path   string    // of the library's file
 }
 
 func loadLibrary(name string, program *msl.Program, path string) (*library, error) {
@@ -28,7 +28,7 @@ func loadLibrary(name string, program *msl.Program, path string) (*library, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: loading the compiled kernels: %w", name, err)
 	}
-	l := &library{handle: handle, lines: &lineTable{path: path}}
+	l := &library{handle: handle, path: path}
 	l.Library = base.NewLibrary(name, program, l.newPipeline)
 	var image func(unsafe.Pointer)
 	purego.RegisterLibFunc(&image, handle, "msl_image")
