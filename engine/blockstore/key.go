@@ -16,7 +16,7 @@ const BlockTokens = 256
 // formatVersion names the layout of keys and files. Files of another version are removed.
 const formatVersion = "headroom block 1"
 
-// Key identifies an entry. The zero Key is the parent of entries at position 0.
+// Key identifies an entry. In files, the zero Key is the parent of entries at position 0.
 type Key [sha256.Size]byte
 
 // String returns the key as 64 hexadecimal digits.
@@ -30,8 +30,8 @@ const (
 	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
 	kindState kind = 3 // 0 to BlockTokens-1 tokens
 
-	// kindRoot is not stored. The index records its key as the parent of a model's entries at
-	// position 0.
+	// kindRoot is not stored. In the index, the parent of entries at position 0 is not the zero Key
+	// but a key of this kind, which differs between models.
 	kindRoot kind = 4
 )
 

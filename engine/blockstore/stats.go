@@ -45,7 +45,8 @@ type touched struct {
 
 // pending holds the counts and hits that flush has not written to the index yet.
 type pending struct {
-	// flush holds writing. A goroutine that then locks it sees all earlier counts in the index.
+	// writing is locked during flush. A goroutine that locks it afterwards sees all earlier counts
+	// in the index.
 	writing sync.Mutex
 
 	mu       sync.Mutex

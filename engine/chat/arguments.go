@@ -45,8 +45,7 @@ func readSchema(raw json.RawMessage) schema {
 	return s
 }
 
-// kindsOf returns the types that a schema allows. It bounds the depth of nested
-// variants.
+// kindsOf returns the types that a schema allows. It ignores variants that are nested too deeply.
 func kindsOf(raw json.RawMessage, depth int) (kinds []string) {
 	var wire struct {
 		Type  json.RawMessage   `json:"type"`

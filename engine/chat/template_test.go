@@ -172,7 +172,7 @@ func TestMessageErrors(t *testing.T) {
 		"kwargs":     {Kwargs: map[string]any{"x": json.RawMessage(`{`)}},
 	} {
 		if got, err := tmpl.Render(in); err == nil {
-			t.Errorf("%s: no error but %q", name, got)
+			t.Errorf("%s: rendered %q, want an error", name, got)
 		}
 	}
 }

@@ -395,7 +395,7 @@ func justify(align byte) stringFunc {
 		}
 		width := r.width(v[0])
 		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
-			// As in str.center, the extra one of odd blanks goes left if the width is odd.
+			// Like str.center, put an odd blank on the left if the width is odd.
 			left := missing/2 + missing&width&1
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left)
 		}
