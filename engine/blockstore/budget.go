@@ -132,8 +132,8 @@ func calendarDay(t time.Time) int64 {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)
 }
 
-// reserveRoom evicts entries until size more bytes exceed neither the cap nor the free disk space
-// above the reserve.
+// reserveRoom evicts entries until size more bytes fit under the cap and leave MinFreeBytes of the
+// disk free.
 func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	if maxBytes := s.limits.Load().MaxBytes; maxBytes > 0 {
 		var bytes int64

@@ -158,7 +158,7 @@ func (q *Sequence) check() error {
 	last := 0
 	for _, s := range q.States {
 		if s.Position <= last || s.Position > len(q.Tokens) {
-			return fmt.Errorf("blockstore: state at position %d after one at %d, in %d tokens: "+
+			return fmt.Errorf("blockstore: a state at position %d follows one at %d in %d tokens: "+
 				"positions must ascend within the tokens", s.Position, last, len(q.Tokens))
 		}
 		last = s.Position

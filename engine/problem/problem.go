@@ -22,7 +22,7 @@ const (
 	ModelNotFound       Code = "model_not_found"      // no model has this name
 	ModelBroken         Code = "model_broken"         // the model's files are damaged or incomplete
 	UnknownArchitecture Code = "unknown_architecture" // the model's architecture is not supported
-	DoesNotFit          Code = "does_not_fit"         // the model needs more memory
+	DoesNotFit          Code = "does_not_fit"         // the model needs too much memory
 	NotRunning          Code = "not_running"          // no model is loaded
 	Loading             Code = "loading"              // a model is being loaded: try again
 	Busy                Code = "busy"                 // the queue is full: try again
