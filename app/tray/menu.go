@@ -73,7 +73,7 @@ func menuFor(s State) []Item {
 		engineSwitch(s),
 		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
 		{Separator: true},
-		{Title: room(s.Memory), Disabled: true,
+		{Title: available(s.Memory), Disabled: true,
 			Tooltip: "The memory that a new model may take. 1 GB = 2^30 bytes."},
 		cacheLine(s),
 		endpoint(s),

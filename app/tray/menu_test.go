@@ -94,7 +94,7 @@ func TestWholeMenu(t *testing.T) {
    org/large, needs 19.4 GB, room for 12.3 GB (grey)
    org/broken, cannot be used (grey)
 --
- Room for 12.3 GB more (grey)
+ 12.3 GB available for a model (grey)
  SSD cache: 3.2 GB of 20.0 GB (grey)
  Copy http://127.0.0.1:11811/v1 -> copy http://127.0.0.1:11811/v1
  Pause Watching Folders -> pause
@@ -149,12 +149,12 @@ func TestRows(t *testing.T) {
 		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }),
 			" Available memory unknown (grey)", ""},
 		{"memory full", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 49 << 20 }),
-			" No room for another model (grey)", "Room for"},
+			" No memory available for a model (grey)", "MB available for"},
 		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }),
-			" Room for 512 MB more (grey)", ""},
+			" 512 MB available for a model (grey)", ""},
 		{"never 1000 MB", state(host.Stopped,
-			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)",
-			""},
+			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }),
+			" 1.0 GB available for a model (grey)", ""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
 		{"a download", state(host.Stopped, downloading(19, 40)),
 			"   org/new, 47 % downloaded (grey)", "org/new, cannot"},

@@ -55,15 +55,15 @@ func measures(list []power.Measure) string {
 	return strings.Join(texts, " ")
 }
 
-// room returns the available memory as text.
-func room(l memory.Ledger) string {
+// available returns the memory that is available for a model, as text.
+func available(l memory.Ledger) string {
 	switch {
 	case l.TotalBytes <= 0:
 		return "Available memory unknown"
-	case l.HeadroomBytes < leastRoomBytes:
-		return "No room for another model"
+	case l.HeadroomBytes < leastAvailableBytes:
+		return "No memory available for a model"
 	}
-	return "Room for " + ram(l.HeadroomBytes) + " more"
+	return ram(l.HeadroomBytes) + " available for a model"
 }
 
 // cacheSize returns the size of the cache on SSD as text, with its limit if it has one.
@@ -74,8 +74,8 @@ func cacheSize(c cache.Stats) string {
 	return "SSD cache: " + disk(c.Bytes)
 }
 
-// leastRoomBytes is the least memory that is shown as a number.
-const leastRoomBytes = 50 << 20
+// leastAvailableBytes is the least memory that is shown as a number.
+const leastAvailableBytes = 50 << 20
 
 func modelLine(m host.Model, l memory.Ledger) string {
 	name := shorten(m.ID, 48)

@@ -25,7 +25,7 @@ func TestDesktop(t *testing.T) {
 	t.Log("stopped")
 	item.showsIcon(tray.IconStopped)
 	menu := item.menu()
-	want := []string{"Stopped", "Start Engine", "Models", "-", "Room for .* GB more",
+	want := []string{"Stopped", "Start Engine", "Models", "-", ".* GB available for a model",
 		"SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
 		"Pause Watching Folders", "-", "Open Headroom", "Quit Headroom"}
 	if got := menu.labels(); !matchAll(got, want) {
