@@ -109,7 +109,7 @@ export const answerSteps = [
     async ({ page, shot }) => {
       await page.getByRole('button', { name: 'New chat' }).click();
       const answer = await ask(page, longText());
-      await answer.getByText(/Reading the prompt, [\d,]+ of [\d,]+ tokens/).waitFor();
+      await answer.getByText(/Prefill, [\d,]+ of [\d,]+ tokens/).waitFor();
       await shot('chat-reading-light');
       await page.getByTestId('stop').click();
       await finished(answer);
@@ -131,7 +131,7 @@ export const answerSteps = [
       await ask(page, longText());
       await goTo(page, 'Overview');
       const request = page.getByTestId('request');
-      await request.getByText('Reading the prompt').waitFor();
+      await request.getByText('Prefill').waitFor();
       assert.match(await text(page, 'state'), /^Busy, /);
       await shot('overview-busy-light');
       await request.getByRole('button', { name: 'Cancel' }).click();

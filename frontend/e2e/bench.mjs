@@ -93,10 +93,16 @@ try {
   await server.close();
 }
 
-const machine = `${process.platform}/${process.arch}, ${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${availableParallelism()} cores`;
+const busy = ' **The machine was busy, so times are too long.**';
+const machine = [
+  `${process.platform}/${process.arch}`,
+  cpus()[0]?.model.trim() ?? 'unknown processor',
+  `${availableParallelism()} cores`,
+].join(', ');
 const date = new Date().toISOString().slice(0, 10);
 const table = [
-  `${machine}; ${date}; load average before ${load.toFixed(1)}, after ${loadavg()[0].toFixed(1)}.${load > 0.5 ? ' **Others were at work on this machine, so times are too long.**' : ''}`,
+  `${machine}; ${date}; load average before ${load.toFixed(1)}, ` +
+    `after ${loadavg()[0].toFixed(1)}.${load > 0.5 ? busy : ''}`,
   '',
   '| figure | median | least | most | of |',
   '|---|---|---|---|---|',
@@ -142,7 +148,8 @@ function replaced(text, inside) {
   const marks = /(<!-- bench-window: from here.*?-->\n).*?(<!-- bench-window: to here -->)/s;
   if (!marks.test(text))
     throw new Error(
-      `bench: ${document} has no "<!-- bench-window: from here ... -->" and "<!-- bench-window: to here -->" on lines of their own`,
+      `bench: ${document} has no "<!-- bench-window: from here ... -->" and ` +
+        '"<!-- bench-window: to here -->" on separate lines',
     );
   return text.replace(marks, (_, from, to) => `${from}${inside}\n${to}`);
 }

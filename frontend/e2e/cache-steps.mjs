@@ -67,7 +67,7 @@ export const cacheSteps = [
         .getByRole('button', { name: /^Delete from cache: / })
         .click();
       await dialog.getByRole('button', { name: 'Delete' }).click();
-      await page.getByText(/^Forgotten: \d+ files?, /).waitFor();
+      await page.getByText(/^Deleted \d+ files?, /).waitFor();
       await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('');
     },
   ],

@@ -67,10 +67,11 @@ export const chatSteps = [
         });
         observer.observe(document.body, { subtree: true, childList: true, characterData: true });
       });
-      await ask(
-        page,
-        `Repeat this text:\n\n${Array.from({ length: 10 }, (_, i) => `Ada gave lamp ${i} to Ben in the garden.`).join(' ')}`,
+      const lamps = Array.from(
+        { length: 10 },
+        (_, i) => `Ada gave lamp ${i} to Ben in the garden.`,
       );
+      await ask(page, `Repeat this text:\n\n${lamps.join(' ')}`);
       await page.waitForURL('about:blank');
       await slow(-1);
       await line.detach();
@@ -118,10 +119,16 @@ export const chatSteps = [
     async ({ page, server, shot }) => {
       if (!server.chats) return 'the conversations are not ours';
       const said = JSON.stringify({ id: '1', role: 'user', content: 'This can be read.' });
-      await writeFile(
-        join(server.chats, 'broken.json'),
-        `{"version":1,"id":"broken","title":"A broken one","updatedAt":1,"revision":3,"messages":2,"bodyBytes":999}\n${said}\n{"id":`,
-      );
+      const head = JSON.stringify({
+        version: 1,
+        id: 'broken',
+        title: 'A broken one',
+        updatedAt: 1,
+        revision: 3,
+        messages: 2,
+        bodyBytes: 999,
+      });
+      await writeFile(join(server.chats, 'broken.json'), `${head}\n${said}\n{"id":`);
       await titled(page, /^A broken one/).click();
       await page.getByText('This can be read.').waitFor();
       await page.getByText(/file is damaged/).waitFor();

@@ -33,7 +33,7 @@ export const memorySteps = [
       await page.getByLabel('Context').focus();
       await page.keyboard.press('Home');
       await page.getByText('2,048 tokens', { exact: true }).waitFor();
-      await page.getByLabel('Streams').focus();
+      await page.getByLabel('Concurrent requests').focus();
       await page.keyboard.press('Home');
       await page.getByText('1 concurrent').waitFor();
       await until('less is needed', async () => /each/.test(await verdict.innerText()) === false);

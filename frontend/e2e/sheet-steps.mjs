@@ -51,7 +51,7 @@ export const sheetSteps = [
       await page.getByRole('button', { name: 'Answer settings' }).click();
       const sheet = page.getByRole('dialog', { name: 'Answer settings' });
       await everywhere(page, shot, 'answer-settings');
-      await sheet.getByLabel('Longest answer, tokens').fill('3');
+      await sheet.getByLabel('Maximum tokens').fill('3');
       await page.keyboard.press('Tab');
       await page.keyboard.press('Escape');
       await sheet.waitFor({ state: 'detached' });
@@ -63,7 +63,7 @@ export const sheetSteps = [
       assert.equal((await sent).postDataJSON().max_tokens, 3);
       await page.getByTestId('stop').waitFor({ state: 'detached' });
       await page.getByRole('button', { name: 'Answer settings, changed' }).click();
-      await sheet.getByLabel('Longest answer, tokens').fill('');
+      await sheet.getByLabel('Maximum tokens').fill('');
       await page.keyboard.press('Tab');
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Answer settings', exact: true }).waitFor();

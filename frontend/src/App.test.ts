@@ -97,7 +97,7 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
-test('what is done on battery is said beside the engine', async () => {
+test('power measures are shown beside the engine', async () => {
   await open();
   expect(byId('facts')).not.toContain('battery');
   backend.set((state) => {
@@ -108,7 +108,7 @@ test('what is done on battery is said beside the engine', async () => {
         {
           kind: 'idle_unload',
           title: 'On battery: unloads sooner',
-          text: 'On battery, a model that nobody uses for 10 minutes is unloaded.',
+          text: 'On battery, a model is unloaded after 10 idle minutes.',
         },
       ],
     };
@@ -117,22 +117,24 @@ test('what is done on battery is said beside the engine', async () => {
   expect(byId('facts')).toContain('On battery: unloads sooner');
 });
 
-test('says that the GPU is not used', async () => {
+test('a notice says that the GPU is not used', async () => {
   await open();
   expect(byId('notice')).toBe('');
   await open((state) => {
     state.engine.notice = {
       code: 'internal',
-      message: 'The GPU is not used',
+      message: 'The GPU is not used, so answers are slower',
       why: 'its self-test failed',
       fix: 'Report it',
     };
   });
   await pass(1);
-  expect(byId('notice')).toContain('The GPU is not used. Its self-test failed. Report it.');
+  expect(byId('notice')).toContain(
+    'The GPU is not used, so answers are slower. Its self-test failed. Report it.',
+  );
 });
 
-test('Overview says what runs and what fills the memory', async () => {
+test("Overview shows the engine's state and the use of memory", async () => {
   await open();
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(byId('headroom')).toBe('8.8 GB');
@@ -141,10 +143,10 @@ test('Overview says what runs and what fills the memory', async () => {
   );
   expect(byId('decode')).toBe('212');
   expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(2);
-  expect(byId('request')).toMatch(/Reading the prompt.*3,072 of 8,192 tokens read 25 % cached/);
+  expect(byId('request')).toMatch(/Prefill.*3,072 of 8,192 tokens 25 % cached/);
 });
 
-test('the switch stops and starts, and shows the loading', async () => {
+test('the switch stops and starts the engine, and shows the progress of loading', async () => {
   await open();
   button(/^Stop the engine/).click();
   await pass(0);
@@ -152,15 +154,15 @@ test('the switch stops and starts, and shows the loading', async () => {
   button(/^Start the engine/).click();
   await pass(12);
   expect(byId('state')).toBe('Loading, Headroom demo');
-  expect(
-    document.querySelector('[aria-label="Loading the model"]')?.getAttribute('aria-valuenow'),
-  ).toBe('25');
+  expect(document.querySelector('[aria-label^="Loading "]')?.getAttribute('aria-valuenow')).toBe(
+    '25',
+  );
   await pass(1000);
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(backend.calls).toEqual(['stop', 'start headroom-demo']);
 });
 
-test('a failed action says what, why and what to do, and can be put away', async () => {
+test('a failed action says what, why and what to do, and can be dismissed', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'does_not_fit',
@@ -176,7 +178,7 @@ test('a failed action says what, why and what to do, and can be put away', async
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('a failed engine offers another try', async () => {
+test('a failed engine offers Try again', async () => {
   await open((state) => {
     state.engine = {
       ...state.engine,
@@ -190,7 +192,7 @@ test('a failed engine offers another try', async () => {
   expect(byId('state')).toBe('Ready, Headroom demo');
 });
 
-test('Cancel is pressed once', async () => {
+test('Cancel can be pressed once', async () => {
   await open();
   button(/^Cancel/).click();
   flushSync();
@@ -199,14 +201,14 @@ test('Cancel is pressed once', async () => {
   expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(1);
 });
 
-test('a model that does not fit cannot be picked, and says the numbers', async () => {
+test('a model that does not fit cannot be picked, and shows its need', async () => {
   await open();
   const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
   expect(option.disabled).toBe(true);
   expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB available');
 });
 
-test('a lost connection is said on every page and nothing can be switched', async () => {
+test('every page shows a lost connection, and the switch is disabled', async () => {
   await open();
   backend.connect({ status: 'lost', retryAt: Date.now() + 3000 });
   flushSync();
@@ -219,7 +221,7 @@ test('a lost connection is said on every page and nothing can be switched', asyn
   expect(document.querySelector('.banner')).toBeNull();
 });
 
-test('without a key there is one page only', async () => {
+test('without a token one page is shown', async () => {
   await open();
   backend.connect({ status: 'unauthorized' });
   flushSync();
@@ -238,12 +240,12 @@ test('the keyboard changes pages', async () => {
   expect(byId('state')).toMatch(/^Ready/);
 });
 
-test('a conversation: prompt progress, answer, figures, kept for next time', async () => {
+test('a conversation: prefill progress, answer, statistics, saved on disk', async () => {
   await open();
   press('2', { metaKey: true });
   await type('What is a KV cache?');
   await pass(60);
-  expect(byId('answer')).toMatch(/Reading the prompt, \d+ of 512 tokens/);
+  expect(byId('answer')).toMatch(/Prefill, \d+ of 512 tokens/);
   await pass(3000);
   expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe(
     'What is a KV cache?',
@@ -282,7 +284,7 @@ test('reasoning is folded and is not sent back', async () => {
   expect(JSON.stringify(backend.asked[1]?.messages)).not.toContain('I repeat it');
 });
 
-test('Escape stops the answer and keeps what came', async () => {
+test('Escape stops the answer and keeps its text', async () => {
   await open();
   press('2', { metaKey: true });
   await type('Hello there');
@@ -293,7 +295,7 @@ test('Escape stops the answer and keeps what came', async () => {
   expect(chat.run).toBeNull();
 });
 
-test('Retry asks again and drops what followed', async () => {
+test('Retry asks again and removes later messages', async () => {
   await open();
   press('2', { metaKey: true });
   await type('One');
@@ -308,7 +310,7 @@ test('Retry asks again and drops what followed', async () => {
   expect(backend.asked[2]?.messages).toEqual([{ role: 'user', content: 'One' }]);
 });
 
-test('a failed answer says so in the thread, and Retry recovers', async () => {
+test('a failed answer is shown in the thread, and Retry recovers', async () => {
   await open();
   press('2', { metaKey: true });
   backend.nextError = new HeadroomError({
@@ -326,7 +328,7 @@ test('a failed answer says so in the thread, and Retry recovers', async () => {
   expect(byId('answer')).toMatch(/You said/);
 });
 
-test('an answer cancelled elsewhere is stopped, not failed', async () => {
+test('an answer that another client cancels is stopped, not failed', async () => {
   await open();
   press('2', { metaKey: true });
   backend.nextError = new HeadroomError({
@@ -341,7 +343,7 @@ test('an answer cancelled elsewhere is stopped, not failed', async () => {
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('without a model Chat offers to start one, and then can ask', async () => {
+test('without a model Chat offers to start one, and can ask then', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(
@@ -352,7 +354,7 @@ test('without a model Chat offers to start one, and then can ask', async () => {
   expect(document.querySelector('.offer')).toBeNull();
 });
 
-test('an answer goes on while another page is shown', async () => {
+test('an answer continues while another page is shown', async () => {
   await open();
   press('2', { metaKey: true });
   await type('Hello there');
@@ -404,7 +406,7 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   expect(document.querySelector('[role="combobox"]')).toBeNull();
 });
 
-test('a question is edited, and what followed it is dropped', async () => {
+test('editing a question removes later messages', async () => {
   await open((state) => (state.requests = []));
   press('2', { metaKey: true });
   await pass(1);
@@ -426,7 +428,7 @@ test('a question is edited, and what followed it is dropped', async () => {
   expect(chat.open!.title).toBe('another');
 });
 
-test('answer settings and tools go with the next question, and calls are shown', async () => {
+test('the next question sends answer settings and tools, and calls are shown', async () => {
   await open((state) => (state.requests = []));
   press('2', { metaKey: true });
   await pass(1);

@@ -5,6 +5,7 @@ import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Memory from './views/Memory.svelte';
+import { inOrder } from './inorder';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -64,20 +65,23 @@ async function slide(id: string, step: number) {
 
 const questions = () => backend.calls.filter((call) => call.startsWith('what-if'));
 
-test('every part of the memory, with where its number comes from', async () => {
+test('every part of the memory has its size, share and source', async () => {
   await open();
   const rows = all('[data-testid="part"]');
   expect(rows).toHaveLength(8);
   expect(rows[0]).toMatch(/^Weights ?4\.1 GB ?17 % ?The model itself.*Measured by Headroom$/);
   expect(rows[2]).toMatch(
-    /^KV cached ?1\.4 GB ?6 % ?The prefix cache in memory\. 1\.1 GB of this is reserved but not used yet\./,
+    inOrder(
+      /^KV cached ?1\.4 GB ?6 % ?The prefix cache in memory\./,
+      /1\.1 GB of this is reserved but not used yet\./,
+    ),
   );
   expect(rows[4]).toMatch(/^Scratch ?~410 MB.*Estimated$/);
   expect(rows[7]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
   expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*The disk cache holds another 4\.2 GB/);
 });
 
-test('what if: sliders ask when they rest, forms are compared without asking', async () => {
+test('what if: a slider sends one request when it stops, choosing a format sends none', async () => {
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(
@@ -108,7 +112,7 @@ test('what if: sliders ask when they rest, forms are compared without asking', a
   expect(questions()).toHaveLength(asked);
 });
 
-test('what was tried is kept for the model', async () => {
+test('Save stores the choice for the model', async () => {
   await open(
     (b) =>
       (b.options['headroom-demo'] = {
@@ -122,7 +126,8 @@ test('what was tried is kept for the model', async () => {
   await pass(10);
   await click(/^Save for Headroom demo$/);
   expect(backend.calls.at(-1)).toBe(
-    'settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,"kvFormat":"f16","kvBits":""}',
+    'settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,' +
+      '"kvFormat":"f16","kvBits":""}',
   );
   const asked = questions().length;
   await pass(300);
@@ -130,7 +135,7 @@ test('what was tried is kept for the model', async () => {
   expect(text('.actions [role="status"]')).toBe('Saved. Applies when the model is reloaded.');
 });
 
-test('a plan that cannot be worked out says why', async () => {
+test('a failed plan says why', async () => {
   await open((b) => {
     b.whatIf = async () => {
       throw new HeadroomError({ code: 'model_broken', message: 'What.', why: 'Why.', fix: 'Fix.' });
@@ -139,7 +144,7 @@ test('a plan that cannot be worked out says why', async () => {
   expect(text('[data-testid="what-if"] [role="alert"]')).toMatch(/^What\. Why\. Fix\./);
 });
 
-test('a wired limit that cannot be read says why, and the rest is there', async () => {
+test('a wired limit that cannot be read says why, and the page shows the rest', async () => {
   await open(
     (b) =>
       (b.nextError = new HeadroomError({
@@ -153,10 +158,14 @@ test('a wired limit that cannot be read says why, and the rest is there', async 
   expect(all('[data-testid="format"]')).toHaveLength(3);
 });
 
-test('the wired limit: nothing is done before its command was shown', async () => {
+test('the wired limit changes only after its command was shown', async () => {
   await open();
   expect(text('[data-testid="wired"] dl')).toMatch(
-    /Current ?the system's default ?Metal recommends ?at most 16\.0 GB ?Safe on this Mac ?20\.0 GB.*After a restart ?the system's default/,
+    inOrder(
+      /Current ?the system’s default ?Metal recommends ?at most 16\.0 GB ?/,
+      /Safe on this Mac ?20\.0 GB/,
+      /After a restart ?the system’s default/,
+    ),
   );
   expect(text('[data-testid="wired"] [role="status"]')).toMatch(
     /^Headroom demo needs ~3\.2 GB, which is within the limit/,
@@ -164,7 +173,11 @@ test('the wired limit: nothing is done before its command was shown', async () =
   expect(button(/^Restore default/).disabled).toBe(true);
   await click(/^Apply permanently/);
   expect(text('dialog')).toMatch(
-    /^Change the wired limit permanently\? 20\.0 GB, now and after each restart\. .*\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && .*launchctl bootstrap/,
+    inOrder(
+      /^Change the wired limit permanently\? 20\.0 GB, now and after each restart\. /,
+      /\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && /,
+      /launchctl bootstrap/,
+    ),
   );
   await click(/^Cancel$/);
   expect(backend.calls.some((call) => call.startsWith('wired'))).toBe(false);
@@ -180,13 +193,13 @@ test('the wired limit: nothing is done before its command was shown', async () =
   expect(button(/^Restore default/).disabled).toBe(true);
 });
 
-test('a limit that would starve the system cannot be asked for', async () => {
+test('a limit that leaves too little for the system is refused', async () => {
   await open();
   const field = document.querySelector<HTMLInputElement>('#wired-limit')!;
   field.value = '23.9';
   field.dispatchEvent(new Event('change', { bubbles: true }));
   await pass(10);
-  expect(text('#wired-help')).toBe('Type a size from 1.0 GB to 22.0 GB.');
+  expect(text('#wired-help')).toBe('Enter a size from 1.0 GB to 22.0 GB.');
   expect(button(/^Apply until restart/).disabled).toBe(true);
   field.value = '18';
   field.dispatchEvent(new Event('change', { bubbles: true }));
@@ -195,17 +208,17 @@ test('a limit that would starve the system cannot be asked for', async () => {
   expect(text('dialog pre')).toBe('/usr/sbin/sysctl iogpu.wired_limit_mb=18432');
   backend.nextError = new HeadroomError({
     code: 'cancelled',
-    message: 'The wired limit stays as it is',
-    why: 'Why.',
-    fix: 'Fix.',
+    message: 'The wired limit was not changed',
+    why: "the administrator's password was not given",
+    fix: 'Try again, or run the command with sudo in Terminal.',
   });
   await click(/^Change$/);
   expect(text('[data-testid="wired"] [role="alert"]')).toMatch(
-    /^The wired limit stays as it is\. Why\. Fix\./,
+    /^The wired limit was not changed\. The administrator's password was not given\. Try again, /,
   );
 });
 
-test('where there is no such limit, the page says so and shows the rest', async () => {
+test('without a wired limit the page says so and shows the rest', async () => {
   await open((b) => (b.limit = { ...b.limit, unavailableReason: 'Only macOS limits this' }));
   expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this.');
   expect(all('[data-testid="part"]')).toHaveLength(8);

@@ -6,6 +6,7 @@ import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import Models from './views/Models.svelte';
+import { inOrder } from './inorder';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -79,7 +80,7 @@ async function fill(selector: string, value: string, event = 'input') {
   await pass(10);
 }
 
-test('every model says what it is, what it needs and whether that fits', async () => {
+test("every row has the model's architecture, need and verdict", async () => {
   await open();
   expect(names()).toEqual([
     'gemma-3-27b-it-4bit',
@@ -102,7 +103,7 @@ test('every model says what it is, what it needs and whether that fits', async (
     '9.1B',
     '34.7B',
   ]);
-  expect(text('header [role="status"]')).toBe('5 models, room for 15.5 GB Pause watching');
+  expect(text('header [role="status"]')).toBe('5 models, 15.5 GB available Pause watching');
   expect(
     [...document.querySelectorAll('td.actions button')].map((element) =>
       element.getAttribute('aria-label'),
@@ -110,7 +111,7 @@ test('every model says what it is, what it needs and whether that fits', async (
   ).toEqual(['Unload: Headroom demo', 'Start: Qwen3.5-9B-4bit']);
 });
 
-test('searched by words, narrowed by kind, sorted', async () => {
+test('models are searched, filtered and sorted', async () => {
   await open();
   await fill('input[type="search"]', 'QWEN lmstudio');
   expect(names()).toEqual(['Qwen3.5-9B-4bit']);
@@ -125,7 +126,7 @@ test('searched by words, narrowed by kind, sorted', async () => {
   expect(document.querySelector('th.size')?.getAttribute('aria-sort')).toBe('descending');
 });
 
-test('one click starts, another unloads', async () => {
+test('one click starts a model, another unloads it', async () => {
   await open();
   await click(/^Start: Qwen3\.5-9B/);
   expect(backend.calls).toEqual(['start mlx-community/Qwen3.5-9B-4bit']);
@@ -137,7 +138,7 @@ test('one click starts, another unloads', async () => {
   expect(() => button(/^Unload/)).toThrow();
 });
 
-test('the needs follow the context that is chosen', async () => {
+test('the needs are those of the chosen context', async () => {
   await open();
   await fill('.context select', '131072', 'change');
   expect(backend.lists.at(-1)).toBe(131072);
@@ -146,16 +147,27 @@ test('the needs follow the context that is chosen', async () => {
   expect(details()).toMatch(/Needs at 131,072 ?~8\.4 GB/);
 });
 
-test('the details say why not, what is missing, and where it lies', async () => {
+test('the details show the error, the missing files and the location', async () => {
   await open();
   await choose('Qwen3.6-35B');
   expect(details()).toMatch(
-    /Does not fit\. Needs ~19\.4 GB, 15\.5 GB available\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/,
+    inOrder(
+      /Does not fit\. Needs ~19\.4 GB, 15\.5 GB available\./,
+      /34\.7B \(34,700,000,000\)/,
+      /18\.6 GB/,
+      /262,144 tokens/,
+    ),
   );
   expect(button(/^Start$/).disabled).toBe(true);
   await choose('gemma-3');
   expect(details()).toMatch(
-    /The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are incomplete.*00002-of-00003\.safetensors, partial.*00003-of-00003\.safetensors, missing/,
+    inOrder(
+      /The model is not complete yet: 1 file is missing /,
+      /6\.1 GB of 16\.9 GB downloaded/,
+      /2 files are incomplete/,
+      /00002-of-00003\.safetensors, partial/,
+      /00003-of-00003\.safetensors, missing/,
+    ),
   );
   await choose('llama3.2');
   expect(details()).toMatch(
@@ -164,7 +176,7 @@ test('the details say why not, what is missing, and where it lies', async () => 
   expect(() => button(/^Move to Trash/)).toThrow();
 });
 
-test('a copy is removed after a question with the numbers', async () => {
+test('a copy is moved to the Trash after a question with its size', async () => {
   await open();
   await choose('Qwen3.5-9B');
   expect(details()).toMatch(/2 copies Hugging Face cache .*LM Studio/);
@@ -189,7 +201,7 @@ test('a copy is removed after a question with the numbers', async () => {
   expect(backend.calls.at(-1)).toBe('reveal qwen3.6-35b-a3b /home/you/models/qwen3.6-35b-a3b');
 });
 
-test('settings are kept at once, undone, and offer a restart while it runs', async () => {
+test('settings are saved at once, can be undone, and offer a reload while the model runs', async () => {
   await open(
     (b) =>
       (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, readOnly: ['maxSequences'] }),
@@ -217,7 +229,7 @@ test('settings are kept at once, undone, and offer a restart while it runs', asy
   expect(backend.calls.slice(-2)).toEqual(['stop', 'start headroom-demo']);
 });
 
-test('what requests get is set, holds at once, and what cannot be is said', async () => {
+test('request defaults apply at once, and invalid values show an error', async () => {
   await open();
   await choose('Headroom demo');
   await fill('#option-temperature', '0.6', 'change');
@@ -237,7 +249,7 @@ test('what requests get is set, holds at once, and what cannot be is said', asyn
   );
 });
 
-test('without models, three are offered that fit, each one click away', async () => {
+test('without models, three that fit are offered for download', async () => {
   await open((b) => (b.found = b.found.filter((model) => model.bundled)));
   const offered = [...document.querySelectorAll('[data-testid="suggestion"]')];
   expect(offered).toHaveLength(3);
@@ -246,7 +258,7 @@ test('without models, three are offered that fit, each one click away', async ()
   expect(backend.calls).toContain(`download ${id}`);
 });
 
-test('what is refused is said with what to do', async () => {
+test('a refused action says what to do', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'bad_request',
@@ -260,7 +272,7 @@ test('what is refused is said with what to do', async () => {
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('a download that ends is announced, and one click starts it', async () => {
+test('a finished download is announced, and one click starts the model', async () => {
   await open();
   let shown = 0;
   pages.push(mount(Arrivals, { target: document.body, props: { engine, onshow: () => shown++ } }));
@@ -285,7 +297,7 @@ test('a download that ends is announced, and one click starts it', async () => {
   expect(backend.calls).toEqual(['start org/new']);
 });
 
-test('of 1,000 models a few dozen lines exist', async () => {
+test('of 1,000 models a few dozen rows are rendered', async () => {
   await open(
     (b) =>
       (b.found = Array.from({ length: 1000 }, (_, i) =>
@@ -300,7 +312,7 @@ test('of 1,000 models a few dozen lines exist', async () => {
   expect(names()).toEqual(['model-123']);
 });
 
-test('the list is asked for again when something changed, and not more often than it pays', async () => {
+test('the list is requested again when something changes, with a pause between requests', async () => {
   await open();
   expect(backend.lists).toEqual([0]);
   for (let i = 0; i < 8; i++) {
@@ -318,7 +330,7 @@ test('the list is asked for again when something changed, and not more often tha
   expect(backend.lists).toHaveLength(settled + 1);
 });
 
-test('only the demo: where models are looked for', async () => {
+test('with only the demo model, the page names the watched folders', async () => {
   await open((b) => (b.found = b.found.slice(0, 1)));
   expect(text('.empty')).toMatch(/^Only the demo model is here .*\.cache\/huggingface\/hub/);
 });

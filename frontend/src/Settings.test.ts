@@ -64,7 +64,7 @@ function button(name: string): HTMLButtonElement {
   return found;
 }
 
-test('a change holds at once and can be taken back', async () => {
+test('a change applies at once and can be undone', async () => {
   await open();
   await set('idleUnloadMinutes', '30');
   expect(calls()).toEqual(['general {"idleUnloadMinutes":30}']);
@@ -87,14 +87,14 @@ test('a change holds at once and can be taken back', async () => {
   }
 });
 
-test('the folder for imports is set, and says when it holds', async () => {
+test('the import folder is set, and the page says when it is used', async () => {
   await open();
   await set('importFolder', ' /Volumes/Disk/models ');
   expect(calls()).toEqual(['general {"importFolder":"/Volumes/Disk/models"}']);
   expect(status()).toBe('Saved. Used for the next import.');
 });
 
-test('a port that is none is refused beside the field, another waits for the next start', async () => {
+test('an invalid port shows an error; a valid one applies after a restart', async () => {
   await open();
   await set('port', '99999');
   expect(document.querySelector('#setting-port-help')?.textContent).toContain(
@@ -108,32 +108,32 @@ test('a port that is none is refused beside the field, another waits for the nex
   );
 });
 
-test('names are a list', async () => {
+test('host names are a list', async () => {
   await open();
   await set('allowHosts', ' mac.local,, other ');
   expect(calls()).toEqual(['general {"allowHosts":["mac.local","other"]}']);
 });
 
-test('what the command line says cannot be changed', async () => {
+test('settings with a command-line flag cannot be changed', async () => {
   await open((backend) => (backend.general = { ...backend.general, readOnly: ['port'] }));
   expect(field('port').disabled).toBe(true);
   expect(field('apiKey').disabled).toBe(false);
 });
 
-test('a refusal says why and leaves what was', async () => {
+test('a refusal says why and changes nothing', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'bad_request',
-    message: 'This key cannot be sent in a header',
-    why: 'it has a space',
-    fix: '',
+    message: 'The API key is not valid',
+    why: 'it contains a space or a character outside ASCII',
+    fix: 'Use ASCII letters, digits and punctuation.',
   });
   await set('apiKey', 'a b');
-  expect(document.body.textContent).toContain('This key cannot be sent in a header');
+  expect(document.body.textContent).toContain('The API key is not valid');
   expect(backend.general.apiKey).toBe('');
 });
 
-test('a model that is gone is still what is set', async () => {
+test('a missing default model stays selected', async () => {
   await open((backend) => (backend.general = { ...backend.general, defaultModel: 'gone/model' }));
   expect(field('defaultModel').value).toBe('gone/model');
   expect(document.querySelector('#setting-defaultModel')?.textContent).toContain(
@@ -141,7 +141,7 @@ test('a model that is gone is still what is set', async () => {
   );
 });
 
-test('the log follows, and begins again with another process', async () => {
+test('the log is followed, and starts over with another process', async () => {
   await open();
   const lines = () =>
     [...document.querySelectorAll('[data-testid="log"] p')].map((line) =>
@@ -172,7 +172,7 @@ test('lines are found by level and text, and saved as text', () => {
   );
 });
 
-test('the appearance is kept and applied', async () => {
+test('the appearance is saved and applied', async () => {
   await open();
   await set('appearance', 'dark');
   expect(document.documentElement.style.colorScheme).toBe('dark');

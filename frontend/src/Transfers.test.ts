@@ -99,7 +99,7 @@ async function fill(label: string, value: string) {
   await pass(10);
 }
 
-test('a drop onto the window, on any page, is planned, can be changed, and becomes a job', async () => {
+test('a drop on any page shows a plan, whose mode can be changed, and starts a job', async () => {
   vi.stubGlobal('runtime', {
     OnFileDrop: (take: typeof dropped) => (dropped = take),
     OnFileDropOff: () => (dropped = null),
@@ -133,7 +133,7 @@ test('a drop onto the window, on any page, is planned, can be changed, and becom
   expect(dropped).toBeNull();
 });
 
-test('a path can be typed; nothing importable offers no button; a failed plan says why', async () => {
+test('a path can be typed; a plan without models has no button; a failed plan says why', async () => {
   await open();
   await click(/^Import…$/);
   expect(() => button(/^Choose…$/)).toThrow();
@@ -160,7 +160,7 @@ test("the window program's dialog chooses a folder", async () => {
   expect(acts()).toEqual(['plan copy /chosen']);
 });
 
-test('a job says how far it is, stops, goes on, and is given up only after a question', async () => {
+test('a job shows its progress, pauses, resumes, and is discarded after a question', async () => {
   await open();
   const job = fakeJob({
     doneBytes: 3.2e9,
@@ -186,13 +186,14 @@ test('a job says how far it is, stops, goes on, and is given up only after a que
         code: 'upstream',
         message: 'The hub cannot be reached',
         why: 'no route',
-        fix: 'Go on later.',
+        fix: 'Check the connection, then resume: what was downloaded is kept.',
       },
     },
   ]);
   flushSync();
   expect(text('[data-testid="job"] [role="alert"]')).toBe(
-    'The hub cannot be reached. No route. Go on later.',
+    'The hub cannot be reached. No route. Check the connection, then resume: what was ' +
+      'downloaded is kept.',
   );
   await click(/^Try again$/);
   await click(/^Discard: /);
@@ -208,7 +209,7 @@ test('a job says how far it is, stops, goes on, and is given up only after a que
   expect(all('job')).toEqual([]);
 });
 
-test('a failed action is told on the page', async () => {
+test('a failed action shows its error on the page', async () => {
   await open();
   backend.transfers.set([fakeJob()]);
   flushSync();
@@ -250,12 +251,12 @@ test('the hub is searched; files are shown, chosen and downloaded', async () => 
   expect(acts().at(-1)).toBe('download makers/Gated-8B');
 });
 
-test('the token is kept and never shown; a mirror is used', async () => {
+test('the token is saved and never shown; a mirror is saved', async () => {
   await open();
   await click(/^Download…$/);
   expect(text('details')).toContain('No token');
   await fill('Token', 'hf_abc');
-  expect(text('details')).toContain("A token is stored in the system's keychain.");
+  expect(text('details')).toContain('A token is stored in the system’s keychain.');
   expect(document.querySelector<HTMLInputElement>('[aria-label="Token"]')!.value).toBe('');
   await fill('Mirror address', 'https://mirror.example');
   expect(text('details')).toContain('Models are downloaded from https://mirror.example to');
@@ -264,7 +265,7 @@ test('the token is kept and never shown; a mirror is used', async () => {
   await click(/^Close$/);
 });
 
-test('a download that nobody goes on with can be gone on with', async () => {
+test('a partial download without a job can be resumed', async () => {
   const part = {
     state: 'downloading' as const,
     error: 'incomplete',
@@ -295,7 +296,7 @@ test('a download that nobody goes on with can be gone on with', async () => {
   expect(acts().at(-1)).toBe('download o/left');
 });
 
-test('in words', () => {
+test('progress, items and plans as text', () => {
   const item: ImportItem = {
     name: 'm',
     source: '/from/m',

@@ -1,6 +1,6 @@
 // The commands of the command palette for the current state: pages, engine, models, endpoint, new
 // chat.
-import type { Appearance } from './lib/appearance';
+import { appearances } from './lib/appearance';
 import { diskBytes } from './lib/format';
 import { commandKey, copyText } from './lib/host';
 import type { Command } from './lib/palette';
@@ -9,8 +9,7 @@ import type { EngineStore } from './lib/stores/engine.svelte';
 import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 import type { Page } from './pages';
-
-const looks: Record<Appearance, string> = { system: 'system', light: 'light', dark: 'dark' };
+import { palette as t } from './strings/shared';
 
 export function commandsFor(
   engine: EngineStore,
@@ -23,7 +22,7 @@ export function commandsFor(
     id,
     label,
     note,
-    group: 'Action',
+    group: t.groups.action,
     run: () => void run(),
   });
   const live = engine.connection.status === 'live';
@@ -33,36 +32,32 @@ export function commandsFor(
       id: `page-${page.id}`,
       label: page.label,
       note: `${commandKey}${index + 1}`,
-      group: 'Page',
+      group: t.groups.page,
       run: () => router.go(page.id),
     })),
-    action('new-chat', 'New chat', '', () => {
+    action('new-chat', t.newChat, '', () => {
       chat.startNew();
       router.go('chat');
     }),
     ...(live && engine.on
-      ? [action('stop', 'Stop the engine', engine.model?.name ?? '', () => engine.stop())]
+      ? [action('stop', t.stopEngine, engine.model?.name ?? '', () => engine.stop())]
       : []),
     ...(live && !engine.on && engine.model
-      ? [action('start', 'Start the engine', engine.model.name, () => engine.start())]
+      ? [action('start', t.startEngine, engine.model.name, () => engine.start())]
       : []),
-    ...(url
-      ? [action('copy-endpoint', 'Copy the endpoint\u2019s address', url, () => copyText(url))]
-      : []),
-    ...(['system', 'light', 'dark'] as const)
+    ...(url ? [action('copy-endpoint', t.copyEndpoint, url, () => copyText(url))] : []),
+    ...appearances
       .filter((look) => look !== settings.appearance)
       .map((look) =>
-        action(`look-${look}`, `Appearance: ${looks[look]}`, '', () =>
-          settings.setAppearance(look),
-        ),
+        action(`look-${look}`, t.appearance[look], '', () => settings.setAppearance(look)),
       ),
     ...engine.models.all
       .filter((model) => live && !model.loaded && !model.error && model.fits !== 'no')
       .map((model): Command => ({
         id: `model-${model.id}`,
-        label: `Start ${model.name}`,
+        label: t.startModel(model.name),
         note: diskBytes(model.sizeBytes),
-        group: 'Model',
+        group: t.groups.model,
         run: () => void engine.run(model.id),
       })),
   ];

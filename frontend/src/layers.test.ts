@@ -59,7 +59,7 @@ const rules: Rule[] = [
   ],
 ];
 
-test('the sources are seen', () => expect(files.length).toBeGreaterThan(30));
+test('the sources are found', () => expect(files.length).toBeGreaterThan(30));
 
 describe.each(rules)('%s', (where, banned, except, because) => {
   test(because, () => {

@@ -1,5 +1,5 @@
 // The pages of the window, in the order of the sidebar and of the keys Cmd-1 to Cmd-9. App, router,
-// sidebar and command palette read this table: a page is one view and one row.
+// sidebar and command palette read this table: a page is one view, with its strings, and one row.
 import type { Component } from 'svelte';
 import type { IconName } from './components/shared/icons';
 import type { CacheStore } from './lib/stores/cache.svelte';
@@ -13,8 +13,14 @@ import Memory from './views/Memory.svelte';
 import Models from './views/Models.svelte';
 import Overview from './views/Overview.svelte';
 import Settings from './views/Settings.svelte';
+import { cache } from './strings/cache';
+import { chat } from './strings/chat';
+import { memory } from './strings/memory';
+import { models } from './strings/models';
+import { overview } from './strings/overview';
+import { settings } from './strings/settings';
 
-/** What every view is given; each takes what it needs. */
+/** The props of every view; each uses those that it needs. */
 export interface ViewProps {
   engine: EngineStore;
   chat: ChatStore;
@@ -24,7 +30,7 @@ export interface ViewProps {
 }
 
 export interface Page {
-  /** The page's name in the address: #page=chat. */
+  /** The page's id in the address: #page=chat. */
   id: string;
   label: string;
   icon: IconName;
@@ -33,10 +39,10 @@ export interface Page {
 
 /** The first page is shown when the address names none. */
 export const pages: Page[] = [
-  { id: 'overview', label: 'Overview', icon: 'gauge', view: Overview },
-  { id: 'chat', label: 'Chat', icon: 'chat', view: Chat },
-  { id: 'models', label: 'Models', icon: 'models', view: Models },
-  { id: 'memory', label: 'Memory', icon: 'memory', view: Memory },
-  { id: 'cache', label: 'Cache', icon: 'disk', view: Cache },
-  { id: 'settings', label: 'Settings', icon: 'sliders', view: Settings },
+  { id: 'overview', label: overview.title, icon: 'gauge', view: Overview },
+  { id: 'chat', label: chat.title, icon: 'chat', view: Chat },
+  { id: 'models', label: models.title, icon: 'models', view: Models },
+  { id: 'memory', label: memory.title, icon: 'memory', view: Memory },
+  { id: 'cache', label: cache.title, icon: 'disk', view: Cache },
+  { id: 'settings', label: settings.title, icon: 'sliders', view: Settings },
 ];

@@ -1,4 +1,4 @@
-// Every key of the settings file is on a page, or is listed here with the reason why it is not.
+// Every key of the settings file is on a page, or is listed here with the reason.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
@@ -19,7 +19,7 @@ const pages =
     }) as Record<string, string>,
   ).join('\n');
 
-/** Keys that a page says in other words: what stands in its source instead. */
+/** Keys with another name in the sources of their page: that name. */
 const elsewhere: Record<string, string> = {
   pauseWatching: 'store.pauseWatching(', // the Models page
   hubEndpoint: 'store.changeHub({ endpoint', // the hub's form, on the Models page
@@ -29,12 +29,12 @@ const elsewhere: Record<string, string> = {
   off: 'settings.on', // the Cache page
 };
 
-const sections = 'the sections themselves';
-const remembered = 'remembered by itself, not set';
+const sections = 'a section of keys';
+const remembered = 'saved automatically, not set by a person';
 const tuning =
-  'for measuring and for odd models: the default is right on every machine that was tried, and the command line has a flag for one run';
+  'for measurements and unusual models: the default suits all tested machines, and a flag sets it';
 const fileOnly: Record<string, string> = {
-  version: 'of the format',
+  version: 'the version of the file format',
   cache: sections,
   models: sections,
   model: remembered,
@@ -66,7 +66,7 @@ test.each(keys)('%s', (key) => {
     expect(onPage, `${key} is on no page: add it, or name it with a reason in fileOnly`).toBe(true);
 });
 
-test('nothing is named that is no key', () => {
+test('the lists name only keys', () => {
   expect(
     [...Object.keys(fileOnly), ...Object.keys(elsewhere)].filter((key) => !keys.includes(key)),
   ).toEqual([]);

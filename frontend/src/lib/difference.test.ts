@@ -58,7 +58,7 @@ test('characters of several code points stay whole', () => {
   expect(difference('e\u0301a', 'ea').was).toBe('e\u0301');
 });
 
-test('both texts can be put together again', () => {
+test('the parts make up both texts', () => {
   const texts = [
     '',
     'a',

@@ -4,10 +4,13 @@ import {
   memoryFigure,
   meterFigure,
   needFigure,
+  percent,
+  progressFigure,
   promptFigure,
   treemapFigure,
 } from '../strings/figures';
 import type { Conversation, FinishedRequest, Model, Segment } from './backend/types';
+import type { Job } from './backend/transfers';
 import { partsOf } from './causes';
 import { count, diskBytes, memoryBytes, share, tokens } from './format';
 import { segmentTexts } from './segments';
@@ -47,7 +50,7 @@ export function memorySentence(
 export function needSentence(model: Model, roomBytes: number): string {
   if (model.state === 'downloading') {
     const { doneBytes = 0, totalBytes = 0 } = model.download ?? {};
-    return totalBytes > 0 ? needFigure.downloaded(share(doneBytes, totalBytes)) : '';
+    return totalBytes > 0 ? needFigure.downloaded(spokenShare(doneBytes, totalBytes)) : '';
   }
   if (model.state !== 'ready' || model.error) return '';
   return needFigure.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
@@ -70,9 +73,7 @@ export function treemapSentence(
   if (stored.length === 0) return treemapFigure.empty;
   const largest = stored.reduce((most, one) => (one.bytes > most.bytes ? one : most));
   return treemapFigure.treemap(
-    stored.length === 1
-      ? treemapFigure.conversation
-      : treemapFigure.conversations(count(stored.length)),
+    count(stored.length),
     diskBytes(stored.reduce((sum, { bytes }) => sum + bytes, 0)),
     largest.title || untitled,
     diskBytes(largest.bytes),
@@ -84,9 +85,53 @@ export function cacheSentence(bytes: number, maxBytes: number): string {
   return meterFigure.cache(diskBytes(bytes), diskBytes(maxBytes), share(bytes, maxBytes));
 }
 
-/** The progress bar of a prompt that is being read. */
-export function prefillSentence(done: number, total: number, cached: number): string {
-  return promptFigure.progress(count(done), tokens(total), count(cached));
+/** A share as a screen reader says it: "45 percent". */
+function spokenShare(part: number, whole: number): string {
+  const text = share(part, whole);
+  return text.startsWith('<') ? percent.lessThanOne : percent.exactly(text.replace(' %', ''));
+}
+
+/** The progress bar of a prefill. */
+export function prefillSentence(done: number, total: number, cached = 0): string {
+  const figures = [count(done), tokens(total), spokenShare(done, total)] as const;
+  return cached > 0
+    ? promptFigure.progressWithCache(...figures, count(cached))
+    : promptFigure.progress(...figures);
+}
+
+/** The progress bar of a model that is loading; progress is from 0 to 1. */
+export function loadingSentence(model: string, progress: number): string {
+  return progressFigure.loading(model, spokenShare(progress, 1));
+}
+
+/** The progress bar of a model that is downloading. */
+export function downloadSentence({ name, download }: Model): string {
+  const { doneBytes = 0, totalBytes = 0, missing = [], parts = [] } = download ?? {};
+  const figures = [
+    name,
+    diskBytes(doneBytes),
+    diskBytes(totalBytes),
+    spokenShare(doneBytes, totalBytes),
+  ] as const;
+  const incomplete = missing.length + parts.length;
+  return incomplete > 0
+    ? progressFigure.downloadingFiles(...figures, count(incomplete))
+    : progressFigure.downloading(...figures);
+}
+
+const jobNames = {
+  import: progressFigure.importing,
+  download: progressFigure.downloadingName,
+  cache: progressFigure.movingCache,
+};
+
+/** The progress bar of an import, a download or a move of the cache. */
+export function jobSentence({ kind, title, doneBytes, totalBytes }: Job): string {
+  const name = jobNames[kind](title);
+  const done = diskBytes(doneBytes);
+  return totalBytes > 0
+    ? progressFigure.job(name, done, diskBytes(totalBytes), spokenShare(doneBytes, totalBytes))
+    : progressFigure.jobOfUnknownSize(name, done);
 }
 
 /** One line of a chart: its last value, its mean and its greatest. */

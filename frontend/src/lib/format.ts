@@ -1,8 +1,9 @@
-// Numbers as people check them: one place, so that a figure reads the same everywhere.
+// Formats numbers, so that a figure reads the same on every page.
 //
-// Memory is counted in GiB and written "GB", as the system's own monitor does; files
-// are counted in GB of 10^9 bytes, as the Finder does. Tooltips say which. Numbers that
-// are not finite are written as a dash.
+// Memory is counted in GiB and written "GB", as the system's own monitor does; files are counted in
+// GB of 10^9 bytes, as the Finder does. Tooltips say which. A number that is not finite is written
+// as a dash.
+import { units } from '../strings/units';
 
 const dash = '–';
 
@@ -42,7 +43,7 @@ export function count(value: number): string {
 
 /** 1 → "1 token", 2048 → "2,048 tokens". */
 export function tokens(value: number): string {
-  return `${count(value)} ${value === 1 ? 'token' : 'tokens'}`;
+  return units.tokens(count(value));
 }
 
 /** Parameter counts: 34_700_000_000 → "34.7B", 596_000_000 → "596M", 4_500_000 → "4.5M". */
@@ -101,14 +102,12 @@ export function moment(at: number, now: number): string {
   const clock = `${pad(then.getHours())}:${pad(then.getMinutes())}`;
   const days = Math.round((midnight(now) - midnight(at)) / 86_400_000);
   if (days <= 0) return clock;
-  if (days === 1) return `yesterday ${clock}`;
-  const date = `${then.getDate()} ${months[then.getMonth()]}`;
+  if (days === 1) return units.yesterday(clock);
+  const date = `${then.getDate()} ${units.months[then.getMonth()]}`;
   return then.getFullYear() === new Date(now).getFullYear()
     ? date
     : `${date} ${then.getFullYear()}`;
 }
-
-const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 function midnight(at: number): number {
   const date = new Date(at);
@@ -119,7 +118,7 @@ function pad(value: number): string {
   return String(value).padStart(2, '0');
 }
 
-/** A whole sentence of what may be half of one: "it may have ended" → "It may have ended." */
+/** Capitalizes a text and ends it with a period: "it may have ended" → "It may have ended." */
 export function sentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';

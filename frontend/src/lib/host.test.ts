@@ -10,7 +10,7 @@ function drag(name: string, types: string[]): DragEvent {
   return event;
 }
 
-test("files are known by what browsers and WebKitGTK say of them; a page's own text is none", () => {
+test("files are recognized in browsers and in WebKitGTK; the page's text is not a file", () => {
   expect(bringsFiles(drag('dragover', ['Files']))).toBe(true);
   expect(bringsFiles(drag('drop', ['text/uri-list', 'text/plain']))).toBe(true);
   expect(bringsFiles(drag('dragover', []))).toBe(true);
@@ -28,7 +28,7 @@ test('a dropped file does not replace the page, and text can still be dragged', 
   }
 });
 
-test('a text is saved by the system\u2019s dialog in the window, and as a download in a browser', async () => {
+test("a text is saved with the system's dialog in the window, and downloaded in a browser", async () => {
   const clicked: string[] = [];
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
     this: HTMLAnchorElement,

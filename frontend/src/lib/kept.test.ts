@@ -57,7 +57,7 @@ const rows = rowsOf([
 ]);
 const ids = (list: { id: string }[]) => list.map(({ id }) => id).join(' ');
 
-test('every word of a filter has to be there, in any case and place', () => {
+test('a row matches if it has every word of the filter, in any case and order', () => {
   expect(ids(filtered(rows, ''))).toBe('a b c memory-3');
   expect(ids(filtered(rows, '  PLAN '))).toBe('b c');
   expect(ids(filtered(rows, 'qwen plan'))).toBe('c');
@@ -87,7 +87,7 @@ describe('the treemap', () => {
   const room = { x: 0, y: 0, width: 900, height: 260 };
   const area = ({ width, height }: { width: number; height: number }) => width * height;
 
-  test('models by size, in them conversations, and what is shared', () => {
+  test('groups models by size, with their conversations, and the shared rest', () => {
     const groups = treemap(rows, 100e6, room, now);
     expect(groups.map(({ name, bytes }) => [name, bytes])).toEqual([
       ['Qwen 27B', 80e6],
@@ -100,12 +100,12 @@ describe('the treemap', () => {
     expect(area(groups[0]!.cells[0]!.rect) / area(groups[0]!.cells[1]!.rect)).toBeCloseTo(3, 6);
   });
 
-  test('figures that were read at different moments make no group', () => {
+  test('a small difference between figures makes no group', () => {
     expect(treemap(rows, 90.1e6, room, now)).toHaveLength(2);
     expect(treemap(rows, 0, room, now)).toHaveLength(2);
   });
 
-  test('10,000 conversations are at most some hundred cells that stand for all of them', () => {
+  test('10,000 conversations are at most some hundred cells', () => {
     const many = rowsOf(
       Array.from({ length: 10_000 }, (_, i) =>
         fakeConversation({ key: `k${i}`, fingerprint: `f${i % 4}`, bytes: 1e6 + 1e9 / (i + 1) }),
@@ -119,5 +119,5 @@ describe('the treemap', () => {
     expect(cells.reduce((sum, cell) => sum + cell.bytes, 0)).toBeCloseTo(bytes, 0);
   });
 
-  test('nothing is kept', () => expect(treemap([], 0, room, now)).toEqual([]));
+  test('an empty cache has no groups', () => expect(treemap([], 0, room, now)).toEqual([]));
 });

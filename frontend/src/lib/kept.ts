@@ -1,5 +1,6 @@
-// The list of kept conversations: filtered, sorted, and laid out as a treemap. Pure functions
-// over plain rows, fast for 10,000 of them.
+// The list of cached conversations: filtered, sorted, and laid out as a treemap. Pure functions,
+// fast for 10,000 rows.
+import { cacheMap } from '../strings/cache';
 import type { Conversation } from './backend/types';
 import { squarify, type Rect } from './treemap';
 
@@ -60,10 +61,7 @@ export function sorted(rows: readonly Row[], { column, down }: Order): Row[] {
 
 const dayMs = 86_400_000;
 
-/** Ages as the treemap shades them, and what each is called. */
-export const ages = ['today', 'this week', 'this month', 'older'] as const;
-
-/** Index into ages: within 24 hours, 7 days, 30 days, or longer ago. */
+/** The shade of an age: 0 to 3 for the last 24 hours, 7 days, 30 days, or longer ago. */
 export function ageOf(usedAt: number, now: number): number {
   const days = (now - usedAt) / dayMs;
   return days < 1 ? 0 : days < 7 ? 1 : days < 30 ? 2 : 3;
@@ -74,7 +72,7 @@ export interface Cell {
   rect: Rect;
   title: string;
   bytes: number;
-  /** Index into ages; null for what stands for several conversations. */
+  /** The shade, from ageOf; null for a cell of several conversations. */
   age: number | null;
   /** How many conversations it stands for. */
   count: number;
@@ -121,7 +119,7 @@ export function treemap(
   const shared = totalBytes - own;
   // Less is a figure that was read a moment later.
   if (shared > 0.005 * totalBytes)
-    groups.push({ id: '', name: 'Shared prompt prefixes', bytes: shared, rows: [] });
+    groups.push({ id: '', name: cacheMap.shared, bytes: shared, rows: [] });
   groups.sort((a, b) => b.bytes - a.bytes);
   const rects = squarify(
     groups.map((group) => group.bytes),
@@ -164,7 +162,7 @@ function cellsOf(
     const bytes = rest.reduce((sum, row) => sum + row.conversation.bytes, 0);
     cells.push({
       id: `rest-${group.id}`,
-      title: `${rest.length} smaller`,
+      title: cacheMap.smaller(rest.length),
       bytes,
       age: null,
       count: rest.length,

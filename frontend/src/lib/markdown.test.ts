@@ -7,7 +7,7 @@ function render(text: string): HTMLElement {
   return element;
 }
 
-test('the usual forms', () => {
+test('the usual Markdown', () => {
   const page = render(
     '# Title\n\n- **a**\n- `b`\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nline\nbreak',
   );
@@ -24,11 +24,11 @@ test('code keeps its text and gets a copy button', () => {
   expect(page.querySelector('[data-copy]')).not.toBeNull();
 });
 
-test('a block still being written is a block already', () => {
+test('an unfinished code block is a code block', () => {
   expect(render('```js\nlet a').querySelector('code')?.textContent).toBe('let a\n');
 });
 
-describe('a model cannot put anything live on the page', () => {
+describe('active content of a model is removed', () => {
   test.each([
     '<script>alert(1)</script>',
     '<img src=x onerror=alert(1)>',
@@ -56,7 +56,7 @@ test('HTML is shown as it was written', () => {
   expect(render('Use <b>bold</b>').textContent?.trim()).toBe('Use <b>bold</b>');
 });
 
-test('links open elsewhere and tell nobody where from', () => {
+test('links open outside and send no referrer', () => {
   const link = render('[x](https://example.com/)').querySelector('a');
   expect(link?.getAttribute('target')).toBe('_blank');
   expect(link?.getAttribute('rel')).toBe('noopener noreferrer');

@@ -4,6 +4,7 @@
 // page loads nothing from elsewhere), and the result passes through DOMPurify.
 import DOMPurify from 'dompurify';
 import { Marked, type Tokens } from 'marked';
+import { message } from '../strings/chat';
 
 const marked = new Marked({
   gfm: true,
@@ -16,13 +17,15 @@ const marked = new Marked({
       const name = escapeHtml((lang ?? '').split(/\s/)[0] ?? '');
       return (
         `<div class="code"><div class="code-head"><span>${name}</span>` +
-        `<button type="button" class="code-copy" data-copy>Copy</button></div>` +
+        `<button type="button" class="code-copy" data-copy>${message.copy}</button></div>` +
         `<pre><code>${escapeHtml(text)}\n</code></pre></div>`
       );
     },
     table(token: Tokens.Table) {
+      const cell = ({ tokens }: Tokens.TableCell, tag: string) =>
+        `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`;
       const row = (cells: Tokens.TableCell[], tag: string) =>
-        `<tr>${cells.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>`;
+        `<tr>${cells.map((one) => cell(one, tag)).join('')}</tr>`;
       return (
         `<div class="table"><table><thead>${row(token.header, 'th')}</thead>` +
         `<tbody>${token.rows.map((cells) => row(cells, 'td')).join('')}</tbody></table></div>`
@@ -33,8 +36,8 @@ const marked = new Marked({
 
 const allowed = {
   ALLOWED_TAGS: (
-    'a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i input li ol p pre s span strong sub sup ' +
-    'table tbody td th thead tr ul'
+    'a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i input li ol p pre s span ' +
+    'strong sub sup table tbody td th thead tr ul'
   ).split(' '),
   ALLOWED_ATTR: ['href', 'class', 'type', 'data-copy', 'start', 'checked', 'disabled'],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,

@@ -2,6 +2,7 @@
 // models.
 import type { Fit, Model } from './backend/types';
 import { diskBytes, memoryBytes, share } from './format';
+import { kvFormats as texts, verdicts } from '../strings/models';
 
 export type ModelColumn = 'name' | 'parameters' | 'size' | 'need';
 export interface ModelOrder {
@@ -22,7 +23,8 @@ const belongs: Record<Kind, (model: Model) => boolean> = {
 };
 
 /**
- * The models of a kind that have every word of the filter in name, architecture, packing or folder.
+ * The models of a kind that have every word of the filter in their name, architecture, quantization
+ * or folder.
  */
 export function matching(models: readonly Model[], kind: Kind, filter: string): Model[] {
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
@@ -57,12 +59,14 @@ export function ordered(models: readonly Model[], { column, down }: ModelOrder):
   return models.toSorted((a, b) => sign * (value(a) - value(b)));
 }
 
-/** A download that nothing was added to for so long has stopped. */
+/** A download whose files have not grown for this long is paused. */
 const stillMs = 60_000;
 
 export type Tone = 'good' | 'tight' | 'bad' | 'plain';
 
-/** What a model's line says about it, in a few words, and how loudly. */
+const fitTones: Record<Fit, Tone> = { yes: 'good', tight: 'tight', no: 'bad' };
+
+/** A model's state in one or two words, and the tone that colours them. */
 export function verdict(model: Model, now: number): { text: string; tone: Tone } {
   switch (model.state) {
     case 'downloading': {
@@ -70,41 +74,28 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
       const stopped = model.updatedAt > 0 && now - model.updatedAt > stillMs;
       const done = totalBytes > 0 ? share(doneBytes, totalBytes) : diskBytes(doneBytes);
       return stopped
-        ? { text: `Paused at ${done}`, tone: 'tight' }
-        : { text: `Downloading, ${done}`, tone: 'plain' };
+        ? { text: verdicts.paused(done), tone: 'tight' }
+        : { text: verdicts.downloading(done), tone: 'plain' };
     }
     case 'broken':
-      return { text: 'Damaged', tone: 'bad' };
+      return { text: verdicts.broken, tone: 'bad' };
     case 'not_loadable':
-      return { text: 'Unsupported', tone: 'plain' };
+      return { text: verdicts.notLoadable, tone: 'plain' };
   }
-  if (model.loaded) return { text: 'Running', tone: 'good' };
-  const words: Record<Fit, { text: string; tone: Tone }> = {
-    yes: { text: 'Fits', tone: 'good' },
-    tight: { text: 'Tight', tone: 'tight' },
-    no: { text: 'Does not fit', tone: 'bad' },
-  };
-  return words[model.fits];
+  if (model.loaded) return { text: verdicts.running, tone: 'good' };
+  return { text: verdicts.fits[model.fits], tone: fitTones[model.fits] };
 }
 
-/** "Needs ~7.2 GB, 15.5 GB available": why it fits or not. Empty for what cannot be loaded anyway. */
+/** "Needs ~7.2 GB, 15.5 GB available". Empty for a model that cannot be loaded. */
 export function needText(model: Model, roomBytes: number): string {
   if (model.state !== 'ready' || model.error) return '';
-  return `Needs ~${memoryBytes(model.needBytes)}, ${memoryBytes(roomBytes)} available`;
+  return verdicts.needs(memoryBytes(model.needBytes), memoryBytes(roomBytes));
 }
 
-/** One click starts it. */
+/** Whether a model can be started now. */
 export function startable(model: Model): boolean {
   return model.state === 'ready' && !model.error && !model.loaded && model.fits !== 'no';
 }
-
-export const originNames: Record<Model['places'][number]['origin'], string> = {
-  huggingface: 'Hugging Face cache',
-  lmstudio: 'LM Studio',
-  omlx: 'oMLX',
-  ollama: 'Ollama',
-  folder: 'Folder',
-};
 
 /** "mlx-community" of "mlx-community/Qwen3.5-9B-4bit"; empty without. */
 export function publisher(model: Model): string {
@@ -112,20 +103,20 @@ export function publisher(model: Model): string {
   return slash > 0 && !model.id.startsWith('/') ? model.id.slice(0, slash) : '';
 }
 
-/** Contexts that a person may ask about; 0: what each would be opened with. */
+/** The contexts to choose from; 0: the context that each model would be loaded with. */
 export const contexts = [0, 8192, 32768, 65536, 131072, 262144];
 
-/** 32768 → "32K", which is how people speak of contexts. */
+/** The short form of a context: 32768 → "32K". */
 export function contextText(tokens: number): string {
   return tokens % 1024 === 0 && tokens >= 1024 ? `${tokens / 1024}K` : String(tokens);
 }
 
-/** The ways to keep keys and values that a person can choose from, as settings have them. */
-export const kvFormats: { label: string; kvFormat: string; kvBits: string }[] = [
-  { label: 'Default: 8-bit keys, 4-bit values', kvFormat: '', kvBits: '' },
-  { label: '8-bit', kvFormat: 'affine', kvBits: '(8, 8)' },
-  { label: '4-bit', kvFormat: 'affine', kvBits: '(4, 4)' },
-  { label: 'q8_0', kvFormat: 'q8_0', kvBits: '' },
-  { label: 'q4_0', kvFormat: 'q4_0', kvBits: '' },
-  { label: '16-bit, exact', kvFormat: 'f16', kvBits: '' },
+/** The formats of keys and values that a person can choose, as the settings name them. */
+export const kvFormats: { name: keyof typeof texts; kvFormat: string; kvBits: string }[] = [
+  { name: 'default', kvFormat: '', kvBits: '' },
+  { name: 'affine8', kvFormat: 'affine', kvBits: '(8, 8)' },
+  { name: 'affine4', kvFormat: 'affine', kvBits: '(4, 4)' },
+  { name: 'q8_0', kvFormat: 'q8_0', kvBits: '' },
+  { name: 'q4_0', kvFormat: 'q4_0', kvBits: '' },
+  { name: 'f16', kvFormat: 'f16', kvBits: '' },
 ];

@@ -16,13 +16,13 @@ test.each([
   ['presencePenalty', '-2', -2],
 ])('%s typed as "%s"', (name, text, value) => expect(parsed(field(name), text)).toBe(value));
 
-test('a value is set, and left out again', () => {
+test('a value is set, and removed again', () => {
   const set = withValue({ topK: 3 }, 'temperature', 0);
   expect(set).toEqual({ topK: 3, temperature: 0 });
   expect(withValue(set, 'temperature', undefined)).toEqual({ topK: 3 });
 });
 
-test('a request has its own names, and nothing that is not set', () => {
+test('a request has the keys of the API, and only values that are set', () => {
   expect(
     requestFields({ temperature: 0, topP: 0.9, repetitionPenalty: 1.1, maxTokens: 9 }),
   ).toEqual({
@@ -33,7 +33,7 @@ test('a request has its own names, and nothing that is not set', () => {
   });
 });
 
-test('what was kept is checked', () => {
+test('stored values are checked', () => {
   expect(samplingFrom({ temperature: 0.5, topP: 7, topK: 'x', seed: 1.5, other: 1 })).toEqual({
     temperature: 0.5,
   });

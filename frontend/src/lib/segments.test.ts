@@ -4,7 +4,7 @@ import { orderedSegments } from './segments';
 
 const segment = (kind: string, bytes: number) => ({ kind, bytes, source: 'measured' }) as Segment;
 
-test('drawing order, each kind once, nothing negative, nothing unknown', () => {
+test('segments are in drawing order, each kind once, without negative sizes or unknown kinds', () => {
   const given = [
     segment('free', 5),
     segment('weights', 1),

@@ -1,45 +1,17 @@
-// What each part of the headroom bar is called and what it means, in drawing order.
+// The parts of the headroom bar, in drawing order.
 //
-// The colours are fixed everywhere: --seg-<kind> in styles/tokens.css.
+// Their colours are fixed everywhere: --seg-<kind> in styles/tokens.css.
+import { segments as texts, sources } from '../strings/shared';
 import type { Segment, SegmentKind, Source } from './backend/types';
 
-interface SegmentText {
-  label: string;
-  /** One line for whoever points at it. */
-  meaning: string;
-}
-
-export const segmentTexts: Record<SegmentKind, SegmentText> = {
-  weights: { label: 'Weights', meaning: 'The model itself, as loaded from its files.' },
-  kv_used: {
-    label: 'KV in use',
-    meaning: 'KV cache of the running requests: keys and values of the tokens processed so far.',
-  },
-  kv_cached: {
-    label: 'KV cached',
-    meaning: 'KV cache stored or reserved, so that a prompt prefix need not be computed again.',
-  },
-  state: {
-    label: 'Recurrent state',
-    meaning: 'The fixed-size memory of layers that do not keep every token.',
-  },
-  scratch: { label: 'Scratch', meaning: 'Room for the intermediate results of one step.' },
-  headroom: { label: 'Headroom itself', meaning: 'Server, menu bar and window.' },
-  other: { label: 'Other apps', meaning: 'Everything else on this computer, the system included.' },
-  free: { label: 'Free', meaning: 'Available at once, without closing anything.' },
-};
+/** The name of each part, and one line for the pointer on it. */
+export const segmentTexts: Record<SegmentKind, { label: string; meaning: string }> = texts;
 
 /** The order from left to right. */
 export const segmentOrder = Object.keys(segmentTexts) as SegmentKind[];
 
-const sourceTexts: Record<Source, string> = {
-  measured: 'Measured by Headroom.',
-  reported: 'Reported by the system.',
-  estimated: 'Estimated.',
-};
-
 export function sourceText(source: Source): string {
-  return sourceTexts[source] ?? '';
+  return sources[source] ?? '';
 }
 
 /** Known segments in drawing order, each kind once, without negative sizes. */

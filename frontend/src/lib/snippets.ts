@@ -2,6 +2,7 @@
 // key if one is required.
 //
 // The e2e test copies each one from the page and runs it against the live server.
+import { snippets as texts } from '../strings/overview';
 
 export interface Snippet {
   id: 'curl' | 'python' | 'javascript';
@@ -11,19 +12,16 @@ export interface Snippet {
   code: string;
 }
 
-const question = 'What is a KV cache?';
-
 /**
  * Snippets for an endpoint such as http://127.0.0.1:11811/v1. The key is empty if none is required.
  */
 export function snippets(endpointUrl: string, model: string, key = ''): Snippet[] {
   const url = `${endpointUrl.replace(/\/+$/, '')}/chat/completions`;
-  const body = JSON.stringify({ model, messages: [{ role: 'user', content: question }] });
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: texts.question }] });
   return [
     {
       id: 'curl',
-      label: 'curl',
-      where: 'Paste into a terminal.',
+      ...texts.curl,
       code: [
         `curl ${shellQuoted(url)} \\`,
         `  -H 'Content-Type: application/json' \\`,
@@ -33,17 +31,19 @@ export function snippets(endpointUrl: string, model: string, key = ''): Snippet[
     },
     {
       id: 'python',
-      label: 'Python',
-      where: 'Paste into python3; nothing to install.',
+      ...texts.python,
       code: [
         'import json, urllib.request',
         '',
         'request = urllib.request.Request(',
         `    ${JSON.stringify(url)},`,
-        `    headers={"Content-Type": "application/json"${key ? `, "Authorization": ${JSON.stringify(`Bearer ${key}`)}` : ''}},`,
+        '    headers={',
+        '        "Content-Type": "application/json",',
+        ...(key ? [`        "Authorization": ${JSON.stringify(`Bearer ${key}`)},`] : []),
+        '    },',
         '    data=json.dumps({',
         `        "model": ${JSON.stringify(model)},`,
-        `        "messages": [{"role": "user", "content": ${JSON.stringify(question)}}],`,
+        `        "messages": [{"role": "user", "content": ${JSON.stringify(texts.question)}}],`,
         '    }).encode(),',
         ')',
         'answer = json.load(urllib.request.urlopen(request))',
@@ -52,15 +52,17 @@ export function snippets(endpointUrl: string, model: string, key = ''): Snippet[
     },
     {
       id: 'javascript',
-      label: 'JavaScript',
-      where: 'Save as a .mjs file and run it with Node 18 or later.',
+      ...texts.javascript,
       code: [
         `const response = await fetch(${JSON.stringify(url)}, {`,
         "  method: 'POST',",
-        `  headers: { 'Content-Type': 'application/json'${key ? `, Authorization: ${JSON.stringify(`Bearer ${key}`)}` : ''} },`,
+        '  headers: {',
+        "    'Content-Type': 'application/json',",
+        ...(key ? [`    Authorization: ${JSON.stringify(`Bearer ${key}`)},`] : []),
+        '  },',
         '  body: JSON.stringify({',
         `    model: ${JSON.stringify(model)},`,
-        `    messages: [{ role: 'user', content: ${JSON.stringify(question)} }],`,
+        `    messages: [{ role: 'user', content: ${JSON.stringify(texts.question)} }],`,
         '  }),',
         '});',
         'const answer = await response.json();',

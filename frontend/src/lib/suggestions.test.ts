@@ -12,7 +12,7 @@ test.each([
   [100, ['Qwen3.6-35B-A3B-4bit', 'Qwen3-14B-4bit', 'Qwen3-8B-4bit']],
 ])('room for %d GB', (room, found) => expect(names(room)).toEqual(found));
 
-test('they stand in the order of their sizes, under names of the hub', () => {
+test('suggestions are sorted by size and have names of the hub', () => {
   expect(suggestions.map(({ bytes }) => bytes)).toEqual(
     suggestions.map(({ bytes }) => bytes).sort((a, b) => a - b),
   );

@@ -2,26 +2,27 @@
 // size of memory. The memory need is estimated; a download asks the hub for the files and checks
 // for disk space before it begins. Public documents and programs load each name from the hub
 // (looked up in November 2026). The hub itself was not asked.
+import type { suggestions as texts } from '../strings/models';
 
 export interface Suggestion {
   id: string;
-  /** Of the files, about. */
+  /** The approximate size of its files. */
   bytes: number;
-  /** What it is good for. */
-  note: string;
+  /** The key of the text that says what the model is good for. */
+  note: keyof typeof texts.notes;
 }
 
 /** The smallest first. */
 export const suggestions: readonly Suggestion[] = [
-  { id: 'mlx-community/Qwen3-0.6B-4bit', bytes: 0.35e9, note: 'Tiny and quick; simple questions' },
-  { id: 'mlx-community/Qwen3-1.7B-4bit', bytes: 1e9, note: 'Small; short texts' },
-  { id: 'mlx-community/Qwen3.5-4B-MLX-4bit', bytes: 3.1e9, note: 'Long contexts in little memory' },
-  { id: 'mlx-community/Qwen3-8B-4bit', bytes: 4.6e9, note: 'A good all-rounder' },
-  { id: 'mlx-community/Qwen3-14B-4bit', bytes: 8.3e9, note: 'Better answers, slower' },
+  { id: 'mlx-community/Qwen3-0.6B-4bit', bytes: 0.35e9, note: 'qwen3_600M' },
+  { id: 'mlx-community/Qwen3-1.7B-4bit', bytes: 1e9, note: 'qwen3_1700M' },
+  { id: 'mlx-community/Qwen3.5-4B-MLX-4bit', bytes: 3.1e9, note: 'qwen35_4B' },
+  { id: 'mlx-community/Qwen3-8B-4bit', bytes: 4.6e9, note: 'qwen3_8B' },
+  { id: 'mlx-community/Qwen3-14B-4bit', bytes: 8.3e9, note: 'qwen3_14B' },
   {
     id: 'mlx-community/Qwen3.6-35B-A3B-4bit',
     bytes: 20.4e9,
-    note: 'Code and agents; 3B of its 35B parameters work on each token',
+    note: 'qwen36_35B',
   },
 ];
 

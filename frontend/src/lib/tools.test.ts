@@ -15,7 +15,7 @@ const text = (id: string, endpoint = plain) => tools(endpoint).find((tool) => to
 describe.each([plain, odd])('$model', (endpoint) => {
   const key = endpoint.key || 'headroom';
 
-  test('address and model are in every one, and none has a slash at the end of the address', () => {
+  test('every tool has address and model, without a slash at the end of the address', () => {
     for (const tool of tools(endpoint)) {
       expect(tool.text).toContain('http://127.0.0.1:11811/v1');
       expect(tool.text).not.toContain('/v1/');
@@ -63,7 +63,8 @@ describe.each([plain, odd])('$model', (endpoint) => {
     ['open-webui', 'OPENAI_API_BASE_URL', 'open_webui', ['serve', '--port', '8080']],
   ])('%s, as a shell reads it', (id, base, command, words) => {
     const lines = text(id, endpoint).replace('open-webui', 'open_webui');
-    const shell = `${command}() { printf '%s\\n' "$${base}" "$OPENAI_API_KEY" "$OPENAI_MODEL" "$@"; }\n${lines}`;
+    const values = `"$${base}" "$OPENAI_API_KEY" "$OPENAI_MODEL" "$@"`;
+    const shell = `${command}() { printf '%s\\n' ${values}; }\n${lines}`;
     const said = execFileSync('sh', ['-c', shell], { encoding: 'utf8', env: {} })
       .trimEnd()
       .split('\n');

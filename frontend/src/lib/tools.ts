@@ -2,6 +2,7 @@
 //
 // Each form comes from the tool's documentation (`source`). Claude Code and Codex are not included:
 // they use Anthropic's Messages and OpenAI's Responses APIs, which Headroom does not serve.
+import { tools as texts } from '../strings/overview';
 import { shellQuoted } from './snippets';
 
 export interface Endpoint {
@@ -9,21 +10,21 @@ export interface Endpoint {
   url: string;
   model: string;
   contextTokens: number;
-  /** Empty where none is needed; most tools want some word all the same. */
+  /** The API key; empty if none is required. Most tools need a word anyway. */
   key: string;
 }
 
 export interface Tool {
   id: string;
   label: string;
-  /** What to do with the text. */
+  /** Where the text belongs. */
   where: string;
   text: string;
-  /** Its documentation of these settings. */
+  /** The address of the tool's documentation of these settings. */
   source: string;
 }
 
-/** Sent where no key is needed: whatever stands there, the endpoint does not look. */
+/** Sent when no key is required; the endpoint ignores it. */
 const noKey = 'headroom';
 
 export function tools(endpoint: Endpoint): Tool[] {
@@ -31,14 +32,13 @@ export function tools(endpoint: Endpoint): Tool[] {
   const { model, contextTokens } = endpoint;
   const key = endpoint.key || noKey;
   const json = (value: unknown) => JSON.stringify(value, null, 2);
-  /** A name for the shell's environment and what it says. */
+  /** A shell command that sets an environment variable. */
   const set = (name: string, value: string) => `export ${name}=${shellQuoted(value)}`;
   return [
     {
       id: 'opencode',
-      label: 'OpenCode',
+      ...texts.opencode,
       source: 'https://opencode.ai/docs/providers/',
-      where: 'Into opencode.json in your project, or ~/.config/opencode/opencode.json.',
       text: json({
         $schema: 'https://opencode.ai/config.json',
         model: `headroom/${model}`,
@@ -59,9 +59,9 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'zed',
-      label: 'Zed',
+      label: texts.zed.label,
+      where: endpoint.key ? texts.zed.whereWithKey : texts.zed.where,
       source: 'https://zed.dev/docs/ai/llm-providers',
-      where: `Into settings.json (zed: open settings). When Zed asks for a key, give it ${endpoint.key ? 'the one set in Headroom' : 'any word'}.`,
       text: json({
         language_models: {
           openai_compatible: {
@@ -87,9 +87,8 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'continue',
-      label: 'Continue',
+      ...texts.continue,
       source: 'https://docs.continue.dev/customize/model-providers/top-level/openai',
-      where: 'Into ~/.continue/config.yaml.',
       // JSON's strings are YAML's, so that no name can break the file.
       text: [
         'name: Headroom',
@@ -108,9 +107,8 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'cline',
-      label: 'Cline',
+      ...texts.cline,
       source: 'https://docs.cline.bot/provider-config/openai-compatible',
-      where: 'In Cline’s settings, with “OpenAI Compatible” as API provider.',
       text: [
         `Base URL: ${url}`,
         `API key: ${key}`,
@@ -120,9 +118,8 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'aider',
-      label: 'aider',
+      ...texts.aider,
       source: 'https://aider.chat/docs/llms/openai-compat.html',
-      where: 'Paste into a terminal, in your project’s folder.',
       text: [
         set('OPENAI_API_BASE', url),
         set('OPENAI_API_KEY', key),
@@ -131,9 +128,8 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'qwen-code',
-      label: 'Qwen Code',
+      ...texts.qwenCode,
       source: 'https://qwenlm.github.io/qwen-code-docs/',
-      where: 'Paste into a terminal, in your project’s folder.',
       text: [
         set('OPENAI_BASE_URL', url),
         set('OPENAI_API_KEY', key),
@@ -143,10 +139,8 @@ export function tools(endpoint: Endpoint): Tool[] {
     },
     {
       id: 'open-webui',
-      label: 'Open WebUI',
+      ...texts.openWebUI,
       source: 'https://docs.openwebui.com/getting-started/env-configuration/',
-      where:
-        'Paste into a terminal where Open WebUI is installed; a container would not reach this address.',
       text: [
         set('OPENAI_API_BASE_URL', url),
         set('OPENAI_API_KEY', key),
@@ -156,7 +150,8 @@ export function tools(endpoint: Endpoint): Tool[] {
   ];
 }
 
-/** What a tool may expect of one answer: enough for a long edit, and room left for the question. */
+/** The longest answer that a tool may request: enough for a long edit, and most of the context is
+ * left for the prompt. */
 function outputTokens(contextTokens: number): number {
   return Math.min(8192, Math.floor(contextTokens / 4));
 }

@@ -1,44 +1,47 @@
 // Imports and downloads in words.
+import { transfers as t } from '../strings/models';
 import type { ImportItem, ImportPlan, Job } from './backend/transfers';
 import { diskBytes, duration, share } from './format';
 
-/** "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
-export function jobText(job: Job): string {
+/** The progress of a job: "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
+export function jobText({
+  state,
+  doneBytes,
+  totalBytes,
+  bytesPerSecond,
+  secondsLeft,
+}: Job): string {
+  const done = diskBytes(doneBytes);
   const amount =
-    job.totalBytes > 0
-      ? `${diskBytes(job.doneBytes)} of ${diskBytes(job.totalBytes)} (${share(job.doneBytes, job.totalBytes)})`
-      : diskBytes(job.doneBytes);
-  switch (job.state) {
+    totalBytes > 0 ? t.amount(done, diskBytes(totalBytes), share(doneBytes, totalBytes)) : done;
+  switch (state) {
     case 'waiting':
-      return 'Queued';
+      return t.queued;
     case 'done':
-      return `${diskBytes(job.doneBytes)}, verified`;
+      return t.verified(done);
     case 'stopped':
-      return `Paused at ${amount}`;
+      return t.paused(amount);
     case 'failed':
-      return `Failed at ${amount}`;
+      return t.failed(amount);
   }
   const parts = [amount];
-  if (job.bytesPerSecond > 0) parts.push(`${diskBytes(job.bytesPerSecond)}/s`);
-  if (job.secondsLeft >= 0)
-    parts.push(`${duration(Math.max(1, Math.round(job.secondsLeft)))} left`);
+  if (bytesPerSecond > 0) parts.push(t.perSecond(diskBytes(bytesPerSecond)));
+  if (secondsLeft >= 0) parts.push(t.left(duration(Math.max(1, Math.round(secondsLeft)))));
   return parts.join(', ');
 }
 
-/** What importing an item will do: "18.6 GB are copied". */
+/** What an import does with one item: "18.6 GB, copied". */
 export function itemText(item: ImportItem, mode: ImportPlan['mode']): string {
-  if (mode === 'link')
-    return `${diskBytes(item.bytes)}, linked: nothing is copied, and it stays in ${item.source}`;
-  const verb = mode === 'move' ? 'moved' : 'copied';
-  if (item.writtenBytes === 0)
-    return `${diskBytes(item.bytes)}, ${verb} on one disk: nothing is written`;
-  return `${diskBytes(item.bytes)}, ${verb}${item.clones ? '; the disk can share them with the original' : ''}`;
+  const bytes = diskBytes(item.bytes);
+  if (mode === 'link') return t.linked(bytes, item.source);
+  const move = mode === 'move';
+  if (item.writtenBytes === 0) return move ? t.movedOnOneDisk(bytes) : t.copiedOnOneDisk(bytes);
+  return (move ? t.moved(bytes) : t.copied(bytes)) + (item.clones ? t.cloned : '');
 }
 
-/** "Copy 2 models, 19.2 GB"; empty when nothing can be imported. */
+/** The button of an import: "Copy 2 models, 19.2 GB". Empty when nothing can be imported. */
 export function planText(plan: ImportPlan): string {
   const items = plan.items.filter(({ error }) => !error);
   if (items.length === 0) return '';
-  const verb = { copy: 'Copy', move: 'Move', link: 'Link' }[plan.mode];
-  return `${verb} ${items.length} ${items.length === 1 ? 'model' : 'models'}, ${diskBytes(items.reduce((sum, { bytes }) => sum + bytes, 0))}`;
+  return t[plan.mode](items.length, diskBytes(items.reduce((sum, { bytes }) => sum + bytes, 0)));
 }

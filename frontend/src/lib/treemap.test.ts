@@ -21,7 +21,7 @@ test('the example of the paper: 6, 6, 4, 3, 2, 2, 1 on 6 by 4', () => {
   ]);
 });
 
-describe('whatever the values', () => {
+describe('for any values', () => {
   // A generator of its own, so that a failure can be repeated.
   let seed = 7;
   const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
@@ -56,7 +56,7 @@ test('equal values are near squares', () => {
   for (const rect of squarify(Array(24).fill(5), within)) expect(ratio(rect)).toBeLessThan(1.6);
 });
 
-test('nothing to show, or no room', () => {
+test('no values, or no area', () => {
   expect(squarify([], within)).toEqual([]);
   expect(squarify([0, -1, NaN], within).map(area)).toEqual([0, 0, 0]);
   expect(squarify([3, 0, 1], within).map(area).map(Math.round)).toEqual([180000, 0, 60000]);

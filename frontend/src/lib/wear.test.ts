@@ -18,14 +18,14 @@ test('10 days at 5 GB a day on a 500 GB drive', () => {
   expect(found.years).toBeCloseTo(54.757, 3);
 });
 
-test('too early, or unknown since when', () => {
+test('less than a day, or no start', () => {
   expect(wear(fakeCache({ writtenSince: now - 0.9 * day }), now)).toMatchObject({ known: false });
   expect(wear(fakeCache({ writtenSince: now - 1.1 * day }), now)).toMatchObject({ known: true });
   expect(wear(fakeCache({ writtenSince: 0 }), now)).toEqual({ known: false, daysSoFar: 0 });
   expect(wear(fakeCache({ writtenSince: now + day }), now)).toEqual({ known: false, daysSoFar: 0 });
 });
 
-test('an unknown drive, and nothing written', () => {
+test('an unknown drive, or nothing written', () => {
   const since = { writtenSince: now - 2 * day };
   expect(wear(fakeCache({ ...since, diskBytes: 0 }), now)).toMatchObject({
     known: true,
@@ -38,7 +38,7 @@ test('an unknown drive, and nothing written', () => {
   });
 });
 
-test('the budget bounds it: 40 GB a day on 500 GB is 6.8 years at worst', () => {
+test('the daily limit gives a bound: 40 GB a day on 500 GB is at least 6.8 years', () => {
   expect(leastYears(fakeCache({ dailyWriteBytes: 40e9, diskBytes: 500e9 }))).toBeCloseTo(6.845, 3);
   expect(leastYears(fakeCache({ dailyWriteBytes: -1, diskBytes: 500e9 }))).toBeNull();
   expect(leastYears(fakeCache({ dailyWriteBytes: 40e9, diskBytes: 0 }))).toBeNull();

@@ -4,14 +4,14 @@ import { contextSteps, nearestStep, parseGB, plannedSegments } from './whatif';
 
 const GiB = 2 ** 30;
 
-test('contexts double up to what the model was trained for', () => {
+test('contexts double up to the trained context', () => {
   expect(contextSteps(32768)).toEqual([2048, 4096, 8192, 16384, 32768]);
   expect(contextSteps(40960)).toEqual([2048, 4096, 8192, 16384, 32768, 40960]);
   expect(contextSteps(512)).toEqual([512]);
   expect(contextSteps(0)).toEqual([1]);
 });
 
-test('a context has a place on the slider', () => {
+test('a context has a position on the slider', () => {
   const steps = contextSteps(32768);
   expect([1, 2048, 5000, 6000, 1e9].map((tokens) => steps[nearestStep(steps, tokens)])).toEqual([
     2048, 2048, 4096, 8192, 32768,
@@ -32,7 +32,7 @@ const plan = (gb: number) => ({
   largestContextTokens: 1,
 });
 
-test('the engine gives way to the plan, and what is left is free', () => {
+test("the plan replaces the engine's segments, and the rest is free", () => {
   const { memory } = fakeState(); // 24 GB, of which 0.3 are Headroom's and 7.2 others'
   const { segments, totalBytes } = plannedSegments(memory, plan(10));
   const bytes = Object.fromEntries(
@@ -50,7 +50,7 @@ test('the engine gives way to the plan, and what is left is free', () => {
   expect(segments.reduce((sum, segment) => sum + segment.bytes, 0)).toBeCloseTo(totalBytes, -3);
 });
 
-test('a plan that asks for more than there is makes the bar longer', () => {
+test('a plan larger than the memory makes the bar longer', () => {
   const { segments, totalBytes } = plannedSegments(fakeState().memory, plan(20));
   expect(totalBytes / GiB).toBeCloseTo(28.5, 5);
   expect(segments.find(({ kind }) => kind === 'free')?.bytes).toBe(0);

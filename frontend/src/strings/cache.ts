@@ -1,235 +1,288 @@
-import type { Text } from './text';
+// The Cache page.
+import type { CacheMissCause } from '../lib/backend/types';
+import { counted, type Text } from './text';
 
 export const cache = {
+  title: 'Cache',
   conversations: 'Conversations',
   requests: 'Requests',
   limits: 'Limits',
-  nothingKeptDisk: 'The disk cache is not working',
-  freeFolderChooseAnother: (dir: Text) =>
+  tabs: 'Show',
+  card: 'Cached conversations, requests and limits',
+  notWorking: 'The disk cache is not working',
+  makeFolderAvailable: (dir: Text) =>
     `Make the folder ${dir} available, or choose another one under Limits, then restart Headroom`,
-  cache: 'Cache',
-  cacheDiskOff: 'The disk cache is off',
-  turnedOffCommandLine: 'A command-line flag turned it off.',
-  turnedNextStartHeadroom: 'It turns on when Headroom restarts.',
-  modelsReadKeptMemory: (suffix: Text, suffix2: Text) =>
-    `Prompts are cached in memory only, until the engine stops. ${suffix} ${suffix2}`,
-  cacheNextStartHeadroom: 'The cache turns on when Headroom restarts.',
-  turn: 'Turn on',
+  off: 'The disk cache is off',
+  memoryOnly: 'Prompts are cached in memory only, until the engine stops.',
+  offByFlag: 'A command-line flag turned the disk cache off.',
+  onAfterRestart: 'It turns on when Headroom restarts.',
+  turnOn: 'Turn on',
+  turnsOn: 'The disk cache turns on when Headroom restarts.',
   tryAgain: 'Try again',
-  keptWhyReadAgain: 'Cached conversations, requests and limits',
-  show: 'Show',
-  serverNoSettingsChange: 'This server has no cache settings.',
+  noSettings: 'This server has no cache settings.',
+};
+
+/** What an action did, told beside the tabs. */
+export const cacheDone = {
+  pinned: 'Pinned: it is never evicted.',
+  unpinned: 'Unpinned: it may be evicted.',
+  moving: (bytes: Text, dir: Text) => `Moving ${bytes} to ${dir}.`,
+  nothingDeleted: 'Nothing to delete.',
+  deleted: (files: Text, bytes: Text) => `Deleted ${counted(files, 'file', 'files')}, ${bytes}.`,
+  deletedWithMemory: (files: Text, bytes: Text, memoryBytes: Text) =>
+    `Deleted ${counted(files, 'file', 'files')}, ${bytes}, and ${memoryBytes} in memory.`,
 };
 
 export const cacheLimits = {
-  most: 'Maximum size',
-  allFilesTogether: 'All files together.',
-  leaveFree: 'Keep free',
-  diskEverythingElse: 'Disk space left for everything else.',
-  writeDay: 'Daily write limit',
-  mostSpareDrive: 'Spares the drive.',
-  notSizeTypeExample: 'Not a size. Enter for example 15 GB, none, or nothing for the default.',
-  limitHoldsNow: 'Saved.',
-  newFolderUsedNext: 'Saved. The new folder is used when Headroom restarts.',
-  nothingChanges: 'Nothing changes.',
-  cacheNextStartHeadroom: (suffix: Text) => `The cache turns ${suffix} when Headroom restarts.`,
-  keepConversationsDisk: 'Cache conversations on disk',
-  setCommandLine: 'Set by a command-line flag.',
-  turnedNextStartHeadroom: (suffix: Text) => `Turns ${suffix} when Headroom restarts.`,
-  readSurvivesRestartChange:
+  on: 'on',
+  off: 'off',
+  cacheOnDisk: 'Cache conversations on disk',
+  setByFlag: 'Set by a command-line flag.',
+  turnsOnRestart: (onOff: Text) => `Turns ${onOff} when Headroom restarts.`,
+  cacheOnDiskHelp:
     'Prompts are reused after a restart. A change takes effect when Headroom restarts.',
+  nothingChanges: 'Nothing changes.',
+  cacheTurnsOnRestart: (onOff: Text) => `The disk cache turns ${onOff} when Headroom restarts.`,
+  maximumSize: 'Maximum size',
+  maximumSizeHelp: 'Of all files together.',
+  keepFree: 'Keep free',
+  keepFreeHelp: 'Disk space left for everything else.',
+  dailyLimit: 'Daily write limit',
+  dailyLimitHelp: 'Reduces wear of the drive.',
+  notASize: 'Not a size. Enter for example 15 GB, none, or nothing for the default.',
   noLimit: 'no limit',
-  defaultLabel: (now: Text) => `Default: ${now}.`,
-  default2: 'Default',
+  defaultIs: (value: Text) => `Default: ${value}.`,
+  default: 'Default',
   folder: 'Folder',
-  usedNextStartKept: 'Used when Headroom restarts. Cached conversations stay in the old folder.',
-  changeHoldsNextStart:
+  folderAfterRestart: 'Used when Headroom restarts. Cached conversations stay in the old folder.',
+  folderHelp:
     'A change takes effect when Headroom restarts. Cached conversations stay in the old folder.',
-  moveKept: 'Move the cache',
-  movingSeeAbove: 'Moving: see above.',
-  anotherFolderDiskNow:
-    'Moves the cache to another folder or disk now. The model reloads once it is idle.',
-  move: 'Move…',
-  folderMove: 'Folder to move to',
-  move2: 'Move',
+  folderSaved: 'Saved. The new folder is used when Headroom restarts.',
+  saved: 'Saved.',
+  moveCache: 'Move the cache',
+  moveHelp: 'Moves the cache to another folder or disk now. The model reloads once it is idle.',
+  moveRunning: 'The move is running; see its progress above.',
+  chooseAndMove: 'Move…',
+  moveTo: 'Folder to move to',
+  moveToExample: '/Volumes/Disk',
+  move: 'Move',
   cancel: 'Cancel',
-  before: 'Restored.',
   undo: 'Undo',
-  makeCacheSmaller: 'Make the cache smaller?',
-  keptAboveRemovedNow: (bytes: Text, maxBytes: Text) =>
-    `The cache holds ${bytes}. Headroom deletes the least recently used until ${maxBytes} is ` +
-    'left. Pinned ones stay.',
-  removeSet: 'Delete and apply',
+  restored: 'Restored.',
+  shrinkQuestion: 'Make the cache smaller?',
+  shrinkText: (bytes: Text, maxBytes: Text) =>
+    `The cache holds ${bytes}. Headroom deletes the least recently used conversations until ` +
+    `${maxBytes} is left. Pinned ones stay.`,
+  shrink: 'Delete and apply',
+};
+
+/** How long ago a conversation was last used, in the order of the treemap's shades. */
+export const ages = {
+  labels: ['today', 'this week', 'this month', 'older'],
+  /** The same, after "last used". */
+  lastUsed: ['today', 'this week', 'this month', 'over 30 days ago'],
 };
 
 export const cacheMap = {
-  overDaysAgo: 'over 30 days ago',
-  lastUsed: (suffix: Text) => `, last used ${suffix}`,
-  beginningsSeveralConversationsSh: 'Shared prompt prefixes',
+  label: 'Conversations by size',
+  legend: 'Last used',
   untitled: 'Untitled',
-  conversationsSize: 'Conversations by size',
-  lastUsed2: 'Last used',
+  shared: 'Shared prompt prefixes',
+  smaller: (count: Text) => `${count} smaller`,
+  group: (name: Text, bytes: Text) => `${name}: ${bytes}`,
+  cell: (title: Text, bytes: Text) => `${title}, ${bytes}`,
+  cellWithAge: (title: Text, bytes: Text, age: Text) => `${title}, ${bytes}, last used ${age}`,
 };
 
 export const cacheSummary = {
-  days: (daysSoFar: Text) => ` in ${daysSoFar} days`,
-  far: ' so far',
-  written: (writtenBytes: Text, far: Text) => `${writtenBytes} written${far}.`,
-  assumesDriveStandsTimes: (driveWrites: Text, diskBytes: Text) =>
-    `Assumes that the drive endures ${driveWrites} times its ${diskBytes} of writes, a low ` +
-    'value; its maker may promise more. ',
-  countsCacheWritesNot: 'Counts writes of the cache, not of other apps.',
-  overYears: 'over 1,000 years',
-  years: (value: Text) => `~${value} years`,
-  filesMadeRoomNewer: 'files were evicted for newer ones',
-  conversationsNotWrittenNot: 'conversations were not written in full, to stay within a limit',
-  conversationsNotWrittenBecause: 'conversations were not written because the disk was too slow',
-  filesDamagedBeenRemoved: 'damaged files were removed',
-  filesAnotherVersionBeen: 'files of another version were removed',
-  filesCouldNotWritten: 'files could not be written',
-  cacheDisk: 'Disk cache',
-  modelsReadKeptFiles:
+  title: 'Disk cache',
+  titleHelp:
     'Keys and values of processed prompts, stored in files for reuse. GB of 10^9 bytes. Measured.',
-  of: (maxBytes: Text) => `of ${maxBytes}`,
-  withoutCap: 'no limit',
-  usedCap: 'Disk cache size',
-  oftenBeginningPromptRead:
-    'How often a prompt prefix was read from disk instead of being computed. Counted.',
+  ofMaximum: (maxBytes: Text) => `of ${maxBytes}`,
+  unlimited: 'no limit',
+  meter: 'Disk cache size',
   diskHits: 'Disk hits',
+  diskHitsHelp: 'How often a prompt prefix was read from disk instead of being computed. Counted.',
+  times: (hits: Text) => counted(hits, 'time', 'times'),
   hitRate: (share: Text) => `${share} hit rate`,
-  longComputingReadBack:
-    'The time that computing the reused tokens took. Measured when they were written.',
   timeSaved: 'Time saved',
-  eachTime: (hits: Text) => `${hits} each time`,
-  noneYet: 'none yet',
-  writtenSinceMidnightMost:
+  timeSavedHelp: 'The time that computing the reused tokens took. Measured when they were written.',
+  eachTime: (duration: Text) => `${duration} each time`,
+  noHits: 'none yet',
+  writtenToday: 'Written today',
+  writtenTodayHelp:
     'Written since midnight, and the daily limit. Above half of it, only conversations that ' +
     'were reused before are written. Measured.',
-  writtenToday: 'Written today',
-  of3: (dailyWriteBytes: Text) => `of ${dailyWriteBytes}`,
-  noLimit: 'no limit',
+  ofDailyLimit: (dailyWriteBytes: Text) => `of ${dailyWriteBytes}`,
+  noDailyLimit: 'no limit',
   wear: 'Wear',
-  year: (bytesAYear: Text) => `~${bytesAYear} a year`,
-  drive: (years: Text) => `drive: ${years}`,
-  tooEarlyTell: 'Too early to tell',
-  worst: (atWorst: Text) => `at least ${atWorst}`,
-  freeSpaceDiskReported:
-    'Free disk space, reported by the system, and how much of it the cache keeps free.',
+  wearHelp: (written: Text, assumption: Text) => `${written} ${assumption} Estimated.`,
+  writtenInDays: (bytes: Text, days: Text) =>
+    `${bytes} written in ${counted(days, 'day', 'days')}.`,
+  writtenSoFar: (bytes: Text) => `${bytes} written so far.`,
+  driveAssumption: (driveWrites: Text, diskBytes: Text) =>
+    `Assumes that the drive endures ${driveWrites} times its ${diskBytes} of writes, a low ` +
+    'value; its maker may promise more. ',
+  onlyCacheWrites: 'Counts writes of the cache, not of other apps.',
+  perYear: (bytesPerYear: Text) => `~${bytesPerYear} per year`,
+  driveLife: (years: Text) => `drive: ${years}`,
+  over1000Years: 'over 1,000 years',
+  years: (years: Text) => `~${years} years`,
+  tooEarly: 'Too early to tell',
+  atLeast: (years: Text) => `at least ${years}`,
   diskFree: 'Disk free',
-  leftAlone: (minFreeBytes: Text) => `keeps ${minFreeBytes} free`,
+  diskFreeHelp: 'Free disk space, reported by the system, and how much of it the cache keeps free.',
+  keepsFree: (minFreeBytes: Text) => `keeps ${minFreeBytes} free`,
   noReserve: 'no reserve',
-  memoryKeysValuesNo:
+  inMemory: 'In memory',
+  inMemoryHelp:
     'Memory for keys and values that no active request uses: cached or reserved. GB of 2^30 ' +
     'bytes. Measured.',
-  memory: 'In memory',
   whileLoaded: 'while loaded',
-  madeWayWentWrong: 'Evictions and errors',
+  events: 'Evictions and errors',
+  evicted: 'files were evicted for newer ones',
+  overLimit: 'conversations were not written in full, to stay within a limit',
+  diskTooSlow: 'conversations were not written because the disk was too slow',
+  damagedRemoved: 'damaged files were removed',
+  otherVersionRemoved: 'files of another version were removed',
+  notWritten: 'files could not be written',
   lastError: (error: Text) => `Last error: ${error}`,
 };
 
 export const conversationDetails = {
+  choose: 'Choose a conversation to see what is cached.',
   untitled: 'Untitled',
   length: 'Length',
-  memory: 'In memory',
-  them: (memoryTokens: Text) => `${memoryTokens} of them`,
-  disk: 'On disk',
-  sharedOthers: (sharedBytes: Text) => `, and ${sharedBytes} shared with others`,
+  inMemory: 'In memory',
+  tokensOfThem: (memoryTokens: Text) => `${memoryTokens} of them`,
+  nothing: 'nothing',
+  onDisk: 'On disk',
+  shared: (sharedBytes: Text) => `, and ${sharedBytes} shared with others`,
+  notWrittenYet: 'nothing yet; written shortly after the answer',
   files: 'Files',
+  blocks: (count: Text) => counted(count, 'block', 'blocks'),
+  tails: (count: Text) => counted(count, 'tail', 'tails'),
+  states: (count: Text) => counted(count, 'state', 'states'),
   written: 'Written',
   diskHits: 'Disk hits',
-  lastSaved: (hits: Text, suffix: Text, now: Text, secondsSaved: Text) =>
-    `${hits} ${suffix}, last ${now}, ${secondsSaved} saved`,
-  notYet: 'not yet',
-  nothingYetWrittenMoment: 'nothing yet; written shortly after the answer',
-  unpin: 'Unpin',
+  hits: (hits: Text, last: Text, saved: Text) =>
+    `${counted(hits, 'time', 'times')}, last ${last}, ${saved} saved`,
+  noHits: 'not yet',
   pin: 'Pin',
-  forget: 'Delete',
-  chooseConversationSeeKept: 'Choose a conversation to see what is cached.',
+  unpin: 'Unpin',
+  delete: 'Delete',
 };
 
 export const conversationTable = {
+  label: 'Cached conversations',
   conversation: 'Conversation',
-  firstWordsModelKeys: 'First words, model and cache format.',
+  conversationHelp: 'First words, model and cache format.',
   tokens: 'Tokens',
-  longMuchMemoryToo: 'Length, and the part that is also in memory.',
+  tokensHelp: 'Length, and the part that is also in memory.',
   size: 'Size',
-  filesAloneGbBytes: 'Unshared files. GB of 10^9 bytes.',
+  sizeHelp: 'Unshared files. GB of 10^9 bytes.',
   lastUsed: 'Last used',
-  whenLastReadBack: 'When it was last reused, or else written.',
+  lastUsedHelp: 'When it was last reused, or else written.',
   hits: 'Hits',
-  oftenReadBackDisk: 'How often it was read from disk.',
+  hitsHelp: 'How often it was read from disk.',
   saved: 'Saved',
-  longComputingReadBack: 'The time that computing the reused tokens took.',
-  keptConversations: 'Cached conversations',
+  savedHelp: 'The time that computing the reused tokens took.',
   actions: 'Actions',
   untitled: 'Untitled',
   memoryOnly: 'in memory only',
-  allMemory: 'all in memory',
-  memory: (tokens: Text) => `${tokens} in memory`,
-  unpin: 'Unpin',
-  pin: 'Pin',
-  unpinMayEvictedAgain: 'Unpin: allow eviction',
-  pinNeverEvicted: 'Pin: never evicted',
-  forget: (title: Text) => `Delete from cache: ${title}`,
-  forgetConversation: 'Delete from cache',
-};
-
-export const finishedList = {
-  cancelled: ', cancelled',
-  failed: ', failed',
-  kept: (promptTokens: Text, promptTokens2: Text) => `${promptTokens}, ${promptTokens2} reused`,
-  firstToken: 'first token',
-  noneEndedSinceEngine:
-    'No finished requests yet. Each one is listed here with the tokens it computed again, and why.',
-  noneEngineStoppedKnew: 'The engine is stopped; its request history is cleared.',
-  promptTokens: 'Prompt tokens',
-  wentThroughModel: 'Computed by the model.',
-  notReadAgainKeys: 'Reused: keys and values were cached.',
+  allInMemory: 'all in memory',
+  inMemory: (share: Text) => `${share} in memory`,
+  pin: (title: Text) => `Pin: ${title}`,
+  unpin: (title: Text) => `Unpin: ${title}`,
+  pinHelp: 'Pin: never evicted',
+  unpinHelp: 'Unpin: allow eviction',
+  delete: (title: Text) => `Delete from cache: ${title}`,
+  deleteHelp: 'Delete from cache',
 };
 
 export const keptCard = {
-  forgetEverything: 'Clear the cache?',
-  conversationsDiskPinnedOnes: (stored: Text, bytes: Text) =>
-    `${bytes} of ${stored} conversations, pinned ones included, and the cache in memory are ` +
-    'deleted. ',
-  theyReadAgainWhen: 'Your chats stay; their prompts are computed again next time.',
-  forgetAll: 'Clear cache',
-  forgetConversation: 'Delete this conversation from the cache?',
-  untitled: 'Untitled',
-  thoughPinned: ', although it is pinned',
-  filesAlone: (untitled: Text, bytes: Text, suffix: Text) =>
-    `“${untitled}”: ${bytes} not shared with others${suffix}. `,
-  memoryHoldsGoesToo:
-    'Its cache in memory is deleted too. The chat stays; its prompt is computed again next time.',
-  forget: 'Delete',
-  nothingKeptYet: 'Nothing is cached yet',
-  askSomethingMomentAfter:
+  empty: 'Nothing is cached yet',
+  emptyHelp:
     'Ask something. Shortly after an answer ends, its prompt is cached here. The next ' +
     'request with the same beginning continues from the cache, even after a restart.',
-  filterWords: 'Filter by words',
-  filterConversations: 'Filter conversations',
-  conversations: (list: Text, rows: Text) => `${list} of ${rows} conversations`,
-  forgetAll2: 'Clear cache…',
-  noConversationAllThese: 'No conversations match.',
+  filter: 'Filter',
+  filterLabel: 'Filter conversations',
+  found: (found: Text, all: Text) => `${found} of ${counted(all, 'conversation', 'conversations')}`,
+  noMatch: 'No conversations match.',
   showAll: 'Show all',
+  clear: 'Clear cache…',
+  clearQuestion: 'Clear the cache?',
+  clearText: (conversations: Text, bytes: Text) =>
+    `${bytes} of ${counted(conversations, 'conversation', 'conversations')}, pinned ones ` +
+    'included, and the cache in memory are deleted. Your chats stay; their prompts are computed ' +
+    'again next time.',
+  clearNow: 'Clear cache',
+  deleteQuestion: 'Delete this conversation from the cache?',
+  untitled: 'Untitled',
+  deleteText: (title: Text, bytes: Text) =>
+    `“${title}”: ${bytes} not shared with others. Its cache in memory is deleted too. The chat ` +
+    'stays; its prompt is computed again next time.',
+  deletePinnedText: (title: Text, bytes: Text) =>
+    `“${title}” is pinned: ${bytes} not shared with others. Its cache in memory is deleted too. ` +
+    'The chat stays; its prompt is computed again next time.',
+  delete: 'Delete',
+};
+
+export const finishedList = {
+  cancelled: (time: Text) => `${time}, cancelled`,
+  failed: (time: Text) => `${time}, failed`,
+  reused: (promptTokens: Text, share: Text) => `${promptTokens}, ${share} reused`,
+  firstToken: 'first token',
+  empty:
+    'No finished requests yet. Each one is listed here with the tokens it computed again, and why.',
+  emptyStopped: 'The engine is stopped; its request history is cleared.',
+  legend: 'Prompt tokens',
+  computedHelp: 'Computed by the model.',
+  reusedHelp: 'Reused: keys and values were cached.',
 };
 
 export const cacheMissDetails = {
+  identicalUpTo: (token: Text) => `Identical up to token ${token}.`,
+  differentFromStart: 'Different from the first token.',
+  comparedWith: (time: Text) => `Compared with a prompt from ${time}.`,
+  before: 'Before',
+  now: 'Now',
   waited: 'Waited',
   prompt: 'Prompt',
-  read: (prefillSeconds: Text, prefillTokensPerSecond: Text) =>
-    `${prefillSeconds}, ${prefillTokensPerSecond}`,
+  promptValue: (duration: Text, speed: Text) => `${duration}, ${speed}`,
   firstToken: 'First token',
-  after: (firstTokenSeconds: Text) => `after ${firstTokenSeconds}`,
+  firstTokenValue: (duration: Text) => `after ${duration}`,
   answer: 'Answer',
-  longestGap: (decodeSeconds: Text, longestGapSeconds: Text) =>
-    `${decodeSeconds}, longest gap ${longestGapSeconds}`,
+  answerValue: (duration: Text, longestGap: Text) => `${duration}, longest gap ${longestGap}`,
   blocks: 'Blocks',
-  disk: (blockHits: Text, blockWrites: Text) => `${blockHits} read, ${blockWrites} written`,
+  blocksValue: (read: Text, written: Text) => `${read} read, ${written} written`,
   request: 'Request',
-  upTokenBothSame: (firstDifference: Text) => `Identical up to token ${firstDifference}.`,
-  theyDifferFirstToken: 'Different from the first token.',
-  known: (now: Text) => `Compared with a prompt from ${now}.`,
-  was: 'Was',
-  is: 'Is',
+};
+
+/** Where the tokens of a prompt came from. */
+export const promptParts = {
+  memory: 'from memory',
+  disk: 'from disk',
+  computed: 'computed',
+  unread: 'not reached',
+};
+
+/** Why a prompt was computed again, as short as a table needs it. */
+export const causes: Record<CacheMissCause, string> & { unknown: string } = {
+  new_conversation: 'New conversation',
+  continued: 'Continued from cache',
+  head_changed: 'The beginning changed',
+  date_changed: 'A date or time changed',
+  counter_changed: 'A number or ID changed',
+  tools_reordered: 'The tools were reordered',
+  tools_changed: 'The tools changed',
+  thinking_stripped: 'Reasoning dropped from history',
+  message_edited: 'An earlier message was edited',
+  retokenized: 'Same text, tokenized differently',
+  evicted: 'Evicted to free memory',
+  state_not_cached: 'No checkpoint at this point',
+  cache_off: 'The cache is off',
+  format_changed: 'The cache format changed',
+  model_changed: 'Computed by another model',
+  unknown: 'Unknown',
 };

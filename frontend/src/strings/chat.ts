@@ -1,60 +1,65 @@
+// The Chat page.
 import type { Text } from './text';
 
 export const chat = {
-  kvCache: 'What is a KV cache?',
-  whatIs: 'What is 76 - 27?',
-  tellMeStoryAbout: 'Tell me a story about Ada and a fox.',
-  conversationsFileDamaged: 'This conversation’s file is damaged',
-  canReadShownFile: (path: Text) =>
+  title: 'Chat',
+  suggestions: ['What is a KV cache?', 'What is 76 - 27?', 'Tell me a story about Ada and a fox.'],
+  conversations: 'Conversations',
+  conversation: 'Conversation',
+  closeList: 'Close the list',
+  loading: 'Loading the conversation',
+  ask: (name: Text) => `Ask ${name}`,
+  private: 'The model runs on this computer. Nothing you write leaves it.',
+  damaged: 'This conversation’s file is damaged',
+  damagedFix: (path: Text) =>
     `The readable part is shown, and the file is left unchanged: ${path}. Continuing here ` +
     'starts a new chat',
-  closeList: 'Close the list',
-  conversation: 'Conversation',
-  conversations: 'Conversations',
-  chat: 'Chat',
-  readingConversation: 'Loading the conversation',
-  ask: (name: Text) => `Ask ${name}`,
-  runsComputerNothingYou: 'The model runs on this computer. Nothing you write leaves it.',
+  /** The title of a conversation that another window has changed too. */
+  copyOf: (title: Text) => `${title} (copy)`,
 };
 
+/** An example of the tools field. */
+const exampleTools =
+  '[{"type": "function", "function": {"name": "weather", "parameters": ' +
+  '{"type": "object", "properties": {"city": {"type": "string"}}}}}]';
+
 export const answerSettings = {
-  jsonListRequestsTools: (example: Text) =>
-    `Enter a JSON list in the form of a request’s tools: ${example}`,
-  answerSettings: 'Answer settings',
-  windowAsksNextQuestion:
-    'Applies to this window’s chats from the next question. Leave empty for the model’s defaults.',
-  models: 'Model default',
+  title: 'Answer settings',
+  help: 'Applies to this window’s chats from the next question. Leave empty for the model’s defaults.',
+  modelDefault: 'Model default',
   tools: 'Tools',
-  modelMayAskThese:
+  exampleTools,
+  toolsHelp:
     'The model may call these functions. Calls are shown under the answer, never executed.',
+  notTools: `Enter a JSON list in the form of a request’s tools: ${exampleTools}`,
 };
 
 export const answerStats = {
-  countedPiecesTextArrived:
+  speedHelp: 'Tokens after the first, per second of their arrival; measured on this page.',
+  tokensHelp: 'Counted by the engine, reasoning included.',
+  tokensHelpStopped:
     'Counted from the received pieces of text, because the answer was stopped before its ' +
     'final count.',
-  countedEngineReasoningIncluded: 'Counted by the engine, reasoning included.',
-  tokensAfterFirstTime:
-    'Tokens after the first, per second of their arrival; measured on this page.',
-  promptKeptEarlierNot: 'Prompt tokens reused from the cache; counted by the engine.',
-  cached: (cachedTokens: Text, promptTokens: Text) =>
+  reused: (cachedTokens: Text, promptTokens: Text) =>
     `${cachedTokens} of ${promptTokens} prompt tokens reused`,
-  sendingFirstTokenMeasured: 'From sending to the first token; measured on this page.',
-  firstAfter: (firstTokenSeconds: Text) => `first token in ${firstTokenSeconds}`,
+  reusedHelp: 'Prompt tokens reused from the cache; counted by the engine.',
+  firstToken: (duration: Text) => `first token in ${duration}`,
+  firstTokenHelp: 'From sending to the first token; measured on this page.',
 };
 
 export const composer = {
-  askSomething: 'Ask something',
+  placeholder: 'Ask something',
   message: 'Message',
-  thinkingModelReasonsBefore:
+  thinkingOn: 'Thinking on',
+  thinkingOff: 'Thinking off',
+  thinkingHelp:
     'Thinking: the model reasons before it answers. Better for hard questions, slower for ' +
     'easy ones.',
-  thinking: (suffix: Text) => `Thinking ${suffix}`,
-  answerSettingsChanged: 'Answer settings, changed',
   answerSettings: 'Answer settings',
-  tokensChosenToolsWindow: 'Sampling and tools for this window’s chats.',
+  answerSettingsChanged: 'Answer settings, changed',
+  answerSettingsHelp: 'Sampling and tools for this window’s chats.',
   escStops: 'Esc to stop',
-  sends: (sendKey: Text) => `${sendKey} to send`,
+  keySends: (key: Text) => `${key} to send`,
   stop: 'Stop',
   send: 'Send',
 };
@@ -62,69 +67,68 @@ export const composer = {
 export const conversationList = {
   newChat: 'New chat',
   search: 'Search',
-  searchConversations: 'Search conversations',
-  conversations: 'Conversations',
+  searchLabel: 'Search conversations',
+  label: 'Conversations',
   title: 'Title',
   untitled: 'Untitled',
   answering: 'Answering',
-  damaged: 'Damaged, ',
-  rename: (title: Text) => `Rename: ${title}`,
-  rename2: 'Rename',
+  damaged: (time: Text) => `Damaged, ${time}`,
+  rename: 'Rename',
+  renameLabel: (title: Text) => `Rename: ${title}`,
+  delete: 'Delete',
   deleteLabel: (title: Text) => `Delete: ${title}`,
-  delete2: 'Delete',
-  noConversationTheseWords: 'No chats match.',
-  deleted: (untitled: Text) => `Deleted: ${untitled}`,
+  noMatch: 'No chats match.',
+  deleted: (title: Text) => `Deleted: ${title}`,
   undo: 'Undo',
-  keptComputerOnly: 'Stored on this computer only.',
-  deleteDamagedConversation: 'Delete the damaged conversation?',
-  fileGoesCannotRead: (path: Text) =>
+  storedHere: 'Stored on this computer only.',
+  deleteDamagedQuestion: 'Delete the damaged conversation?',
+  deleteDamagedText: (path: Text) =>
     `Its file is deleted, including the part that cannot be read: ${path}`,
 };
 
 export const message = {
+  copy: 'Copy',
   copied: 'Copied',
   notCopied: 'Not copied',
-  copy: 'Copy',
-  editYourQuestion: 'Edit your question',
-  followsDropped: 'Later messages will be removed.',
+  yourQuestion: 'Your question',
+  edit: 'Edit',
+  editLabel: 'Edit this question',
+  draft: 'Edit your question',
+  laterRemoved: 'Later messages will be removed.',
   cancel: 'Cancel',
   askAgain: 'Ask again',
-  yourQuestion: 'Your question',
-  editQuestion: 'Edit this question',
-  edit: 'Edit',
   retry: 'Retry',
   stopped: 'Stopped.',
-  cutOffLongestAnswer: 'Stopped at the token limit.',
+  tokenLimit: 'Stopped at the token limit.',
   answer: 'answer',
-  goHereChatOwn: 'Continue from here in a new chat',
   branch: 'Branch',
+  branchHelp: 'Continue from here in a new chat',
 };
 
 export const reasoning = {
-  reasoningModelWroteItself:
+  thinking: (tokens: Text) => `Thinking, ${tokens}`,
+  thought: (tokens: Text, duration: Text) => `Thought, ${tokens}, ${duration}`,
+  help:
     'Reasoning: the model’s notes before its answer. They are not sent back with the next ' +
     'question.',
-  thinking: 'Thinking',
-  thought: 'Thought',
 };
 
 export const startOffer = {
-  model: 'the model',
-  loading: (t: Text) => `Loading ${t}`,
-  youCanTypeAlready: (progress: Text) => `${progress}. You can start typing.`,
+  theModel: 'the model',
+  loading: (name: Text) => `Loading ${name}`,
+  typeAlready: (progress: Text) => `${progress}. You can start typing.`,
   noModelRunning: 'No model is running',
-  needsFree: (name: Text, needBytes: Text, headroomBytes: Text) =>
-    `${name} needs ~${needBytes}, ${headroomBytes} available.`,
-  noModelFoundComputer: 'No model was found on this computer.',
+  noModelFound: 'No model was found on this computer.',
+  needs: (name: Text, needBytes: Text, availableBytes: Text) =>
+    `${name} needs ~${needBytes}, ${availableBytes} available.`,
   start: (name: Text) => `Start ${name}`,
 };
 
 export const toolCalls = {
-  asks: 'Calls',
+  calls: 'Calls',
 };
 
 export const waiting = {
-  readingPrompt: (doneTokens: Text, totalTokens: Text) =>
-    `Reading the prompt, ${doneTokens} of ${totalTokens}`,
-  waitingFirstToken: 'Waiting for the first token',
+  prefill: (done: Text, total: Text) => `Prefill, ${done} of ${total}`,
+  firstToken: 'Waiting for the first token',
 };

@@ -1,5 +1,10 @@
 // What a screen reader says for each figure: one sentence with the numbers of the picture.
-import type { Text } from './text';
+import { counted, type Text } from './text';
+
+export const percent = {
+  exactly: (percent: Text) => `${percent} percent`,
+  lessThanOne: 'less than 1 percent',
+};
 
 export const memoryFigure = {
   part: (label: Text, bytes: Text, share: Text) => `${label} ${bytes} (${share})`,
@@ -11,7 +16,7 @@ export const memoryFigure = {
 
 export const needFigure = {
   needs: (needBytes: Text, roomBytes: Text) => `It needs ~${needBytes} of ${roomBytes} available.`,
-  downloaded: (share: Text) => `${share} of it is downloaded.`,
+  downloaded: (percent: Text) => `${percent} of it is downloaded.`,
 };
 
 export const promptFigure = {
@@ -20,17 +25,38 @@ export const promptFigure = {
   disk: (tokens: Text) => `${tokens} came from disk`,
   computed: (tokens: Text) => `${tokens} were computed`,
   unread: (tokens: Text) => `${tokens} were not reached`,
-  progress: (done: Text, tokens: Text, cached: Text) =>
-    `${done} of ${tokens} of the prompt are processed, ${cached} of them from the cache.`,
+  progress: (done: Text, tokens: Text, percent: Text) =>
+    `Prefill: ${done} of ${tokens} of the prompt, ${percent}.`,
+  progressWithCache: (done: Text, tokens: Text, percent: Text, cached: Text) =>
+    `Prefill: ${done} of ${tokens} of the prompt, ${percent}, ${cached} of them from the cache.`,
+};
+
+export const progressFigure = {
+  loading: (model: Text, percent: Text) => `Loading ${model}: ${percent}.`,
+  downloading: (model: Text, doneBytes: Text, totalBytes: Text, percent: Text) =>
+    `Downloading ${model}: ${doneBytes} of ${totalBytes}, ${percent}.`,
+  downloadingFiles: (
+    model: Text,
+    doneBytes: Text,
+    totalBytes: Text,
+    percent: Text,
+    incomplete: Text,
+  ) =>
+    `Downloading ${model}: ${doneBytes} of ${totalBytes}, ${percent}. ` +
+    `${counted(incomplete, 'file is incomplete', 'files are incomplete')}.`,
+  job: (job: Text, doneBytes: Text, totalBytes: Text, percent: Text) =>
+    `${job}: ${doneBytes} of ${totalBytes}, ${percent}.`,
+  jobOfUnknownSize: (job: Text, doneBytes: Text) => `${job}: ${doneBytes} so far.`,
+  importing: (title: Text) => `Importing ${title}`,
+  downloadingName: (title: Text) => `Downloading ${title}`,
+  movingCache: (dir: Text) => `Moving the cache to ${dir}`,
 };
 
 export const treemapFigure = {
   empty: 'The cache holds no conversations on disk.',
   treemap: (conversations: Text, bytes: Text, largest: Text, largestBytes: Text) =>
-    `The cache holds ${conversations} in ${bytes}. The largest is “${largest}” with ` +
-    `${largestBytes}.`,
-  conversation: '1 conversation',
-  conversations: (count: Text) => `${count} conversations`,
+    `The cache holds ${counted(conversations, 'conversation', 'conversations')} in ${bytes}. ` +
+    `The largest is “${largest}” with ${largestBytes}.`,
 };
 
 export const meterFigure = {

@@ -1,105 +1,98 @@
+// The Memory page.
 import type { Text } from './text';
 
 export const memory = {
-  memory: 'Memory',
+  title: 'Memory',
 };
 
 export const ledgerCard = {
-  prefixCacheMemoryReserved: (untouchedBytes: Text) =>
-    `The prefix cache in memory. ${untouchedBytes} of this is reserved but not used yet.`,
-  prefixCacheMemory: 'The prefix cache in memory.',
-  fillsMemory: 'What fills the memory',
-  newModelCouldTake:
+  title: 'Memory use',
+  availableHelp:
     'Memory available for another model: free memory less a reserve for the system and other apps.',
-  roomModel: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
+  available: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
   part: 'Part',
-  gbBytesSystemMonitor: 'GB of 2^30 bytes, as the system monitor counts.',
   size: 'Size',
+  sizeHelp: 'GB of 2^30 bytes, as the system monitor counts.',
   share: 'Share',
-  whatItIs: 'What it is',
-  number: 'Source',
-  all: 'All',
-  besideCacheDiskKeeps: (bytes: Text) => `The disk cache holds another ${bytes}.`,
-  reportedSystem: 'Reported by the system',
+  description: 'What it is',
+  source: 'Source',
+  total: 'All',
+  totalShare: '100 %',
+  totalSource: 'Reported by the system',
+  prefixCache: 'The prefix cache in memory.',
+  prefixCacheReserved: (untouchedBytes: Text) =>
+    `The prefix cache in memory. ${untouchedBytes} of this is reserved but not used yet.`,
+  diskCache: (bytes: Text) => `The disk cache holds another ${bytes}.`,
 };
 
 export const whatIfCard = {
-  fitsTight: 'tight fit',
-  doesNotFit: 'does not fit',
-  all: (largestContextTokens: Text) => `all ${largestContextTokens}`,
-  keptHoldsWhenModel: 'Saved. Applies when the model is reloaded.',
-  keptHoldsWhenModel2: 'Saved. Applies when the model is started.',
-  ifLabel: 'What if',
+  title: 'What if',
   model: 'Model',
-  contextMuchModelCan:
-    'Context: the tokens that the model can see at once, prompt and answer together.',
   context: 'Context',
-  requestsRunOnceEach: 'Requests that run at once, each with its own context.',
-  streams: 'Streams',
+  contextHelp: 'Context: the tokens that the model can see at once, prompt and answer together.',
+  streams: 'Concurrent requests',
+  streamsHelp: 'Requests that run at once, each with its own context.',
   concurrent: (streams: Text) => `${streams} concurrent`,
-  needsFree: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} available:`,
-  each: ' each',
-  longestFits: (largestContextTokens: Text, suffix: Text) =>
-    `Longest context that fits: ${largestContextTokens}${suffix}.`,
+  needs: (needBytes: Text, roomBytes: Text) => `Needs ~${needBytes}, ${roomBytes} available:`,
+  verdicts: { yes: 'fits', tight: 'tight fit', no: 'does not fit' },
+  longestContext: (tokens: Text) => `Longest context that fits: ${tokens}.`,
+  longestContextEach: (tokens: Text) => `Longest context that fits: ${tokens} each.`,
   noContextFits: 'No context fits.',
-  weightsKeysValuesState: (
-    weightsBytes: Text,
-    kvBytes: Text,
-    stateBytes: Text,
-    scratchBytes: Text,
-  ) =>
+  parts: (weightsBytes: Text, kvBytes: Text, stateBytes: Text, scratchBytes: Text) =>
     `Weights ${weightsBytes}, keys and values ${kvBytes}, state ${stateBytes}, scratch ` +
-    `${scratchBytes}. Estimated before loading, with every stream at its full length.`,
-  keysValues: 'Keys and values',
-  thousandTokens: 'Per 1,000 tokens',
-  needs: 'Needs',
+    `${scratchBytes}. Estimated before loading, with every request at its full length.`,
+  format: 'Keys and values',
+  current: (format: Text) => `${format} (current)`,
+  perThousandTokens: 'Per 1,000 tokens',
+  need: 'Needs',
   fits: 'Fits',
-  longestFits2: 'Longest context that fits',
-  set: ' (current)',
-  keep: (name: Text) => `Save for ${name}`,
+  longest: 'Longest context that fits',
+  none: 'none',
+  all: (tokens: Text) => `all ${tokens}`,
+  save: (name: Text) => `Save for ${name}`,
+  savedReload: 'Saved. Applies when the model is reloaded.',
+  savedStart: 'Saved. Applies when the model is started.',
 };
 
 export const wiredCard = {
-  needs: (name: Text, needBytes: Text) => `${name} needs ~${needBytes}`,
-  withinLimitNothingNeeds: (need: Text) => `${need}, which is within the limit.`,
-  moreLimitSafeEnough: (need: Text, safeBytes: Text) =>
-    `${need}, more than the limit. ${safeBytes} is safe and enough.`,
-  moreSafeMacShorter: (need: Text) =>
-    `${need}, more than is safe on this Mac. A shorter context, fewer streams or a stronger ` +
-    'quantization would help.',
-  changeWiredLimit: 'Change the wired limit?',
-  untilNextRestartMacos: (requestedBytes: Text) =>
-    `${requestedBytes}, until the next restart. macOS asks for an administrator, then runs this:`,
-  change: 'Change',
-  keepWiredLimit: 'Change the wired limit permanently?',
-  nowAfterEachRestart: (requestedBytes: Text) =>
-    `${requestedBytes}, now and after each restart. macOS asks for an administrator, then runs this:`,
-  keep: 'Change',
-  undoWiredLimit: 'Restore the default wired limit?',
-  backDefaultSystemNow:
-    'The system default applies now and after restarts. macOS asks for an administrator, ' +
-    'then runs this:',
-  undo: 'Restore',
-  typeSize: (minBytes: Text, maxBytes: Text) => `Type a size from ${minBytes} to ${maxBytes}.`,
-  wiredLimit: 'Wired limit',
-  everythingElsePageHolds: (unavailableReason: Text) => `${unavailableReason}`,
-  muchMemoryGraphicsProcessor:
+  title: 'Wired limit',
+  help:
     'How much memory macOS lets the GPU use. A model that needs more does not run on the ' +
     'GPU, even if memory is free.',
-  holdsNow: 'Current',
-  setIogpuWiredLimit: (limitBytes: Text) => `${limitBytes}, set by iogpu.wired_limit_mb`,
-  systemsDefault: "the system's default",
+  current: 'Current',
+  setBySysctl: (setBytes: Text) => `${setBytes}, set by iogpu.wired_limit_mb`,
+  systemDefault: 'the system’s default',
   metalRecommends: 'Metal recommends',
-  most: (recommendedBytes: Text) => `at most ${recommendedBytes}`,
-  nothingDidNotAnswer: 'unknown: Metal did not answer',
-  safeMac: 'Safe on this Mac',
-  leavesSystemOtherApps: (safeBytes: Text) =>
-    `${safeBytes}, which leaves enough for the system and other apps`,
+  atMost: (recommendedBytes: Text) => `at most ${recommendedBytes}`,
+  metalUnknown: 'unknown: Metal did not answer',
+  safe: 'Safe on this Mac',
+  safeValue: (safeBytes: Text) => `${safeBytes}, which leaves enough for the system and other apps`,
   afterRestart: 'After a restart',
-  setAgain: (persistedBytes: Text) => `${persistedBytes} is set again`,
-  limitGb: 'Limit, GB',
-  applyUntilRestart: 'Apply until restart…',
-  keepOverRestarts: 'Apply permanently…',
-  undo2: 'Restore default…',
-  macosAskingAdministrator: 'macOS is asking for an administrator.',
+  setAgain: (keptBytes: Text) => `${keptBytes} is set again`,
+  withinLimit: (name: Text, needBytes: Text) =>
+    `${name} needs ~${needBytes}, which is within the limit.`,
+  overLimit: (name: Text, needBytes: Text, safeBytes: Text) =>
+    `${name} needs ~${needBytes}, more than the limit. ${safeBytes} is safe and enough.`,
+  overSafe: (name: Text, needBytes: Text) =>
+    `${name} needs ~${needBytes}, more than is safe on this Mac. A shorter context, fewer ` +
+    'concurrent requests or a stronger quantization would help.',
+  limit: 'Limit, GB',
+  outOfRange: (leastBytes: Text, mostBytes: Text) =>
+    `Enter a size from ${leastBytes} to ${mostBytes}.`,
+  waitingForAdmin: 'macOS is asking for an administrator.',
+  once: 'Apply until restart…',
+  onceQuestion: 'Change the wired limit?',
+  onceText: (bytes: Text) =>
+    `${bytes}, until the next restart. macOS asks for an administrator, then runs this:`,
+  permanent: 'Apply permanently…',
+  permanentQuestion: 'Change the wired limit permanently?',
+  permanentText: (bytes: Text) =>
+    `${bytes}, now and after each restart. macOS asks for an administrator, then runs this:`,
+  change: 'Change',
+  restore: 'Restore default…',
+  restoreQuestion: 'Restore the default wired limit?',
+  restoreText:
+    'The system default applies now and after restarts. macOS asks for an administrator, ' +
+    'then runs this:',
+  restoreNow: 'Restore',
 };

@@ -1,232 +1,315 @@
+// The Models page.
 import { commandKey } from '../lib/host';
-import type { Text } from './text';
+import { counted, type Text } from './text';
 
 const fileManager = commandKey === '⌘' ? 'Finder' : 'folder';
 
 export const models = {
-  all: 'All',
-  fit: 'Fits now',
-  notComplete: 'Incomplete',
-  cannotUsed: 'Unsupported or damaged',
-  models: 'Models',
-  searchModels: 'Search models',
-  models2: 'Which models',
-  needs: 'Memory at',
-  usualContext: 'default context',
+  title: 'Models',
+  search: 'Search models',
+  filter: 'Which models',
+  filters: {
+    all: 'All',
+    fits: 'Fits now',
+    incomplete: 'Incomplete',
+    unusable: 'Unsupported or damaged',
+  },
+  context: 'Memory at',
+  defaultContext: 'default context',
   tokens: (tokens: Text) => `${tokens} tokens`,
   rescan: 'Rescan',
-  importLabel: 'Import…',
+  import: 'Import…',
   download: 'Download…',
-  of: (found: Text, all: Text) => `${found} of ${all}`,
-  watchingPaused: '. Watching is paused',
-  room: (all: Text, suffix: Text, room: Text, suffix2: Text) =>
-    `${all} ${suffix}, room for ${room}${suffix2}`,
-  goWatching: 'Resume watching',
+  found: (count: Text, availableBytes: Text) =>
+    `${counted(count, 'model', 'models')}, ${availableBytes} available`,
+  foundOf: (found: Text, all: Text, availableBytes: Text) =>
+    `${found} of ${counted(all, 'model', 'models')}, ${availableBytes} available`,
+  watchingPaused: (found: Text) => `${found}. Watching is paused`,
+  resumeWatching: 'Resume watching',
   pauseWatching: 'Pause watching',
   tryAgain: 'Try again',
-  noModelLike: 'No models match.',
+  noMatch: 'No models match.',
   showAll: 'Show all',
-  onlyDemoModelHere: 'Only the demo model is here',
-  modelsMlxHuggingFace:
+  onlyDemo: 'Only the demo model is here',
+  watchedFolders:
     'Headroom watches these folders; models in MLX or Hugging Face format (a folder with ' +
     'config.json and .safetensors files) appear as they arrive:',
-  dropFolderOntoWindow: 'Or drop a folder onto this window.',
+  orDrop: 'Or drop a folder onto this window.',
+};
+
+/** What an action did, told below the search field. */
+export const modelsDone = {
+  rescanned: 'All model folders were scanned.',
+  watchingPaused: 'New models appear after a rescan.',
+  watching: 'New models appear automatically.',
+  trashed: (name: Text) => `${name} was moved to the Trash.`,
+};
+
+/** What a model's row says about it. */
+export const verdicts = {
+  paused: (done: Text) => `Paused at ${done}`,
+  downloading: (done: Text) => `Downloading, ${done}`,
+  broken: 'Damaged',
+  notLoadable: 'Unsupported',
+  running: 'Running',
+  fits: { yes: 'Fits', tight: 'Tight', no: 'Does not fit' },
+  needs: (needBytes: Text, availableBytes: Text) =>
+    `Needs ~${needBytes}, ${availableBytes} available`,
+};
+
+/** The program whose folder a model is in. */
+export const origins = {
+  huggingface: 'Hugging Face cache',
+  lmstudio: 'LM Studio',
+  omlx: 'oMLX',
+  ollama: 'Ollama',
+  folder: 'Folder',
+};
+
+export const kvFormats = {
+  default: 'Default: 8-bit keys, 4-bit values',
+  affine8: '8-bit',
+  affine4: '4-bit',
+  q8_0: 'q8_0',
+  q4_0: 'q4_0',
+  f16: '16-bit, exact',
+};
+
+export const modelTable = {
+  label: 'Models',
+  model: 'Model',
+  modelHelp: 'Name, architecture and quantization.',
+  parameters: 'Parameters',
+  parametersHelp: 'Counted from the file headers. B: billions, M: millions.',
+  size: 'Size',
+  sizeHelp: 'Weights on disk. GB of 10^9 bytes.',
+  needs: 'Needs',
+  needsHelp:
+    'Memory for weights, cache and scratch at the chosen context, and whether that fits now.',
+  actions: 'Actions',
+  start: 'Start',
+  startLabel: (name: Text) => `Start: ${name}`,
+  unload: 'Unload',
+  unloadLabel: (name: Text) => `Unload: ${name}`,
+  cancel: 'Cancel',
+  cancelLabel: (name: Text) => `Cancel loading: ${name}`,
+};
+
+export const need = {
+  help: (need: Text) =>
+    `${need}. Estimated before loading: weights, cache and scratch. GB of 2^30 bytes.`,
+};
+
+export const modelDetails = {
+  about: (name: Text) => `About ${name}`,
+  close: 'Close',
+  verdict: (verdict: Text) => `${verdict}.`,
+  verdictWithNeed: (verdict: Text, need: Text) => `${verdict}. ${need}.`,
+  loading: (progress: Text) => `Loading, ${progress}`,
+  downloaded: (doneBytes: Text) => `${doneBytes} downloaded.`,
+  downloadedOf: (doneBytes: Text, totalBytes: Text) => `${doneBytes} of ${totalBytes} downloaded.`,
+  incompleteFiles: (count: Text) => counted(count, 'file is incomplete', 'files are incomplete'),
+  partialFile: (name: Text) => `${name}, partial`,
+  missingFile: (name: Text) => `${name}, missing`,
+  start: 'Start',
+  unload: 'Unload',
+  cancelLoading: 'Cancel loading',
+  architecture: 'Architecture',
+  parameters: 'Parameters',
+  parametersValue: (short: Text, exact: Text) => `${short} (${exact})`,
+  weights: 'Weights',
+  sizeOnDisk: 'Size on disk',
+  maximumContext: 'Maximum context',
+  tokens: (contextTokens: Text) => `${contextTokens} tokens`,
+  needs: 'Needs',
+  needsAt: (contextTokens: Text) => `Needs at ${contextTokens}`,
+  filesChanged: 'Files changed',
+  bundled: 'Included with Headroom; it cannot be removed.',
+  location: 'Location',
+  copies: (places: Text) => `${places} copies`,
+  show: `Show in ${fileManager}`,
+  showLabel: (path: Text) => `Show in ${fileManager}: ${path}`,
+  trash: 'Move to Trash…',
+  trashLabel: (path: Text) => `Move to Trash: ${path}`,
+  unloadFirst: 'Unload it first',
+  trashQuestion: (name: Text) => `Move ${name} to the Trash?`,
+  trashText: (sizeBytes: Text, path: Text) => `${sizeBytes} in ${path}. `,
+  wholeRepository:
+    'In the Hugging Face cache this is the whole repository, which other apps may use too. ',
+  otherCopyStays: 'The other copy stays.',
+  otherCopiesStay: (others: Text) => `The ${others} other copies stay.`,
+  canPutBack: 'You can put it back from the Trash.',
+  trashNow: 'Move to Trash',
+};
+
+export const modelOptionsForm = {
+  title: 'How it is loaded',
+  setByFlag: 'Set by a command-line flag.',
+  context: 'Longest context, tokens',
+  automatic: 'Automatic',
+  maxSequences: 'Concurrent requests',
+  maxSequencesDefault: '8',
+  kvFormat: 'Keys and values',
+  stateFormat: 'Recurrent state',
+  stateDefault: 'Default: 32-bit',
+  state16: '16-bit',
+  state8: '8-bit',
+  savedNow: 'Saved. Applies from the next request.',
+  savedReload: 'Applies when the model is reloaded.',
+  saved: 'Saved; the estimate above is updated.',
+  reload: 'Reload now',
+  undo: 'Undo',
 };
 
 export const answerOptions = {
-  jsonObjectEnableThinking: 'Enter a JSON object, for example {"enable_thinking": false}.',
-  answersModel: 'Default sampling',
-  requestsDoNotSay: 'Used when a request leaves a value out. Applies from the next request.',
-  own: 'Model default',
-  chatTemplateArguments: 'Chat-template arguments',
-  variablesTemplateJsonRequests:
-    'Variables for the chat template, as JSON. A request’s values take precedence.',
+  title: 'Default sampling',
+  help: 'Used when a request leaves a value out. Applies from the next request.',
+  modelDefault: 'Model default',
+  arguments: 'Chat-template arguments',
+  argumentsHelp: 'Variables for the chat template, as JSON. A request’s values take precedence.',
+  argumentsExample: '{"enable_thinking": false}',
+  notArguments: 'Enter a JSON object, for example {"enable_thinking": false}.',
 };
 
 export const arrivals = {
-  newModels: 'New models',
-  here: (name: Text) => `${name} is ready`,
-  checked: (sizeBytes: Text, roomBytes: Text) => `${sizeBytes}, verified. ${roomBytes}.`,
+  label: 'New models',
+  ready: (name: Text) => `${name} is ready`,
+  verified: (sizeBytes: Text, need: Text) => `${sizeBytes}, verified. ${need}.`,
   start: 'Start',
   show: 'Show',
   dismiss: (name: Text) => `Dismiss: ${name}`,
 };
 
-export const downloadSheet = {
-  kindNotKnown: 'unknown architecture',
-  huggingFaceFormat: 'Hugging Face format',
-  downloadsMonth: (downloads: Text) => `${downloads} downloads a month`,
-  headroomDoesNotRun: 'not supported yet',
-  termsAcceptedHubsPage: 'accept its licence on Hugging Face first',
+export const suggestions = {
+  title: 'Good first models',
+  details: (note: Text, downloadBytes: Text, needBytes: Text) =>
+    `${note}. ~${downloadBytes} to download, needs ~${needBytes}`,
+  detailsTooLarge: (note: Text, downloadBytes: Text, needBytes: Text, availableBytes: Text) =>
+    `${note}. ~${downloadBytes} to download, needs ~${needBytes}: more than the ` +
+    `${availableBytes} available`,
   download: 'Download',
-  searchHub: 'Search Hugging Face',
-  searchHubExampleQwen: 'Search Hugging Face, for example Qwen3.6 MLX',
-  search: 'Search',
-  askingHub: 'Searching Hugging Face…',
-  hubNoModelSafetensors: 'No .safetensors models match.',
-  foundHub: 'Search results',
-  files: 'Files',
-  download2: (id: Text) => `Download ${id}`,
-  underWay: 'Downloading',
-  files2: (id: Text) => `Files of ${id}`,
-  download3: (bytes: Text) => `Download ${bytes}`,
-};
-
-export const hubForm = {
-  environmentHfToken: 'in the environment, as HF_TOKEN',
-  systemsKeychain: "in the system's keychain",
-  fileHuggingFacesTools: "in the file that Hugging Face's tools use",
-  hubToken: 'Hugging Face account',
-  thereToken: (token: Text) => `A token is stored ${token}.`,
-  thereNoTokenOnly: 'No token. Only private and gated models need one.',
-  modelsComeWhereOther: (endpoint: Text, folder: Text, thereNoTokenOnly: Text) =>
-    `Models are downloaded from ${endpoint} to ${folder}, where other tools find them too. ` +
-    `${thereNoTokenOnly}`,
-  token: 'Token',
-  tokenHubsSettings: 'Token, from your Hugging Face settings',
-  keep: 'Save',
-  remove: 'Remove',
-  addressMirror: 'Mirror address',
-  addressMirrorEmptyHttps: 'Mirror address; empty: https://huggingface.co',
-  use: 'Save',
-};
-
-export const importSheet = {
-  copy: 'Copy',
-  originalStays: 'The original folder stays.',
-  move: 'Move',
-  originalGoneAfterwards: 'The original folder is removed.',
-  link: 'Link',
-  modelStaysWhereGone: 'Nothing is copied; delete the original and the model disappears here.',
-  importLabel: 'Import',
-  pathModelsFolder: 'Model folder',
-  look: 'Check',
-  choose: 'Choose…',
-  modelsFolderHoldsConfig:
-    'A model folder contains config.json and .safetensors files. A folder of several model ' +
-    'folders works too.',
-  how: 'How',
-  imported: 'Models to import',
-  whereFree: (freeBytes: Text) => `, ${freeBytes} free`,
-  into: (folder: Text, suffix: Text) => `Into ${folder}${suffix}.`,
-  looking: 'Checking…',
-  cancel: 'Cancel',
+  downloadLabel: (id: Text) => `Download ${id}`,
+  downloading: 'Downloading',
+  notes: {
+    qwen3_600M: 'Tiny and quick; simple questions',
+    qwen3_1700M: 'Small; short texts',
+    qwen35_4B: 'Long contexts in little memory',
+    qwen3_8B: 'A good all-rounder',
+    qwen3_14B: 'Better answers, slower',
+    qwen36_35B: 'Code and agents; 3B of its 35B parameters are active for each token',
+  },
 };
 
 export const jobRows = {
-  importLabel: 'Import',
-  download: 'Download',
-  move: 'Move',
-  cache: (title: Text) => `cache to ${title}`,
-  of: (kind: Text, suffix: Text) => `${kind}: ${suffix}`,
-  movesCache: 'Cache moves',
-  importsDownloads: 'Imports and downloads',
-  far: (title: Text) => `Progress: ${title}`,
+  cacheMoves: 'Cache moves',
+  importsAndDownloads: 'Imports and downloads',
+  import: (title: Text) => `Import: ${title}`,
+  download: (title: Text) => `Download: ${title}`,
+  moveCache: (dir: Text) => `Move: cache to ${dir}`,
+  withPhase: (progress: Text, phase: Text) => `${progress} (${phase})`,
   stop: 'Stop',
+  resume: 'Resume',
   tryAgain: 'Try again',
-  go: 'Resume',
   dismiss: (title: Text) => `Dismiss: ${title}`,
-  discardNamed: (title: Text) => `Discard: ${title}`,
-  download2: (id: Text) => `Download: ${id}`,
-  of2: (totalBytes: Text) => ` of ${totalBytes}`,
-  stopped: (doneBytes: Text, suffix: Text) => `Paused at ${doneBytes}${suffix}`,
-  discardQuestion: (toLowerCase: Text) => `Discard this ${toLowerCase}?`,
-  cacheStaysWhereBeen: 'The cache stays where it is. The data copied',
-  come: 'The data downloaded',
-  farRemovedGoLater: (come: Text) => `${come} so far will be deleted.`,
+  discardLabel: (title: Text) => `Discard: ${title}`,
+  pausedAt: (doneBytes: Text) => `Paused at ${doneBytes}`,
+  pausedAtOf: (doneBytes: Text, totalBytes: Text) => `Paused at ${doneBytes} of ${totalBytes}`,
   discard: 'Discard',
+  discardImport: 'Discard this import?',
+  discardDownload: 'Discard this download?',
+  discardMove: 'Discard this move?',
+  partialDeleted: 'The data downloaded so far will be deleted.',
+  copyDeleted: 'The data copied so far will be deleted.',
+  cacheStays: 'The cache stays where it is. The data copied so far will be deleted.',
 };
 
-export const modelDetails = {
-  architecture: 'Architecture',
-  parameters: 'Parameters',
-  weights: 'Weights',
-  sizeDisk: 'Size on disk',
-  trained: 'Maximum context',
-  tokens: (contextTokens: Text) => `${contextTokens} tokens`,
-  at: (contextTokens: Text) => ` at ${contextTokens}`,
-  needs: (suffix: Text) => `Needs${suffix}`,
-  filesChanged: 'Files changed',
-  moveTrash: (name: Text) => `Move ${name} to the Trash?`,
-  inLabel: (sizeBytes: Text, path: Text) => `${sizeBytes} in ${path}. `,
-  huggingFaceCacheWhole:
-    'In the Hugging Face cache this is the whole repository, which other apps may use too. ',
-  otherPlace: 'The other copy stays.',
-  otherPlaces: (others: Text) => `The ${others} other copies stay.`,
-  youCanPutBack: 'You can put it back from the Trash.',
-  moveTrash2: 'Move to Trash',
-  about: (name: Text) => `About ${name}`,
-  close: 'Close',
-  loading: (progress: Text) => `Loading, ${progress}`,
-  downloaded: 'Downloaded',
-  of: (totalBytes: Text) => ` of ${totalBytes}`,
-  here: (doneBytes: Text, suffix: Text) => `${doneBytes} here${suffix}.`,
-  file: 'file is incomplete',
-  files: 'files are incomplete',
-  notWhole: (parts: Text, files: Text) => `${parts} ${files}`,
-  part: (name: Text) => `${name}, partial`,
-  missing: (name: Text) => `${name}, missing`,
-  unload: 'Unload',
-  cancelLoading: 'Cancel loading',
-  start: 'Start',
-  partHeadroomTakesNo: 'Included with Headroom; it cannot be removed.',
-  sameModelPlaces: (places: Text) => `${places} copies`,
-  whereLies: 'Location',
-  showInFileManager: (path: Text) => `Show in ${fileManager}: ${path}`,
-  show: `Show in ${fileManager}`,
-  moveTrash3: (path: Text) => `Move to Trash: ${path}`,
-  unloadFirst: 'Unload it first',
-  remove: 'Remove…',
+/** Imports and downloads in words. */
+export const transfers = {
+  amount: (doneBytes: Text, totalBytes: Text, share: Text) =>
+    `${doneBytes} of ${totalBytes} (${share})`,
+  perSecond: (bytes: Text) => `${bytes}/s`,
+  left: (duration: Text) => `${duration} left`,
+  queued: 'Queued',
+  verified: (bytes: Text) => `${bytes}, verified`,
+  paused: (amount: Text) => `Paused at ${amount}`,
+  failed: (amount: Text) => `Failed at ${amount}`,
+  linked: (bytes: Text, source: Text) =>
+    `${bytes}, linked: nothing is copied, and it stays in ${source}`,
+  moved: (bytes: Text) => `${bytes}, moved`,
+  movedOnOneDisk: (bytes: Text) => `${bytes}, moved on one disk: nothing is written`,
+  copied: (bytes: Text) => `${bytes}, copied`,
+  copiedOnOneDisk: (bytes: Text) => `${bytes}, copied on one disk: nothing is written`,
+  /** Follows an amount that a file system may store once for both copies. */
+  cloned: '; the disk can share them with the original',
+  copy: (models: Text, bytes: Text) => `Copy ${counted(models, 'model', 'models')}, ${bytes}`,
+  move: (models: Text, bytes: Text) => `Move ${counted(models, 'model', 'models')}, ${bytes}`,
+  link: (models: Text, bytes: Text) => `Link ${counted(models, 'model', 'models')}, ${bytes}`,
 };
 
-export const modelOptionsForm = {
-  settingsModel: 'How it is loaded',
-  longestContextTokens: 'Longest context, tokens',
-  setCommandLine: 'Set by a command-line flag.',
-  fits: 'Automatic',
-  requestsOnce: 'Requests at once',
-  keysValues: 'Keys and values',
-  recurrentState: 'Recurrent state',
-  usualBit: 'Default: 32-bit',
-  bit: '16-bit',
-  bit2: '8-bit',
-  keptHoldsNextRequest: 'Saved. Applies from the next request.',
-  holdsWhenStartedAgain: 'Applies when the model is reloaded.',
-  keptNeedAboveFollows: 'Saved; the estimate above is updated.',
-  restartNow: 'Reload now',
-  undo: 'Undo',
-};
-
-export const modelTable = {
-  model: 'Model',
-  nameArchitectureWeightsPacked: 'Name, architecture and quantization.',
-  parameters: 'Parameters',
-  countedHeadersFilesB: 'Counted from the file headers. B: billions, M: millions.',
-  size: 'Size',
-  weightsDiskGbBytes: 'Weights on disk. GB of 10^9 bytes.',
-  needs: 'Needs',
-  memoryWeightsCacheScratch:
-    'Memory for weights, cache and scratch at the chosen context, and whether that fits now.',
-  models: 'Models',
-  actions: 'Actions',
-  unload: 'Unload',
-  cancelLoading: 'Cancel loading',
+export const importSheet = {
+  title: 'Import',
+  path: 'Model folder',
+  pathExample: '/path/to/model',
+  check: 'Check',
+  choose: 'Choose…',
+  help:
+    'A model folder contains config.json and .safetensors files. A folder of several model ' +
+    'folders works too.',
+  mode: 'How',
+  copy: 'Copy',
+  copyHelp: 'The original folder stays.',
+  move: 'Move',
+  moveHelp: 'The original folder is removed.',
+  link: 'Link',
+  linkHelp: 'Nothing is copied; delete the original and the model disappears here.',
+  checking: 'Checking…',
+  items: 'Models to import',
+  into: (folder: Text) => `Into ${folder}.`,
+  intoWithFree: (folder: Text, freeBytes: Text) => `Into ${folder}, ${freeBytes} free.`,
   cancel: 'Cancel',
-  start: (name: Text) => `Start: ${name}`,
-  start2: 'Start',
+  import: 'Import',
 };
 
-export const need = {
-  estimatedBeforeLoadingWeights: (roomBytes: Text) =>
-    `${roomBytes}. Estimated before loading: weights, cache and scratch. GB of 2^30 bytes.`,
+export const downloadSheet = {
+  title: 'Download',
+  searchLabel: 'Search Hugging Face',
+  searchExample: 'Search Hugging Face, for example Qwen3.6 MLX',
+  search: 'Search',
+  searching: 'Searching Hugging Face…',
+  noMatch: 'No .safetensors models match.',
+  results: 'Search results',
+  unknownArchitecture: 'unknown architecture',
+  mlx: 'MLX',
+  huggingFaceFormat: 'Hugging Face format',
+  downloadsPerMonth: (downloads: Text) => `${downloads} downloads a month`,
+  notSupported: 'not supported yet',
+  acceptLicence: 'accept its licence on Hugging Face first',
+  files: 'Files',
+  filesLabel: (id: Text) => `Files of ${id}`,
+  selected: (count: Text, bytes: Text) => `${counted(count, 'file', 'files')}, ${bytes}`,
+  download: 'Download',
+  downloadLabel: (id: Text) => `Download ${id}`,
+  downloadBytes: (bytes: Text) => `Download ${bytes}`,
+  downloading: 'Downloading',
 };
 
-export const suggestions = {
-  begin: 'Good first models',
-  moreFree: (roomBytes: Text) => `: more than the ${roomBytes} available`,
-  downloadNeeds: (note: Text, bytes: Text, one: Text, suffix: Text) =>
-    `${note}. ~${bytes} to download, needs ~${one}${suffix}`,
-  download: (id: Text) => `Download ${id}`,
-  way: 'Downloading',
-  download2: 'Download',
+export const hubForm = {
+  title: 'Hugging Face account',
+  places: {
+    environment: 'in the environment, as HF_TOKEN',
+    keychain: 'in the system’s keychain',
+    file: 'in the file that Hugging Face’s tools use',
+  },
+  tokenStored: (place: Text) => `A token is stored ${place}.`,
+  noToken: 'No token. Only private and gated models need one.',
+  help: (endpoint: Text, folder: Text, token: Text) =>
+    `Models are downloaded from ${endpoint} to ${folder}, where other tools find them too. ` +
+    `${token}`,
+  token: 'Token',
+  tokenPlaceholder: 'Token, from your Hugging Face settings',
+  save: 'Save',
+  remove: 'Remove',
+  mirror: 'Mirror address',
+  mirrorPlaceholder: 'Mirror address; empty: https://huggingface.co',
+  saveMirror: 'Save',
 };

@@ -1,95 +1,136 @@
+// The Overview page.
 import type { Text } from './text';
 
-export const endpointCard = {
-  tools: 'Tools',
-  example: (label: Text) => `${label} example`,
-  settings: (label: Text) => `settings for ${label}`,
-  endpoint: 'Endpoint',
-  baseUrlAnyOpenai: 'Base URL for any OpenAI client',
-  endpointAddress: 'endpoint address',
-  example2: 'Example',
-  tool: 'Tool',
-  documentation: 'Documentation',
-};
-
-export const headroomBar = {
-  gbBytesSystemMonitor: 'GB of 2^30 bytes, as the system monitor counts.',
-  of: (label: Text, segment: Text, part: Text, totalBytes: Text, meaning: Text, source: Text) =>
-    `${label}: ${segment}, ${part} of ${totalBytes}. ${meaning} ${source}`,
-  headroom: 'Headroom',
-  newModelCouldTake: (unit: Text) => `Memory available for a new model now. ${unit}`,
-  roomModel: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
-  wiredLimitMuchGraphics: 'Wired limit: how much memory macOS lets the GPU use.',
-  wiredLimit: 'Wired limit',
-};
-
-export const requestList = {
-  waiting: 'Waiting',
-  readingPrompt: 'Reading the prompt',
-  answering: 'Answering',
-  requests: 'Requests',
-  flight: (requests: Text) => `${requests} in flight`,
-  promptRead: 'Prefill',
-  read: (promptDoneTokens: Text, promptTokens: Text) =>
-    `${promptDoneTokens} of ${promptTokens} read`,
-  promptKeptEarlierRequests: (cachedTokens: Text) =>
-    `${cachedTokens} of the prompt were reused from earlier requests. Measured.`,
-  cached: (promptTokens: Text) => `${promptTokens} cached`,
-  cancel: 'Cancel',
-  noneAnyProgramSpeaks: 'No active requests. Point any OpenAI-compatible app at the address above.',
-  noneEngineStopped: 'No active requests. The engine is stopped.',
-};
-
-export const speedCard = {
-  tokensWrittenSecond: 'Decode speed',
-  promptTokensReadSecond: 'Prefill speed',
-  memoryHeldHeadroom: 'Memory used by Headroom',
-  speedMemory: 'Speed and memory',
-  speed: 'Speed',
-  tokensWrittenSecondAll:
-    'Decode: tokens per second of all requests together, measured over the last seconds.',
-  tokS: 'tok/s',
-  prefillPromptTokensRead:
-    'Prefill: prompt tokens per second, measured over the last seconds. The right axis is ' +
-    'its scale.',
-  reading: (prefillTokensPerSecond: Text) => `prefill ${prefillTokensPerSecond}`,
-  memory: 'Memory',
-  headroomItselfHoldsModel:
-    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor ' +
-    'counts.',
-  heldHeadroom: 'used by Headroom',
+export const overview = {
+  title: 'Overview',
 };
 
 export const stateLine = {
-  of: (progress: Text, sizeBytes: Text) => `${progress} of ${sizeBytes}`,
-  partModelFilesBeen: 'The part of the model files that has been read. GB of 10^9 bytes.',
-  notMemoryNextRequest: 'Unloaded; the next request loads it again',
-  nobodyUsedTimeSet: 'The model was idle for the time set in Settings.',
-  computesHeadroomFound: 'The device that runs the model.',
-  tokensContext: (contextTokens: Text) => `${contextTokens} tokens of context`,
-  contextMuchModelCan:
-    'Context: the tokens that the model can see at once, prompt and answer together.',
+  engine: 'Engine',
+  model: 'Model',
+  running: (name: Text) => `, ${name}`,
+  loaded: (progress: Text, sizeBytes: Text) => `${progress} of ${sizeBytes}`,
+  loadedHelp: 'The part of the model files that has been read. GB of 10^9 bytes.',
+  unloaded: 'Unloaded; the next request loads it again',
+  unloadedHelp: 'The model was idle for the time set in Settings.',
+  deviceHelp: 'The device that runs the model.',
+  context: (contextTokens: Text) => `${contextTokens} tokens of context`,
+  contextHelp: 'Context: the tokens that the model can see at once, prompt and answer together.',
   cache: (cacheFormat: Text) => `${cacheFormat} cache`,
-  eachNumberKvCache: (cacheFormat: Text) =>
+  cacheHelp: (cacheFormat: Text) =>
     `${cacheFormat}: the format of the KV cache. KV cache: keys and values of tokens already ` +
     'processed, kept so that they are not computed again.',
   state: (stateFormat: Text) => `${stateFormat} state`,
-  fixedSizeMemoryRecurrent: 'The format of the fixed-size state of recurrent layers.',
-  cannotUsed: (name: Text) => `${name}, unsupported or damaged`,
-  needsFree: (name: Text, need: Text, headroomBytes: Text) =>
-    `${name}, needs ${need}, ${headroomBytes} available`,
-  engine: 'Engine',
-  noModelMemory: 'No model is loaded.',
-  stopEngine: 'Stop the engine',
-  startEngine: 'Start the engine',
-  loadingModel: 'Loading the model',
-  model: 'Model',
+  stateHelp: 'The format of the fixed-size state of recurrent layers.',
+  noModelLoaded: 'No model is loaded.',
   noModelFound: 'No model found',
-  estimatedBeforeLoadingWeights:
+  unusable: (name: Text) => `${name}, unsupported or damaged`,
+  tooLarge: (name: Text, needBytes: Text, availableBytes: Text) =>
+    `${name}, needs ${needBytes}, ${availableBytes} available`,
+  withSize: (name: Text, sizeBytes: Text) => `${name}, ${sizeBytes}`,
+  needs: (needBytes: Text, availableBytes: Text) =>
+    `needs ~${needBytes}, ${availableBytes} available`,
+  needsTight: (needBytes: Text, availableBytes: Text) =>
+    `needs ~${needBytes}, ${availableBytes} available, tight`,
+  needsHelp:
     'Estimated before loading: weights, cache and scratch. Memory in GB of 2^30 bytes, as ' +
     'the system monitor counts.',
-  tight: ', tight',
-  needsAvailable: (needBytes: Text, headroomBytes: Text, suffix: Text) =>
-    `needs ~${needBytes}, ${headroomBytes} available${suffix}`,
+  start: 'Start the engine',
+  stop: 'Stop the engine',
   tryAgain: 'Try again',
+};
+
+export const headroomBar = {
+  title: 'Headroom',
+  availableHelp:
+    'Memory available for a new model now. GB of 2^30 bytes, as the system monitor counts.',
+  available: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
+  wiredLimit: 'Wired limit',
+  wiredLimitHelp: 'Wired limit: how much memory macOS lets the GPU use.',
+};
+
+export const endpointCard = {
+  title: 'Endpoint',
+  help: 'Base URL for any OpenAI client',
+  address: 'endpoint address',
+  tabs: 'Example',
+  example: (language: Text) => `${language} example`,
+  tools: 'Tools',
+  tool: 'Tool',
+  toolSettings: (tool: Text) => `settings for ${tool}`,
+  documentation: 'Documentation',
+};
+
+/** The examples that call the endpoint. */
+export const snippets = {
+  question: 'What is a KV cache?',
+  curl: { label: 'curl', where: 'Paste into a terminal.' },
+  python: { label: 'Python', where: 'Paste into python3; nothing to install.' },
+  javascript: {
+    label: 'JavaScript',
+    where: 'Save as a .mjs file and run it with Node 18 or later.',
+  },
+};
+
+/** The tools that can use the endpoint, and where their settings go. */
+export const tools = {
+  opencode: {
+    label: 'OpenCode',
+    where: 'Paste into opencode.json in your project, or ~/.config/opencode/opencode.json.',
+  },
+  zed: {
+    label: 'Zed',
+    where:
+      'Paste into settings.json (zed: open settings). When Zed asks for a key, enter any word.',
+    whereWithKey:
+      'Paste into settings.json (zed: open settings). When Zed asks for a key, enter the one ' +
+      'set in Headroom.',
+  },
+  continue: { label: 'Continue', where: 'Paste into ~/.continue/config.yaml.' },
+  cline: {
+    label: 'Cline',
+    where: 'Enter in Cline’s settings, with “OpenAI Compatible” as API provider.',
+  },
+  aider: { label: 'aider', where: 'Paste into a terminal, in your project’s folder.' },
+  qwenCode: { label: 'Qwen Code', where: 'Paste into a terminal, in your project’s folder.' },
+  openWebUI: {
+    label: 'Open WebUI',
+    where:
+      'Paste into a terminal where Open WebUI is installed. Inside a container this address is ' +
+      'not reachable.',
+  },
+};
+
+export const requestList = {
+  title: 'Requests',
+  active: (requests: Text) => `${requests} active`,
+  phases: { waiting: 'Waiting', prefill: 'Prefill', decode: 'Answering' },
+  durationAndModel: (duration: Text, model: Text) => `${duration}, ${model}`,
+  prefillLabel: 'Prefill',
+  prefilled: (doneTokens: Text, promptTokens: Text) => `${doneTokens} of ${promptTokens}`,
+  cached: (share: Text) => `${share} cached`,
+  cachedHelp: (cachedTokens: Text) =>
+    `${cachedTokens} of the prompt were reused from earlier requests. Measured.`,
+  cancel: 'Cancel',
+  empty: 'No active requests. Point any OpenAI-compatible app at the address above.',
+  emptyStopped: 'No active requests. The engine is stopped.',
+};
+
+export const speedCard = {
+  label: 'Speed and memory',
+  speed: 'Speed',
+  decodeLabel: 'Decode speed',
+  decodeHelp: 'Decode: tokens per second of all requests together, measured over the last seconds.',
+  decodeUnit: 'tok/s',
+  prefillLabel: 'Prefill speed',
+  prefill: (speed: Text) => `prefill ${speed}`,
+  prefillHelp:
+    'Prefill: prompt tokens per second, measured over the last seconds. The right axis is ' +
+    'its scale.',
+  memory: 'Memory',
+  memoryLabel: 'Memory used by Headroom',
+  memoryOwner: 'used by Headroom',
+  memoryHelp:
+    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor ' +
+    'counts.',
 };

@@ -1,33 +1,51 @@
+// The frame of all pages, and the components that several pages share.
 import type { Text } from './text';
 
 export const app = {
-  dropModelsFolderImport: 'Drop a model folder to import it',
+  dropToImport: 'Drop a model folder to import it',
+};
+
+export const sidebar = {
+  label: 'Pages',
+  pageKey: (page: Text, key: Text) => `${page} (${key})`,
+  connectionLost: 'Connection lost',
+  notConnected: 'Not connected',
+  available: (bytes: Text) => `${bytes} available`,
+};
+
+export const engineStates = {
+  stopped: 'Stopped',
+  loading: 'Loading',
+  ready: 'Ready',
+  busy: 'Busy',
+  failed: 'Failed',
+  unloaded: 'Unloaded',
 };
 
 export const unauthorized = {
-  pageNoKeyHeadroom: 'This page is not connected to Headroom',
-  openHeadroomMenuBar: 'Open Headroom from the menu bar, or use the address that',
-  headroomServe: 'headroom serve',
-  printedKeyLastPart: 'printed, with the token at its end.',
+  title: 'This page is not connected to Headroom',
+  open: 'Open Headroom from the menu bar, or use the address that',
+  command: 'headroom serve',
+  printed: 'printed, with the token at its end.',
+};
+
+export const connectionBanner = {
+  title: 'Connection lost.',
+  text: 'Headroom does not answer. If you quit it, start it again; this page reconnects by itself.',
+  nextTry: (duration: Text) => `Next try in ${duration}`,
+  trying: 'Trying',
+  tryNow: 'Try now',
 };
 
 export const confirm = {
   cancel: 'Cancel',
 };
 
-export const connectionBanner = {
-  connectionLost: 'Connection lost.',
-  headroomStoppedAnsweringIf:
-    'Headroom does not answer. If you quit it, start it again; this page reconnects by itself.',
-  nextTry: (seconds: Text) => `Next try in ${seconds}`,
-  trying: 'Trying',
-  tryNow: 'Try now',
-};
-
 export const copyButton = {
   copy: 'Copy',
   copied: 'Copied',
   notCopied: 'Not copied',
+  label: (state: Text, what: Text) => `${state}: ${what}`,
 };
 
 export const errorCard = {
@@ -35,50 +53,109 @@ export const errorCard = {
   dismiss: 'Dismiss',
 };
 
-export const memoryBar = {
-  wiredLimitMuchGraphics: (wiredBytes: Text) =>
-    `Wired limit, ${wiredBytes}: how much memory macOS lets the GPU use.`,
-  metalRecommendsMost: (recommendedBytes: Text) => `Metal recommends at most ${recommendedBytes}.`,
-  allMemoryThere: (endBytes: Text) => `All the memory there is, ${endBytes}.`,
-  of: (
-    label: Text,
-    figure: Text,
-    totalBytes: Text,
-    totalBytes2: Text,
-    meaning: Text,
-    source: Text,
-  ) => `${label}: ${figure}, ${totalBytes} of ${totalBytes2}. ${meaning} ${source}`,
-};
-
-export const palette = {
-  commands: 'Commands',
-  command: 'Command',
-  pagesModelsActions: 'Pages, models, actions',
-  nothingCalledLike: 'No results.',
-};
-
-export const samplingFields = {
-  least: (fromText: Text) => `at least ${fromText}`,
-  to: (fromText: Text, to: Text) => `${fromText} to ${to}`,
-  whole: 'whole ',
-  number: (suffix: Text, range: Text) => `A ${suffix}number, ${range}.`,
-  random: 'Random',
-  fits: 'Automatic',
-};
-
 export const sheet = {
   close: 'Close',
 };
 
-export const sidebar = {
-  pages: 'Pages',
-  connectionLost: 'Connection lost',
-  notConnected: 'Not connected',
-  room: (headroomBytes: Text) => `${headroomBytes} available`,
+export const palette = {
+  title: 'Commands',
+  command: 'Command',
+  placeholder: 'Pages, models, actions',
+  noMatch: 'No results.',
+  groups: { page: 'Page', action: 'Action', model: 'Model' },
+  newChat: 'New chat',
+  startEngine: 'Start the engine',
+  stopEngine: 'Stop the engine',
+  copyEndpoint: 'Copy the endpoint’s address',
+  appearance: {
+    system: 'Appearance: system',
+    light: 'Appearance: light',
+    dark: 'Appearance: dark',
+  },
+  startModel: (name: Text) => `Start ${name}`,
+};
+
+/** Each part of the memory bar, and one line for the pointer on it. */
+export const segments = {
+  weights: { label: 'Weights', meaning: 'The model itself, as loaded from its files.' },
+  kv_used: {
+    label: 'KV in use',
+    meaning: 'KV cache of the running requests: keys and values of the tokens processed so far.',
+  },
+  kv_cached: {
+    label: 'KV cached',
+    meaning: 'KV cache stored or reserved, so that a prompt prefix need not be computed again.',
+  },
+  state: {
+    label: 'Recurrent state',
+    meaning: 'The fixed-size memory of layers that do not keep every token.',
+  },
+  scratch: { label: 'Scratch', meaning: 'Intermediate results of one step.' },
+  headroom: { label: 'Headroom itself', meaning: 'Server, menu bar and window.' },
+  other: { label: 'Other apps', meaning: 'Everything else on this computer, the system included.' },
+  free: { label: 'Free', meaning: 'Available at once, without closing anything.' },
+};
+
+/** Where a figure comes from. */
+export const sources = {
+  measured: 'Measured by Headroom.',
+  reported: 'Reported by the system.',
+  estimated: 'Estimated.',
+};
+
+export const memoryBar = {
+  wiredLimit: (bytes: Text) => `Wired limit, ${bytes}: how much memory macOS lets the GPU use.`,
+  recommended: (bytes: Text) => `Metal recommends at most ${bytes}.`,
+  end: (bytes: Text) => `All the memory there is, ${bytes}.`,
+  segment: (label: Text, bytes: Text, share: Text, totalBytes: Text, meaning: Text, source: Text) =>
+    `${label}: ${bytes}, ${share} of ${totalBytes}. ${meaning} ${source}`,
 };
 
 export const timeChart = {
-  ago: (markedAt: Text) => `${markedAt} ago`,
-  minAgo: '10 min ago',
+  ago: (duration: Text) => `${duration} ago`,
+  start: '10 min ago',
   now: 'now',
+};
+
+export const samplingFields = {
+  random: 'Random',
+  automatic: 'Automatic',
+  number: (range: Text) => `A number, ${range}.`,
+  wholeNumber: (range: Text) => `A whole number, ${range}.`,
+  atLeast: (least: Text) => `at least ${least}`,
+  fromTo: (least: Text, most: Text) => `${least} to ${most}`,
+};
+
+/** The sampling values of a request. */
+export const sampling = {
+  temperature: {
+    label: 'Temperature',
+    help: '0 always takes the likeliest token, 1 draws by probability.',
+  },
+  topP: {
+    label: 'Top-p',
+    help: 'Only the likeliest tokens that reach this probability together; 1: all.',
+  },
+  topK: { label: 'Top-k', help: 'Only so many of the likeliest tokens; 0: all.' },
+  minP: {
+    label: 'Min-p',
+    help: 'Only tokens at least this likely, compared with the likeliest; 0: all.',
+  },
+  repetitionPenalty: {
+    label: 'Repetition penalty',
+    help: 'Over 1 makes recent tokens less likely; 1: off.',
+  },
+  presencePenalty: {
+    label: 'Presence penalty',
+    help: 'Makes recent tokens less likely, once each; 0: off.',
+  },
+  frequencyPenalty: {
+    label: 'Frequency penalty',
+    help: 'Makes recent tokens less likely, in proportion to their count; 0: off.',
+  },
+  seed: { label: 'Seed', help: 'The same number gives the same answer to the same question.' },
+  maxTokens: {
+    label: 'Maximum tokens',
+    help: 'Of the answer, reasoning included. Empty: what the context leaves.',
+  },
 };

@@ -1,46 +1,46 @@
-import type { Text } from './text';
+// The welcome of a first start.
+import { counted, type Text } from './text';
 
 export const welcome = {
-  welcomeHeadroom: 'Welcome to Headroom',
-  fitsHere: 'What fits here',
-  firstAnswer: 'A first answer',
-  kvCache: 'What is a KV cache?',
-  step: (step: Text, welcomeSteps: Text) => `Step ${step} of ${welcomeSteps}`,
-  closeWelcome: 'Close the welcome',
-  headroomRunsLanguageModels:
+  titles: ['Welcome to Headroom', 'What fits here', 'A first answer'],
+  question: 'What is a KV cache?',
+  step: (step: Text, steps: Text) => `Step ${step} of ${steps}`,
+  close: 'Close the welcome',
+  introduction:
     'Headroom runs language models on this computer and shows exactly how much memory they ' +
     'use. Chat here, or connect any app that speaks the OpenAI API:',
-  endpointAddress: 'endpoint address',
-  nothingSentElsewhereQuestions:
+  address: 'endpoint address',
+  private:
     'Everything stays on this computer. Close this window and Headroom keeps running. The ' +
     'Overview page has examples to paste into common tools.',
-  smallModelComesHeadroom:
-    'A tiny demo model is included so you can try it now. It is a toy: get a real one next.',
-  model: 'A model',
-  oneAnswers: (t: Text) => `${t} will answer.`,
-  model2: 'the model',
-  loading: (model2: Text, suffix: Text) => `Loading ${model2}${suffix}.`,
-  worksConversationChatPage: 'It works. This conversation is on the Chat page.',
+  demo: 'A tiny demo model is included so you can try it now. It is a toy: get a real one next.',
+  aModel: 'A model',
+  answers: (name: Text) => `${name} will answer.`,
+  theModel: 'the model',
+  loading: (name: Text) => `Loading ${name}.`,
+  loadingAt: (name: Text, progress: Text) => `Loading ${name}, ${progress}.`,
+  answered: 'It works. This conversation is on the Chat page.',
   back: 'Back',
   next: 'Next',
+  ask: 'Ask',
+  askAgain: 'Ask again',
   openChat: 'Open Chat',
   done: 'Done',
-  askAgain: 'Ask again',
-  ask: 'Ask',
 };
 
 export const whatFits = {
-  computer: 'This computer has',
-  memoryRoomModel: 'of memory, and space for a model of',
-  now: 'now.',
+  /** A sentence in parts, with figures between them. */
+  computerHas: 'This computer has',
+  memoryAnd: 'of memory, and',
+  availableNow: 'available for a model now.',
   thatIs: 'That is',
-  billionParametersBitsConversatio: 'billion parameters at 4 bits, with a typical conversation.',
-  computer2: 'On this computer',
+  billionParameters: 'billion parameters at 4 bits, with a typical conversation.',
+  models: 'On this computer',
+  details: (sizeBytes: Text, verdict: Text) => `${sizeBytes}. ${verdict}.`,
   running: 'Running',
-  noModelFitsFound: 'No model that fits was found.',
-  moreFit: (most: Text) => `${most} more fit.`,
-  moreHereCannotStarted: (others: Text) =>
-    `${others} more cannot run right now; the Models page says why.`,
-  othersComeModelsPage:
+  noneFits: 'No model that fits was found.',
+  moreFit: (count: Text) => counted(count, 'more fits.', 'more fit.'),
+  moreUnusable: (count: Text) => `${count} more cannot run right now; the Models page says why.`,
+  getOthers:
     'Get others on the Models page: from Hugging Face, or by dropping a folder onto this window.',
 };

@@ -30,7 +30,7 @@ describe('roundUpBytes', () => {
 });
 
 describe('withGaps', () => {
-  test('an empty row breaks the lines in a pause', () => {
+  test('an empty row breaks the lines at a gap', () => {
     expect(
       withGaps(
         [0, 5, 10, 30, 35],
@@ -46,5 +46,5 @@ describe('withGaps', () => {
       [6, 7, 8, null, 9, 0],
     ]);
   });
-  test('nothing stays nothing', () => expect(withGaps([], [[]], 12)).toEqual([[], []]));
+  test('empty columns stay empty', () => expect(withGaps([], [[]], 12)).toEqual([[], []]));
 });

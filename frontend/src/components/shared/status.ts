@@ -1,15 +1,7 @@
-// The engine's states in words.
+// The names of the engine's states.
 import type { EngineStatus } from '../../lib/backend/types';
-
-const words: Record<EngineStatus, string> = {
-  stopped: 'Stopped',
-  loading: 'Loading',
-  ready: 'Ready',
-  busy: 'Busy',
-  failed: 'Failed',
-  unloaded: 'Unloaded',
-};
+import { engineStates } from '../../strings/shared';
 
 export function stateWord(status: EngineStatus): string {
-  return words[status] ?? status;
+  return engineStates[status] ?? status;
 }

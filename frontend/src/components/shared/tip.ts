@@ -1,11 +1,11 @@
 // Tooltips: {@attach tip('Reported by the system.')} on any element.
 //
-// One floating element serves the whole page. It appears after a short rest of the
-// pointer, at once on keyboard focus, and Escape closes it. The text is also the
-// element's aria-description, so nothing is told to the pointer alone.
+// One floating element serves the whole page. It appears when the pointer stays on an element for
+// delayMs, and at once on keyboard focus. Escape closes it. The text is also the element's
+// aria-description, so that screen readers say it.
 import type { Attachment } from 'svelte/attachments';
 
-const restMs = 350;
+const delayMs = 350;
 const gap = 6;
 
 let bubble: HTMLElement | null = null;
@@ -16,14 +16,14 @@ export function tip(text: string): Attachment<HTMLElement | SVGElement> {
   return (element) => {
     if (!text) return;
     element.setAttribute('aria-description', text);
-    const rest = () => {
+    const enter = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => show(element, text), restMs);
+      timer = setTimeout(() => show(element, text), delayMs);
     };
     const focus = () => element.matches(':focus-visible') && show(element, text);
     const leave = () => hide(element);
     const key = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide(element);
-    element.addEventListener('pointerenter', rest);
+    element.addEventListener('pointerenter', enter);
     element.addEventListener('pointerleave', leave);
     element.addEventListener('pointerdown', leave);
     element.addEventListener('focus', focus);
@@ -31,13 +31,13 @@ export function tip(text: string): Attachment<HTMLElement | SVGElement> {
     element.addEventListener('keydown', key);
     if (owner === element) show(element, text);
     return () => {
-      element.removeEventListener('pointerenter', rest);
+      element.removeEventListener('pointerenter', enter);
       element.removeEventListener('pointerleave', leave);
       element.removeEventListener('pointerdown', leave);
       element.removeEventListener('focus', focus);
       element.removeEventListener('blur', leave);
       element.removeEventListener('keydown', key);
-      // The text may only have changed: the next attachment of the same element takes over.
+      // If only the text has changed, the next attachment of the same element shows it.
       queueMicrotask(() => !element.isConnected && hide(element));
     };
   };
@@ -68,8 +68,9 @@ function makeBubble(): HTMLElement {
   const made = document.createElement('div');
   made.setAttribute('role', 'tooltip');
   made.style.cssText =
-    'position:fixed;z-index:100;max-width:280px;padding:5px 9px;border-radius:6px;pointer-events:none;' +
-    'background:var(--surface);color:var(--text);border:1px solid var(--line);box-shadow:var(--shadow-float);' +
+    'position:fixed;z-index:100;max-width:280px;padding:5px 9px;border-radius:6px;' +
+    'pointer-events:none;background:var(--surface);color:var(--text);' +
+    'border:1px solid var(--line);box-shadow:var(--shadow-float);' +
     'font-size:12px;line-height:1.4;width:max-content';
   document.body.append(made);
   return made;

@@ -40,14 +40,14 @@ test('the clock of an answer with reasoning', () => {
   });
 });
 
-test('without usage the tokens are counted by arrival, and said to be', () => {
+test('without usage the tokens are counted by arrival and marked as estimated', () => {
   const answer = new Answer(0);
   answer.take({ type: 'content', text: 'a' }, 100);
   answer.take({ type: 'content', text: 'b' }, 600);
   expect(answer.stats).toMatchObject({ answerTokens: 2, estimated: true, tokensPerSecond: 2 });
 });
 
-test('the engine knows its speed better than the arrival of pieces that came all at once', () => {
+test("the engine's speed is used when all pieces arrive at once", () => {
   const answer = new Answer(0);
   answer.take({ type: 'content', text: 'a' }, 100);
   answer.take({ type: 'content', text: 'b' }, 100.1);
@@ -67,7 +67,7 @@ test('the engine knows its speed better than the arrival of pieces that came all
   expect(answer.stats?.tokensPerSecond).toBe(420);
 });
 
-test('no token, no figures; one token, no speed', () => {
+test('without tokens there are no figures; with one token there is no speed', () => {
   const answer = new Answer(0);
   expect(answer.stats).toBeNull();
   answer.take({ type: 'content', text: 'a' }, 100);

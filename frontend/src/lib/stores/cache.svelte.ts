@@ -13,6 +13,7 @@ import type {
 } from '../backend/types';
 import { count, diskBytes, memoryBytes as memoryText } from '../format';
 import { rowsOf, type Row } from '../kept';
+import { cacheDone as t } from '../../strings/cache';
 
 /** Between two lists at least so long, and ten times what the last one took. */
 const leastPauseMs = 2000;
@@ -67,12 +68,14 @@ export class CacheStore {
       this.#dir = cache.dir;
       void this.#loadSettings();
     }
-    const requestMark = `${engine.model} ${engine.status === 'ready' || engine.status === 'busy'} ${lastFinished}`;
+    const running = engine.status === 'ready' || engine.status === 'busy';
+    const requestMark = `${engine.model} ${running} ${lastFinished}`;
     if (requestMark !== this.#requestMark) {
       this.#requestMark = requestMark;
       void this.#loadFinished();
     }
-    const listMark = `${requestMark} ${cache.on} ${cache.entries} ${cache.bytes} ${cache.hits} ${cache.memoryBytes}`;
+    const { on, entries, bytes, hits, memoryBytes } = cache;
+    const listMark = [requestMark, on, entries, bytes, hits, memoryBytes].join(' ');
     if (listMark !== this.#listMark) {
       this.#listMark = listMark;
       this.#later();
@@ -92,9 +95,7 @@ export class CacheStore {
     await this.#act([row.id], async () => {
       await this.backend.pin(row.conversation.key, pinned);
       this.#replace(row.id, (old) => ({ ...old, conversation: { ...old.conversation, pinned } }));
-      return pinned
-        ? 'Pinned: it is never evicted.'
-        : 'Unpinned: it may be evicted when room is needed.';
+      return pinned ? t.pinned : t.unpinned;
     });
   }
 
@@ -127,7 +128,7 @@ export class CacheStore {
   async move(dir: string): Promise<boolean> {
     return this.#act([], async () => {
       const { dir: to, bytes } = await this.backend.moveCache(dir);
-      return `${diskBytes(bytes)} move to ${to}.`;
+      return t.moving(diskBytes(bytes), to);
     });
   }
 
@@ -200,9 +201,9 @@ export class CacheStore {
 }
 
 function removedText({ entries, bytes, memoryBytes }: Removed): string {
-  if (entries === 0 && memoryBytes === 0) return 'There was nothing to remove.';
-  const files = `${count(entries)} ${entries === 1 ? 'file' : 'files'}, ${diskBytes(bytes)}`;
+  if (entries === 0 && memoryBytes === 0) return t.nothingDeleted;
+  const figures = [count(entries), diskBytes(bytes)] as const;
   return memoryBytes > 0
-    ? `Forgotten: ${files}, and ${memoryText(memoryBytes)} of memory.`
-    : `Forgotten: ${files}.`;
+    ? t.deletedWithMemory(...figures, memoryText(memoryBytes))
+    : t.deleted(...figures);
 }

@@ -20,6 +20,7 @@ import {
   validId,
   type Conversation,
 } from './conversations';
+import { chat as t } from '../../strings/chat';
 
 const saveMs = 2000;
 /** A longer conversation is written more rarely: all of its file is, each time. */
@@ -308,7 +309,7 @@ export class Conversations {
       count: 0,
       damage: '',
       path: '',
-      title: `${conversation.title} (copy)`,
+      title: t.copyOf(conversation.title),
     });
     this.#unsaved.set(id, 0);
     void this.refresh();

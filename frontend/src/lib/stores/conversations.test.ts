@@ -12,7 +12,7 @@ import {
 
 beforeEach(() => localStorage.clear());
 
-test('what an earlier Headroom has left in this browser comes back the same', () => {
+test("conversations in this browser's storage are read unchanged", () => {
   const [older, newer] = [newConversation(1), newConversation(2)];
   older.messages.push(newMessage('user', 'Hello'), {
     ...newMessage('assistant', 'Hi', 'headroom-demo'),
@@ -50,7 +50,7 @@ test('an answer that was being written when the page closed counts as stopped', 
   ).toBe('stopped');
 });
 
-describe('whatever lies in storage, the page opens', () => {
+describe('the page opens with any content of the storage', () => {
   test.each([
     ['not JSON', '{'],
     ['not a list', '{"id":"a"}'],
@@ -61,7 +61,7 @@ describe('whatever lies in storage, the page opens', () => {
     expect(fromBrowser(localStorage)).toEqual([]);
   });
 
-  test('strange messages are left out, the rest stays', () => {
+  test('invalid messages are left out', () => {
     const messages = [
       null,
       { role: 'system', content: 'x' },
@@ -77,7 +77,7 @@ describe('whatever lies in storage, the page opens', () => {
   });
 });
 
-test('names of files', () => {
+test('ids that are valid file names', () => {
   for (let i = 0; i < 20; i++) expect(validId(newId())).toBe(true);
   for (const id of ['', '-a', 'A', 'a/b', '..', 'a'.repeat(65)])
     expect(validId(id), id).toBe(false);

@@ -35,7 +35,7 @@ async function ask(store: ChatStore, question: string) {
   await pass(3000);
 }
 
-test('what is said in one page is read in another, and after a restart', async () => {
+test('messages of one page are read by another page, and after a restart', async () => {
   const [one, other] = [await page(), await page()];
   await ask(one, 'Hello');
   expect(titles(other)).toEqual(['Hello']);
@@ -48,7 +48,7 @@ test('what is said in one page is read in another, and after a restart', async (
   expect([titles(one), titles(other)]).toEqual([['Hello'], ['Hello']]);
 });
 
-test('an answer goes to disk as it comes, only from its own message on', async () => {
+test('an answer is written while it arrives, from its message on', async () => {
   const store = await page();
   backend.pauseMs = 400;
   void store.send('Hello', 'm');
@@ -97,7 +97,7 @@ test.each(['before', 'after'])(
   },
 );
 
-test('an answer that breaks off because the page goes has not failed', async () => {
+test('an answer that ends because the page closes has not failed', async () => {
   const store = await page();
   const chat = backend.chat.bind(backend);
   backend.chat = async function* (request, signal) {
@@ -110,7 +110,7 @@ test('an answer that breaks off because the page goes has not failed', async () 
   expect(onDisk(store.open!.id)?.[1]?.end).toBe('stopped');
 });
 
-test('two pages answer in one conversation: both are kept', async () => {
+test('two pages answer in one conversation: both versions are saved', async () => {
   const [one, other] = [await page(), await page()];
   await ask(one, 'Hello');
   void one.send('Mine', 'm');
@@ -126,7 +126,7 @@ test('two pages answer in one conversation: both are kept', async () => {
   expect(last.toSorted()).toEqual(['Mine', 'Yours']);
 });
 
-test('what cannot be kept stays, and is kept when it can be', async () => {
+test('a failed write is retried until it succeeds', async () => {
   const store = await page();
   backend.chats.refuses = new HeadroomError({
     code: 'disk_full',
@@ -143,7 +143,7 @@ test('what cannot be kept stays, and is kept when it can be', async () => {
   expect([store.kept.error, backend.chats.kept.size]).toEqual([null, 1]);
 });
 
-test('deleting is undone, with all that was said', async () => {
+test('undoing a deletion restores all messages', async () => {
   backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
   backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
   const store = await page();
@@ -159,7 +159,7 @@ test('deleting is undone, with all that was said', async () => {
   ]);
 });
 
-test('deleting in the middle of an answer deletes', async () => {
+test('a conversation can be deleted during an answer', async () => {
   const [store, other] = [await page(), await page()];
   void store.send('Hello', 'm');
   await pass(60);
@@ -169,7 +169,7 @@ test('deleting in the middle of an answer deletes', async () => {
   expect([backend.chats.kept.size, titles(store), titles(other)]).toEqual([0, [], []]);
 });
 
-test('what is on its way to disk when it is deleted does not come back', async () => {
+test('a write that is running during the deletion does not restore the conversation', async () => {
   const store = await page();
   const write = backend.chats.write.bind(backend.chats);
   backend.chats.write = async (id, change) => {
@@ -187,7 +187,7 @@ test('what is on its way to disk when it is deleted does not come back', async (
   ]);
 });
 
-test('a new name goes to disk without the messages, also of one that was not opened', async () => {
+test('a new title is written without the messages, even if they are not loaded', async () => {
   backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
   backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
   const store = await page();
@@ -201,7 +201,7 @@ test('a new name goes to disk without the messages, also of one that was not ope
   expect(onDisk('a')).toHaveLength(1);
 });
 
-test('a damaged one is shown, and going on makes one of its own', async () => {
+test('a damaged conversation is shown, and continuing it starts a copy', async () => {
   backend.chats.put('a', 'Broken', 1, [newMessage('user', 'one')], 'it ends early');
   const store = await page();
   expect([store.open?.damage, said(store)]).toEqual(['it ends early', ['one']]);
@@ -211,7 +211,7 @@ test('a damaged one is shown, and going on makes one of its own', async () => {
   expect([onDisk('a')?.length, onDisk(store.open!.id)?.length]).toEqual([1, 3]);
 });
 
-test('a branch goes on from an answer, and leaves the rest as it is', async () => {
+test('a branch continues from an answer, and the original stays unchanged', async () => {
   const store = await page();
   await ask(store, 'One');
   await ask(store, 'Two');
@@ -226,7 +226,7 @@ test('a branch goes on from an answer, and leaves the rest as it is', async () =
   ]).toEqual([2, 4, 2]);
 });
 
-test('words are looked for in what was said, shortly after the last key', async () => {
+test('the search looks in messages, shortly after the last key', async () => {
   backend.chats.put('a', 'Lisbon', 1, [newMessage('user', 'a week by train')]);
   backend.chats.put('b', 'Cooking', 2, [newMessage('user', 'apples')]);
   const store = await page();
@@ -240,7 +240,7 @@ test('words are looked for in what was said, shortly after the last key', async 
   expect(shown()).toEqual(['Cooking', 'Lisbon']);
 });
 
-test('what an earlier Headroom kept in this browser moves to the disk, once', async () => {
+test("conversations in this browser's storage move to the disk, once", async () => {
   const old = (id: string, updatedAt: number) => ({
     id,
     title: `Old ${id}`,
@@ -260,7 +260,7 @@ test('what an earlier Headroom kept in this browser moves to the disk, once', as
   expect(titles(await page())).toEqual(['New', 'Old a']);
 });
 
-test('what cannot move stays in the browser too', async () => {
+test('conversations that cannot move stay in the browser', async () => {
   localStorage.setItem(
     storageKey,
     JSON.stringify([{ id: 'a', title: 'Old', updatedAt: 1, messages: [newMessage('user', 'x')] }]),

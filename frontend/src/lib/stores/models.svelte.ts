@@ -13,6 +13,7 @@ import type {
   ModelSettings,
   State,
 } from '../backend/types';
+import { modelsDone as t } from '../../strings/models';
 
 /** Between two lists at least so long, and ten times what the last one took. */
 const leastPauseMs = 1000;
@@ -114,7 +115,7 @@ export class ModelsStore {
     await this.#act('list', async () => {
       await this.backend.rescanModels();
       await this.reload();
-      return 'All model folders were scanned.';
+      return t.rescanned;
     });
   }
 
@@ -122,7 +123,7 @@ export class ModelsStore {
     await this.#act('list', async () => {
       await this.backend.pauseWatching(paused);
       await this.reload();
-      return paused ? 'New models appear after a rescan.' : 'New models appear automatically.';
+      return paused ? t.watchingPaused : t.watching;
     });
   }
 
@@ -131,7 +132,7 @@ export class ModelsStore {
     return this.#act(model.id, async () => {
       await this.backend.removeModel(model.id, path);
       await this.reload();
-      return `${model.name} was moved to the Trash.`;
+      return t.trashed(model.name);
     });
   }
 

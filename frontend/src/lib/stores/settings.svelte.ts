@@ -3,6 +3,7 @@
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type { GeneralChange, GeneralSettings, LogLevel, LogLine } from '../backend/types';
 import { applyAppearance, keepAppearance, storedAppearance, type Appearance } from '../appearance';
+import { settings as t } from '../../strings/settings';
 
 /** Between two looks at the log while it is shown. */
 const logPauseMs = 2000;
@@ -61,7 +62,7 @@ export class SettingsStore {
   async takeBack(): Promise<void> {
     const change = this.undo;
     if (!change) return;
-    if (await this.change(change, 'Restored.')) this.undo = null;
+    if (await this.change(change, t.restored)) this.undo = null;
   }
 
   setAppearance(appearance: Appearance): void {
