@@ -91,7 +91,7 @@ func TestWholeMenu(t *testing.T) {
  Stop Engine -> stop
  Models
   *headroom-demo, 11.4 MB -> stop
-   org/large, needs 19.4 GB, room for 12.3 GB (grey)
+   org/large, needs 19.4 GB, 12.3 GB available (grey)
    org/broken, cannot be used (grey)
 --
  12.3 GB available for a model (grey)
@@ -167,7 +167,7 @@ func TestRows(t *testing.T) {
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
 		{"a running model that no longer fits can be unloaded",
 			state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }),
-			"  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> stop", ""},
+			"  *headroom-demo, needs 64.0 MB, 12.3 GB available -> stop", ""},
 		{"a model that failed is started again", state(host.Failed, failed),
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "stop"},
 		{"no cache on disk", state(host.Stopped, func(s *State) { s.Cache.On = false }),

@@ -88,7 +88,7 @@ func modelLine(m host.Model, l memory.Ledger) string {
 	case m.Error != "":
 		return name + ", cannot be used"
 	case m.Fits == memory.No:
-		return name + ", needs " + ram(m.NeedBytes) + ", room for " + ram(l.HeadroomBytes)
+		return name + ", needs " + ram(m.NeedBytes) + ", " + ram(l.HeadroomBytes) + " available"
 	}
 	return name + ", " + disk(m.SizeBytes)
 }
