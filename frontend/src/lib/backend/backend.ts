@@ -28,6 +28,7 @@ import type {
 } from './types';
 import type { ChatsBackend } from './chats';
 import type { Job, TransfersBackend } from './transfers';
+import { unreachable as t } from '../../strings/errors';
 
 export type Connection =
   | { status: 'connecting' }
@@ -136,9 +137,9 @@ export class HeadroomError extends Error implements ApiError {
 export function unreachable(cause: unknown): HeadroomError {
   return new HeadroomError({
     code: 'unreachable',
-    message: 'Headroom did not answer.',
-    why: `The connection failed: ${cause instanceof Error ? cause.message : String(cause)}.`,
-    fix: 'Start Headroom again from the menu bar or with `headroom serve`.',
+    message: t.message,
+    why: t.why(cause instanceof Error ? cause.message : String(cause)),
+    fix: t.fix,
   });
 }
 

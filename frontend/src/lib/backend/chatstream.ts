@@ -7,6 +7,7 @@
 import { HeadroomError, errorFromBody } from './backend';
 import { SseParser, type SseItem } from './sse';
 import type { ChatEvent, ChatUsage } from './types';
+import { answerEndedEarly, answerFailed, answerUnreadable } from '../../strings/errors';
 
 interface CallPiece {
   index?: number;
@@ -63,7 +64,7 @@ export function interpret(item: SseItem): ChatEvent[] {
   }
   if (typeof chunk !== 'object' || chunk === null) throw unreadable(item.data);
   if (chunk.error || item.event === 'error') {
-    throw errorFromBody(chunk, 'The answer ended with an error.');
+    throw errorFromBody(chunk, answerFailed.message);
   }
   const events: ChatEvent[] = [];
   for (const choice of chunk.choices ?? []) {
@@ -105,9 +106,7 @@ function usage(wire: NonNullable<Chunk['usage']>): ChatUsage {
 function brokenOff(): HeadroomError {
   return new HeadroomError({
     code: 'stream_ended',
-    message: 'The answer broke off.',
-    why: 'The connection to Headroom ended before the answer was complete.',
-    fix: 'Retry; if Headroom was stopped, start it first.',
+    ...answerEndedEarly,
   });
 }
 
@@ -115,8 +114,8 @@ function unreadable(data: string): HeadroomError {
   const shown = data.length > 120 ? `${data.slice(0, 120)}…` : data;
   return new HeadroomError({
     code: 'unreadable_stream',
-    message: 'The answer could not be read.',
-    why: `A piece of the stream is not a JSON object: ${shown}`,
-    fix: 'Retry. If it happens again, the address may belong to another program.',
+    message: answerUnreadable.message,
+    why: answerUnreadable.why(shown),
+    fix: answerUnreadable.fix,
   });
 }

@@ -15,6 +15,7 @@ import {
 import { requestFields } from '../sampling';
 import { readChat } from './chatstream';
 import { filled } from './fill';
+import { refused, unreachable as texts } from '../../strings/errors';
 import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpTransfers } from './transfers';
@@ -89,7 +90,7 @@ export class HttpBackend implements Backend {
     };
     try {
       const response = await this.#post('v1/chat/completions', body, signal);
-      if (!response.body) throw unreachable('the answer has no body');
+      if (!response.body) throw unreachable(texts.noBody);
       yield* readChat(response.body);
     } catch (cause) {
       if (signal.aborted) return;
@@ -372,7 +373,7 @@ function authorization(token: string): Record<string, string> {
 }
 
 async function failure(response: Response): Promise<HeadroomError> {
-  const fallback = `Headroom refused the request (HTTP ${response.status}).`;
+  const fallback = refused.message(response.status);
   try {
     return errorFromBody(await response.json(), fallback);
   } catch {
@@ -384,7 +385,7 @@ async function failure(response: Response): Promise<HeadroomError> {
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
   if (!state?.engine || !state.memory || !state.cache || !state.speed) {
-    throw new Error('api/state: expected an object with engine, memory, cache and speed');
+    throw new Error(texts.noState);
   }
   return filled('HostState', state);
 }

@@ -3,6 +3,7 @@
 // EventSource cannot send a POST request and hides comments; chat answers need both. The result
 // does not depend on how the bytes are split into chunks: sse.test.ts splits them everywhere.
 import { createParser } from 'eventsource-parser';
+import { unreachable as t } from '../../strings/errors';
 
 export type SseItem =
   { kind: 'event'; event: string; data: string } | { kind: 'comment'; text: string };
@@ -29,7 +30,7 @@ export class SseParser {
     const end = text.lastIndexOf('\n');
     this.#lineChars = end < 0 ? this.#lineChars + text.length : text.length - end - 1;
     if (this.#lineChars > maxLineChars) {
-      throw new Error(`the stream has a line longer than ${maxLineChars} characters`);
+      throw new Error(t.longLine(maxLineChars));
     }
     this.#parser.feed(text);
     return this.#items.splice(0);
