@@ -1,10 +1,11 @@
 package cache
 
-// Listing conversations: those on disk, how much of each is in memory too, and those only in
-// memory. The memory is that of the running model. Its prefixes have no keys, so they are matched
-// with stored conversations by their tokens, and listed without a key if none matches.
+// The list of conversations: those on disk, with how much of each is also in memory, and those that
+// are only in memory. Memory means the running model's prefix cache. Its prefixes have no keys. So
+// they are matched with stored conversations by their tokens, and listed without a key if none
+// matches.
 //
-// A nil *Cache is a cache that is off: List has only the conversations in memory, and the other
+// A nil *Cache is a cache that is off: List returns only the conversations in memory, and the other
 // methods return a Problem.
 
 import (
@@ -18,17 +19,18 @@ import (
 	"headroom/engine/problem"
 )
 
-// Memory is the prefix cache in the running model's memory. nil means that no model runs.
+// Memory is the prefix cache in the running model's memory. A nil *Memory means that no model runs.
 type Memory struct {
 	engine.StoredModel                             // without a store, only its name
-	Remembered         []engine.CachedPrefix       // prefixes, the least recently used first
+	Prefixes           []engine.CachedPrefix       // prefixes, the least recently used first
 	Title              func(tokens []int32) string // title of a conversation that is not on disk
 }
 
 // List is the JSON document of all conversations.
 type List struct {
 	Stats Stats `json:"stats"`
-	// Conversations has the most recently used first, then those only in memory.
+	// Conversations has the stored ones, the most recently used first, then those that are only in
+	// memory.
 	Conversations []Conversation `json:"conversations"`
 }
 
@@ -40,7 +42,7 @@ type Conversation struct {
 	Format          string  `json:"format"`      // of keys, values and states
 	Title           string  `json:"title"`
 	Tokens          int     `json:"tokens"`
-	MemoryTokens    int     `json:"memoryTokens"` // number of them that are in memory too
+	MemoryTokens    int     `json:"memoryTokens"` // number of Tokens that are in memory
 	Bytes           int64   `json:"bytes"`        // of its unshared files
 	SharedBytes     int64   `json:"sharedBytes"`  // of files that it shares with others
 	CreatedAtUnixMs int64   `json:"createdAt"`
@@ -74,24 +76,25 @@ type Removed struct {
 	MemoryBytes int64 `json:"memoryBytes"` // freed by the running model
 }
 
-// listings is how often List tries to get a list that the running model does not change meanwhile.
-const listings = 3
+// listAttempts is how often List tries to get a list that the running model does not change
+// meanwhile.
+const listAttempts = 3
 
 // List lists the conversations. The error is a Problem.
 func (c *Cache) List(m *Memory) (list List, err error) {
-	for range listings {
-		var steady bool
-		if list, steady, err = c.list(m); steady || err != nil {
+	for range listAttempts {
+		var complete bool
+		if list, complete, err = c.list(m); complete || err != nil {
 			break
 		}
 	}
 	return list, err
 }
 
-// list lists the conversations once. steady is false if one of them was gone when its tokens were
-// compared; its key changes when it grows.
-func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
-	list, steady = List{Conversations: []Conversation{}}, true
+// list lists the conversations once. complete is false if a conversation no longer had its key when
+// its tokens were compared: the key changes when the conversation grows.
+func (c *Cache) list(m *Memory) (list List, complete bool, err error) {
+	list, complete = List{Conversations: []Conversation{}}, true
 	var stored []blockstore.Conversation
 	if c != nil {
 		list.Stats = c.Stats()
@@ -106,65 +109,65 @@ func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	if m == nil {
 		return list, true, nil
 	}
-	matched := make([]bool, len(m.Remembered))
+	matched := make([]bool, len(m.Prefixes))
 	if c != nil {
-		if steady, err = c.markInMemory(list.Conversations, stored, m, matched); err != nil {
+		if complete, err = c.markInMemory(list.Conversations, stored, m, matched); err != nil {
 			return List{}, false, problemOf(err, "")
 		}
 	}
-	for i, r := range m.Remembered {
+	for i, r := range m.Prefixes {
 		if n := len(r.Tokens); n > 0 && !matched[i] {
 			list.Conversations = append(list.Conversations,
 				Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
-					Format: formatWords(m.Format), Title: m.Title(r.Tokens), Tokens: n,
+					Format: readableFormat(m.Format), Title: m.Title(r.Tokens), Tokens: n,
 					MemoryTokens: n})
 		}
 	}
-	return list, steady, nil
+	return list, complete, nil
 }
 
-// markInMemory sets MemoryTokens, and marks the prefixes in memory that belong to a stored
-// conversation:
-// one is the beginning of the other. If several prefixes continue the same stored conversation, the
-// longest belongs to it and the others are separate conversations. all is false if a stored
-// conversation was gone.
-func (c *Cache) markInMemory(list []Conversation, stored []blockstore.Conversation, m *Memory,
-	matched []bool) (all bool, err error) {
-	of := map[blockstore.Key]*Conversation{}
+// markInMemory sets MemoryTokens of the list, and sets matched for each prefix in memory that
+// belongs to a stored conversation. A prefix belongs to a conversation if one of them is the
+// beginning of the other. If several prefixes continue a conversation, only the longest belongs to
+// it, and the others are separate conversations. complete is as in list.
+func (c *Cache) markInMemory(
+	list []Conversation, stored []blockstore.Conversation, m *Memory, matched []bool,
+) (complete bool, err error) {
+	remaining := map[blockstore.Key]*Conversation{}
 	for i := range stored {
 		if s := &stored[i]; s.Fingerprint == m.Fingerprint && s.Format == m.Format {
-			of[s.Key] = &list[i]
+			remaining[s.Key] = &list[i]
 		}
 	}
-	if len(of) == 0 {
+	if len(remaining) == 0 {
 		return true, nil
 	}
 	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint},
 		func(key blockstore.Key, tokens []int32) {
-			if s := of[key]; s != nil { // of this format, and in the list
+			if s := remaining[key]; s != nil { // nil: another format, or not in the list
 				s.MemoryTokens = m.match(tokens, matched)
-				delete(of, key)
+				delete(remaining, key)
 			}
 		})
-	return len(of) == 0, err
+	return len(remaining) == 0, err
 }
 
-// match returns how many of a conversation's first tokens are in memory, and marks the prefix that
-// belongs to it.
-func (m *Memory) match(tokens []int32, matched []bool) (hot int) {
+// match returns how many of a conversation's first tokens are in memory, and sets matched for the
+// prefix that belongs to it.
+func (m *Memory) match(tokens []int32, matched []bool) (inMemory int) {
 	best := -1
-	for i, r := range m.Remembered {
+	for i, r := range m.Prefixes {
 		n := commonPrefix(tokens, r.Tokens)
-		hot = max(hot, n)
+		inMemory = max(inMemory, n)
 		whole := n > 0 && n == min(len(tokens), len(r.Tokens))
-		if whole && (best < 0 || len(r.Tokens) > len(m.Remembered[best].Tokens)) {
+		if whole && (best < 0 || len(r.Tokens) > len(m.Prefixes[best].Tokens)) {
 			best = i
 		}
 	}
 	if best >= 0 {
 		matched[best] = true
 	}
-	return hot
+	return inMemory
 }
 
 func commonPrefix(a, b []int32) int {
@@ -179,16 +182,16 @@ func commonPrefix(a, b []int32) int {
 
 func conversation(s blockstore.Conversation) Conversation {
 	return Conversation{Key: s.Key.String(), Model: s.Model, Fingerprint: s.Fingerprint,
-		Format: formatWords(s.Format), Title: s.Title, Tokens: s.Tokens, Bytes: s.Bytes,
+		Format: readableFormat(s.Format), Title: s.Title, Tokens: s.Tokens, Bytes: s.Bytes,
 		SharedBytes: s.SharedBytes, CreatedAtUnixMs: unixMs(s.Created),
 		LastHitAtUnixMs: unixMs(s.LastHit), Hits: s.Hits,
 		SecondsSaved: s.SecondsSaved, Pinned: s.Pinned}
 }
 
-// formatWords returns the readable part of a format, without the layout.
-func formatWords(format string) string {
-	words, _, _ := strings.Cut(format, " #")
-	return words
+// readableFormat returns a format without the hash of its layout.
+func readableFormat(format string) string {
+	readable, _, _ := strings.Cut(format, " #")
+	return readable
 }
 
 func unixMs(t time.Time) int64 {
@@ -198,8 +201,8 @@ func unixMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Show returns the conversation whose key begins with key, at least 4 digits. The error is a
-// Problem.
+// Show returns the conversation whose key begins with key, which has 4 digits or more. The error is
+// a Problem.
 func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	if c == nil {
 		return Detail{}, noCache()
@@ -215,7 +218,7 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 				Bytes: e.Bytes, Shared: e.Shared, Hits: e.Hits})
 	}
 	if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
-		d.MemoryTokens = m.match(s.TokenIDs(), make([]bool, len(m.Remembered)))
+		d.MemoryTokens = m.match(s.TokenIDs(), make([]bool, len(m.Prefixes)))
 	}
 	return d, nil
 }
@@ -234,8 +237,8 @@ func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 		s.TokenIDs(), nil
 }
 
-// Remove removes the conversation's unshared files, pinned or not. It does not change the memory,
-// which is the host's. The error is a Problem.
+// Remove removes the conversation's unshared files, pinned or not. It does not change the running
+// model's memory, which the host does. The error is a Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -247,7 +250,7 @@ func (c *Cache) Remove(key string) (Removed, error) {
 	return Removed{Entries: r.Entries, Bytes: r.Bytes}, nil
 }
 
-// Pin protects a conversation from eviction, or ends the protection. The error is a Problem.
+// Pin protects a conversation from eviction, or ends its protection. The error is a Problem.
 func (c *Cache) Pin(key string, pinned bool) error {
 	if c == nil {
 		return noCache()
@@ -258,8 +261,8 @@ func (c *Cache) Pin(key string, pinned bool) error {
 	return nil
 }
 
-// Clear removes everything, or everything of one model, given by fingerprint or name. The error is
-// a Problem.
+// Clear removes all conversations of the model with that fingerprint or name; "" means all models.
+// The error is a Problem.
 func (c *Cache) Clear(model string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -286,7 +289,8 @@ func (c *Cache) Clear(model string) (Removed, error) {
 	return all, nil
 }
 
-// fingerprints returns model if it is a stored fingerprint, or those stored under that name.
+// fingerprints returns the stored fingerprints that are equal to model, or whose model has that
+// name. The error is a Problem.
 func (c *Cache) fingerprints(model string) ([]string, error) {
 	list, err := c.store.Conversations(blockstore.Filter{})
 	if err != nil {
@@ -306,10 +310,11 @@ func (c *Cache) fingerprints(model string) ([]string, error) {
 	if len(found) == 0 {
 		why, fix := "the cache is empty", ""
 		if len(names) > 0 {
-			why, fix = "it has "+strings.Join(names, ", "), "Name one of these, or none for all."
+			why, fix = "it has "+strings.Join(names, ", "),
+				"Name one of these, or leave out the model to clear all."
 		}
 		return nil, problem.New(problem.NotFound,
-			fmt.Sprintf("The cache has nothing of the model %q", model), why, fix)
+			fmt.Sprintf("The cache has no conversations of the model %q", model), why, fix)
 	}
 	return found, nil
 }
@@ -325,11 +330,11 @@ func problemOf(err error, key string) error {
 	case errors.Is(err, blockstore.ErrAmbiguous):
 		return problem.New(problem.BadRequest,
 			fmt.Sprintf("Several conversations have keys that begin with %q", key), "",
-			"Give more of its digits.")
+			"Enter more digits of the key.")
 	case errors.Is(err, blockstore.ErrNotFound):
 		return problem.New(problem.NotFound,
 			fmt.Sprintf("No conversation has a key that begins with %q", key), "",
-			"Run `headroom cache ls` for the keys, and give at least 4 digits.")
+			"Run `headroom cache ls` for the keys, and enter at least 4 digits.")
 	case errors.Is(err, blockstore.ErrClosed):
 		return problem.Wrap(problem.Loading, err,
 			"The cache on disk is closed while it moves or Headroom quits",

@@ -16,7 +16,7 @@ var (
 	modelB = engine.StoredModel{Fingerprint: "fb", Format: "f16 #5678", Name: "org/B"}
 )
 
-// tokens returns n tokens. Texts of the same seed share their beginning.
+// tokens returns n tokens. Lists with the same seed begin with the same tokens.
 func tokens(seed, n int) []int32 {
 	list := make([]int32, n)
 	for i := range list {
@@ -25,8 +25,8 @@ func tokens(seed, n int) []int32 {
 	return list
 }
 
-// keep saves a whole conversation.
-func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int32) {
+// save writes a whole conversation to disk.
+func save(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int32) {
 	t.Helper()
 	done := make(chan blockstore.Saved, 1)
 	ok := c.Store().Model(m).Save(
@@ -49,12 +49,13 @@ func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
 	memory := &Memory{StoredModel: m,
 		Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
 	for _, text := range remembered {
-		memory.Remembered = append(memory.Remembered, engine.CachedPrefix{Tokens: text})
+		memory.Prefixes = append(memory.Prefixes, engine.CachedPrefix{Tokens: text})
 	}
 	return memory
 }
 
-// lines formats a list as "title tokens/hot", with "memory" for those without a key.
+// lines formats a list: "model title tokens/memoryTokens" for each conversation, followed by
+// "memory" if it has no key.
 func lines(list List) string {
 	var words []string
 	for _, c := range list.Conversations {
@@ -74,43 +75,43 @@ func TestList(t *testing.T) {
 	head := tokens(1, 600)
 	one := append(slices.Clone(head), tokens(2, 100)...)
 	two := append(slices.Clone(head), tokens(3, 200)...)
-	keep(t, c, modelA, "one", one)
-	keep(t, c, modelA, "two", two)
-	keep(t, c, modelB, "elsewhere", one)
+	save(t, c, modelA, "one", one)
+	save(t, c, modelA, "two", two)
+	save(t, c, modelB, "elsewhere", one)
 	other := modelA
 	other.Format = "f16 #1234"
-	keep(t, c, other, "other format", one)
-	cold := "org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/0"
+	save(t, c, other, "other format", one)
+	onDisk := "org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/0"
 
 	cases := []struct {
 		name   string
 		memory *Memory
 		want   string
 	}{
-		{"no model", nil, cold},
-		{"nothing remembered", memoryOf(modelA), cold},
-		{"all of one, the head of two", memoryOf(modelA, one),
+		{"no model", nil, onDisk},
+		{"nothing in memory", memoryOf(modelA), onDisk},
+		{"all of one, the beginning of two", memoryOf(modelA, one),
 			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
 				"700/0"},
-		{"one has grown, and is still one conversation",
+		{"one has grown in memory and is still the same conversation",
 			memoryOf(modelA, append(slices.Clone(one), 7, 8)),
 			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
 				"700/0"},
-		{"a shorter one", memoryOf(modelA, two[:650]),
+		{"the beginning of two", memoryOf(modelA, two[:650]),
 			"org/A one 700/600; org/A other format 700/0; org/A two 800/650; org/B elsewhere " +
 				"700/0"},
-		{"two go on from one: the longer is it",
+		{"two prefixes continue one: the longer belongs to it",
 			memoryOf(modelA, append(slices.Clone(one), 7), append(slices.Clone(one), 8, 9)),
 			"org/A one 700/700; org/A other format 700/0; org/A text 1000 701/701 memory; org/A " +
 				"two 800/600; org/B elsewhere 700/0"},
-		{"in memory alone", memoryOf(modelA, tokens(9, 50)),
+		{"only in memory", memoryOf(modelA, tokens(9, 50)),
 			"org/A one 700/0; org/A other format 700/0; org/A text 9000 50/50 memory; org/A two " +
 				"800/0; org/B elsewhere 700/0"},
 		{"the other model", memoryOf(modelB, one),
 			"org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/700"},
 		{"a model that stored nothing",
 			memoryOf(engine.StoredModel{Fingerprint: "fc", Name: "C"}, one),
-			"C text 1000 700/700 memory; " + cold},
+			"C text 1000 700/700 memory; " + onDisk},
 	}
 	for _, k := range cases {
 		list, err := c.List(k.memory)
@@ -121,44 +122,44 @@ func TestList(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", k.name, got, k.want)
 		}
 		if !list.Stats.On || list.Stats.Entries == 0 {
-			t.Errorf("%s: figures %+v", k.name, list.Stats)
+			t.Errorf("%s: statistics %+v", k.name, list.Stats)
 		}
 	}
 	var none *Cache
 	if list, err := none.List(memoryOf(modelA, one)); err != nil ||
 		lines(list) != "org/A text 1000 700/700 memory" || list.Stats.On {
-		t.Errorf("without a disk: %v, %v", list, err)
+		t.Errorf("with the cache off: %v, %v", list, err)
 	}
 	if list, err := none.List(nil); err != nil || list.Conversations == nil ||
 		len(list.Conversations) != 0 {
-		t.Errorf("without anything: %v, %v", list, err)
+		t.Errorf("with the cache off, and without a model: %v, %v", list, err)
 	}
 }
 
-// TestListWhileItGrows: if a conversation's key changes before its tokens are compared, List starts
-// over.
+// TestListWhileItGrows: if a conversation's key changes before its tokens are compared, List tries
+// again.
 func TestListWhileItGrows(t *testing.T) {
 	c := open(t, t.TempDir())
 	text := tokens(1, 512)
-	keep(t, c, modelA, "one", text)
+	save(t, c, modelA, "one", text)
 	stored, err := c.store.Conversations(blockstore.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := memoryOf(modelA, text)
-	mark := func() (steady bool) {
+	mark := func() (complete bool) {
 		list := make([]Conversation, len(stored))
-		if steady, err = c.markInMemory(list, stored, m, make([]bool, 1)); err != nil {
+		if complete, err = c.markInMemory(list, stored, m, make([]bool, 1)); err != nil {
 			t.Fatal(err)
 		}
-		return steady
+		return complete
 	}
 	if !mark() {
-		t.Error("nothing has changed, and it says so")
+		t.Error("the list is not complete, although nothing has changed")
 	}
-	keep(t, c, modelA, "one", append(slices.Clone(text), tokens(2, 300)...))
+	save(t, c, modelA, "one", append(slices.Clone(text), tokens(2, 300)...))
 	if mark() {
-		t.Error("what was listed is there no more, and it was not noticed")
+		t.Error("the list is complete, although a listed key no longer exists")
 	}
 	if list, err := c.List(m); err != nil || lines(list) != "org/A one 812/512" {
 		t.Errorf("listed %s, %v", lines(list), err)
@@ -169,8 +170,8 @@ func TestListWhileItGrows(t *testing.T) {
 func TestShowPinRemove(t *testing.T) {
 	c := open(t, t.TempDir())
 	text := tokens(1, 600)
-	keep(t, c, modelA, "one", text)
-	keep(t, c, modelA, "two", append(slices.Clone(text[:512]), 1, 2, 3))
+	save(t, c, modelA, "one", text)
+	save(t, c, modelA, "two", append(slices.Clone(text[:512]), 1, 2, 3))
 	list, err := c.List(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +208,7 @@ func TestShowPinRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, _ := c.Show(key, nil); d.Pinned {
-		t.Error("still pinned")
+		t.Error("the conversation is still pinned")
 	}
 	removed, err := c.Remove(key)
 	if err != nil || removed.Entries != 1 || removed.Bytes != d.Bytes {
@@ -218,8 +219,8 @@ func TestShowPinRemove(t *testing.T) {
 	}
 }
 
-// TestRefusals: errors are Problems with the right code.
-func TestRefusals(t *testing.T) {
+// TestErrors: errors are Problems with the right code.
+func TestErrors(t *testing.T) {
 	c := open(t, t.TempDir())
 	var none *Cache
 	for name, k := range map[string]struct {
@@ -240,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		"pin, off":   {none.Pin("abcdef", true), problem.NotFound, "The cache on disk is off"},
 		"clear, off": {second(none.Clear("")), problem.NotFound, "The cache on disk is off"},
 		"ambiguous": {problemOf(fmt.Errorf("x: %w", blockstore.ErrAmbiguous), "abcd"),
-			problem.BadRequest, "more of its digits"},
+			problem.BadRequest, "more digits of the key"},
 		"anything else": {problemOf(fmt.Errorf("disk on fire"), ""), problem.Internal,
 			"disk on fire"},
 	} {
@@ -255,13 +256,13 @@ func second[T any](_ T, err error) error { return err }
 
 func TestClear(t *testing.T) {
 	c := open(t, t.TempDir())
-	keep(t, c, modelA, "one", tokens(1, 300))
-	keep(t, c, modelB, "two", tokens(2, 300))
-	keep(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three",
+	save(t, c, modelA, "one", tokens(1, 300))
+	save(t, c, modelB, "two", tokens(2, 300))
+	save(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three",
 		tokens(3, 300))
 	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "it has ") ||
 		!strings.Contains(err.Error(), "org/A") {
-		t.Errorf("clearing what is not there: %v", err)
+		t.Errorf("clearing an unknown model: %v", err)
 	}
 	if r, err := c.Clear("ORG/a"); err != nil || r.Entries != 2 || r.Bytes <= 0 {
 		t.Errorf("by name: %+v, %v", r, err)

@@ -1,14 +1,14 @@
-// Package cache presents the prefix cache on SSD to people: its folder, its limits and its content,
-// as text and as JSON documents. engine/blockstore implements the store. The host passes it to
-// engines; the control API and `headroom cache` show it.
+// Package cache manages the prefix cache on SSD: its folder, its limits, and the conversations in
+// it. engine/blockstore implements the store. The host passes the store to engines; the control API
+// and `headroom cache` show the cache to users.
 //
 //	cache.go   opening, limits, statistics
 //	browse.go  conversations: list, show, pin, remove
 //	move.go    moving the cache to another folder
 //
-// The documents are JSON of the control API and of `headroom cache --json`. Fields may be added but
-// not renamed. Lists are never null, sizes are in bytes, and times are in milliseconds since 1970
-// (0: never).
+// The types with JSON tags are documents of the control API and of `headroom cache --json`. Fields
+// may be added but not renamed. Lists are never null, sizes are in bytes, and times are in
+// milliseconds since 1970 (0: never).
 package cache
 
 import (
@@ -44,7 +44,7 @@ type Cache struct {
 }
 
 // DefaultDir returns "headroom/blocks" in the user's cache folder, which backups skip. It returns
-// "" if there is no such folder.
+// "" if the user has no cache folder.
 func DefaultDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -56,7 +56,7 @@ func DefaultDir() string {
 // Exists reports whether the folder has a cache. It creates nothing.
 func Exists(dir string) bool {
 	for _, name := range []string{"index.sqlite", "blocks"} {
-		// The index can be rebuilt from the blocks.
+		// One of them is enough: the index can be rebuilt from the blocks.
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return true
 		}
@@ -75,9 +75,9 @@ func Open(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// usualCap returns the default cap on a disk of that size. It is 0, the store's default, for a disk
-// of unknown size.
-func usualCap(disk int64) int64 { return min(20e9, disk/10) }
+// defaultCap returns the default cap on a disk of diskBytes. For a disk of unknown size (0) it is
+// 0, the store's default.
+func defaultCap(diskBytes int64) int64 { return min(20e9, diskBytes/10) }
 
 // diskBytes returns the size of the disk that holds dir, or will hold it; 0 if it is unknown.
 func diskBytes(dir string) int64 {
@@ -94,8 +94,8 @@ func diskBytes(dir string) int64 {
 	}
 }
 
-// SetLimits changes the limits of the open cache. Zeros are as in Options. If more is stored than
-// the new cap allows, it evicts unpinned entries before it returns. The error is a Problem.
+// SetLimits changes the limits of the open cache. Zeros have the same meaning as in Options. If the
+// cache is larger than the new cap, SetLimits evicts unpinned entries. The error is a Problem.
 func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
 	l.MaxBytes = c.capOf(l.MaxBytes)
 	if err := c.store.SetLimits(l); err != nil {
@@ -103,23 +103,23 @@ func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = time.Time{} // Recent reads again
+	c.at = time.Time{} // makes Recent read again
 	return nil
 }
 
-// capOf returns the cap for a requested one; 0 requests the default.
-func (c *Cache) capOf(asked int64) int64 {
-	if asked == 0 {
-		return usualCap(diskBytes(c.dir))
+// capOf returns maxBytes, or the default cap if maxBytes is 0.
+func (c *Cache) capOf(maxBytes int64) int64 {
+	if maxBytes == 0 {
+		return defaultCap(diskBytes(c.dir))
 	}
-	return asked
+	return maxBytes
 }
 
 // Store returns the store for engines. The cache still owns it.
 func (c *Cache) Store() *engine.BlockStore { return c.store }
 
-// Close waits for pending writes, for at most some seconds. Engines that use the store must be
-// closed first.
+// Close waits a few seconds for pending writes and closes the store. Engines that use the store
+// must be closed first.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -170,10 +170,11 @@ func (c *Cache) Stats() Stats {
 		SaveErrors: s.SaveErrors, Error: s.LastSaveError}
 }
 
-// recentAge is the age at which Recent refreshes its statistics.
+// recentAge is the age from which Recent refreshes its statistics.
 const recentAge = 2 * time.Second
 
-// Recent returns statistics of the last seconds. Only the first call waits for the disk.
+// Recent returns statistics that are a few seconds old. It refreshes them in the background; only
+// the first call waits for the disk. After Close it returns the last statistics.
 func (c *Cache) Recent() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,12 +47,12 @@ func TestCap(t *testing.T) {
 		t.Fatalf("the disk has %d bytes", disk)
 	}
 	for disk, want := range map[int64]int64{1e12: 20e9, 200e9: 20e9, 128e9: 12.8e9, 0: 0} {
-		if got := usualCap(disk); got != want {
+		if got := defaultCap(disk); got != want {
 			t.Errorf("the cap on a disk of %d is %d, want %d", disk, got, want)
 		}
 	}
-	if got, want := open(t, dir).Stats().MaxBytes, usualCap(disk); got != want {
-		t.Errorf("the cap is %d, want %d of a disk of %d", got, want, disk)
+	if got, want := open(t, dir).Stats().MaxBytes, defaultCap(disk); got != want {
+		t.Errorf("the cap on a disk of %d is %d, want %d", disk, got, want)
 	}
 	c, err := Open(Options{Dir: filepath.Join(dir, "own"),
 		Limits: engine.BlockStoreOptions{MaxBytes: disk}})
@@ -61,28 +61,29 @@ func TestCap(t *testing.T) {
 	}
 	defer c.Close()
 	if got := c.Stats().MaxBytes; got != disk {
-		t.Errorf("the cap is %d, want the %d that were asked for", got, disk)
+		t.Errorf("the cap is %d, want the configured %d", got, disk)
 	}
 }
 
 func TestExists(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blocks")
 	if Exists(dir) {
-		t.Error("a cache in a folder that is not there")
+		t.Error("Exists returns true for a missing folder")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if Exists(dir) {
-		t.Error("a cache in an empty folder")
+		t.Error("Exists returns true for an empty folder")
 	}
 	open(t, dir)
 	if !Exists(dir) {
-		t.Error("no cache in its folder")
+		t.Error("Exists returns false for a cache")
 	}
 }
 
-// TestRecent: a second call returns the same statistics, and after Close the last ones.
+// TestRecent: a second call returns the same statistics, old ones are refreshed, and after Close
+// Recent returns the last ones.
 func TestRecent(t *testing.T) {
 	c := open(t, t.TempDir())
 	first := c.Recent()
@@ -91,13 +92,13 @@ func TestRecent(t *testing.T) {
 	}
 	at := c.at
 	if c.Recent(); c.at != at {
-		t.Error("it asked twice within two seconds")
+		t.Error("a second call within recentAge read the statistics again")
 	}
 	c.at = c.at.Add(-recentAge - 1)
 	c.Recent()
 	c.reading.Wait()
 	if !c.at.After(at) || c.busy {
-		t.Error("old figures are not renewed")
+		t.Error("old statistics are not refreshed")
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

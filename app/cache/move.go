@@ -1,8 +1,8 @@
 package cache
 
 // Moving the cache to another folder, as a job. Entries are linked or copied while the model runs.
-// Then the cache is closed for a moment: the remaining changes follow, the settings name the new
-// folder, and the old one is emptied. engine/blockstore.Move makes that safe against crashes.
+// Then the cache is closed for a moment. The remaining changes are moved, the new folder is saved
+// in the settings, and the old one is emptied. blockstore.Move makes this safe against crashes.
 
 import (
 	"cmp"
@@ -24,26 +24,26 @@ import (
 
 // Mover moves a cache that may be in use. All fields but AlwaysCopy are required.
 type Mover struct {
-	// Now returns the cache's folder, "" if there is none, and the configured limits.
-	Now func() (dir string, limits engine.BlockStoreLimits)
-	// Rest closes the cache, runs do, and opens the cache in the folder that do returns.
-	Rest func(ctx context.Context, do func() (dir string, err error)) error
-	// Keep makes dir the cache's folder, also after a restart.
-	Keep func(dir string) error
-	// AlwaysCopy copies entries where hard links would work.
+	// Current returns the cache's folder, "" if the cache is off, and the configured limits.
+	Current func() (dir string, limits engine.BlockStoreLimits)
+	// WithClosed closes the cache, calls do, and opens the cache in the folder that do returns.
+	WithClosed func(ctx context.Context, do func() (dir string, err error)) error
+	// Save stores dir as the cache's folder, so that it is used after a restart, too.
+	Save func(dir string) error
+	// AlwaysCopy copies entries even if hard links are possible.
 	AlwaysCopy bool
 }
 
-// MoveMemo is the Memo of a move's job.
+// MoveMemo is the Memo of a move's job; see jobs.Spec.
 type MoveMemo struct {
 	To string `json:"to"`
 }
 
-// subfolder is the cache's folder inside a folder that is not empty.
+// subfolder is the name of the cache's folder if the chosen folder is not empty.
 const subfolder = "headroom-blocks"
 
-// Target returns the cache's folder for a chosen folder: dir itself if it is empty or has a cache,
-// otherwise a subfolder.
+// Target returns the folder that the cache moves to if the user chooses dir: dir if it is missing,
+// empty or has a cache, otherwise a subfolder.
 func Target(dir string) string {
 	dir = filepath.Clean(dir)
 	names, err := os.ReadDir(dir)
@@ -53,7 +53,7 @@ func Target(dir string) string {
 	return filepath.Join(dir, subfolder)
 }
 
-// Check reports whether the cache can move to the folder, and how many bytes it would move. The
+// Check checks that the cache can move to the folder, and returns how many bytes it would move. The
 // error is a Problem.
 func (m *Mover) Check(to string) (bytes int64, err error) {
 	move, err := m.move(to)
@@ -66,11 +66,12 @@ func (m *Mover) Check(to string) (bytes int64, err error) {
 	if bytes, err = move.Bytes(); err != nil {
 		return 0, moveProblem(err, move.From, to)
 	}
-	_, limits := m.Now()
-	if most := (&Cache{dir: to}).capOf(limits.MaxBytes); most > 0 && bytes > most {
+	_, limits := m.Current()
+	limit := (&Cache{dir: to}).capOf(limits.MaxBytes)
+	if limit > 0 && bytes > limit {
 		return 0, problem.New(problem.BadRequest, "The cache exceeds the limit on that disk",
 			fmt.Sprintf("it has %d bytes, and the limit there, a tenth of the disk, is %d bytes "+
-				"unless you set one", bytes, most),
+				"unless you set one", bytes, limit),
 			"Set a limit under Limits first, or choose a larger disk.")
 	}
 	return bytes, nil
@@ -78,7 +79,7 @@ func (m *Mover) Check(to string) (bytes int64, err error) {
 
 // move returns the store's move to the folder. The error is a Problem.
 func (m *Mover) move(to string) (*blockstore.Move, error) {
-	from, limits := m.Now()
+	from, limits := m.Current()
 	if from == "" {
 		return nil, problem.New(problem.BadRequest, "There is no cache to move",
 			"the cache on disk is off", "Turn it on, then restart Headroom.")
@@ -126,7 +127,7 @@ func (m *Mover) Job(to string) jobs.Spec {
 }
 
 func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
-	if from, _ := m.Now(); from == to { // done, or killed after the change of the settings
+	if from, _ := m.Current(); from == to { // already moved, perhaps before a crash
 		return nil
 	}
 	bytes, err := m.Check(to)
@@ -143,14 +144,14 @@ func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
 	if err := move.Copy(ctx); err != nil {
 		return moveProblem(err, move.From, to)
 	}
-	p.Phase("waiting for running answers", "")
+	p.Phase("waiting for running requests", "")
 	move.Found, move.Moved = nil, nil
-	err = m.Rest(ctx, func() (string, error) {
+	err = m.WithClosed(ctx, func() (string, error) {
 		p.Phase("moving the rest", "")
 		if err := move.Settle(ctx); err != nil {
 			return move.From, err
 		}
-		if err := m.Keep(to); err != nil {
+		if err := m.Save(to); err != nil {
 			return move.From, err
 		}
 		p.Phase("opening the new folder", "")
@@ -159,18 +160,19 @@ func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
 	return moveProblem(err, move.From, to)
 }
 
-// discard removes what an unfinished move has written, unless the settings already name its folder.
+// discard removes the files of an unfinished move, unless the settings already name its folder.
 func (m *Mover) discard(to string) error {
-	if now, _ := m.Now(); now == to {
+	if now, _ := m.Current(); now == to {
 		return nil
 	}
 	return moveProblem(blockstore.DiscardMove(to), "", to)
 }
 
-// FinishMove completes a move to the folder, before it is opened.
+// FinishMove completes an interrupted move to the folder. It must be called before Open.
 func FinishMove(dir string) error { return blockstore.FinishMove(dir) }
 
-// moveProblem turns the errors of a move into Problems. After any of them the old folder is whole.
+// moveProblem turns the errors of a move into Problems. After any of them the old folder is
+// complete.
 func moveProblem(err error, from, to string) error {
 	known, room := (*problem.Problem)(nil), (*blockstore.NoRoom)(nil)
 	cannot := "The cache cannot move to " + to

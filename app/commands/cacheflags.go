@@ -86,7 +86,7 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 			"Start Headroom without that flag.")
 	}
 	return &cache.Mover{
-		Now: func() (string, engine.BlockStoreLimits) {
+		Current: func() (string, engine.BlockStoreLimits) {
 			s := h.State().Cache
 			if !s.On {
 				return "", engine.BlockStoreLimits{}
@@ -95,8 +95,8 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 			return s.Dir, engine.BlockStoreLimits{MaxBytes: l.MaxBytes,
 				MinFreeBytes: l.MinFreeBytes}
 		},
-		Rest: h.WithCacheClosed,
-		Keep: func(dir string) error {
+		WithClosed: h.WithCacheClosed,
+		Save: func(dir string) error {
 			before := file.Get().Cache.Dir
 			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })
 			if err != nil { // undo the change in memory too

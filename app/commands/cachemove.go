@@ -65,11 +65,11 @@ func (m *CacheMove) moveOffline(ctx context.Context, o cache.Options, t *termina
 	if err != nil {
 		return "", err
 	}
-	mover.Now = func() (string, engine.BlockStoreLimits) {
+	mover.Current = func() (string, engine.BlockStoreLimits) {
 		return o.Dir, engine.BlockStoreLimits{MaxBytes: o.Limits.MaxBytes,
 			MinFreeBytes: o.Limits.MinFreeBytes}
 	}
-	mover.Rest = func(_ context.Context, do func() (string, error)) error {
+	mover.WithClosed = func(_ context.Context, do func() (string, error)) error {
 		dir, err := do()
 		if err != nil {
 			return err

@@ -188,12 +188,12 @@ func TestMoveOverARestart(t *testing.T) {
 	now := cache.DefaultDir()
 	waiting := make(chan struct{})
 	mover := &cache.Mover{
-		Now: func() (string, engine.BlockStoreLimits) {
+		Current: func() (string, engine.BlockStoreLimits) {
 			return now,
 				engine.BlockStoreLimits{MinFreeBytes: -1}
 		},
-		Keep: func(dir string) error { now = dir; return nil },
-		Rest: func(ctx context.Context, _ func() (string, error)) error {
+		Save: func(dir string) error { now = dir; return nil },
+		WithClosed: func(ctx context.Context, _ func() (string, error)) error {
 			close(waiting)
 			<-ctx.Done()
 			return ctx.Err()
@@ -212,7 +212,7 @@ func TestMoveOverARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	mover.Rest = func(_ context.Context, do func() (string, error)) error {
+	mover.WithClosed = func(_ context.Context, do func() (string, error)) error {
 		dir, err := do()
 		return errors.Join(err, cache.FinishMove(dir))
 	}

@@ -216,7 +216,7 @@ func (h *Host) memory() (m *cache.Memory, memoryBytes int64) {
 	if t == nil {
 		return nil, 0
 	}
-	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Remembered: t.engine.CachedPrefixes(),
+	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Prefixes: t.engine.CachedPrefixes(),
 		Title: t.engine.Title}
 	if m.Fingerprint == "" { // the engine has no store, which would set these
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat

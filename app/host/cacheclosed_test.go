@@ -17,11 +17,11 @@ import (
 // mover returns a Mover of the host's cache. It stores the new folder in saved instead of in the
 // settings.
 func (h *testHost) mover(saved *atomic.Value, copies bool) *cache.Mover {
-	return &cache.Mover{AlwaysCopy: copies, Rest: h.WithCacheClosed,
-		Now: func() (string, engine.BlockStoreLimits) {
+	return &cache.Mover{AlwaysCopy: copies, WithClosed: h.WithCacheClosed,
+		Current: func() (string, engine.BlockStoreLimits) {
 			return h.State().Cache.Dir, engine.BlockStoreLimits{MinFreeBytes: -1}
 		},
-		Keep: func(dir string) error { saved.Store(dir); return nil }}
+		Save: func(dir string) error { saved.Store(dir); return nil }}
 }
 
 // foundTokens returns how many of the tokens the open cache holds.
@@ -104,7 +104,7 @@ func TestMoveCacheFails(t *testing.T) {
 	}
 
 	m := h.mover(&saved, true)
-	m.Keep = func(string) error { return errors.New("no settings") }
+	m.Save = func(string) error { return errors.New("no settings") }
 	job, err := list.Wait(t.Context(), list.Start(m.Job(to)).ID)
 	if err != nil || job.State != jobs.Failed || problem.From(job.Err).Why != "no settings" {
 		t.Errorf("settings that cannot be saved: %+v, %v", job, err)

@@ -30,7 +30,7 @@ func (h *Host) State() State {
 		Engine:   h.engineState(running),
 		Endpoint: h.endpoint,
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
-		Power:    PowerState{h.power.state, h.power.measures.Words()},
+		Power:    PowerState{h.power.state, h.power.measures.Describe()},
 		Requests: []Request{},
 	}
 	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.deviceWarning))

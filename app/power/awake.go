@@ -1,10 +1,9 @@
-// Package power prevents idle sleep while a request is processed (awake.go). It also reads the
-// power source and the thermal state of the computer, and decides what Headroom does about them
-// (state.go, read_*.go).
+// Package power prevents idle sleep while requests run (awake.go). It also reads the power source
+// and the thermal state of the computer (read_*.go), and decides on measures for them (state.go).
 //
 // A request only changes a counter. One goroutine takes and releases the system's sleep assertion
-// (take_*.go), so no request waits for the system. The system releases the assertion of a program
-// that ends or crashes.
+// (take_*.go), so that no request waits for the system. When a program ends or crashes, the system
+// releases its assertion.
 package power
 
 import (
@@ -27,7 +26,7 @@ type Awake struct {
 	ended chan struct{}
 }
 
-// New returns an Awake without tasks. Close must be called to release it.
+// New returns an Awake without tasks. The caller must close it.
 func New() *Awake { return newAwake(take, slog.Default()) }
 
 func newAwake(take func() (func() error, error), log *slog.Logger) *Awake {
@@ -94,9 +93,8 @@ func (a *Awake) loop() {
 			}
 		case !wanted && release != nil:
 			if err := release(); err != nil {
-				a.log.Warn(
-					"cannot release the sleep assertion; the computer may stay awake until "+
-						"Headroom quits", "err", err)
+				a.log.Warn("cannot release the sleep assertion; the computer may stay awake "+
+					"until Headroom quits", "err", err)
 			}
 			release = nil
 		}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fakeSystem is a system whose events the test reads. It fails the test if the assertion is taken
-// or released twice.
+// fakeSystem records when the assertion is taken and released. It fails the test if that happens
+// twice in a row.
 type fakeSystem struct {
 	t      *testing.T
 	events chan string
@@ -138,7 +138,8 @@ func TestRefused(t *testing.T) {
 	s.expect("released")
 }
 
-// TestReleasedAfterConcurrentTasks: after any order of concurrent tasks, nothing is held.
+// TestReleasedAfterConcurrentTasks: after concurrent tasks have ended in any order, the assertion
+// is released.
 func TestReleasedAfterConcurrentTasks(t *testing.T) {
 	for range 50 {
 		s, a := newTestAwake(t)
@@ -165,7 +166,7 @@ func TestReleasedAfterConcurrentTasks(t *testing.T) {
 		}
 		a.Close()
 		if s.isHeld() {
-			t.Fatal("held at the end")
+			t.Fatal("the assertion is held at the end")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// sources holds the functions and objects of the system that Read uses.
+// sources has the functions and objects of the system that Read uses.
 type sources struct {
 	copyInfo  func() uintptr
 	providing func(info uintptr) uintptr // a CFString owned by info

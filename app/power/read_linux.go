@@ -34,7 +34,7 @@ func source(dir string) Source {
 				return AC
 			}
 		}
-		found = AC // no supply is online: decided by the batteries below
+		found = AC // unless a battery is discharging, see below
 	}
 	if discharging {
 		return Battery
@@ -42,11 +42,11 @@ func source(dir string) Source {
 	return found
 }
 
-// thermalState returns the worst state of all thermal zones, by their trip points: serious from the
-// point at which the kernel throttles, critical from 5 degrees below the point at which it shuts
-// down.
+// thermalState returns the worst state of all thermal zones. Their trip points decide: a zone is
+// serious from the temperature at which the kernel throttles, and critical from 5 degrees below the
+// temperature at which it shuts the computer down.
 func thermalState(dir string) ThermalState {
-	const nearMilli = 5000
+	const nearMilliDegrees = 5000
 	worst := 0
 	degrees := []ThermalState{Unmeasured, Nominal, Fair, Serious, Critical}
 	for _, zone := range folders(dir, "thermal_zone") {
@@ -69,7 +69,7 @@ func thermalState(dir string) ThermalState {
 				worst = max(worst, 2)
 			case kind == "passive" && now >= at:
 				worst = max(worst, 3)
-			case kind == "hot" && now >= at, kind == "critical" && now >= at-nearMilli:
+			case kind == "hot" && now >= at, kind == "critical" && now >= at-nearMilliDegrees:
 				worst = 4
 			}
 		}

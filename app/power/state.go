@@ -1,7 +1,7 @@
 package power
 
-// The power source and thermal state of the computer, and the measures that Headroom takes. On
-// battery or when hot, the computer still answers every request.
+// The power source and thermal state of the computer, and the measures that Headroom takes. All
+// requests are still answered on battery and in heat.
 
 import "time"
 
@@ -33,7 +33,7 @@ type State struct {
 	ThermalState ThermalState `json:"thermalState"`
 }
 
-// Policy holds the settings that allow measures.
+// Policy says which measures the user allows.
 type Policy struct {
 	SaveOnBattery   bool
 	ThrottleWhenHot bool
@@ -41,10 +41,10 @@ type Policy struct {
 
 // Measures says what Headroom does to save power or to cool down. The zero value means nothing.
 type Measures struct {
-	// IdleUnload bounds the time after which an idle model is unloaded; 0: no bound.
+	// IdleUnload is the longest time that an idle model stays loaded; 0: not limited.
 	IdleUnload   time.Duration
-	ReduceWrites bool    // only continued conversations are written to disk
-	DutyCycle    float64 // share of the time that the engine computes; 0: not limited
+	ReduceWrites bool    // only conversations that resumed a cached prefix are written to disk
+	DutyCycle    float64 // the share of time in which the engine computes; 0: not limited
 }
 
 const (
@@ -53,7 +53,7 @@ const (
 	criticalDutyCycle = 0.5
 )
 
-// Decide returns the measures for a state, as far as the policy allows them.
+// Decide returns the measures for a state that the policy allows.
 func Decide(s State, p Policy) (m Measures) {
 	if p.SaveOnBattery && s.Source == Battery {
 		m.IdleUnload, m.ReduceWrites = batteryIdleUnload, true
@@ -75,8 +75,8 @@ type Measure struct {
 	Text  string `json:"text"`  // one or two sentences
 }
 
-// Words returns the measures for the screen, the most noticeable first.
-func (m Measures) Words() []Measure {
+// Describe returns descriptions of the measures, the most noticeable first.
+func (m Measures) Describe() []Measure {
 	list := []Measure{}
 	if m.DutyCycle > 0 {
 		how := "for a quarter of the time"

@@ -32,9 +32,9 @@ func TestDecide(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
-		words := got.Words()
+		words := got.Describe()
 		if len(words) != len(c.words) {
-			t.Errorf("%s: words %+v, want %q", c.name, words, c.words)
+			t.Errorf("%s: described as %+v, want %q", c.name, words, c.words)
 			continue
 		}
 		for i, w := range words {

@@ -1,9 +1,9 @@
 package power
 
 // A power assertion of IOKit
-// (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname): it
-// prevents idle sleep, but not sleep that the user asks for, such as by closing the lid. It shows
-// in `pmset -g assertions` under Headroom's name.
+// (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname). It
+// prevents idle sleep, but not sleep that the user requests, for example by closing the lid.
+// `pmset -g assertions` lists it under Headroom's name.
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 	utf8Encoding  = uint32(0x08000100)           // kCFStringEncodingUTF8
 )
 
-// iokit holds the functions of IOKit and Core Foundation that take uses.
+// iokit has the functions of IOKit and Core Foundation that take uses.
 type iokit struct {
 	create       func(assertion uintptr, level uint32, name uintptr, id *uint32) int32
 	release      func(id uint32) int32

@@ -1,7 +1,7 @@
 package power
 
 // An inhibitor lock of logind (https://systemd.io/INHIBITOR_LOCKS/) prevents idle sleep while its
-// file is open. It does not prevent sleep that the user asks for, such as by closing the lid.
+// file is open. It does not prevent sleep that the user requests, for example by closing the lid.
 
 import (
 	"context"

@@ -89,7 +89,7 @@ func specOf(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 		if err != nil {
 			return jobs.Spec{}, err
 		}
-		if now, _ := mover.Now(); now == m.To {
+		if now, _ := mover.Current(); now == m.To {
 			return jobs.Spec{}, errEnded
 		}
 		return mover.Job(m.To), nil

@@ -1,6 +1,6 @@
 package settings
 
-// Settings of caches and of single models. They match the flags of the command line, which override
+// Settings of the caches and of single models. The command line has the same flags, which override
 // them. A zero value or a missing key means the default.
 
 import (
@@ -14,9 +14,9 @@ type Cache struct {
 	Off bool `json:"off,omitempty"` // store nothing on disk
 	// Dir is an absolute path; "": "headroom/blocks" in the user's cache folder.
 	Dir         string `json:"dir,omitempty"`
-	MaxSize     Size   `json:"maxSize,omitempty"`     // of all files
-	MinFree     Size   `json:"minFree,omitempty"`     // free disk to leave
-	DailyWrites Size   `json:"dailyWrites,omitempty"` // per day
+	MaxSize     Size   `json:"maxSize,omitempty"`     // limit for all files together
+	MinFree     Size   `json:"minFree,omitempty"`     // disk space that stays free
+	DailyWrites Size   `json:"dailyWrites,omitempty"` // limit for the writes of a day
 	// MemoryCacheSize bounds the cached keys and values in memory that no running request uses.
 	MemoryCacheSize Size `json:"memoryCacheSize,omitempty"`
 	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // number of prefixes in memory
@@ -25,7 +25,7 @@ type Cache struct {
 	MaxPrefillStallMs int `json:"maxPrefillStallMs,omitempty"`
 }
 
-// repair replaces invalid numbers by their defaults.
+// repair replaces invalid numbers with their defaults.
 func (c *Cache) repair() {
 	c.PromptCacheSize = max(c.PromptCacheSize, 0)
 	c.MaxPrefillStallMs = max(c.MaxPrefillStallMs, 0)
@@ -57,7 +57,7 @@ type Model struct {
 	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
 }
 
-// ForModel returns the settings of a model; the zero value if it has none. IDs ignore case.
+// ForModel returns the settings of a model, or the zero value if it has none. IDs ignore case.
 func (s Settings) ForModel(id string) Model {
 	if m, ok := s.Models[id]; ok {
 		return m
@@ -76,8 +76,8 @@ func (s *Settings) ForgetModel(id string) {
 		func(other string, _ Model) bool { return strings.EqualFold(other, id) })
 }
 
-// cloneModels copies the map and KVBoundaryLayers. Other pointers of a Model are never written
-// through.
+// cloneModels copies the map, and what KVBoundaryLayers points to. The values behind the other
+// pointers of a Model are never changed.
 func cloneModels(models map[string]Model) map[string]Model {
 	models = maps.Clone(models)
 	for id, m := range models {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// SETTINGS.md has a row for each key of the file, and no other rows.
+// TestDocument: SETTINGS.md has exactly one row for each key of the file.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("SETTINGS.md")
 	if err != nil {
@@ -31,6 +31,6 @@ func TestDocument(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(keys)
 	if !slices.Equal(documented, keys) {
-		t.Errorf("SETTINGS.md has\n%v\nthe file\n%v", documented, keys)
+		t.Errorf("SETTINGS.md has the keys\n%v\nand the file\n%v", documented, keys)
 	}
 }

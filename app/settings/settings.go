@@ -1,9 +1,9 @@
 // Package settings stores Headroom's settings in one small JSON file.
 //
-// The file is replaced atomically, and only its owner can read it. It has a version: an older file
-// is migrated when it is read, and one of a later Headroom is used as far as it is understood but
-// never overwritten. A damaged file is renamed and the defaults apply, so that settings never keep
-// the app from starting.
+// The file is replaced atomically, and only the user can read it. It has a version. An older file
+// is migrated when it is read. In a file of a later Headroom, the known settings apply, and it is
+// never overwritten. A damaged file is renamed, and the defaults apply, so that the app always
+// starts.
 package settings
 
 import (
@@ -26,10 +26,10 @@ type Settings struct {
 	// Model is the model that ran last, by ID or folder; "": none yet.
 	Model  string   `json:"model"`
 	Recent []string `json:"recent,omitempty"` // IDs of models that ran, the latest first
-	// EngineOn means that the engine ran when Headroom quit.
+	// EngineOn reports whether the engine ran when Headroom quit.
 	EngineOn bool `json:"engineOn"`
 	Port     int  `json:"port"` // of the endpoint, [1, 65535]
-	// ModelFolders are scanned besides library.Roots.
+	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine
 	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last.
@@ -47,12 +47,11 @@ type Settings struct {
 	SaveOnBattery bool `json:"saveOnBattery"`
 	// ThrottleWhenHot throttles the engine when the computer is hot.
 	ThrottleWhenHot bool `json:"throttleWhenHot"`
-	// Welcomed means that the user has seen the welcome of a first start.
+	// Welcomed reports whether the user has seen the welcome of the first start.
 	Welcomed bool `json:"welcomed,omitempty"`
-	// ImportFolder receives imported models and is scanned too; "": library.Own.
+	// ImportFolder receives imported models and is scanned, too; "": library.Own.
 	ImportFolder string `json:"importFolder,omitempty"`
-	// HubEndpoint is the address of the hub for downloads; "": that of HF_ENDPOINT, or Hugging
-	// Face's.
+	// HubEndpoint is the address of the hub for downloads; "": $HF_ENDPOINT, or Hugging Face.
 	HubEndpoint string `json:"hubEndpoint,omitempty"`
 	// PauseWatching stops watching the folders for changes.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
@@ -61,7 +60,7 @@ type Settings struct {
 	Models map[string]Model `json:"models,omitempty"` // by ID
 }
 
-// Launch tells the agent whether to start the engine when it starts itself.
+// Launch says whether the agent loads a model when it starts.
 type Launch string
 
 // The values of Launch.
@@ -71,12 +70,12 @@ const (
 	LaunchOff    Launch = "off"
 )
 
-// StartsEngine reports whether the agent starts the engine.
+// StartsEngine reports whether the agent loads a model when it starts.
 func (s Settings) StartsEngine() bool {
 	return s.Launch == LaunchOn || s.Launch == LaunchAsLeft && s.EngineOn
 }
 
-// Default returns the settings of a first start: a running engine on the documented port.
+// Default returns the settings of a first start.
 func Default() Settings {
 	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
 		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true}
@@ -110,11 +109,10 @@ func Open(dir string) (*File, error) {
 	}
 	s, err := parse(data)
 	if err != nil {
-		aside := f.path + ".damaged"
-		damaged :=
-			fmt.Errorf("the settings file is damaged (the defaults apply, and it is now %s): %w",
-				aside, err)
-		return f, errors.Join(damaged, os.Rename(f.path, aside))
+		renamed := f.path + ".damaged"
+		err = fmt.Errorf("the settings file is damaged; it was renamed to %s, and the defaults "+
+			"apply: %w", renamed, err)
+		return f, errors.Join(err, os.Rename(f.path, renamed))
 	}
 	f.now, f.readOnly = s, s.Version > version
 	return f, nil
@@ -169,15 +167,15 @@ func read(path string) ([]byte, error) {
 	return data, err
 }
 
-// migrations[v] converts a document from version v to v+1. A document without a version has version
-// 0.
+// migrations[v] converts a document from version v to v+1. A document without a version has
+// version 0.
 var migrations = []func(map[string]json.RawMessage){
 	0: func(map[string]json.RawMessage) {},
 	1: renameKeys,
 }
 
-// renamedKeys and renamedCacheKeys map the keys of version 1 to those of version 2: at the top
-// level, and in "cache".
+// renamedKeys maps the top-level keys of version 1 to the keys of version 2. renamedCacheKeys does
+// the same for the keys of "cache".
 var (
 	renamedKeys = map[string]string{"restMinutes": "idleUnloadMinutes",
 		"easeWhenHot": "throttleWhenHot"}
@@ -210,7 +208,7 @@ func rename(object map[string]json.RawMessage, names map[string]string) {
 	}
 }
 
-// parse reads a file of any version. Missing and invalid fields get their defaults.
+// parse reads a file of any version. Missing and invalid values are replaced by the defaults.
 func parse(data []byte) (Settings, error) {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(data, &document); err != nil {
@@ -256,7 +254,7 @@ func encode(s Settings) []byte {
 	return append(data, '\n')
 }
 
-// write replaces the file atomically; only its owner can read it.
+// write replaces the file atomically. Only the user can read it.
 func write(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -19,11 +19,11 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("got %+v, want the defaults", got)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Error("reading made a folder")
+		t.Error("Open made a folder")
 	}
 }
 
-func TestChangeIsKept(t *testing.T) {
+func TestChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir)
 	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited,
@@ -48,7 +48,7 @@ func TestChangeIsKept(t *testing.T) {
 	}
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 1 {
-		t.Errorf("the folder holds %d entries, want the file alone", len(entries))
+		t.Errorf("the folder has %d entries, want only the file", len(entries))
 	}
 	info, _ := entries[0].Info()
 	if got := info.Mode().Perm(); got != 0o600 {
@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 	cases := []struct {
 		name, file string
 		want       Settings
-		wrong      string
+		wantErr    string
 	}{
 		{"empty object: version 0, all defaults", `{}`, d, ""},
 		{"one field", `{"version":1,"model":"m"}`, with(func(s *Settings) { s.Model = "m" }), ""},
@@ -144,10 +144,10 @@ func TestParse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := parse([]byte(c.file))
 			switch {
-			case c.wrong == "" && err != nil:
+			case c.wantErr == "" && err != nil:
 				t.Fatal(err)
-			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
-				t.Fatalf("error %v, want one with %q", err, c.wrong)
+			case c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
+				t.Fatalf("error %v, want one with %q", err, c.wantErr)
 			case !reflect.DeepEqual(got, c.want):
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
@@ -165,13 +165,13 @@ func TestForModel(t *testing.T) {
 	}
 }
 
-func TestDamagedFileIsSetAside(t *testing.T) {
+func TestDamagedFileIsRenamed(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path, "{")
 	f, err := Open(dir)
 	if err == nil || !strings.Contains(err.Error(), "settings.json.damaged") {
-		t.Errorf("error %v does not say where the old file is", err)
+		t.Errorf("error %v does not name the renamed file", err)
 	}
 	if got := f.Get(); !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, want the defaults", got)
@@ -197,7 +197,7 @@ func TestLaterFileIsNotOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := f.Get().Model; got != "b" {
-		t.Errorf("model %q does not hold for this run", got)
+		t.Errorf("model %q, want b for this run", got)
 	}
 	if data, _ := os.ReadFile(path); string(data) != later {
 		t.Errorf("the file is now %s", data)

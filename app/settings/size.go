@@ -1,7 +1,7 @@
 package settings
 
-// Sizes as people write them, like mlx-lm: "20GB", "1.5 GB", "512MB". Units are decimal, as on
-// disks and in the Finder. KiB, MiB, GiB and TiB are binary.
+// Sizes as mlx-lm writes them: "20GB", "1.5 GB", "512MB". Units are decimal, as in the Finder. KiB,
+// MiB, GiB and TiB are binary.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ type Size int64
 // Unlimited means no limit.
 const Unlimited Size = -1
 
-// sizeUnits are the units of ParseSize. String uses the first four, the largest that divides.
+// sizeUnits are the units of ParseSize. String uses only the first four.
 var sizeUnits = []struct {
 	name  string
 	bytes int64

@@ -8,9 +8,9 @@ import (
 
 func TestParseSize(t *testing.T) {
 	cases := []struct {
-		text  string
-		want  Size
-		wrong string
+		text    string
+		want    Size
+		wantErr string
 	}{
 		{"20GB", 20e9, ""},
 		{"512MB", 512e6, ""},
@@ -39,12 +39,11 @@ func TestParseSize(t *testing.T) {
 	for _, c := range cases {
 		got, err := ParseSize(c.text)
 		switch {
-		case c.wrong == "" && (err != nil || got != c.want):
+		case c.wantErr == "" && (err != nil || got != c.want):
 			t.Errorf("ParseSize(%q) = %d, %v; want %d", c.text, got, err, c.want)
-		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) ||
+		case c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr) ||
 			!strings.Contains(err.Error(), `expected a number with B, KB, MB, GB or TB`)):
-			t.Errorf("ParseSize(%q): error %v, want one with %q and what was expected", c.text, err,
-				c.wrong)
+			t.Errorf("ParseSize(%q): error %v, want %q and the valid forms", c.text, err, c.wantErr)
 		}
 	}
 }
@@ -53,7 +52,7 @@ func TestSizeString(t *testing.T) {
 	for size, want := range map[Size]string{0: "0B", 1: "1B", 20e9: "20GB", 1.5e9: "1500MB",
 		1 << 30: "1073741824B", Unlimited: "none", 3e12: "3TB"} {
 		if got := size.String(); got != want {
-			t.Errorf("%d bytes are written %q, want %q", int64(size), got, want)
+			t.Errorf("%d bytes are formatted as %q, want %q", int64(size), got, want)
 		}
 	}
 }
@@ -85,7 +84,8 @@ func FuzzParseSize(f *testing.F) {
 			return
 		}
 		if again, err := ParseSize(size.String()); err != nil || again != size || size < Unlimited {
-			t.Errorf("%q is %d, written %q, which is %d, %v", text, size, size, again, err)
+			t.Errorf("%q is parsed as %d and formatted as %q, which is parsed as %d, %v", text,
+				int64(size), size, int64(again), err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func downloading(done, total int64) func(*State) {
 
 func onBattery(s *State) {
 	s.Power.Measures = power.Decide(power.State{Source: power.Battery},
-		power.Policy{SaveOnBattery: true}).Words()
+		power.Policy{SaveOnBattery: true}).Describe()
 }
 
 func failed(s *State) {
