@@ -15,24 +15,8 @@ import (
 // Markdown writes a report as a table, with the machine above it.
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
-	m := &r.Machine
-	fmt.Fprintf(&b, "Headroom %s on %s, %s", r.Version, r.Date.Format("2 January 2006"), m.System)
-	if m.Processor != "" {
-		fmt.Fprintf(&b, ", %s", m.Processor)
-	}
-	fmt.Fprintf(&b, ", %s", plural(m.Cores, "core"))
-	if len(r.Parts) > 0 {
-		fmt.Fprintf(&b, "; %s", r.Parts[0].Device)
-	}
-	fmt.Fprintf(&b, ".\n%s\n", r.ceilings())
-	fmt.Fprintf(&b, "Load average %.1f before and %.1f after.", m.Load[0], m.Load[1])
-	if m.busy() {
-		b.WriteString(
-			" **Other processes were running on this machine, so the figures are too low.**")
-	}
-	b.WriteString(
-		" Medians; random weights.\n\n| | figure | ceiling | share | target | " +
-			"|\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString(filled(r.preface()))
+	b.WriteString("\n| | figure | ceiling | share | target | |\n|---|--:|--:|--:|--:|---|\n")
 	model := ""
 	for _, row := range r.Rows() {
 		if row.Model != model {
@@ -55,6 +39,45 @@ func (r *Report) Markdown(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// preface returns the sentences above the table: version, machine, ceilings and load.
+func (r *Report) preface() string {
+	m := &r.Machine
+	text := fmt.Sprintf("Headroom %s on %s, %s", r.Version, r.Date.Format("2 January 2006"), m.System)
+	if m.Processor != "" {
+		text += ", " + m.Processor
+	}
+	text += ", " + plural(m.Cores, "core")
+	if len(r.Parts) > 0 {
+		text += "; " + r.Parts[0].Device
+	}
+	text += ". " + r.ceilings()
+	text += fmt.Sprintf(" Load average %.1f before and %.1f after.", m.Load[0], m.Load[1])
+	if m.busy() {
+		text += " **Other processes were running on this machine, so the figures are too low.**"
+	}
+	return text + " Medians; random weights."
+}
+
+// filled breaks text into lines of at most 100 characters.
+func filled(text string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > 100:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String() + "\n"
 }
 
 // ceilings returns a sentence with the machine's ceilings, from the slowest to the fastest group.

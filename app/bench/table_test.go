@@ -35,9 +35,11 @@ func example() *Report {
 		}}
 }
 
-const exampleTable = `Headroom v1.2 on 22 November 2026, linux/amd64, AMD EPYC 9B14, 2 cores; CPU, AVX-512 VNNI, 2 threads.
-Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 products at 235 GFLOP/s; these are measured before and after each sample, and given as the median of each group. A share is the median of its samples' shares.
-Load average 0.1 before and 1.9 after. Medians; random weights.
+const exampleTable = `Headroom v1.2 on 22 November 2026, linux/amd64, AMD EPYC 9B14, 2 cores; CPU, AVX-512 VNNI, 2
+threads. Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 products at 235
+GFLOP/s; these are measured before and after each sample, and given as the median of each group. A
+share is the median of its samples' shares. Load average 0.1 before and 1.9 after. Medians; random
+weights.
 
 | | figure | ceiling | share | target | |
 |---|--:|--:|--:|--:|---|
