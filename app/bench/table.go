@@ -44,7 +44,7 @@ func (r *Report) Markdown(w io.Writer) error {
 // preface returns the sentences above the table: version, machine, ceilings and load.
 func (r *Report) preface() string {
 	m := &r.Machine
-	text := fmt.Sprintf("Headroom %s on %s, %s", r.Version, r.Date.Format("2 January 2006"), m.System)
+	text := "Headroom " + r.Version + " on " + r.Date.Format("2 January 2006") + ", " + m.System
 	if m.Processor != "" {
 		text += ", " + m.Processor
 	}
