@@ -1,6 +1,6 @@
-// Package checkpoint opens a model folder, an MLX conversion or a Hugging Face original, and loads
-// its weights by name. Large matrices are views of the mapped files, packed or plain as in the
-// file. Small vectors are float32 copies.
+// Package checkpoint opens a model folder and loads its weights by name. The folder may be an MLX
+// conversion or a Hugging Face original. Large matrices are views of the mapped files and stay
+// packed or plain as in the file. Small vectors are copied to float32.
 package checkpoint
 
 import (
@@ -14,8 +14,8 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// Source says where a model comes from: a folder on disk, whose weights are mapped; an fs.FS, whose
-// weights are read into memory; or a config alone, for random weights (see Random).
+// Source is the location of a model's files. It is a folder on disk, whose weights are mapped, or
+// an fs.FS, whose weights are read into memory. A Source made by Random has random weights.
 type Source struct {
 	Dir string
 	FS  fs.FS // used when Dir is empty; has the model's files at its root
@@ -23,10 +23,12 @@ type Source struct {
 	random []byte // config.json of a random model
 }
 
-// maxTextBytes bounds config.json, tokenizer.json and other text files. Real ones are below 50 MB.
+// maxTextBytes is the maximum size of config.json, tokenizer.json and other text files. Known files
+// are smaller than 50 MB.
 const maxTextBytes = 256 << 20
 
-// ReadFile reads one of the model's text files. The error of a missing file is fs.ErrNotExist.
+// ReadFile reads one of the model's text files. If the file does not exist, the error wraps
+// fs.ErrNotExist.
 func (s Source) ReadFile(name string) ([]byte, error) {
 	switch {
 	case s.random != nil:
@@ -83,7 +85,7 @@ func (s Source) Config() (*Config, error) {
 		}
 		return nil, problem.New(problem.ModelNotFound, "There is no model in "+s.String(),
 			"it has no config.json",
-			"Give the folder that holds config.json and the .safetensors files.")
+			"Choose the folder that contains config.json and the .safetensors files.")
 	}
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read", "")
@@ -91,7 +93,7 @@ func (s Source) Config() (*Config, error) {
 	return ParseConfig(data)
 }
 
-// tensors opens the safetensors files.
+// tensors opens the model's safetensors files.
 func (s Source) tensors() (*safetensors.Checkpoint, error) {
 	var files *safetensors.Checkpoint
 	var err error

@@ -1,8 +1,8 @@
 package checkpoint
 
-// config.json. It reads every form that writers use: a nested text_config, two names for the
-// quantization, three places for rope. It rejects values that would silently give bad answers, such
-// as an unsupported packing or rope type.
+// Parsing of config.json. It supports all common layouts: a nested text_config, two names for the
+// quantization, and three places for the rope parameters. Values that would silently give bad
+// answers, such as an unsupported packing or rope type, are errors.
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// Config is a parsed config.json. Text models have their keys at the top level, multimodal models
-// under text_config. The keys of both are merged, and those of text_config win.
+// Config is a parsed config.json. Text models have their keys at the top level, and multimodal
+// models under text_config. Config merges the keys of both. Those of text_config take precedence.
 type Config struct {
 	ModelType    string
 	Quantization Quantization
 	keys         map[string]json.RawMessage
 }
 
-// ParseConfig parses the text of config.json.
+// ParseConfig parses a config.json. Errors are Problems.
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
 	if err := json.Unmarshal(data, &c.keys); err != nil {
@@ -53,8 +53,8 @@ func ParseConfig(data []byte) (*Config, error) {
 	return c, c.Quantization.parse(quantization)
 }
 
-// Decode fills v, a pointer to a struct whose json tags are keys of config.json. Keys without a
-// field are ignored, and fields without a key keep their value.
+// Decode decodes the keys of config.json into v, a pointer to a struct with json tags. It ignores
+// keys that have no field. Fields that have no key keep their value.
 func (c *Config) Decode(v any) error {
 	data, err := json.Marshal(c.keys)
 	if err == nil {
@@ -67,7 +67,7 @@ func (c *Config) Decode(v any) error {
 	return nil
 }
 
-// firstOf returns the value of the first of names that is present and not null.
+// firstOf returns the value of the first key in names that is present and not null.
 func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 	for _, n := range names {
 		if v, ok := keys[n]; ok && !bytes.Equal(v, []byte("null")) {
@@ -77,8 +77,8 @@ func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 	return nil
 }
 
-// RopeParameters are the parameters of the rotary position encoding. Newer configs have these keys
-// under rope_parameters, older ones at the top level and under rope_scaling.
+// RopeParameters are the parameters of the rotary position embedding. New configs have these keys
+// under rope_parameters. Old configs have them at the top level and under rope_scaling.
 type RopeParameters struct {
 	Theta         float64 `json:"rope_theta"`
 	PartialFactor float64 `json:"partial_rotary_factor"`
@@ -90,7 +90,7 @@ type RopeParameters struct {
 	OriginalMax   float64 `json:"original_max_position_embeddings"`
 }
 
-// Rope returns the rope parameters. theta is the architecture's default of rope_theta.
+// Rope returns the rope parameters of a model. theta is the architecture's default of rope_theta.
 func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	r := RopeParameters{Theta: theta, PartialFactor: 1}
 	var outer struct {
@@ -107,9 +107,9 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	return r, err
 }
 
-// LayerRope returns the rope parameters of one kind of layers ("full_attention",
-// "sliding_attention") from a rope_parameters with an entry for each kind. Without an entry for
-// this kind, ok is false and r has the defaults.
+// LayerRope returns the rope parameters of one kind of layer, such as "full_attention" or
+// "sliding_attention". In some models rope_parameters has an entry for each kind. If there is no
+// entry for this kind, ok is false and r has the defaults.
 func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
 	var outer struct {
 		Parameters map[string]json.RawMessage `json:"rope_parameters"`
@@ -123,7 +123,7 @@ func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok boo
 	return r, ok, err
 }
 
-// read fills r from the JSON objects of parts, nil ones ignored, and checks the result.
+// read decodes the JSON objects of parts into r, except for nil parts, and checks the result.
 func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	for _, part := range parts {
 		if part == nil {
@@ -156,7 +156,7 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	return nil
 }
 
-// InvFreq returns the angle per position of each rotated pair in heads of headDim dimensions:
+// InvFreq returns the angle per position of each rotated pair of dimensions in a head. It returns
 // rotary/2 values, where rotary is headDim times PartialFactor, rounded down to an even number.
 func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	rotary := int(float64(headDim) * r.PartialFactor)
@@ -172,7 +172,7 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 			f = r.llama3(f)
 		default:
 			return nil, problem.New(problem.UnknownArchitecture,
-				"This type of rotary position encoding is not supported",
+				"This type of rotary position embedding is not supported",
 				fmt.Sprintf("rope_type is %q", r.Type), "Pick another model.")
 		}
 		freqs[i] = float32(f)
@@ -180,8 +180,8 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	return freqs, nil
 }
 
-// llama3 scales a frequency as Llama 3.1 does: long wavelengths by 1/Factor, short ones by 1, and
-// those in between by a blend of both.
+// llama3 scales a frequency as in Llama 3.1. The frequency of a long wavelength is divided by
+// Factor, and that of a short wavelength is unchanged. Between them it is interpolated.
 func (r RopeParameters) llama3(f float64) float64 {
 	wavelength := 2 * math.Pi / f
 	switch {

@@ -22,12 +22,12 @@ func TestParseConfig(t *testing.T) {
 		{"quantized",
 			`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "affine"}}`,
 			"m", 4, 64},
-		{"under the other key alone",
+		{"quantization_config alone",
 			`{"model_type": "m", "quantization_config": {"bits": 3, "group_size": 32}}`, "m", 3,
 			32},
-		{"the first of two",
+		{"both keys",
 			`{"model_type": "m", "quantization": {"bits": 8, "group_size": 128}, "quantization_config": {"quant_method": "awq", "bits": 4}}`, "m", 8, 128},
-		{"null",
+		{"one key is null",
 			`{"model_type": "m", "quantization": null, "quantization_config": {"bits": 2, "group_size": 64}}`, "m", 2, 64},
 		{"in text_config",
 			`{"model_type": "m", "text_config": {"quantization": {"bits": 5, "group_size": 64}}}`,
@@ -44,7 +44,8 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestDecode checks that keys of text_config replace those at the top level, and others are merged.
+// TestDecode checks that keys of text_config take precedence over those at the top level, and that
+// the other keys are merged.
 func TestDecode(t *testing.T) {
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "tie_word_embeddings": true, "hidden_size": 1, "text_config": {"hidden_size": 2, "layers": 3}}`))
@@ -66,8 +67,7 @@ func TestDecode(t *testing.T) {
 		Hidden string `json:"hidden_size"`
 	}
 	if err := c.Decode(&wrong); err == nil || !strings.Contains(err.Error(), "hidden_size") {
-		t.Errorf("a number instead of a string: %v, expected an error that names hidden_size",
-			err)
+		t.Errorf("number for a string field: got %v, expected an error that names hidden_size", err)
 	}
 }
 
@@ -88,12 +88,12 @@ func TestPerLayerQuantization(t *testing.T) {
 		t.Errorf("got %v, expected three exceptions", c.Quantization.Modules)
 	}
 	if s := c.Quantization.String(); s != "4-bit, group 64" {
-		t.Errorf("said as %q", s)
+		t.Errorf("String() = %q", s)
 	}
 }
 
-// TestMXFP4Config checks that bits and group size have defaults, and that an exception without a
-// mode is affine, as MLX writes the gates of experts.
+// TestMXFP4Config checks that bits and group size have defaults in the mode mxfp4. An exception
+// without a mode is affine; MLX writes the gates of experts in this way.
 func TestMXFP4Config(t *testing.T) {
 	mx := pack{Bits: 4, Group: 32, Mode: kernels.MXFP4}
 	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`,
@@ -110,13 +110,13 @@ func TestMXFP4Config(t *testing.T) {
 			}
 		}
 		if s := c.Quantization.String(); s != "mxfp4" {
-			t.Errorf("said as %q", s)
+			t.Errorf("String() = %q", s)
 		}
 	}
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
 	if err != nil || c.Quantization.of("a") != mx {
-		t.Errorf("mxfp4 among affine weights: got %+v, %v", c.Quantization.of("a"), err)
+		t.Errorf("mxfp4 as an exception: got %+v, %v", c.Quantization.of("a"), err)
 	}
 }
 
@@ -172,13 +172,13 @@ func TestRope(t *testing.T) {
 		headDim    int
 		want       []float64
 	}{
-		{"the architecture's theta", `"x": 0`, 4, []float64{1, 1.0 / 16}}, // 256^(-1/2)
-		{"at the top", `"rope_theta": 16`, 4, []float64{1, 0.25}},
-		{"newer key", `"rope_parameters": {"rope_theta": 16, "rope_type": "default"}`, 4,
+		{"default theta", `"x": 0`, 4, []float64{1, 1.0 / 16}}, // 256^(-1/2)
+		{"top-level theta", `"rope_theta": 16`, 4, []float64{1, 0.25}},
+		{"rope_parameters", `"rope_parameters": {"rope_theta": 16, "rope_type": "default"}`, 4,
 			[]float64{1, 0.25}},
-		{"newer key wins", `"rope_theta": 9, "rope_parameters": {"rope_theta": 16}`, 4,
-			[]float64{1, 0.25}},
-		{"mrope is rope for text",
+		{"rope_parameters and top-level theta",
+			`"rope_theta": 9, "rope_parameters": {"rope_theta": 16}`, 4, []float64{1, 0.25}},
+		{"mrope, which equals rope for text",
 			`"rope_parameters": {"rope_theta": 16, "rope_type": "mrope", "mrope_section": [1, 1]}`,
 			4, []float64{1, 0.25}},
 		{"linear", `"rope_theta": 16, "rope_scaling": {"type": "linear", "factor": 2}`, 4,
@@ -187,14 +187,15 @@ func TestRope(t *testing.T) {
 		// 5.6 dimensions are rounded down to 4.
 		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}},
 		{"no scaling", `"rope_theta": 16, "rope_scaling": null`, 4, []float64{1, 0.25}},
-		// Wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions the bounds are
-		// 100/4 = 25 and 100/1 = 100: the first stays, the second is blended by (100/25.13 - 1)/3 =
-		// 0.99296: 0.00704*0.25/8 + 0.99296*0.25.
-		{"llama3, short and blended", `"rope_theta": 16, ` + llama3 + `100}`, 4,
+		// The wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions, the bounds
+		// are 100/4 = 25 and 100/1 = 100. The first frequency is unchanged. The second is
+		// interpolated with the weight (100/25.13 - 1)/3 = 0.99296, which gives 0.00704*0.25/8 +
+		// 0.99296*0.25.
+		{"llama3, short and interpolated", `"rope_theta": 16, ` + llama3 + `100}`, 4,
 			[]float64{1, 0.2484591}},
-		// With 20 the bounds are 5 and 20: (20/6.2832 - 1)/3 = 0.727699 blends the first, the
-		// second is slowed.
-		{"llama3, blended and long", `"rope_theta": 16, ` + llama3 + `20}`, 4,
+		// With 20 original positions, the bounds are 5 and 20. The first frequency is interpolated
+		// with the weight (20/6.2832 - 1)/3 = 0.727699. The second is divided by the factor.
+		{"llama3, interpolated and long", `"rope_theta": 16, ` + llama3 + `20}`, 4,
 			[]float64{0.7617369, 0.03125}},
 	} {
 		config, err := ParseConfig([]byte(`{"model_type": "m", ` + c.keys + `}`))

@@ -1,9 +1,10 @@
 package checkpoint
 
 // A fingerprint identifies the weights of a model, so that a stored prefix cache is never used with
-// another model. Hashing every byte of 20 GB at each start would take longer than loading, and
-// names and shapes alone cannot tell a fine-tune from its base. So both ends and the middle of each
-// tensor are hashed: training, merging or quantizing again changes practically every tensor.
+// another model. Hashing all bytes of a 20 GB model at each start would take longer than loading
+// it. Names and shapes alone do not distinguish a fine-tuned model from its base model. So the
+// fingerprint hashes the start, the middle and the end of each tensor. Training, merging or another
+// quantization changes practically every tensor.
 
 import (
 	"crypto/sha256"
@@ -12,12 +13,12 @@ import (
 	"slices"
 )
 
-// sampleBytes is the number of bytes hashed at each of the three places.
+// sampleBytes is the number of bytes hashed at each of the three places in a tensor.
 const sampleBytes = 1 << 10
 
-// Fingerprint returns 32 hex digits that depend on config.json and the tensors, but not on where
-// the files are or how they are split into shards. It is "" for a random model, whose prefix cache
-// is not stored.
+// Fingerprint returns 32 hex digits that identify config.json and the weights. It does not depend
+// on the location of the files or on how the tensors are divided into shards. For a random model,
+// whose prefix cache is never stored, it returns "".
 func (w *Weights) Fingerprint() string {
 	if w.files == nil {
 		return ""

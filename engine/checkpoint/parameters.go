@@ -1,8 +1,8 @@
 package checkpoint
 
-// The number of parameters of a model, from the headers of its files. It is the number in the name
-// of most models. A packed matrix counts its elements. The scales and biases of its groups belong
-// to the packing and do not count.
+// Counting the parameters of a model, from the headers of its files. Most models have this number
+// in their name. For a packed matrix, the elements that it encodes count. Scales and biases of
+// groups do not count.
 
 import (
 	"strings"
@@ -16,8 +16,8 @@ const (
 	biasesSuffix = ".biases"
 )
 
-// Parameters returns the number of parameters in all tensors of the files, used or not. For a
-// random model, it counts the tensors generated so far.
+// Parameters returns the number of parameters in all tensors of the files, including tensors that
+// are not loaded. For a random model, it counts the tensors that have been generated so far.
 func (w *Weights) Parameters() int64 {
 	if w.files == nil {
 		return w.parameters
@@ -55,8 +55,9 @@ func (w *Weights) isPacked(module string) bool {
 	return ok && scaled && t.DType == safetensors.U32
 }
 
-// packedBits returns the bits per element of a packed module, from config.json or from the number
-// of words for each scale. It returns 0 if neither gives them.
+// packedBits returns the bits per element of a packed module. If config.json does not state them,
+// it computes them from the shapes of the weight and the scales. It returns 0 if that is not
+// possible.
 func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	const usualGroup = 64
 	p := w.Config.Quantization.of(module)

@@ -7,8 +7,8 @@ import (
 	"headroom/kernels"
 )
 
-// TestParameters checks that packed matrices count their elements, with and without a quantization
-// in config.json, and plain ones too.
+// TestParameters counts the elements of packed matrices, with and without a quantization in
+// config.json, and of plain matrices.
 func TestParameters(t *testing.T) {
 	const n, k = 3, 256
 	norm, bias := zeros("norm.weight", safetensors.BF16, k),
@@ -32,10 +32,10 @@ func TestParameters(t *testing.T) {
 	w := open(t, "", zeros("a.weight", safetensors.BF16, n, k),
 		zeros("a.scales", safetensors.BF16, n))
 	if got := w.Parameters(); got != n*k+n {
-		t.Errorf("a plain matrix with scales: %d parameters, want %d", got, n*k+n)
+		t.Errorf("plain matrix with scales: %d parameters, want %d", got, n*k+n)
 	}
 	if empty := open(t, "", packedOf(0)...); empty.Parameters() != 0 {
-		t.Errorf("matrices without columns: %d parameters", empty.Parameters())
+		t.Errorf("matrices without columns: %d parameters, want 0", empty.Parameters())
 	}
 }
 
@@ -45,7 +45,8 @@ func packedOf(cols int) []safetensors.Tensor {
 		zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}
 }
 
-// TestParametersOfRandomModels checks that the tensors generated so far are counted.
+// TestParametersOfRandomModels checks that for a random model, Parameters counts the tensors that
+// have been generated so far.
 func TestParametersOfRandomModels(t *testing.T) {
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32}}`))

@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// prefaultStep is the number of bytes between two checks of ctx and two reports of progress.
+// prefaultStep is the number of bytes after which Prefault checks ctx and reports progress.
 const prefaultStep = 64 << 20
 
-// Prefault reads every mapped page once, in file order, so that the system loads the weights at the
-// disk's full speed and no step waits for them later. It calls progress, unless nil, with the
-// fraction that is done, from 0 to 1. It returns ctx's error if ctx ends first.
+// Prefault reads every mapped page once, in file order. So the system loads the weights at the full
+// speed of the disk, and no step waits for them later. Unless progress is nil, Prefault calls it
+// with the share done, from 0 to 1. If ctx ends first, it returns ctx.Err().
 func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
 	if w.files == nil {
 		return nil

@@ -1,6 +1,6 @@
 package checkpoint
 
-// The quantization entry of config.json: bits, group size and mode of all packed weights, and
+// Parsing of the quantization in config.json: bits, group size and mode of all packed weights, and
 // exceptions for single modules.
 
 import (
@@ -13,15 +13,16 @@ import (
 	"headroom/kernels"
 )
 
-// Quantization is the packing of weights by config.json: a default, and exceptions by module. The
-// actual packing follows from the shapes in the files (see Scope.Linear). It is checked against
-// Quantization, because checkpoints mixed by hand are common.
+// Quantization is the packing of the weights according to config.json: a default, and exceptions
+// for single modules. The actual packing follows from the shapes in the files (see Scope.Linear).
+// It must agree with Quantization, because checkpoints with tensors of several conversions are
+// common.
 type Quantization struct {
 	pack                    // the default; Bits 0: plain weights
-	Modules map[string]pack // exceptions by module path; Bits 0: plain
+	Modules map[string]pack // exceptions by module path; Bits 0: plain weights
 }
 
-// pack is the packing of a weight. Zero Bits or Group means that config.json does not give it.
+// pack is the packing of a weight. If Bits or Group is 0, config.json does not state it.
 type pack struct {
 	Bits  int          `json:"bits"`
 	Group int          `json:"group_size"`
@@ -35,16 +36,16 @@ func (p pack) String() string {
 	return fmt.Sprintf("%d bits in groups of %d", p.Bits, p.Group)
 }
 
-// modes maps each supported mode to its defaults of bits and group size. An entry without a mode is
-// affine. Exceptions do not inherit the mode of the default.
+// modes maps each supported mode to its default bits and group size. An entry without a mode is
+// affine. An exception does not inherit the mode of the default.
 var modes = map[string]pack{
 	"":                      {Mode: kernels.Affine},
 	kernels.Affine.String(): {Mode: kernels.Affine},
 	kernels.MXFP4.String():  {Mode: kernels.MXFP4, Bits: 4, Group: 32},
 }
 
-// parsePack parses an object of bits, group_size and mode. Missing keys are taken from inherited if
-// that has the same mode. where names the object in an error.
+// parsePack parses an object with bits, group_size and mode. Missing keys are taken from inherited
+// if it has the same mode. where describes the weights in errors.
 func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err error) {
 	var given struct {
 		Mode string `json:"mode"`
@@ -72,7 +73,7 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	return p, p.check(where)
 }
 
-// parse parses the entry; nil means plain weights.
+// parse parses the quantization in config.json. Nil data means plain weights.
 func (q *Quantization) parse(data json.RawMessage) error {
 	if data == nil {
 		return nil
@@ -83,7 +84,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 			"The quantization entry of config.json is not an object", "Download the model again.")
 	}
 	var foreign struct {
-		Method string `json:"quant_method"` // such as GPTQ or AWQ; empty in MLX conversions
+		Method string `json:"quant_method"` // for example "gptq" or "awq"; empty in MLX conversions
 	}
 	_ = json.Unmarshal(data, &foreign)
 	if foreign.Method != "" {
@@ -109,8 +110,8 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	return nil
 }
 
-// check returns an error unless p is a supported packing. Zero Bits or Group pass. where names the
-// weights in the error.
+// check returns an error unless p is a supported packing. Bits and Group may be 0. where describes
+// the weights in the error.
 func (p pack) check(where string) error {
 	bits, groups := []int{0, 2, 3, 4, 5, 6, 8}, []int{0, 32, 64, 128}
 	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"
@@ -119,9 +120,8 @@ func (p pack) check(where string) error {
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json has %d bits in groups of %d for %s, expected %s", p.Bits,
-				p.Group,
-				where, supported),
+			fmt.Sprintf("config.json has %d bits in groups of %d for %s, expected %s",
+				p.Bits, p.Group, where, supported),
 			"Use another MLX conversion of the model.")
 	}
 	return nil
@@ -135,7 +135,8 @@ func (q Quantization) of(module string) pack {
 	return q.pack
 }
 
-// String describes the packing of most weights, as "4-bit, group 64" or "mxfp4".
+// String describes the default packing, for example "4-bit, group 64" or "mxfp4". It returns "" if
+// weights are plain by default.
 func (q Quantization) String() string {
 	switch {
 	case q.Bits == 0:

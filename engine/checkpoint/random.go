@@ -1,7 +1,8 @@
 package checkpoint
 
-// Random models. Architectures load them like real ones: a Scope without files generates each
-// tensor on request, in the requested shape. The seed is fixed, so two runs have equal weights.
+// Random models. Architectures load them like real models: a Scope without files generates each
+// tensor when it is requested, in the requested shape. The seed is fixed, so the weights are the
+// same in each run.
 
 import (
 	"errors"
@@ -19,9 +20,9 @@ import (
 	"headroom/kernels"
 )
 
-// Random returns a model of random weights with the shapes and packing of a config.json. The
-// weights are generated in memory, to measure speed and memory without the real weights. The
-// tokenizer has one token for each byte.
+// Random returns a model with random weights, in the shapes and the packing of a config.json. It is
+// for measuring speed and memory without the real weights, and exists in memory only. Its tokenizer
+// has one token per byte.
 func Random(config []byte) Source { return Source{random: config} }
 
 // randomFile returns a text file of a random model.
@@ -40,8 +41,8 @@ func byteTokenizer() []byte {
 	b := []byte(`{"model": {"type": "BPE", "merges": [], "vocab": {`)
 	next := rune(256)
 	for i := range rune(256) {
-		// Byte-level BPE writes printable bytes unchanged, and the others as the characters from
-		// U+0100 on.
+		// Byte-level BPE spells printable bytes as themselves, and the others as the characters
+		// from U+0100 on.
 		letter := i
 		if i < '!' || i > '~' && i < '¡' || i == 0xad {
 			letter = next
@@ -68,12 +69,12 @@ func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	return &Weights{Config: config, Device: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
-// slabBytes is the size of the buffers that small tensors share. It is larger than the 2 MB pages
-// that systems use for large buffers and files.
+// slabBytes is the size of the buffers that small tensors share. It is much larger than the 2 MB
+// pages that systems use for large buffers and files.
 const slabBytes = 32 << 20
 
-// newTensor allocates a tensor of a random model. Small tensors share a slab. In separate buffers
-// they would use 4 KB pages, unlike those of a mapped file.
+// newTensor allocates a tensor of a random model. Small tensors share a buffer. In separate buffers
+// they would use 4 KB pages, while the tensors of a mapped file use larger ones.
 func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	const alignment = 256
 	bytes := (rows*cols*dtype.Size() + alignment - 1) &^ (alignment - 1)
@@ -89,7 +90,7 @@ func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor 
 	return t
 }
 
-// randomExperts generates a packed weight whose products with unit inputs are of order one.
+// randomExperts generates a packed weight whose products with inputs of size 1 have about size 1.
 func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	p := s.w.Config.Quantization.of(s.path + name)
 	if p.Bits == 0 {
@@ -155,7 +156,7 @@ func fillBF16(t kernels.Tensor, v float32) {
 	}
 }
 
-// randomMatrix generates a small tensor with values near 1, like norm weights.
+// randomMatrix generates a small tensor with values near 1, as norm weights have.
 func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	t := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
 	s.w.parameters += int64(rows) * int64(cols)
@@ -172,7 +173,7 @@ func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// record keeps a tensor for WriteRandom. Its shape is dimensions and then the columns of t.
+// record keeps a tensor for WriteRandom. Its shape is dimensions followed by the columns of t.
 func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, dimensions []int) {
 	if s.w.record {
 		s.w.made = append(s.w.made,
@@ -181,8 +182,9 @@ func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, di
 	}
 }
 
-// WriteRandom writes a model of random weights to the folder dir: config.json, tokenizer.json and a
-// model.safetensors with the tensors that load requests. It generates all of them in memory first.
+// WriteRandom writes a model with random weights to the folder dir: config.json, tokenizer.json,
+// and a model.safetensors with the tensors that load requests. It generates all tensors in memory
+// first.
 func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	parsed, err := ParseConfig(config)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"headroom/kernels"
 )
 
-// TestRandomWeights checks that in every mode, elements have a mean of 0 and a standard deviation
-// of about 1/sqrt(K), so that products are of order one.
+// TestRandomWeights checks that in every mode, the elements have a mean of 0 and a standard
+// deviation of about 1/sqrt(K), so that products have about size 1.
 func TestRandomWeights(t *testing.T) {
 	const n, k = 64, 1024
 	for _, c := range []struct{ entry, format string }{
@@ -16,7 +16,7 @@ func TestRandomWeights(t *testing.T) {
 		{`"bits": 3, "group_size": 32`, "3-bit g32"},
 		{`"mode": "mxfp4"`, "mxfp4"},
 		{`"mode": "mxfp4", "a": {"bits": 8, "group_size": 64}`, "8-bit g64"},
-		{`"mode": "mxfp4", "a": false`, "mxfp4"}, // nothing is left plain
+		{`"mode": "mxfp4", "a": false`, "mxfp4"}, // random models have no plain matrices
 	} {
 		src := Random([]byte(`{"model_type": "m", "quantization": {` + c.entry + `}}`))
 		config, err := src.Config()

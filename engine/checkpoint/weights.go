@@ -1,8 +1,8 @@
 package checkpoint
 
-// This file turns named tensors into operands of kernels. Large weights stay in the mapping and are
-// never dequantized. Small ones are copied to float32. Shapes are checked here against those that
-// the architecture expects, so that kernels can rely on them.
+// This file converts named tensors to operands of kernels. Large weights stay in the mapping and
+// are never dequantized. Small tensors are copied to float32. The shapes are checked here against
+// those that the architecture expects, so that kernels can rely on them.
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ import (
 	"headroom/kernels"
 )
 
-// Weights loads the tensors of a model by name. It records the first fault, so an architecture can
-// load all its tensors before it checks Err.
+// Weights loads the tensors of a model by name. It records the first error, so that an architecture
+// can load all its tensors before it checks Err.
 type Weights struct {
 	Config *Config
 	Device kernels.Device
@@ -31,12 +31,13 @@ type Weights struct {
 	random     *rand.Rand
 	slab       *kernels.Buffer // shared by small tensors
 	slabUsed   int             // bytes
-	parameters int64           // generated so far
-	record     bool            // add tensors to made, for WriteRandom
+	parameters int64           // number of parameters generated so far
+	record     bool            // append generated tensors to made, for WriteRandom
 	made       []safetensors.Tensor
 }
 
-// Open maps the weights of src for use on d. Close the Weights after the last use of the model.
+// Open maps the weights of src for use on d. The caller must close the Weights after the last use
+// of the model. Errors are Problems.
 func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if src.random != nil {
 		return openRandom(config, d)
@@ -61,10 +62,11 @@ func (w *Weights) Close() error {
 	return w.files.Close()
 }
 
-// Bytes returns the memory of all tensors that were loaded.
+// Bytes returns the total size of the tensors that have been loaded.
 func (w *Weights) Bytes() int64 { return w.bytes }
 
-// SizeBytes returns the size of all tensors in the files, loaded or not.
+// SizeBytes returns the total size of all tensors in the files, including tensors that are not
+// loaded.
 func (w *Weights) SizeBytes() int64 {
 	if w.files == nil {
 		return w.bytes
@@ -72,10 +74,10 @@ func (w *Weights) SizeBytes() int64 {
 	return w.files.Bytes()
 }
 
-// Err returns the first fault, nil if there was none.
+// Err returns the first error, or nil if there was none. It is a Problem.
 func (w *Weights) Err() error { return w.err }
 
-// Failf records a fault in the checkpoint.
+// Failf records an error in the checkpoint, unless there is one already.
 func (w *Weights) Failf(format string, args ...any) {
 	if w.err == nil {
 		w.err = problem.New(problem.ModelBroken,
@@ -84,8 +86,8 @@ func (w *Weights) Failf(format string, args ...any) {
 	}
 }
 
-// At returns the scope of the first of prefixes that the name of any tensor begins with, and of
-// prefixes[0] if there is none. A prefix ends with a dot or is empty.
+// At returns the scope of the first prefix with which the name of any tensor begins. If there is
+// none, it returns the scope of prefixes[0]. A prefix must be empty or end with a dot.
 func (w *Weights) At(prefixes ...string) Scope {
 	if w.files == nil {
 		return Scope{w, prefixes[0]}
@@ -100,7 +102,7 @@ func (w *Weights) At(prefixes ...string) Scope {
 	return Scope{w, prefixes[0]}
 }
 
-// Scope is a module of the checkpoint. The names of tensors in it are relative to its path.
+// Scope is a module of the checkpoint. The names of its tensors are relative to its path.
 type Scope struct {
 	w    *Weights
 	path string
@@ -111,7 +113,7 @@ func (s Scope) Sub(format string, args ...any) Scope {
 	return Scope{s.w, s.path + fmt.Sprintf(format, args...) + "."}
 }
 
-// Has reports whether the checkpoint has a tensor called name. A random model has every tensor.
+// Has reports whether the scope has a tensor with the given name. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
@@ -120,7 +122,8 @@ func (s Scope) Has(name string) bool {
 	return ok
 }
 
-// Shape returns the shape of a tensor, nil if there is no such tensor. Do not change it.
+// Shape returns the shape of a tensor, or nil if there is no such tensor. The caller must not
+// change it.
 func (s Scope) Shape(name string) []int {
 	if s.w.files == nil {
 		return nil
@@ -134,12 +137,13 @@ var dtypes = map[safetensors.DType]kernels.DType{
 	safetensors.U32: kernels.U32, safetensors.U8: kernels.U8,
 }
 
-// isFloat reports whether a tensor has elements of a float type, not packed codes or the scales of
-// MXFP4.
+// isFloat reports whether the elements of a tensor are floating-point numbers. Packed codes and the
+// scales of MXFP4 are not.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
-// raw returns a tensor as a matrix: the last dimension is its columns, all others its rows. It is a
-// view of the mapping, unless the file does not align it.
+// raw returns a tensor as a matrix. The last dimension gives its columns, and all other dimensions
+// together give its rows. The matrix is a view of the mapping, unless it is not aligned in the
+// file.
 func (s Scope) raw(name string) kernels.Tensor {
 	t, ok := s.w.files.Tensor(s.path + name)
 	if !ok {
@@ -160,7 +164,7 @@ func (s Scope) raw(name string) kernels.Tensor {
 		rows = t.Elements() / cols
 	}
 	s.w.bytes += int64(len(t.Data))
-	if t.From%dtype.Size() != 0 { // kernels need aligned tensors; old writers did not align them
+	if t.From%dtype.Size() != 0 { // copy it: kernels need alignment, which old writers lack
 		out := kernels.NewTensor(s.w.Device, dtype, rows, cols)
 		if out.Buffer.Bytes != nil {
 			copy(out.Bytes(), t.Data)
@@ -171,12 +175,13 @@ func (s Scope) raw(name string) kernels.Tensor {
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// Linear loads the matrix name.weight of shape [n, k], packed or plain as in the file.
+// Linear loads the matrix name.weight of shape [n, k]. It stays packed or plain as in the file; see
+// Experts.
 func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
 
-// Experts loads the stack of e matrices name.weight of shape [e, n, k], packed or plain. The
-// packing follows from the shapes of weight and scales, and must agree with config.json if that
-// gives one.
+// Experts loads the stack of e matrices name.weight of shape [e, n, k]. It stays packed or plain as
+// in the file. The packing follows from the shapes of weight and scales. If config.json states a
+// packing, both must agree.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
@@ -196,7 +201,7 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	return w
 }
 
-// scales adds scales and biases to w. MXFP4 has scales of bytes and no biases.
+// scales loads the scales and biases of w. In MXFP4 a scale is one byte and there are no biases.
 func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Scales = s.raw(name + scalesSuffix); w.Scales.DType == kernels.U8 {
 		w.Mode = kernels.MXFP4
@@ -225,7 +230,7 @@ func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 }
 
 // Matrix loads a tensor of rows*cols elements as float32 [rows, cols] and adds add to each element.
-// It is a copy, for small tensors that kernels read in full precision.
+// The result is a copy. Matrix is for small tensors that kernels read in float32.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
 		return s.randomMatrix(name, rows, cols)
@@ -253,8 +258,8 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	return out
 }
 
-// Float32s converts the first len(dst) elements of a contiguous F32, F16 or BF16 tensor. It panics
-// for other types.
+// Float32s converts the first len(dst) elements of a contiguous F32, F16 or BF16 tensor to float32.
+// It panics for other types.
 func Float32s(dst []float32, t kernels.Tensor) {
 	b := t.Bytes()
 	for i := range dst {
@@ -271,7 +276,7 @@ func Float32s(dst []float32, t kernels.Tensor) {
 	}
 }
 
-// float16 widens an IEEE half.
+// float16 converts an IEEE half-precision number to float32.
 func float16(h uint16) float32 {
 	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
 	switch exp {
@@ -285,8 +290,8 @@ func float16(h uint16) float32 {
 }
 
 // Stack copies the plain matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
-// experts: older Hugging Face checkpoints have a module per expert, and kernels need a stack. It
-// allocates no memory until it has found all of them.
+// experts. Old Hugging Face checkpoints have a module per expert, but kernels need a stack. Stack
+// allocates no memory until it has found all matrices.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	var parts []*kernels.Weight
 	for i := range e {
@@ -314,8 +319,8 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	return w
 }
 
-// Halves loads a plain stack of shape [e, 2n, k], whose name has no .weight suffix, as two copies:
-// the first and the last n rows of each expert.
+// Halves loads a plain stack of shape [e, 2n, k] as two weights: a copy of the first n rows of each
+// expert, and a copy of the last n rows. name is the full name of the tensor; see Plain.
 func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	t := s.raw(name)
 	if s.w.err != nil {
@@ -338,7 +343,8 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	return pick(0), pick(n)
 }
 
-// Plain loads a plain stack of shape [e, n, k], whose name has no .weight suffix.
+// Plain loads the plain stack called name, of shape [e, n, k]. Unlike in Experts, name is the full
+// name of the tensor, without the suffix ".weight".
 func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
 	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name)}
 	if s.w.err == nil {

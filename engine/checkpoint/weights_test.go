@@ -36,7 +36,7 @@ func packedMXFP4(name string, n, k int) []safetensors.Tensor {
 		zeros(name+".scales", safetensors.U8, n, k/32)}
 }
 
-// open writes a model folder and opens it on the reference device. config is the rest of
+// open writes a model folder and opens it on the reference device. config has the keys of
 // config.json after model_type.
 func open(t testing.TB, config string, tensors ...safetensors.Tensor) *Weights {
 	t.Helper()
@@ -73,7 +73,7 @@ func openFile(t testing.TB, dir, config string, file []byte) *Weights {
 	return w
 }
 
-// TestEveryPackingIsRecognised checks that shapes determine the packing, both with and without a
+// TestEveryPackingIsRecognised checks that the packing follows from the shapes, with and without a
 // quantization in config.json.
 func TestEveryPackingIsRecognised(t *testing.T) {
 	const n, k = 3, 256
@@ -92,7 +92,7 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 				}
 				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.Bytes() != want ||
 					w.SizeBytes() != want {
-					t.Errorf("%d bits in groups of %d: %d bytes handed out of %d, expected %d",
+					t.Errorf("%d bits in groups of %d: %d bytes loaded of %d, expected %d of both",
 						bits, group, w.Bytes(), w.SizeBytes(), want)
 				}
 			}
@@ -100,8 +100,8 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 	}
 }
 
-// TestMXFP4IsRecognised checks that scales of bytes mean MXFP4, alone and beside affine weights. An
-// element takes 0.53 bytes.
+// TestMXFP4IsRecognised checks that a weight with scales of type U8 is loaded as MXFP4. Another
+// weight in the file is affine.
 func TestMXFP4IsRecognised(t *testing.T) {
 	const n, k = 3, 128
 	for _, config := range []string{"",
@@ -116,13 +116,13 @@ func TestMXFP4IsRecognised(t *testing.T) {
 			t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
 		}
 		if got := w.Parameters(); got != 2*n*k {
-			t.Errorf("config %q: counts %d parameters, expected %d", config, got, 2*n*k)
+			t.Errorf("config %q: %d parameters, expected %d", config, got, 2*n*k)
 		}
 	}
 }
 
-// TestLeftPlain checks that weights that are plain in the file are loaded as plain, regardless of
-// config.json.
+// TestLeftPlain checks that weights that are plain in the file are loaded as plain weights, even if
+// config.json has a quantization.
 func TestLeftPlain(t *testing.T) {
 	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`,
 		`"quantization": {"bits": 4, "group_size": 64}`} {
@@ -133,7 +133,7 @@ func TestLeftPlain(t *testing.T) {
 	}
 }
 
-// TestWeightFaults checks that an error names the tensor and the fault.
+// TestWeightFaults checks that errors name the tensor and the cause.
 func TestWeightFaults(t *testing.T) {
 	four := packed("m.a", 3, 128, 4, 64)
 	linear := func(s Scope) { s.Linear("a", 3, 128) }
@@ -148,29 +148,30 @@ func TestWeightFaults(t *testing.T) {
 		{"missing", "", []safetensors.Tensor{zeros("m.b", safetensors.F32, 1)}, linear,
 			[]string{"m.a.weight is missing"}},
 		{"no biases", "", four[:2], linear, []string{"m.a.biases is missing"}},
-		{"more rows", "", four, func(s Scope) { s.Linear("a", 4, 128) },
+		{"too few rows", "", four, func(s Scope) { s.Linear("a", 4, 128) },
 			[]string{"m.a", "[3 16]", "[4, 16]"}},
-		{"plain and wrong", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.BF16, 3, 64)},
-			linear, []string{"m.a", "[3 64]", "[3, 128]"}},
+		{"plain with a wrong shape", "",
+			[]safetensors.Tensor{zeros("m.a.weight", safetensors.BF16, 3, 64)}, linear,
+			[]string{"m.a", "[3 64]", "[3, 128]"}},
 		{"packed without scales", "", four[:1], linear, []string{"m.a", "uint32"}},
-		{"scales without packing", "",
+		{"plain with scales", "",
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
 			func(s Scope) {
 				if w := s.Linear("a", 3, 128); s.w.err == nil {
-					s.w.Failf("m.a: loaded as %s", w.Format()) // plain, without the scales
+					s.w.Failf("m.a: loaded as %s", w.Format()) // expected, without the scales
 				}
 			}, []string{"m.a: loaded as float32"}},
 		{"bits differ from config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,
 			linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
 		{"groups differ from config.json", `"quantization": {"bits": 4, "group_size": 32}`, four,
 			linear, []string{"4 bits in groups of 64", "4 bits in groups of 32"}},
-		{"bits differ from its exception",
+		{"bits differ from an exception in config.json",
 			`"quantization": {"bits": 4, "group_size": 64, "m.a": {"bits": 6, "group_size": 64}}`,
 			four, linear, []string{"4 bits in groups of 64", "6 bits"}},
-		{"mxfp4 that is affine",
+		{"affine, but mxfp4 in config.json",
 			`"quantization": {"bits": 4, "group_size": 64, "mode": "affine", "m.a": {"mode": "mxfp4"}}`, four, linear,
 			[]string{"m.a is packed as 4 bits in groups of 64", "config.json says mxfp4"}},
-		{"affine that is mxfp4", `"quantization": {"bits": 4, "group_size": 32}`,
+		{"mxfp4, but affine in config.json", `"quantization": {"bits": 4, "group_size": 32}`,
 			packedMXFP4("m.a", 3, 128), linear,
 			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
 		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32),
@@ -178,12 +179,12 @@ func TestWeightFaults(t *testing.T) {
 			[]string{"m.a", "mxfp4 with 8 bits"}},
 		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16),
 			zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
-		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
+		{"vector of bytes", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
 			[]string{"m.a", "uint8"}},
-		{"bits that do not exist", "",
+		{"7 bits", "",
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 28), four[1], four[2]},
 			linear, []string{"m.a", "7 bits"}},
-		{"integers", "", []safetensors.Tensor{zeros("m.a", safetensors.I64, 4)}, vector,
+		{"vector of integers", "", []safetensors.Tensor{zeros("m.a", safetensors.I64, 4)}, vector,
 			[]string{"m.a", "I64"}},
 		{"packed vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U32, 4)}, vector,
 			[]string{"m.a", "uint32"}},
@@ -200,11 +201,13 @@ func TestWeightFaults(t *testing.T) {
 				zeros("m.e.1.weight", safetensors.F16, 2, 4)},
 			func(s Scope) { s.Stack(2, expertName, 2, 4) },
 			[]string{"m.e.1", "float16", "float32"}},
-		{"packed expert apart", "", packed("m.e.0", 2, 64, 4, 64),
+		{"separate packed expert", "", packed("m.e.0", 2, 64, 4, 64),
 			func(s Scope) { s.Stack(1, expertName, 2, 64) }, []string{"m.e.0", "packed"}},
-		{"half a fused stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
+		{"fused stack with too few rows", "",
+			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
 			func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]", "[2, 4, 4]"}},
-		{"plain stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
+		{"plain stack with a wrong shape", "",
+			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
 			func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]"}},
 	} {
 		w := open(t, c.config, c.tensors...)
@@ -217,7 +220,7 @@ func TestWeightFaults(t *testing.T) {
 		first := w.Err()
 		w.Failf("later")
 		if w.Err() != first {
-			t.Errorf("%s: a later fault replaced the first", c.name)
+			t.Errorf("%s: a later error replaced the first one", c.name)
 		}
 	}
 }
@@ -244,17 +247,17 @@ func TestPrefixes(t *testing.T) {
 		}
 	}
 	if s := w.At("model.").Sub("language_model").Sub("%s", "x"); !s.Has("weight") {
-		t.Error("a module in a module is not found")
+		t.Error("Sub of Sub: the tensor is not found")
 	}
 }
 
-// TestMatrix checks that every float type is converted to float32, for any shape and offset.
+// TestMatrix checks that tensors of every floating-point type are converted to float32.
 func TestMatrix(t *testing.T) {
 	want := []float32{1, -2, 0.5, 65504, 6.103515625e-05, 5.9604644775390625e-08}
 	f32, f16, bf16 := zeros("f32", safetensors.F32, 3, 1, 2), zeros("f16", safetensors.F16, 6),
 		zeros("bf16", safetensors.BF16, 6)
 	for i, h := range []uint16{0x3c00, 0xc000, 0x3800, 0x7bff, 0x0400, 0x0001} {
-		// The last two are the smallest normal and subnormal numbers.
+		// The last two are the smallest normal and the smallest subnormal float16.
 		binary.LittleEndian.PutUint16(f16.Data[2*i:], h)
 		binary.LittleEndian.PutUint32(f32.Data[4*i:], math.Float32bits(want[i]))
 		binary.LittleEndian.PutUint16(bf16.Data[2*i:], uint16(math.Float32bits(want[i])>>16))
@@ -274,8 +277,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestUnalignedTensors reads a file whose header has an odd length, as old writers made them.
-// Weights must have the same values and be aligned.
+// TestUnalignedTensors reads a file whose header has an odd length, as old writers produced. The
+// loaded weights must have the same values and must be aligned.
 func TestUnalignedTensors(t *testing.T) {
 	data := make([]byte, 16)
 	for i := range 4 {

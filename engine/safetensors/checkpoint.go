@@ -1,9 +1,9 @@
 package safetensors
 
-// A checkpoint is the safetensors files of one model folder as one set of tensors. Every
-// model*.safetensors belongs to it, even a sidecar that the index does not list, such as an MTP
-// head. The index, if there is one, adds the files that it names, and shows whether a download is
-// complete.
+// A checkpoint is the set of all tensors in the safetensors files of a model folder. Every
+// model*.safetensors belongs to it, even if the index does not list the file, such as a separate
+// MTP head. If there is an index, the files that it lists belong to the checkpoint too. The index
+// also shows whether a download is complete.
 
 import (
 	"bytes"
@@ -22,11 +22,11 @@ const (
 	indexName     = "model.safetensors.index.json"
 	shardPattern  = "model*.safetensors"
 	maxIndexBytes = 100_000_000
-	listedAtMost  = 8 // maximum number of names in an error message
+	maxListed     = 8 // maximum number of names in an error message
 )
 
-// Checkpoint holds the mapped files of one model folder. The rules of File about
-// goroutines and Close apply.
+// Checkpoint holds the mapped files of one model folder. As with File, its methods are safe for
+// concurrent use, except Close.
 type Checkpoint struct {
 	files []*File
 	owner map[string]*File // by tensor name
@@ -34,9 +34,9 @@ type Checkpoint struct {
 	bytes int64
 }
 
-// OpenDir maps the checkpoint in the folder dir: the files that its model.safetensors.index.json
-// names, if it has one, and every model*.safetensors. It returns an error if a shard is missing, if
-// a shard lacks a tensor that the index lists, or if two files contain the same tensor.
+// OpenDir maps the checkpoint in the folder dir: every model*.safetensors, and every file that
+// model.safetensors.index.json lists. It returns an error if a listed file is missing, if a file
+// lacks a tensor that the index lists for it, or if two files contain the same tensor.
 func OpenDir(dir string) (*Checkpoint, error) {
 	index, err := readIndex(filepath.Join(dir, indexName))
 	if err != nil {
@@ -53,7 +53,7 @@ func OpenDir(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// load opens the shards, in order, and checks them against the index.
+// load opens the shards in order, and checks that they have the tensors that the index lists.
 func (c *Checkpoint) load(dir string, shards []string, index map[string]string) error {
 	for _, shard := range shards {
 		f, err := Open(filepath.Join(dir, shard))
@@ -96,8 +96,8 @@ func (c *Checkpoint) add(f *File) error {
 	return nil
 }
 
-// Tensor returns the tensor called name from the file that has it.
-func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
+// Tensor returns the tensor with the given name. ok is false if no file has it.
+func (c *Checkpoint) Tensor(name string) (t Tensor, ok bool) {
 	f, ok := c.owner[name]
 	if !ok {
 		return Tensor{}, false
@@ -105,11 +105,11 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// FileOf returns the file that has the tensor called name, or nil. From and To of the tensor are
-// offsets into Mapping of that file.
+// FileOf returns the file that has the tensor with the given name, or nil if no file has it. From
+// and To of the tensor are offsets in Mapping of that file.
 func (c *Checkpoint) FileOf(name string) *File { return c.owner[name] }
 
-// Files returns the mapped files, sorted by name. Do not change the slice.
+// Files returns the mapped files, sorted by name. The caller must not change the slice.
 func (c *Checkpoint) Files() []*File { return c.files }
 
 // Names returns the names of all tensors, sorted.
@@ -128,7 +128,8 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// listShards returns the sorted file names of dir's checkpoint, all existing.
+// listShards returns the sorted names of the files of the checkpoint in dir. It returns an error if
+// a file that the index lists does not exist.
 func listShards(dir string, index map[string]string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -157,13 +158,14 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	}
 	slices.Sort(shards)
 	if shards = slices.Compact(shards); len(shards) == 0 {
-		return nil, fmt.Errorf("%s: no %s found: is this the model's folder?", dir, shardPattern)
+		return nil, fmt.Errorf("%s: no %s found: check that this is the model's folder", dir,
+			shardPattern)
 	}
 	return shards, nil
 }
 
-// readIndex returns weight_map of the index, from tensor to file name. It returns nil without an
-// error if there is no index.
+// readIndex returns the weight_map of the index, which maps tensor names to file names. If there is
+// no index, it returns nil and no error.
 func readIndex(path string) (map[string]string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -208,20 +210,18 @@ func parseIndex(data []byte) (map[string]string, error) {
 	}
 	for name, shard := range weightMap {
 		if strings.ContainsAny(shard, "/\\\x00") || shard == "" || shard == "." || shard == ".." {
-			return nil,
-				fmt.Errorf(
-					"weight_map puts tensor %q into %q, expected the plain name of a file in the "+
-						"same folder", name, shard)
+			return nil, fmt.Errorf("weight_map has %q for tensor %q, "+
+				"expected the plain name of a file in the same folder", shard, name)
 		}
 	}
 	return weightMap, nil
 }
 
-// list joins names for an error message, cut to a readable number.
+// list joins at most maxListed names for an error message.
 func list(names []string) string {
 	slices.Sort(names)
-	if rest := len(names) - listedAtMost; rest > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:listedAtMost], ", "), rest)
+	if rest := len(names) - maxListed; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), rest)
 	}
 	return strings.Join(names, ", ")
 }

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// folder writes files to a new folder. A value "tensors: a b" becomes a safetensors
-// file with these one-byte tensors; any other value is written as it is.
+// folder writes files to a new folder. The content "tensors: a b" stands for a safetensors file
+// with one-byte tensors called a and b. Any other content is written as it is.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func TestOpenDir(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
-		want  string // the tensors' names
+		want  string // names of the tensors
 	}{
 		{"one file", map[string]string{"model.safetensors": "tensors: b a"}, "a b"},
 		{"shards without index", map[string]string{
@@ -49,13 +49,13 @@ func TestOpenDir(t *testing.T) {
 			"model-00002-of-00002.safetensors": "tensors: b",
 			"adapters.safetensors":             "tensors: other",
 		}, "a b"},
-		{"index, other shard name, sidecar", map[string]string{
+		{"index, other shard name, unlisted file", map[string]string{
 			indexName:               `{"metadata":{"total_size":2},"weight_map":{"a":"w1.safetensors","b":"w1.safetensors"}}`,
 			"w1.safetensors":        "tensors: a b",
 			"model-mtp.safetensors": "tensors: mtp",
 			"w2.safetensors":        "tensors: unnamed",
 		}, "a b mtp"},
-		{"index names fewer tensors than its shard holds", map[string]string{
+		{"index lists fewer tensors than the shard has", map[string]string{
 			indexName:           `{"weight_map":{"a":"model.safetensors"}}`,
 			"model.safetensors": "tensors: a b",
 		}, "a b"},
@@ -81,7 +81,7 @@ func TestOpenDir(t *testing.T) {
 				}
 			}
 			if _, ok := c.Tensor("unnamed"); ok {
-				t.Error("a file outside the checkpoint was loaded")
+				t.Error("a file that does not belong to the checkpoint was loaded")
 			}
 			if err := c.Close(); err != nil {
 				t.Error(err)
@@ -97,29 +97,29 @@ func TestOpenDirRefuses(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"nothing", nil, "no model*.safetensors"},
-		{"missing shards, all listed", map[string]string{
+		{"empty folder", nil, "no model*.safetensors"},
+		{"several missing shards", map[string]string{
 			indexName: index(
 				`{"a":"m1.safetensors","b":"m2.safetensors","c":"m3.safetensors","d":"m3.safetensors"}`),
 			"m2.safetensors":  "tensors: b",
 			"unrelated.other": "",
 		}, indexName +
 			" lists files that are missing: m1.safetensors, m3.safetensors"},
-		{"shard outside", map[string]string{indexName: index(`{"a":"../m.safetensors"}`)},
+		{"shard outside the folder",
+			map[string]string{indexName: index(`{"a":"../m.safetensors"}`)}, "plain name"},
+		{"absolute path", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)},
 			"plain name"},
-		{"absolute shard", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)},
-			"plain name"},
-		{"shard in a folder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)},
+		{"shard in a subfolder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)},
 			"plain name"},
 		{"backslash", map[string]string{indexName: index(`{"a":"..\\m.safetensors"}`)},
 			"plain name"},
-		{"parent", map[string]string{indexName: index(`{"a":".."}`)}, "plain name"},
-		{"promised tensor absent", map[string]string{
+		{"parent folder", map[string]string{indexName: index(`{"a":".."}`)}, "plain name"},
+		{"listed tensor missing", map[string]string{
 			indexName:           index(`{"a":"model.safetensors","b":"model.safetensors"}`),
 			"model.safetensors": "tensors: a",
 		}, indexName +
 			` lists tensors that its files do not have: "b" in model.safetensors`},
-		{"promised tensor in another shard", map[string]string{
+		{"listed tensor in another shard", map[string]string{
 			indexName:             index(`{"a":"model-1.safetensors","b":"model-2.safetensors"}`),
 			"model-1.safetensors": "tensors: a b",
 			"model-2.safetensors": "tensors: c",
@@ -166,7 +166,7 @@ func TestOpenFS(t *testing.T) {
 	}
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(
 		os.Getpagesize()) != 0 {
-		t.Errorf("the file is at %#x, expected a page boundary", at)
+		t.Errorf("Mapping is at %#x, expected a page boundary", at)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
@@ -191,7 +191,7 @@ func TestOpenDemo(t *testing.T) {
 	}
 	defer c.Close()
 	w, ok := c.Tensor("language_model.model.embed_tokens.weight")
-	// 2,304 tokens of 4-bit codes, eight to a word.
+	// 2,304 rows of 4-bit codes, eight in a 32-bit word.
 	if !ok || w.DType != U32 || len(w.Shape) != 2 || w.Shape[0] != 2304 ||
 		len(w.Data) != 4*w.Elements() {
 		t.Errorf("embedding is %v %v %v", w.Name, w.DType, w.Shape)

@@ -1,7 +1,7 @@
 package safetensors
 
-// A mapped file. Tensors are views of a read-only mapping: Open reads only the header, and pages
-// of data are read when they are first used. No data is copied.
+// A mapped file. Tensors are views of a read-only mapping. Open reads only the header. The pages of
+// the data are read when they are first used. No data is copied.
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"sort"
 )
 
-// File is one mapped file. Its methods are safe for concurrent use, except Close,
-// which must come after the last use of the mapping and of any tensor's Data.
+// File is one mapped file. Its methods are safe for concurrent use, except Close, which must be
+// called after the last use of Mapping and of the Data of its tensors.
 type File struct {
 	path     string
 	mapping  []byte
@@ -19,10 +19,10 @@ type File struct {
 	metadata map[string]string
 }
 
-// Open maps the file at path read-only and checks its header. An error names the
-// file and the tensor at fault.
+// Open maps the file at path read-only and checks its header. Errors name the file, and the tensor
+// if one is not valid.
 func Open(path string) (*File, error) {
-	// Stat first: opening a named pipe would wait for a writer.
+	// Check the type first, because opening a named pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
@@ -45,8 +45,8 @@ func Open(path string) (*File, error) {
 // Path returns the path passed to Open.
 func (f *File) Path() string { return f.path }
 
-// Tensor returns the tensor called name.
-func (f *File) Tensor(name string) (Tensor, bool) {
+// Tensor returns the tensor with the given name. ok is false if the file does not have it.
+func (f *File) Tensor(name string) (t Tensor, ok bool) {
 	i := sort.Search(len(f.tensors), func(i int) bool { return f.tensors[i].Name >= name })
 	if i == len(f.tensors) || f.tensors[i].Name != name {
 		return Tensor{}, false
@@ -54,7 +54,7 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return f.tensors[i], true
 }
 
-// Names returns the tensors' names, sorted.
+// Names returns the names of the tensors, sorted.
 func (f *File) Names() []string {
 	names := make([]string, len(f.tensors))
 	for i := range f.tensors {
@@ -63,16 +63,16 @@ func (f *File) Names() []string {
 	return names
 }
 
-// Metadata returns a copy of the header's __metadata__; nil when it has none.
+// Metadata returns a copy of __metadata__ in the header. It is nil if the header has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Mapping returns the whole file, header included, or nil after Close. It starts on a page boundary
-// and consists of whole pages: the rest of the last one reads as zero. So a GPU device can use it
-// without a copy, with its length rounded up to a whole page.
+// Mapping returns the contents of the whole file, including the header. After Close it returns nil.
+// The mapping starts on a page boundary, and the rest of its last page reads as zero. So a GPU can
+// use it without a copy, with its length rounded up to whole pages.
 func (f *File) Mapping() []byte { return f.mapping }
 
-// Close unmaps the file. Mapping and every tensor's Data must not be touched
-// afterwards. A second Close does nothing.
+// Close unmaps the file. Mapping and the Data of tensors must not be used afterwards. A second call
+// does nothing.
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.tensors = nil, nil

@@ -1,6 +1,6 @@
 package safetensors
 
-// A checkpoint in an fs.FS: the model that is embedded in the program.
+// Reading a checkpoint from an fs.FS, such as the model that is embedded in the program.
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 )
 
 // OpenFS reads every model*.safetensors at the root of fsys into anonymous pages. It ignores an
-// index: an embedded model is complete, or the program does not build.
+// index, because an embedded model is always complete.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	shards, err := fs.Glob(fsys, shardPattern)
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	return c, nil
 }
 
-// readPages reads a file into whole pages outside Go's heap, which a GPU can use without a copy.
+// readPages reads a file into whole pages outside the Go heap, which a GPU can use without a copy.
 func readPages(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -1,7 +1,7 @@
 package safetensors
 
-// The header: from untrusted bytes to checked tensors. parse works on the bytes
-// of a whole file, mapped or not, so that the fuzz test can call it.
+// Parsing of the header, which is not trusted. parse takes the bytes of a whole file, so that the
+// fuzz test can call it without a file.
 
 import (
 	"bytes"
@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	lengthBytes    = 8           // the u64 before the header
+	lengthBytes    = 8           // size of the u64 before the header
 	maxHeaderBytes = 100_000_000 // the limit of the reference implementation
 	metadataKey    = "__metadata__"
 )
 
-// parse checks a whole file. It returns the tensors, sorted by name, whose Data
-// are slices of file, and the metadata, nil when the header has none.
+// parse checks a whole file. It returns the tensors, sorted by name, and the metadata, which is nil
+// if the header has none. The Data of the tensors are slices of file.
 func parse(file []byte) ([]Tensor, map[string]string, error) {
 	if len(file) < lengthBytes {
 		return nil, nil, fmt.Errorf(
 			"file has %d bytes, too few for the 8-byte header length: it is truncated or not "+
-				"safetensors", len(file))
+				"a safetensors file", len(file))
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > maxHeaderBytes {
@@ -39,8 +39,8 @@ func parse(file []byte) ([]Tensor, map[string]string, error) {
 	}
 	if n > uint64(len(file)-lengthBytes) {
 		return nil, nil, fmt.Errorf(
-			"header of %d bytes does not fit a file of %d: it is truncated or not safetensors", n,
-			len(file))
+			"header of %d bytes does not fit into a file of %d: it is truncated or not "+
+				"a safetensors file", n, len(file))
 	}
 	base := lengthBytes + int(n)
 	tensors, metadata, err := parseHeader(file[lengthBytes:base])
@@ -60,8 +60,8 @@ func parse(file []byte) ([]Tensor, map[string]string, error) {
 	return tensors, metadata, nil
 }
 
-// checkCoverage sorts tensors by position and checks that they fill [0, size)
-// without overlap or hole. Their ranges are relative to the data section.
+// checkCoverage sorts tensors by position and checks that they cover [0, size) without overlaps or
+// gaps. Their ranges are relative to the data section.
 func checkCoverage(tensors []Tensor, size int) error {
 	sort.Slice(tensors, func(i, j int) bool {
 		a, b := &tensors[i], &tensors[j]
@@ -85,27 +85,27 @@ func checkCoverage(tensors []Tensor, size int) error {
 		switch {
 		case t.To > size:
 			return fmt.Errorf(
-				"tensor %q: data_offsets [%d, %d) pass the end of the data section (%d bytes): "+
+				"tensor %q: data_offsets [%d, %d) are beyond the data section of %d bytes: "+
 					"the file is truncated", t.Name, t.From, t.To, size)
 		case t.From < end:
 			return fmt.Errorf("tensor %q: data_offsets [%d, %d) overlap %s, which ends at %d",
 				t.Name, t.From, t.To, before(i), end)
 		case t.From > end:
 			return fmt.Errorf(
-				"tensor %q: starts at %d, a hole of %d bytes after %s, which ends at %d", t.Name,
-				t.From, t.From-end, before(i), end)
+				"tensor %q: starts at %d, with a gap of %d bytes after %s, which ends at %d",
+				t.Name, t.From, t.From-end, before(i), end)
 		}
 		end = t.To
 	}
 	if end != size {
 		return fmt.Errorf(
-			"%d bytes at the end of the data section belong to no tensor (the last is %s, which "+
-				"ends at %d of %d)", size-end, before(len(tensors)), end, size)
+			"%d bytes at the end of the data section belong to no tensor: the last one is %s, "+
+				"which ends at %d of %d", size-end, before(len(tensors)), end, size)
 	}
 	return nil
 }
 
-// parseHeader reads the JSON object, with ranges relative to the data section.
+// parseHeader parses the JSON object. The ranges of the tensors are relative to the data section.
 func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
 	if len(header) == 0 || header[0] != '{' {
 		return nil, nil, errors.New("does not begin with '{'")
@@ -137,15 +137,14 @@ func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
 		return nil, nil, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, nil, errors.New("has something other than spaces after the JSON object")
+		return nil, nil, errors.New("has text after the JSON object")
 	}
 	return tensors, metadata, nil
 }
 
-// readTensor reads {"dtype": …, "shape": […], "data_offsets": [from, to]} and
-// checks that the three agree. Unknown keys are skipped, as in the reference
-// implementation. A tensor of an unknown type is accepted with its range: only
-// the reader of that tensor needs to know the type.
+// readTensor reads {"dtype": …, "shape": […], "data_offsets": [from, to]} and checks that the three
+// agree. It skips unknown keys, as the reference implementation does. An unknown dtype is not an
+// error, because only the user of that tensor needs to know the type.
 func readTensor(dec *json.Decoder) (Tensor, error) {
 	var t Tensor
 	var offsets []int
@@ -201,8 +200,8 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 // The readers below walk the token stream instead of decoding into structs, because encoding/json
 // silently uses the last of duplicate keys.
 
-// readObject calls field for each key of the next value, an object; field must
-// consume the key's value.
+// readObject reads the next value, which must be an object, and calls field for each key. field
+// must read the value of the key.
 func readObject(dec *json.Decoder, field func(key string) error) error {
 	if err := expectDelim(dec, '{'); err != nil {
 		return err
@@ -235,7 +234,7 @@ func readStrings(dec *json.Decoder) (map[string]string, error) {
 	return m, err
 }
 
-// readInts reads an array of non-negative integers. The result is nil only on error.
+// readInts reads an array of non-negative integers. The result is nil only if there is an error.
 func readInts(dec *json.Decoder) ([]int, error) {
 	if err := expectDelim(dec, '['); err != nil {
 		return nil, err
@@ -250,10 +249,10 @@ func readInts(dec *json.Decoder) ([]int, error) {
 		if !ok {
 			return nil, fmt.Errorf("got %v, expected a number", tok)
 		}
-		// ParseUint with 63 bits refuses signs, fractions and exponents.
+		// ParseUint returns an error for signs, fractions and exponents.
 		n, err := strconv.ParseUint(num.String(), 10, strconv.IntSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("got %s, expected a whole number from 0 to 2^%d-1", num,
+			return nil, fmt.Errorf("got %s, expected an integer from 0 to 2^%d-1", num,
 				strconv.IntSize-1)
 		}
 		ints = append(ints, int(n))

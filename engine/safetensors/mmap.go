@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps the whole file read-only. The mapping outlives the descriptor.
+// mapFile maps the whole file read-only. The mapping stays valid after the file is closed.
 func mapFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -23,17 +23,16 @@ func mapFile(path string) ([]byte, error) {
 	}
 	size := info.Size()
 	if size < lengthBytes {
-		// The kernel refuses an empty mapping with a less helpful error.
-		return nil,
-			fmt.Errorf(
-				"%s: file has %d bytes, too few for the 8-byte header length: it is truncated or "+
-					"not safetensors", path, size)
+		// For an empty mapping the system would return a less helpful error.
+		return nil, fmt.Errorf(
+			"%s: file has %d bytes, too few for the 8-byte header length: it is truncated or not "+
+				"a safetensors file", path, size)
 	}
 	if size > math.MaxInt {
-		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
+		return nil, fmt.Errorf("%s: %d bytes do not fit into the address space", path, size)
 	}
-	// MAP_SHARED makes the pages part of the page cache: clean memory that the system may drop and
-	// read again, counted once for all processes that map it.
+	// With MAP_SHARED the mapping uses the pages of the page cache. The system may drop these pages
+	// and read them again, and all processes that map the file share them.
 	mapping, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s (%d bytes): %w", path, size, err)
@@ -41,10 +40,11 @@ func mapFile(path string) ([]byte, error) {
 	return mapping, nil
 }
 
-// newPages returns anonymous pages of size bytes.
+// newPages allocates size bytes in anonymous pages.
 func newPages(size int64) ([]byte, error) {
 	if size < lengthBytes || size > math.MaxInt {
-		return nil, fmt.Errorf("%d bytes, too few for the 8-byte header length, or too many", size)
+		return nil, fmt.Errorf("file has %d bytes, which is too few for the 8-byte header length, "+
+			"or too many for memory", size)
 	}
 	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)

@@ -1,28 +1,25 @@
-// Package safetensors reads and writes the safetensors format without copying.
+// Package safetensors reads and writes files in the safetensors format. Reading does not copy data.
 //
-// A file is
+// A file consists of
 //
 //	u64 little-endian n | n bytes of JSON header | data section
 //
-// and the header maps each tensor's name to its dtype, shape and data_offsets
-// [from, to), counted from the start of the data section. Together the tensors
-// cover the data section exactly: no overlap, no hole.
-// Source: https://github.com/huggingface/safetensors#format
+// The header maps the name of each tensor to its dtype, its shape and its data_offsets [from, to),
+// which are relative to the start of the data section. Together the tensors cover the data section
+// exactly, without overlaps or gaps. Source: https://github.com/huggingface/safetensors#format
 //
-// [Open] maps a file read-only and trusts nothing in it: every length, offset and
-// shape is checked against the file's size before it is used, so that a
-// [Tensor] never points outside its mapping. [OpenDir] joins the files of one
-// model. [Write] is the inverse of [Open].
+// [Open] maps a file read-only. It does not trust the file: every length, offset and shape is
+// checked against the size of the file before it is used, so that a [Tensor] never points outside
+// its mapping. [OpenDir] opens all files of one model. [Write] writes a file that Open can read.
 //
 // # Files that change while mapped
 //
-// The checks hold for the file as it was when it was opened. Deleting or
-// replacing a mapped file (rename over it) is harmless: the mapping keeps the
-// old contents. Truncating it in place is not: touching a page past the new end
-// raises SIGBUS. Go code that called runtime/debug.SetPanicOnFault(true) on its
-// goroutine gets a panic, which it can recover. C code and a GPU cannot recover:
-// the process that runs the model ends. To change a model's files, write new
-// ones and rename them over the old.
+// The checks apply to the file at the time when it is opened. Deleting a mapped file, or renaming
+// another file over it, is harmless, because the mapping keeps the old contents. Truncating the
+// file in place is not harmless: accessing a page beyond the new end raises SIGBUS. In a goroutine
+// that has called runtime/debug.SetPanicOnFault(true), Go code gets a panic, from which it can
+// recover. C code and a GPU cannot recover, so the process that runs the model ends. To change a
+// model's files, write new files and rename them over the old ones.
 package safetensors
 
 import (
@@ -34,10 +31,10 @@ import (
 	"strings"
 )
 
-// DType is an element type, spelled as in the header.
+// DType is the type of a tensor's elements, spelled as in the header.
 type DType string
 
-// The element types of the format that are a whole number of bytes.
+// The element types of the format whose size is at least one byte.
 const (
 	Bool   DType = "BOOL"
 	U8     DType = "U8"
@@ -66,7 +63,7 @@ var dtypeBytes = map[DType]int{
 // Bytes returns the size of one element, or 0 for an unknown type.
 func (d DType) Bytes() int { return dtypeBytes[d] }
 
-// knownDTypes lists the types for error messages.
+// knownDTypes lists the known types for error messages.
 func knownDTypes() string {
 	var names []string
 	for d := range dtypeBytes {
@@ -80,19 +77,20 @@ func knownDTypes() string {
 type Tensor struct {
 	Name  string
 	DType DType
-	Shape []int // never negative; empty for a scalar. Shared: do not change.
+	// Shape has the dimensions, which are never negative. It is empty for a scalar. It is shared,
+	// so it must not be changed.
+	Shape []int
 
-	// From, To is the byte range [From, To) in the file's Mapping. Old writers
-	// did not align the data, so From may be odd: check it before viewing Data
-	// as wider elements.
+	// From and To are the byte range [From, To) in Mapping of the file. Old writers did not align
+	// the data, so From may be odd. Check it before accessing Data as wider elements.
 	From, To int
 
-	// Data is the range's bytes: read-only memory (writing to it faults), valid
-	// until the file is closed.
+	// Data has the bytes of that range. It is valid until the file is closed. If the tensor is in a
+	// mapped file, it is read-only memory, and writing to it is a fault.
 	Data []byte
 }
 
-// Elements returns the product of the shape: 1 for a scalar.
+// Elements returns the number of elements, the product of the dimensions. It is 1 for a scalar.
 func (t Tensor) Elements() int {
 	n := 1
 	for _, d := range t.Shape {
@@ -113,9 +111,9 @@ func sizeBytes(d DType, shape []int) (int, error) {
 	return size, nil
 }
 
-// product returns unit times the dimensions of shape. The product of the
-// dimensions that are not zero must fit an int, so that partial products cannot
-// overflow later either.
+// product returns the product of unit and the dimensions of shape. It returns an error if the
+// product without the dimensions that are zero does not fit into an int. So partial products cannot
+// overflow later.
 func product(unit int, shape []int) (int, error) {
 	size, zero := uint64(unit), false
 	for _, n := range shape {

@@ -13,13 +13,13 @@ import (
 	"unsafe"
 )
 
-// withHeader builds a file: the header's length, the header, n zero bytes.
+// withHeader returns a file that consists of the header's length, the header and n zero bytes.
 func withHeader(header string, n int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, n)...)
 }
 
-// TestParseRefuses parses invalid files. Each error must contain the given text.
+// TestParseRefuses parses invalid files. Each error must contain the expected text.
 func TestParseRefuses(t *testing.T) {
 	const a = `"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}`
 	length := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
@@ -30,19 +30,19 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{"empty", nil, "too few"},
 		{"shorter than the length", []byte{1, 2, 3}, "too few"},
-		{"header cut", withHeader("{"+a+"}", 8)[:20], "does not fit"},
+		{"truncated header", withHeader("{"+a+"}", 8)[:20], "does not fit"},
 		{"length over the limit", append(length(1<<40), "{}"...), "over the limit"},
 		{"length that overflows int", append(length(math.MaxUint64), "{}"...), "over the limit"},
 		{"length of 1 byte too many", append(length(3), "{}"...), "does not fit"},
 		{"no header", length(0), "does not begin"},
 		{"not an object", withHeader("[]", 0), "does not begin"},
 		{"leading space", withHeader(" {}", 0), "does not begin"},
-		{"JSON cut", withHeader(`{"a":`, 0), "header"},
+		{"truncated JSON", withHeader(`{"a":`, 0), "header"},
 		{"text after the object", withHeader("{}x", 0), "after the JSON object"},
 		{"second object", withHeader("{}{}", 0), "after the JSON object"},
 		{"bad UTF-8", withHeader("{\"\xff\":{}}", 0), "UTF-8"},
-		{"data cut", withHeader("{"+a+"}", 7), `"a": data_offsets [0, 8) pass the end`},
-		{"data left over", withHeader("{"+a+"}", 9), "1 bytes at the end"},
+		{"truncated data", withHeader("{"+a+"}", 7), `"a": data_offsets [0, 8) are beyond`},
+		{"too much data", withHeader("{"+a+"}", 9), "1 bytes at the end"},
 		{"data without tensors", withHeader("{}", 4), "4 bytes at the end"},
 		{"duplicate tensor", withHeader("{"+a+","+a+"}", 8), `key "a" appears twice`},
 		{"duplicate by escape", withHeader("{"+a+`,"\u0061":{}}`, 8), `key "a" appears twice`},
@@ -50,7 +50,8 @@ func TestParseRefuses(t *testing.T) {
 			`key "dtype" appears twice`},
 		{"duplicate metadata", withHeader(`{"__metadata__":{"k":"1","k":"2"}}`, 0),
 			`key "k" appears twice`},
-		{"metadata not text", withHeader(`{"__metadata__":{"k":1}}`, 0), "expected a string"},
+		{"metadata is not a string", withHeader(`{"__metadata__":{"k":1}}`, 0),
+			"expected a string"},
 		{"overlap", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
 			`"b": data_offsets [4, 12) overlap tensor "a"`},
 		{"same range twice", withHeader("{"+a+
@@ -59,10 +60,10 @@ func TestParseRefuses(t *testing.T) {
 		{"empty tensor inside another",
 			withHeader("{"+a+`,"b":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}}`, 8),
 			`"b": data_offsets [4, 4) overlap`},
-		{"hole", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16),
-			`"b": starts at 12, a hole of 4 bytes after tensor "a"`},
-		{"hole at the start", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
-			2), "a hole of 1 bytes after the start"},
+		{"gap", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16),
+			`"b": starts at 12, with a gap of 4 bytes after tensor "a"`},
+		{"gap at the start", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
+			2), "a gap of 1 bytes after the start"},
 		{"range too small", withHeader(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8),
 			"needs 12"},
 		{"range too large", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8),
@@ -82,17 +83,18 @@ func TestParseRefuses(t *testing.T) {
 			1), "got 1.0"},
 		{"negative dimension", withHeader(`{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}}`,
 			1), "got -1"},
-		{"dimension as text", withHeader(`{"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}}`,
-			1), "expected a number"},
-		// 2^32 * 2^32 wraps to 0 in 64 bits and would agree with [0, 0).
-		{"shape wraps to zero", withHeader(
+		{"dimension is a string",
+			withHeader(`{"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}}`, 1),
+			"expected a number"},
+		// 2^32 * 2^32 overflows to 0 in 64 bits, which would agree with [0, 0).
+		{"shape overflows to zero", withHeader(
 			`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0),
 			"overflows"},
-		// 2^61 * 8 bytes wraps to 0 although the product of the shape fits.
-		{"size wraps to zero", withHeader(
+		// 2^61 * 8 bytes overflows to 0, although the product of the shape does not overflow.
+		{"size overflows to zero", withHeader(
 			`{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, 0),
 			"overflows"},
-		{"zero hides an overflow",
+		{"overflow before a zero",
 			withHeader(
 				`{"a":{"dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`, 0),
 			"overflows"},
@@ -114,8 +116,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestUnknownDTypeIsAccepted reads a file with a type that this package does not know. Its other
-// tensors must be usable.
+// TestUnknownDTypeIsAccepted reads a file in which one tensor has a type that this package does not
+// know. The other tensors must be usable. Write does not support such a type.
 func TestUnknownDTypeIsAccepted(t *testing.T) {
 	tensors, _, err := parse(withHeader(`{"a":{"dtype":"F4","shape":[2,4],"data_offsets":[0,4]},`+
 		`"b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}}`, 5))
@@ -133,8 +135,8 @@ func TestUnknownDTypeIsAccepted(t *testing.T) {
 }
 
 func TestParseAccepts(t *testing.T) {
-	// Header order is not data order; an unknown field is skipped; an empty
-	// tensor and a scalar are allowed; trailing spaces are padding.
+	// The order of the header differs from the order of the data. There is an unknown field, an
+	// empty tensor, a scalar, and padding with spaces.
 	file := withHeader(`{"z":{"dtype":"U16","shape":[],"data_offsets":[2,4],"new":[{}]},`+
 		`"a":{"dtype":"I8","shape":[2,1],"data_offsets":[0,2]},`+
 		`"e":{"dtype":"F32","shape":[0,7],"data_offsets":[2,2]},"__metadata__":{"format":"mlx"}}  `,
@@ -179,7 +181,7 @@ func someTensors() []Tensor {
 func TestWriteThenOpen(t *testing.T) {
 	metadata := map[string]string{"format": "mlx", "note": "a & b\n\"c\""}
 	var first []byte
-	for range 4 { // the order of the map is different each time
+	for range 4 { // someTensors returns another order each time
 		var buf bytes.Buffer
 		if err := Write(&buf, someTensors(), metadata); err != nil {
 			t.Fatal(err)
@@ -203,7 +205,7 @@ func TestWriteThenOpen(t *testing.T) {
 		t.Errorf("metadata = %v, expected %v", f.Metadata(), metadata)
 	}
 	if !bytes.Equal(f.Mapping(), first) {
-		t.Error("Mapping is not the file")
+		t.Error("Mapping differs from the file")
 	}
 	if addr := uintptr(unsafe.Pointer(unsafe.SliceData(f.Mapping()))); addr%uintptr(
 		os.Getpagesize()) != 0 {
@@ -221,14 +223,14 @@ func TestWriteThenOpen(t *testing.T) {
 				want.DType.Bytes())
 		}
 		if !bytes.Equal(f.Mapping()[got.From:got.To], want.Data) {
-			t.Errorf("%s: Mapping[%d:%d] is not its data", want.Name, got.From, got.To)
+			t.Errorf("%s: Mapping[%d:%d] differs from its data", want.Name, got.From, got.To)
 		}
 	}
 	if n := len(f.Names()); n != len(someTensors()) {
 		t.Errorf("%d names, expected %d", n, len(someTensors()))
 	}
 	if _, ok := f.Tensor("absent"); ok {
-		t.Error("found a tensor that is not there")
+		t.Error("found a tensor that does not exist")
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
@@ -246,7 +248,7 @@ func TestWriteRefuses(t *testing.T) {
 		tensors []Tensor
 		want    string
 	}{
-		{"twice", []Tensor{ok, ok}, "twice"},
+		{"same name twice", []Tensor{ok, ok}, "twice"},
 		{"reserved name", with(func(t *Tensor) { t.Name = "__metadata__" }), "reserved"},
 		{"bad UTF-8", with(func(t *Tensor) { t.Name = "\xff" }), "UTF-8"},
 		{"wrong size", with(func(t *Tensor) { t.Data = nil }), "needs 1"},
@@ -260,7 +262,7 @@ func TestWriteRefuses(t *testing.T) {
 			t.Errorf("%s: got error %v, expected one with %q", tt.name, err, tt.want)
 		}
 		if buf.Len() > 0 {
-			t.Errorf("%s: %d bytes written in spite of the error", tt.name, buf.Len())
+			t.Errorf("%s: wrote %d bytes before the error", tt.name, buf.Len())
 		}
 	}
 }
@@ -282,8 +284,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// FuzzOpen checks that parse returns an error, or tensors that cover the data section
-// exactly. If Write supports their types, they must survive a round trip.
+// FuzzOpen checks that parse returns an error, or tensors that cover the data section exactly. If
+// Write supports their types, writing and parsing them again must give the same tensors.
 func FuzzOpen(f *testing.F) {
 	var buf bytes.Buffer
 	if err := Write(&buf, someTensors(), map[string]string{"k": "v"}); err != nil {
@@ -315,7 +317,7 @@ func FuzzOpen(f *testing.F) {
 			t.Fatalf("tensors cover %d of %d bytes", sum, len(file)-lengthBytes-header)
 		}
 		if unknown {
-			return // Write refuses types that it does not know
+			return // Write does not support unknown types
 		}
 		var buf bytes.Buffer
 		if err := Write(&buf, tensors, metadata); err != nil {

@@ -1,7 +1,7 @@
 package safetensors
 
-// Writing a file. Names, sizes and the length of the header must pass the checks of Open before
-// anything is written.
+// Writing a file. Before anything is written, names, sizes and the length of the header are checked
+// in the same way as in Open.
 
 import (
 	"bytes"
@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 )
 
-// Write writes one file with the tensors and the metadata, nil for none. It reads the Name, DType,
-// Shape and Data of a tensor and ignores From and To. Tensors are written with wider types first,
-// then by name. So the order of tensors does not change the file. With the header padded to 8
-// bytes, every tensor is aligned to its type.
+// Write writes one file with the given tensors and metadata, which may be nil. It ignores From and
+// To of a tensor. Tensors with wider types come first, and tensors of the same width are sorted by
+// name. So the file does not depend on the order of tensors. The header is padded to a multiple of
+// 8 bytes, so every tensor is aligned to its type.
 func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Tensor) int {
@@ -40,7 +40,7 @@ func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
 	return nil
 }
 
-// appendHeader appends the padded JSON for tensors in the order of their data.
+// appendHeader appends the padded JSON header. The tensors must be in the order of their data.
 func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	b = append(b, '{')
 	var err error
@@ -51,7 +51,7 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 			}
 		}
 		b = append(b, `"`+metadataKey+`":`...)
-		if b, err = appendJSON(b, metadata); err != nil { // sorts the keys
+		if b, err = appendJSON(b, metadata); err != nil { // encoding/json sorts the keys
 			return nil, err
 		}
 	}
@@ -113,7 +113,7 @@ func checkWritable(t *Tensor) error {
 	return nil
 }
 
-// appendJSON appends v without the escapes for HTML and without a newline.
+// appendJSON appends v as JSON, without escapes for HTML and without a newline.
 func appendJSON(b []byte, v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
