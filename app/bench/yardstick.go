@@ -41,7 +41,7 @@ func NewYardstick(name string, threads int) (*Yardstick, error) {
 		Sums: kernels.NewTensor(d.Kernels, kernels.F32, rows, 1)}
 	values := y.read.X.Float32s()
 	for i := 0; i < len(values); i += 1024 {
-		values[i] = 1 // untouched pages all read the same page of zeros
+		values[i] = 1 // untouched pages would share one page of zeros
 	}
 	if d.Name == device.CPU {
 		y.cpu = cpu.NewContext(cpu.Options{Threads: threads})

@@ -2,7 +2,7 @@ package commands
 
 // One answer in the terminal, for run and chat. A talker renders the conversation, submits it, and
 // prints the answer as it arrives, with reasoning separated from content. An interrupted answer is
-// returned as far as it was generated.
+// returned with the text generated so far.
 
 import (
 	"context"

@@ -137,7 +137,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		c.times = &kernels.OperatorTimes{}
 	}
 	var yardBytes int64
-	if len(c.Ceilings) != 3 { // before the model, so that peak memory less yardBytes is the model's
+	if len(c.Ceilings) != 3 { // first, so that peak memory minus yardBytes is the model's
 		if c.yard, err = bench.NewYardstick(c.Device, c.Threads); err != nil {
 			return err
 		}

@@ -1,9 +1,9 @@
 package commands
 
 // What the prefix cache saves: a long prompt cold, after a restart and from memory; concurrent
-// streams against sequential ones; a growing conversation. Prompts are rendered by the model's chat
-// template, because the cache keeps states at turn ends. Each measurement opens a new engine and
-// warms it up with a short prompt.
+// streams compared with sequential ones; a growing conversation. Prompts are rendered by the
+// model's chat template, because the cache stores recurrent states at the ends of turns. Each
+// measurement opens a new engine and warms it up with a short prompt.
 
 import (
 	"cmp"

@@ -76,7 +76,7 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 		if err := printStates(w, config); err != nil {
 			return err
 		}
-		fmt.Fprintln(w, "\nformat\tlayers\t\tbytes per token\tor per conversation, each")
+		fmt.Fprintln(w, "\nformat\tlayers\t\tper layer: bytes per token\tor per conversation")
 		for i, f := range formats {
 			printLayers(w, f.flags, costs[i].Layers)
 		}
@@ -118,7 +118,7 @@ func printStates(w *tabwriter.Writer, config []byte) error {
 				continue
 			}
 			if i == 0 {
-				fmt.Fprintln(w, "\nformat\tlayers\tbytes per conversation, each\ttotal")
+				fmt.Fprintln(w, "\nformat\tlayers\tbytes per conversation and layer\ttotal")
 			}
 			fmt.Fprintf(w, "--state-format %s\t%d x %s\t%d\t%d\n", format, l.Layers, l.Kind,
 				l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
@@ -165,7 +165,7 @@ func configOf(name string) ([]byte, error) {
 		if info, err = os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			return nil, problem.New(problem.ModelNotFound,
 				"There is no model in "+filepath.Dir(name), "it has no config.json",
-				"Give the folder that holds config.json.")
+				"Choose the folder that contains config.json.")
 		}
 	}
 	switch {

@@ -1,9 +1,9 @@
 package commands
 
 // The prefix cache in the terminal. The commands work on the cache's folder, whether or not a
-// server uses it. For what is in memory, they ask the servers that use the same folder
-// (cacheservers.go): ls and stats ask one, rm and clear first free the memory of all, and move lets
-// one server move the cache.
+// server uses it. For the conversations in memory, they ask the servers that use the same folder
+// (cacheservers.go): ls and stats ask one server, rm and clear first make all of them free the
+// memory, and move lets one of them move the cache.
 
 import (
 	"cmp"
@@ -151,7 +151,7 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 	now := time.Now()
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table,
-		"KEY\tMODEL\tTITLE\tTOKENS\tHOT\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
+		"KEY\tMODEL\tTITLE\tTOKENS\tIN MEMORY\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
 	for _, k := range list.Conversations {
 		pinned := ""
 		if k.Pinned {
@@ -162,7 +162,7 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model,
-			clip(k.Title, titleWidth), k.Tokens, formatHot(k, fromServer), formatBytes(k.Bytes),
+			clip(k.Title, titleWidth), k.Tokens, formatInMemory(k, fromServer), formatBytes(k.Bytes),
 			formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
 			formatSeconds(k.SecondsSaved), pinned)
 	}
@@ -174,8 +174,8 @@ const (
 	titleWidth = 40
 )
 
-// formatHot returns how much of a conversation is in memory; "?" if no server could be fromServer.
-func formatHot(k cache.Conversation, fromServer bool) string {
+// formatInMemory returns how much of a conversation is in memory; "?" if no server was asked.
+func formatInMemory(k cache.Conversation, fromServer bool) string {
 	switch {
 	case !fromServer:
 		return "?"

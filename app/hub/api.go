@@ -47,7 +47,7 @@ type File struct {
 	Sum  string // hexadecimal SHA-256, or git's SHA-1 of a small file; "": not known
 }
 
-// Limits of answers.
+// Limits of the hub's answers.
 const (
 	maxAnswerBytes = 32 << 20
 	maxFiles       = 20_000

@@ -1,7 +1,7 @@
 package hub
 
 // The files of a repository that a model needs: those that the engine reads, and its README and
-// licence. Repositories also have the weights in other formats, pictures, and sources.
+// license. Repositories also have the weights in other formats, pictures, and sources.
 
 import (
 	"path"
@@ -88,10 +88,11 @@ func sortFiles(files []File) {
 	})
 }
 
-// isWeights reports whether p is a file of weights that the engine reads, in the top folder.
+// isWeights reports whether p is a weights file in the top folder. The engine reads no others.
 func isWeights(p string) bool { return path.Ext(p) == ".safetensors" && !strings.Contains(p, "/") }
 
-// isSmall reports whether p describes the model: configuration, tokenizer, template, licence.
+// isSmall reports whether p is one of the small files that describe the model: configuration,
+// tokenizer, template, license.
 func isSmall(p string) bool {
 	if strings.Contains(p, "/") {
 		return false

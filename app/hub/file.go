@@ -159,7 +159,7 @@ func (d *download) blob(ctx context.Context, m *remote) error {
 		}
 	}
 	return problem.New(problem.Upstream, "The download is damaged",
-		m.Path+" had a wrong checksum twice", "Try try later, or use another mirror.")
+		m.Path+" had a wrong checksum twice", "Try again later, or use another mirror.")
 }
 
 // whole reports whether the cache has the complete blob.

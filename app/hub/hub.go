@@ -14,10 +14,10 @@
 // but are written in file order. So this package and other tools can resume each other's downloads
 // after any interruption.
 //
-// Nothing from a server is trusted. Sizes are compared with the list of files and the free disk,
-// names must stay inside the cache, and checksums are those of the hub's etags (SHA-256 for large
-// files, git's SHA-1 for small ones). The token is sent only to the hub's own address, never to a
-// redirect's target, and never over plain HTTP to another machine.
+// Nothing from a server is trusted. Sizes are compared with the list of files and the free disk
+// space, names must stay inside the cache, and checksums are those of the hub's etags (SHA-256 for
+// large files, git's SHA-1 for small ones). The token is sent only to the hub's own address, never
+// to a redirect's target, and never over plain HTTP to another machine.
 package hub
 
 import (

@@ -137,8 +137,8 @@ func about(err error, subject string) error {
 	return err
 }
 
-// maxRetryAfter bounds Retry-After, so that the arithmetic cannot overflow. maxWait bounds the
-// waiting.
+// maxRetryAfter bounds Retry-After, so that the arithmetic cannot overflow. maxWait bounds how long
+// a retry waits.
 const maxRetryAfter = 30 * 24 * time.Hour
 
 // retryAfter parses the header Retry-After: seconds, or a date.

@@ -159,7 +159,7 @@ func writeKeychain(token string) error {
 		return keyring.Get(keychainService, keychainAccount)
 	})
 	if err == nil && saved != token {
-		err = errors.New("the keychain returns another token than was saved")
+		err = errors.New("the keychain returned a different token than was saved")
 	}
 	return err
 }

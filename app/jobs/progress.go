@@ -1,7 +1,7 @@
 package jobs
 
 // The progress of a job. Work reports bytes from several goroutines. The speed is the mean over the
-// last seconds. It is sampled only when somebody reads it, so it costs nothing otherwise.
+// last seconds. Samples are taken only when a job's state is read.
 
 import (
 	"sync"

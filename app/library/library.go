@@ -31,12 +31,12 @@ import (
 type Model struct {
 	ID          string // "org/name" or the folder's name; requests use it
 	Name        string // last part of ID
-	Dir         string // "" for the bundled model; a GGUF file or Ollama manifest: its path
+	Dir         string // or the path of a GGUF file or Ollama manifest; "": the bundled model
 	Bundled     bool
 	Source      engine.Source
 	State       State
 	Description engine.Description // zero unless State is Ready
-	Err         error              // why it cannot be used: a *problem.Problem
+	Err         error              // why it cannot be used: a *problem.Problem; nil: it can
 	SizeBytes   int64              // of the weights that are present; 0: not known
 	UpdatedAt   time.Time          // last change of its files; zero: not known
 	Download    *Download          // nil unless State is Downloading

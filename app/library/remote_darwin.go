@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// isRemote reports whether changes in a folder may cause no event: its file system is a remote one
-// or FUSE's, which always claims to be local.
+// isRemote reports whether the file system of dir may not report changes: it is not local, or it is
+// FUSE, which always claims to be local.
 func isRemote(dir string) bool {
 	const local = 0x1000 // MNT_LOCAL of sys/mount.h
 	var s syscall.Statfs_t
