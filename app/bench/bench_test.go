@@ -183,8 +183,9 @@ func TestOverlap(t *testing.T) {
 		}
 		return a
 	}
-	// From 2, when the second has its first token, to 6, when the first has its last: 4 and 6 of
-	// one, 3, 4, 5 and 6 of the other.
+	// All streams decode from second 2, the first token of the second stream, to second 6, the last
+	// token of the first. Tokens at 4 and 6 count from the first stream, and at 3, 4, 5 and 6 from
+	// the second.
 	got, err := overlapSpeed([]answer{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
 	if err != nil || got != 1.5 {
 		t.Errorf("%g, %v, expected 1.5", got, err)

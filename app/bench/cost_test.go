@@ -7,8 +7,8 @@ import (
 	"headroom/engine"
 )
 
-// tinyConfig has 2 layers of 49,152 parameters and a head of 16,384, all in 4 bits with a scale and
-// a bias of 16 bits for 64.
+// tinyConfig has 2 layers of 49,152 parameters and a head of 16,384, all in 4 bits, with a 16-bit
+// scale and a 16-bit bias per group of 64.
 const tinyConfig = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
 	"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
 	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`

@@ -134,7 +134,7 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 	return answer, err
 }
 
-// lastOf waits for the last event of a cancelled stream, which has the figures, and discards its
+// lastOf waits for the last event of a canceled stream, which has the figures, and discards its
 // text.
 func lastOf(stream *engine.Stream) (last engine.Event) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)

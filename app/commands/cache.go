@@ -162,8 +162,8 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model,
-			clip(k.Title, titleWidth), k.Tokens, formatInMemory(k, fromServer), formatBytes(k.Bytes),
-			formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
+			clip(k.Title, titleWidth), k.Tokens, formatInMemory(k, fromServer),
+			formatBytes(k.Bytes), formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
 			formatSeconds(k.SecondsSaved), pinned)
 	}
 	return table.Flush()

@@ -37,9 +37,9 @@ func TestOldFlags(t *testing.T) {
 	}
 }
 
-// TestFlagsBeatSettings: a flag overrides the settings of the cache and of the model. Without a
+// TestFlagsOverrideSettings: a flag overrides the settings of the cache and of the model. Without a
 // flag, the settings apply.
-func TestFlagsBeatSettings(t *testing.T) {
+func TestFlagsOverrideSettings(t *testing.T) {
 	none := 0
 	s := settings.Settings{
 		Cache: settings.Cache{MemoryCacheSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
@@ -163,6 +163,6 @@ func TestGiven(t *testing.T) {
 		t.Errorf("no flags: %+v", got)
 	}
 	if !flagsOf(t, "--no-ssd-cache").given(false).Off || !flagsOf(t).given(true).Off {
-		t.Error("--no-ssd-cache is not given")
+		t.Error("--no-ssd-cache does not turn the cache off")
 	}
 }

@@ -97,7 +97,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := cached(s); n < 256 {
-		t.Errorf("%d tokens are hit after the move", n)
+		t.Errorf("%d cached tokens after the move", n)
 	}
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the old folder is still there: %v", err)
@@ -114,7 +114,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 
 	s, end = begin(CacheFlags{})
 	if n := cached(s); n < 256 {
-		t.Errorf("%d tokens are hit after a restart", n)
+		t.Errorf("%d cached tokens after a restart", n)
 	}
 	end()
 
@@ -122,7 +122,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	defer end()
 	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: t.TempDir()},
 		&refused); status != http.StatusBadRequest || refused.Error.Code != problem.BadRequest {
-		t.Errorf("with a folder of the command line: %d, %+v", status, refused)
+		t.Errorf("with a folder from the command line: %d, %+v", status, refused)
 	}
 }
 

@@ -37,7 +37,7 @@ type ModelFlags struct {
 	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
-// Validate rejects negative numbers; only 0 means the default. kong calls it.
+// Validate rejects negative numbers: 0 means the default. kong calls it.
 func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string

@@ -119,12 +119,12 @@ func TestReadmeCommands(t *testing.T) {
 		"bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache",
 		"bin/headroom bench"} {
 		if ran[command] == 0 {
-			t.Errorf("the README shows no %s: the test cannot parse it", command)
+			t.Errorf("the documents show no %s: the test cannot parse it", command)
 		}
 	}
 }
 
-// shell runs the README's commands in a folder of the test.
+// shell runs the documents' commands in a folder of the test.
 type shell struct {
 	t   *testing.T
 	dir string
@@ -226,12 +226,12 @@ func (r *shell) key() string {
 	text := r.run("bin/headroom cache ls --json", "")
 	key := regexp.MustCompile(`"key": *"([0-9a-f]{8,})"`).FindStringSubmatch(text)
 	if key == nil {
-		r.t.Fatalf("no conversation is kept: %s", text)
+		r.t.Fatalf("no conversation is cached: %s", text)
 	}
 	return key[1]
 }
 
-// TestReadmeFlags: every flag in the README is a flag of a command.
+// TestReadmeFlags: every flag in the documents is a flag of a command.
 func TestReadmeFlags(t *testing.T) {
 	lines, text := readmeLines(t)
 	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
@@ -258,16 +258,16 @@ func TestReadmeFlags(t *testing.T) {
 		for _, flag := range readmeFlags.FindAllString(shown, -1) {
 			found++
 			if !known[flag] {
-				t.Errorf("the README shows %s, in %s: there is no such flag", flag, shown)
+				t.Errorf("the documents show %s, in %s: there is no such flag", flag, shown)
 			}
 		}
 	}
 	if found < 20 {
-		t.Errorf("the README names %d flags: the test cannot parse it", found)
+		t.Errorf("the documents name %d flags: the test cannot parse it", found)
 	}
 }
 
-// TestReadmeSettings: the README's example settings load unchanged.
+// TestReadmeSettings: the documents' example settings load unchanged.
 func TestReadmeSettings(t *testing.T) {
 	_, text := readmeLines(t)
 	shown := 0
@@ -292,11 +292,11 @@ func TestReadmeSettings(t *testing.T) {
 		}
 		for _, word := range regexp.MustCompile(`"(\w+)":`).FindAllString(block[1], -1) {
 			if !bytes.Contains(kept, []byte(word)) {
-				t.Errorf("the README shows %s, which is no setting: %s", word, kept)
+				t.Errorf("the documents show %s, which is no setting: %s", word, kept)
 			}
 		}
 	}
 	if shown == 0 {
-		t.Error("the README shows no settings: the test cannot parse it")
+		t.Error("the documents show no settings: the test cannot parse it")
 	}
 }

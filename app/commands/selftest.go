@@ -59,7 +59,7 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 		f, err := os.Create(c.Out)
 		if err != nil {
 			return problem.Wrap(problem.BadRequest, err, "The report could not be written",
-				"Name another file.")
+				"Choose another file.")
 		}
 		file = f
 		defer func() { err = errors.Join(err, f.Close()) }()
@@ -69,7 +69,7 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 			Say: func(line string) { fmt.Fprintln(t.err, line) }})
 	switch {
 	case err != nil && r != nil:
-		return err // cancelled
+		return err // canceled
 	case err != nil:
 		return problem.Wrap(problem.DoesNotFit, err, "This device is not available",
 			"Use --device sim for the simulated GPU, which needs clang (build/setup sim), on "+

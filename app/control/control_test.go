@@ -600,7 +600,7 @@ func TestToken(t *testing.T) {
 	}
 	_ = os.Chmod(path, 0o644)
 	if again, err := LoadToken(dir); err != nil || again != first || mode() != 0o600 {
-		t.Errorf("again: %q, %v, mode %o; want the same, closed to others", again, err, mode())
+		t.Errorf("again: %q, %v, mode %o; want the same token and mode 600", again, err, mode())
 	}
 	_ = os.WriteFile(path, []byte("short"), 0o600)
 	if other, err := LoadToken(dir); err != nil || len(other) != 64 || other == first {

@@ -92,7 +92,7 @@ func TestGeneralSettings(t *testing.T) {
 	}
 	if s := w.file.Get(); s.IdleUnloadMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
 		w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
-		t.Errorf("saved: %+v, login %v, level %s, passed on %d times", s, w.login.on,
+		t.Errorf("saved: %+v, login %v, level %s, FollowLogLevel called %d times", s, w.login.on,
 			w.logs.Level(), w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)

@@ -27,11 +27,11 @@ import (
 	"headroom/engine/problem"
 )
 
-// Model is an entry of the list.
+// Model is one model of a Library.
 type Model struct {
 	ID          string // "org/name" or the folder's name; requests use it
 	Name        string // last part of ID
-	Dir         string // or the path of a GGUF file or Ollama manifest; "": the bundled model
+	Dir         string // folder, or the file of a GGUF or Ollama model; "" if Bundled
 	Bundled     bool
 	Source      engine.Source
 	State       State

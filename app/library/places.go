@@ -1,9 +1,9 @@
 package library
 
-// Finding copies of a model. (A folder that is reached by several paths is listed only once.)
-// Copies are found by content. The sizes of the weights are compared first: that costs nothing, and
-// the sizes of different models nearly always differ. Then digests of samples are compared, because
-// a fine-tune has the same sizes and headers as its base.
+// Finding copies of a model. Copies are found by content, because scan already lists a folder with
+// several paths only once. The sizes of the weights are compared first: that costs nothing, and the
+// sizes of different models nearly always differ. Then digests of samples are compared, because a
+// fine-tune has the same sizes and headers as its base.
 
 import (
 	"crypto/sha256"

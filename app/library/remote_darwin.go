@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// isRemote reports whether the file system of dir may not report changes: it is not local, or it is
+// isRemote reports whether changes in dir can go unreported: its file system is not local, or it is
 // FUSE, which always claims to be local.
 func isRemote(dir string) bool {
 	const local = 0x1000 // MNT_LOCAL of sys/mount.h

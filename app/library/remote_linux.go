@@ -9,7 +9,7 @@ var remoteKinds = map[uint32]bool{0x6969: true, 0x517B: true, 0xFF534D42: true, 
 	0x5346414F: true, 0x00C36400: true, 0x73757245: true, 0x01161970: true, 0x0BD00BD0: true,
 	0x786F4256: true}
 
-// isRemote reports whether the file system of dir may not report changes.
+// isRemote reports whether changes in dir can go unreported.
 func isRemote(dir string) bool {
 	var s syscall.Statfs_t
 	return syscall.Statfs(dir, &s) == nil && remoteKinds[uint32(s.Type)]

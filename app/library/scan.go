@@ -116,7 +116,7 @@ func looksLikeModel(l *listing) bool {
 	})
 }
 
-// hubID reads "models--org--name" as "org/name".
+// hubID returns "org/name" for "models--org--name". For other names it returns false.
 func hubID(name string) (string, bool) {
 	rest, ok := strings.CutPrefix(name, "models--")
 	if !ok || rest == "" {

@@ -139,7 +139,7 @@ func TestStates(t *testing.T) {
 			plant(t, root, c.files...)
 			models := New([]string{root}, engine.Options{}, strictDescribe).Scan()[1:]
 			if len(models) != 1 {
-				t.Fatalf("%d models: %s", len(models), words(models))
+				t.Fatalf("%d models: %s", len(models), dump(models))
 			}
 			m := models[0]
 			got := m.ID + " " + string(m.State)
@@ -174,7 +174,7 @@ func TestCopies(t *testing.T) {
 	l := New([]string{hub, studio}, engine.Options{}, new(fakeDescribe).describe)
 	models := l.Scan()
 	if len(models) != 3 || models[1].ID != "org/m" || models[2].ID != "org/mine" {
-		t.Fatalf("%s", words(models))
+		t.Fatalf("%s", dump(models))
 	}
 	want := []Place{{"org/m", filepath.Join(hub, "models--org--m/snapshots/c"), HuggingFace},
 		{"org/m", filepath.Join(studio, "org/m"), LMStudio}}
@@ -188,7 +188,7 @@ func TestCopies(t *testing.T) {
 	plant(t, studio, "org/m/config.json = broken")
 	if again := l.Scan(); len(again) != 4 || again[2].ID != want[1].Dir ||
 		again[2].State != Broken {
-		t.Errorf("after one copy broke: %s", words(again))
+		t.Errorf("after one copy broke: %s", dump(again))
 	}
 }
 

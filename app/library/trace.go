@@ -19,7 +19,7 @@ type trail struct {
 	depends []string
 }
 
-// maxLinks is about the limit of kernels; more links are a loop.
+// maxLinks is the number of links after which a path counts as a loop, as in the kernel.
 const maxLinks = 40
 
 // trace resolves path, which is relative to the folder from, a real path.

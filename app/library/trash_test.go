@@ -13,7 +13,7 @@ import (
 
 func TestRemove(t *testing.T) {
 	if runtime.GOOS == "darwin" {
-		t.Skip("the Finder's trash is not for tests")
+		t.Skip("it would use the Finder's Trash")
 	}
 	root, outside, data := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
@@ -27,7 +27,7 @@ func TestRemove(t *testing.T) {
 		t.Helper()
 		m, ok := byName(l.Scan(), id)
 		if !ok {
-			t.Fatalf("no %q in %s", id, words(l.Scan()))
+			t.Fatalf("no %q in %s", id, dump(l.Scan()))
 		}
 		return m
 	}
@@ -65,18 +65,18 @@ func TestRemove(t *testing.T) {
 		about, err := os.ReadFile(filepath.Join(data, "Trash/info", c.trashed+".trashinfo"))
 		if err != nil || strings.Count(string(about), "\n") != 3 ||
 			!strings.Contains(string(about), "\nPath="+root+"/") {
-			t.Errorf("about %q: %q, %v", c.trashed, about, err)
+			t.Errorf("the .trashinfo of %q: %q, %v", c.trashed, about, err)
 		}
 	}
 	for _, left := range []string{"m/config.json", "pub/m/config.json"} {
 		if _, err := os.Stat(filepath.Join(outside, left)); err != nil {
-			t.Errorf("what a link led to: %v", err)
+			t.Errorf("the target of a link: %v", err)
 		}
 	}
 }
 
-// TestRemoveWantsToKnowWhich: with several places, Remove needs the path of one of them.
-func TestRemoveWantsToKnowWhich(t *testing.T) {
+// TestRemoveNeedsOnePlace: with several places, Remove needs the path of one of them.
+func TestRemoveNeedsOnePlace(t *testing.T) {
 	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)
 	m := Model{ID: "m", Dir: "/r/a", Places: []Place{{"m", "/r/a", Folder}, {"m", "/r/b", Folder}}}
 	cases := []struct {

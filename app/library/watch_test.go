@@ -110,9 +110,9 @@ func (w *watching) expectFresh(after string) {
 	got := w.Models()
 	for i := range max(len(got), len(fresh)) {
 		if i >= len(got) || i >= len(fresh) ||
-			!reflect.DeepEqual(plainly(got[i]), plainly(fresh[i])) {
-			w.t.Fatalf("after %s the list is\n%s\na fresh scan finds\n%s", after, words(got),
-				words(fresh))
+			!reflect.DeepEqual(comparableModel(got[i]), comparableModel(fresh[i])) {
+			w.t.Fatalf("after %s the list is\n%s\na fresh scan finds\n%s", after, dump(got),
+				dump(fresh))
 		}
 	}
 }
@@ -131,14 +131,15 @@ func (w *watching) expectBudget() {
 	})
 }
 
-// plainly returns a model without the fields that cannot be compared.
-func plainly(m Model) Model {
+// comparableModel returns a model without the fields that cannot be compared.
+func comparableModel(m Model) Model {
 	m.Source.FS = nil
 	m.Err = errors.New(text(m.Err))
 	return m
 }
 
-func words(models []Model) string {
+// dump formats models for messages.
+func dump(models []Model) string {
 	var b strings.Builder
 	for _, m := range models {
 		fmt.Fprintf(&b, "  %s %s at %s, %d bytes of %s, %v, %+v, %v, %v\n", m.State, m.ID, m.Dir,
@@ -324,7 +325,7 @@ func TestParentsThatMove(t *testing.T) {
 	w.expectFresh("an event on the new volume")
 }
 
-// TestWatchLimit: folders beyond the limit of watches are polled, and the status has the reason.
+// TestWatchLimit: folders beyond the limit on watches are polled, and the status has the reason.
 func TestWatchLimit(t *testing.T) {
 	cases := map[string]struct {
 		change func(*WatchOptions)
