@@ -32,7 +32,7 @@ func (a *API) cacheRoutes() []Route {
 				}
 				return a.host.ClearCache(model)
 			}).
-			with(Query{"model", "The fingerprint or name of a model. Default: all models."},
+			withQueries(Query{"model", "The fingerprint or name of a model. Default: all models."},
 				onlyQuery),
 		route("GET /api/cache/{key}",
 			"Returns one conversation and its files. The key may be shortened to 4 digits.", "",
@@ -47,7 +47,7 @@ func (a *API) cacheRoutes() []Route {
 				}
 				return a.host.RemoveConversation(r.PathValue("key"))
 			}).
-			with(onlyQuery),
+			withQueries(onlyQuery),
 		route("POST /api/cache/{key}/pin",
 			"Pins a conversation, so that it is never evicted, or unpins it.", `{"pinned": true}`,
 			func(r *http.Request, q PinRequest) (nothing, error) {
@@ -77,7 +77,7 @@ func (a *API) moveRoutes() []Route {
 				"request is running.", `{"dir": "/Volumes/Disk"}`,
 			func(_ *http.Request, q MoveRequest) (CacheMove, error) {
 				return a.moveCache(q)
-			}).answering(http.StatusAccepted),
+			}).withStatus(http.StatusAccepted),
 	}
 }
 

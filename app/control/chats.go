@@ -29,9 +29,8 @@ func (a *API) chatRoutes() []Route {
 				list, err := a.chats.Search(r.URL.Query().Get("search"))
 				return ChatList{list}, err
 			}).
-			with(
-				Query{"search",
-					"Words that the title or the messages must all contain, ignoring case."}),
+			withQueries(Query{"search",
+				"Words that the title or the messages must all contain, ignoring case."}),
 		route("GET /api/chats/{id}",
 			"Returns one conversation. Of a damaged one, it returns the readable part.", "",
 			func(r *http.Request, _ nothing) (chats.Chat, error) {
@@ -42,7 +41,7 @@ func (a *API) chatRoutes() []Route {
 				"if the conversation has another revision.", chatExample,
 			func(r *http.Request, c chats.Change) (chats.Summary, error) {
 				return a.chats.Write(r.PathValue("id"), c)
-			}).upTo(chats.MaxBodyBytes),
+			}).withMaxBody(chats.MaxBodyBytes),
 		route("DELETE /api/chats/{id}", "Deletes a conversation.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				return nothing{}, a.chats.Remove(r.PathValue("id"))

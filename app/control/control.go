@@ -206,7 +206,7 @@ func (a *API) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// maxBodyBytes is the longest request body, unless the route sets another limit (Route.upTo).
+// maxBodyBytes is the longest request body, unless Route.withMaxBody sets another limit.
 const maxBodyBytes = 64 << 10
 
 // readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a

@@ -34,7 +34,7 @@ func (a *API) engineRoutes() []Route {
 					return host.State{}, err
 				}
 				return state()
-			}).answering(http.StatusAccepted),
+			}).withStatus(http.StatusAccepted),
 		route("POST /api/engine/stop", "Unloads the model, or cancels loading it.", "",
 			func(*http.Request, nothing) (host.State, error) {
 				a.host.Stop()

@@ -119,7 +119,7 @@ func (a *API) logRoutes() []Route {
 				}
 				lines, last := a.logs.Recent(after, level, q.Get("text"), maxLogLines)
 				return LogLines{lines, last}, nil
-			}).with(Query{"after", "Return only lines after this number."},
+			}).withQueries(Query{"after", "Return only lines after this number."},
 			Query{"level", "The lowest level to return: debug, info, warn or error."},
 			Query{"text", "Text that a line must contain, ignoring case."}),
 	}

@@ -81,17 +81,17 @@ func (a *API) hubRoutes() []Route {
 			func(_ *http.Request, q HubChange) (HubSettings, error) { return a.changeHub(q) }),
 		route("GET /api/hub/search", "Searches the hub for models.", "",
 			func(r *http.Request, _ nothing) (HubSearch, error) { return a.searchHub(r) }).
-			with(Query{"words", "Words that the name must contain."},
+			withQueries(Query{"words", "Words that the name must contain."},
 				Query{"limit", "The maximum number of results, 1 to 50."}),
 		route("GET /api/hub/repository", "Lists the files of a repository on the hub.", "",
 			func(r *http.Request, _ nothing) (HubRepository, error) { return a.hubRepository(r) }).
-			with(Query{"id", "The ID of the repository: org/name."},
+			withQueries(Query{"id", "The ID of the repository: org/name."},
 				Query{"revision", "A branch, tag or commit. Default: main."}),
 		route("POST /api/downloads", "Starts the download of a model as a job, or resumes it.",
 			`{"id": "org/name"}`,
 			func(_ *http.Request, q DownloadRequest) (Job, error) {
 				return a.download(q)
-			}).answering(http.StatusAccepted),
+			}).withStatus(http.StatusAccepted),
 	}
 }
 

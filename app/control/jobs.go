@@ -148,7 +148,7 @@ func (a *API) importRoutes() []Route {
 			"Imports every model of the plan that can be imported, each as a job.", importExample,
 			func(_ *http.Request, q ImportRequest) (ImportPlan, error) {
 				return a.imports(q, true)
-			}).answering(http.StatusAccepted),
+			}).withStatus(http.StatusAccepted),
 	}
 }
 

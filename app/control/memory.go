@@ -21,7 +21,7 @@ func (a *API) memoryRoutes() []Route {
 			"Computes how much memory a model would need with another context length or number of "+
 				"streams, in each KV cache format.", "",
 			func(r *http.Request, _ nothing) (host.WhatIf, error) { return a.whatIf(r) }).
-			with(Query{"model", "A model's ID. Default: the loaded model."},
+			withQueries(Query{"model", "A model's ID. Default: the loaded model."},
 				Query{"context", "The context length of each stream, in tokens."},
 				Query{"streams", "How many streams run at once, 1 to 256."}),
 		route("GET /api/memory/wired",
@@ -34,9 +34,8 @@ func (a *API) memoryRoutes() []Route {
 				}
 				return a.wired.Status(limitBytes)
 			}).
-			with(
-				Query{"limit",
-					"The limit in bytes that the commands set. Default: the safe limit."}),
+			withQueries(Query{"limit",
+				"The limit in bytes that the commands set. Default: the safe limit."}),
 		route("POST /api/memory/wired",
 			"Changes the wired memory limit. macOS asks for an administrator's password.",
 			`{"action": "set"}`,

@@ -34,14 +34,14 @@ func (a *API) modelRoutes() []Route {
 		route("GET /api/models", "Lists the models on this machine.", "",
 			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				return a.modelList(r)
-			}).with(context),
+			}).withQueries(context),
 		route("POST /api/models/rescan",
 			"Scans all folders again, and responds when the scan is complete.",
 			"",
 			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				a.host.RescanModels()
 				return a.modelList(r)
-			}).with(context),
+			}).withQueries(context),
 		route("POST /api/models/watching", "Pauses or resumes watching the folders for changes.",
 			`{"paused": true}`,
 			func(_ *http.Request, q WatchRequest) (nothing, error) {

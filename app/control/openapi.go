@@ -37,8 +37,8 @@ func (a *API) openAPI() object {
 	s.of(reflect.TypeFor[ErrorBody]())
 	rows := a.Routes()
 	for _, row := range rows {
-		if row.Answer != nil {
-			s.of(row.Answer)
+		if row.Response != nil {
+			s.of(row.Response)
 		}
 	}
 	s.requestOnly = true
@@ -84,8 +84,8 @@ func (s *schemas) operation(row Route, path string) object {
 	switch {
 	case row.Events:
 		done["content"] = object{"text/event-stream": object{"schema": text}}
-	case row.Answer != nil:
-		done["content"] = asJSON(s.of(row.Answer))
+	case row.Response != nil:
+		done["content"] = asJSON(s.of(row.Response))
 	}
 	refused := object{"description": "The reason for the refusal, and what to do.",
 		"content": asJSON(s.of(reflect.TypeFor[ErrorBody]()))}

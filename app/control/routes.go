@@ -12,15 +12,15 @@ import (
 
 // Route is one method and path of the API.
 type Route struct {
-	Pattern string       // pattern of http.ServeMux: "GET /api/cache/{key}"
-	Summary string       // one sentence for the OpenAPI document
-	Queries []Query      // optional query parameters
-	Status  int          // status of a successful response
-	Body    reflect.Type // type of the JSON request body; nil: none
-	Answer  reflect.Type // type of the JSON response body; nil: none, or events
-	Events  bool         // the response is a stream of server-sent events
-	maxBody int64        // bytes of the request body; 0: maxBodyBytes
-	serve   func(w http.ResponseWriter, r *http.Request, row Route)
+	Pattern  string       // pattern of http.ServeMux: "GET /api/cache/{key}"
+	Summary  string       // one sentence for the OpenAPI document
+	Queries  []Query      // optional query parameters
+	Status   int          // status of a successful response
+	Body     reflect.Type // type of the JSON request body; nil: none
+	Response reflect.Type // type of the JSON response body; nil: none, or events
+	Events   bool         // the response is a stream of server-sent events
+	maxBody  int64        // bytes of the request body; 0: maxBodyBytes
+	serve    func(w http.ResponseWriter, r *http.Request, row Route)
 }
 
 // Query is a query parameter. Description explains it.
@@ -32,11 +32,11 @@ type nothing struct{}
 // route returns a Route whose handler do takes the decoded request body and returns the response
 // body. The errors of do are Problems. example is a valid request body, quoted in the error for an
 // invalid one.
-func route[Body, Answer any](pattern, summary, example string,
-	do func(r *http.Request, body Body) (Answer, error)) Route {
+func route[Body, Response any](pattern, summary, example string,
+	do func(r *http.Request, body Body) (Response, error)) Route {
 	row := Route{Pattern: pattern, Summary: summary, Status: http.StatusOK,
-		Body: typeUnlessNothing[Body](), Answer: typeUnlessNothing[Answer]()}
-	if row.Answer == nil {
+		Body: typeUnlessNothing[Body](), Response: typeUnlessNothing[Response]()}
+	if row.Response == nil {
 		row.Status = http.StatusNoContent
 	}
 	row.serve = func(w http.ResponseWriter, r *http.Request, row Route) {
@@ -51,7 +51,7 @@ func route[Body, Answer any](pattern, summary, example string,
 		switch document, err := do(r, body); {
 		case err != nil:
 			refuse(w, err)
-		case row.Answer == nil:
+		case row.Response == nil:
 			w.WriteHeader(row.Status)
 		default:
 			write(w, row.Status, document)
@@ -68,20 +68,20 @@ func typeUnlessNothing[T any]() reflect.Type {
 	return nil
 }
 
-// answering returns the route with another status of success.
-func (r Route) answering(status int) Route {
+// withStatus returns the route with another status of success.
+func (r Route) withStatus(status int) Route {
 	r.Status = status
 	return r
 }
 
-// upTo returns the route with another limit of the request body.
-func (r Route) upTo(bytes int64) Route {
+// withMaxBody returns the route with another limit of the request body.
+func (r Route) withMaxBody(bytes int64) Route {
 	r.maxBody = bytes
 	return r
 }
 
-// with returns the route with these query parameters.
-func (r Route) with(queries ...Query) Route {
+// withQueries returns the route with these query parameters.
+func (r Route) withQueries(queries ...Query) Route {
 	r.Queries = queries
 	return r
 }
