@@ -120,14 +120,14 @@ func (c *Cache) list(ctx context.Context) (list cache.List, fromServer bool, err
 	return list, fromServer, err
 }
 
-// askTime bounds how long a server may take to answer. It answers between two forward passes.
-const askTime = 3 * time.Second
+// askTimeout bounds how long a server may take to answer. It answers between two forward passes.
+const askTimeout = 3 * time.Second
 
 // askServers asks the running server that keeps its cache in dir.
 func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
-	eachServer(func(s running) bool {
+	eachServer(func(s runningServer) bool {
 		var got cache.List
-		if s.ask(ctx, askTime, http.MethodGet, "api/cache", &got) == nil &&
+		if s.ask(ctx, askTimeout, http.MethodGet, "api/cache", &got) == nil &&
 			hasCacheIn(got.Stats, dir) {
 			list, found = got, true
 		}

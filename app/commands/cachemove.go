@@ -90,13 +90,13 @@ func (m *CacheMove) moveOffline(ctx context.Context, o cache.Options, t *termina
 
 // moveCache asks the server to move its cache and waits for the end. If ctx ends first, it stops
 // the move.
-func (s running) moveCache(ctx context.Context, dir string) (to string, err error) {
+func (s runningServer) moveCache(ctx context.Context, dir string) (to string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	var begun control.CacheMove
-	if err := s.send(ctx, freeTime, http.MethodPost, "api/cache/move",
+	if err := s.send(ctx, freeTimeout, http.MethodPost, "api/cache/move",
 		control.MoveRequest{Dir: dir}, &begun); err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 	defer tick.Stop()
 	for {
 		var list control.JobList
-		if err := s.ask(ctx, askTime, http.MethodGet, "api/jobs", &list); err != nil &&
+		if err := s.ask(ctx, askTimeout, http.MethodGet, "api/jobs", &list); err != nil &&
 			ctx.Err() == nil {
 			return "", problem.Wrap(problem.Internal, err,
 				"The server at "+s.url+" does not report the move's progress",
@@ -118,7 +118,7 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			err := s.send(context.WithoutCancel(ctx), freeTime, http.MethodPost,
+			err := s.send(context.WithoutCancel(ctx), freeTimeout, http.MethodPost,
 				"api/jobs/"+begun.Job+"/stop", nil, nil)
 			return "", cmp.Or(err, ctx.Err())
 		}

@@ -21,11 +21,11 @@ import (
 	"headroom/engine/problem"
 )
 
-// running is a server that is running.
-type running struct{ url, token string }
+// runningServer is a running server of this user.
+type runningServer struct{ url, token string }
 
 // eachServer calls visit with each running server of this user until visit returns false.
-func eachServer(visit func(running) bool) {
+func eachServer(visit func(runningServer) bool) {
 	settings, err := control.SettingsDir()
 	if err != nil {
 		return
@@ -38,17 +38,17 @@ func eachServer(visit func(running) bool) {
 				return
 			}
 		}
-		if !visit(running{url, token}) {
+		if !visit(runningServer{url, token}) {
 			return
 		}
 	}
 }
 
 // serversWithCache returns the servers that keep their cache in dir.
-func serversWithCache(ctx context.Context, dir string) (list []running) {
-	eachServer(func(s running) bool {
+func serversWithCache(ctx context.Context, dir string) (list []runningServer) {
+	eachServer(func(s runningServer) bool {
 		var state host.State
-		if s.ask(ctx, askTime, http.MethodGet, "api/state", &state) == nil &&
+		if s.ask(ctx, askTimeout, http.MethodGet, "api/state", &state) == nil &&
 			hasCacheIn(state.Cache, dir) {
 			list = append(list, s)
 		}
@@ -62,13 +62,13 @@ func hasCacheIn(s cache.Stats, dir string) bool {
 	return s.On && filepath.Clean(s.Dir) == filepath.Clean(dir)
 }
 
-// freeTime bounds how long a server may take to free memory: it finishes a forward pass and a write
-// to disk first.
-const freeTime = time.Minute
+// freeTimeout bounds how long a server may take to free memory: it finishes a forward pass and a
+// write to disk first.
+const freeTimeout = time.Minute
 
 // freeMemory makes servers free the memory of the conversation with that key. Without a key, they
 // free a model's whole cache, or every model's. Failures are printed to errOut.
-func freeMemory(ctx context.Context, servers []running, key, model string,
+func freeMemory(ctx context.Context, servers []runningServer, key, model string,
 	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)
 	if key == "" {
@@ -76,7 +76,7 @@ func freeMemory(ctx context.Context, servers []running, key, model string,
 	}
 	for _, s := range servers {
 		var removed cache.Removed
-		if err := s.ask(ctx, freeTime, http.MethodDelete,
+		if err := s.ask(ctx, freeTimeout, http.MethodDelete,
 			path+"?only=memory&model="+url.QueryEscape(model), &removed); err != nil {
 			fmt.Fprintf(errOut, "The server at %s may still have it in memory: %v\n", s.url, err)
 		}
@@ -86,14 +86,14 @@ func freeMemory(ctx context.Context, servers []running, key, model string,
 }
 
 // ask sends a request without a body and reads the response.
-func (s running) ask(ctx context.Context, timeout time.Duration, method, path string,
+func (s runningServer) ask(ctx context.Context, timeout time.Duration, method, path string,
 	document any) error {
 	return s.send(ctx, timeout, method, path, nil, document)
 }
 
 // send sends a request with a JSON body, unless that is nil, and reads the response into document,
 // unless that is nil. If the server refuses, the error is its Problem.
-func (s running) send(ctx context.Context, timeout time.Duration, method, path string, body,
+func (s runningServer) send(ctx context.Context, timeout time.Duration, method, path string, body,
 	document any) error {
 	const maxBytes = 64 << 20
 	ctx, stop := context.WithTimeout(ctx, timeout)

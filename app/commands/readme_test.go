@@ -57,7 +57,8 @@ func readmeLines(t *testing.T) (lines []string, text string) {
 	return lines, text
 }
 
-// quickFlags are flags that make a command short, by its first words. The longest match applies.
+// quickFlags has the flags that make a command quick, by the command's first words. The longest
+// match applies.
 var quickFlags = map[string]string{
 	"bin/headroom bench": " --only=threads --quick --prompts=32 --contexts=64 --tokens=4 " +
 		"--dense=tiny.json --moe=tiny.json",
@@ -119,7 +120,7 @@ func TestReadmeCommands(t *testing.T) {
 		"bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache",
 		"bin/headroom bench"} {
 		if ran[command] == 0 {
-			t.Errorf("the documents show no %s: the test cannot parse it", command)
+			t.Errorf("the documents show no %s: the test cannot parse them", command)
 		}
 	}
 }
@@ -200,8 +201,8 @@ func (r *shell) serve(line string) (address string, end func()) {
 			r.t.Fatalf("%s\nended: %s%s", line, seen, &errOut)
 		}
 	}
-	if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(
-		string(seen)); address == "" {
+	address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(seen))
+	if address == "" {
 		end()
 		r.t.Fatalf("%s\nprints no address: %s", line, seen)
 	}
@@ -263,7 +264,7 @@ func TestReadmeFlags(t *testing.T) {
 		}
 	}
 	if found < 20 {
-		t.Errorf("the documents name %d flags: the test cannot parse it", found)
+		t.Errorf("the documents name %d flags: the test cannot parse them", found)
 	}
 }
 
@@ -297,6 +298,6 @@ func TestReadmeSettings(t *testing.T) {
 		}
 	}
 	if shown == 0 {
-		t.Error("the documents show no settings: the test cannot parse it")
+		t.Error("the documents show no settings: the test cannot parse them")
 	}
 }

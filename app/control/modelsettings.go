@@ -1,9 +1,9 @@
 package control
 
 // The settings of one model over HTTP, as app/settings.Model encodes them. A command-line flag
-// overrides them for every model, so its name is returned too. New settings are checked against the
-// headers of the model's files before they are saved. Sampling defaults apply from the next request
-// on, everything else when the model is loaded again.
+// overrides a setting for every model; ReadOnly lists these settings. New settings are checked
+// against the headers of the model's files before they are saved. Sampling defaults apply from the
+// next request on, everything else when the model is loaded again.
 
 import (
 	"encoding/json"
@@ -46,7 +46,7 @@ func (a *API) modelSettings(id string) ModelSettings {
 		ReadOnly: slices.Sorted(maps.Keys(givenFields(a.modelFlags)))}
 }
 
-// RequestDefaults returns the parameters of a request that does not set them itself.
+// RequestDefaults returns the parameters for requests that do not set them.
 func RequestDefaults(m settings.Model) generate.Defaults {
 	return generate.Defaults{MaxTokens: m.MaxTokens, Temperature: m.Temperature, TopP: m.TopP,
 		TopK: m.TopK, MinP: m.MinP, RepetitionPenalty: m.RepetitionPenalty,

@@ -242,12 +242,8 @@ func TestChoose(t *testing.T) {
 }
 
 func FuzzRepository(f *testing.F) {
-	f.Add(
-		[]byte(
-			`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"a/b.json","size":3,"lfs":{"sha256":"x","size":5}}]}`))
-	f.Add(
-		[]byte(
-			`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"../x"}],"gated":"manual"}`))
+	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"a/b.json","size":3,"lfs":{"sha256":"x","size":5}}]}`))
+	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"../x"}],"gated":"manual"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := parseRepository(text)
 		if err != nil {

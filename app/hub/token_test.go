@@ -99,7 +99,7 @@ func TestTokenFileIsReplaced(t *testing.T) {
 	keyring.MockInitWithError(errors.New("there is no keychain"))
 	target, old := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "old")
 	if err := errors.Join(os.WriteFile(target, []byte("hf_old"), 0o644),
-		os.Link(target, old), // still the old file after a replacement
+		os.Link(target, old), // keeps the old text if target is replaced
 		os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
 		t.Fatal(err)
 	}

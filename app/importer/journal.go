@@ -34,7 +34,7 @@ type journal struct {
 	done map[entry]bool
 }
 
-// maxJournalBytes exceeds maxFiles lines.
+// maxJournalBytes is more than a journal of maxFiles files needs.
 const maxJournalBytes = 16 << 20
 
 // openJournal opens or creates the journal of a copy. The error is disk.ErrLocked if another
@@ -67,16 +67,16 @@ func readEntries(r io.Reader) map[entry]bool {
 	return done
 }
 
-// left returns the files that the copy still lacks.
-func (j *journal) left(files []source) []source {
-	var left []source
+// missing returns the files that the copy still lacks.
+func (j *journal) missing(files []source) []source {
+	var missing []source
 	for _, f := range files {
 		info, err := os.Lstat(filepath.Join(j.dir, f.rel))
 		if err != nil || !info.Mode().IsRegular() || info.Size() != f.size || !j.done[entryOf(f)] {
-			left = append(left, f)
+			missing = append(missing, f)
 		}
 	}
-	return left
+	return missing
 }
 
 // add records that a file is complete.

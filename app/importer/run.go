@@ -147,7 +147,7 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 		return err
 	}
 	defer j.close()
-	left := j.left(item.files)
+	left := j.missing(item.files)
 	p.Found(item.Bytes - sizeOf(left))
 	if left, err = i.cloneAll(ctx, dir, left, j, p); err != nil {
 		return err

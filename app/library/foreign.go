@@ -156,8 +156,7 @@ func (m manifest) among(blobs *listing) *foreign {
 		}
 	}
 	if missing > 0 {
-		f.missing = fmt.Sprintf("%d of its %d files %s missing", missing, len(m.digests),
-			plural(missing, "is", "are"))
+		f.missing = fmt.Sprintf("%d of %d files missing", missing, len(m.digests))
 	}
 	return f
 }

@@ -192,6 +192,8 @@ func (s *scanner) reinspect(m Model) (Model, bool) {
 	return now, true
 }
 
+// byName returns the model with this ID, or else with a copy of this ID, or else the only model
+// whose ID or name is equal if case is ignored.
 func byName(models []Model, name string) (Model, bool) {
 	for _, m := range models {
 		if m.ID == name {

@@ -13,13 +13,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// shard returns a .safetensors file with one tensor of the given bytes, cut to the given length.
-func shard(dataBytes, hereBytes int) string {
+// shard returns a .safetensors file with one tensor of dataBytes, truncated to maxBytes.
+func shard(dataBytes, maxBytes int) string {
 	header := fmt.Sprintf(`{"__metadata__":{"format":"mlx"},`+
 		`"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, dataBytes, dataBytes)
 	text := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header +
 		strings.Repeat("x", dataBytes)
-	return text[:min(len(text), hereBytes)]
+	return text[:min(len(text), maxBytes)]
 }
 
 // strictDescribe is a Describe that, like the engine, refuses truncated weights and models without
@@ -130,7 +130,7 @@ func TestStates(t *testing.T) {
 		{"Ollama, with a namespace, still downloading",
 			[]string{"blobs/",
 				`manifests/r/joe/q/latest = {"layers":[{"digest":"sha256:1","size":7}]}`},
-			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files is missing",
+			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of 1 files missing",
 			""},
 	}
 	for _, c := range cases {
@@ -232,9 +232,7 @@ func TestChanges(t *testing.T) {
 }
 
 func FuzzIndex(f *testing.F) {
-	f.Add(
-		[]byte(
-			`{"metadata":{"total_size":1.5e10},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"../x"}}`))
+	f.Add([]byte(`{"metadata":{"total_size":1.5e10},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"../x"}}`))
 	f.Add([]byte(`{"weight_map":[]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		x := parseIndex(text)
@@ -250,9 +248,7 @@ func FuzzIndex(f *testing.F) {
 }
 
 func FuzzManifest(f *testing.F) {
-	f.Add(
-		[]byte(
-			`{"layers":[{"digest":"sha256:ab","size":12},{"digest":"sha256:cd","size":9223372036854775807}]}`))
+	f.Add([]byte(`{"layers":[{"digest":"sha256:ab","size":12},{"digest":"sha256:cd","size":9223372036854775807}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if m := parseManifest(text); m.sizeBytes < 0 || len(m.digests) == 0 && m.sizeBytes != 0 {
 			t.Errorf("%+v", m)
