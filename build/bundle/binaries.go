@@ -20,9 +20,9 @@ const (
 	platformMac       = 1
 )
 
-// checkProgram checks a Mach-O program: it must be for Apple silicon, run on macOS promised, have
-// at least its linker's signature (unsigned arm64 code does not run), and use no library that only
-// the builder's machine has.
+// checkProgram checks a Mach-O program. It must be for Apple silicon, run on the promised version
+// of macOS, and have at least its linker's signature, because unsigned arm64 code does not run. It
+// must use no library that is not part of macOS.
 func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	f, err := macho.NewFile(data)
 	if err != nil {
@@ -60,8 +60,7 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 				"build/darwin/app, which sets the deployment target", minimum, promised))
 	}
 	if !signed {
-		problems = append(problems,
-			"is not signed, so it does not run on Apple silicon")
+		problems = append(problems, "is not signed, so it does not run on Apple silicon")
 	}
 	libraries, err := f.ImportedLibraries()
 	if err != nil {

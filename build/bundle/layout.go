@@ -67,7 +67,7 @@ type sources struct {
 	build      string // CFBundleVersion
 }
 
-// assemble creates the bundle at app, and first removes what is there. It does not sign the bundle.
+// assemble creates the bundle at app and replaces an older one. It does not sign the bundle.
 func assemble(app string, s sources) error {
 	if !strings.HasSuffix(app, ".app") {
 		return fmt.Errorf("the path of the bundle is %q, but must end in .app", app)

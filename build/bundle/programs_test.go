@@ -47,8 +47,8 @@ esac
 			command := exec.Command("bash", "../programs", out)
 			command.Env = []string{"PATH=" + dir + ":/usr/bin:/bin",
 				"LOG=" + filepath.Join(dir, "log"), "CGO_CFLAGS=-g -O2"}
-			if said, err := command.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, said)
+			if output, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, output)
 			}
 			got, err := os.ReadFile(filepath.Join(dir, "log"))
 			if err != nil {

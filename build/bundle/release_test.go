@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// The scripts that sign, notarize and make the disk image run here with fakes of Apple's tools,
-// which record their calls. Only a Mac can show what Apple's own tools answer.
+// These tests run the scripts that sign, notarize and make the disk image. Fakes of Apple's tools
+// record their calls. Apple's tools themselves are not tested.
 
-// mac is a fake Mac: a PATH with fake tools, and what they answer.
+// mac is a fake Mac: a PATH with fake tools, and their output.
 type mac struct {
 	t    *testing.T
 	path string
 	log  string
 	app  string // a bundle, in a folder with a space
 
-	display      string // answer of codesign --display
-	entitlements string // answer of codesign --display --entitlements
-	notary       string // answer of notarytool submit
+	display      string // output of codesign --display
+	entitlements string // output of codesign --display --entitlements
+	notary       string // output of notarytool submit
 	fails        string // name of the tool that fails
 }
 
@@ -75,8 +75,9 @@ func newMac(t *testing.T) *mac {
 
 // run runs one of build/darwin's scripts. calls are the calls of the tools, with APP for the
 // bundle, DIR for its folder and TMP for the temporary folder.
-func (m *mac) run(script string, env []string, args ...string) (said string, calls []string,
-	err error) {
+func (m *mac) run(
+	script string, env []string, args ...string,
+) (output string, calls []string, err error) {
 	m.t.Helper()
 	script, absolute := filepath.Abs(filepath.Join("../darwin", script))
 	if absolute != nil {
@@ -117,9 +118,9 @@ const identity = "HEADROOM_SIGN_IDENTITY=Developer ID Application: Ada (ABC)"
 
 func TestSignFromTheInsideOut(t *testing.T) {
 	m := newMac(t)
-	said, calls, err := m.run("sign", []string{identity}, m.app)
+	output, calls, err := m.run("sign", []string{identity}, m.app)
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	const sign = "codesign [--force] [--options] [runtime] [--timestamp] " +
 		"[--sign] [Developer ID Application: Ada (ABC)] [--identifier] "
@@ -141,9 +142,9 @@ func TestSignFromTheInsideOut(t *testing.T) {
 
 func TestSignAdHoc(t *testing.T) {
 	m := newMac(t)
-	said, calls, err := m.run("sign", []string{"HEADROOM_SIGN_IDENTITY=-"}, m.app)
+	output, calls, err := m.run("sign", []string{"HEADROOM_SIGN_IDENTITY=-"}, m.app)
 	if err != nil || len(calls) < 3 {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	for _, call := range calls[:3] {
 		if !strings.Contains(call, "[--timestamp=none] [--sign] [-]") {
@@ -154,9 +155,9 @@ func TestSignAdHoc(t *testing.T) {
 
 func TestNotarizeBundle(t *testing.T) {
 	m := newMac(t)
-	said, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
+	output, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	m.expect(calls,
 		"codesign [--display] [--verbose=4] [APP]",
@@ -171,10 +172,10 @@ func TestNotarizeBundle(t *testing.T) {
 func TestNotarizeRejected(t *testing.T) {
 	m := newMac(t)
 	m.notary = "  id: 0a-1b\n  status: Invalid"
-	said, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
-	if err == nil || !strings.Contains(said, "the log says why") ||
-		!strings.Contains(said, "service rejected") {
-		t.Errorf("%v: %s", err, said)
+	output, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
+	if err == nil || !strings.Contains(output, "the log says why") ||
+		!strings.Contains(output, "service rejected") {
+		t.Errorf("%v: %s", err, output)
 	}
 	last := calls[len(calls)-1]
 	if last != "xcrun [notarytool] [log] [0a-1b] [--keychain-profile] [ours]" {
@@ -193,9 +194,9 @@ func TestDiskImage(t *testing.T) {
 		"/Applications", // the target of the link
 		"hdiutil [verify] [DIR/Headroom.dmg]",
 	}
-	said, calls, err := m.run("dmg", nil, m.app, image)
-	if err != nil || !strings.Contains(said, "is not signed") {
-		t.Fatalf("%v: %s", err, said)
+	output, calls, err := m.run("dmg", nil, m.app, image)
+	if err != nil || !strings.Contains(output, "is not signed") {
+		t.Fatalf("%v: %s", err, output)
 	}
 	m.expect(calls, made...)
 
@@ -203,16 +204,16 @@ func TestDiskImage(t *testing.T) {
 		"codesign [--force] [--timestamp] [--sign] [Developer ID Application: Ada (ABC)] "+
 			"[--identifier] [app.headroom.dmg] [DIR/Headroom.dmg]",
 		"codesign [--verify] [--strict] [--verbose=2] [DIR/Headroom.dmg]")
-	said, calls, err = m.run("dmg", []string{identity}, m.app, image)
-	if err != nil || !strings.Contains(said, "signed but not notarized") {
-		t.Fatalf("%v: %s", err, said)
+	output, calls, err = m.run("dmg", []string{identity}, m.app, image)
+	if err != nil || !strings.Contains(output, "signed but not notarized") {
+		t.Fatalf("%v: %s", err, output)
 	}
 	m.expect(calls, signed...)
 
-	said, calls, err = m.run("dmg", []string{identity, "HEADROOM_NOTARY_PROFILE=ours"}, m.app,
+	output, calls, err = m.run("dmg", []string{identity, "HEADROOM_NOTARY_PROFILE=ours"}, m.app,
 		image)
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, output)
 	}
 	m.expect(calls, append(signed,
 		"xcrun [notarytool] [submit] [DIR/Headroom.dmg] [--keychain-profile] [ours] [--wait] "+
@@ -231,8 +232,8 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 		name, script string
 		env          []string
 		spoil        func(m *mac)
-		says         string
-		most         int // maximum number of calls before the script stops
+		want         string // part of the output
+		maxCalls     int    // calls of tools before the script stops
 	}{
 		{"no identity", "sign", nil, nil, "HEADROOM_SIGN_IDENTITY is not set", 0},
 		{"no bundle to sign", "sign", []string{identity}, func(m *mac) { os.RemoveAll(m.app) },
@@ -268,12 +269,12 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 			if c.script == "dmg" {
 				args = append(args, filepath.Join(filepath.Dir(m.app), "x.dmg"))
 			}
-			said, calls, err := m.run(c.script, c.env, args...)
-			if err == nil || !strings.Contains(said, c.says) {
-				t.Errorf("%v, said %q, want %q", err, said, c.says)
+			output, calls, err := m.run(c.script, c.env, args...)
+			if err == nil || !strings.Contains(output, c.want) {
+				t.Errorf("%v, output %q, want %q", err, output, c.want)
 			}
-			if len(calls) > c.most {
-				t.Errorf("did not stop: %q", calls)
+			if len(calls) > c.maxCalls {
+				t.Errorf("the script did not stop: %q", calls)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
-// Icon draws the app icon and the four tray icons, so that they are source code: changed by a
-// number and reviewed as a diff. Run it in the repository's root:
+// Icon draws the app icon and the four menu-bar icons. So the icons are source code, which can be
+// reviewed as a diff. Run it in the repository's root:
 //
 //	go run ./build/icon                 the committed PNG files
 //	go run ./build/icon -icns FILE      the icon of the Mac bundle

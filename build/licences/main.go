@@ -141,7 +141,8 @@ func write(page *bytes.Buffer, parts []part) error {
 			return fmt.Errorf("%v: %w", p, err)
 		}
 		if text == "" && p.licence != "" {
-			text = "The package names its licence, " + p.licence + ", and comes without its text.\n"
+			text = "The package names its licence, " + p.licence +
+				", but does not contain its text.\n"
 		}
 		if text == "" {
 			return fmt.Errorf("%v has no licence in %s, so it cannot be shipped", p, p.dir)
@@ -152,12 +153,12 @@ func write(page *bytes.Buffer, parts []part) error {
 		owners[text] = append(owners[text], p.String())
 	}
 	fmt.Fprintf(page,
-		"# Software of others in Headroom\n\nWritten by `go run ./build/licences`. Thanks to all "+
-			"of them.\n")
+		"# Third-party software in Headroom\n\nWritten by `go run ./build/licences`. Thanks to "+
+			"all authors.\n")
 	for _, text := range texts {
 		fmt.Fprintf(page, "\n## %s\n\n", strings.Join(owners[text], ", "))
 		for line := range strings.Lines(text) {
-			// Indented, so that Markdown shows no heading from it.
+			// Indent the line, so that Markdown does not read a heading in it.
 			page.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
 		}
 	}

@@ -89,9 +89,9 @@ func TestInstallAndUninstall(t *testing.T) {
 	kept := filepath.Join(home, ".local/share/headroom/models/config.json")
 	write(t, kept, "{}")
 	for range 2 { // the second time is an update
-		said := run(t, env, filepath.Join(folder, "install"))
-		if !strings.Contains(said, home+"/.local/bin is not in your PATH") {
-			t.Errorf("said %s", said)
+		output := run(t, env, filepath.Join(folder, "install"))
+		if !strings.Contains(output, home+"/.local/bin is not in your PATH") {
+			t.Errorf("output %s", output)
 		}
 	}
 	local := filepath.Join(home, ".local")
@@ -108,8 +108,8 @@ func TestInstallAndUninstall(t *testing.T) {
 	if got := files(t, local); !slices.Equal(got, want) {
 		t.Errorf("installed:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if said := run(t, env, filepath.Join(local, "bin/headroom")); said != "headroom\n" {
-		t.Errorf("the command said %q", said)
+	if output := run(t, env, filepath.Join(local, "bin/headroom")); output != "headroom\n" {
+		t.Errorf("the command printed %q", output)
 	}
 
 	entry := filepath.Join(local, "share/applications/headroom.desktop")
@@ -119,8 +119,8 @@ func TestInstallAndUninstall(t *testing.T) {
 		t.Errorf("%v, %s\nlacks %s", err, text, want)
 	}
 	if _, err := exec.LookPath("desktop-file-validate"); err == nil {
-		if said := run(t, nil, "desktop-file-validate", entry); said != "" {
-			t.Error(said)
+		if output := run(t, nil, "desktop-file-validate", entry); output != "" {
+			t.Error(output)
 		}
 	}
 
@@ -129,7 +129,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	write(t, ours, "Exec=\""+local+"/lib/headroom/headroom-agent\"\n")
 	write(t, others, "Exec=other\n")
 	write(t, filepath.Join(home, ".cache/headroom-window/page"), "what WebKit cached")
-	said := run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
+	output := run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
 	left := []string{".config/autostart/other.desktop", ".local/share/headroom/models/config.json"}
 	if got := files(t, home); !slices.Equal(got, left) {
 		t.Errorf("files after uninstall %q, want %q", got, left)
@@ -140,8 +140,8 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 	}
 	stays := "\n  " + local + "/share/headroom (imported models, and conversations of Chat)\n"
-	if !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
-		t.Errorf("said %q, want %q and no folder that does not exist", said, stays)
+	if !strings.Contains(output, stays) || strings.Contains(output, home+"/.cache") {
+		t.Errorf("output %q, want %q and no folder that does not exist", output, stays)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestInstallWhileRunning(t *testing.T) {
 	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME="}
 	lib := filepath.Join(home, ".local/lib/headroom")
 	const notice = "An earlier version is running"
-	if said := run(t, env, filepath.Join(folder, "install")); strings.Contains(said, notice) {
-		t.Errorf("said %s", said)
+	if output := run(t, env, filepath.Join(folder, "install")); strings.Contains(output, notice) {
+		t.Errorf("output %s", output)
 	}
 	running := exec.Command(filepath.Join(lib, "headroom"), "60")
 	if err := running.Start(); err != nil {
@@ -173,14 +173,14 @@ func TestInstallWhileRunning(t *testing.T) {
 		_ = running.Process.Kill()
 		_ = running.Wait()
 	}()
-	if said := run(t, env, filepath.Join(folder, "install")); !strings.Contains(said, notice) {
-		t.Errorf("said %s", said)
+	if output := run(t, env, filepath.Join(folder, "install")); !strings.Contains(output, notice) {
+		t.Errorf("output %s", output)
 	}
 	refused := exec.Command(filepath.Join(lib, "uninstall"))
 	refused.Env = append(os.Environ(), env...)
 	if out, err := refused.CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "Headroom is running. Quit it") {
-		t.Errorf("%v, said %s", err, out)
+		t.Errorf("%v, output %s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(lib, "headroom-agent")); err != nil {
 		t.Error(err)
@@ -194,7 +194,7 @@ func TestInstallRefuses(t *testing.T) {
 		t.Helper()
 		out, err := exec.Command(script, args...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%q: %v, said %q, want %q", args, err, out, want)
+			t.Errorf("%q: %v, output %q, want %q", args, err, out, want)
 		}
 	}
 	prefix := t.TempDir()

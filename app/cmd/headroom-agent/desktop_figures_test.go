@@ -39,9 +39,8 @@ func TestFigures(t *testing.T) {
 	paint := figure{Name: "Window: click to first paint", Unit: "ms"}
 	window := figure{Name: "Window: memory, WebKit's processes included", Unit: "MB"}
 	agent := figure{Name: "Agent: memory, no model loaded", Unit: "MB"}
-	serving := figure{Name: "Agent and the demo model's process: memory after an answer",
-		Unit: "MB"}
-	model := figure{Name: "Of it the model's process", Unit: "MB"}
+	serving := figure{Name: "Agent and model process: memory after a request", Unit: "MB"}
+	model := figure{Name: "Model process alone: memory after a request", Unit: "MB"}
 	for range samples {
 		d := newDesktop(t)
 		a := d.start("--no-start")
