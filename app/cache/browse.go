@@ -21,8 +21,8 @@ import (
 
 // Memory is the prefix cache in the running model's memory. A nil *Memory means that no model runs.
 type Memory struct {
-	engine.StoredModel                             // without a store, only its name
-	Prefixes           []engine.CachedPrefix       // prefixes, the least recently used first
+	engine.StoredModel                             // without a store, only Name is set
+	Prefixes           []engine.CachedPrefix       // the least recently used first
 	Title              func(tokens []int32) string // title of a conversation that is not on disk
 }
 
@@ -43,8 +43,8 @@ type Conversation struct {
 	Title           string  `json:"title"`
 	Tokens          int     `json:"tokens"`
 	MemoryTokens    int     `json:"memoryTokens"` // number of Tokens that are in memory
-	Bytes           int64   `json:"bytes"`        // of its unshared files
-	SharedBytes     int64   `json:"sharedBytes"`  // of files that it shares with others
+	Bytes           int64   `json:"bytes"`        // size of its unshared files
+	SharedBytes     int64   `json:"sharedBytes"`  // size of files that it shares with others
 	CreatedAtUnixMs int64   `json:"createdAt"`
 	LastHitAtUnixMs int64   `json:"lastHitAt"`
 	Hits            int     `json:"hits"`
@@ -62,7 +62,7 @@ type Detail struct {
 type Entry struct {
 	Key    string `json:"key"`
 	Kind   string `json:"kind"` // "block", "tail" or "state"
-	From   int    `json:"from"` // positions [from, to); a state is the one after to
+	From   int    `json:"from"` // positions [from, to); a state is the state after position to-1
 	To     int    `json:"to"`
 	Bytes  int64  `json:"bytes"`
 	Shared bool   `json:"shared"` // with other conversations
@@ -72,7 +72,7 @@ type Entry struct {
 // Removed counts what was removed.
 type Removed struct {
 	Entries     int   `json:"entries"`     // files
-	Bytes       int64 `json:"bytes"`       // of them
+	Bytes       int64 `json:"bytes"`       // size of these files
 	MemoryBytes int64 `json:"memoryBytes"` // freed by the running model
 }
 

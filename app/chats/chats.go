@@ -115,10 +115,10 @@ type Chat struct {
 
 // Change replaces the messages of a conversation from index From on.
 type Change struct {
-	Revision        int       `json:"revision"` // it builds on; 0: a new conversation
+	Revision        int       `json:"revision"` // that the change builds on; 0: a new conversation
 	Title           string    `json:"title"`
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
-	From            int       `json:"from"`      // number of messages that stay
+	From            int       `json:"from"`      // number of messages to keep
 	Messages        []Message `json:"messages"`
 	// Overtakes means that the page has sent an earlier write that builds on the same revision, and
 	// that this write contains it. This write succeeds even if the earlier one arrives first. The

@@ -2,7 +2,7 @@ package host
 
 // Models whose process crashed. A model runs in a process of its own (app/worker), which a fault in
 // a GPU driver or the system's out-of-memory killer can end. Its requests fail with the reason. The
-// host loads the model again after a pause, and new requests wait for it. After mostCrashes within
+// host loads the model again after a pause, and new requests wait for it. After maxCrashes within
 // crashTime the host gives up.
 
 import (
@@ -22,9 +22,9 @@ type processEngine interface {
 }
 
 const (
-	crashTime   = 5 * time.Minute // how long a crash counts and is shown
-	mostCrashes = 3               // within crashTime, before the host gives up
-	firstPause  = 500 * time.Millisecond
+	crashTime  = 5 * time.Minute // how long a crash counts and is shown
+	maxCrashes = 3               // within crashTime, before the host gives up
+	firstPause = 500 * time.Millisecond
 )
 
 // crashes records the recent crashes of one model, oldest first.
@@ -46,7 +46,7 @@ func (c *crashes) pause(first time.Duration) time.Duration { return first << (le
 
 // tooMany returns a Problem if the model crashed too often to load it again, nil otherwise.
 func (c *crashes) tooMany() error {
-	if len(c.at) < mostCrashes {
+	if len(c.at) < maxCrashes {
 		return nil
 	}
 	return problem.New(problem.Crashed,
@@ -59,7 +59,7 @@ func (c *crashes) tooMany() error {
 
 // notice returns a Problem that reports a recent crash, or nil.
 func (c *crashes) notice(now time.Time) error {
-	if len(c.at) == 0 || len(c.at) >= mostCrashes || now.Sub(c.at[len(c.at)-1]) >= crashTime {
+	if len(c.at) == 0 || len(c.at) >= maxCrashes || now.Sub(c.at[len(c.at)-1]) >= crashTime {
 		return nil // there was none, or State's error reports it
 	}
 	return problem.New(problem.Crashed, c.model+" crashed and is being loaded again",

@@ -185,8 +185,8 @@ type modelList struct {
 }
 
 const (
-	modelListAge   = 10 * time.Second
-	mostOldChanges = 256
+	modelListAge  = 10 * time.Second
+	maxOldChanges = 256
 )
 
 // watch starts watching the folders and calls notify after changes.
@@ -206,7 +206,7 @@ func (l *modelList) note(changes []library.Change) {
 		l.changes = append(l.changes, ModelChange{c.Kind, c.Model.ID, c.Model.State})
 	}
 	l.last += len(changes)
-	if surplus := len(l.changes) - mostOldChanges; surplus > 0 {
+	if surplus := len(l.changes) - maxOldChanges; surplus > 0 {
 		l.changes = slices.Delete(l.changes, 0, surplus)
 	}
 }

@@ -123,7 +123,7 @@ func TestNeedAtAContext(t *testing.T) {
 }
 
 // TestModelChanges: a reader that missed some changes gets them all. A reader that missed more than
-// mostOldChanges gets the last ones.
+// maxOldChanges gets the last ones.
 func TestModelChanges(t *testing.T) {
 	var l modelList
 	change := func(i int) library.Change {
@@ -132,7 +132,7 @@ func TestModelChanges(t *testing.T) {
 	for i := range 150 {
 		l.note([]library.Change{change(2 * i), change(2*i + 1)})
 	}
-	for after, want := range map[int]int{300: 0, 299: 1, 290: 10, 0: mostOldChanges, 1000: 0} {
+	for after, want := range map[int]int{300: 0, 299: 1, 290: 10, 0: maxOldChanges, 1000: 0} {
 		got, last := l.changesAfter(after)
 		if len(got) != want || last != 300 || want > 0 && got[want-1].ID != "299" {
 			t.Errorf("after %d: %d changes, want %d", after, len(got), want)

@@ -172,11 +172,11 @@ func explain(e *host.Error) string {
 	return strings.Join(parts, " ")
 }
 
-// mostRunes limits a text that came from a file or a server.
-const mostRunes = 200
+// maxRunes limits a text that came from a file or a server.
+const maxRunes = 200
 
 // clean replaces control characters, which a file name may contain, with spaces, and shortens text
-// to mostRunes.
+// to maxRunes.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -184,8 +184,8 @@ func clean(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "�"))
-	if runes := []rune(text); len(runes) > mostRunes {
-		return string(runes[:mostRunes-1]) + "…"
+	if runes := []rune(text); len(runes) > maxRunes {
+		return string(runes[:maxRunes-1]) + "…"
 	}
 	return text
 }

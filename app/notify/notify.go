@@ -13,7 +13,7 @@ type Notice struct {
 	Title string
 	Body  string
 	Label string // label of the button
-	Hint  string // the label as a sentence, for systems without buttons
+	Hint  string // what a click does, as a sentence, for systems without buttons
 	Start string // the model that a click starts, by ID or folder; "" opens the window
 }
 

@@ -53,7 +53,7 @@ const (
 	criticalDutyCycle = 0.5
 )
 
-// Decide returns the measures for a state that the policy allows.
+// Decide returns those measures for a state that the policy allows.
 func Decide(s State, p Policy) (m Measures) {
 	if p.SaveOnBattery && s.Source == Battery {
 		m.IdleUnload, m.ReduceWrites = batteryIdleUnload, true
@@ -68,11 +68,11 @@ func Decide(s State, p Policy) (m Measures) {
 	return m
 }
 
-// Measure describes one measure on screen.
+// Measure describes one of the Measures for the user.
 type Measure struct {
 	Kind  string `json:"kind"`  // "idle_unload", "reduce_writes" or "throttle"
 	Title string `json:"title"` // title of a menu item
-	Text  string `json:"text"`  // one or two sentences
+	Text  string `json:"text"`  // a description of one or two sentences
 }
 
 // Describe returns descriptions of the measures, the most noticeable first.

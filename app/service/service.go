@@ -39,8 +39,8 @@ var dialects = []server.Dialect{
 // fields, the service listens on a free port of all interfaces; set Listen to restrict it.
 type Options struct {
 	Listen     string   // host name or address to listen on; "": all interfaces
-	Port       int      // 0: any free one
-	APIKey     string   // "": the key of the settings, if any
+	Port       int      // 0: any free port
+	APIKey     string   // "": the key in the settings, if any
 	AllowHosts []string // see guard.Guard
 
 	// NewHost returns the host that finds and runs models. Service.Close closes it.
@@ -63,8 +63,8 @@ type Options struct {
 // Service is the endpoint, the control API and the web UI on one address.
 type Service struct {
 	Host    *host.Host
-	Address string // where this machine reaches the service, such as "127.0.0.1:11811"
-	Token   string // of the control API
+	Address string // the address for clients on this machine, such as "127.0.0.1:11811"
+	Token   string // the token of the control API
 
 	listener net.Listener
 	api      *control.API

@@ -32,7 +32,7 @@ type Row interface {
 	Clicks() <-chan struct{}
 }
 
-// Source provides the states that Follow draws.
+// Source provides the states that Follow draws. *host.Host implements it.
 type Source interface {
 	State() host.State
 	Subscribe() (changed <-chan struct{}, done func())

@@ -61,9 +61,9 @@ type Action struct {
 	Text string
 }
 
-// mostModels is how many models the submenu lists, so that it fits on a screen. The window lists
+// maxModels is how many models the submenu lists, so that it fits on a screen. The window lists
 // all.
-const mostModels = 20
+const maxModels = 20
 
 // menuFor returns the menu for a state.
 func menuFor(s State) []Item {
@@ -137,7 +137,7 @@ func models(s State) []Item {
 	slices.SortStableFunc(listed,
 		func(a, b host.Model) int { return cmp.Compare(rank(a), rank(b)) })
 	for i, m := range listed {
-		if i == mostModels {
+		if i == maxModels {
 			items = append(items, Item{Title: plural(len(listed)-i, "more model") + " in Headroom",
 				Click: Action{Verb: Open}})
 			break

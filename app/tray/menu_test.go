@@ -201,10 +201,10 @@ func TestManyModels(t *testing.T) {
 		}
 	})
 	sub := menuFor(s)[3].Submenu
-	if len(sub) != mostModels+1 {
-		t.Fatalf("%d rows, want %d", len(sub), mostModels+1)
+	if len(sub) != maxModels+1 {
+		t.Fatalf("%d rows, want %d", len(sub), maxModels+1)
 	}
-	if last := sub[mostModels]; last.Title != "13 more models in Headroom" ||
+	if last := sub[maxModels]; last.Title != "13 more models in Headroom" ||
 		last.Click.Verb != Open {
 		t.Errorf("the last row is %+v", last)
 	}

@@ -69,7 +69,7 @@ func New(o Options) *Supervisor {
 
 // Application is the path of the window's application inside the Contents folder of Headroom.app.
 // It is a separate application because it has a Dock icon and the agent has none, and that is set
-// in the Info.plist of the bundle around the program.
+// in the Info.plist of the bundle around each program.
 const Application = "Helpers/Headroom Window.app"
 
 // program is the file name of the window program.

@@ -239,8 +239,8 @@ func (a *agent) saveState() {
 	}
 }
 
-// mostRecent bounds the list of recent models.
-const mostRecent = 8
+// maxRecent bounds the list of recent models.
+const maxRecent = 8
 
 // noteState records a change of the engine's state. The next start resumes a model that runs now.
 // After a stop, it leaves the engine stopped. A model that is loading or has failed changes
@@ -251,7 +251,7 @@ func noteState(s *settings.Settings, before, now host.EngineState) {
 		s.Model, s.EngineOn = now.Model, true
 		s.Recent = slices.DeleteFunc(s.Recent, func(id string) bool { return id == now.Model })
 		s.Recent = slices.Insert(s.Recent, 0, now.Model)
-		s.Recent = s.Recent[:min(len(s.Recent), mostRecent)]
+		s.Recent = s.Recent[:min(len(s.Recent), maxRecent)]
 	case host.Stopped:
 		if before.Status != "" && before.Status != host.Stopped {
 			s.EngineOn = false
