@@ -13,8 +13,8 @@ import (
 	"headroom/engine"
 )
 
-// diskCache holds the open cache. While the folder is moved (cacheclosed.go), the closed cache
-// stays here for its figures.
+// diskCache has the open cache. While the folder is moved (cacheclosed.go), it keeps the closed
+// cache, because State still shows the figures.
 type diskCache struct {
 	mu      sync.Mutex
 	o       cache.Options
@@ -218,7 +218,7 @@ func (h *Host) memory() (m *cache.Memory, memoryBytes int64) {
 	}
 	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Prefixes: t.engine.CachedPrefixes(),
 		Title: t.engine.Title}
-	if m.Fingerprint == "" { // the engine has no store, which would set these
+	if m.Fingerprint == "" { // without a store, the engine does not set these
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}
 	return m, engineBytes(t.engine.Stats()).KVCached

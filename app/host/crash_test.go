@@ -123,7 +123,7 @@ func TestCrashesEndReloading(t *testing.T) {
 		if s.Error == nil || s.Error.Code != problem.Crashed ||
 			!strings.Contains(s.Error.Message, "3 times in 5 minutes") ||
 			s.Error.Why != "it was killed" || s.Notice != nil {
-			t.Errorf("given up: %+v, %+v", s, s.Error)
+			t.Errorf("after three crashes: %+v, %+v", s, s.Error)
 		}
 		if _, err := h.Wake(t.Context(), "a"); problem.From(err).Code != problem.NotRunning ||
 			!strings.Contains(err.Error(), "3 times") {

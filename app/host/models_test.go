@@ -50,7 +50,7 @@ func TestDownloadedModel(t *testing.T) {
 				}
 			}
 			if seen != now {
-				t.Fatalf("%d changes counted, %d seen", now, seen)
+				t.Fatalf("%d changes were returned, but the last has number %d", seen, now)
 			}
 			select {
 			case <-changed:
@@ -104,9 +104,9 @@ func TestPauseWatching(t *testing.T) {
 	}
 }
 
-// TestNeedAtAContext: the need includes the cache of one conversation of that length, at most the
-// model's maximum context.
-func TestNeedAtAContext(t *testing.T) {
+// TestNeedBytes: the need includes the keys and values of one conversation. The conversation has
+// that many tokens, but no more than the model's maximum context.
+func TestNeedBytes(t *testing.T) {
 	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10,
 		Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
 	for tokens, want := range map[int]int64{0: 83, 100: 1006, 1000: 10006, 5000: 10006} {

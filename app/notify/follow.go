@@ -45,10 +45,10 @@ func Follow(ctx context.Context, o Options) {
 
 	_, seen := o.Host.ModelChanges(math.MaxInt)
 	now := func() snapshot {
-		l := snapshot{jobs: o.Jobs.Jobs(), state: o.Host.State(),
+		s := snapshot{jobs: o.Jobs.Jobs(), state: o.Host.State(),
 			models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels}
-		l.changes, seen = o.Host.ModelChanges(seen)
-		return l
+		s.changes, seen = o.Host.ModelChanges(seen)
+		return s
 	}
 	var n news
 	n.first(now())

@@ -34,7 +34,7 @@ const (
 type freedesktop struct {
 	connect func() (*dbus.Conn, error)
 
-	mu      sync.Mutex // held during calls: no click is handled before shown has its notice
+	mu      sync.Mutex // held during Notify, so that its ID is in shown before a click is handled
 	conn    *dbus.Conn // nil until the first notice
 	buttons bool       // the server supports actions
 	markup  bool       // the server parses bodies as markup

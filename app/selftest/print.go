@@ -169,7 +169,7 @@ func (r *Report) details(w *printer) {
 	w.line("")
 	w.table(rows)
 	rows = []string{"kernel\tsource\tconstants\tsimdgroup\tthreads used\tallowed\t" +
-		"threadgroup bytes: own\tset"}
+		"threadgroup bytes: static\tdynamic"}
 	for _, p := range r.Pipelines {
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d", p.Kernel, p.Source,
 			p.Constants, p.Facts.ThreadExecutionWidth, p.Threads,

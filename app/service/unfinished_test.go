@@ -48,10 +48,10 @@ func TestUnfinishedJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	beside := jobs.NewList()
-	KeepJobs(dir, beside, transfers)()
-	if len(beside.Jobs()) != 0 {
-		t.Errorf("a second program lists %+v", beside.Jobs())
+	concurrent := jobs.NewList()
+	KeepJobs(dir, concurrent, transfers)()
+	if len(concurrent.Jobs()) != 0 {
+		t.Errorf("a second program lists %+v", concurrent.Jobs())
 	}
 	first.Close()
 	end()

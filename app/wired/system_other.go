@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// Here returns this machine, which has no such limit.
+// Here returns this machine, which has no wired limit.
 func Here() System { return other{} }
 
 type other struct{}

@@ -37,7 +37,8 @@ func Main() int {
 	box := newOutbox(out)
 	s := newSession(box)
 	s.listen(in)
-	time.AfterFunc(orphanTime, func() { os.Exit(1) }) // it hangs, and no parent may be left
+	// If the session hangs, the worker must end itself: the parent may have ended.
+	time.AfterFunc(orphanTime, func() { os.Exit(1) })
 	s.end()
 	box.close()
 	<-box.done

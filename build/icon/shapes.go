@@ -53,14 +53,14 @@ func filled(s shape, cx, cy, share float64) shape {
 	return func(x, y float64) float64 {
 		past := along(x-cx, y-cy) - cut
 		if past < -math.Pi/2 {
-			return s(x, y) // far before the cut, whose line would cut the gauge here again
+			return s(x, y) // far before the cut, where its line crosses the gauge a second time
 		}
 		return max(s(x, y), math.Hypot(x-cx, y-cy)*math.Sin(min(past, math.Pi/2)))
 	}
 }
 
-// along returns the angle of a direction. It wraps in the middle of the gauge's opening, so it
-// grows along the whole gauge.
+// along returns the angle of a direction. The angle grows along the whole gauge, because it wraps
+// in the middle of the gauge's opening.
 func along(dx, dy float64) float64 {
 	const middle = (gaugeFrom+gaugeTo)/2 - math.Pi
 	angle := math.Atan2(dy, dx)

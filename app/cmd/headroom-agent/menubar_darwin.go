@@ -1,7 +1,7 @@
 package main
 
-// What systray lacks on a Mac. The menu bar hides icons that do not fit, and since macOS 26 the
-// user chooses which icons it shows. So opening Headroom again, from the Finder, the Dock or
+// Additions to systray for the Mac. The menu bar hides icons that do not fit, and since macOS 26
+// the user chooses which icons it shows. So opening Headroom again, from the Finder, the Dock or
 // Spotlight, opens its window.
 
 import (
@@ -15,17 +15,17 @@ import (
 // adds it. It must be called before systray creates the delegate
 // (https://developer.apple.com/documentation/appkit/nsapplicationdelegate/applicationshouldhandlereopen(_:hasvisiblewindows:)).
 func onReopen(show func() error) {
-	asked := objc.NewIMP(func(objc.ID, objc.SEL, objc.ID, uintptr) uintptr {
+	reopen := objc.NewIMP(func(objc.ID, objc.SEL, objc.ID, uintptr) uintptr {
 		go func() {
 			if err := show(); err != nil {
 				slog.Error("the window cannot be opened", "err", err)
 			}
 		}()
-		return 0 // NO: the system need not do anything else
+		return 0 // NO: the system need do nothing else
 	})
 	delegate := objc.GetClass("AppDelegate")
 	if delegate == 0 || !delegate.AddMethod(
-		objc.RegisterName("applicationShouldHandleReopen:hasVisibleWindows:"), asked, "B@:@B") {
+		objc.RegisterName("applicationShouldHandleReopen:hasVisibleWindows:"), reopen, "B@:@B") {
 		slog.Warn("opening Headroom again will not open its window: " +
 			"systray's delegate is not the expected one")
 	}

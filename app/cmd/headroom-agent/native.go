@@ -39,8 +39,8 @@ type nativeRow struct {
 	title, tooltip string
 }
 
-// Append adds a row that can have a checkmark. On Linux, only a row that is created for a checkmark
-// can have one.
+// Append adds a row that can have a checkmark. On Linux, systray must know that when it creates the
+// row.
 func (r *nativeRow) Append() tray.Row {
 	return &nativeRow{item: r.item.AddSubMenuItemCheckbox("", "", false)}
 }
