@@ -97,12 +97,14 @@ func TestRestart(t *testing.T) {
 							got.text, want[i].text)
 					}
 					if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
-						t.Errorf("turn %d: %d of %d prompt tokens were read from disk", i, stored,
+						t.Errorf("turn %d: %d of %d prompt tokens were read from disk, expected "+
+							"some in turn 2 and none in the others", i, stored,
 							got.usage.PromptTokens)
 					}
-					if read := got.usage.PromptTokens - got.usage.CachedTokens; i > 0 && read > 64 {
-						t.Errorf("turn %d: %d of %d prompt tokens were computed", i, read,
-							got.usage.PromptTokens)
+					computed := got.usage.PromptTokens - got.usage.CachedTokens
+					if i > 0 && computed > 64 {
+						t.Errorf("turn %d: %d of %d prompt tokens computed, want at most 64",
+							i, computed, got.usage.PromptTokens)
 					}
 					if i%2 == 1 {
 						idle(t, e)
@@ -213,21 +215,21 @@ func TestTinyRestart(t *testing.T) {
 			t.Run(m.Name()+"_"+format, func(t *testing.T) {
 				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2,
 					ChunkTokens: 128}
-				restarts(t, tinySource(t, m.Name()), o)
+				testRestarts(t, tinySource(t, m.Name()), o)
 				if format == "" && (i == 0 || !testing.Short()) {
 					ring, start := o, o
 					ring.MaxKVTokens, start.KVStartTokens = 64, 512
-					restarts(t, tinySource(t, m.Name()), ring)
-					restarts(t, tinySource(t, m.Name()), start)
+					testRestarts(t, tinySource(t, m.Name()), ring)
+					testRestarts(t, tinySource(t, m.Name()), start)
 				}
 			})
 		}
 	}
 }
 
-// restarts checks that three prompts get the same log-probabilities without a prefix cache, with
-// one in memory, and with one on disk and a restart after each prompt.
-func restarts(t *testing.T, src engine.Source, o engine.Options) {
+// testRestarts checks that three prompts get the same log-probabilities without a prefix cache,
+// with one in memory, and with one on disk and a restart after each prompt.
+func testRestarts(t *testing.T, src engine.Source, o engine.Options) {
 	r := rand.New(rand.NewPCG(3, 5))
 	random := func(n int) (ids []int32) {
 		for range n {
@@ -237,9 +239,9 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 	}
 	head, more, other := random(600), random(70), random(50)
 	head[560] = 2 // an end token, where a state is kept and a fork can resume
-	// lives runs three prompts that all begin with head. It calls restart before the first prompt
-	// and after each of them.
-	lives := func(o engine.Options,
+	// runPrompts runs three prompts that all begin with head. It calls restart before the first
+	// prompt and after each of them.
+	runPrompts := func(o engine.Options,
 		restart func(e *engine.Engine) *engine.Engine) (logprobs [][]float32,
 		usage []engine.Usage) {
 		e := restart(nil)
@@ -275,10 +277,10 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 	}
 	cold, memory := o, o
 	cold.NoPrefixCache = true
-	want, _ := lives(cold, keep(cold))
-	inMemory, memoryUsage := lives(memory, keep(memory))
+	want, _ := runPrompts(cold, keep(cold))
+	inMemory, memoryUsage := runPrompts(memory, keep(memory))
 	dir := t.TempDir()
-	fromDisk, diskUsage := lives(o, func(e *engine.Engine) *engine.Engine {
+	fromDisk, diskUsage := runPrompts(o, func(e *engine.Engine) *engine.Engine {
 		if e != nil {
 			e.Close()
 		}
@@ -292,7 +294,8 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 		}
 		if i > 0 && (memoryUsage[i].CachedTokens == 0 || memoryUsage[i].StoredTokens != 0 ||
 			diskUsage[i].StoredTokens < 500) {
-			t.Errorf("prompt %d of %d tokens: %d from memory, %d from disk", i,
+			t.Errorf("prompt %d has %d tokens: %d of them came from memory, and after a restart "+
+				"%d from disk, expected some and at least 500", i,
 				diskUsage[i].PromptTokens, memoryUsage[i].CachedTokens, diskUsage[i].StoredTokens)
 		}
 	}

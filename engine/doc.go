@@ -2,7 +2,8 @@
 // queues a request, Stats returns a snapshot, and Close unloads the model. The app and the server
 // run models through this package alone, which is a facade over the packages below.
 //
-// Functions that return Problems as errors return values of type *problem.Problem (engine/problem).
+// Where a comment says that errors are Problems, they are of type *problem.Problem
+// (engine/problem).
 //
 // A request to `headroom serve` passes through the calls below. `headroom run` loads the model into
 // the process of the command, so its requests begin at Engine.Submit:

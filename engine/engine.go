@@ -198,8 +198,8 @@ func (e *Engine) Cancel(id string) bool { return e.loop.Cancel(id) }
 // Stats returns a snapshot of the engine. It never waits for a step.
 func (e *Engine) Stats() Stats { return e.loop.Stats() }
 
-// Recent returns the last 64 requests that have ended, newest first. A request whose Done event has
-// been read is already included.
+// Recent returns the last 64 requests that have ended, newest first. It includes every request
+// whose Done event has been read.
 func (e *Engine) Recent() []Finished { return e.loop.Recent() }
 
 // Heartbeat returns the engine's progress, for a watchdog. It never waits for the engine.

@@ -37,7 +37,7 @@ type Request struct {
 	PromptTokens []int32
 }
 
-// Model is the part of a loaded model that turns a Request into tokens.
+// Model is the part of a loaded model that converts a Request to tokens.
 type Model interface {
 	Tokenizer() *tokenizer.Tokenizer
 	Template() *chat.Template // nil if the model has none

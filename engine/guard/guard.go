@@ -26,15 +26,15 @@ import (
 
 // Guard holds the rules. The zero value allows loopback names and needs no key.
 type Guard struct {
-	// Listen is the host that the server listens on. With a loopback address or "", only loopback
-	// names are allowed. Any other address is allowed too. If it is unspecified (0.0.0.0), every IP
+	// Listen is the host that the server listens on. Loopback names are always allowed. If Listen
+	// is another address, that address is allowed too. If it is unspecified (0.0.0.0), every IP
 	// address and this machine's name are allowed. That is safe, because DNS rebinding needs a name
 	// that the attacker controls.
 	Listen string
 	// AllowHosts are additional allowed names, without port, from --allow-host.
 	AllowHosts []string
-	// APIKey is the key that requests must send, as "Authorization: Bearer KEY" or "X-Api-Key:
-	// KEY". If it is empty, no key is needed.
+	// APIKey is the key that requests must send; "": no key is needed. They send it as
+	// "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
 	// Live returns the rules that may change while the server runs. It is called for each request.
 	// It may be nil.

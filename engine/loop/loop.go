@@ -69,7 +69,7 @@ type Config struct {
 	Memory Stats
 }
 
-// Loop is a model that serves requests. Its methods may be called from any goroutine.
+// Loop serves requests with one model. Its methods may be called from any goroutine.
 type Loop struct {
 	config    Config
 	runner    *runner.Runner

@@ -112,7 +112,7 @@ type request struct {
 	miss    cachemiss.Match // the prompt compared with the history at Submit
 	title   string          // the conversation's title in lists
 
-	lookups                int // in the block store
+	lookups                int // number of lookups in the block store
 	blockHits, blockWrites int // blocks read from the store, and passed to it
 	storedFrom, storedTo   int // resumable tokens before and after reading from the store
 

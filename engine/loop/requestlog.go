@@ -208,8 +208,8 @@ func (f *Finished) log() {
 		slog.String("id", f.ID))
 }
 
-// Recent returns the last 64 requests that have ended, newest first. A request whose Done event has
-// been read is already included.
+// Recent returns the last 64 requests that have ended, newest first. It includes every request
+// whose Done event has been read.
 func (l *Loop) Recent() []Finished {
 	l.log.flush()
 	l.log.recentMu.Lock()

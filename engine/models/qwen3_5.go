@@ -95,8 +95,8 @@ func loadQwen35(w *checkpoint.Weights) (Model, error) {
 }
 
 // normOffset returns the value to add to norm weights. It is 1 for Hugging Face checkpoints, which
-// store w-1, and 0 for MLX conversions. The two differ in the shape of conv1d, which is [C, 1,
-// taps] or [C, taps, 1].
+// store w-1, and 0 for MLX conversions. The shape of conv1d tells which of the two it is: Hugging
+// Face's is [C, 1, taps], MLX's is [C, taps, 1].
 func (c *qwen35Config) normOffset(model checkpoint.Scope) float32 {
 	for i, kind := range c.LayerTypes {
 		shape := model.Shape(fmt.Sprintf("layers.%d.linear_attn.conv1d.weight", i))

@@ -1,4 +1,4 @@
-// Package nn provides the modules of which architectures consist: attention, GatedDeltaNet, MLP and
+// Package nn provides the modules that architectures are made of: attention, GatedDeltaNet, MLP and
 // mixture of experts. A module is a struct of weights, named as in checkpoints, with a method
 // Forward that computes the rows of a batch. The KV cache or recurrent state is an argument of
 // Forward.
@@ -118,8 +118,8 @@ func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 }
 
 // MoE is a mixture of experts. For each row, the router Gate chooses TopK experts. Their outputs
-// are added, multiplied by weights. The output of a shared expert is added too, multiplied by the
-// sigmoid of SharedExpertGate. SharedExpert and SharedExpertGate may be nil.
+// are multiplied by weights and added. The output of a shared expert is added too, multiplied by
+// the sigmoid of SharedExpertGate. SharedExpert and SharedExpertGate may be nil.
 type MoE struct {
 	Gate             *kernels.Weight // [E, hidden]
 	SwitchMLP        MLP             // stacked experts: [E, I, hidden] twice, and [E, hidden, I]

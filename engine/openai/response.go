@@ -1,6 +1,8 @@
 package openai
 
 // The objects that OpenAI's API returns, and their constructors.
+
+// The values of the field "object".
 const (
 	objectChat       = "chat.completion"
 	objectChatChunk  = "chat.completion.chunk"

@@ -1,4 +1,4 @@
-// Package ops provides the operators of which layers consist, for every device. Operators take and
+// Package ops provides the operators that layers are made of, for every device. Operators take and
 // return tensors. Results are in the arena of the Context and valid until Release. When a device
 // runs an operator, it checks the shapes and panics if they do not match.
 package ops
@@ -63,8 +63,8 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// SetPrefill sets the spans of the batch for the following operators. Matrix products use them to
-// know which rows are prompt rows, for which they may use other kernels.
+// SetPrefill sets the spans of the batch for the following operators. For prompt rows, which they
+// find in these spans, matrix products may use other kernels.
 func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
 // Mark returns the current position in the arena, for Release.
@@ -299,7 +299,7 @@ func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	return ids, weights
 }
 
-// Combine returns, for each row, the sum of its k rows of expert [M*k, H] multiplied by weights
+// Combine returns, for each token, the sum of its k rows of expert [M*k, H] multiplied by weights
 // [M, k], plus shared [M, H] multiplied by sigmoid(sharedGate [M, 1]). shared and sharedGate may be
 // zero tensors.
 func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) kernels.Tensor {

@@ -26,8 +26,8 @@ type CacheCost struct {
 	StateBytes         int64 // per sequence, sum over the recurrent layers
 }
 
-// LayerCost is the cache memory of a group of equal layers. Either BytesPerToken or
-// BytesPerSequence is 0.
+// LayerCost is the cache memory of a group of equal layers. A layer has either BytesPerToken, for
+// pages, or BytesPerSequence, for a ring or a state.
 type LayerCost struct {
 	Layers int    // number of layers in the group
 	Kind   string // for example "attention, 2 heads of 256"

@@ -23,8 +23,8 @@ func (p *Plan) kvLimit() int {
 // sizeKV chooses the context and the number of KV pages.
 //
 // A requested context is not changed, even if it does not fit. Otherwise the context is the longest
-// one that the model supports and whose pages fit into half of the free memory. Free is the memory
-// that weights, states and scratch do not need. Start pages are in the same half.
+// one that the model supports and whose pages fit into half of the memory that weights, states and
+// scratch do not need. Start pages are in the same half.
 //
 // If memory allows, there are pages for two sequences of that length. It is rare that more streams
 // become that long at once. If they do, some are preempted.

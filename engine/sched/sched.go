@@ -92,7 +92,7 @@ type Keep struct {
 }
 
 // Restore describes the copies that restore the cached prefix of a sequence. The caller makes them
-// before the step, in the order of the works.
+// before the step, in the order in which Next returns the works.
 type Restore struct {
 	// The partial page in which the prefix ends; FromPage -1: the prefix ends with a full page.
 	FromPage, ToPage int32
@@ -141,7 +141,7 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// MaxTokens returns the maximum length of a sequence: it must fit into all pages of the pool.
+// MaxTokens returns the maximum length of a sequence, which may use all pages of the pool.
 func (s *Scheduler) MaxTokens() int {
 	if start := s.o.StartPages * s.o.PageTokens; start < s.o.StartTokens {
 		return start
@@ -164,8 +164,8 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
 
-// PeakPages returns the peak number of pages of each kind in use. All other pages were never
-// written.
+// PeakPages returns the peak number of pages of each kind in use. The other pages of the pool have
+// never been written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
 // Add queues a sequence. The sequence must never become longer than MaxTokens.
@@ -229,8 +229,8 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	return nil
 }
 
-// Advance records that w has been computed and its states have been copied. It may also be called
-// when the device has only been told to do both, because the device works in order.
+// Advance records that w has been computed and its states have been copied. It may be called as
+// soon as the device has been told to do both, because the device works in order.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -280,7 +280,7 @@ func (s *Scheduler) Next() []Work {
 	return s.work
 }
 
-// SetMixedChunkTokens sets Options.MixedChunkTokens, limited to 1 to ChunkTokens.
+// SetMixedChunkTokens sets Options.MixedChunkTokens to n, but at least 1 and at most ChunkTokens.
 func (s *Scheduler) SetMixedChunkTokens(n int) {
 	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
 }
@@ -404,8 +404,8 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
-// need returns the number of further pages that a sequence of the given length needs. It has its
-// first have pages already.
+// need returns the number of pages that a sequence of the given length still needs if it already
+// has its first have pages.
 func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }

@@ -59,16 +59,16 @@ func TestOpenAIClient(t *testing.T) {
 		u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 		t.Errorf("usage %+v", u)
 	}
-	said := ""
+	text := ""
 	for _, token := range whole.Logprobs.Content {
-		said += token.Token
+		text += token.Token
 		if token.Logprob > 0 || len(token.TopLogprobs) != 2 ||
 			token.TopLogprobs[0].Token != token.Token {
 			t.Errorf("token %+v: expected 2 candidates, the token itself as the first one", token)
 		}
 	}
-	if said != whole.Message.Content {
-		t.Errorf("the tokens in logprobs form %q, the content is %q", said, whole.Message.Content)
+	if text != whole.Message.Content {
+		t.Errorf("the tokens in logprobs form %q, the content is %q", text, whole.Message.Content)
 	}
 
 	question.StreamOptions.IncludeUsage = openai.Bool(true)
@@ -146,8 +146,8 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	}
 }
 
-// TestClientThatLeaves checks that the real engine cancels a request when its client disconnects.
-func TestClientThatLeaves(t *testing.T) {
+// TestRealEngineCancels checks that the real engine cancels a request when its client disconnects.
+func TestRealEngineCancels(t *testing.T) {
 	files, _ := fs.Sub(demo.Files, "model")
 	e, err := engine.Open(t.Context(), engine.Source{FS: files},
 		engine.Options{ContextTokens: 4096, MaxSequences: 2})

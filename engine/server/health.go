@@ -25,11 +25,11 @@ func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
-		"The routes are "+s.addresses()+"."))
+		"The routes are "+s.routeList()+"."))
 }
 
-// addresses lists the routes without variables, as "GET /a, GET /health and GET /metrics".
-func (s *Server) addresses() string {
+// routeList lists the routes without variables, as "GET /a, GET /health and GET /metrics".
+func (s *Server) routeList() string {
 	var list []string
 	for _, d := range s.dialects {
 		for _, route := range d.Routes() {

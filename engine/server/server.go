@@ -1,7 +1,7 @@
 // Package server serves a loaded model over HTTP, in the API dialects that Options.Dialects lists.
 //
-// A dialect (dialect.go) parses requests into a generate.Request and renders answers. engine/openai
-// is one. The server does the work that all dialects share:
+// A dialect (dialect.go), such as engine/openai, parses requests into a generate.Request and
+// renders answers. The server does the work that all dialects share:
 //
 //	engine/guard                       access control
 //	middleware.go                      logging, counting, recovery from panics
