@@ -73,8 +73,7 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
 		if err != nil {
 			fmt.Fprintf(t.err,
-				"Stopped. The files of %s copied so far are kept; run the same command to "+
-					"resume.\n",
+				"Stopped. The copied files of %s are kept; run the same command to resume.\n",
 				item.Name)
 			return err
 		}

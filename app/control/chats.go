@@ -32,7 +32,7 @@ func (a *API) chatRoutes() []Route {
 			withQueries(Query{"search",
 				"Words that the title or the messages must all contain, ignoring case."}),
 		route("GET /api/chats/{id}",
-			"Returns one conversation. Of a damaged one, it returns the readable part.", "",
+			"Returns one conversation, or the readable part of a damaged one.", "",
 			func(r *http.Request, _ nothing) (chats.Chat, error) {
 				return a.chats.Read(r.PathValue("id"))
 			}),

@@ -76,7 +76,8 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	return nil
 }
 
-// part fetches the file's bytes at offset from into data, and returns how many it received.
+// part fetches the file's bytes at offset from into data, reports each read to moved, and returns
+// how many bytes it received.
 func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 	moved func(int)) (got int, err error) {
 	err = c.retry(ctx, maxFailures, func() (bool, error) {
