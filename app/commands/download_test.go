@@ -112,7 +112,7 @@ func TestModelsDownload(t *testing.T) {
 		t.Errorf("it does not run: exit %d, %q, %s", code, out, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 ||
-		!strings.Contains(errOut, "The hub does not have this (demo/gone)") {
+		!strings.Contains(errOut, "The hub has no such repository or file (demo/gone)") {
 		t.Errorf("no such model: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "../x"); code != 1 ||

@@ -99,7 +99,7 @@ func broken(err error) error {
 	return &temporary{err: err}
 }
 
-// refused returns the error of an unsuccessful status.
+// refused returns the error for an unsuccessful status.
 func (c *Client) refused(r *http.Response) error {
 	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // so that the connection can be reused
 	said := fmt.Errorf("it answered %s", r.Status)
@@ -119,7 +119,7 @@ func (c *Client) refused(r *http.Response) error {
 			"Check the name. For a private repository, give Headroom a token: headroom models "+
 				"token.")
 	case http.StatusNotFound:
-		return problem.New(problem.NotFound, "The hub does not have this", said.Error(),
+		return problem.New(problem.NotFound, "The hub has no such repository or file", said.Error(),
 			"Check the name and the revision.")
 	}
 	return problem.New(problem.Upstream, "The hub did not answer the request", said.Error(),

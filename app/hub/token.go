@@ -1,8 +1,8 @@
 package hub
 
 // The access token of the hub. It is read from the places where people and other tools keep it, and
-// saved in the system's keychain: a Mac's, or the Secret Service of a Linux desktop. Where there is
-// none, it is saved in the file that Hugging Face's tools use.
+// saved in the system's keychain: a Mac's, or the Secret Service of a Linux desktop. Without a
+// keychain, it is saved in the file that Hugging Face's tools use.
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ import (
 // TokenSource is where a token was found.
 type TokenSource string
 
-// The sources of a token, in the order in which they are tried.
+// The sources of a token. They are tried in this order.
 const (
 	NoToken          TokenSource = ""
 	TokenEnvironment TokenSource = "environment" // HF_TOKEN or HUGGING_FACE_HUB_TOKEN
@@ -127,7 +127,7 @@ func removeToken() error {
 	return nil
 }
 
-// tokenPath is the file of Hugging Face's tools: HF_TOKEN_PATH, HF_HOME/token, or
+// tokenPath returns the token file of Hugging Face's tools: HF_TOKEN_PATH, HF_HOME/token, or
 // ~/.cache/huggingface/token.
 func tokenPath() string {
 	if path := os.Getenv("HF_TOKEN_PATH"); path != "" {
