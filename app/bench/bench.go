@@ -3,7 +3,7 @@
 // The bandwidth and the rate are measured before and after each sample.
 //
 //	plan.go       the groups of figures, each measured in its own process
-//	dense.go      prefill and decode of one stream, at several lengths of the context
+//	dense.go      prefill and decode of one stream, at several context lengths
 //	together.go   several streams, several threads, a mixture of experts
 //	load.go       from a checkpoint on disk to the first token, and resident memory
 //	cost.go       the minimum work of a prompt or a token, and its minimum time

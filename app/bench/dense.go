@@ -1,6 +1,6 @@
 package bench
 
-// One stream: prefill of several lengths, and decode at several lengths of the context. A long
+// One stream: prefill of prompts of several lengths, and decode at several context lengths. A long
 // prompt is computed once and stays in the prefix cache. Its answers are then decoded from there.
 
 import (
@@ -126,7 +126,7 @@ func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 		return err
 	}
 	row := Row{ID: "prefill-matrices",
-		What:  fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)),
+		What:  fmt.Sprintf("matrix products of a prompt of %s tokens", thousands(n)),
 		Model: r.Dense.Name, Unit: unitRate,
 		Samples: taken.values, Value: median(taken.values), Bound: boundArithmetic}
 	for _, c := range taken.ceilings {

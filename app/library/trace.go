@@ -22,7 +22,7 @@ type trail struct {
 // maxLinks is the number of links after which a path counts as a loop, as in the kernel.
 const maxLinks = 40
 
-// trace resolves path, which is relative to the folder from, a real path.
+// trace resolves path relative to from, the real path of a folder.
 func trace(from, path string) trail {
 	var t trail
 	at, rest := from, split(path)
