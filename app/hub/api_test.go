@@ -102,7 +102,7 @@ func TestInvalidAnswers(t *testing.T) {
 			"but bbbb"},
 		{"an unsupported model_type", func(l map[string]any) {
 			l["config"] = map[string]any{"model_type": "strange"}
-		}, "of the kind \"strange\""},
+		}, "the architecture \"strange\""},
 		{"no weights", func(l map[string]any) {
 			l["siblings"] = l["siblings"].([]map[string]any)[:1]
 		}, "no .safetensors files"},

@@ -103,8 +103,9 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
 func (c *Client) Needed(r Repository) ([]File, error) {
 	if !c.Runs(r.ModelType) {
 		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run models of the kind \""+r.ModelType+"\" yet",
-			"it runs "+strings.Join(c.options.Kinds, ", "), "Choose a model of one of these kinds.")
+			"Headroom does not support the architecture \""+r.ModelType+"\" yet",
+			"it supports "+strings.Join(c.options.Kinds, ", "),
+			"Choose a model with one of these architectures.")
 	}
 	return Choose(r.Files)
 }

@@ -151,8 +151,8 @@ func (c *Client) Endpoint() string { return c.endpoint.String() }
 // Cache returns the folder of the cache.
 func (c *Client) Cache() string { return c.options.Cache }
 
-// Runs reports whether the engine can run models of that kind. For "", a kind that the hub does not
-// know, it returns true.
+// Runs reports whether the engine can run models of this model_type. For "", a type that the hub
+// does not know, it returns true.
 func (c *Client) Runs(modelType string) bool {
 	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
 }

@@ -31,7 +31,7 @@ func describe(src engine.Source, _ engine.Options) (engine.Description, error) {
 	case string(text) == "strange":
 		return engine.Description{},
 			problem.New(problem.UnknownArchitecture,
-				"Headroom cannot run models of the kind \"strange\" yet", "", "")
+				"Headroom does not support the architecture \"strange\" yet", "", "")
 	case string(text) == "broken":
 		return engine.Description{}, problem.New(problem.ModelBroken, "It is broken", "", "")
 	}
@@ -263,8 +263,8 @@ func TestRefused(t *testing.T) {
 		{"a folder of GGUF", []string{"m/m.gguf = x"}, "m", Copy, "GGUF format"},
 		{"PyTorch weights", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m",
 			Copy, "PyTorch or ONNX"},
-		{"an unknown kind", []string{"m/config.json = strange"}, "m", Copy,
-			"of the kind \"strange\""},
+		{"an unknown architecture", []string{"m/config.json = strange"}, "m", Copy,
+			"the architecture \"strange\""},
 		{"broken", []string{"m/config.json = broken"}, "m", Link, "It is broken"},
 		{"incomplete", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = w"}, "m",
 			Copy, "not complete yet"},

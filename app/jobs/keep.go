@@ -41,7 +41,7 @@ func ReadKept(path string) ([]Kept, error) {
 	return kept, err
 }
 
-// Recall adds a job that an earlier run of the program left unfinished, as a stopped one. Resume
+// Recall adds a job that an earlier run of the program left unfinished, as a stopped job. Resume
 // continues it.
 func (l *List) Recall(s Spec, doneBytes int64) {
 	ended := make(chan struct{})
