@@ -222,7 +222,7 @@ func TestWritesRefused(t *testing.T) {
 		{"an empty ID", "", Change{}, problem.BadRequest},
 		{"the parent folder", "../a", Change{}, problem.BadRequest},
 		{"a hidden file", ".a", Change{}, problem.BadRequest},
-		{"a capital, which some file systems ignore", "A", Change{}, problem.BadRequest},
+		{"a capital letter (some file systems ignore case)", "A", Change{}, problem.BadRequest},
 		{"a long ID", strings.Repeat("a", 65), Change{}, problem.BadRequest},
 		{"a zero byte", "a\x00", Change{}, problem.BadRequest},
 		{"a new conversation that keeps messages", "b", Change{From: 1}, problem.BadRequest},
@@ -265,8 +265,8 @@ func TestWritesRefused(t *testing.T) {
 	}
 }
 
-// TestOvertakes: the last write of a closing page succeeds, whether its previous write arrives
-// before it or after it.
+// TestOvertakes: the last write of a closing page succeeds, whether the page's previous write
+// arrives before or after it.
 func TestOvertakes(t *testing.T) {
 	for _, revision := range []int{0, 3} {
 		for _, first := range []string{"the previous write", "the last write"} {

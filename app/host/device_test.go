@@ -9,29 +9,29 @@ import (
 	"headroom/engine/problem"
 )
 
-// Options.Device is asked unless the engine's options name a device. State shows its warning, also
-// after the model was stopped.
+// TestDevice: Options.Device is called unless the engine's options name a device. State shows its
+// warning, also after the model was stopped.
 func TestDevice(t *testing.T) {
-	asked, wanted := 0, ""
+	calls, device := 0, ""
 	h := newTestHostWith(t, func(o *Options) {
-		o.Engine = func(string) engine.Options { return engine.Options{Device: wanted} }
+		o.Engine = func(string) engine.Options { return engine.Options{Device: device} }
 		o.Device = func(context.Context) (string, error, error) {
-			asked++
+			calls++
 			return engine.DeviceCPU,
 				problem.New(problem.Internal, "The GPU is not used", "its self-test failed", ""),
 				nil
 		}
 	})
-	if s := h.State(); s.Engine.Notice != nil || asked != 0 {
-		t.Errorf("before the first start: notice %+v, asked %d times", s.Engine.Notice, asked)
+	if s := h.State(); s.Engine.Notice != nil || calls != 0 {
+		t.Errorf("before the first start: notice %+v, %d calls", s.Engine.Notice, calls)
 	}
-	wanted = engine.DeviceMetal
-	if e := h.run("a"); e.o.Device != engine.DeviceMetal || asked != 0 {
-		t.Errorf("with a device in the options: %q, asked %d times", e.o.Device, asked)
+	device = engine.DeviceMetal
+	if e := h.run("a"); e.o.Device != engine.DeviceMetal || calls != 0 {
+		t.Errorf("with a device in the options: %q, %d calls", e.o.Device, calls)
 	}
-	wanted = ""
-	if e := h.run("b"); e.o.Device != engine.DeviceCPU || asked != 1 {
-		t.Errorf("without one: %q, asked %d times", e.o.Device, asked)
+	device = ""
+	if e := h.run("b"); e.o.Device != engine.DeviceCPU || calls != 1 {
+		t.Errorf("without a device in the options: %q, %d calls", e.o.Device, calls)
 	}
 	h.Stop()
 	if n := h.expect(Stopped, "").Engine.Notice; n == nil || n.Message != "The GPU is not used" ||

@@ -65,7 +65,7 @@ func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
 	reading, err := h.options.Meter.Read()
 	if err != nil {
-		h.log.Debug("reading the memory", "err", err)
+		h.log.Debug("reading the memory failed", "err", err)
 	}
 	h.mu.Lock()
 	running, have := h.running(), h.have

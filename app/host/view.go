@@ -1,8 +1,8 @@
 package host
 
 // State, assembled from host, engine, memory and library. A page may ask for it four times a second
-// and must not delay a load or a request. So what is slow is cached and read without the host's
-// lock.
+// and must not delay a load or a request. So slow values are cached, and they are read while the
+// host is not locked.
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 func (h *Host) State() State {
 	reading, err := h.options.Meter.Read()
 	if err != nil {
-		h.log.Debug("reading the memory", "err", err)
+		h.log.Debug("reading the memory failed", "err", err)
 	}
 	h.mu.Lock()
 	running := h.running()

@@ -2,8 +2,8 @@ package host
 
 // The memory that a model would need with other settings, for the what-if panel. The sizes of
 // weights, states and scratch come from a dry run that plans the model without allocating it. Keys
-// and values are counted for every concurrent request at full length: the page pool can grow no
-// further.
+// and values are counted for all concurrent requests at full length, which is the largest size of
+// the page pool.
 
 import (
 	"cmp"
@@ -146,7 +146,7 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 	choices := slices.Clone(kvChoices)
 	for i, c := range choices {
 		if c.KVFormat == o.KVFormat && c.KVBits == o.KVBits {
-			return append(choices[i:i+1:i+1], slices.Delete(slices.Clone(choices), i, i+1)...)
+			return slices.Insert(slices.Delete(choices, i, i+1), 0, c)
 		}
 	}
 	return slices.Insert(choices, 0,

@@ -47,7 +47,7 @@ func (c *comparison) rows() []string {
 type samples map[string][]float64
 
 func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
-	headroom, plain, flashed := samples{}, samples{}, samples{}
+	headroom, plain, withFlash := samples{}, samples{}, samples{}
 	var device string
 	var used build
 	for round := range c.rounds + 1 {
@@ -68,7 +68,7 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 		if round == 0 {
 			continue // warm-up
 		}
-		for i, all := range []samples{headroom, plain, flashed} {
+		for i, all := range []samples{headroom, plain, withFlash} {
 			for _, id := range c.rows() {
 				if len(sides[i][id]) == 0 {
 					return fmt.Errorf("a run has no result for %s", id)
@@ -81,21 +81,20 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 		"Headroom (%s): %s, %s, default cache. llama.cpp %s: %s, %.2f GB, %.0f million "+
 			"parameters, cache %s.\n", c.shape, device, weightFormat, used.Commit, used.Type,
 		float64(used.Bytes)/1e9, float64(used.Parameters)/1e6, c.peerKV)
-	return c.table(out, headroom, plain, flashed)
+	return c.table(out, headroom, plain, withFlash)
 }
 
 // weightFormat describes the weights that `headroom bench` generates.
 const weightFormat = "4 bits in groups of 64"
 
 // table prints medians in tokens/s, and the ratio of Headroom to the better llama.cpp run.
-func (c *comparison) table(out io.Writer, headroom, plain, flashed samples) error {
+func (c *comparison) table(out io.Writer, headroom, plain, withFlash samples) error {
 	var b bytes.Buffer
-	b.WriteString(
-		"\n| tok/s | Headroom | llama.cpp | with flash attention | ratio " +
-			"|\n|---|--:|--:|--:|--:|\n")
+	b.WriteString("\n| tok/s | Headroom | llama.cpp | with flash attention | ratio |\n" +
+		"|---|--:|--:|--:|--:|\n")
 	for _, id := range c.rows() {
 		own := median(headroom[id])
-		peer, peerFlash := median(plain[id]), median(flashed[id])
+		peer, peerFlash := median(plain[id]), median(withFlash[id])
 		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f x |\n", id, own, peer, peerFlash,
 			own/max(peer, peerFlash))
 	}
