@@ -106,7 +106,7 @@ func cut(s string) string {
 	return s
 }
 
-// handler records lines and passes them on.
+// handler records lines and passes them to the handler in it.
 type handler struct {
 	slog.Handler
 	logs   *Logs

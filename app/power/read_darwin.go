@@ -74,9 +74,9 @@ func (s *sources) source() Source {
 }
 
 func (s *sources) thermalState() ThermalState {
-	degrees := []ThermalState{Nominal, Fair, Serious, Critical} // NSProcessInfoThermalState
-	if n := objc.Send[int](s.process, s.thermal); n >= 0 && n < len(degrees) {
-		return degrees[n]
+	states := []ThermalState{Nominal, Fair, Serious, Critical} // NSProcessInfoThermalState
+	if n := objc.Send[int](s.process, s.thermal); n >= 0 && n < len(states) {
+		return states[n]
 	}
 	return Unmeasured
 }

@@ -48,7 +48,7 @@ func source(dir string) Source {
 func thermalState(dir string) ThermalState {
 	const nearMilliDegrees = 5000
 	worst := 0
-	degrees := []ThermalState{Unmeasured, Nominal, Fair, Serious, Critical}
+	states := []ThermalState{Unmeasured, Nominal, Fair, Serious, Critical}
 	for _, zone := range folders(dir, "thermal_zone") {
 		now, ok := number(zone, "temp")
 		if !ok || now <= 0 {
@@ -74,7 +74,7 @@ func thermalState(dir string) ThermalState {
 			}
 		}
 	}
-	return degrees[worst]
+	return states[worst]
 }
 
 func folders(dir, prefix string) (list []string) {

@@ -58,8 +58,8 @@ func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tr
 func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.updates++ }
 func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
 
-// row returns the visible row with the last title, under the rows with the others. The test fails
-// if there is none.
+// row returns a visible row. The titles are its path: those of the rows that lead to it, then its
+// own. The test fails if there is no such row.
 func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	t.Helper()
 	rows := n.rows
@@ -148,7 +148,7 @@ func TestClicks(t *testing.T) {
 	tray := New(n, func(a Action) { done <- a })
 	for _, c := range []struct {
 		status host.Status
-		row    []string // its title, after the titles of the rows above it in the tree
+		row    []string // its path; see native.row
 		want   Action
 	}{
 		{host.Stopped, []string{"Start Engine"}, Action{Verb: Start}},

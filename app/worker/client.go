@@ -139,7 +139,7 @@ func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	return <-answer
 }
 
-// maxRecent is how many finished requests an engine keeps, too.
+// maxRecent is the number of finished requests that Recent returns, as in engine.Engine.
 const maxRecent = 64
 
 // endAll ends the requests and calls of a process that has ended.
@@ -170,7 +170,7 @@ func (m *Model) crashed(when string) error {
 		"")
 }
 
-// cause is crashed, but first waits until the process has ended.
+// cause waits until the process has ended and returns the Problem that says why.
 func (m *Model) cause(when string) error {
 	<-m.died
 	return m.crashed(when)
