@@ -18,7 +18,8 @@ import (
 	"headroom/kernels"
 )
 
-// asyncDevice makes a device asynchronous, if it is not. It records every commit, wait and sync.
+// asyncDevice makes the device that it wraps asynchronous, if it is not already. It records every
+// commit, wait and sync.
 type asyncDevice struct {
 	kernels.Device
 	commits kernels.Ticket
@@ -342,7 +343,7 @@ func TestAsyncFaults(t *testing.T) {
 
 // TestMetalAsync runs streams on Metal devices, which run one pass while the next is recorded. Some
 // streams are cancelled and some are preempted. All must have the tokens that the host samples from
-// the logits of the same device, one stream at a time. A decoded token needs one command buffer.
+// the logits of the same device, one stream at a time. Each token must take one command buffer.
 func TestMetalAsync(t *testing.T) {
 	onMetalDevices(t, testMetalAsync)
 }
@@ -371,7 +372,7 @@ func testMetalAsync(t *testing.T, device string) {
 		return
 	}
 	var before kernels.Ticket
-	for range 2 { // the first run only synchronizes d.commits with the device
+	for range 2 { // the first run only sets events.commits to the device's count
 		before = events.commits
 		if got := run(t, e, all[1], 0); !slices.Equal(got.tokens, want[1]) {
 			t.Errorf("alone %v (%v), on the host %v", got.tokens, got.done.Err, want[1])

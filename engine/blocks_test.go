@@ -103,7 +103,7 @@ func TestRestart(t *testing.T) {
 					}
 					computed := got.usage.PromptTokens - got.usage.CachedTokens
 					if i > 0 && computed > 64 {
-						t.Errorf("turn %d: %d of %d prompt tokens computed, want at most 64",
+						t.Errorf("turn %d: %d of %d prompt tokens computed, expected at most 64",
 							i, computed, got.usage.PromptTokens)
 					}
 					if i%2 == 1 {

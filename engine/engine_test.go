@@ -334,7 +334,7 @@ func TestPrefixCache(t *testing.T) {
 		}
 		t.Logf("conversation %d: %d of %d prompt tokens were cached", i, cached, prompts)
 		if none != 0 {
-			t.Errorf("conversation %d: %d tokens cached without a cache", i, none)
+			t.Errorf("conversation %d: %d tokens cached without a cache, expected 0", i, none)
 		}
 		if cached < prompts/2 {
 			t.Errorf("conversation %d: %d of %d prompt tokens cached, expected most", i, cached,

@@ -91,7 +91,7 @@ func TestBadFolders(t *testing.T) {
 		{"no folder", remove("."), problem.ModelNotFound, "does not exist"},
 		{"no config", remove("config.json"), problem.ModelNotFound, "config.json"},
 		{"config is not JSON", put("config.json", "{"), problem.ModelBroken, "config.json"},
-		{"config is a list", put("config.json", "[]"), problem.ModelBroken, "config.json"},
+		{"config is an array", put("config.json", "[]"), problem.ModelBroken, "config.json"},
 		{"unknown architecture", put("config.json", `{"model_type": "perceptron"}`),
 			problem.UnknownArchitecture, `"perceptron"`},
 		{"config with another hidden size",
@@ -340,9 +340,9 @@ func TestPanicEndsItsStepOnly(t *testing.T) {
 	idle(t, e)
 }
 
-// TestCancelByNameDuringTheFirstPass checks that a request can be cancelled from the moment that
-// Submit returns until it has ended.
-func TestCancelByNameDuringTheFirstPass(t *testing.T) {
+// TestCancelByIDDuringTheFirstPass checks that Cancel finds a request during its first pass, but
+// no longer after its end.
+func TestCancelByIDDuringTheFirstPass(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {

@@ -124,7 +124,7 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, starts := range []int64{1, 5} {
-		// A quarter of the memory for pages, which is half of the free memory, is for start pages.
+		// Pages get half of the free memory, and start pages a quarter of that half.
 		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken
 		together := openModel(t, src, o)
 		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 *

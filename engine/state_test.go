@@ -69,8 +69,8 @@ func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 					turn)
 			}
 			if none != 0 || turn > 0 && cached == 0 {
-				t.Errorf("%s, turn %d: %d tokens cached, and %d without a cache", format, turn,
-					cached, none)
+				t.Errorf("%s, turn %d: %d tokens cached with the cache, expected some after "+
+					"turn 0, and %d without, expected 0", format, turn, cached, none)
 			}
 			text += answer + "<|im_end|>\n"
 		}

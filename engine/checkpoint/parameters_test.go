@@ -39,7 +39,8 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// packedOf returns a packed matrix of three rows, with the given columns of codes and scales.
+// packedOf returns a packed matrix of three rows. Its codes, scales and biases have cols columns
+// each.
 func packedOf(cols int) []safetensors.Tensor {
 	return []safetensors.Tensor{zeros("a.weight", safetensors.U32, 3, cols),
 		zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}

@@ -158,7 +158,7 @@ func TestWeightFaults(t *testing.T) {
 			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
 			func(s Scope) {
 				if w := s.Linear("a", 3, 128); s.w.err == nil {
-					s.w.Failf("m.a: loaded as %s", w.Format()) // expected, without the scales
+					s.w.Failf("m.a: loaded as %s", w.Format()) // reports the format
 				}
 			}, []string{"m.a: loaded as float32"}},
 		{"bits differ from config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,

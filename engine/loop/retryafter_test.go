@@ -20,8 +20,7 @@ func TestRetryAfter(t *testing.T) {
 		streams  int
 		want     time.Duration
 	}{
-		// Prefill takes 2 s and decode 5 s. One request runs after the other, so one ends every 7
-		// s.
+		// Prefill takes 2 s and decode 5 s. Requests run one after the other: one ends every 7 s.
 		{"one stream", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 1, 7 * time.Second},
 		{"two streams", p, []RequestStats{at(200, 0, 0, 0), at(200, 0, 0, 0)}, 2,
 			3500 * time.Millisecond},

@@ -16,10 +16,10 @@ func TestFollowersWait(t *testing.T) {
 			Recurrent: recurrent, StateSlots: 3})
 		a := counting(s, "a", 20, 20)
 		b := counting(s, "b", 18, 99)       // shares 17 tokens with a
-		steps(t, s, "a[0,16)", "a[16,20)+") // there was room for b
+		steps(t, s, "a[0,16)", "a[16,20)+") // the second step had room for b
 		if b.running || !slices.Equal(a.Keep, []int{17}) {
-			t.Fatalf("recurrent %t: the follower runs: %t, its leader keeps its state at %v",
-				recurrent, b.running, a.Keep)
+			t.Fatalf("recurrent %t: the follower runs: %t, its leader keeps its state at %v, "+
+				"expected false and [17]", recurrent, b.running, a.Keep)
 		}
 		steps(t, s, "a[20,21)+ b[17,18)+")
 		if b.Cached != 17 {

@@ -29,7 +29,7 @@ func TestPrefixOfAttention(t *testing.T) {
 	s := remembering(false)
 	a := counting(s, "a", 7, 7)
 	steps(t, s, "a[0,7)+") // a generates token 0
-	s.Remove(a, true)      // 7 positions are cached: pages [1 2 3 4] and [5 6 7]
+	s.Remove(a, true)      // tokens 1 to 4 are cached in page 0, 5 to 7 in page 1
 	b := counting(s, "b", 7, 99)
 	work := s.Next()
 	// 6 tokens are cached. The first page is shared, and the second is copied for 2 positions.
@@ -42,7 +42,7 @@ func TestPrefixOfAttention(t *testing.T) {
 	}
 	s.Advance(work[0])
 	checkInvariants(t, s)
-	// All of it is cached, but the last token must be computed for its logits.
+	// All 4 tokens are cached, but the last one must be computed for its logits.
 	c := counting(s, "c", 4, 4)
 	if work = s.Next(); work[len(work)-1].From != 3 || c.Cached != 3 {
 		t.Errorf("got %+v with %d cached, expected the last token alone", work, c.Cached)

@@ -63,8 +63,8 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// TestInvalidUTF8 expects one U+FFFD for each maximal subpart, as in the tables from 3-8 on of the
-// Unicode Standard.
+// TestInvalidUTF8 expects one U+FFFD for each maximal subpart, as in table 3-8 of the Unicode
+// Standard and the tables after it.
 func TestInvalidUTF8(t *testing.T) {
 	tok := demo(t)
 	for in, want := range map[string]string{
@@ -189,14 +189,14 @@ func TestParseRefuses(t *testing.T) {
 			`merge 0: vocab must have "a", "b" and "ab"`},
 		{"merge of one", small(model(`"vocab":{"a":0},"merges":["a"]`)), "two tokens"},
 		{"merge of three", small(model(`"vocab":{"a":0},"merges":[["a","b","c"]]`)), "two tokens"},
-		{"vocab list", small(model(`"vocab":["a"],"merges":[]`)),
+		{"vocab array", small(model(`"vocab":["a"],"merges":[]`)),
 			"expected an object from token to id"},
 		{"vocab null", small(model(`"vocab":null,"merges":[]`)), "expected an object"},
-		{"id as text", small(model(`"vocab":{"a":"1"},"merges":[]`)), "expected a whole number"},
-		{"fractional id", small(model(`"vocab":{"a":1.5},"merges":[]`)), "expected a whole number"},
+		{"id as text", small(model(`"vocab":{"a":"1"},"merges":[]`)), "expected an integer"},
+		{"fractional id", small(model(`"vocab":{"a":1.5},"merges":[]`)), "expected an integer"},
 		{"token twice", small(model(`"vocab":{"a":1,"\u0061":2},"merges":[]`)),
 			`"a" appears twice`},
-		{"merges object", small(model(`"vocab":{"a":1},"merges":{}`)), "expected a list of merges"},
+		{"merges object", small(model(`"vocab":{"a":1},"merges":{}`)), "expected an array"},
 		{"merge number", small(model(`"vocab":{"a":1},"merges":[7]`)), "expected a string"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "not valid UTF-8"},
 		{"id twice", small(model(`"vocab":{"a":0,"b":0},"merges":[]`)), "id 0 for both"},

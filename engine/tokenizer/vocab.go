@@ -73,7 +73,7 @@ func (r *jsonReader) id() (int32, error) {
 	n, err := strconv.ParseInt(string(r.data[start:r.at]), 10, 32)
 	if err != nil {
 		r.at = start
-		return 0, r.errorf("a whole number below 2^31")
+		return 0, r.errorf("an integer below 2^31")
 	}
 	return int32(n), nil
 }
@@ -118,7 +118,7 @@ func parseVocab(raw []byte) (map[string]int32, error) {
 func eachMerge(raw []byte, merge func(left, right []byte) error) error {
 	r := jsonReader{data: raw}
 	if !r.take('[') {
-		return r.errorf("a list of merges")
+		return r.errorf("an array of merges")
 	}
 	for first := true; !r.take(']'); first = false {
 		if !first && !r.take(',') {
