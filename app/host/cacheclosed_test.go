@@ -157,8 +157,9 @@ func TestMoveCacheFails(t *testing.T) {
 	}
 }
 
-// TestMoveCacheAndStop: a start or stop during a move takes effect; the last one wins.
-func TestMoveCacheAndStop(t *testing.T) {
+// TestStartDuringMove: while the cache is closed, State has its last figures. A model that is
+// started meanwhile is loaded after the move.
+func TestStartDuringMove(t *testing.T) {
 	dir := t.TempDir()
 	h := withCache(t, filepath.Join(dir, "old"))
 	h.run("a")

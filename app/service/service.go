@@ -30,7 +30,7 @@ import (
 	"headroom/engine/server"
 )
 
-// dialects are the HTTP APIs of the endpoint. A new one is a package and a row here.
+// dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
 var dialects = []server.Dialect{
 	openai.Dialect{},
 }
@@ -157,11 +157,11 @@ func (s *Service) Close() {
 func OpenSettings() *settings.File {
 	dir, err := control.SettingsDir()
 	if err != nil {
-		slog.Warn("settings", "err", err)
+		slog.Warn("the settings cannot be found", "err", err)
 	}
 	file, err := settings.Open(dir)
 	if err != nil {
-		slog.Warn("settings", "err", err)
+		slog.Warn("the settings cannot be read", "err", err)
 	}
 	return file
 }

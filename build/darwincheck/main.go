@@ -5,8 +5,8 @@
 // Window and tray link Cocoa and WebKit, so no other system can compile them for a Mac, but their
 // Go code can be type-checked. `go list -deps` with GOOS=darwin and cgo names the files that a Mac
 // would compile, dependencies first. go/types checks them in that order with FakeImportC, which
-// accepts every C.name with any type. Calls into C and Objective-C files are not checked. Of the
-// standard library only declarations are checked.
+// accepts every C.name with any type. Calls into C and Objective-C files are not checked. In the
+// standard library, only declarations are checked.
 //
 // It prints one line per error. It exits 1 if there is an error, and 2 if go list fails.
 package main
@@ -143,7 +143,7 @@ func checkOne(p listed, arch string, files *token.FileSet,
 	if p.Module != nil && p.Module.GoVersion != "" {
 		config.GoVersion = "go" + p.Module.GoVersion
 	}
-	result, _ := config.Check(p.ImportPath, files, sources, nil) // every error went through Error
+	result, _ := config.Check(p.ImportPath, files, sources, nil) // Error has received all errors
 	return result, problems
 }
 

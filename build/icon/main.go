@@ -58,7 +58,7 @@ func pictures() map[string]*image.NRGBA {
 var linuxSizes = []int{16, 22, 24, 32, 48, 64, 128, 256, 512}
 
 // hicolor draws the icons of a Linux package. Keys are their paths. They are not committed, because
-// the shapes determine them.
+// this program draws them whenever the package is built.
 func hicolor(dir string) map[string]*image.NRGBA {
 	all := map[string]*image.NRGBA{}
 	for _, size := range linuxSizes {

@@ -203,14 +203,14 @@ func TestInstallRefuses(t *testing.T) {
 	write(t, filepath.Join(prefix, "bin/headroom"), "another program")
 	refused("is another program", prefix)
 	if got := files(t, prefix); !slices.Equal(got, []string{"bin/headroom"}) {
-		t.Errorf("it left %q", got)
+		t.Errorf("refused installations left the files %q", got)
 	}
-	// An archive that was unpacked only in part.
+	// Only a part of the archive was unpacked.
 	if err := os.Remove(filepath.Join(folder, "lib/headroom-window")); err != nil {
 		t.Fatal(err)
 	}
 	refused("unpack the whole archive", filepath.Join(prefix, "elsewhere"))
-	// The uninstall script outside PREFIX/lib/headroom.
+	// The uninstall script is not in PREFIX/lib/headroom.
 	if err := os.Rename(script, filepath.Join(folder, "uninstall")); err != nil {
 		t.Fatal(err)
 	}
