@@ -36,7 +36,7 @@ func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 		if spec, err := specOf(k, t); errors.Is(err, errEnded) {
 			slog.Info("the cache has moved", "dir", k.Title)
 		} else if err != nil {
-			slog.Warn("an unfinished job is dropped", "title", k.Title, "err", err)
+			slog.Warn("an unfinished job cannot be resumed", "title", k.Title, "err", err)
 		} else {
 			spec.TotalBytes = k.TotalBytes
 			list.Recall(spec, k.DoneBytes)

@@ -48,9 +48,9 @@ const (
 	Nothing Verb = ""
 	Start   Verb = "start" // Text: the ID of the model, "" for the last one
 	Stop    Verb = "stop"
-	Copy    Verb = "copy"  // Text: the text to copy
-	Pause   Verb = "pause" // pauses or resumes watching folders
-	Resume  Verb = "resume"
+	Copy    Verb = "copy"   // Text: the text to copy
+	Pause   Verb = "pause"  // pauses the watching of folders
+	Resume  Verb = "resume" // resumes it
 	Open    Verb = "open"
 	Quit    Verb = "quit"
 )
