@@ -321,7 +321,8 @@ func (c *Cache) fingerprints(model string) ([]string, error) {
 
 func noCache() error {
 	return problem.New(problem.NotFound, "The cache on disk is off",
-		"it is turned off, or could not be opened", "The Cache page says which, and turns it on.")
+		"it is turned off, or could not be opened",
+		"The Cache page shows which, and can turn it on.")
 }
 
 // problemOf turns the store's errors into Problems.

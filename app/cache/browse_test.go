@@ -45,10 +45,10 @@ func save(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int
 }
 
 // memoryOf returns the memory of a running model.
-func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
+func memoryOf(m engine.StoredModel, prefixes ...[]int32) *Memory {
 	memory := &Memory{StoredModel: m,
 		Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
-	for _, text := range remembered {
+	for _, text := range prefixes {
 		memory.Prefixes = append(memory.Prefixes, engine.CachedPrefix{Tokens: text})
 	}
 	return memory

@@ -23,6 +23,6 @@ func Clones(dir string) bool {
 
 func renameExclusive(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }
 
-// DropCache makes the next read of the file read from the disk, so that written data can be
-// verified.
+// DropCache makes the next read of the file come from the disk and not from memory, so that
+// written data can be verified.
 func DropCache(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1) }

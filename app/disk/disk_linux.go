@@ -49,6 +49,6 @@ func renameExclusive(from, to string) error {
 	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 }
 
-// DropCache makes the next read of the file read from the disk, so that written data can be
-// verified.
+// DropCache makes the next read of the file come from the disk and not from memory, so that
+// written data can be verified.
 func DropCache(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

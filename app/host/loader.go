@@ -33,7 +33,7 @@ func (h *Host) runLoader(ctx context.Context) {
 }
 
 // step takes the next step and reports whether there may be more to do. The order of steps is
-// fixed: unload the model that is not wanted, run maintenance, load the wanted model.
+// fixed: unload a model that is not wanted, run maintenance, load the wanted model.
 func (h *Host) step() bool {
 	h.mu.Lock()
 	want, have, failed := h.want, h.have, h.failure != nil

@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 		}
 		for i, w := range words {
 			if w.Kind != c.words[i] || w.Title == "" || w.Text == "" {
-				t.Errorf("%s: words %+v, want %q", c.name, w, c.words[i])
+				t.Errorf("%s: described as %+v, want %q", c.name, w, c.words[i])
 			}
 		}
 	}

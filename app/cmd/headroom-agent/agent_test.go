@@ -39,12 +39,12 @@ func TestShowFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked []string
+	var requests []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(control.TokenHeader) != token {
 			t.Error("a request without the token")
 		}
-		asked = append(asked, r.Method+" "+r.URL.Path)
+		requests = append(requests, r.Method+" "+r.URL.Path)
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer server.Close()
@@ -59,7 +59,7 @@ func TestShowFirst(t *testing.T) {
 	if err := showFirst(dir); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(asked, ", "); got != "POST /api/window/show" {
+	if got := strings.Join(requests, ", "); got != "POST /api/window/show" {
 		t.Errorf("the requests are %s", got)
 	}
 }
