@@ -71,7 +71,7 @@ func (r *run) load() error {
 		", from opening to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds},
 		taken, 1, size)
 	times := resident / float64(info.Size())
-	r.put(Row{ID: "resident", What: "resident memory, times the checkpoint's size",
+	r.put(Row{ID: "resident", What: "resident memory, as a multiple of the checkpoint's size",
 		Model: r.Dense.Name, Unit: unitTimes, Samples: []float64{times}, Value: times,
 		Ceiling: 1, Bound: boundCheckpoint})
 	return nil

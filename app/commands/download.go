@@ -53,22 +53,22 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tKIND\tFORMAT\tDOWNLOADS\tRUNS")
+	fmt.Fprintln(table, "NAME\tARCHITECTURE\tFORMAT\tDOWNLOADS\tSUPPORTED")
 	for _, m := range found {
-		format, runs := "Hugging Face", "yes"
+		format, supported := "Hugging Face", "yes"
 		if slices.Contains(m.Tags, "mlx") {
 			format = "MLX"
 		}
 		switch {
 		case !client.Runs(m.ModelType):
-			runs = "no"
+			supported = "no"
 		case m.ModelType == "":
-			runs = "?"
+			supported = "?"
 		case m.Gated:
-			runs = "yes, after its terms are accepted"
+			supported = "yes, after its terms are accepted"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", m.ID, clip(m.ModelType, 30), format, m.Downloads,
-			runs)
+			supported)
 	}
 	return table.Flush()
 }
@@ -164,7 +164,7 @@ func (c *ModelsToken) Run(t *terminal) error {
 	token, err := readSecret(t, "Token, from the hub's settings page: ")
 	if err != nil {
 		return problem.Wrap(problem.BadRequest, err, "No token was read from stdin",
-			"Give it on one line.")
+			"Send it on one line.")
 	}
 	source, err := tokens.Save(token)
 	if err != nil {

@@ -71,8 +71,8 @@ func TestModelsSearch(t *testing.T) {
 	isolate(t)
 	code, out, errOut := headroom("", "models", "search", "--endpoint", demoHub(t, nil), "demo")
 	if code != 0 || !strings.Contains(out,
-		"demo/model  qwen3_5_moe  MLX           7          yes\n") ||
-		!strings.Contains(out, "demo/other  strange      Hugging Face  0          no\n") {
+		"demo/model  qwen3_5_moe   MLX           7          yes\n") ||
+		!strings.Contains(out, "demo/other  strange       Hugging Face  0          no\n") {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
 }

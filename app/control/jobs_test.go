@@ -67,7 +67,7 @@ func newTransfers(t *testing.T, file *settings.File) *Transfers {
 		},
 		Hub: func() (*hub.Client, error) {
 			return hub.New(hub.Options{Cache: filepath.Join(dir, "hub"),
-				Endpoint: file.Get().HubEndpoint, Kinds: []string{"x"}})
+				Endpoint: file.Get().HubEndpoint, Architectures: []string{"x"}})
 		},
 	}
 }

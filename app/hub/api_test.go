@@ -110,7 +110,7 @@ func TestInvalidAnswers(t *testing.T) {
 	for _, c := range cases {
 		f := newFakeHub(t, model())
 		f.change = c.change
-		job := f.download(f.client(func(o *Options) { o.Kinds = []string{"x"} }))
+		job := f.download(f.client(func(o *Options) { o.Architectures = []string{"x"} }))
 		if job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, job.Err, c.want)
 		}

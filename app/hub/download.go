@@ -104,7 +104,7 @@ func (c *Client) Needed(r Repository) ([]File, error) {
 	if !c.Runs(r.ModelType) {
 		return nil, problem.New(problem.UnknownArchitecture,
 			"Headroom does not support the architecture \""+r.ModelType+"\" yet",
-			"it supports "+strings.Join(c.options.Kinds, ", "),
+			"it supports "+strings.Join(c.options.Architectures, ", "),
 			"Choose a model with one of these architectures.")
 	}
 	return Choose(r.Files)

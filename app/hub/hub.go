@@ -1,13 +1,13 @@
 // Package hub downloads models from the Hugging Face hub, or a compatible mirror, into the cache of
 // Hugging Face's own tools, so that each model is on this machine only once.
 //
-//	Search, Repository  models and their files                       api.go
-//	Choose              the files that a model needs                 choose.go
-//	Download            all of them, in order, verified              download.go
-//	  one file          its size, checksum and address               file.go
-//	  its bytes         parts over several connections, retried parts.go, request.go, retry.go
-//	  its place         blobs, snapshots, refs, locks                layout.go
-//	Tokens              the access token: where it is read and saved token.go
+//	Search, Repository  models and their files          api.go
+//	Choose              the files that a model needs    choose.go
+//	Download            all of them, in order, verified download.go
+//	  one file          its size, checksum and address  file.go
+//	  its bytes         parts over several connections  parts.go, request.go, retry.go
+//	  its place         blobs, snapshots, refs, locks   layout.go
+//	Tokens              the access token                token.go
 //
 // The layout of the cache is that of huggingface.co/docs/hub/local-cache. An unfinished file is
 // blobs/<etag>.incomplete and is always a prefix of the whole file: parts may arrive in any order
@@ -44,13 +44,13 @@ type Options struct {
 	Cache    string        // the hub cache's folder, which need not exist
 	Endpoint string        // "": DefaultEndpoint
 	Token    func() string // called for each request; nil or "": no token
-	// Kinds are the values of model_type in config.json that the engine can run; nil: all.
-	Kinds       []string
-	UserAgent   string // "": headroom
-	Connections int    // concurrent: for one large file, or for several small ones; 0: 4
-	PartBytes   int64  // size of one range request; 0: 8 MiB
-	Transport   http.RoundTripper
-	Log         *slog.Logger // nil: slog.Default()
+	// Architectures are the values of model_type in config.json that the engine can run; nil: all.
+	Architectures []string
+	UserAgent     string // "": headroom
+	Connections   int    // concurrent: for one large file, or for several small ones; 0: 4
+	PartBytes     int64  // size of one range request; 0: 8 MiB
+	Transport     http.RoundTripper
+	Log           *slog.Logger // nil: slog.Default()
 
 	sleep func(ctx context.Context, d time.Duration) error // nil: sleep
 	write func(f *os.File, b []byte) (int, error)          // nil: f.Write
@@ -154,7 +154,8 @@ func (c *Client) Cache() string { return c.options.Cache }
 // Runs reports whether the engine can run models of this model_type. For "", a type that the hub
 // does not know, it returns true.
 func (c *Client) Runs(modelType string) bool {
-	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
+	known := c.options.Architectures
+	return known == nil || modelType == "" || slices.Contains(known, modelType)
 }
 
 // mayHaveToken reports whether the token may be sent to an address: the hub's own, over HTTPS or on
