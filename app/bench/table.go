@@ -173,8 +173,8 @@ func megabytes(bytes int64) string { return number(float64(bytes)/1e6) + " MB" }
 
 // The lines before and after the table in a document.
 const (
-	tableBegins = "<!-- bench: from here on `headroom bench --readme` writes -->"
-	tableEnds   = "<!-- bench: to here -->"
+	tableBegins = "<!-- bench: the table that `headroom bench --readme` writes -->"
+	tableEnds   = "<!-- bench: end of the table -->"
 )
 
 // Replace puts the report's table between the marks of a document, and returns the new document.

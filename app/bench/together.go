@@ -56,8 +56,8 @@ func (r *run) streams() error {
 	return nil
 }
 
-// attempts is how often streams are started at most. On a busy machine, streams with short answers
-// may not overlap; they are then started again.
+// attempts is the maximum number of starts. On a busy machine, streams with short answers sometimes
+// do not overlap; they are then started again.
 const attempts = 20
 
 // streamSpeed returns the tokens per second of n streams while all of them decode.

@@ -28,8 +28,8 @@ func TestBenchTable(t *testing.T) {
 		return string(text)
 	}
 	for name, text := range map[string]string{"tiny.json": tinyShape,
-		"README.md": "a\n<!-- bench: from here on `headroom bench --readme` writes -->\n<!-- " +
-			"bench: to here -->\nb\n"} {
+		"README.md": "a\n<!-- bench: the table that `headroom bench --readme` writes -->\n" +
+			"<!-- bench: end of the table -->\nb\n"} {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -369,7 +369,7 @@ func TestWatchLimit(t *testing.T) {
 	}
 }
 
-// limited refuses more than a number of watches, like the kernel.
+// limited refuses a watch when none is left, like the kernel.
 type limited struct {
 	notifier
 	left int
