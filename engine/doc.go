@@ -31,7 +31,7 @@
 //	loop.Loop.finish           engine/loop     ends the request and caches its pages
 //	loop.requestLog.flush      engine/loop     logs the PERF line and the cause of a cache miss
 //
-// The first four calls read a cached prefix from disk, and the last two write one:
+// Of the calls below, the first four read a cached prefix from disk, and the last two write one:
 //
 //	loop.Loop.lookUp            engine/loop   asks the block store, on another goroutine
 //	sched.Scheduler.Promotions  engine/sched  allocates pages and a slot at the request's turn

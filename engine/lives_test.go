@@ -27,10 +27,10 @@ type lives struct {
 	alone     *engine.Engine
 	expected  map[string][]float32 // the log-probabilities of the answer, by prompt
 	talks     []string             // conversations to continue
-	answered  int                  // requests
-	cached    int                  // tokens
-	stored    int                  // tokens
-	cancelled int                  // requests
+	answered  int                  // number of requests
+	cancelled int                  // number of requests
+	cached    int                  // number of tokens
+	stored    int                  // number of tokens
 	damages   bool                 // the test damages files; some may still be damaged at the end
 }
 

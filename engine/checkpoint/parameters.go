@@ -1,8 +1,8 @@
 package checkpoint
 
 // Counting the parameters of a model, from the headers of its files. Most models have this number
-// in their name. For a packed matrix, the elements that it encodes count. Scales and biases of
-// groups do not count.
+// in their name. The count of a packed matrix is the number of elements that it encodes, without
+// the scales and biases of groups.
 
 import (
 	"strings"

@@ -226,6 +226,6 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	return s
 }
 
-// leastTopP is smaller than the probability of any most likely token, so top-p sampling keeps only
-// that token.
+// leastTopP is smaller than the probability that the most likely token ever has, so top-p sampling
+// keeps only that token.
 const leastTopP = 1e-9

@@ -7,10 +7,10 @@ import "headroom/engine/prefix"
 // that is a prefix of tokens. If tokens is empty, Forget does nothing. It returns the bytes of the
 // pages that it freed.
 //
-// Pages that other conversations or running requests use stay. When such a request ends, its pages
-// may be cached again. Forget waits for the step in progress, and for writes in progress. So the
-// caller should remove the conversation's files from the block store afterwards
-// (blockstore.Store.Remove).
+// Pages that other conversations or running requests use are not freed. When such a request ends,
+// its pages may be cached again. Forget waits for the step and the writes in progress. These may
+// still add files, so the caller should remove the conversation's files from the block store only
+// after Forget (blockstore.Store.Remove).
 func (l *Loop) Forget(tokens []int32) (freedBytes int64) {
 	if len(tokens) == 0 {
 		return 0

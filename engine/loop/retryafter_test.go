@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestRetryAfter expects hand-computed times. A prompt token takes 10 ms and an answer token 100
-// ms, and an answer has 50 tokens.
+// TestRetryAfter expects hand-computed times. An answer has 50 tokens. A prompt token takes 10 ms,
+// an answer token 100 ms.
 func TestRetryAfter(t *testing.T) {
 	p := pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond, answerTokens: 50}
 	at := func(prompt, done, completion, maxTokens int) RequestStats {

@@ -1,8 +1,9 @@
 package models
 
-// Gemma 3 has layers of grouped-query attention with a sliding window. Every sixth layer has full
-// attention. The two kinds have different rotary frequencies. There are norms before and after both
-// attention and the GEGLU MLP. Embeddings are scaled by sqrt(hidden) and tied to the head.
+// Gemma 3 has layers of grouped-query attention. Every sixth layer has full attention, and the
+// others have a sliding window. The two kinds have different rotary frequencies. There are norms
+// before and after both attention and the GEGLU MLP. Embeddings are scaled by sqrt(hidden) and tied
+// to the head.
 //
 // Sources: Gemma 3 Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm,
 // models/gemma3_text.py. Checkpoints: the text models (gemma3_text) and the text part of the

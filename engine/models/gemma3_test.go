@@ -10,8 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// olderKeys is the tiny model's config with the keys of transformers 4, which has neither
-// rope_parameters nor layer_types.
+// olderKeys is the tiny model's config as transformers 4 wrote it, without rope_parameters and
+// layer_types.
 const olderKeys = `{"model_type": "gemma3_text", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 6, "head_dim": 32,
 	"num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 32, "max_position_embeddings": 2048, "sliding_window": 16,
 	"sliding_window_pattern": 6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000, "rope_scaling": null, "rms_norm_eps": 1e-06}`

@@ -25,7 +25,7 @@ var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // maximum relative difference of the loss
 	rare    bool
-	recalls bool // the answers must be correct: for formats with 4 bits or more
+	recalls bool // the answers must be correct; true for formats with 4 bits or more
 }{
 	{cache.FormatOptions{Name: "f16"}, 0.001, false, true},
 	{cache.FormatOptions{Name: "bf16"}, 0.002, true, true},
@@ -90,7 +90,7 @@ func TestFormatsTables(t *testing.T) {
 	}
 }
 
-// mustRecall reports whether a case is one of the two that every format must answer. Their answers
+// mustRecall reports whether a case is one of the two that are run with every format. Their answers
 // depend on text that is 1,800 tokens earlier.
 func mustRecall(i int, c demoCase) bool {
 	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 &&
@@ -143,9 +143,9 @@ func TestKVFormats(t *testing.T) {
 	}
 }
 
-// TestIntegerAttentionLoss measures the loss of some formats with 8-bit activations, the default,
-// and therefore integer attention. It compares with the loss of a float16 cache and 8-bit
-// activations. The bounds hold both for all conversations and for those of the short form.
+// TestIntegerAttentionLoss compares the loss of some formats with that of a float16 cache. All of
+// them run with 8-bit activations, the default, for which attention is computed in integers. The
+// bounds hold both for all conversations and for those of the short form.
 func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() || cpu.Best() == cpu.Generic {
 		t.Skip("the loss of short conversations varies by more than the bounds")

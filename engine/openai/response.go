@@ -21,8 +21,9 @@ type Usage struct {
 	Timings                 *Timings          `json:"timings,omitempty"`
 }
 
-// Timings extends OpenAI's usage by times measured in the engine, as other servers do. Clients
-// cannot measure them, because the arrival times of chunks include the network.
+// Timings are times measured in the engine. OpenAI's usage does not have them, but other servers
+// add them too. Clients cannot measure them, because the arrival times of chunks include the
+// network.
 type Timings struct {
 	FirstTokenSeconds float64 `json:"first_token_seconds"`
 	// DecodeTokensPerSecond is 0 if there was only one token.

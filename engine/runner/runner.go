@@ -21,8 +21,8 @@ type Options struct {
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // format of recurrent states
 	Pages       int               // number of KV pages, shared by all sequences
-	StartPages  int               // the first of these pages, for the first KV.Start tokens
-	Slots       int               // for recurrent states and rings, of running and cached sequences
+	StartPages  int               // the first of these pages, for the start of each sequence
+	Slots       int               // number of slots for recurrent states and rings
 	BatchRows   int               // maximum number of rows in a pass
 	LogitsRows  int               // maximum number of rows in a pass whose logits are computed
 }

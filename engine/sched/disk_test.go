@@ -1,8 +1,9 @@
 package sched
 
-// A simulated disk for TestScenario. It stores the pages and states that it holds, and never evicts
-// them. It fills the pages of a promotion a few turns later, or fails. It stores real tokens, so
-// the test finds wrong contents and not only wrong counts.
+// A simulated disk for TestScenario. It holds pages and states of sequences (Scheduler.Hold),
+// stores their contents a few turns later, and never evicts them. It also fills the pages of a
+// promotion a few turns later, or fails. It stores real tokens, so the test finds wrong contents
+// and not only wrong counts.
 
 import (
 	"slices"
@@ -112,7 +113,7 @@ func (d *disk) begin(t *testing.T) {
 		n := len(p.Tokens)
 		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 ||
 			len(p.Pages) != d.s.pagesFor(n) || !p.Seq.StorePending {
-			t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
+			t.Fatalf("wrong promotion: %d tokens from %d in %d pages", n, p.From, len(p.Pages))
 		}
 		for i := p.From; i < len(p.Tokens); i++ {
 			d.pages[p.Pages[i/d.o.PageTokens]][i%d.o.PageTokens] = -1

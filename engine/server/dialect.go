@@ -14,7 +14,7 @@ type Dialect interface {
 	// Routes returns the routes of the dialect. The patterns of two dialects must not conflict.
 	Routes() []Route
 	// Error renders an error. If no answer has begun, the server sends the Data of the event as the
-	// body, with the status StatusOf. In a stream that has begun, it sends the event.
+	// body, with the status that StatusOf returns. In a stream that has begun, it sends the event.
 	// problem.From(err) has the message. If the chain of err contains a generate.ParamError, that
 	// names the invalid parameter.
 	Error(err error) Event

@@ -29,11 +29,11 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) ||
 		q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
-		t.Errorf("request %+v", q)
+		t.Errorf("chat: request %+v, expected the parameters of the body and an ID chatcmpl-...", q)
 	}
 	post(t, s.URL+"/v1/completions", `{"prompt":[5,6,7]}`)
 	if q := <-e.requests; !reflect.DeepEqual(q.Prompt, []int32{5, 6, 7}) || q.MaxTokens != 0 {
-		t.Errorf("request %+v", q)
+		t.Errorf("completion: request %+v, expected the tokens 5, 6, 7 and no limit", q)
 	}
 }
 

@@ -149,7 +149,7 @@ func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	return pieces, nil
 }
 
-// build sets the table to pieces.
+// build fills the table with pieces.
 func (p *pieceTable) build(pieces []piece) error {
 	total := 0
 	for i := range pieces {

@@ -38,7 +38,8 @@ const (
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// class is the character class that the expressions distinguish. Each character has one class.
+// class is one of the classes of characters that the expressions distinguish. Each character is in
+// exactly one.
 type class uint8
 
 const (
