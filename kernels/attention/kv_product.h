@@ -32,17 +32,6 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// The most f32x16 columns of a block. Six rows of four fill the 32 registers of AVX-512. The other
-// instruction sets use one, which is two or four registers. AVX2 uses four for one row and two for
-// two rows: eight registers of sums make shorter chains of dependent additions.
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define MAX_N(rows) 4
-#elif ISA == ISA_AVX2
-#define MAX_N(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
-#else
-#define MAX_N(rows) 1
-#endif
-
 // C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus the old C if add. cols is a multiple of 16. B
 // has the format dtype, and its rows are ldb elements apart. It also prefetches as many bytes at
 // next as B has.
@@ -65,16 +54,7 @@ SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b
             int64_t left = rows - r;
             m = eight ? 8 : left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6;
             switch (m * 8 + n) {
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-            BLOCKS(4)
-            BLOCKS(2)
-            BLOCK(8, 2)
-#elif ISA == ISA_AVX2
-            BLOCK(1, 4)
-            BLOCK(1, 2)
-            BLOCK(2, 2)
-#endif
-            BLOCKS(1)
+                EACH_BLOCK
             }
         }
         next += 16 * n * bytes * k;
@@ -95,7 +75,6 @@ PRODUCT(product_f32, KV_F32)
 PRODUCT(product_f16, KV_F16)
 PRODUCT(product_bf16, KV_BF16)
 #undef PRODUCT
-#undef MAX_N
 
 #define product KERNEL(product)
 SIMD void product(int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c,

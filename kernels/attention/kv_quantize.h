@@ -9,25 +9,6 @@
 // Clamps x to the range of float16. This order of operands preserves NaN.
 SIMD f32x16 in_range(f32x16 x) { return v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)); }
 
-// Stores sixteen values in [0, 256), truncated to integers, as bytes.
-#define store_codes KERNEL(store_codes)
-SIMD void store_codes(uint8_t *codes, f32x16 x) {
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-    _mm_storeu_si128((__m128i *)codes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
-#elif ISA == ISA_AVX2
-    const __m256i words = _mm256_permute4x64_epi64(
-        _mm256_packs_epi32(_mm256_cvttps_epi32(x.a), _mm256_cvttps_epi32(x.b)), 0xd8);
-    _mm_storeu_si128((__m128i *)codes,
-        _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-#else
-    uint16x8_t words[2];
-    for (int i = 0; i < 2; i++)
-        words[i] = vcombine_u16(
-            vmovn_u32(vcvtq_u32_f32(x.v[2 * i])), vmovn_u32(vcvtq_u32_f32(x.v[2 * i + 1])));
-    vst1q_u8(codes, vcombine_u8(vmovn_u16(words[0]), vmovn_u16(words[1])));
-#endif
-}
-
 // Computes the scales and biases of n groups. The elements of group i are finite and in [lo[i],
 // hi[i]]. scale16 and bias16 are the float16 values to store, and scale and bias the float32 values
 // to compute codes with.

@@ -6,6 +6,7 @@
 
 #define c_e2m1 KERNEL(c_e2m1)
 #define c_e2m1_float KERNEL(c_e2m1_float)
+#define v_e8m0 KERNEL(v_e8m0)
 #define v_load_e8m0 KERNEL(v_load_e8m0)
 #define mxfp4_row KERNEL(mxfp4_row)
 
@@ -20,58 +21,16 @@
         o - 8, o - 12
 #endif
 
-// c_e2m1 turns 64 codes into bytes: the doubled values plus E2M1_OFFSET, which is 12 where bytes
-// that multiply activations are unsigned. c_e2m1_float returns doubled values [16i, 16i+16) of its
-// result.
+// The primitives that the file of each instruction set defines (e2m1_avx512.h, e2m1_avx2.h,
+// e2m1_neon.h). c_e2m1 turns 64 codes into bytes: the doubled values plus E2M1_OFFSET, which is 12
+// where bytes that multiply activations are unsigned. c_e2m1_float returns doubled values [16i,
+// 16i+16) of its result. v_e8m0 returns sixteen scales.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define E2M1_OFFSET 12
-SIMD codes64 c_e2m1(codes64 c) {
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_setr_epi8(E2M1(E2M1_OFFSET))), c);
-}
-SIMD f32x16 c_e2m1_float(codes64 c, int i) { return v_sub(c_float(c, i), v_set1(E2M1_OFFSET)); }
-SIMD f32x16 KERNEL(e8m0)(const uint8_t *p) {
-    __m512i x = _mm512_slli_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), 23);
-    return _mm512_castsi512_ps(_mm512_max_epi32(x, _mm512_set1_epi32(1 << 22)));
-}
+#include "e2m1_avx512.h"
 #elif ISA == ISA_AVX2
-#define E2M1_OFFSET 12
-SIMD codes64 c_e2m1(codes64 c) {
-    __m256i table = _mm256_broadcastsi128_si256(_mm_setr_epi8(E2M1(E2M1_OFFSET)));
-    return (codes64){_mm256_shuffle_epi8(table, c.a), _mm256_shuffle_epi8(table, c.b)};
-}
-SIMD f32x16 c_e2m1_float(codes64 c, int i) { return v_sub(c_float(c, i), v_set1(E2M1_OFFSET)); }
-SIMD __m256 KERNEL(e8m0_half)(const uint8_t *p) {
-    __m256i x = _mm256_slli_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), 23);
-    return _mm256_castsi256_ps(_mm256_max_epi32(x, _mm256_set1_epi32(1 << 22)));
-}
-SIMD f32x16 KERNEL(e8m0)(const uint8_t *p) {
-    return (f32x16){KERNEL(e8m0_half)(p), KERNEL(e8m0_half)(p + 8)};
-}
+#include "e2m1_avx2.h"
 #elif ISA == ISA_NEON
-#define E2M1_OFFSET 0
-SIMD codes64 c_e2m1(codes64 c) {
-    static const int8_t values[16] = {E2M1(E2M1_OFFSET)};
-    uint8x16_t table = vreinterpretq_u8_s8(vld1q_s8(values));
-    return (codes64){{vqtbl1q_u8(table, c.v[0]), vqtbl1q_u8(table, c.v[1]),
-                      vqtbl1q_u8(table, c.v[2]), vqtbl1q_u8(table, c.v[3])}};
-}
-SIMD f32x16 c_e2m1_float(codes64 c, int i) {
-    int8x16_t x = vreinterpretq_s8_u8(c.v[i]);
-    int16x8_t lo = vmovl_s8(vget_low_s8(x)), hi = vmovl_s8(vget_high_s8(x));
-    return (f32x16){
-        {vcvtq_f32_s32(vmovl_s16(vget_low_s16(lo))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(lo))),
-         vcvtq_f32_s32(vmovl_s16(vget_low_s16(hi))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(hi)))}};
-}
-SIMD float32x4_t KERNEL(e8m0_quarter)(uint16x4_t x) {
-    return vreinterpretq_f32_u32(vmaxq_u32(vshlq_n_u32(vmovl_u16(x), 23), vdupq_n_u32(1 << 22)));
-}
-SIMD f32x16 KERNEL(e8m0)(const uint8_t *p) {
-    uint8x16_t x = vld1q_u8(p);
-    uint16x8_t lo = vmovl_u8(vget_low_u8(x)), hi = vmovl_u8(vget_high_u8(x));
-    return (f32x16){
-        {KERNEL(e8m0_quarter)(vget_low_u16(lo)), KERNEL(e8m0_quarter)(vget_high_u16(lo)),
-         KERNEL(e8m0_quarter)(vget_low_u16(hi)), KERNEL(e8m0_quarter)(vget_high_u16(hi))}};
-}
+#include "e2m1_neon.h"
 #endif
 
 // Loads scales [at, at+16) of a row of n scales, each halved (2^(scale-128)) because decoded values
@@ -84,7 +43,7 @@ SIMD f32x16 v_load_e8m0(const uint8_t *row, int64_t at, int64_t n) {
         if (n > at) memcpy(t, p, (size_t)(n - at));
         p = t;
     }
-    return v_mul(KERNEL(e8m0)(p), v_set1(0.5f));
+    return v_mul(v_e8m0(p), v_set1(0.5f));
 }
 
 // Dequantizes a row of k elements, a multiple of 32, to out.

@@ -23,15 +23,6 @@
 
 #include "state.h"
 
-// Value rows whose dot products run at once, as measured (PERF.md).
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define ROWS_AT_ONCE 4
-#elif ISA == ISA_AVX2
-#define ROWS_AT_ONCE 1
-#else
-#define ROWS_AT_ONCE 2
-#endif
-
 // Tokens to prefetch. Rows of tokens are too far apart for the hardware prefetcher. Prefetching
 // past the last token is harmless.
 #define TOKENS_AHEAD 4
@@ -131,90 +122,6 @@ SIMD void KERNEL(copy_columns)(float *to, ptrdiff_t to_stride, const float *from
     }
 }
 
-// Sixteen sums over lanes at once, with the order and the bits of v_sum: one addition combines
-// halves of two vectors, as v_sum combines the halves of each. fold4 reduces four rows to a quad of
-// partial sums, and fold16 reduces four quads to their sums, row i in lane i. With largest, a
-// constant after inlining, they compute v_hmax instead.
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-typedef __m512 KERNEL(quad); // quarter j: row j
-SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) {
-    return largest ? v_max(x, y) : v_add(x, y);
-}
-
-SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
-    f32x16 b[2];
-    for (int i = 0; i < 2; i++)
-        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x44),
-            _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xee));
-    return KERNEL(meet)(
-        largest, _mm512_shuffle_f32x4(b[0], b[1], 0x88), _mm512_shuffle_f32x4(b[0], b[1], 0xdd));
-}
-
-SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
-    f32x16 d[2];
-    for (int i = 0; i < 2; i++) {
-        __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
-        d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
-            _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
-    }
-    // lane 4j+i: row j of quad i
-    f32x16 e = KERNEL(meet)(
-        largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
-    return _mm512_permutexvar_ps(
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), e);
-}
-#elif ISA == ISA_AVX2
-typedef __m256 KERNEL(quad); // pairs of lanes: rows 0, 1, 2, 3
-SIMD __m256 KERNEL(meet)(const int largest, __m256 x, __m256 y) {
-    return largest ? _mm256_max_ps(x, y) : _mm256_add_ps(x, y);
-}
-
-SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
-    __m256d b[2];
-    for (int i = 0; i < 2; i++) {
-        __m256 u = KERNEL(meet)(largest, a[i].a, a[i].b),
-               v = KERNEL(meet)(largest, a[i + 2].a, a[i + 2].b);
-        b[i] = _mm256_castps_pd(KERNEL(meet)(
-            largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31)));
-    }
-    return KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(b[0], b[1])),
-        _mm256_castpd_ps(_mm256_unpackhi_pd(b[0], b[1])));
-}
-
-SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
-    __m256 half[2];
-    for (int h = 0; h < 2; h++) {
-        __m256 e = KERNEL(meet)(largest, _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0x88),
-            _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0xdd));
-        half[h] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
-    }
-    return (f32x16){half[0], half[1]};
-}
-#else
-typedef float32x4_t KERNEL(quad); // the sums themselves
-SIMD float32x4_t KERNEL(meet)(const int largest, float32x4_t x, float32x4_t y) {
-    return largest ? vmaxq_f32(x, y) : vaddq_f32(x, y);
-}
-
-SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
-    float32x4_t q[4];
-    for (int j = 0; j < 4; j++) {
-        const float32x4_t *v = a[j].v;
-        q[j] = KERNEL(meet)(
-            largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
-    }
-    float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])),
-        vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
-    float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])),
-        vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
-    return largest ? vpmaxq_f32(x, y) : vpaddq_f32(x, y);
-}
-
-SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) * c) {
-    return (void)largest, (f32x16){{c[0], c[1], c[2], c[3]}};
-}
-#endif
-
 // Value rows [dk] of a slot: the first row, and its scale if the type is int8.
 typedef struct {
     void *rows;
@@ -258,44 +165,8 @@ typedef struct {
     f32x16 scale;
 } KERNEL(sixteen);
 
-#if ISA == ISA_AVX2
-// sixteen_pass between two tokens for float32 rows, which takes nearly all the time. Two rows share
-// loads of k and q, and the two halves of the lanes alternate. Eight sums, three factors, three
-// vectors of k and q and two of the rows then fill all registers.
-SIMD void KERNEL(float_pass)(KERNEL(sixteen) * s, int64_t width, const float *last_k,
-    const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
-    const __m256 g = _mm256_set1_ps(s->decay[0]);
-    for (int quad = 0; quad < 4; quad++) {
-        f32x16 ak[4], aq[4];
-#pragma GCC unroll 2
-        for (int r = 0; r < 4; r += 2) {
-            float *row0 = s->rows + (4 * quad + r) * width, *row1 = row0 + width;
-            const __m256 step0 = _mm256_set1_ps(s->step[4 * quad + r]),
-                         step1 = _mm256_set1_ps(s->step[4 * quad + r + 1]);
-            __m256 k0[2], k1[2], q0[2], q1[2];
-            for (int half = 0; half < 2; half++)
-                k0[half] = k1[half] = q0[half] = q1[half] = _mm256_setzero_ps();
-#pragma GCC unroll 16
-            for (int64_t c = 0; c < width; c += 8) {
-                const int half = c / 8 % 2;
-                const __m256 before = _mm256_loadu_ps(last_k + c), kc = _mm256_loadu_ps(k + c),
-                             qc = _mm256_loadu_ps(q + c);
-                const __m256 x0 = _mm256_fmadd_ps(
-                    step0, before, _mm256_mul_ps(g, _mm256_loadu_ps(row0 + c)));
-                const __m256 x1 = _mm256_fmadd_ps(
-                    step1, before, _mm256_mul_ps(g, _mm256_loadu_ps(row1 + c)));
-                _mm256_storeu_ps(row0 + c, x0), _mm256_storeu_ps(row1 + c, x1);
-                k0[half] = _mm256_fmadd_ps(x0, kc, k0[half]),
-                k1[half] = _mm256_fmadd_ps(x1, kc, k1[half]);
-                q0[half] = _mm256_fmadd_ps(x0, qc, q0[half]),
-                q1[half] = _mm256_fmadd_ps(x1, qc, q1[half]);
-            }
-            ak[r] = (f32x16){k0[0], k0[1]}, ak[r + 1] = (f32x16){k1[0], k1[1]};
-            aq[r] = (f32x16){q0[0], q0[1]}, aq[r + 1] = (f32x16){q1[0], q1[1]};
-        }
-        sk[quad] = KERNEL(fold4)(0, ak), sq[quad] = KERNEL(fold4)(0, aq);
-    }
-}
+#if FLOAT_PASS_WIDTH
+#include "float_pass.h"
 #endif
 
 // One pass over sixteen rows: if update, the previous token's update, and then if dots, this
@@ -305,8 +176,8 @@ SIMD void KERNEL(float_pass)(KERNEL(sixteen) * s, int64_t width, const float *la
 SIMD void KERNEL(sixteen_pass)(const int dtype, const int from, const int to, const int update,
     const int dots, KERNEL(sixteen) * s, int64_t width, int64_t dk, const float *last_k,
     const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
-#if ISA == ISA_AVX2
-    if (dtype == STATE_F32 && update && dots && width == 128) { // the size of current models
+#if FLOAT_PASS_WIDTH
+    if (dtype == STATE_F32 && update && dots && width == FLOAT_PASS_WIDTH) {
         KERNEL(float_pass)(s, width, last_k, k, q, sk, sq);
         return;
     }
@@ -558,8 +429,6 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
             from, to, scratch);
     }
 }
-
-#undef ROWS_AT_ONCE
 
 #else
 
