@@ -133,3 +133,27 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
                 }
     }
 }
+
+// Returns the number of vectors to process next.
+#define vectors_at_once KERNEL(vectors_at_once)
+SIMD int64_t vectors_at_once(int64_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
+#define EACH_R CASE_R(1) CASE_R(2) CASE_R(4)
+#define FETCH , next, r ? 0 : step // further arguments of v_block
+
+// scores [vectors][TILE] = Q Kt for strips [from, to) of a tile. It also prefetches next_bytes bytes
+// at next[strip].
+#define k_scores_bits KERNEL(k_scores_bits)
+SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes,
+    const struct query_group *query, const uint8_t *const *strips, int64_t from, int64_t to,
+    float *scores, int64_t vectors, int64_t d, const char *const *next, int64_t next_bytes) {
+    const int64_t groups = kv_groups(f, d), step = (next_bytes * 32 / d + 63) & ~(int64_t)63;
+#define CASE_R(R) \
+    case R: \
+        k_block(R, bits, f, codes + r * d * QUERY_BYTES, query + r * groups, strips[s], \
+            scores + r * TILE + s * STRIP, d, next[s], r ? 0 : step); \
+        break;
+    for (int64_t s = from; s < to; s++)
+        for (int64_t r = 0, m; r < vectors; r += m)
+            switch (m = vectors_at_once(vectors - r)) { EACH_R }
+#undef CASE_R
+}
