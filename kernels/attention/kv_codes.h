@@ -21,8 +21,8 @@
 // l_fma(x, y, z)         x*y + z
 // l_part(x, h)           lanes [LANES*h, LANES*(h+1)) of sixteen
 // v_plane(width, p, v, h)
-//                        the bits that a plane of V holds of dimensions 16v + LANES*h + [0, LANES) of
-//                        a bundle
+//                        the bits that a plane of V holds of dimensions 16v + LANES*h + [0,
+//                        LANES) of a bundle
 // store_codes(codes, x)  stores sixteen values in [0, 256), truncated to integers, as bytes
 // MAX_N(rows)            the most f32x16 columns of a block of a float32 product (kv_product.h)
 // EACH_BLOCK             the cases of those blocks

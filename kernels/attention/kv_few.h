@@ -140,8 +140,8 @@ SIMD int64_t vectors_at_once(int64_t left) { return left >= 4 ? 4 : left >= 2 ? 
 #define EACH_R CASE_R(1) CASE_R(2) CASE_R(4)
 #define FETCH , next, r ? 0 : step // further arguments of v_block
 
-// scores [vectors][TILE] = Q Kt for strips [from, to) of a tile. It also prefetches next_bytes bytes
-// at next[strip].
+// scores [vectors][TILE] = Q Kt for strips [from, to) of a tile. It also prefetches next_bytes
+// bytes at next[strip].
 #define k_scores_bits KERNEL(k_scores_bits)
 SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *const *strips, int64_t from, int64_t to,

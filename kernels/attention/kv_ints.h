@@ -1,6 +1,6 @@
 // The primitives of integer products (kv_round.h, kv_dot.h). The file of each instruction set
-// (kv_ints_avx512.h, kv_ints_avx2.h, kv_ints_neon.h) defines them under the same names. Included once
-// per set, by kv_round.h.
+// (kv_ints_avx512.h, kv_ints_avx2.h, kv_ints_neon.h) defines them under the same names. Included
+// once per set, by kv_round.h.
 //
 // Queries are bytes, or 16 bits if products of bytes would saturate. 16-bit queries have dimensions
 // 0, 2, 1, 3 of each four, to match the even and the odd bytes of a lane. Weights are 16 bits. NEON
@@ -11,13 +11,12 @@
 // QUERY_BYTES            bytes of a rounded element of a query
 // V_FOUR(q)              the index of the q-th four weights of a strip
 // store_query(q, x)      stores sixteen integral values
-// STORE_PAIRS            1 if weights are stored by store_weights as they are computed, 0 if by
-//                        store_tile. For the matrix unit store_tile stores them everywhere.
+// STORE_PAIRS            1 if store_weights stores weights as they are computed, 0 if store_tile
+//                        stores them. With the matrix unit it is always store_tile.
 // store_weights(weights, i, x, y)
-//                        stores weights [i, i+32) of a tile from x and y, which are the weights plus
-//                        V_ROUNDER
-// store_tile(weights, y) stores the weights of a tile from y, which are the weights plus V_ROUNDER,
-//                        and returns their sums over its vectors, which are exact
+//                        stores weights [i, i+32) of a tile. x and y are the weights plus V_ROUNDER.
+// store_tile(weights, y) stores the weights of a tile and returns the sum of its four vectors of
+//                        weights, which is exact. y are the weights plus V_ROUNDER.
 // k_open(x, bits)        a k_operand from a register of codes of K
 // k_start(bits, sum)     the sums to begin with. sum is the sum of the query's codes.
 // k_dot(acc, k, q)       acc + products of codes with the four numbers at q

@@ -1,5 +1,5 @@
-// The primitives of kv_codes.h that AVX-512 and AVX2 share. MM(op) is an intrinsic on the lanes of a
-// register and MMI(op) one on all its bits. l_spread loads a plane of V of 1 or 2 bits and shifts
+// The primitives of kv_codes.h that AVX-512 and AVX2 share. MM(op) is an intrinsic on the lanes of
+// a register and MMI(op) one on all its bits. l_spread loads a plane of V of 1 or 2 bits and shifts
 // it, so that the bits that v_plane returns are the lowest of each byte.
 
 SIMD lanes_i l_zero(void) { return MM(set1_epi32)(0); }
