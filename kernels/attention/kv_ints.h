@@ -14,9 +14,10 @@
 // STORE_PAIRS            1 if store_weights stores weights as they are computed, 0 if store_tile
 //                        stores them. With the matrix unit it is always store_tile.
 // store_weights(weights, i, x, y)
-//                        stores weights [i, i+32) of a tile. x and y are the weights plus V_ROUNDER.
-// store_tile(weights, y) stores the weights of a tile and returns the sum of its four vectors of
-//                        weights, which is exact. y are the weights plus V_ROUNDER.
+//                        stores weights [i, i+32) of a tile from x and y, to which V_ROUNDER was
+//                        added
+// store_tile(weights, y) stores the weights of a tile from y, to which V_ROUNDER was added. Returns
+//                        the sum of the tile's four vectors of weights, which is exact.
 // k_open(x, bits)        a k_operand from a register of codes of K
 // k_start(bits, sum)     the sums to begin with. sum is the sum of the query's codes.
 // k_dot(acc, k, q)       acc + products of codes with the four numbers at q

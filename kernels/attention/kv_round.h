@@ -30,9 +30,10 @@ SIMD void round_query(
     }
 }
 
-// Computes for n vectors, 1 to 16, the factor scales[i] that makes the highest weight of a tile
-// WEIGHT_TOP, and the value units[i] of one step of the scaled weights. The factor is 0 if all
-// weights are negligible compared with the highest so far. highest has room for 16 values.
+// Computes for n vectors, 1 to 16, with the highest weights highest[i] of a tile: the factor
+// scales[i] that makes the highest weight WEIGHT_TOP, and the value units[i] of one step of the
+// scaled weights. The factor is 0 if all weights are negligible compared with the highest so far.
+// highest must have room for 16 values and is filled up.
 #define weights_units KERNEL(weights_units)
 SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) {
     float up[16], down[16];
@@ -68,6 +69,7 @@ SIMD float scale_weights(float *w, int64_t from, int64_t to) {
 #define value_group KERNEL(value_group)
 struct value_group { float scale[TILE], middle[TILE], top; };
 
+// Reads group g of V at the positions [from, to) of a tile.
 #define read_group KERNEL(read_group)
 SIMD void read_group(struct value_group *out, const struct kv_format *f,
     const uint8_t *const *strips, int64_t g, int64_t groups, const int64_t from, const int64_t to) {

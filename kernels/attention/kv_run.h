@@ -149,8 +149,8 @@ SIMD void rescale_tile(const struct job *j, const struct run *x, int64_t i) {
     }
 }
 
-// read_group for all groups of positions [0, to) of a tile, but with unscaled scales. inverses are
-// the factors that they have to be multiplied by.
+// Does what read_group does, for all groups and positions [0, to) of a tile, but does not multiply
+// the scales by the inverses of the tops. It returns these factors in inverses.
 #define read_groups KERNEL(read_groups)
 SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_format *f,
     const uint8_t *const *strips, int64_t groups, int64_t to) {
@@ -183,8 +183,8 @@ SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_
     }
 }
 
-// round_weights for R consecutive vectors and a group from read_groups. The middles of the vectors
-// are stride floats apart.
+// Does what round_weights does, for R consecutive vectors and a group that read_groups read. The
+// middles of the vectors are stride floats apart.
 #define round_group KERNEL(round_group)
 SIMD void round_group(const int R, const struct value_group *group, float inverse, const float *w,
     const float *units, float code, uint8_t *weights, float *middle, int64_t stride, float *steps) {

@@ -1,5 +1,5 @@
-// v_sums16 and v_hmaxes16 compute v_sum and v_hmax of sixteen vectors at once: lane i has the result
-// of vector i. One operation is a step of two vectors' trees, which takes a quarter of the
+// v_sums16 and v_hmaxes16 compute v_sum and v_hmax of sixteen vectors at once: lane i has the
+// result of vector i. One operation is a step of two vectors' trees, which takes a quarter of the
 // instructions. The order is that of v_sum, so the bits are the same. On AVX2 highest8 finds the
 // highest magnitudes of eight vectors in the same way. The file of each instruction set defines
 // them (trees_avx512.h, trees_avx2.h, trees_neon.h). Included once per set, after simd.h.

@@ -41,9 +41,8 @@ func TestAnglesAreRoundedOnce(t *testing.T) {
 					for j, want := range []float64{cos, sin} {
 						got := float64(out.Row(r)[i+j*half])
 						if math.Abs(got-want) > math.Abs(want)*0x1p-24*(1+1e-6)+1e-15 {
-							t.Fatalf(
-								"%s: position %d, frequency %g, dimension %d: got %.10g, expected "+
-									"%.10g", isa, pos+r, f, i+j*half, got, want)
+							t.Fatalf("%s: position %d, frequency %g, dimension %d: got %.10g, "+
+								"expected %.10g", isa, pos+r, f, i+j*half, got, want)
 						}
 					}
 				}

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // ErrUnavailable is wrapped by the errors of Open on a machine that cannot run the device. Tests
-// skip themselves then.
+// then skip themselves.
 var ErrUnavailable = errors.New("there is no NVIDIA GPU to run Metal kernels on")
 
 // FromEnvironment returns the options that tests and --device nv use: HEADROOM_NV_CACHE is

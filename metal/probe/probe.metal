@@ -132,7 +132,7 @@ kernel void numbers(
     uint tid                [[thread_position_in_grid]]) {
   const float v = x[tid];
   out[tid] = v * v - 1.00048828125f;   // rounded once if it is contracted
-  out[p.n + tid] = v * 0.5f;           // of the smallest normal number: a denormal one
+  out[p.n + tid] = v * 0.5f;           // denormal if v is the smallest normal number
   out[2 * p.n + tid] = exp(v);
   out[3 * p.n + tid] = 1.0f / v;
   out[4 * p.n + tid] = sqrt(fabs(v));
