@@ -179,8 +179,8 @@ const (
 )
 
 // CPU implements kernels.Op. If all rows of a span fit in one block, each segment may be a separate
-// unit (see cut), and a second phase merges the segments. A longer span has a unit for each block
-// and KV head.
+// unit, and a second phase merges the segments. A longer span has a unit for each block and KV
+// head.
 func (o *Attention) CPU(c *cpu.Context) {
 	units, partials, work := 0, 0, 0
 	o.threads = c.Threads

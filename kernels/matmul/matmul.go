@@ -29,7 +29,7 @@ type Part struct {
 	Out kernels.Tensor // float32, one column per row of W; rows may be strided
 }
 
-// Rows are rows [From, To) of a batch.
+// Rows is the range [From, To) of the rows of a batch.
 type Rows struct{ From, To int }
 
 // Prefill lists the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU

@@ -47,8 +47,8 @@ const (
 	gatedDeltaWindow = 8
 )
 
-// Metal implements gpu.Op. Each simdgroup computes gatedDeltaRows value rows of a head for all
-// tokens of a span.
+// Metal implements gpu.Op. Each simdgroup computes a few value rows of a head for all tokens of a
+// span.
 func (o *GatedDelta) Metal(c *gpu.Context) {
 	p := gatedDeltaParams{
 		Hk: uint32(o.Hk), Hv: uint32(o.Hv), Dk: uint32(o.Dk), Dv: uint32(o.Dv),

@@ -28,8 +28,8 @@ type normRopeParams struct {
 // but the heads of one token still make several threadgroups.
 const normRopeHeads = 4
 
-// Metal implements gpu.Op. Each threadgroup computes normRopeHeads heads of a row, and each
-// simdgroup one head. The result does not depend on the number of threads.
+// Metal implements gpu.Op. Each threadgroup computes a few heads of a row, and each simdgroup one
+// head. The result does not depend on the number of threads.
 func (o *NormRope) Metal(c *gpu.Context) {
 	p := normRopeParams{Spans: int32(len(o.Spans)), Heads: uint32(o.Heads),
 		HeadDim: uint32(o.X.Cols), RotaryHalf: uint32(o.InvFreq.Cols),

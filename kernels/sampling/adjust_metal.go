@@ -25,7 +25,7 @@ const (
 func (a *Adjustment) tableInts() int { return adjustmentInts + 2*len(a.Recent) + 2*len(a.Biases) }
 
 // Metal implements gpu.Op. Each threadgroup adjusts one row. A dispatch has as many rows as fit in
-// a table of mostTableInts.
+// its table.
 func (o *Adjust) Metal(c *gpu.Context) {
 	for from := 0; from < len(o.Rows); {
 		to, n := from, 0
