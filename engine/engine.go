@@ -225,11 +225,11 @@ func (e *Engine) Forget(tokens []int32) (freedBytes int64) { return e.loop.Forge
 // ForgetAll does what Forget does, for every conversation.
 func (e *Engine) ForgetAll() (freedBytes int64) { return e.loop.ForgetAll() }
 
-// PassCost returns the minimum memory traffic and arithmetic of one pass. The pass computes the
-// next rows tokens of each of the sequences, after a context of contextTokens. If logits is true,
-// it also computes the logits of the last row of each sequence.
-func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassCost {
-	c := e.runner.Cost(sequences, rows, contextTokens, logits)
+// PassCost returns the minimum memory traffic and arithmetic of one pass. For each of the
+// sequences, the pass computes newTokens tokens after a context of contextTokens. If logits is
+// true, it also computes the logits of the last of these tokens.
+func (e *Engine) PassCost(sequences, newTokens, contextTokens int, logits bool) PassCost {
+	c := e.runner.Cost(sequences, newTokens, contextTokens, logits)
 	if e.options.Float32Activations {
 		c.Float32 += c.Int8
 		c.Int8 = 0

@@ -14,8 +14,8 @@ import (
 	"headroom/engine/sched"
 )
 
-// closeTimeout is the time in which Close writes unsaved conversations to disk. Those that are not
-// written by then are lost.
+// closeTimeout is the longest time for which Close writes unsaved conversations to disk. Those that
+// are not written by then are lost.
 const closeTimeout = 10 * time.Second
 
 // inbox holds the requests, cancellations and calls that other goroutines send to the loop.
@@ -145,7 +145,7 @@ func (l *Loop) validate(r *Request) error {
 		return problem.New(problem.ContextExceeded,
 			"The prompt is longer than the model's context",
 			fmt.Sprintf(
-				"it has %d tokens, the context holds %d and needs room for at least one more",
+				"it has %d tokens, the context holds %d, and the answer needs at least one",
 				len(r.Prompt), l.config.ContextTokens),
 			"Shorten the conversation, or load the model with a longer context.")
 	}

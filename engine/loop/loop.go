@@ -184,11 +184,11 @@ func (l *Loop) restorePrefixes(work []sched.Work) (err error) {
 	return nil
 }
 
-// keepState copies the state in slot from to the slot of k, so that later sequences can resume
-// there. Its arguments are the results of Scheduler.Remove. A nil k copies nothing.
-func (l *Loop) keepState(from int32, k *sched.Keep) {
+// keepState copies the state in slot to k.Slot, so that later sequences can resume there. Its
+// arguments are the results of Scheduler.Remove. If k is nil, it does nothing.
+func (l *Loop) keepState(slot int32, k *sched.Keep) {
 	if k != nil {
-		l.runner.CopyState(from, k.Slot)
+		l.runner.CopyState(slot, k.Slot)
 	}
 }
 

@@ -1,13 +1,13 @@
 package models
 
 // Qwen3.5 and Qwen3.6, dense and mixture of experts, have layers of GatedDeltaNet. Every
-// full_attention_interval-th layer has full attention instead. Each is followed by a SwiGLU MLP, or
-// by experts and one shared expert.
+// full_attention_interval-th layer has full attention instead. Every layer ends with a SwiGLU MLP,
+// or with experts and one shared expert.
 //
 // Sources: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py.
 // Checkpoints: Hugging Face originals, which store norm weights zero-centred, and MLX conversions,
-// which do not, and whose names begin with "language_model.". The tensors of the MTP block (mtp.*),
-// which drafts tokens, are not read.
+// which do not. In MLX conversions, tensor names begin with "language_model.". The tensors of the
+// MTP block (mtp.*), which drafts tokens, are not read.
 
 import (
 	"fmt"

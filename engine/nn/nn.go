@@ -53,8 +53,8 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 }
 
 // attend writes k and v to the cache of a layer and computes attention over it. If the layer has a
-// ring, attend also copies the rings to keep, after all rows have been written. Such a copy is also
-// valid for positions inside the pass (see cache/ring.go).
+// ring, attend also makes the copies of the ring that b.Rounds lists, after all rows have been
+// written. Such a copy is also valid for positions inside the pass (see cache/ring.go).
 func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer,
 	scale float32) kernels.Tensor {
 	r := kv.Ring

@@ -13,9 +13,9 @@ type Cost struct {
 	kernels.Operations
 }
 
-// Cost returns the cost of a pass that computes the next rows tokens of each sequence, after a
-// context of contextTokens. If logits is true, the pass also computes the logits of the last row of
-// each sequence. Cost measures a pass on a device that allocates nothing.
+// Cost returns the cost of a pass. For each of the sequences, the pass computes a number of rows
+// after a context of contextTokens. If logits is true, it also computes the logits of the last of
+// these rows. Cost measures the pass on a device that allocates nothing.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	d := kernels.NewDryRun()
 	pages := (contextTokens+rows)/cache.PageTokens + 1

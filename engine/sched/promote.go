@@ -1,7 +1,8 @@
 package sched
 
 // Prefixes move between the prefix tree and the block store on disk. Meanwhile their memory is
-// held: pages being written are not evicted, and no sequence uses pages that are being read.
+// held: pages that are being written to disk are not evicted, and no sequence uses pages into which
+// a prefix is being read.
 
 import (
 	"slices"

@@ -44,8 +44,8 @@ type Sequence struct {
 
 	arrival uint64
 	running bool
-	leader  *Sequence // the running sequence that computes the first shared tokens; nil: none
-	shared  int       // number of tokens shared with leader
+	leader  *Sequence // the running sequence whose tokens this one waits for; nil: none
+	shared  int       // number of tokens that this one shares with leader
 }
 
 // Options configure a scheduler. Pages, PageTokens, Slots, ChunkTokens and MixedChunkTokens are
@@ -53,8 +53,8 @@ type Sequence struct {
 type Options struct {
 	Pages      int // number of pages in the pool
 	PageTokens int // positions in a page
-	// The first StartTokens positions of every sequence use another kind of pages, the first
-	// StartPages of the pool. StartTokens is a multiple of PageTokens. Both may be 0.
+	// The first StartTokens positions of every sequence use pages of another kind, which are the
+	// first StartPages pages of the pool. StartTokens is a multiple of PageTokens. Both may be 0.
 	StartTokens, StartPages int
 	Slots                   int  // sequences that may run at once
 	ChunkTokens             int  // maximum number of prompt tokens in a step
@@ -114,8 +114,8 @@ type Scheduler struct {
 	promoting     []*Promotion // started and not yet ended by Promoted
 	short         bool         // the last step needed more pages than eviction could free
 
-	marks []uint32 // for each page, the mark of the last Counts that counted it
-	mark  uint32
+	marks []uint32 // for each page, the value of mark when Counts last counted it
+	mark  uint32   // number of calls of Counts
 	work  []Work
 	order []*Sequence
 	// Preemptions counts preempted sequences.
@@ -188,9 +188,9 @@ func (s *Scheduler) enqueue(q *Sequence) {
 
 // Remove removes a running or waiting sequence and frees its memory at once. If cache is true, its
 // computed tokens stay cached for later sequences. If keep is not nil, the caller must copy the
-// state in slot from to keep.Slot before the next step.
-func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
-	from = q.Slot
+// state in slot to keep.Slot before the next step.
+func (s *Scheduler) Remove(q *Sequence, cache bool) (slot int32, keep *Keep) {
+	slot = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
 		if cache && s.tree != nil && q.Computed > 0 {
@@ -201,7 +201,7 @@ func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.trim()
-	return from, keep
+	return slot, keep
 }
 
 // trim evicts prefixes until the tree is within HotBytes and HotConversations.

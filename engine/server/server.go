@@ -39,8 +39,8 @@ import (
 // Models finds loaded models. The host of the app implements it.
 type Models interface {
 	// Acquire returns the model with the given ID, which must be loaded. "" means whichever model
-	// is loaded. Errors are Problems with the code model_not_found, not_running or loading. The
-	// first one lists the IDs of the available models.
+	// is loaded. Errors are Problems with the code model_not_found, not_running or loading. With
+	// model_not_found, the Problem lists the IDs of the available models.
 	Acquire(id string) (Model, error)
 	// Wake returns the same as Acquire, for a generation. It first reloads a model that was
 	// unloaded because it was idle. It stops waiting when ctx ends.
