@@ -10,9 +10,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// Limits of retries. A download gives up after maxFailures in a row without a byte in between
-// (about two minutes), a request of the UI after fewFailures. maxWait is the longest Retry-After
-// that is obeyed.
+// Limits of retries. A download gives up after maxFailures failures in a row with no byte received
+// in between, which takes about two minutes. A request of the UI gives up after fewFailures.
+// maxWait is the longest Retry-After that is obeyed.
 const (
 	maxFailures = 8
 	fewFailures = 3
