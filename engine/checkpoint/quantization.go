@@ -15,7 +15,7 @@ import (
 
 // Quantization is the packing of the weights according to config.json: a default, and exceptions
 // for single modules. The actual packing follows from the shapes in the files (see Scope.Linear).
-// It must agree with Quantization, because checkpoints with tensors of several conversions are
+// It must agree with Quantization, because folders that mix the files of several conversions are
 // common.
 type Quantization struct {
 	pack                    // the default; Bits 0: plain weights

@@ -63,8 +63,8 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// SetPrefill sets the spans of the batch for the following operators. For prompt rows, which they
-// find in these spans, matrix products may use other kernels.
+// SetPrefill sets the spans of the batch for the following operators. Matrix products may use other
+// kernels for the prompt rows of these spans.
 func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
 // Mark returns the current position in the arena, for Release.

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 )
 
+// fileJSON is a tokenizer.json. In the structs below it, the comment after a field is the value of
+// Type for which the field is used.
 type fileJSON struct {
 	AddedTokens   []addedToken    `json:"added_tokens"`
 	Normalizer    *normalizerJSON `json:"normalizer"`
