@@ -1,6 +1,5 @@
-// The storage types of a recurrent state: rounds vectors to a type, loads and stores them. state.go
-// is the same in plain Go, with the same bits. Included once per instruction set, so it has no
-// include guard.
+// Loads and stores vectors of a recurrent state in its storage type. state.go does the same in
+// plain Go, with the same bits. Included once per instruction set, so it has no include guard.
 
 #include "vectors.h"
 

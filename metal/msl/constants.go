@@ -29,6 +29,6 @@ func (c *Constant) Bits(v any) (uint32, error) {
 			return math.Float32bits(v), nil
 		}
 	}
-	return 0, fmt.Errorf("function constant %s: got a %T, expected Go's type for %s", c.Name, v,
+	return 0, fmt.Errorf("function constant %s: got %T, expected Go's type for %s", c.Name, v,
 		c.Type)
 }

@@ -142,7 +142,7 @@ func TestMistakesInPipelines(t *testing.T) {
 		{"scaled", append(constants(1, true), constants(1, true)...),
 			"function constant factor has 2 values"},
 		{"scaled", []metal.ConstantValue{{Name: "factor", Value: 1},
-			{Name: "negative", Value: true}}, "got a int"},
+			{Name: "negative", Value: true}}, "got int"},
 		{"waves", constants(1, true), "nv_threads.h does not define"},
 	} {
 		if _, err := testLibrary(t, d).Pipeline(x.kernel, x.constants...); err == nil ||

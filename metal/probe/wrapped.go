@@ -13,7 +13,7 @@ import (
 func (p *Probe) wrapped() error {
 	page := p.d.Facts().PageBytes
 	if page < 1024 || page&(page-1) != 0 {
-		return fmt.Errorf("pages of %d bytes", page)
+		return fmt.Errorf("got pages of %d bytes, expected a power of two of at least 1,024", page)
 	}
 	// Never unmapped: the device may use it until it is closed.
 	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE,

@@ -21,12 +21,13 @@ var sources embed.FS
 // loop with noduplicate calls (include/sim_threads.h), even if a pragma asks for it.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
-	"-cl-single-precision-constant",
-	"-Xclang", "-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64", "-target",
-	"x86_64-unknown-linux-gnu", "-march=x86-64-v3", "-fPIC",
-	"-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-const-variable",
-	"-Wno-unused-variable", "-Wno-pass-failed", "-ferror-limit=20",
-	"-fno-color-diagnostics", "-fshow-overloads=best", "-fdebug-compilation-dir=" + sourceRoot,
+	"-Xclang", "-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64",
+	"-target", "x86_64-unknown-linux-gnu", "-march=x86-64-v3", "-fPIC",
+	"-cl-single-precision-constant", "-ffp-contract=off",
+	"-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-const-variable",
+	"-Wno-unused-variable", "-Wno-pass-failed",
+	"-ferror-limit=20", "-fno-color-diagnostics", "-fshow-overloads=best",
+	"-fdebug-compilation-dir=" + sourceRoot,
 }
 
 // sourceRoot is the prefix of file names in debug information.
