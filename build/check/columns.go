@@ -18,7 +18,8 @@ const tabColumns = 4
 
 // columnFile matches the files that people write and read: sources, documents and scripts.
 var columnFile = regexp.MustCompile(
-	`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh|md|svg)$|(^|/)(Makefile|run)$|^build/[^.]*$`)
+	`\.(go|c|h|m|metal|ts|mts|js|mjs|svelte|css|html|py|sh|md|svg)$|` +
+		`(^|/)(Makefile|run)$|^build/[^.]*$`)
 
 // checkColumns finds lines of more than limit columns. A line that cannot be broken may be longer:
 // a single word such as a URL, a row of a Markdown table, or text in a raw string. Generated files

@@ -213,7 +213,7 @@ test('of 10,000 conversations a few dozen rows are rendered', async () => {
   expect(rows()).toEqual(['Conversation 1234']);
 });
 
-test('the list is requested again when its figures change, with a pause between requests', async () => {
+test('a change of the figures reloads the list, with a pause between requests', async () => {
   await open();
   expect(lists()).toBe(1);
   for (let i = 0; i < 8; i++) {
@@ -289,7 +289,7 @@ test('a maximum below the size of the cache asks first', async () => {
   expect(backend.calls.at(-1)).toBe('change {"maxBytes":1000000000}');
 });
 
-test('the switch says that it takes effect after a restart; a command-line flag overrides it', async () => {
+test('the switch takes effect after a restart; a command-line flag overrides it', async () => {
   await open();
   await click(/^Limits$/);
   document.querySelector<HTMLElement>('[role="switch"]')!.click();
@@ -346,7 +346,7 @@ test('a list that cannot be read offers Try again', async () => {
   expect(rows().length).toBeGreaterThan(5);
 });
 
-test('a move: the folder is typed in a browser; the move is shown, stopped and discarded', async () => {
+test('in a browser the folder of a move is typed; the move is stopped and discarded', async () => {
   await open();
   await click(/^Limits$/);
   await click(/^Move…$/);
@@ -392,7 +392,7 @@ test('after a move the new folder is shown without a restart', async () => {
   expect(backend.calls.slice(before)).not.toContain('change');
 });
 
-test("the window opens the system's folder dialog; a folder set by a flag cannot be moved", async () => {
+test('the window opens a folder dialog; a folder set by a flag cannot be moved', async () => {
   const chosen = ['', '/chosen'];
   vi.stubGlobal('go', { main: { Dialogs: { ChooseFolder: async () => chosen.shift() } } });
   await open();

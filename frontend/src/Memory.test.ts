@@ -81,7 +81,7 @@ test('every part of the memory has its size, share and source', async () => {
   expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*The disk cache holds another 4\.2 GB/);
 });
 
-test('what if: a slider sends one request when it stops, choosing a format sends none', async () => {
+test('a slider sends one request when it stops; choosing a format sends none', async () => {
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(

@@ -201,7 +201,7 @@ test('a copy is moved to the Trash after a question with its size', async () => 
   expect(backend.calls.at(-1)).toBe('reveal qwen3.6-35b-a3b /home/you/models/qwen3.6-35b-a3b');
 });
 
-test('settings are saved at once, can be undone, and offer a reload while the model runs', async () => {
+test('settings are saved at once, can be undone, and offer a reload', async () => {
   await open(
     (b) =>
       (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, readOnly: ['maxSequences'] }),
@@ -312,7 +312,7 @@ test('of 1,000 models a few dozen rows are rendered', async () => {
   expect(names()).toEqual(['model-123']);
 });
 
-test('the list is requested again when something changes, with a pause between requests', async () => {
+test('a change reloads the list, with a pause between requests', async () => {
   await open();
   expect(backend.lists).toEqual([0]);
   for (let i = 0; i < 8; i++) {

@@ -133,7 +133,7 @@ test('a drop on any page shows a plan, whose mode can be changed, and starts a j
   expect(dropped).toBeNull();
 });
 
-test('a path can be typed; a plan without models has no button; a failed plan says why', async () => {
+test('a path can be typed; an empty plan has no button; a failed plan says why', async () => {
   await open();
   await click(/^Import…$/);
   expect(() => button(/^Choose…$/)).toThrow();

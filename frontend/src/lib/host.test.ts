@@ -28,7 +28,7 @@ test('a dropped file does not replace the page, and text can still be dragged', 
   }
 });
 
-test("a text is saved with the system's dialog in the window, and downloaded in a browser", async () => {
+test("a text is saved with the system's dialog, or downloaded in a browser", async () => {
   const clicked: string[] = [];
   vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
     this: HTMLAnchorElement,

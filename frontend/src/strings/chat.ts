@@ -25,7 +25,7 @@ const exampleTools =
 
 export const answerSettings = {
   title: 'Answer settings',
-  help: 'Applies to this window’s chats from the next question. Leave empty for the model’s defaults.',
+  help: 'Applies to this window’s chats from the next question. Empty: the model’s defaults.',
   modelDefault: 'Model default',
   tools: 'Tools',
   exampleTools,

@@ -228,7 +228,7 @@ test('normaliseState: Go writes an empty list as null', () => {
   expect(() => normaliseState(null)).toThrow();
 });
 
-test('a short write outlives the page, and is sent again when the browser refuses keepalive', async () => {
+test('a short write uses keepalive, and is sent again when the browser refuses it', async () => {
   const summary = { id: 'a', revision: 1 };
   const backend = new HttpBackend('T');
   const change = (content: string) => ({

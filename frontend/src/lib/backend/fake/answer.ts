@@ -66,7 +66,9 @@ function replyTo(question: string): { reasoning: string; content: string } {
   }
   return {
     reasoning: `The question was: ${question} I repeat it.`,
-    content: `You said this:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
+    content:
+      `You said this:\n\n> ${question}\n\n` +
+      `\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
   };
 }
 

@@ -53,12 +53,13 @@ export function fakeConversations(now = Date.now()): Conversation[] {
   const day = 86_400_000;
   const stored = Array.from({ length: 40 }, (_, i) => {
     const large = i % 3 !== 0;
+    const round = Math.floor(i / titles.length) + 1;
     const used = now - (i * i * day) / 24;
     return fakeConversation({
       key: (0xabc000 + i).toString(16).padEnd(64, '0'),
       model: large ? 'qwen3.6-35b-a3b' : 'headroom-demo',
       fingerprint: large ? 'f2' : 'f1',
-      title: `${titles[i % titles.length]}${i < titles.length ? '' : ` (${Math.floor(i / titles.length) + 1})`}`,
+      title: titles[i % titles.length] + (round > 1 ? ` (${round})` : ''),
       tokens: Math.round(90_000 / (i + 1)) + 300,
       memoryTokens: i < 3 ? Math.round(90_000 / (i + 1)) : 0,
       bytes: Math.round((large ? 1500e6 : 260e6) / (i + 1)) + 2e6,
@@ -139,7 +140,8 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
         firstDifference: 42,
         commonTokens: 42,
         advice:
-          'A date or time in the beginning changes with each request: leave it out, or put it into the last message.',
+          'A date or time in the beginning changes with each request: leave it out, or put it ' +
+          'into the last message.',
         commonText: 'You are a careful assistant. It is ',
         previousText: '10:01. Answer in the language of the question.',
         promptText: '10:02. Answer in the language of the question.',

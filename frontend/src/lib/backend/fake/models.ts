@@ -89,7 +89,8 @@ export function fakeModels(now = Date.now()): Model[] {
       updatedAt: now - 5000,
       contextTokens: 0,
       error:
-        'The model is not complete yet: 1 file is missing (model-00003-of-00003.safetensors), 1 file is here in part',
+        'The model is not complete yet: 1 file is missing (model-00003-of-00003.safetensors), ' +
+        '1 file is here in part',
       download: {
         doneBytes: 6.1e9,
         totalBytes: 16.9e9,
