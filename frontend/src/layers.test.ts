@@ -8,8 +8,10 @@ const sources = import.meta.glob('./**/*.{ts,svelte}', {
 }) as Record<string, string>;
 const files = Object.entries(sources).filter(([path]) => !path.endsWith('.test.ts'));
 
-/** A page's components. */
-const folders = ['overview', 'chat', 'models', 'memory', 'cache', 'settings', 'welcome'];
+/** The folders of the pages' components. */
+const folders = [
+  ...new Set(files.map(([path]) => /^\.\/components\/(\w+)\//.exec(path)?.[1] ?? 'shared')),
+].filter((folder) => folder !== 'shared');
 
 /** [files of, must not contain, except in, because] */
 type Rule = [RegExp, RegExp, RegExp | null, string];
@@ -59,7 +61,10 @@ const rules: Rule[] = [
   ],
 ];
 
-test('the sources are found', () => expect(files.length).toBeGreaterThan(30));
+test('the sources are found', () => {
+  expect(files.length).toBeGreaterThan(30);
+  expect(folders).toContain('overview');
+});
 
 describe.each(rules)('%s', (where, banned, except, because) => {
   test(because, () => {
