@@ -1,4 +1,5 @@
-// Who may import whom, and who may touch the outside. Each rule holds its reason.
+// Which folder may import which, and which files may use the network, the window and HTML. Each rule
+// has its reason.
 import { describe, expect, test } from 'vitest';
 
 const sources = import.meta.glob('./**/*.{ts,svelte}', {
@@ -16,37 +17,27 @@ const folders = [
 /** [files of, must not contain, except in, because] */
 type Rule = [RegExp, RegExp, RegExp | null, string];
 const rules: Rule[] = [
-  [
-    /^\.\/lib\//,
-    /from '.*(components|views)\//,
-    null,
-    'lib is what pages are made from: it runs without them',
-  ],
+  [/^\.\/lib\//, /from '.*(components|views)\//, null, 'lib does not depend on pages'],
   [
     /^\.\/components\/shared\//,
     new RegExp(`from '.*\\.\\./(${folders.join('|')})/|from '.*views/`),
     null,
-    'shared components know no page',
+    'shared components do not depend on pages',
   ],
   ...folders.map((folder): Rule => [
     new RegExp(`^\\./components/${folder}/`),
     new RegExp(`from '.*\\.\\./(${folders.filter((other) => other !== folder).join('|')})/`),
     null,
-    'the pages do not know each other',
+    'pages do not depend on each other',
   ]),
   [
     /./,
     /\bfetch\(|new EventSource/,
     /^\.\/lib\/(backend\/http|snippets)\.ts$/,
-    'the network has one door: lib/backend/http.ts',
+    'only lib/backend/http.ts uses the network',
   ],
   [/./, /backend\/(http|fake(\/\w+)?)'/, /^\.\/main\.ts$/, 'only main.ts chooses a backend'],
-  [
-    /./,
-    /\.runtime\b/,
-    /^\.\/lib\/host\.ts$/,
-    'only lib/host.ts knows that the window may be Wails',
-  ],
+  [/./, /\.runtime\b/, /^\.\/lib\/host\.ts$/, 'only lib/host.ts uses the runtime of Wails'],
   [
     /./,
     /\{@html/,

@@ -1,4 +1,4 @@
-// Composition root: picks the backend, makes the stores, mounts the app.
+// Creates the backend and the stores, and mounts the app.
 import './lib/language'; // before anything that formats
 import { mount } from 'svelte';
 import App from './App.svelte';

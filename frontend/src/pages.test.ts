@@ -1,5 +1,5 @@
 // A page is one view and one row of pages.ts: the sidebar, the keys, the address, the command
-// palette and the frame take a row that they have never seen.
+// palette and the frame work with a new row.
 import { flushSync, mount, unmount } from 'svelte';
 import { expect, test, vi } from 'vitest';
 import App from './App.svelte';

@@ -1,17 +1,17 @@
-// Where two texts part and meet again: what stands before, the parts that differ, what follows.
-// Characters are never cut: the texts are compared by what a person sees as one.
+// The first difference between two texts: the common beginning, the parts that differ, and the rest.
+// Texts are compared by grapheme, so that no character is cut.
 
 export interface Difference {
-  /** The beginning of both. */
+  /** The common beginning. */
   before: string;
   was: string;
   is: string;
-  /** How each goes on after the part that differs; equal but for its end, since texts were cut. */
+  /** The rest of each text. Both are equal except at the end, where texts were cut. */
   wasAfter: string;
   isAfter: string;
 }
 
-/** Less agreement than this, in characters, is chance and no meeting again. */
+/** The texts agree again after this many equal characters; fewer may be chance. */
 const meeting = 4;
 
 export function difference(was: string, is: string): Difference {

@@ -15,7 +15,7 @@ import { partsOf } from './causes';
 import { count, diskBytes, memoryBytes, share, tokens } from './format';
 import { segmentTexts } from './segments';
 
-/** Marks of a memory bar, in bytes; one that is 0 is not shown. */
+/** The marks of a memory bar, in bytes; 0: no mark. */
 export interface MemoryMarks {
   wiredBytes?: number;
   recommendedBytes?: number;

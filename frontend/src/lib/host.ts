@@ -1,5 +1,5 @@
-// What the surrounding window can do, asked for by feature: Wails puts `runtime` on
-// window, a browser does not. Nothing else in the UI knows the difference.
+// The features of the window, each detected separately: Wails sets `runtime` on window, a browser
+// does not. No other file knows the difference.
 
 interface WailsRuntime {
   BrowserOpenURL?(url: string): void;
@@ -8,7 +8,7 @@ interface WailsRuntime {
   OnFileDropOff?(): void;
 }
 
-/** What the window program itself offers (main.go). */
+/** The methods of the window program (main.go). */
 interface WindowProgram {
   main?: {
     Dialogs?: {
@@ -26,7 +26,7 @@ function runtime(): WailsRuntime | undefined {
   return (window as { runtime?: WailsRuntime }).runtime;
 }
 
-/** Puts text on the clipboard; false when every way is barred. */
+/** Copies a text. Resolves to false if that is not allowed. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     if (runtime()?.ClipboardSetText) return (await runtime()?.ClipboardSetText?.(text)) ?? false;
@@ -35,7 +35,7 @@ export async function copyText(text: string): Promise<boolean> {
       return true;
     }
   } catch {
-    // Permission refused or the page not focused: the old way may still work.
+    // Without permission or focus, copying a selection may still work.
   }
   return copyBySelection(text);
 }
@@ -53,7 +53,7 @@ function copyBySelection(text: string): boolean {
   }
 }
 
-/** Opens a link in the person's browser and not inside the app's window. */
+/** Opens a link in the browser instead of in the app's window. */
 export function followLink(event: MouseEvent): void {
   const link = (event.target as Element | null)?.closest?.('a[href^="http"]');
   const open = runtime()?.BrowserOpenURL;
@@ -80,7 +80,7 @@ export function canChooseFolder(): boolean {
   return program()?.main?.Dialogs?.ChooseFolder !== undefined;
 }
 
-/** The folder that somebody chose in the system's dialog; empty when none was. */
+/** Opens the system's folder dialog. Resolves to the chosen folder, or to '' if none was chosen. */
 export async function chooseFolder(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
 }

@@ -4,13 +4,13 @@ import { cacheMap } from '../strings/cache';
 import type { Conversation } from './backend/types';
 import { squarify, type Rect } from './treemap';
 
-/** A conversation with what lists need beside it. */
+/** A conversation with values for lists. */
 export interface Row {
-  /** Unique in its list: the key, or a made-up one for what is in memory alone. */
+  /** Unique in its list: the key, or a generated id for a conversation in memory only. */
   id: string;
-  /** What a filter looks through, in lower case. */
+  /** The text that a filter searches, in lower case. */
   words: string;
-  /** When it was last read back or, if never, made; 0 for what is in memory alone. */
+  /** When it was last reused, or else written; 0 for a conversation in memory only. */
   usedAt: number;
   conversation: Conversation;
 }
@@ -31,7 +31,7 @@ export function rowsOf(conversations: readonly Conversation[]): Row[] {
   }));
 }
 
-/** The rows that have every word of the filter, wherever it stands. */
+/** The rows that contain every word of the filter. */
 export function filtered(rows: readonly Row[], filter: string): Row[] {
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
   return wanted.length === 0
@@ -48,7 +48,7 @@ const numbers: Record<Exclude<Column, 'title'>, (row: Row) => number> = {
 };
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' });
 
-/** Sorts stably, so that equal rows stay in the order of use in which they came. */
+/** Sorts stably: equal rows stay in the order of the server, which is by use. */
 export function sorted(rows: readonly Row[], { column, down }: Order): Row[] {
   const sign = down ? -1 : 1;
   if (column === 'title')
@@ -74,12 +74,12 @@ export interface Cell {
   bytes: number;
   /** The shade, from ageOf; null for a cell of several conversations. */
   age: number | null;
-  /** How many conversations it stands for. */
+  /** The number of its conversations; 0 for shared prefixes. */
   count: number;
 }
 
 export interface Group {
-  /** The model's fingerprint; '' for what conversations share. */
+  /** The model's fingerprint; '' for prefixes that conversations share. */
   id: string;
   name: string;
   bytes: number;
@@ -87,16 +87,16 @@ export interface Group {
   cells: Cell[];
 }
 
-/** At most so many conversations get a cell of their own: more would be specks. */
+/** The most conversations with a separate cell; smaller cells could not be seen. */
 const mostCells = 240;
-/** A group has its name above its cells where there is room, in pixels. */
+/** The height of a group's name above its cells, in pixels. */
 export const groupHeader = 18;
 const gap = 2;
 
 /**
- * The treemap: models, in them conversations, areas in proportion to the bytes that are a
- * conversation's alone. `totalBytes` is all of the cache; what the conversations do not have
- * alone (beginnings that several share) is a group without a model.
+ * Lays out the treemap: a group for each model, with a cell for each conversation. Areas are
+ * proportional to unshared bytes. The rest of `totalBytes`, the size of the cache, are prefixes that
+ * several conversations share: they are a group without a model.
  */
 export function treemap(
   rows: readonly Row[],
@@ -117,7 +117,7 @@ export function treemap(
   }
   const groups = [...models].map(([id, model]) => ({ id, ...model }));
   const shared = totalBytes - own;
-  // Less is a figure that was read a moment later.
+  // A smaller difference is rounding, or the figures are not of the same moment.
   if (shared > 0.005 * totalBytes)
     groups.push({ id: '', name: cacheMap.shared, bytes: shared, rows: [] });
   groups.sort((a, b) => b.bytes - a.bytes);
@@ -147,7 +147,7 @@ function cellsOf(
   if (group.rows.length === 0)
     return [{ id: 'shared', rect: inner, title: '', bytes: group.bytes, age: null, count: 0 }];
   const rows = group.rows.toSorted((a, b) => b.conversation.bytes - a.conversation.bytes);
-  // Each model gets cells by its part of the bytes.
+  // Each model gets a number of cells in proportion to its bytes.
   const most = Math.max(1, Math.round((mostCells * group.bytes) / own));
   const single = rows.length <= most ? rows : rows.slice(0, most - 1);
   const rest = rows.slice(single.length);
@@ -175,7 +175,7 @@ function cellsOf(
   return cells.map((cell, i) => ({ ...cell, rect: rects[i]! }));
 }
 
-/** The room for cells in a group's rectangle, below its name. */
+/** The part of a group's rectangle for its cells, below its name. */
 function inside(rect: Rect): Rect {
   const head = named(rect) ? groupHeader : 0;
   return {

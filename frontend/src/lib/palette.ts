@@ -1,16 +1,16 @@
-// The command palette's choice: which commands have what was typed, the best first.
+// The command palette's search: the commands that match the typed text, best first.
 
 export interface Command {
   id: string;
   label: string;
-  /** What it is about, behind the label: a page's keys, a model's state. */
+  /** A detail behind the label: a page's keys, a model's size. */
   note: string;
-  /** The heading it stands under. */
+  /** The kind of command: page, action or model. */
   group: string;
   run: () => void;
 }
 
-/** Most lines that are shown: more are found by more words. */
+/** The most commands that are listed. */
 export const mostShown = 50;
 
 /**

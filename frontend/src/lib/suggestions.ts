@@ -1,7 +1,7 @@
 // First models for a machine that has none: in MLX format, of supported architectures, one for each
 // size of memory. The memory need is estimated; a download asks the hub for the files and checks
 // for disk space before it begins. Public documents and programs load each name from the hub
-// (looked up in November 2026). The hub itself was not asked.
+// (looked up in November 2026). The hub was not queried.
 import type { suggestions as texts } from '../strings/models';
 
 export interface Suggestion {

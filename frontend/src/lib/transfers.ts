@@ -1,4 +1,4 @@
-// Imports and downloads in words.
+// Texts of imports and downloads.
 import { transfers as t } from '../strings/models';
 import type { ImportItem, ImportPlan, Job } from './backend/transfers';
 import { diskBytes, duration, share } from './format';

@@ -11,7 +11,7 @@ export interface Rect {
 /**
  * Lays values out in a rectangle, in their order; the largest first gives the best shapes.
  * One rectangle for each value; nothing for a value that is not above 0 gets no area.
- * The rectangles do not overlap and fill `within`, which is returned in parts of its own units.
+ * The rectangles do not overlap and fill `within`; they have its units.
  */
 export function squarify(values: readonly number[], within: Rect): Rect[] {
   const sum = values.reduce((all, value) => all + Math.max(0, value), 0);
@@ -57,7 +57,7 @@ function worst(
   return Math.max((square * most) / (rowArea * rowArea), (rowArea * rowArea) / (square * least));
 }
 
-/** Puts a row along the shorter side and returns what is left of the room. */
+/** Places a row along the shorter side and returns the remaining rectangle. */
 function placeRow(
   areas: readonly number[],
   placed: Rect[],
@@ -70,7 +70,7 @@ function placeRow(
   const upright = room.width >= room.height;
   const side = upright ? room.height : room.width;
   const most = upright ? room.width : room.height;
-  // The last row takes what is left, so that no rounding shows at the edge.
+  // The last row takes the rest, so that rounding leaves no gap at the edge.
   const thick = last ? most : side > 0 ? Math.min(most, rowArea / side) : 0;
   let at = 0;
   for (let i = from; i < to; i++) {

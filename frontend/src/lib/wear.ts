@@ -1,19 +1,19 @@
-// What the cache's writing does to a drive, worked out from what was written and since when.
+// Estimates how the writes of the cache wear the drive.
 //
-// Drives wear by bytes written, and makers name how many they stand. Headroom does not know the
-// drive, so it assumes little: 200 times its size, what is named for drives with four bits in a
-// cell (Intel's 660p: 100 TB for 512 GB). Most with three bits are rated two to three times that.
-// Only what the cache wrote is counted: not other programs, nor what the file system adds.
+// Drives are rated for a number of written bytes. Headroom does not know the drive and assumes a low
+// rating: 200 times its size, as for drives with four bits per cell (Intel's 660p: 100 TB for
+// 512 GB). Most drives with three bits per cell are rated two to three times that. Only writes of
+// the cache count, without those of other programs and of the file system.
 import type { Cache } from './backend/types';
 
-/** Whole-drive writes that a drive is assumed to stand. */
+/** The assumed rating of a drive, in multiples of its size. */
 export const driveWrites = 200;
 
 const dayMs = 86_400_000;
 const daysOfYear = 365.25;
 
 export type Wear =
-  /** Not known, or not for long enough to go by: a first day says little about a year. */
+  /** Unknown, or less than a day of writes. */
   | { known: false; daysSoFar: number }
   | {
       known: true;

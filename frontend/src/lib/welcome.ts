@@ -3,7 +3,7 @@
 
 /** At 4 bits: the bits themselves, and a scale and a bias of 16 bits for each group of 64. */
 const bytesPerParameter = (4 + 32 / 64) / 8;
-/** What is left for weights beside a conversation and scratch. */
+/** The share of the memory for weights; the rest is for a conversation and scratch. */
 const weightsShare = 0.85;
 
 export function largestParameters(roomBytes: number): number {

@@ -22,7 +22,7 @@ export const cache = {
   noSettings: 'This server has no cache settings.',
 };
 
-/** What an action did, told beside the tabs. */
+/** The result of an action, beside the tabs. */
 export const cacheDone = {
   pinned: 'Pinned: it is never evicted.',
   unpinned: 'Unpinned: it may be evicted.',
@@ -267,7 +267,7 @@ export const promptParts = {
   unread: 'not reached',
 };
 
-/** Why a prompt was computed again, as short as a table needs it. */
+/** Why a prompt was computed again. */
 export const causes: Record<CacheMissCause, string> & { unknown: string } = {
   new_conversation: 'New conversation',
   continued: 'Continued from cache',

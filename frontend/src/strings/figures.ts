@@ -1,4 +1,4 @@
-// What a screen reader says for each figure: one sentence with the numbers of the picture.
+// The sentence that a screen reader says for each figure, with the numbers of the picture.
 import { counted, type Text } from './text';
 
 export const percent = {

@@ -37,7 +37,7 @@ export const models = {
   orDrop: 'Or drop a folder onto this window.',
 };
 
-/** What an action did, told below the search field. */
+/** The result of an action, below the search field. */
 export const modelsDone = {
   rescanned: 'All model folders were scanned.',
   watchingPaused: 'New models appear after a rescan.',
@@ -45,7 +45,7 @@ export const modelsDone = {
   trashed: (name: Text) => `${name} was moved to the Trash.`,
 };
 
-/** What a model's row says about it. */
+/** A model's state in its row. */
 export const verdicts = {
   paused: (done: Text) => `Paused at ${done}`,
   downloading: (done: Text) => `Downloading, ${done}`,

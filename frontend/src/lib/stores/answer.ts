@@ -1,6 +1,6 @@
-// Follows one streamed answer and keeps its clock: what arrived, how fast, how much.
+// Collects the text and the statistics of one streamed answer.
 //
-// Pure: events and times go in, the message comes out. chat.svelte.ts feeds it.
+// It has no clock: chat.svelte.ts passes each event with its time.
 import type { ChatEvent, ChatUsage } from '../backend/types';
 import type { AnswerStats, ToolCall } from './conversations';
 
@@ -15,7 +15,7 @@ export class Answer {
   #firstMs = 0;
   #lastMs = 0;
   #contentMs = 0;
-  /** Pieces of text, about one a token. */
+  /** Pieces of text, about one for each token. */
   #reasoningPieces = 0;
   #contentPieces = 0;
   #usage: ChatUsage | null = null;
@@ -76,7 +76,7 @@ export class Answer {
     return ((this.#contentMs || this.#lastMs) - this.#firstMs) / 1000;
   }
 
-  /** Null as long as no token has come. */
+  /** Null before the first token. */
   get stats(): AnswerStats | null {
     if (!this.#firstMs) return null;
     const answerTokens =

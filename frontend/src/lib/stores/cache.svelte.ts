@@ -1,7 +1,7 @@
-// What is kept of conversations, and the requests that have ended, as the Cache page sees them.
+// The cached conversations and the finished requests, for the Cache page.
 //
-// Both are asked for, not pushed: the state's figures say when there is something new. A long
-// list is not asked for again and again while an answer is written: there is a pause after each.
+// The server does not push these lists. A change of the state's figures reloads them. There is a
+// pause after each request, so that a long list is not requested for every token of an answer.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type {
   CacheChange,
@@ -15,7 +15,7 @@ import { count, diskBytes, memoryBytes as memoryText } from '../format';
 import { rowsOf, type Row } from '../kept';
 import { cacheDone as t } from '../../strings/cache';
 
-/** Between two lists at least so long, and ten times what the last one took. */
+/** The shortest pause between two requests; it is at least ten times as long as the last one. */
 const leastPauseMs = 2000;
 const pauseFactor = 10;
 
@@ -25,13 +25,13 @@ export class CacheStore {
   rows = $state.raw<Row[] | null>(null);
   finished = $state.raw<FinishedRequest[] | null>(null);
   settings = $state.raw<CacheSettings | null>(null);
-  /** Why the lists could not be read; the old ones stay. */
+  /** The error of the last request; the old lists stay. */
   loadError = $state.raw<HeadroomError | null>(null);
   /** The last action that failed, until the next one or until dismissed. */
   actionError = $state.raw<HeadroomError | null>(null);
-  /** What the last action did, for a person to read. */
+  /** The result of the last action, as a text. */
   done = $state('');
-  /** Ids of rows whose action is on its way. */
+  /** The ids of rows with a running action. */
   working = $state.raw<ReadonlySet<string>>(new Set());
 
   #shown = false;
@@ -46,7 +46,7 @@ export class CacheStore {
     this.backend = backend;
   }
 
-  /** The page is shown until the returned function is called; lists are read only meanwhile. */
+  /** Loads the lists, and reloads them until the returned function is called. */
   show(state: State | null): () => void {
     this.#shown = true;
     this.#listMark = this.#requestMark = '';
@@ -60,7 +60,7 @@ export class CacheStore {
     };
   }
 
-  /** Looks at a new state, and asks for what has changed. */
+  /** Compares the figures of a new state, and reloads the lists that have changed. */
   notice(state: State): void {
     if (!this.#shown) return;
     const { cache, engine, lastFinished } = state;
@@ -82,7 +82,7 @@ export class CacheStore {
     }
   }
 
-  /** Reads everything again, as a person may ask after an error. */
+  /** Reloads everything, after an error. */
   async reload(): Promise<void> {
     await Promise.all([this.#loadRows(), this.#loadFinished(), this.#loadSettings()]);
   }
@@ -99,7 +99,7 @@ export class CacheStore {
     });
   }
 
-  /** Resolves to whether it is gone. */
+  /** Deletes a conversation from the cache. Resolves to whether that succeeded. */
   async forget(row: Row): Promise<boolean> {
     return this.#act([row.id], async () => {
       const removed = await this.backend.forget(row.conversation.key);
@@ -116,7 +116,7 @@ export class CacheStore {
     });
   }
 
-  /** Resolves to whether it holds. `said` is what is told then. */
+  /** Changes settings of the cache, and shows `said`. Resolves to whether that succeeded. */
   async change(change: CacheChange, said: string): Promise<boolean> {
     return this.#act([], async () => {
       this.settings = await this.backend.changeCache(change);
@@ -124,7 +124,7 @@ export class CacheStore {
     });
   }
 
-  /** Begins to move what is kept; the job tells the rest. Resolves to whether it has begun. */
+  /** Starts a move of the cache, which is a job. Resolves to whether it has started. */
   async move(dir: string): Promise<boolean> {
     return this.#act([], async () => {
       const { dir: to, bytes } = await this.backend.moveCache(dir);

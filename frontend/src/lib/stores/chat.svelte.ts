@@ -12,7 +12,7 @@ import { Conversations } from './conversations.svelte';
 
 const flushMs = 40;
 const flushMsPerChar = 1 / 400;
-/** After this long a page that was leaving is still here. */
+/** A page that is still open after this time is not closing. */
 const leavingMs = 3000;
 const thinkingKey = 'headroom.thinking';
 const samplingKey = 'headroom.sampling';
@@ -24,9 +24,9 @@ export class ChatStore {
   thinking = $state(false);
   /** Sampling values for this window's questions. A missing value means the model's setting. */
   sampling = $state.raw<Sampling>({});
-  /** Functions that the model is told of; its calls are shown, not made. */
+  /** The functions that the model may call. Calls are shown, never executed. */
   tools = $state.raw<unknown[]>([]);
-  /** The page is going: what breaks off is no failure. */
+  /** The page is closing: an answer that ends now has not failed. */
   #leaving = false;
   #backend: Backend;
   #storage: Storage;
@@ -73,7 +73,7 @@ export class ChatStore {
     try {
       this.#storage.setItem(key, text);
     } catch {
-      // Full or off: the choice lasts as long as the page.
+      // Without storage the choice lasts until the page closes.
     }
   }
 
@@ -92,7 +92,7 @@ export class ChatStore {
     await this.#answer(conversation, model, conversation.messages.length - 1);
   }
 
-  /** Drops the answer and all that follows it, and asks again. */
+  /** Removes the answer and all later messages, and asks again. */
   async retry(messageId: string, model: string): Promise<void> {
     const conversation = this.open;
     if (!conversation || this.run) return;
@@ -102,7 +102,7 @@ export class ChatStore {
     await this.#answer(conversation, model, at);
   }
 
-  /** Asks something else in the place of a question; what followed it is dropped. */
+  /** Replaces a question and removes all later messages. */
   async edit(messageId: string, text: string, model: string): Promise<void> {
     const conversation = this.open;
     if (!conversation || this.run || text.trim() === '') return;
@@ -116,7 +116,7 @@ export class ChatStore {
     await this.#answer(conversation, model, at);
   }
 
-  /** Goes on from a message in a conversation of its own; this one stays as it is. */
+  /** Continues from a message in a new conversation; this one stays unchanged. */
   branch(messageId: string): void {
     const from = this.open;
     const at = from?.messages.findIndex((message) => message.id === messageId) ?? -1;
@@ -169,7 +169,7 @@ export class ChatStore {
           : 'stop';
     } catch (cause) {
       const { code, message: what, why, fix } = asHeadroomError(cause);
-      // Cancelled on Overview or elsewhere: somebody meant it.
+      // Cancelled on the Overview page or by another client.
       if (code !== 'cancelled' && !this.#leaving) message.error = { code, message: what, why, fix };
       message.end = message.error ? 'error' : 'stopped';
     } finally {

@@ -23,34 +23,34 @@ import {
 import { chat as t } from '../../strings/chat';
 
 const saveMs = 2000;
-/** A longer conversation is written more rarely: all of its file is, each time. */
+/** A longer conversation is saved less often, because each write replaces the file. */
 const saveMsPerChar = 1 / 100;
 const againMs = 5000;
 const searchMs = 150;
 
 export class Conversations {
-  /** Those changed last first. */
+  /** Latest change first. */
   all = $state<Conversation[]>([]);
   openId = $state('');
-  /** The list has come. */
+  /** The list was loaded. */
   listed = $state(false);
-  /** Why something could not be read or kept, until it could. */
+  /** The error of the last read or write; null after a successful one. */
   error = $state.raw<HeadroomError | null>(null);
-  /** The one that was deleted last, as long as that can be undone. */
+  /** The last deleted conversation, while that can be undone. */
   removed = $state.raw<Conversation | null>(null);
   words = $state('');
-  /** By ID, where the words stand; null: nothing is looked for. */
+  /** The excerpt of each match, by id; null: no search. */
   found = $state.raw<ReadonlyMap<string, string> | null>(null);
 
   readonly #disk: ChatsBackend;
   readonly #storage: Storage;
-  /** By ID, the first message that is not on disk as it is here. */
+  /** By id, the first message that differs from the file. */
   readonly #unsaved = new Map<string, number>();
   readonly #saving = new Map<string, Promise<void>>();
-  /** By ID, the first message of the write that is on its way. */
+  /** By id, the first message of the running write. */
   readonly #sent = new Map<string, number>();
   /**
-   * By ID, the conversations whose running write may fail, because a later write contains all of
+   * The ids of conversations whose running write may fail, because a later write contains all of
    * it.
    */
   readonly #overtaken = new Set<string>();
@@ -58,7 +58,7 @@ export class Conversations {
   #listing = false;
   #listAgain = false;
   #searchTimer: ReturnType<typeof setTimeout> | undefined;
-  /** A person has chosen one, or begun one: the list does not open another. */
+  /** A person has opened or begun a conversation: loading the list opens no other one. */
   #chosen = false;
 
   constructor(disk: ChatsBackend, storage: Storage) {
@@ -71,13 +71,13 @@ export class Conversations {
     return this.all.find(({ id }) => id === this.openId) ?? null;
   }
 
-  /** What the list shows. */
+  /** The conversations that match the search. */
   get shown(): Conversation[] {
     const found = this.found;
     return found ? this.all.filter(({ id }) => found.has(id)) : this.all;
   }
 
-  /** Shows a conversation; none for an empty id. */
+  /** Opens a conversation; an empty id opens none. */
   show(id: string): void {
     this.#chosen = true;
     this.openId = id;
@@ -85,7 +85,7 @@ export class Conversations {
     if (conversation && !conversation.loaded) void this.read(conversation);
   }
 
-  /** Makes one that joins the list at once, and the disk with its first change. */
+  /** Adds an empty conversation to the list. Its file is written with the first change. */
   begin(now: number): Conversation {
     this.all.unshift(newConversation(now));
     const conversation = this.all[0]!;
@@ -93,7 +93,7 @@ export class Conversations {
     return conversation;
   }
 
-  /** Asks for the list: at the start, and whenever the server says that there is another one. */
+  /** Loads the list: at the start, and whenever the server reports a change. */
   async refresh(): Promise<void> {
     this.#listAgain = true;
     if (this.#listing) return;
@@ -101,7 +101,7 @@ export class Conversations {
     try {
       while (this.#listAgain) {
         this.#listAgain = false;
-        // What is written meanwhile may be missing in the answer.
+        // The answer may lack conversations that are written meanwhile.
         const before = new Map(
           this.all
             .filter((one) => one.revision > 0 && !this.#busy(one))
@@ -150,19 +150,19 @@ export class Conversations {
     if (open && !open.loaded && !this.#busy(open)) void this.read(open);
   }
 
-  /** Those changed last first. */
+  /** Sorts the list: latest change first. */
   #order(): void {
     const all = this.all;
     if (all.some((one, at) => at > 0 && all[at - 1]!.updatedAt < one.updatedAt))
       this.all = all.toSorted((a, b) => b.updatedAt - a.updatedAt);
   }
 
-  /** Something here is not on disk yet, or is on its way. */
+  /** Whether the conversation has unsaved changes or a running write. */
   #busy(one: Conversation): boolean {
     return one.run !== null || this.#unsaved.has(one.id) || this.#saving.has(one.id);
   }
 
-  /** Resolves when what was said in it is here, or cannot be. */
+  /** Loads the messages of a conversation. An error is shown. */
   async read(conversation: Conversation): Promise<void> {
     try {
       const { summary, messages } = await this.#disk.read(conversation.id);
@@ -179,7 +179,7 @@ export class Conversations {
     }
   }
 
-  /** A question was put: the conversation comes first now. */
+  /** Moves a conversation with a new question to the top of the list, and saves it. */
   asked(conversation: Conversation, from: number, now: number): void {
     this.#chosen = true;
     conversation.updatedAt = now;
@@ -188,7 +188,7 @@ export class Conversations {
     this.changed(conversation, from);
   }
 
-  /** Something has changed from that message on; soon: more is to come. */
+  /** Saves the messages from `from` on; soon: after a delay, because more changes follow. */
   changed(conversation: Conversation, from: number, soon = false): void {
     if (!this.all.includes(conversation)) return; // deleted meanwhile
     this.#unsaved.set(conversation.id, Math.min(from, this.#unsaved.get(conversation.id) ?? from));
@@ -210,7 +210,7 @@ export class Conversations {
       const from = this.#unsaved.get(one.id);
       if (from === undefined) continue;
       this.#unsaved.delete(one.id);
-      // A write on its way may arrive after this one.
+      // A running write may arrive after this one.
       const sent = this.#sent.get(one.id);
       if (sent !== undefined) this.#overtaken.add(one.id);
       const last = this.#write(
@@ -233,7 +233,7 @@ export class Conversations {
     for (const one of this.all) if (this.#unsaved.has(one.id)) void this.#save(one);
   }
 
-  /** One write at a time: the next builds on its revision. */
+  /** Writes one at a time, because the next write names the revision of this one. */
   async #save(conversation: Conversation): Promise<void> {
     clearTimeout(this.#timers.get(conversation.id));
     this.#timers.delete(conversation.id);
@@ -363,7 +363,7 @@ export class Conversations {
     this.changed(this.open!, 0);
   }
 
-  /** Looks in titles and messages, shortly after the last key. */
+  /** Searches titles and messages, shortly after the last key. */
   search(words: string): void {
     this.words = words;
     clearTimeout(this.#searchTimer);
@@ -388,7 +388,7 @@ export class Conversations {
     for (const one of fromBrowser(this.#storage)) {
       if (one.messages.length === 0) continue;
       if (!validId(one.id)) one.id = newId();
-      // Another page of this browser has already moved it.
+      // Another page of this browser has moved it.
       if (this.all.some(({ id }) => id === one.id)) continue;
       this.all.push(one);
       this.changed(this.all.at(-1)!, 0);

@@ -18,7 +18,7 @@ export interface AnswerStats {
   firstTokenSeconds: number;
 }
 
-/** A function that the model asked for; nobody calls it here. */
+/** A function that the model calls. It is shown, never executed. */
 export interface ToolCall {
   name: string;
   /** JSON, as the model wrote it. */
@@ -52,17 +52,17 @@ export interface Conversation {
   id: string;
   title: string;
   updatedAt: number;
-  /** Of the file that this is known to be like; 0: there is none yet. */
+  /** The revision of the file that this conversation is based on; 0: no file yet. */
   revision: number;
   /** Messages in the file. */
   count: number;
-  /** What is wrong with the file; empty: nothing. */
+  /** How the file is damaged; empty: not damaged. */
   damage: string;
   path: string;
-  /** The messages are here. */
+  /** The messages were loaded. */
   loaded: boolean;
   messages: Message[];
-  /** The answer on its way, at most one in each conversation. */
+  /** The running answer; a conversation has at most one. */
   run: Run | null;
 }
 
@@ -100,7 +100,7 @@ export function newConversation(now: number): Conversation {
   };
 }
 
-/** As the list has it: what was said is not here yet. */
+/** A conversation of the list, without its messages. */
 export function conversationFrom({
   id,
   title,
@@ -135,7 +135,7 @@ export function titleOf(text: string): string {
   return `${cut.replace(/\s+\S*$/, '') || cut}…`;
 }
 
-/** The conversations that an earlier Headroom has left in this browser. */
+/** The conversations that an earlier version stored in this browser. */
 export function fromBrowser(storage: Storage): Conversation[] {
   let raw: unknown;
   try {
@@ -212,7 +212,7 @@ function numberOr(value: unknown, otherwise: number): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
 }
 
-/** What a file can be called (app/chats). */
+/** Whether an id is a valid file name (app/chats). */
 export const validId = (id: string): boolean => /^[a-z0-9][a-z0-9-]{0,63}$/.test(id);
 
 export function newId(): string {

@@ -1,7 +1,7 @@
 // The engine as the pages see it: the latest state, the connection, and the actions.
 //
-// One instance per window, made in main.ts. The state is replaced whole on every event
-// and never edited; what a person has chosen (the model to start) lives beside it.
+// One instance per window, created in main.ts. Each event replaces the whole state. The model that a
+// person has picked is stored beside it.
 import {
   HeadroomError,
   asHeadroomError,
@@ -19,15 +19,15 @@ export class EngineStore {
   readonly transfers: TransfersStore;
   state = $state.raw<State | null>(null);
   connection = $state.raw<Connection>({ status: 'connecting' });
-  /** Another number: the list of conversations is another. */
+  /** Changes when the list of conversations changes. */
   chatsVersion = $state(-1);
   /** The last action that failed, until the next one or until dismissed. */
   actionError = $state.raw<HeadroomError | null>(null);
-  /** An action is on its way; its control waits. */
+  /** An action is running; its controls are disabled. */
   busy = $state(false);
-  /** Picked in the list but not started; empty means whatever the engine proposes. */
+  /** The model picked in the list but not started; empty: the engine's choice. */
   #picked = $state('');
-  /** Requests whose Cancel was pressed, until they are gone. */
+  /** The ids of requests that are being cancelled. */
   cancelling = $state.raw<ReadonlySet<string>>(new Set());
   #watch: Watch;
 
@@ -59,7 +59,7 @@ export class EngineStore {
     return status === 'loading' || status === 'ready' || status === 'busy' || status === 'unloaded';
   }
 
-  /** An answer can be asked for right now; an unloaded model is loaded for it. */
+  /** Whether a question can be sent now. An unloaded model is loaded for it. */
   get answering(): boolean {
     const status = this.state?.engine.status;
     return (
@@ -68,7 +68,7 @@ export class EngineStore {
     );
   }
 
-  /** The model that the switch would start, or that is in memory. */
+  /** The loaded model, or else the model that the switch starts. */
   get model(): Model | null {
     const state = this.state;
     if (!state) return null;
@@ -85,19 +85,19 @@ export class EngineStore {
     );
   }
 
-  /** Chooses a model; a running engine changes over to it at once. */
+  /** Picks a model. A running engine switches to it at once. */
   async pick(id: string): Promise<void> {
     this.#picked = id;
     if (this.on && this.state?.engine.model !== id) await this.start();
   }
 
-  /** Starts a model, whatever runs now. */
+  /** Starts a model, and stops the running one. */
   async run(id: string): Promise<void> {
     this.#picked = id;
     await this.start();
   }
 
-  /** Stops the engine and starts the same model again, so that what was set for it holds. */
+  /** Reloads a model, so that its settings apply. */
   async restart(id: string): Promise<void> {
     await this.stop();
     if (!this.actionError) await this.run(id);
@@ -118,7 +118,7 @@ export class EngineStore {
       await this.backend.cancel(requestId);
     } catch (cause) {
       const error = asHeadroomError(cause);
-      if (error.code === 'not_found') return; // It has ended meanwhile: the next state lacks it.
+      if (error.code === 'not_found') return; // The request has ended meanwhile.
       this.cancelling = new Set([...this.cancelling].filter((id) => id !== requestId));
       this.actionError = error;
     }

@@ -15,13 +15,13 @@ import type {
 } from '../backend/types';
 import { modelsDone as t } from '../../strings/models';
 
-/** Between two lists at least so long, and ten times what the last one took. */
+/** The shortest pause between two requests; it is at least ten times as long as the last one. */
 const leastPauseMs = 1000;
 const pauseFactor = 10;
-/** A change of the room by so much of it makes another list: what fits may have changed. */
+/** A change of the available memory by this share reloads the list, because the verdicts change. */
 const roomShare = 0.03;
 
-/** A model whose download has ended while somebody looked. */
+/** A model whose download ended while the page was open. */
 export interface Arrival {
   id: string;
   at: number;
@@ -31,18 +31,18 @@ export class ModelsStore {
   readonly backend: Backend;
   /** null until the first answer. */
   list = $state.raw<ModelList | null>(null);
-  /** For the context that was chosen; null while none is. */
+  /** The list for the chosen context; null: none is chosen. */
   chosen = $state.raw<ModelList | null>(null);
   contextTokens = $state(0);
   loadError = $state.raw<HeadroomError | null>(null);
   /** The last action that failed, until the next one or until dismissed. */
   actionError = $state.raw<HeadroomError | null>(null);
-  /** What the last action did, for a person to read. */
+  /** The result of the last action, as a text. */
   done = $state('');
-  /** An action on the list, or on a model by its id, is on its way. */
+  /** The running actions: 'list', or the id of a model. */
   working = $state.raw<ReadonlySet<string>>(new Set());
   arrivals = $state.raw<Arrival[]>([]);
-  /** The model whose details are shown; kept while other pages are. */
+  /** The id of the model whose details are shown, also while another page is open. */
   selected = $state('');
 
   #mark = '';
@@ -57,12 +57,12 @@ export class ModelsStore {
     this.backend = backend;
   }
 
-  /** Every model, with what it would be opened with. */
+  /** Every model, at the context it would be loaded with. */
   get all(): Model[] {
     return this.list?.models ?? [];
   }
 
-  /** Every model, for the context that was chosen. */
+  /** Every model, at the chosen context. */
   get shown(): Model[] {
     return (this.contextTokens > 0 ? (this.chosen ?? this.list) : this.list)?.models ?? [];
   }
@@ -72,7 +72,7 @@ export class ModelsStore {
     clearTimeout(this.#timer);
   }
 
-  /** Looks at a new state, and asks for the list if it may have changed. */
+  /** Reloads the list if a new state may have changed it. */
   notice(state: State): void {
     const { status, model } = state.engine;
     const mark = `${state.modelsVersion} ${model} ${status === 'busy' ? 'ready' : status}`;
@@ -84,7 +84,7 @@ export class ModelsStore {
     this.#later();
   }
 
-  /** Takes what became of models; the list itself follows by `notice`. */
+  /** Records finished downloads. `notice` reloads the list. */
   heard(changes: ModelChange[]): void {
     const arrived = changes
       .filter(({ kind }) => kind === 'finished')
@@ -98,7 +98,7 @@ export class ModelsStore {
     this.arrivals = this.arrivals.filter((arrival) => arrival.id !== id);
   }
 
-  /** 0: what each would be opened with. */
+  /** Chooses a context; 0: the one that each model would be loaded with. */
   async setContext(tokens: number): Promise<void> {
     this.contextTokens = tokens;
     await this.reload();
@@ -127,7 +127,7 @@ export class ModelsStore {
     });
   }
 
-  /** Resolves to whether it is gone. */
+  /** Moves a copy of a model to the Trash. Resolves to whether that succeeded. */
   remove(model: Model, path: string): Promise<boolean> {
     return this.#act(model.id, async () => {
       await this.backend.removeModel(model.id, path);
@@ -147,7 +147,7 @@ export class ModelsStore {
     return this.backend.modelSettings(id);
   }
 
-  /** Resolves to what holds now, or to null when it was refused. */
+  /** Saves the settings of a model. Resolves to the new settings, or to null after an error. */
   async change(model: Model, options: ModelOptions): Promise<ModelSettings | null> {
     let kept: ModelSettings | null = null;
     await this.#act(model.id, async () => {

@@ -1,7 +1,7 @@
-// The page that is shown. The address holds it (#page=chat), so that a reload keeps it.
+// The current page. It is part of the address (#page=chat), so that a reload shows it again.
 
 export class Router {
-  /** The id of the shown page. */
+  /** The id of the current page. */
   page = $state('');
   readonly #ids: () => readonly string[];
 

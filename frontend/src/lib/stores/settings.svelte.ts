@@ -5,9 +5,9 @@ import type { GeneralChange, GeneralSettings, LogLevel, LogLine } from '../backe
 import { applyAppearance, keepAppearance, storedAppearance, type Appearance } from '../appearance';
 import { settings as t } from '../../strings/settings';
 
-/** Between two looks at the log while it is shown. */
+/** The pause between two requests of the log while it is shown. */
 const logPauseMs = 2000;
-/** More lines than a person reads. */
+/** The most lines of the log that are held. */
 const mostLines = 5000;
 
 export class SettingsStore {
@@ -16,9 +16,9 @@ export class SettingsStore {
   /** null until the first answer. */
   settings = $state.raw<GeneralSettings | null>(null);
   error = $state.raw<HeadroomError | null>(null);
-  /** What the last change did, for a person to read. */
+  /** The result of the last change, as a text. */
   done = $state('');
-  /** A change back, after one that was made. */
+  /** The change that undoes the last one; null: none. */
   undo = $state.raw<GeneralChange | null>(null);
   appearance = $state<Appearance>('system');
 
@@ -40,7 +40,7 @@ export class SettingsStore {
     }
   }
 
-  /** Resolves to whether it holds. */
+  /** Changes settings, and shows `said`. Resolves to whether that succeeded. */
   async change(change: GeneralChange, said: string): Promise<boolean> {
     const before = this.settings;
     if (!before) return false;
@@ -90,18 +90,18 @@ export class SettingsStore {
     try {
       const found = await this.backend.logs(this.#last);
       if (found.last < this.#last)
-        this.lines = []; // another process, which counts from 1 again: the next look has its lines
+        this.lines = []; // another process counts from 1 again; the next request returns its lines
       else this.lines = [...this.lines, ...found.lines].slice(-mostLines);
       this.#last = found.last < this.#last ? 0 : found.last;
     } catch {
-      // The line at the top says that nothing answers.
+      // The banner shows that the connection is lost.
     }
   }
 }
 
 const ranks: Record<string, number> = { DEBUG: 0, INFO: 1, WARN: 2, ERROR: 3 };
 
-/** The lines of at least that level that have the text in them, in any case. */
+/** The lines of at least that level that contain the text, ignoring case. */
 export function matching(lines: readonly LogLine[], least: LogLevel, text: string): LogLine[] {
   const rank = ranks[least.toUpperCase()] ?? 0;
   const wanted = text.trim().toLowerCase();
@@ -112,7 +112,7 @@ export function matching(lines: readonly LogLine[], least: LogLevel, text: strin
   );
 }
 
-/** As a text file has them. */
+/** The lines as a text file. */
 export function logText(lines: readonly LogLine[]): string {
   return lines
     .map(

@@ -19,10 +19,10 @@ export class TransfersStore {
   jobs = $state.raw<Job[]>([]);
   /** The last action that failed, until the next one or until dismissed. */
   error = $state.raw<HeadroomError | null>(null);
-  /** An action on the job of that id, or one with the name of what it does, is on its way. */
+  /** The running actions: the id of a job or a model, or the action's name. */
   working = $state.raw<ReadonlySet<string>>(new Set());
 
-  /** What somebody thinks of importing; null: nobody does. */
+  /** The paths of the planned import; empty: not chosen yet; null: no import is planned. */
   paths = $state.raw<string[] | null>(null);
   mode = $state<ImportMode>('copy');
   plan = $state.raw<ImportPlan | null>(null);
@@ -42,7 +42,7 @@ export class TransfersStore {
     this.jobs = jobs;
   }
 
-  /** Begins to think of importing these paths; none: somebody will name some. */
+  /** Plans an import of these paths. Without paths it shows the empty sheet. */
   async offer(paths: string[]): Promise<void> {
     this.paths = paths;
     this.plan = null;
@@ -54,7 +54,7 @@ export class TransfersStore {
     if (this.paths && this.paths.length > 0) await this.#replan();
   }
 
-  /** Thinks no more of it. */
+  /** Discards the plan. */
   forgo(): void {
     this.paths = null;
     this.plan = null;
@@ -80,7 +80,7 @@ export class TransfersStore {
     if (begun) this.forgo();
   }
 
-  /** files: null for those that the model needs. */
+  /** Downloads the files; null means those that the model needs. */
   download(id: string, files: string[] | null = null): Promise<boolean> {
     return this.#act(id, async () => void (await this.#backend.download(id, files)));
   }

@@ -15,14 +15,14 @@ export class WelcomeStore {
     this.#backend = backend;
   }
 
-  /** Shows it if nobody has seen it. Asks once; a server that does not tell shows none. */
+  /** Shows the welcome unless it was closed before. Asks the server once; no answer shows none. */
   async begin(): Promise<void> {
     if (this.#asked) return;
     this.#asked = true;
     try {
       if (!(await this.#backend.generalSettings()).welcomed) this.show();
     } catch {
-      // Nobody is kept from their work by a welcome.
+      // Without the setting the welcome is not shown.
     }
   }
 
@@ -40,7 +40,7 @@ export class WelcomeStore {
     try {
       await this.#backend.changeGeneral({ welcomed: true });
     } catch {
-      // Then the next start shows it again.
+      // The next start shows it again.
     }
   }
 }
