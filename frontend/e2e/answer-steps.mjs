@@ -14,7 +14,7 @@ import {
 
 export const answerSteps = [
   [
-    'Chat streams an answer with its figures',
+    'Chat streams an answer with its statistics',
     async ({ page, shot }) => {
       await page.keyboard.press('Control+2');
       await page.getByRole('heading', { name: /^Ask / }).waitFor();
@@ -53,7 +53,7 @@ export const answerSteps = [
   ],
 
   [
-    'an answer can be copied and asked for again',
+    'an answer can be copied and retried',
     async ({ page, copied }) => {
       const answer = page.getByTestId('answer').first();
       const said = (await answer.locator('.markdown').innerText()).trim();
@@ -68,7 +68,7 @@ export const answerSteps = [
   ],
 
   [
-    'Escape stops an answer that is being written',
+    'Escape stops a running answer',
     async ({ page, context }) => {
       await page.getByRole('button', { name: 'New chat' }).click();
       // The demo model writes faster than a test can react. The page itself presses the key, and
@@ -98,14 +98,14 @@ export const answerSteps = [
       assert.match(await answer.innerText(), /Stopped\./);
       assert.ok(
         (await answer.locator('.markdown').innerText()).length >= 10,
-        'what had come is kept',
+        'the text of the stopped answer stays',
       );
       assert.match(await answer.getByTestId('stats').innerText(), /~\d+ tokens/);
     },
   ],
 
   [
-    'Stop ends the reading of a long prompt, and the engine is idle again',
+    'Stop ends the prefill of a long prompt, and the engine is idle again',
     async ({ page, shot }) => {
       await page.getByRole('button', { name: 'New chat' }).click();
       const answer = await ask(page, longText());
@@ -116,7 +116,7 @@ export const answerSteps = [
       assert.match(await answer.innerText(), /Stopped\./);
       await goTo(page, 'Overview');
       await until(
-        'no request is left',
+        'no request is active',
         async () => (await page.getByTestId('request').count()) === 0,
       );
       await ready(page);
@@ -124,7 +124,7 @@ export const answerSteps = [
   ],
 
   [
-    'a request is seen and cancelled on Overview',
+    'a request is shown and cancelled on Overview',
     async ({ page, shot }) => {
       await goTo(page, 'Chat');
       await page.getByRole('button', { name: 'New chat' }).click();

@@ -65,7 +65,7 @@ try {
     {
       name: '10,000 conversations',
       key: '5',
-      row: 'kept',
+      row: 'cached-conversation',
       field: 'Filter conversations',
       words: (i) => `thing ${i + 1}`,
     },

@@ -4,12 +4,12 @@ import { sentences, text, until, askFromOutside } from './helpers.mjs';
 
 export const cacheSteps = [
   [
-    'Cache shows what was kept, a moment after the answers',
+    'Cache lists the conversations, shortly after the answers',
     async ({ page, server, shot }) => {
       await page.keyboard.press('Control+5');
       for (const trip of ['Lisbon', 'Porto', 'Faro'])
         await askFromOutside(server, `Plan a week in ${trip}. ${sentences(30)}`);
-      const rows = page.getByTestId('kept');
+      const rows = page.getByTestId('cached-conversation');
       await until('three conversations are listed', async () => (await rows.count()) >= 3);
       await until(
         'they are on disk',
@@ -23,7 +23,7 @@ export const cacheSteps = [
       assert.equal(
         await page.locator('tr.selected').count(),
         1,
-        'the table shows what was chosen on the map',
+        'the table shows the selection of the map',
       );
       await until('its files are counted', async () =>
         /\d+ (block|tail)/.test(await text(page, 'details')),
@@ -33,9 +33,9 @@ export const cacheSteps = [
   ],
 
   [
-    'a conversation is filtered, pinned and forgotten',
+    'a conversation is found, pinned and deleted',
     async ({ page, shot }) => {
-      const rows = page.getByTestId('kept');
+      const rows = page.getByTestId('cached-conversation');
       await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('lisbon WEEK');
       await until(
         'one is left',
@@ -59,7 +59,7 @@ export const cacheSteps = [
       await shot('cache-forget-light');
       await page.keyboard.press('Escape');
       await until(
-        'Escape means no',
+        'Escape declines',
         async () => (await dialog.count()) === 0 && (await rows.count()) === 1,
       );
       await rows
@@ -73,7 +73,7 @@ export const cacheSteps = [
   ],
 
   [
-    'a request says why its prompt was read again, with the difference marked',
+    'a request shows the cause of its cache miss, with the difference marked',
     async ({ page, server, shot }) => {
       await page.getByRole('tab', { name: 'Requests' }).click();
       for (const minute of [1, 2])

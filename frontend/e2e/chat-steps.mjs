@@ -21,7 +21,7 @@ async function ended(page) {
 
 export const chatSteps = [
   [
-    'another browser has the same conversations, and follows',
+    'another browser shows the same conversations and their changes',
     async ({ page, context, server }) => {
       await page.keyboard.press('Control+2');
       await ask(page, 'What is 31 - 12?');
@@ -44,7 +44,7 @@ export const chatSteps = [
   ],
 
   [
-    'an answer whose page closes is kept as far as it came',
+    'an answer whose page closes is saved up to that point',
     async ({ page, context, server }) => {
       // As in the step about Escape, the page itself navigates away during a slow answer.
       await page.getByRole('button', { name: 'New chat' }).click();
@@ -80,13 +80,13 @@ export const chatSteps = [
       await answer.getByText('Stopped.').waitFor();
       assert.ok(
         (await answer.locator('.markdown').innerText()).length >= 10,
-        'what had come is kept',
+        'the received text is saved',
       );
     },
   ],
 
   [
-    'words that were said are found; a conversation is renamed, deleted, and back',
+    'messages are searched; a conversation is renamed, deleted and restored',
     async ({ page, shot }) => {
       const search = page.getByRole('searchbox', { name: 'Search conversations' });
       await search.fill('AND 32');
@@ -115,7 +115,7 @@ export const chatSteps = [
   ],
 
   [
-    'a damaged conversation is shown with what can be read of it',
+    'a damaged conversation is shown with its readable messages',
     async ({ page, server, shot }) => {
       if (!server.chats) return 'the conversations are not ours';
       const said = JSON.stringify({ id: '1', role: 'user', content: 'This can be read.' });

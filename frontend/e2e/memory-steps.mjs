@@ -4,7 +4,7 @@ import { until } from './helpers.mjs';
 
 export const memorySteps = [
   [
-    'Memory accounts for all of it, each part with the source of its number',
+    'the parts of Memory add up to the total, each with its source',
     async ({ page, shot }) => {
       await page.keyboard.press('Control+4');
       const parts = page.getByTestId('part');
@@ -25,7 +25,7 @@ export const memorySteps = [
   ],
 
   [
-    'what if: more streams need more, and what was tried is kept and holds',
+    'what if: more requests need more memory, and the choice is saved and applies',
     async ({ page, shot }) => {
       const verdict = page.getByTestId('verdict');
       await verdict.waitFor();
@@ -50,7 +50,7 @@ export const memorySteps = [
   ],
 
   [
-    'the wired limit: the command is shown before it runs, and undone',
+    'the wired limit: the command is shown before it runs, and the default is restored',
     async ({ page, shot }) => {
       const card = page.getByTestId('wired');
       if (!/Current/.test(await card.innerText())) return 'this machine has no wired limit';

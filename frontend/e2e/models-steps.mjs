@@ -4,7 +4,7 @@ import { text, until, goTo, ready, demoName } from './helpers.mjs';
 
 export const modelsSteps = [
   [
-    'Models lists what is here, with what each needs, and searches',
+    'Models lists the models with their needs, and searches them',
     async ({ page, shot }) => {
       await page.keyboard.press('Control+3');
       const rows = page.getByTestId('model');
@@ -31,7 +31,7 @@ export const modelsSteps = [
   ],
 
   [
-    'a setting of a model is kept and undone',
+    'a setting of a model is saved and undone',
     async ({ page }) => {
       const details = page.getByTestId('model-details');
       await details.getByText('How it is loaded').click();
@@ -48,7 +48,7 @@ export const modelsSteps = [
   ],
 
   [
-    'one click starts another model, and one unloads it',
+    'one click starts another model, another click unloads it',
     async ({ page }) => {
       await page.getByRole('button', { name: 'Start: Tiny-Qwen-4bit' }).click();
       await page.getByRole('button', { name: 'Unload: Tiny-Qwen-4bit' }).waitFor();
@@ -58,7 +58,7 @@ export const modelsSteps = [
   ],
 
   [
-    'a download that ends is announced, and starts from there',
+    'a finished download is announced, and the model starts from the note',
     async ({ page, server, shot }) => {
       if (!server.finishDownload) return 'the models are not ours';
       await page
@@ -80,7 +80,7 @@ export const modelsSteps = [
   ],
 
   [
-    'a model goes to the trash, after a question',
+    'a model is moved to the Trash, after a question',
     async ({ page, shot }) => {
       const rows = page.getByTestId('model');
       await rows

@@ -61,7 +61,7 @@ export const openingSteps = [
   ],
 
   [
-    'a page without the token says how to get in',
+    'a page without the token says where to find the address',
     async ({ context, server }) => {
       const stranger = await context.newPage();
       await stranger.goto(server.url.split('#')[0]);
@@ -84,7 +84,7 @@ export const overviewSteps = [
       assert.equal(
         new URL(page.url()).hash.includes('token'),
         false,
-        'the token has left the address',
+        'the token was removed from the address',
       );
       await shot('overview-light');
     },

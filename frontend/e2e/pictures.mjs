@@ -105,7 +105,7 @@ try {
   await shot('memory');
 
   await page.keyboard.press('Control+5');
-  await page.getByTestId('kept').first().waitFor();
+  await page.getByTestId('cached-conversation').first().waitFor();
   await page
     .getByRole('group', { name: 'Conversations by size' })
     .getByRole('button')

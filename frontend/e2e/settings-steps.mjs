@@ -4,7 +4,7 @@ import { until, goTo } from './helpers.mjs';
 
 export const settingsSteps = [
   [
-    'a setting holds at once, is undone, and the log is there',
+    'a setting applies at once and is undone, and the log is shown',
     async ({ page, server, shot }) => {
       await goTo(page, 'Settings');
       const rest = page.getByLabel('Unload when idle');
@@ -19,13 +19,13 @@ export const settingsSteps = [
       assert.equal(await kept(), 30);
       await page.getByRole('button', { name: 'Undo' }).click();
       await until(
-        'it is as it was',
+        'the value is restored',
         async () => (await rest.inputValue()) === '0' && (await kept()) === 0,
       );
       assert.equal(
         await page.getByLabel('Port', { exact: true }).isDisabled(),
         true,
-        'serve has its port from the command line',
+        'the port of serve is set by a flag',
       );
       const log = page.getByRole('log', { name: 'Log' });
       await until('the log says that a model was loaded', async () =>

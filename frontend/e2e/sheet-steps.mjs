@@ -27,7 +27,7 @@ async function everywhere(page, shot, name) {
 
 export const sheetSteps = [
   [
-    'the palette goes to a page by its name, and Escape leaves all as it is',
+    'the palette opens a page by its name, and Escape changes nothing',
     async ({ page, shot }) => {
       await page.keyboard.press('Control+1');
       await page.keyboard.press('Control+k');
@@ -45,7 +45,7 @@ export const sheetSteps = [
   ],
 
   [
-    'answer settings are kept, and go with the next question',
+    'answer settings are saved, and are sent with the next question',
     async ({ page, shot }) => {
       await page.keyboard.press('Control+2');
       await page.getByRole('button', { name: 'Answer settings' }).click();

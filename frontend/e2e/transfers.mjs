@@ -35,7 +35,7 @@ export async function look(page, shot, name) {
 
 export const transferSteps = [
   [
-    'a model from the hub: searched, stopped, gone on with, and announced',
+    'a model from the hub: searched, paused, resumed, and announced',
     async ({ page, server, shot }) => {
       if (!real(server)) return 'needs a server of our own';
       const hub = await startHub('tiny/From-The-Hub-4bit');
@@ -70,7 +70,7 @@ export const transferSteps = [
   ],
 
   [
-    'a folder is imported, and what is none is refused with the reason',
+    'a folder is imported, and a folder without a model is refused with the reason',
     async ({ page, server, shot }) => {
       if (!real(server)) return 'needs a server of our own';
       const folder = await mkdtemp(join(tmpdir(), 'headroom-e2e-import-'));

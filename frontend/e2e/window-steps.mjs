@@ -5,7 +5,7 @@ import { goTo } from './helpers.mjs';
 
 export const windowSteps = [
   [
-    'the dark theme, three sizes of window, and nothing that shuts anybody out',
+    'the dark theme, three window sizes, and no accessibility errors',
     async ({ page, shot }) => {
       const sizes = {
         '': { width: 1100, height: 720 },
@@ -40,7 +40,7 @@ export const windowSteps = [
   ],
 
   [
-    'the keyboard alone: a ring shows where it is, Space switches',
+    'the keyboard: a ring shows the focus, Space toggles the switch',
     async ({ page }) => {
       await goTo(page, 'Overview');
       // Past the pages behind Overview.

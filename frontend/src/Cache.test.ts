@@ -51,7 +51,7 @@ async function pass(ms: number) {
 const text = (selector: string) =>
   document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
 const rows = () =>
-  [...document.querySelectorAll('[data-testid="kept"]')].map(
+  [...document.querySelectorAll('[data-testid="cached-conversation"]')].map(
     (row) => row.querySelector('.words')?.textContent ?? '',
   );
 const lists = () => backend.calls.filter((call) => call === 'conversations').length;
@@ -134,7 +134,7 @@ test('map, table and details share the selection; the table is sorted and filter
 
 test('a conversation in memory only is shown and cannot be deleted', async () => {
   await open((b) => (b.kept = b.kept.slice(-1)));
-  expect(text('[data-testid="kept"]')).toMatch(
+  expect(text('[data-testid="cached-conversation"]')).toMatch(
     /^Something just asked headroom-demo, in memory only512all in memory – – 0 –$/,
   );
   document.querySelector<HTMLElement>('td.title button')!.click();

@@ -1,5 +1,5 @@
-// Which folder may import which, and which files may use the network, the window and HTML. Each rule
-// has its reason.
+// Which folder may import which, and which files may use the network, the window and HTML. Each
+// rule has its reason.
 import { describe, expect, test } from 'vitest';
 
 const sources = import.meta.glob('./**/*.{ts,svelte}', {

@@ -17,7 +17,7 @@ export function storedAppearance(storage: Storage): Appearance {
   return appearances.find((appearance) => appearance === stored) ?? 'system';
 }
 
-export function keepAppearance(storage: Storage, appearance: Appearance): void {
+export function saveAppearance(storage: Storage, appearance: Appearance): void {
   storage.setItem(key, appearance);
 }
 

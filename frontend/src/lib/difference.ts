@@ -1,5 +1,5 @@
-// The first difference between two texts: the common beginning, the parts that differ, and the rest.
-// Texts are compared by grapheme, so that no character is cut.
+// The first difference between two texts: the common beginning, the parts that differ, and the
+// rest. Texts are compared by grapheme, so that no character is cut.
 
 export interface Difference {
   /** The common beginning. */

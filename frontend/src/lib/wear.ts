@@ -1,7 +1,7 @@
 // Estimates how the writes of the cache wear the drive.
 //
-// Drives are rated for a number of written bytes. Headroom does not know the drive and assumes a low
-// rating: 200 times its size, as for drives with four bits per cell (Intel's 660p: 100 TB for
+// Drives are rated for a number of written bytes. Headroom does not know the drive and assumes a
+// low rating: 200 times its size, as for drives with four bits per cell (Intel's 660p: 100 TB for
 // 512 GB). Most drives with three bits per cell are rated two to three times that. Only writes of
 // the cache count, without those of other programs and of the file system.
 import type { Cache } from './backend/types';

@@ -200,7 +200,7 @@ export const conversationTable = {
   deleteHelp: 'Delete from cache',
 };
 
-export const keptCard = {
+export const cachedConversations = {
   empty: 'Nothing is cached yet',
   emptyHelp:
     'Ask something. Shortly after an answer ends, its prompt is cached here. The next ' +

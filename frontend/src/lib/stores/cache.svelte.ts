@@ -12,7 +12,7 @@ import type {
   State,
 } from '../backend/types';
 import { count, diskBytes, memoryBytes as memoryText } from '../format';
-import { rowsOf, type Row } from '../kept';
+import { rowsOf, type Row } from '../cachedlist';
 import { cacheDone as t } from '../../strings/cache';
 
 /** The shortest pause between two requests; it is at least ten times as long as the last one. */
@@ -52,7 +52,7 @@ export class CacheStore {
     this.#listMark = this.#requestMark = '';
     this.#dir = state?.cache.dir ?? '';
     void this.#loadSettings();
-    if (state) this.notice(state);
+    if (state) this.update(state);
     return () => {
       this.#shown = false;
       clearTimeout(this.#timer);
@@ -61,7 +61,7 @@ export class CacheStore {
   }
 
   /** Compares the figures of a new state, and reloads the lists that have changed. */
-  notice(state: State): void {
+  update(state: State): void {
     if (!this.#shown) return;
     const { cache, engine, lastFinished } = state;
     if (cache.dir !== this.#dir) {
@@ -100,7 +100,7 @@ export class CacheStore {
   }
 
   /** Deletes a conversation from the cache. Resolves to whether that succeeded. */
-  async forget(row: Row): Promise<boolean> {
+  async remove(row: Row): Promise<boolean> {
     return this.#act([row.id], async () => {
       const removed = await this.backend.forget(row.conversation.key);
       this.rows = this.rows?.filter((other) => other.id !== row.id) ?? null;

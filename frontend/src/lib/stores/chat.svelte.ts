@@ -19,7 +19,7 @@ const samplingKey = 'headroom.sampling';
 const toolsKey = 'headroom.tools';
 
 export class ChatStore {
-  readonly kept: Conversations;
+  readonly conversations: Conversations;
   /** Ask the model to reason before it answers. */
   thinking = $state(false);
   /** Sampling values for this window's questions. A missing value means the model's setting. */
@@ -34,7 +34,7 @@ export class ChatStore {
   constructor(backend: Backend, storage: Storage) {
     this.#backend = backend;
     this.#storage = storage;
-    this.kept = new Conversations(backend.chats, storage);
+    this.conversations = new Conversations(backend.chats, storage);
     const leave = () => {
       this.#leaving = true;
       setTimeout(() => (this.#leaving = false), leavingMs);
@@ -47,7 +47,7 @@ export class ChatStore {
   }
 
   get open(): Conversation | null {
-    return this.kept.open;
+    return this.conversations.open;
   }
 
   get run(): Run | null {
@@ -79,13 +79,13 @@ export class ChatStore {
 
   /** Shows an empty thread; it joins the list with its first message. */
   startNew(): void {
-    this.kept.show('');
+    this.conversations.show('');
   }
 
   /** Resolves when the answer has ended, however it ended. */
   async send(text: string, model: string): Promise<void> {
     if (text.trim() === '' || this.run) return;
-    const conversation = this.open ?? this.kept.begin(Date.now());
+    const conversation = this.open ?? this.conversations.begin(Date.now());
     if (!conversation.loaded) return;
     conversation.title ||= titleOf(text);
     conversation.messages.push(newMessage('user', text));
@@ -122,10 +122,10 @@ export class ChatStore {
     const at = from?.messages.findIndex((message) => message.id === messageId) ?? -1;
     if (!from || at < 0) return;
     const messages = $state.snapshot(from.messages.slice(0, at + 1));
-    const conversation = this.kept.begin(Date.now());
+    const conversation = this.conversations.begin(Date.now());
     conversation.title = `${from.title} (branch)`;
     conversation.messages.push(...messages);
-    this.kept.changed(conversation, 0);
+    this.conversations.changed(conversation, 0);
   }
 
   stop(): void {
@@ -147,7 +147,7 @@ export class ChatStore {
     const at = conversation.messages.length - 1;
     const abort = new AbortController();
     conversation.run = { phase: 'waiting', prefill: null, abort };
-    this.kept.asked(conversation, from, Date.now());
+    this.conversations.asked(conversation, from, Date.now());
 
     let timer: ReturnType<typeof setTimeout> | undefined;
     const show = () => {
@@ -155,7 +155,7 @@ export class ChatStore {
       const run: Run = { phase: answer.phase, prefill: answer.prefill, abort };
       conversation.run = run;
       copyInto(message, answer);
-      this.kept.changed(conversation, at, true);
+      this.conversations.changed(conversation, at, true);
     };
     try {
       for await (const event of this.#backend.chat(request, abort.signal)) {
@@ -178,7 +178,7 @@ export class ChatStore {
       message.stats = answer.stats;
       conversation.updatedAt = Date.now();
       conversation.run = null;
-      this.kept.changed(conversation, at);
+      this.conversations.changed(conversation, at);
     }
   }
 }

@@ -1,7 +1,7 @@
 // The engine as the pages see it: the latest state, the connection, and the actions.
 //
-// One instance per window, created in main.ts. Each event replaces the whole state. The model that a
-// person has picked is stored beside it.
+// One instance per window, created in main.ts. Each event replaces the whole state. The model that
+// a person has picked is stored beside it.
 import {
   HeadroomError,
   asHeadroomError,
@@ -38,8 +38,8 @@ export class EngineStore {
     this.#watch = backend.watch({
       onState: (state) => this.#take(state),
       onConnection: (connection) => (this.connection = connection),
-      onModels: (changes) => this.models.heard(changes),
-      onJobs: (jobs) => this.transfers.heard(jobs),
+      onModels: (changes) => this.models.applyChanges(changes),
+      onJobs: (jobs) => this.transfers.setJobs(jobs),
       onChats: (version) => (this.chatsVersion = version),
     });
   }
@@ -143,7 +143,7 @@ export class EngineStore {
 
   #take(state: State): void {
     this.state = state;
-    this.models.notice(state);
+    this.models.update(state);
     if (this.cancelling.size === 0) return;
     const running = new Set(state.requests.map((request) => request.id));
     this.cancelling = new Set([...this.cancelling].filter((id) => running.has(id)));

@@ -73,7 +73,7 @@ export class ModelsStore {
   }
 
   /** Reloads the list if a new state may have changed it. */
-  notice(state: State): void {
+  update(state: State): void {
     const { status, model } = state.engine;
     const mark = `${state.modelsVersion} ${model} ${status === 'busy' ? 'ready' : status}`;
     const moved =
@@ -84,8 +84,8 @@ export class ModelsStore {
     this.#later();
   }
 
-  /** Records finished downloads. `notice` reloads the list. */
-  heard(changes: ModelChange[]): void {
+  /** Records finished downloads. `update` reloads the list. */
+  applyChanges(changes: ModelChange[]): void {
     const arrived = changes
       .filter(({ kind }) => kind === 'finished')
       .map(({ id }) => ({ id, at: Date.now() }));
@@ -149,13 +149,13 @@ export class ModelsStore {
 
   /** Saves the settings of a model. Resolves to the new settings, or to null after an error. */
   async change(model: Model, options: ModelOptions): Promise<ModelSettings | null> {
-    let kept: ModelSettings | null = null;
+    let saved: ModelSettings | null = null;
     await this.#act(model.id, async () => {
-      kept = await this.backend.changeModel(model.id, options);
+      saved = await this.backend.changeModel(model.id, options);
       await this.reload();
       return '';
     });
-    return kept;
+    return saved;
   }
 
   dismissError(): void {

@@ -2,7 +2,7 @@
 // and can be undone.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type { GeneralChange, GeneralSettings, LogLevel, LogLine } from '../backend/types';
-import { applyAppearance, keepAppearance, storedAppearance, type Appearance } from '../appearance';
+import { applyAppearance, saveAppearance, storedAppearance, type Appearance } from '../appearance';
 import { settings as t } from '../../strings/settings';
 
 /** The pause between two requests of the log while it is shown. */
@@ -59,7 +59,7 @@ export class SettingsStore {
     }
   }
 
-  async takeBack(): Promise<void> {
+  async undoChange(): Promise<void> {
     const change = this.undo;
     if (!change) return;
     if (await this.change(change, t.restored)) this.undo = null;
@@ -67,7 +67,7 @@ export class SettingsStore {
 
   setAppearance(appearance: Appearance): void {
     this.appearance = appearance;
-    keepAppearance(this.#storage, appearance);
+    saveAppearance(this.#storage, appearance);
     applyAppearance(document, appearance);
   }
 

@@ -38,12 +38,12 @@ export class TransfersStore {
     this.#backend = backend.transfers;
   }
 
-  heard(jobs: Job[]): void {
+  setJobs(jobs: Job[]): void {
     this.jobs = jobs;
   }
 
   /** Plans an import of these paths. Without paths it shows the empty sheet. */
-  async offer(paths: string[]): Promise<void> {
+  async planImport(paths: string[]): Promise<void> {
     this.paths = paths;
     this.plan = null;
     if (paths.length > 0) await this.#replan();
@@ -55,7 +55,7 @@ export class TransfersStore {
   }
 
   /** Discards the plan. */
-  forgo(): void {
+  discardPlan(): void {
     this.paths = null;
     this.plan = null;
     this.error = null;
@@ -77,7 +77,7 @@ export class TransfersStore {
       'import',
       async () => void (await this.#backend.import(paths, this.mode)),
     );
-    if (begun) this.forgo();
+    if (begun) this.discardPlan();
   }
 
   /** Downloads the files; null means those that the model needs. */

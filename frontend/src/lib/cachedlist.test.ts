@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { fakeConversation } from './backend/fake';
-import { ageOf, filtered, rowsOf, sorted, treemap, type Column } from './kept';
+import { ageOf, filtered, rowsOf, sorted, treemap, type Column } from './cachedlist';
 
 const now = 1_800_000_000_000;
 const day = 86_400_000;

@@ -18,13 +18,17 @@ afterEach(() => vi.useRealTimers());
 /** A page: it looks at the list when it opens, and whenever that is another one. */
 async function page(): Promise<ChatStore> {
   const store = new ChatStore(backend, localStorage);
-  backend.watch({ onState() {}, onConnection() {}, onChats: () => void store.kept.refresh() });
+  backend.watch({
+    onState() {},
+    onConnection() {},
+    onChats: () => void store.conversations.refresh(),
+  });
   await pass(0);
   return store;
 }
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
-const titles = ({ kept }: ChatStore) => kept.all.map(({ title }) => title);
+const titles = ({ conversations }: ChatStore) => conversations.all.map(({ title }) => title);
 const said = ({ open }: ChatStore) =>
   open?.messages.map(({ content, end }) => (end ? `${content} (${end})` : content));
 const onDisk = (id: string) =>
@@ -89,7 +93,7 @@ test.each(['before', 'after'])(
     const id = [...backend.chats.kept.keys()][0]!;
     expect(onDisk(id)![1]!.content.startsWith(said)).toBe(true);
     await pass(5000); // the page was not gone after all, and goes on
-    expect([backend.chats.kept.size, store.kept.error, onDisk(id)![1]!.content]).toEqual([
+    expect([backend.chats.kept.size, store.conversations.error, onDisk(id)![1]!.content]).toEqual([
       1,
       null,
       store.open!.messages[1]!.content,
@@ -135,12 +139,12 @@ test('a failed write is retried until it succeeds', async () => {
     fix: '',
   });
   await ask(store, 'Hello');
-  expect([store.kept.error?.code, backend.chats.kept.size]).toEqual(['disk_full', 0]);
-  await store.kept.refresh();
+  expect([store.conversations.error?.code, backend.chats.kept.size]).toEqual(['disk_full', 0]);
+  await store.conversations.refresh();
   expect(titles(store)).toEqual(['Hello']);
   backend.chats.refuses = null;
   await pass(6000);
-  expect([store.kept.error, backend.chats.kept.size]).toEqual([null, 1]);
+  expect([store.conversations.error, backend.chats.kept.size]).toEqual([null, 1]);
 });
 
 test('undoing a deletion restores all messages', async () => {
@@ -148,9 +152,9 @@ test('undoing a deletion restores all messages', async () => {
   backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
   const store = await page();
   expect(store.open?.id).toBe('b');
-  await store.kept.remove(store.kept.all[1]!); // it was never opened
+  await store.conversations.remove(store.conversations.all[1]!); // it was never opened
   expect([titles(store), [...backend.chats.kept.keys()]]).toEqual([['Second'], ['b']]);
-  store.kept.undoRemove();
+  store.conversations.undoRemove();
   await pass(0);
   expect([titles(store), said(store), onDisk('a')?.[0]?.content]).toEqual([
     ['Second', 'First'],
@@ -164,7 +168,7 @@ test('a conversation can be deleted during an answer', async () => {
   void store.send('Hello', 'm');
   await pass(60);
   expect(titles(other)).toEqual(['Hello']);
-  await store.kept.remove(store.open!);
+  await store.conversations.remove(store.open!);
   await pass(5000);
   expect([backend.chats.kept.size, titles(store), titles(other)]).toEqual([0, [], []]);
 });
@@ -178,9 +182,9 @@ test('a write that is running during the deletion does not restore the conversat
   };
   void store.send('Hello', 'm');
   await pass(100);
-  void store.kept.remove(store.open!);
+  void store.conversations.remove(store.open!);
   await pass(5000);
-  expect([backend.chats.kept.size, titles(store), store.kept.removed?.title]).toEqual([
+  expect([backend.chats.kept.size, titles(store), store.conversations.removed?.title]).toEqual([
     0,
     [],
     'Hello',
@@ -191,8 +195,8 @@ test('a new title is written without the messages, even if they are not loaded',
   backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
   backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
   const store = await page();
-  store.kept.rename(store.kept.all[1]!, '  Other ');
-  store.kept.rename(store.kept.all[0]!, ' ');
+  store.conversations.rename(store.conversations.all[1]!, '  Other ');
+  store.conversations.rename(store.conversations.all[0]!, ' ');
   await pass(0);
   expect(titles(store)).toEqual(['Second', 'Other']);
   expect(backend.chats.writes).toMatchObject([
@@ -230,13 +234,13 @@ test('the search looks in messages, shortly after the last key', async () => {
   backend.chats.put('a', 'Lisbon', 1, [newMessage('user', 'a week by train')]);
   backend.chats.put('b', 'Cooking', 2, [newMessage('user', 'apples')]);
   const store = await page();
-  const shown = () => store.kept.shown.map(({ title }) => title);
-  store.kept.search('tra');
-  store.kept.search('TRAIN lisbon');
+  const shown = () => store.conversations.shown.map(({ title }) => title);
+  store.conversations.search('tra');
+  store.conversations.search('TRAIN lisbon');
   expect(shown()).toEqual(['Cooking', 'Lisbon']);
   await pass(200);
-  expect([shown(), store.kept.found?.get('a')]).toEqual([['Lisbon'], 'a week by train']);
-  store.kept.search('');
+  expect([shown(), store.conversations.found?.get('a')]).toEqual([['Lisbon'], 'a week by train']);
+  store.conversations.search('');
   expect(shown()).toEqual(['Cooking', 'Lisbon']);
 });
 
@@ -256,7 +260,7 @@ test("conversations in this browser's storage move to the disk, once", async () 
   await pass(0);
   expect(titles(store)).toEqual(['Old Strange/../Name', 'New', 'Old a']);
   expect([backend.chats.kept.size, localStorage.getItem(storageKey)]).toEqual([3, null]);
-  await store.kept.remove(store.kept.all[0]!);
+  await store.conversations.remove(store.conversations.all[0]!);
   expect(titles(await page())).toEqual(['New', 'Old a']);
 });
 
@@ -271,7 +275,7 @@ test('conversations that cannot move stay in the browser', async () => {
   await pass(0);
   expect([
     titles(store),
-    store.kept.error?.code,
+    store.conversations.error?.code,
     localStorage.getItem(storageKey) !== null,
   ]).toEqual([['Old'], 'disk_full', true]);
 });

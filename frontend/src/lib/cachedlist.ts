@@ -95,8 +95,8 @@ const gap = 2;
 
 /**
  * Lays out the treemap: a group for each model, with a cell for each conversation. Areas are
- * proportional to unshared bytes. The rest of `totalBytes`, the size of the cache, are prefixes that
- * several conversations share: they are a group without a model.
+ * proportional to unshared bytes. The rest of `totalBytes`, the size of the cache, are prefixes
+ * that several conversations share: they are a group without a model.
  */
 export function treemap(
   rows: readonly Row[],
