@@ -1,12 +1,12 @@
 // The products of kv_dot.h on Intel's matrix unit (AMX), for sixteen vectors at a time. It adds the
-// same integers and does the same float32 operations, so the bits are the same.
-// Included after kv_dot.h, for VNNI only.
+// same integers and does the same float32 operations, so the bits are the same. Included after
+// kv_dot.h, for VNNI only.
 //
 // A bundle of 8-bit K is an operand of the unit as stored in the page: [dimensions/4][16
 // positions][4]. Codes of fewer bits are unpacked to this layout once per tile for all vectors. V
 // is unpacked to [positions/4][16 dimensions][4] with groups of four positions in the order of
-// store_bytes, where group q of strip s is row 4q+s. 16-bit weights are two operands, and the sum
-// is 256 * high + low.
+// store_tile, where group q of strip s is row 4q+s. 16-bit weights are two operands, and the sum is
+// 256 * high + low.
 //
 // Tile registers 0 and 1 hold sums [vectors][16]. Registers 2 and 3 hold queries and codes of K, 32
 // dimensions at a time. Registers 4, 5 and 6 hold queries or weights and codes, 64 at a time.
@@ -90,8 +90,8 @@ SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_
     }
 }
 
-// Scores of count vectors for a strip from their dot products. groups must be a constant after
-// inlining.
+// Computes the scores of count vectors for a strip from their dot products. groups must be a
+// constant after inlining.
 SIMD void KERNEL(k_fold)(const struct kv_format *f, const int64_t groups,
     const struct query_group *query, const uint8_t *strip, float *scores, int64_t count,
     const __m512i (*sums)[MATRIX_ROWS]) {
@@ -113,7 +113,8 @@ SIMD void KERNEL(k_fold)(const struct kv_format *f, const int64_t groups,
     }
 }
 
-// Scores of up to sixteen vectors for strips [from, to) of a tile, whose unpacked codes are k.
+// Computes the scores of up to sixteen vectors for strips [from, to) of a tile, whose unpacked
+// codes are k.
 static void KERNEL(k_scores_matrix)(const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *const *strips, const uint8_t *const *k,
     int64_t from, int64_t to, float *scores, int64_t count, int64_t d) {

@@ -4,15 +4,15 @@
 // are added to float32 sums once per group of K, in order, and once per tile of V. Included once
 // per instruction set, after kv_format.h.
 
-// The blocks of vectors: k_scores_bits, v_block, vectors_at_once and EACH_R.
+// These define the blocks of vectors: k_scores_bits, v_block, vectors_at_once and EACH_R.
 #if ISA == ISA_AVX2
 #include "kv_few.h"
 #else
 #include "kv_blocks.h"
 #endif
 
-// Adds weights V to sums [vectors][dimensions] for the dimensions of groups groups, which start at
-// dimension i. weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2 it also
+// Adds weights V to sums [vectors][dimensions] for as many groups of dimensions as groups, from
+// dimension i on. weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2 it also
 // prefetches step bytes per strip and 32 dimensions of next.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights,

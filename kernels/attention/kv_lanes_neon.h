@@ -40,6 +40,6 @@ SIMD void store_codes(uint8_t *codes, f32x16 x) {
     vst1q_u8(codes, vcombine_u8(vmovn_u16(words[0]), vmovn_u16(words[1])));
 }
 
-// A f32x16 is four registers.
+// An f32x16 is four registers.
 #define MAX_N(rows) 1
 #define EACH_BLOCK BLOCKS(1)

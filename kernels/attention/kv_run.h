@@ -30,8 +30,8 @@ SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
         _mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
 }
 
-// Returns the number of tiles, starting at t, to process together. All rows must see the same part
-// of each tile, and its first position. 0 means that do_tile must process the first tile.
+// Returns the number of tiles, starting at t, to process together: as long as all rows see the same
+// part of each tile, from its first position on. 0 means that do_tile must process the first tile.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const struct attention_unit *u = j->u;
@@ -247,7 +247,7 @@ static void sum_run(const struct job *j, const struct run *x, int64_t i) {
         (to + 15) & ~15, x->next[i], step);
 }
 
-// Adds the tiles t, t+1, ..., as many as tiles, to the records of all vectors. end is the end of
+// Adds `tiles` tiles, beginning with the one at t, to the records of all vectors. end is the end of
 // the unit's positions.
 #define do_run KERNEL(do_run)
 static void do_run(const struct job *j, int64_t t, int64_t tiles, int64_t end) {

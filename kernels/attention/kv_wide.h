@@ -1,8 +1,8 @@
 // The products of kv_dot.h for many vectors on AVX2, whose products of bytes saturate. The codes of
 // a tile are widened to 16 bits once for all vectors. The inner loop then has only products and
-// sums, with enough registers for four vectors and two operands of codes. The sums are of the same
-// integers with the same float32 operations around them, so the bits are the same. Included after
-// kv_dot.h, for AVX2 only.
+// sums, with enough registers for four vectors and two operands of codes. It adds the same
+// integers and does the same float32 operations, so the bits are the same. Included after kv_dot.h,
+// for AVX2 only.
 //
 // A row of 64 bytes holds pairs of codes that are neighbours along the inner index, for sixteen
 // positions or dimensions. A strip of K is [dimensions/2][16 positions][2], in the order of
@@ -80,7 +80,7 @@ SIMD void KERNEL(wide_dot)(const int R, const uint8_t *rows, const uint8_t *by, 
     for (int r = 0; r < R; r++) sums[r][0] = acc[r][0], sums[r][1] = acc[r][1];
 }
 
-// Scores of R vectors for a strip, whose widened codes are rows.
+// Computes the scores of R vectors for a strip, whose widened codes are rows.
 SIMD void KERNEL(k_block_wide)(const int R, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *strip, const uint8_t *rows, float *scores,
     int64_t d) {
@@ -124,7 +124,8 @@ static void KERNEL(k_scores_wide)(const struct kv_format *f, const uint8_t *code
     }
 }
 
-// v_values with the widened codes of dims dimensions, for positions [from, to) of a tile.
+// Does the same as v_values with the widened codes of dims dimensions, for positions [from, to) of
+// a tile.
 static void KERNEL(v_values_wide)(const uint8_t *rows, int64_t dims, const uint8_t *weights,
     const float *steps, float *sums, int64_t ldc, int64_t vectors, int64_t from, int64_t to) {
     rows += from / 2 * WIDE_ROW;

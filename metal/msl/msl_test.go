@@ -51,7 +51,7 @@ func TestLex(t *testing.T) {
 	}
 	if ts := lex("a", "/*\n*/ \"x\\\ny\" b\n#line 9 \"c\"\nd"); len(ts) != 3 || ts[1].line != 3 ||
 		ts[2].line != 9 || ts[2].file != "c" {
-		t.Errorf("got %+v", ts)
+		t.Errorf("got %+v, expected three tokens with the last one at c:9", ts)
 	}
 }
 
@@ -79,7 +79,8 @@ func TestParse(t *testing.T) {
 	}
 	if scale.Expression != "scale< half >" && scale.Expression != "scale<half>" ||
 		scale.MaxThreads != 1024 || plain.MaxThreads != 128 {
-		t.Errorf("got %q with %d threads, %d", scale.Expression, scale.MaxThreads, plain.MaxThreads)
+		t.Errorf("got %q, threadgroups of %d and %d threads, expected scale<half>, 1024 and 128",
+			scale.Expression, scale.MaxThreads, plain.MaxThreads)
 	}
 	if a := plain.Buffer(30); a == nil || !a.Reference || !a.ReadOnly || a.Constant ||
 		plain.Buffer(0) != nil || plain.Threadgroup(0) != nil {
@@ -166,7 +167,7 @@ func TestCheckStruct(t *testing.T) {
 		t.Error(err)
 	}
 	if n, ok := p.StructBytes(scale.Buffer(0)); n != 12 || !ok {
-		t.Errorf("got %d bytes, %t", n, ok)
+		t.Errorf("the struct has %d bytes, known %t, expected 12", n, ok)
 	}
 	for _, c := range []struct {
 		kernel *Kernel
