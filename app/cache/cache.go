@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headroom/engine"
+	"headroom/engine/blockstore"
 )
 
 // Options configure a cache. Dir is required.
@@ -54,15 +55,7 @@ func DefaultDir() string {
 }
 
 // Exists reports whether the folder has a cache. It creates nothing.
-func Exists(dir string) bool {
-	for _, name := range []string{"index.sqlite", "blocks"} {
-		// One of them is enough: the index can be rebuilt from the blocks.
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
+func Exists(dir string) bool { return blockstore.Exists(dir) }
 
 // Open opens the cache and creates its folder if necessary. Other processes may have it open too.
 func Open(o Options) (*Cache, error) {

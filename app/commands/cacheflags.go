@@ -61,7 +61,8 @@ func (f CacheFlags) apply(o engine.Options) engine.Options {
 }
 
 // ssd returns the options of the cache on disk. An empty Dir means no cache. Without byDefault,
-// there is a cache only if the flags name its folder.
+// there is a cache only if the flags name its folder. In a folder with other files, the cache gets
+// a folder of its own, as in a move.
 func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	flags := f.or(s)
 	dir := f.BlockSSDCacheDir
@@ -71,7 +72,7 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	if flags.NoSSDCache || dir == "" {
 		return cache.Options{}
 	}
-	return cache.Options{Dir: dir,
+	return cache.Options{Dir: cache.Target(dir),
 		Limits: engine.BlockStoreOptions{MaxBytes: int64(flags.BlockSSDCacheMaxSize),
 			MinFreeBytes:    int64(flags.BlockSSDCacheMinFree),
 			DailyWriteBytes: int64(flags.BlockSSDCacheDailyWrites)}}

@@ -92,6 +92,13 @@ func TestCacheFolder(t *testing.T) {
 	limits := func(size, free, daily int64) engine.BlockStoreOptions {
 		return engine.BlockStoreOptions{MaxBytes: size, MinFreeBytes: free, DailyWriteBytes: daily}
 	}
+	shared := filepath.Join(home, "shared")
+	if err := os.Mkdir(shared, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(shared, "report.docx"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	cases := []struct {
 		name      string
 		args      string
@@ -112,6 +119,10 @@ func TestCacheFolder(t *testing.T) {
 		{"a folder overrides off in the settings", "--block-ssd-cache-dir /f",
 			settings.Cache{Off: true, Dir: "/s"}, true, cache.Options{Dir: "/f"}},
 		{"the settings' folder", "", settings.Cache{Dir: "/s"}, true, cache.Options{Dir: "/s"}},
+		{"a folder with other files", "--block-ssd-cache-dir " + shared, settings.Cache{}, true,
+			cache.Options{Dir: filepath.Join(shared, "headroom-blocks")}},
+		{"a folder with other files in the settings", "", settings.Cache{Dir: shared}, true,
+			cache.Options{Dir: filepath.Join(shared, "headroom-blocks")}},
 		{"limits of the settings", "",
 			settings.Cache{MaxSize: 1, MinFree: 2, DailyWrites: settings.Unlimited}, true,
 			cache.Options{Dir: usual, Limits: limits(1, 2, -1)}},

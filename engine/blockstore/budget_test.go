@@ -166,7 +166,8 @@ func TestCrashedReservations(t *testing.T) {
 	}
 	// The crashed process reserved the newest entry, which eviction would not choose.
 	if _, err := s.index.db.Exec(
-		"UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM " +
+		"UPDATE entries SET status = 0, owner = '1-00000000000000aa' " +
+			"WHERE used = (SELECT max(used) FROM " +
 			"entries)"); err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,10 @@ func (s *Store) checkTemps() error {
 		return ignoreGone(err)
 	}
 	for _, e := range entries {
-		owner, rest, _ := strings.Cut(e.Name(), ".")
+		owner, rest := tempOwner(e.Name()), strings.TrimPrefix(filepath.Ext(e.Name()), ".")
+		if owner == "" {
+			continue // not a store's file
+		}
 		if owner == s.owner && rest != "lock" || owner != s.owner && !s.alive(owner) {
 			return fmt.Errorf("check: temporary file %s was left behind", e.Name())
 		}

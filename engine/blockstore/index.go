@@ -68,6 +68,7 @@ CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
 type index struct {
 	db       *sql.DB
 	info     os.FileInfo   // of the opened file; see replaced
+	aside    string        // where a foreign file of the index's name is now; "": there was none
 	complete bool          // when the index was opened, it listed all files
 	adopted  chan struct{} // closed when complete, or when the first sweep has ended
 	find     findQueries
@@ -91,12 +92,15 @@ func openIndex(dir string, force bool) (*index, error) {
 			return nil, err
 		}
 	}
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
+	aside, err := discardIndex(path)
+	if err != nil {
+		return nil, err
 	}
-	return tryIndex(path, true)
+	x, err := tryIndex(path, true)
+	if x != nil {
+		x.aside = aside
+	}
+	return x, err
 }
 
 // errIndexVersion means that another version of the program created the index.
@@ -113,12 +117,29 @@ func isDamage(err error) bool {
 	return errors.Is(err, errIndexVersion)
 }
 
+// makePrivate gives the index mode 0600, and creates it if wanted. SQLite gives the files beside a
+// database the database's mode, so this comes before SQLite opens it.
+func makePrivate(path string, create bool) error {
+	if create {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	for _, suffix := range indexSuffixes { // a crash may have left the others
+		if err := os.Chmod(path+suffix, 0o600); err != nil &&
+			(suffix == "" || !errors.Is(err, os.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
 // tryIndex opens the index at path, or creates it.
 func tryIndex(path string, create bool) (*index, error) {
-	if !create {
-		if _, err := os.Stat(path); err != nil {
-			return nil, err
-		}
+	if err := makePrivate(path, create); err != nil {
+		return nil, err
 	}
 	pragmas := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
@@ -146,6 +167,10 @@ func (x *index) prepare(path string, create bool) error {
 			applicationID, schemaVersion, schema)); err != nil {
 			return err
 		}
+		// The header now reaches the file itself, where isIndex looks for it.
+		if _, err := x.db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			return err
+		}
 	}
 	var id, version int
 	if err := x.db.QueryRow("SELECT * FROM pragma_application_id, pragma_user_version").Scan(&id,
@@ -171,9 +196,6 @@ func (x *index) prepare(path string, create bool) error {
 		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 			return fmt.Errorf("%w: %v", errIndexVersion, err)
 		}
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}
 	x.info, err = os.Stat(path)

@@ -381,7 +381,7 @@ func (m *Move) removeStrays() error {
 
 // pins replaces the pins of the new folder with those of the old one.
 func (m *Move) pins() error {
-	if err := os.RemoveAll(filepath.Join(m.To, pinsDir)); err != nil {
+	if err := removeNamed(filepath.Join(m.To, pinsDir), isPin); err != nil {
 		return err
 	}
 	pins, err := os.ReadDir(filepath.Join(m.From, pinsDir))
@@ -466,15 +466,12 @@ func clearRest(dir string) error {
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
 		_ = os.Remove(sub) // fails if it holds files that are not the store's
 	}
-	for _, sub := range []string{pinsDir, tempDir} {
-		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
-			return err
-		}
+	if err := errors.Join(removeNamed(filepath.Join(dir, pinsDir), isPin),
+		removeNamed(filepath.Join(dir, tempDir), isTemp)); err != nil {
+		return err
 	}
-	for _, name := range []string{"-wal", "-shm", "-journal", ""} {
-		if err := os.Remove(filepath.Join(dir, indexName+name)); ignoreGone(err) != nil {
-			return err
-		}
+	if _, err := discardIndex(filepath.Join(dir, indexName)); err != nil {
+		return err
 	}
 	for _, name := range []string{indexName + copySuffix, lockName, markName,
 		markName + copySuffix} {

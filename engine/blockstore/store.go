@@ -212,6 +212,10 @@ func (s *Store) reopen(old *index) error {
 	if old != nil {
 		old.close() // no longer the folder's index; its errors do not matter
 	}
+	if x.aside != "" {
+		s.warnOnce("aside", fmt.Errorf("%s is not an index of Headroom's; it is now %s",
+			filepath.Join(s.dir, indexName), x.aside))
+	}
 	s.broken.Store(false)
 	s.index = x
 	s.swept.Go(func() { s.sweep(x) })

@@ -29,15 +29,19 @@ func (s *Store) alive(owner string) bool {
 
 // removeOwner removes the temporary files of a store that is closed or closing, its lock last.
 func (s *Store) removeOwner(owner string) error {
-	names, err := filepath.Glob(filepath.Join(s.dir, tempDir, owner+".*"))
+	dir := filepath.Join(s.dir, tempDir)
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return ignoreGone(err)
 	}
-	slices.SortFunc(names, func(a, b string) int { // digits sort before ".lock"
-		return strings.Compare(filepath.Ext(a), filepath.Ext(b))
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return tempOwner(e.Name()) != owner
 	})
-	for _, name := range names {
-		if err := s.o.disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { // digits sort before ".lock"
+		return strings.Compare(filepath.Ext(a.Name()), filepath.Ext(b.Name()))
+	})
+	for _, e := range entries {
+		if err := s.o.disk.Remove(filepath.Join(dir, e.Name())); ignoreGone(err) != nil {
 			return err
 		}
 	}
@@ -92,8 +96,8 @@ func (s *Store) sweepTemps() error {
 	}
 	dead := map[string]bool{}
 	for _, e := range entries {
-		owner, _, _ := strings.Cut(e.Name(), ".")
-		if _, known := dead[owner]; !known && owner != s.owner {
+		owner := tempOwner(e.Name())
+		if _, known := dead[owner]; !known && owner != "" && owner != s.owner {
 			dead[owner] = !s.alive(owner)
 		}
 		if s.ctx.Err() != nil {

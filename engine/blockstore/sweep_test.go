@@ -226,7 +226,8 @@ func TestSweep(t *testing.T) {
 	save(t, v, sequence(b, true))
 	chain := v.keys.chain(b)
 	// A crash before the row was marked ready.
-	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?",
+	if _, err := s.index.db.Exec(
+		"UPDATE entries SET status = 0, owner = '1-00000000000000aa' WHERE key = ?",
 		chain[0][:]); err != nil {
 		t.Fatal(err)
 	}
@@ -242,18 +243,21 @@ func TestSweep(t *testing.T) {
 		}
 		return path
 	}
-	living, err := lockFile(write("tmp/7-living.lock", ""))
+	living, err := lockFile(write("tmp/7-00000000000000cc.lock", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer living.Close()
 	gone := []string{
-		write("tmp/1-dead.lock", ""), write("tmp/1-dead.1", "x"), write("tmp/2-unlocked.9", "x"),
+		write("tmp/1-00000000000000aa.lock", ""), write("tmp/1-00000000000000aa.1", "x"),
+		write("tmp/2-00000000000000bb.9", "x"),
 		write(filepath.Join(blocksDir, "ab", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension),
 			"no entry"),
 	}
 	stays := []string{
-		write("tmp/7-living.3", "x"), write("blocks/ab/notes.txt", "x"),
+		write("tmp/7-00000000000000cc.3", "x"), write("blocks/ab/notes.txt", "x"),
+		write("tmp/report.docx", "x"), write("tmp/a.b.c", "x"), write("tmp/.hidden.txt", "x"),
+		write("tmp/1-00000000000000aa.txt", "x"), write("tmp/1-dead.lock", "x"),
 		write("blocks/.DS_Store", "x"), write("README", "x"),
 		write(filepath.Join(blocksDir, "cd", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension),
 			"in the wrong folder"),

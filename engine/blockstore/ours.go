@@ -1,0 +1,119 @@
+package blockstore
+
+// What the store may remove. People choose the cache's folder, and it may hold their files. The
+// store removes a file only if its name and place, or for the index its content, show that a store
+// wrote it.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// tempName matches the files in tempDir: an owner, then the number of a file being written, or
+// "lock". See Store.owner.
+var tempName = regexp.MustCompile(`^(\d+-[0-9a-f]{16})\.(?:\d+|lock)$`)
+
+// tempOwner returns the owner of a file in tempDir, "" if no store wrote the file.
+func tempOwner(name string) string {
+	if m := tempName.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// Exists reports whether a store has used dir: it has a store's index, entries, or the layout of a
+// store whose index is damaged. It creates nothing.
+func Exists(dir string) bool {
+	if isIndex(filepath.Join(dir, indexName)) {
+		return true
+	}
+	_, lockErr := os.Stat(filepath.Join(dir, lockName))
+	blocks, blocksErr := os.Stat(filepath.Join(dir, blocksDir))
+	if lockErr == nil && blocksErr == nil && blocks.IsDir() {
+		return true
+	}
+	found := false
+	_ = filepath.WalkDir(filepath.Join(dir, blocksDir),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return fs.SkipDir
+			}
+			if found = isEntry(dir, path) && d.Type().IsRegular(); found {
+				return fs.SkipAll
+			}
+			return nil
+		})
+	return found
+}
+
+// isEntry reports whether path is the place of an entry of the store in dir.
+func isEntry(dir, path string) bool {
+	name, found := strings.CutSuffix(filepath.Base(path), extension)
+	k, err := parseKey(name)
+	return found && err == nil && path == entryPath(dir, k)
+}
+
+// isIndex reports whether the file is an index of any version: an SQLite database with the store's
+// application ID in its header, at byte 68. https://www.sqlite.org/fileformat.html
+func isIndex(path string) bool {
+	f, err := osDisk{}.Open(path) // regular files only: opening a pipe would wait
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [72]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && string(head[:16]) == "SQLite format 3\x00" &&
+		binary.BigEndian.Uint32(head[68:]) == applicationID
+}
+
+// indexSuffixes are those of the files that SQLite keeps for an index, the database first.
+var indexSuffixes = []string{"", "-wal", "-shm", "-journal"}
+
+// discardIndex makes room for a new index at path. It removes a store's index. Any other file of
+// that name, perhaps an index whose header is damaged, is renamed, and set aside under the returned
+// path.
+func discardIndex(path string) (aside string, err error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.Size() > 0 && !isIndex(path) {
+		aside = fmt.Sprintf("%s.set-aside-%d", path, time.Now().UnixNano())
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, suffix := range indexSuffixes {
+		if aside != "" {
+			err = os.Rename(path+suffix, aside+suffix)
+		} else {
+			err = os.Remove(path + suffix)
+		}
+		if ignoreGone(err) != nil {
+			return "", err
+		}
+	}
+	return aside, nil
+}
+
+// removeNamed removes the files in dir whose name a store gave them, and then dir if it is empty.
+func removeNamed(dir string, ours func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type().IsRegular() && ours(e.Name()) {
+			err = errors.Join(err, ignoreGone(os.Remove(filepath.Join(dir, e.Name()))))
+		}
+	}
+	if ignoreGone(err) == nil {
+		_ = os.Remove(dir) // fails if it holds other files
+	}
+	return ignoreGone(err)
+}
+
+func isPin(name string) bool  { _, err := parseKey(name); return err == nil }
+func isTemp(name string) bool { return tempOwner(name) != "" }
