@@ -1,7 +1,7 @@
-// How the UI is built, served while developing, and tested.
+// Builds, serves and tests the UI.
 //
-// Every address in the output is relative ("./"), because the same files are served
-// at http://127.0.0.1:PORT/ and inside the Wails window at wails://.
+// Every address in the output is relative ("./"), because the same files are served at
+// http://127.0.0.1:PORT/ and inside the Wails window at wails://.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
 
@@ -30,7 +30,7 @@ export default defineConfig(({ mode }) => ({
     include: ['src/**/*.test.ts'],
     setupFiles: ['src/jsdom.ts'],
     restoreMocks: true,
-    // Far over what any takes: only a test that hangs is ended, whatever else the machine does.
+    // Much longer than any test takes on a busy machine: it ends only tests that hang.
     testTimeout: 120_000,
   },
 }));

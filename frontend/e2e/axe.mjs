@@ -1,7 +1,7 @@
-// Accessibility, as axe-core judges it.
+// Accessibility checks with axe-core.
 import { AxeBuilder } from '@axe-core/playwright';
 
-/** What axe-core finds wrong with the page as it is: the rule, what it asks, and where. */
+/** The violations that axe-core finds on the current page: the rule, its help, and the elements. */
 export async function accessibilityFaults(page) {
   await settled(page);
   const { violations } = await new AxeBuilder({ page }).analyze();

@@ -143,7 +143,7 @@ function shown(value) {
   return value.toFixed(value < 100 ? 1 : 0);
 }
 
-/** The document with the table between its marks. */
+/** Returns the document with the table between its markers. */
 function replaced(text, inside) {
   const marks = /(<!-- bench-window: from here.*?-->\n).*?(<!-- bench-window: to here -->)/s;
   if (!marks.test(text))
@@ -154,7 +154,7 @@ function replaced(text, inside) {
   return text.replace(marks, (_, from, to) => `${from}${inside}\n${to}`);
 }
 
-/** From what a person does to the frame that shows what came of it, in milliseconds. */
+/** The time from an input to the frame that shows its effect, in milliseconds. */
 function response(page, kind, selector, value) {
   return page.evaluate(
     async ([what, where, to]) => {

@@ -1,4 +1,4 @@
-// What the steps of several pages share.
+// Helpers for the steps of several pages.
 import assert from 'node:assert/strict';
 
 export const sentences = (number) =>

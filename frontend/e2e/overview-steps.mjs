@@ -1,4 +1,4 @@
-// The end-to-end steps of the Overview page, and of a page that opens.
+// The end-to-end steps of the Overview page, and of opening a page.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFile, rm, mkdtemp } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { text, until, goTo, ready, ask, finished } from './helpers.mjs';
 
 const run = promisify(execFile);
 
-/** The code shown under a tab, as the copy button gives it. */
+/** The code under a tab, copied with its button. */
 async function copySnippet({ page, copied }, tab) {
   await page.getByRole('tab', { name: tab }).click();
   await page.getByRole('button', { name: `Copy: ${tab} example` }).click();
@@ -20,7 +20,7 @@ async function copySnippet({ page, copied }, tab) {
   });
 }
 
-/** The keys and types of a value, of a list those of its first element. */
+/** The keys and types of a value; for a list, of its first element. */
 function shape(value, at = 'state') {
   if (Array.isArray(value)) return value.length > 0 ? shape(value[0], `${at}[]`) : [];
   if (value === null || typeof value !== 'object')

@@ -2,9 +2,9 @@
 //
 //   make build && (cd frontend && npm run e2e)
 //
-// server.mjs says which server is used; CHROMIUM names the browser (default Debian's
-// Chromium, on a Mac Chrome), SCREENSHOTS the folder for pictures (default .e2e). The steps
-// run in order on one page, as a person would go; the last one ends the server.
+// server.mjs chooses the server. CHROMIUM is the browser (default: Debian's Chromium, Chrome on a
+// Mac). SCREENSHOTS is the folder for pictures (default .e2e). The steps run in order on one page;
+// the last one ends the server.
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
@@ -76,7 +76,7 @@ try {
 console.log(failed === 0 ? 'all steps passed' : `${failed} failed; pictures in ${out}`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-/** Collects what no step may cause: exceptions in the page, and any request to elsewhere. */
+/** Collects exceptions in the page and requests to other servers, which no step may cause. */
 function watchPage(page, origin) {
   const problems = [];
   page.on('pageerror', (error) => problems.push(`exception in the page: ${error.stack}`));

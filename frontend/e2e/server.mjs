@@ -1,4 +1,4 @@
-// Which server the e2e tests speak to, in this order:
+// Chooses the server of the e2e tests, in this order:
 //   npm run e2e -- --fake                           e2e/fake-server.mjs, over the built pages
 //   HEADROOM_URL=http://127.0.0.1:PORT/#token=...   one that runs already, left running
 //   HEADROOM_BIN=PATH (default ../bin/headroom)     started here, `serve --port 0`, ended here

@@ -61,7 +61,7 @@ function config({ layers, hidden, inner, heads, tied }) {
   };
 }
 
-/** The header of a safetensors file, and how many bytes follow it. */
+/** The header of a safetensors file, and the number of bytes that follow it. */
 function weights({ layers, hidden, inner, heads, tied }) {
   const entries = {};
   let end = 0;

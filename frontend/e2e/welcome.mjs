@@ -1,5 +1,5 @@
-// The end-to-end step about the welcome: the first minute, with the keyboard where a person would
-// use it. It runs first, because a first start happens only once.
+// The end-to-end step of the welcome, partly with the keyboard. It runs first, because a first
+// start happens only once.
 import assert from 'node:assert/strict';
 import { look } from './transfers.mjs';
 

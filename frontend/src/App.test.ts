@@ -21,7 +21,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
   location.hash = '';
-  // jsdom lays nothing out and lacks these two.
+  // jsdom has no layout and lacks these two.
   Element.prototype.scrollTo = () => {};
   vi.stubGlobal(
     'ResizeObserver',

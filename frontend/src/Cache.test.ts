@@ -14,7 +14,7 @@ let page: Record<string, unknown> | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom lays nothing out.
+  // jsdom has no layout.
   vi.stubGlobal(
     'ResizeObserver',
     class {
@@ -92,7 +92,7 @@ test('the summary, and the wear of the drive', async () => {
   expect(text('dl')).toMatch(
     /Disk hits 48 times 84 % hit rate Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
   );
-  // 24 GB in 12 days on a drive of 494 GB, assumed to stand 200 times that.
+  // 24 GB in 12 days on a drive of 494 GB, with an assumed rating of 200 times that.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB per year drive: ~135 years');
   expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(
     /24\.0 GB written in 12 days\. Assumes .*200 times its 494\.0 GB/,

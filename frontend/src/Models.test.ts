@@ -14,7 +14,7 @@ let pages: Record<string, unknown>[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom lays nothing out.
+  // jsdom has no layout.
   vi.stubGlobal(
     'ResizeObserver',
     class {

@@ -21,7 +21,7 @@ let dropped: ((x: number, y: number, paths: string[]) => void) | null = null;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  // jsdom lays nothing out.
+  // jsdom has no layout.
   vi.stubGlobal(
     'ResizeObserver',
     class {

@@ -82,7 +82,7 @@ async function press(name: string) {
   await pass(10);
 }
 
-/** Passes time until the answer is there; a machine's speed does not matter. */
+/** Advances the fake clock until the answer is complete. */
 async function answered() {
   for (let looks = 0; looks < 200 && !text().includes('It works'); looks++) await pass(100);
 }

@@ -4,7 +4,7 @@ import * as format from './format';
 const MiB = 2 ** 20;
 const GiB = 2 ** 30;
 
-/** [value, text] rows; every text was worked out by hand. */
+/** [value, text] rows; every text was computed by hand. */
 function table<T>(name: string, format: (value: T) => string, rows: [T, string][]) {
   describe(name, () => {
     test.each(rows)('%s', (value, text) => expect(format(value)).toBe(text));

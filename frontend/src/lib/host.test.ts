@@ -3,7 +3,7 @@ import { bringsFiles, refuseDrops, saveText } from './host';
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** A drag as a browser tells it. */
+/** A drag event with these types. */
 function drag(name: string, types: string[]): DragEvent {
   const event = new Event(name, { cancelable: true }) as DragEvent;
   Object.defineProperty(event, 'dataTransfer', { value: { types } });

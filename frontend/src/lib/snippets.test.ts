@@ -1,4 +1,4 @@
-// That the code runs is the e2e test's matter; here, that no name can break it.
+// No model name can break a snippet. The e2e test runs the code.
 import { describe, expect, test } from 'vitest';
 import { shellQuoted, snippets } from './snippets';
 

@@ -1,4 +1,4 @@
-// That each piece has the form that its tool reads, whatever the model is called.
+// The settings of each tool are valid for any model name.
 import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { tools, type Endpoint } from './tools';

@@ -22,7 +22,7 @@ test('the example of the paper: 6, 6, 4, 3, 2, 2, 1 on 6 by 4', () => {
 });
 
 describe('for any values', () => {
-  // A generator of its own, so that a failure can be repeated.
+  // A generator with a fixed seed, so that a failure can be reproduced.
   let seed = 7;
   const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
   test.each([1, 2, 3, 17, 200])(

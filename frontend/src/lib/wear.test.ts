@@ -13,7 +13,7 @@ test('10 days at 5 GB a day on a 500 GB drive', () => {
   if (!found.known) throw new Error('a forecast was expected');
   expect(found.bytesADay).toBeCloseTo(5e9, 0);
   expect(found.bytesAYear).toBeCloseTo(1826.25e9, 0);
-  // The drive is assumed to stand 200 x 500 GB = 100 TB.
+  // The assumed rating of the drive is 200 x 500 GB = 100 TB.
   expect(found.driveShareAYear).toBeCloseTo(0.0182625, 9);
   expect(found.years).toBeCloseTo(54.757, 3);
 });

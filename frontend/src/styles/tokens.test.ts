@@ -1,4 +1,4 @@
-// Computes what an eye needs: WCAG 2.2 contrast of every pair of tokens that meets on the page.
+// Computes the WCAG 2.2 contrast of every pair of colours that is used together on a page.
 import { describe, expect, test } from 'vitest';
 import css from './tokens.css?raw';
 

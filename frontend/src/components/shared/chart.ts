@@ -1,4 +1,4 @@
-// The arithmetic of the small charts, free of drawing.
+// The arithmetic of the small charts.
 
 /** One line of a chart. */
 export interface Series {
@@ -13,10 +13,10 @@ export interface Series {
   colour: string;
 }
 
-/** Columns as uPlot takes them: the times, then each line's values. */
+/** The data of uPlot: the times, then the values of each line. */
 export type Columns = [number[], ...(number | null)[][]];
 
-/** Inserts an empty row into each pause longer than `gap`, so that the lines break there. */
+/** Inserts an empty row into each gap longer than `gap`, so that the lines break there. */
 export function withGaps(
   at: readonly number[],
   lines: readonly (readonly number[])[],

@@ -31,5 +31,5 @@ export const iconPaths = {
   lock: 'M4 7.5h8v6H4zM5.8 7.5V5.2a2.2 2.2 0 0 1 4.4 0v2.3',
 };
 
-/** The name of an icon, as <Icon name> takes it. */
+/** The name of an icon, for <Icon name>. */
 export type IconName = keyof typeof iconPaths;

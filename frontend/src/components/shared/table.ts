@@ -1,4 +1,4 @@
-// What VirtualTable needs to know about its columns and its scroll position.
+// The columns of VirtualTable, and the rows that it renders at a scroll position.
 
 export interface TableColumn<Id extends string = string> {
   /** Also the class of the column's cells. */

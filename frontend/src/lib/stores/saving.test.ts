@@ -15,7 +15,7 @@ beforeEach(() => {
 
 afterEach(() => vi.useRealTimers());
 
-/** A page: it looks at the list when it opens, and whenever that is another one. */
+/** A page. It loads the list when it opens, and after each change of the list. */
 async function page(): Promise<ChatStore> {
   const store = new ChatStore(backend, localStorage);
   backend.watch({
