@@ -29,11 +29,22 @@ func flagsOf(t *testing.T, args ...string) *ModelFlags {
 	return &f
 }
 
-// TestOldFlags: the names that two flags had before are still accepted.
+// TestOldFlags: the names that three flags had before are still accepted.
 func TestOldFlags(t *testing.T) {
 	f := flagsOf(t, "--hot-cache-size", "2GB", "--max-stall", "1s")
 	if f.MemoryCacheSize != 2e9 || f.MaxPrefillStall != time.Second {
 		t.Errorf("got %v and %v", f.MemoryCacheSize, f.MaxPrefillStall)
+	}
+	var serve Serve
+	parser, err := kong.New(&serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse([]string{"--rest-after", "5m"}); err != nil {
+		t.Fatal(err)
+	}
+	if serve.IdleUnload != 5*time.Minute {
+		t.Errorf("--rest-after 5m: got %v", serve.IdleUnload)
 	}
 }
 

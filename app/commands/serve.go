@@ -20,7 +20,7 @@ type Serve struct {
 	Host       string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port       int           `help:"Port to listen on; 0: any free one." default:"11811"`
 	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
-	IdleUnload time.Duration `help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
+	IdleUnload time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
 	InProcess  bool          `help:"Run the model in the server's process; a crash then ends the server too."`
 	AllowHost  []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
 }
