@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"headroom/app/disk"
@@ -186,26 +187,40 @@ var (
 // renameKeys converts a document from version 1 to 2.
 func renameKeys(document map[string]json.RawMessage) {
 	rename(document, renamedKeys)
+	key, _ := keyOf(document, "cache")
 	var cache map[string]json.RawMessage
-	if json.Unmarshal(document["cache"], &cache) != nil || cache == nil {
+	if json.Unmarshal(document[key], &cache) != nil || cache == nil {
 		return // missing, or not an object, which parse reports
 	}
 	rename(cache, renamedCacheKeys)
-	document["cache"], _ = json.Marshal(cache) // cannot fail: the values were just parsed
+	document[key], _ = json.Marshal(cache) // cannot fail: the values were just parsed
 }
 
 // rename moves the values of old keys to their new keys. A new key that exists keeps its value.
 func rename(object map[string]json.RawMessage, names map[string]string) {
 	for old, name := range names {
-		value, ok := object[old]
+		key, ok := keyOf(object, old)
 		if !ok {
 			continue
 		}
-		if _, exists := object[name]; !exists {
-			object[name] = value
+		if _, exists := keyOf(object, name); !exists {
+			object[name] = object[key]
 		}
-		delete(object, old)
+		delete(object, key)
 	}
+}
+
+// keyOf returns the key of object that is equal to name. Like encoding/json, it ignores case.
+func keyOf(object map[string]json.RawMessage, name string) (key string, ok bool) {
+	if _, ok := object[name]; ok {
+		return name, true
+	}
+	for key := range object {
+		if strings.EqualFold(key, name) {
+			return key, true
+		}
+	}
+	return "", false
 }
 
 // parse reads a file of any version. Missing and invalid values are replaced by the defaults.

@@ -119,6 +119,10 @@ func TestParse(t *testing.T) {
 			}), ""},
 		{"an old and its new key", `{"version":1,"restMinutes":30,"idleUnloadMinutes":5}`,
 			with(func(s *Settings) { s.IdleUnloadMinutes = 5 }), ""},
+		{"old keys in another case", `{"version":1,"RestMinutes":30,"Cache":{"HotSize":1}}`,
+			with(func(s *Settings) {
+				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1
+			}), ""},
 		{"version 1 without a cache", `{"version":1,"cache":null}`, d, ""},
 		{"a cache that is not an object", `{"version":1,"cache":[1]}`, Settings{},
 			"cannot unmarshal array"},
