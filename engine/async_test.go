@@ -191,7 +191,7 @@ func TestAsyncFinish(t *testing.T) {
 			if first.done.Finish != c.finish || !slices.Equal(first.tokens[:n], same.tokens[:n]) ||
 				c.cancel == 0 && n != len(same.tokens) {
 				t.Fatalf("finish %q with %v, expected %q with %v", first.done.Finish, first.tokens,
-					same.done.Finish, same.tokens)
+					c.finish, same.tokens)
 			}
 			if err := e.CheckMemory(); err != nil {
 				t.Error(err)
@@ -334,8 +334,8 @@ func TestAsyncFaults(t *testing.T) {
 	for range 2 {
 		if got := run(t, e, r, 0); n < 4 || got.done.Finish != engine.FinishError ||
 			!strings.Contains(got.done.Err.Error(), "the GPU has gone") {
-			t.Errorf("with a device that fails: %v (%s, %v)", got.tokens, got.done.Finish,
-				got.done.Err)
+			t.Errorf("with a device that fails: %v (%s, %v), expected the error of the device",
+				got.tokens, got.done.Finish, got.done.Err)
 		}
 	}
 	idle(t, e)
@@ -353,7 +353,7 @@ func testMetalAsync(t *testing.T, device string) {
 	e := openMetal(t, device, src,
 		withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32,
 			KeptStates: 4}))
-	events := makeAsync(e)
+	d := makeAsync(e)
 	var all []engine.Request
 	var want [][]int32
 	for i, s := range samplings() {
@@ -372,13 +372,13 @@ func testMetalAsync(t *testing.T, device string) {
 		return
 	}
 	var before kernels.Ticket
-	for range 2 { // the first run only sets events.commits to the device's count
-		before = events.commits
+	for range 2 { // the first run sets d.commits to the device's count
+		before = d.commits
 		if got := run(t, e, all[1], 0); !slices.Equal(got.tokens, want[1]) {
 			t.Errorf("alone %v (%v), on the host %v", got.tokens, got.done.Err, want[1])
 		}
 	}
-	if n := int(events.commits - before); n != len(want[1]) {
+	if n := int(d.commits - before); n != len(want[1]) {
 		t.Errorf("%d command buffers for %d tokens, expected one per token", n, len(want[1]))
 	}
 	var streams []*engine.Stream

@@ -64,7 +64,7 @@ func TestDescribeCache(t *testing.T) {
 	}
 	if _, err := engine.DescribeCache(config,
 		engine.Options{KVBits: "7"}); problem.From(err).Code != problem.BadRequest {
-		t.Errorf("7 bits: %v", err)
+		t.Errorf("7 bits: got %v, expected a bad request", err)
 	}
 }
 

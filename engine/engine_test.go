@@ -93,7 +93,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("usage %+v, expected %+v", done.Usage, want)
 	}
 	if done.Timing.FirstToken <= 0 || done.Timing.DecodeSteps != len(tokens)-1 {
-		t.Errorf("timing %+v for %d tokens", done.Timing, len(tokens))
+		t.Errorf("timing %+v for %d tokens, expected FirstToken and a decode step for each but "+
+			"the first", done.Timing, len(tokens))
 	}
 }
 
@@ -201,7 +202,7 @@ func idle(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	s := e.Stats()
 	if s.Running != 0 || s.Waiting != 0 || s.KVUsedBytes != 0 || len(s.Requests) != 0 {
-		t.Errorf("stats after the last request: %+v", s)
+		t.Errorf("stats after the last request: %+v, expected no request and no used pages", s)
 	}
 }
 
@@ -216,12 +217,12 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	if _, _, done := collect(t, s); done.Finish != engine.FinishCancelled {
 		t.Errorf("finish %q, expected cancelled", done.Finish)
 	}
-	other := submit(t, e, engine.Request{ID: "by-name", Prompt: encode(e, question),
+	other := submit(t, e, engine.Request{ID: "other", Prompt: encode(e, question),
 		IgnoreEOS: true})
 	if _, err := other.Next(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if !e.Cancel("by-name") || e.Cancel("nobody") {
+	if !e.Cancel("other") || e.Cancel("nobody") {
 		t.Error("Cancel by ID: expected true for a request in flight and false for an unknown ID")
 	}
 	if _, _, done := collect(t, other); done.Finish != engine.FinishCancelled {

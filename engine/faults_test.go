@@ -277,14 +277,15 @@ func TestNaNStaysWithItsRequest(t *testing.T) {
 	bad := engine.Request{Prompt: append(encode(e, question), poison, 5, 6), MaxTokens: 12}
 	want, _, done := collect(t, submit(t, e, good()))
 	if done.Finish != engine.FinishStop {
-		t.Fatalf("the good request ended with %s (%v)", done.Finish, done.Err)
+		t.Fatalf("the good request ended with %s (%v), expected stop", done.Finish, done.Err)
 	}
 	for round := range 4 {
 		before, broken, after := submit(t, e, good()), submit(t, e, bad), submit(t, e, good())
 		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
 			problem.From(done.Err).Code != problem.Internal ||
 			!strings.Contains(done.Err.Error(), "damaged") {
-			t.Errorf("round %d: request with a NaN: %s, %v", round, done.Finish, done.Err)
+			t.Errorf("round %d: request with a NaN: %s, %v; expected an error about damaged files",
+				round, done.Finish, done.Err)
 		}
 		for _, s := range []*engine.Stream{before, after} {
 			if got, _, done := collect(t, s); !slices.Equal(got, want) {
@@ -331,7 +332,7 @@ func TestPanicEndsItsStepOnly(t *testing.T) {
 		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
 			problem.From(done.Err).Code != problem.Internal ||
 			!strings.Contains(done.Err.Error(), "a fault in a kernel") {
-			t.Errorf("with a panic: %s, %v", done.Finish, done.Err)
+			t.Errorf("with a panic: %s, %v; expected an error with its text", done.Finish, done.Err)
 		}
 		if got, _, done := collect(t, waiting); !slices.Equal(got, want) {
 			t.Errorf("after a panic: %v (%s, %v), expected %v", got, done.Finish, done.Err, want)
@@ -368,7 +369,7 @@ func TestStatsAreUpToDate(t *testing.T) {
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {
 			if s := e.Stats(); s.Running != 1 || len(s.Requests) != 1 || s.KVUsedBytes == 0 {
-				t.Errorf("during a pass: %+v", s)
+				t.Errorf("during a pass: %+v, expected one running request and used pages", s)
 			}
 		}}
 	})
@@ -405,8 +406,8 @@ func TestQueueIsBounded(t *testing.T) {
 	collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 	for _, s := range waiting {
 		if tokens, _, done := collect(t, s); len(tokens) != 1 {
-			t.Errorf("a request that waited: %d tokens (%s, %v)", len(tokens), done.Finish,
-				done.Err)
+			t.Errorf("a request that waited: %d tokens (%s, %v), expected 1",
+				len(tokens), done.Finish, done.Err)
 		}
 	}
 }

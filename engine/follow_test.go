@@ -56,7 +56,7 @@ func TestLeaderCancelled(t *testing.T) {
 	leader := submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 4, IgnoreEOS: true})
 	follower := submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 4, IgnoreEOS: true})
 	if ev, err := leader.Next(context.Background()); err != nil || ev.Type != engine.Prefill {
-		t.Fatalf("%v, %v", ev, err)
+		t.Fatalf("first event %v (%v), expected Prefill", ev, err)
 	}
 	leader.Cancel()
 	if _, _, done := collect(t, leader); done.Finish != engine.FinishCancelled {
@@ -64,7 +64,8 @@ func TestLeaderCancelled(t *testing.T) {
 	}
 	tokens, _, done := collect(t, follower)
 	if done.Finish != engine.FinishLength || len(tokens) != 4 {
-		t.Errorf("the follower ended with %q after %d tokens", done.Finish, len(tokens))
+		t.Errorf("the follower ended with %q after %d tokens, expected length after 4",
+			done.Finish, len(tokens))
 	}
 	idle(t, e)
 }

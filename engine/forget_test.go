@@ -37,22 +37,24 @@ func TestForget(t *testing.T) {
 		prompt := conversationOf(e, head, "What is a KV cache?")
 		cached(prompt)
 		if again := cached(prompt); again != len(prompt)-1 {
-			t.Fatalf("stored %t: before Forget, %d of %d tokens are cached", stored, again,
-				len(prompt))
+			t.Fatalf("stored %t: before Forget, %d of %d tokens are cached, expected all but one",
+				stored, again, len(prompt))
 		}
 		if freed := e.Forget(prompt); freed <= 0 {
-			t.Errorf("stored %t: %d bytes were freed", stored, freed)
+			t.Errorf("stored %t: %d bytes were freed, expected some", stored, freed)
 		}
 		remove()
 		if list := e.CachedPrefixes(); len(list) != 0 {
-			t.Errorf("stored %t: %d prefixes are cached after Forget", stored, len(list))
+			t.Errorf("stored %t: %d prefixes are cached after Forget, expected none",
+				stored, len(list))
 		}
 		if n, _ := o.History.Len(); n != 0 {
-			t.Errorf("stored %t: the history has %d sequences after Forget", stored, n)
+			t.Errorf("stored %t: the history has %d sequences after Forget, expected none",
+				stored, n)
 		}
 		if again := cached(prompt); again != 0 {
-			t.Errorf("stored %t: after Forget, %d of %d tokens are cached", stored, again,
-				len(prompt))
+			t.Errorf("stored %t: after Forget, %d of %d tokens are cached, expected none",
+				stored, again, len(prompt))
 		}
 		if r := e.Recent()[0].Report; r.CommonTokens != 0 {
 			t.Errorf("stored %t: the report has %d common tokens, expected 0", stored,
@@ -64,8 +66,8 @@ func TestForget(t *testing.T) {
 		e.Forget(prompt[:len(prompt)-8]) // the disk may lack the end of a conversation
 		remove()
 		if again := cached(other); shared == 0 || again != len(other)-1 {
-			t.Errorf("stored %t: another conversation has %d of %d tokens cached, %d shared",
-				stored, again, len(other), shared)
+			t.Errorf("stored %t: another conversation has %d of %d tokens cached, expected all "+
+				"but one; %d shared, expected some", stored, again, len(other), shared)
 		}
 		if again := cached(prompt); again != shared {
 			t.Errorf("stored %t: %d tokens are cached, expected the %d shared ones", stored, again,
@@ -78,7 +80,8 @@ func TestForget(t *testing.T) {
 		e.ForgetAll()
 		remove()
 		if again := cached(prompt); again != 0 {
-			t.Errorf("stored %t: after ForgetAll, %d tokens are cached", stored, again)
+			t.Errorf("stored %t: after ForgetAll, %d tokens are cached, expected none",
+				stored, again)
 		}
 		e.ForgetAll()
 		if err := e.CheckMemory(); err != nil {

@@ -29,7 +29,7 @@ func TestHeartbeat(t *testing.T) {
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})
 	if p := e.Heartbeat(); p.Busy {
-		t.Errorf("idle: %+v", p)
+		t.Errorf("idle: %+v, expected Busy to be false", p)
 	}
 	d := &gated{free: 3, blocked: make(chan struct{}), release: make(chan struct{})}
 	e.ReplaceDevice(func(inner kernels.Device) kernels.Device { d.Device = inner; return d })
@@ -37,12 +37,14 @@ func TestHeartbeat(t *testing.T) {
 	<-d.blocked
 	first := e.Heartbeat()
 	if again := e.Heartbeat(); !first.Busy || again != first {
-		t.Errorf("while an operator blocks: %+v, then %+v", first, again)
+		t.Errorf("while an operator blocks: %+v, then %+v; expected twice the same, and Busy",
+			first, again)
 	}
 	d.release <- struct{}{}
 	<-d.blocked // before the next operator
 	if p := e.Heartbeat(); p.Count <= first.Count || !p.Busy {
-		t.Errorf("after an operator: %+v, before it %+v", p, first)
+		t.Errorf("after an operator: %+v, before it %+v; expected a larger Count, and Busy",
+			p, first)
 	}
 	ended := make(chan struct{})
 	go func() {

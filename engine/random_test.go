@@ -31,7 +31,8 @@ func TestOperatorTimes(t *testing.T) {
 	got := times.Stop()
 	if a := got["paged_attention"]; a.Runs != 2 || got["linear"].Runs == 0 ||
 		got["linear"].Int8 == 0 {
-		t.Errorf("times of one pass through two layers: %+v", got)
+		t.Errorf("times of one pass through two layers: %+v, expected 2 runs of paged_attention, "+
+			"and linear in int8", got)
 	}
 }
 

@@ -146,7 +146,7 @@ func TestPagesAreFreeWithoutMemory(t *testing.T) {
 		}
 	}
 	if n := e.Stats().Preemptions; n != 0 {
-		t.Errorf("%d preemptions", n)
+		t.Errorf("%d preemptions, expected none", n)
 	}
 }
 

@@ -97,7 +97,8 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			cold := run(t, open(t, engine.Options{NoPrefixCache: true}), next, 0)
 			if !slices.Equal(inMemory.logprobs, cold.logprobs) ||
 				!slices.Equal(fromDisk.logprobs, cold.logprobs) {
-				t.Errorf("log-probabilities equal a cold start's: from memory %t, from disk %t",
+				t.Errorf("log-probabilities equal a cold start's: from memory %t, from disk %t; "+
+					"expected true for both",
 					slices.Equal(inMemory.logprobs, cold.logprobs),
 					slices.Equal(fromDisk.logprobs, cold.logprobs))
 			}
@@ -165,7 +166,8 @@ func TestFormatsDoNotMix(t *testing.T) {
 		}
 		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) {
 			// Only the last engine has the format of an earlier one, the first.
-			t.Errorf("engine %d: %d tokens were read from disk", i, stored)
+			t.Errorf("engine %d: %d tokens were read from disk, expected some only in engine 7", i,
+				stored)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestDutyCycle(t *testing.T) {
 		}
 		want := ask()
 		if len(pauses) != 0 {
-			t.Errorf("async %t: %d pauses without throttling", async, len(pauses))
+			t.Errorf("async %t: %d pauses without throttling, expected none", async, len(pauses))
 		}
 		e.SetDutyCycle(0.5)
 		if d != nil {
@@ -62,7 +62,7 @@ func TestDutyCycle(t *testing.T) {
 		before := len(pauses)
 		e.SetDutyCycle(1)
 		if ask(); len(pauses) != before {
-			t.Errorf("async %t: pauses after SetDutyCycle(1)", async)
+			t.Errorf("async %t: pauses after SetDutyCycle(1), expected none", async)
 		}
 	}
 }

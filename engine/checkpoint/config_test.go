@@ -61,7 +61,7 @@ func TestDecode(t *testing.T) {
 	got.Absent = 7
 	if err := c.Decode(&got); err != nil || !got.Tie || got.Hidden != 2 || got.Layers != 3 ||
 		got.Absent != 7 {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v (%v), expected the keys of both objects, and Absent unchanged", got, err)
 	}
 	var wrong struct {
 		Hidden string `json:"hidden_size"`
@@ -88,7 +88,7 @@ func TestPerLayerQuantization(t *testing.T) {
 		t.Errorf("got %v, expected three exceptions", c.Quantization.Modules)
 	}
 	if s := c.Quantization.String(); s != "4-bit, group 64" {
-		t.Errorf("String() = %q", s)
+		t.Errorf("String() = %q, expected 4-bit, group 64", s)
 	}
 }
 
@@ -110,13 +110,14 @@ func TestMXFP4Config(t *testing.T) {
 			}
 		}
 		if s := c.Quantization.String(); s != "mxfp4" {
-			t.Errorf("String() = %q", s)
+			t.Errorf("String() = %q, expected mxfp4", s)
 		}
 	}
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
 	if err != nil || c.Quantization.of("a") != mx {
-		t.Errorf("mxfp4 as an exception: got %+v, %v", c.Quantization.of("a"), err)
+		t.Errorf("mxfp4 as an exception: got %+v (%v), expected 4 bits in groups of 32",
+			c.Quantization.of("a"), err)
 	}
 }
 

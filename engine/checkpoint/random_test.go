@@ -31,8 +31,8 @@ func TestRandomWeights(t *testing.T) {
 		a := w.At("").Linear("a", n, k)
 		if err := a.Check(); err != nil || a.Format() != c.format ||
 			w.Bytes() != int64(a.Bytes()) || w.Parameters() != n*k {
-			t.Fatalf("%s: got %s of %d parameters in %d bytes, %v", c.entry, a.Format(),
-				w.Parameters(), w.Bytes(), err)
+			t.Fatalf("%s: wrong weight: got %s of %d parameters in %d bytes, %v",
+				c.entry, a.Format(), w.Parameters(), w.Bytes(), err)
 		}
 		row, sum, squares := make([]float32, k), 0.0, 0.0
 		for r := range n {

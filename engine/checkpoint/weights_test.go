@@ -87,8 +87,8 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 				got := w.At("").Linear("a", n, k)
 				if w.Err() != nil || got.Bits != bits || got.Group != group || got.N != n ||
 					got.K != k {
-					t.Errorf("%d bits in groups of %d, config %q: got %s of [%d, %d], %v", bits,
-						group, config, got.Format(), got.N, got.K, w.Err())
+					t.Errorf("%d bits in groups of %d, config %q: wrong weight: got %s of "+
+						"[%d, %d], %v", bits, group, config, got.Format(), got.N, got.K, w.Err())
 				}
 				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.Bytes() != want ||
 					w.SizeBytes() != want {
@@ -110,7 +110,8 @@ func TestMXFP4IsRecognised(t *testing.T) {
 		w := open(t, config, append(packedMXFP4("a", n, k), packed("b", n, k, 8, 64)...)...)
 		a, b := w.At("").Linear("a", n, k), w.At("").Linear("b", n, k)
 		if w.Err() != nil || a.Format() != "mxfp4" || b.Format() != "8-bit g64" {
-			t.Errorf("config %q: got %s and %s, %v", config, a.Format(), b.Format(), w.Err())
+			t.Errorf("config %q: got %s and %s (%v), expected mxfp4 and 8-bit g64",
+				config, a.Format(), b.Format(), w.Err())
 		}
 		if want := n * (k/2 + k/32); a.Bytes() != want {
 			t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
@@ -270,7 +271,7 @@ func TestMatrix(t *testing.T) {
 	}
 	if got := w.At("").Vector("bf16", 6, 1).Float32s(); got[0] != 2 || got[1] != -1 ||
 		got[2] != 1.5 {
-		t.Errorf("bf16 plus 1: got %v", got)
+		t.Errorf("bf16 plus 1: got %v, expected 2, -1 and 1.5 first", got)
 	}
 	if w.Err() != nil {
 		t.Error(w.Err())
@@ -298,6 +299,7 @@ func TestUnalignedTensors(t *testing.T) {
 	got := w.At("").Linear("a", 2, 2)
 	if w.Err() != nil || !slices.Equal(got.Data.Float32s(), []float32{0, 1, 2, 3}) ||
 		got.Data.Offset%4 != 0 {
-		t.Errorf("got %v at byte %d, %v", got.Data.Float32s(), got.Data.Offset, w.Err())
+		t.Errorf("got %v at byte %d (%v), expected 0 to 3 at a multiple of 4",
+			got.Data.Float32s(), got.Data.Offset, w.Err())
 	}
 }

@@ -47,7 +47,7 @@ func TestFullArenaPanics(t *testing.T) {
 	defer func() {
 		if r := fmt.Sprint(recover()); !strings.Contains(r, "arena of 1024 bytes is full") ||
 			!strings.Contains(r, "largest batch") {
-			t.Errorf("got %q", r)
+			t.Errorf("panic %q, expected the size of the arena and the cause", r)
 		}
 	}()
 	c.Temp(kernels.F32, 257, 1)

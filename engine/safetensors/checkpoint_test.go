@@ -162,7 +162,7 @@ func TestOpenFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, ok := c.Tensor("a"); !ok || !bytes.Equal(a.Data, []byte{1, 2}) || c.Bytes() != 2 {
-		t.Errorf("tensor a = %v, %v; %d bytes", a, ok, c.Bytes())
+		t.Errorf("tensor a is %v (%t) in %d bytes, expected the bytes 1 and 2", a, ok, c.Bytes())
 	}
 	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(
 		os.Getpagesize()) != 0 {
@@ -194,6 +194,6 @@ func TestOpenDemo(t *testing.T) {
 	// 2,304 rows of 4-bit codes, eight in a 32-bit word.
 	if !ok || w.DType != U32 || len(w.Shape) != 2 || w.Shape[0] != 2304 ||
 		len(w.Data) != 4*w.Elements() {
-		t.Errorf("embedding is %v %v %v", w.Name, w.DType, w.Shape)
+		t.Errorf("embedding is %v %v %v, expected U32 with 2,304 rows", w.Name, w.DType, w.Shape)
 	}
 }

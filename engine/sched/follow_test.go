@@ -66,7 +66,7 @@ func TestFetch(t *testing.T) {
 	p := s.Promotions()
 	if len(p) != 1 || p[0].Seq != a || p[0].From != 0 || len(p[0].Pages) != 3 || p[0].Slot < 2 ||
 		len(p[0].Tokens) != 9 || !a.StorePending {
-		t.Fatalf("promotions %+v", p)
+		t.Fatalf("promotions %+v, expected one of 9 tokens for a, with 3 pages and a state slot", p)
 	}
 	counting(s, "c", 12, 99) // begins with the prefix that is being read, so it waits too
 	add(s, "b", 3, 0)

@@ -37,8 +37,8 @@ func TestPrefixOfAttention(t *testing.T) {
 		work[0].Restore == nil ||
 		work[0].Restore.FromPage != 1 || work[0].Restore.ToPage != b.Pages[1] || b.Pages[0] != 0 ||
 		b.Pages[1] == 1 || work[0].Restore.FromSlot != -1 {
-		t.Errorf("got %+v (restore %+v) with %d cached and pages %v", work, work[0].Restore,
-			b.Cached, b.Pages)
+		t.Errorf("wrong prefix: got %+v (restore %+v) with %d cached and pages %v",
+			work, work[0].Restore, b.Cached, b.Pages)
 	}
 	s.Advance(work[0])
 	checkInvariants(t, s)

@@ -260,6 +260,7 @@ func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 		lives = carryOut(t, s, world, work, lives)
 	}
 	if running, waiting, pages, _ := s.Counts(); running+waiting+pages.Total() > 0 {
-		t.Fatalf("at the end %d run, %d wait, %d pages are in use", running, waiting, pages)
+		t.Fatalf("at the end %d run, %d wait, %d pages are in use, expected none",
+			running, waiting, pages)
 	}
 }

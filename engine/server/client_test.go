@@ -53,11 +53,11 @@ func TestOpenAIClient(t *testing.T) {
 	whole := answer.Choices[0]
 	if whole.Message.Content == "" || whole.FinishReason != "stop" ||
 		string(whole.Message.Role) != "assistant" {
-		t.Errorf("answer %+v", whole)
+		t.Errorf("answer %+v, expected content, stop and the role assistant", whole)
 	}
 	if u := answer.Usage; u.PromptTokens < 10 || u.CompletionTokens < 2 ||
 		u.TotalTokens != u.PromptTokens+u.CompletionTokens {
-		t.Errorf("usage %+v", u)
+		t.Errorf("usage %+v, expected at least 10 and 2 tokens and their sum", u)
 	}
 	text := ""
 	for _, token := range whole.Logprobs.Content {
@@ -108,7 +108,7 @@ func TestOpenAIClientCompletions(t *testing.T) {
 	}
 	if c := answer.Choices[0]; c.Text == "" || c.FinishReason != "length" ||
 		len(c.Logprobs.Tokens) != 8 || strings.Join(c.Logprobs.Tokens, "") != c.Text {
-		t.Errorf("answer %+v", c)
+		t.Errorf("answer %+v, expected a text of 8 tokens and length", c)
 	}
 	stream, text := client.Completions.NewStreaming(ctx, q), ""
 	for stream.Next() {
@@ -125,10 +125,10 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	list, err := client.Models.List(ctx)
 	if err != nil || len(list.Data) != 1 || list.Data[0].ID != "demo" {
-		t.Errorf("models %+v, %v", list, err)
+		t.Errorf("models %+v (%v), expected demo only", list, err)
 	}
 	if m, err := client.Models.Get(ctx, "demo"); err != nil || m.ID != "demo" {
-		t.Errorf("model %+v, %v", m, err)
+		t.Errorf("model %+v (%v), expected demo", m, err)
 	}
 	_, err = client.Chat.Completions.New(ctx,
 		openai.ChatCompletionNewParams{Model: "gpt-4",
@@ -136,13 +136,13 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	var refused *openai.Error
 	if !errors.As(err, &refused) || refused.StatusCode != 404 ||
 		refused.Code != "model_not_found" || refused.Type != "invalid_request_error" {
-		t.Errorf("unknown model: %v", err)
+		t.Errorf("unknown model: got %v, expected 404 with model_not_found", err)
 	}
 	_, err = client.Chat.Completions.New(ctx,
 		openai.ChatCompletionNewParams{Model: "demo", Temperature: openai.Float(3),
 			Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}})
 	if !errors.As(err, &refused) || refused.StatusCode != 400 || refused.Param != "temperature" {
-		t.Errorf("bad parameter: %v", err)
+		t.Errorf("bad parameter: got %v, expected 400 about temperature", err)
 	}
 }
 

@@ -165,15 +165,16 @@ func TestCORS(t *testing.T) {
 		"http://localhost:3000", "Access-Control-Request-Headers", "authorization, content-type")
 	if status != 204 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" ||
 		header.Get("Access-Control-Allow-Headers") != "authorization, content-type" {
-		t.Errorf("preflight: %d %v", status, header)
+		t.Errorf("preflight: got %d %v, expected 204 with the origin and the headers",
+			status, header)
 	}
 	status, header, _ = do(t, http.MethodGet, s.URL+"/v1/models", "", "Origin",
 		"http://localhost:3000", "X-Api-Key", "k")
 	if status != 200 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" {
-		t.Errorf("answer: %d %v", status, header)
+		t.Errorf("answer: got %d %v, expected 200 with the origin", status, header)
 	}
 	if status, header, _ = do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",
 		"http://evil.com"); status != 403 || header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("foreign preflight: %d %v", status, header)
+		t.Errorf("foreign preflight: got %d %v, expected 403 without an origin", status, header)
 	}
 }

@@ -117,15 +117,15 @@ func TestPanic(t *testing.T) {
 	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	if status != 500 || !strings.Contains(text, `"code":"internal"`) ||
 		!strings.Contains(text, "a bug") {
-		t.Errorf("got %d %s", status, text)
+		t.Errorf("got %d %s, expected 500 with the panic", status, text)
 	}
 	if status, _, _ = do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 {
-		t.Errorf("after the panic: status %d", status)
+		t.Errorf("after the panic: status %d, expected 200", status)
 	}
 	s.Close() // waits for the handlers, which log when they return
 	if got := logged.String(); !strings.Contains(got, "a handler panicked") ||
 		!strings.Contains(got, "path=/v1/chat/completions status=500") {
-		t.Errorf("the log has %s", got)
+		t.Errorf("the log has %s, expected the panic and the request", got)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestFullQueue(t *testing.T) {
 		tokenizer.EncodeOptions{})
 	running := hold(t, e, prompt)
 	if first, err := running.Next(t.Context()); err != nil || first.Type != engine.Prefill {
-		t.Fatalf("%+v, %v", first, err)
+		t.Fatalf("first event %+v (%v), expected Prefill", first, err)
 	}
 	for e.Stats().Running == 0 {
 		if _, err := running.Next(t.Context()); err != nil {
@@ -80,7 +80,8 @@ func TestFullQueue(t *testing.T) {
 	if status != 400 || header.Get("Retry-After") != "" ||
 		!strings.Contains(text, `"code":"context_length_exceeded"`) ||
 		!regexp.MustCompile(`it has \d+ tokens, the context holds 4096`).MatchString(text) {
-		t.Errorf("%d, Retry-After %q: %s", status, header.Get("Retry-After"), text)
+		t.Errorf("%d, Retry-After %q, expected 400 without Retry-After, and both lengths: %s",
+			status, header.Get("Retry-After"), text)
 	}
 }
 

@@ -52,11 +52,11 @@ func TestDefaults(t *testing.T) {
 	q := <-e.requests
 	if got := e.tokenizer.Decode(q.Prompt, false); !strings.HasSuffix(got,
 		"<think>\n\n</think>\n\n") || q.MaxTokens != 5 || q.Sampling.TopK != 3 {
-		t.Errorf("chat: prompt %q, request %+v", got, q)
+		t.Errorf("chat: prompt %q, request %+v; expected no thinking, 5 tokens and top_k 3", got, q)
 	}
 	post(t, s.URL+"/v1/completions", `{"prompt":"a","max_tokens":2}`)
 	if q := <-e.requests; q.MaxTokens != 2 || q.Sampling.TopK != 40 {
-		t.Errorf("completion: request %+v", q)
+		t.Errorf("completion: request %+v, expected 2 tokens and top_k 40", q)
 	}
 }
 
@@ -65,20 +65,20 @@ func TestModelsAndHealth(t *testing.T) {
 	s := start(t, nil, server.Options{Models: models})
 	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 ||
 		!strings.Contains(text, `"id":"demo"`) || !strings.Contains(text, `"max_model_len":4096`) {
-		t.Errorf("models: %d %s", status, text)
+		t.Errorf("models: got %d %s, expected demo with 4,096 tokens", status, text)
 	}
 	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models/demo", ""); status != 200 ||
 		!strings.HasPrefix(text, `{"id":"demo","object":"model"`) {
-		t.Errorf("model: %d %s", status, text)
+		t.Errorf("model: got %d %s, expected demo", status, text)
 	}
 	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
 		text != `{"status":"ok","model":"demo"}`+"\n" {
-		t.Errorf("health: %d %s", status, text)
+		t.Errorf("health: got %d %s, expected ok and demo", status, text)
 	}
 	models.err = problem.New(problem.Loading, "x", "", "")
 	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
 		text != `{"status":"loading"}`+"\n" {
-		t.Errorf("health while loading: %d %s", status, text)
+		t.Errorf("health while loading: got %d %s, expected loading", status, text)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestToolsReachTheTemplate(t *testing.T) {
 	}
 	for choice, tools := range map[string]bool{"auto": true, "none": false} {
 		if status, _, text := post(t, s.URL+"/v1/chat/completions", body(choice)); status != 200 {
-			t.Fatalf("%s: %d %s", choice, status, text)
+			t.Fatalf("%s: got %d %s, expected 200", choice, status, text)
 		}
 		prompt := e.tokenizer.Decode((<-e.requests).Prompt, false)
 		if got := strings.Contains(prompt,
@@ -42,7 +42,7 @@ func TestToolsReachTheTemplate(t *testing.T) {
 	}
 	if status, _, text := post(t, s.URL+"/v1/chat/completions", body("required")); status != 400 ||
 		!strings.Contains(text, `"param":"tool_choice"`) {
-		t.Errorf("required: %d %s", status, text)
+		t.Errorf("required: got %d %s, expected 400 about tool_choice", status, text)
 	}
 }
 
@@ -74,12 +74,12 @@ func TestOpenAIClientTools(t *testing.T) {
 	asked := answer.Choices[0]
 	if asked.FinishReason != "tool_calls" || asked.Message.Content != "" ||
 		len(asked.Message.ToolCalls) != 1 || len(asked.Logprobs.Content) != 0 {
-		t.Fatalf("got %s", answer.RawJSON())
+		t.Fatalf("got %s, expected one tool call and no content", answer.RawJSON())
 	}
 	call := asked.Message.ToolCalls[0].AsFunction()
 	if call.Function.Name != "get_time" || call.Function.Arguments != `{"city": "Boston"}` ||
 		!strings.HasPrefix(call.ID, "call_") {
-		t.Errorf("the call is %+v", call)
+		t.Errorf("the call is %+v, expected get_time for Boston", call)
 	}
 
 	stream := client.Chat.Completions.NewStreaming(ctx, q)
@@ -108,6 +108,6 @@ func TestOpenAIClientTools(t *testing.T) {
 	}
 	if got := answer.Choices[0]; got.Message.Content != "It is 01:54 in Boston." ||
 		got.FinishReason != "stop" || len(got.Message.ToolCalls) != 0 {
-		t.Errorf("the answer is %s", answer.RawJSON())
+		t.Errorf("the answer is %s, expected \"It is 01:54 in Boston.\"", answer.RawJSON())
 	}
 }

@@ -40,15 +40,16 @@ func TestLookups(t *testing.T) {
 	}
 	end, ok := tok.TokenID("<|im_end|>")
 	if !ok || end != 2086 || !tok.IsSpecial(end) || string(tok.TokenBytes(end)) != "<|im_end|>" {
-		t.Errorf("<|im_end|> is %d, %v, special %v, bytes %q", end, ok, tok.IsSpecial(end),
-			tok.TokenBytes(end))
+		t.Errorf("<|im_end|> is %d (%t), special %t, bytes %q; expected 2086, special, its text",
+			end, ok, tok.IsSpecial(end), tok.TokenBytes(end))
 	}
 	think, ok := tok.TokenID("<think>")
 	if !ok || think != 2087 || tok.IsSpecial(think) {
-		t.Errorf("<think> is %d, %v, special %v", think, ok, tok.IsSpecial(think))
+		t.Errorf("<think> is %d (%t), special %t; expected 2087, not special",
+			think, ok, tok.IsSpecial(think))
 	}
 	if space, ok := tok.TokenID("Ġ"); !ok || string(tok.TokenBytes(space)) != " " {
-		t.Errorf("Ġ is %d, %v, bytes %q", space, ok, tok.TokenBytes(space))
+		t.Errorf("Ġ is %d (%t), bytes %q, expected a space", space, ok, tok.TokenBytes(space))
 	}
 	for _, id := range []int32{-1, 2093, 1 << 30} {
 		if tok.TokenBytes(id) != nil || tok.IsSpecial(id) || tok.Decode([]int32{id}, false) != "" {
