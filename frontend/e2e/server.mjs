@@ -1,8 +1,8 @@
 // Chooses the server of the e2e tests, in this order:
 //   npm run e2e -- --fake                           e2e/fake-server.mjs, over the built pages
-//   HEADROOM_URL=http://127.0.0.1:PORT/#token=...   one that runs already, left running
-//   HEADROOM_BIN=PATH (default ../bin/headroom)     started here, `serve --port 0`, ended here
-// A missing program is a failure, never a reason to test the fake instead.
+//   HEADROOM_URL=http://127.0.0.1:PORT/#token=...   a running server, which keeps running
+//   HEADROOM_BIN=PATH (default ../bin/headroom)     `serve --port 0`, for the time of the tests
+// A missing program is an error. The fake never takes its place.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
@@ -15,9 +15,9 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {url, kill, name, finishDownload, chats}. chats is the folder of conversations, if
- * this test created it. kill is null when this test did not start the server. finishDownload
- * completes the model Half-Here-8bit; it is null when this test did not create the models.
+ * Resolves with {name, url, isFake, kill, finishDownload, chats}. kill ends the server, and
+ * finishDownload completes the model Half-Here-8bit; both are null for a server that runs already.
+ * chats is the folder of conversations, if this test created it.
  */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
@@ -26,6 +26,7 @@ export async function openServer() {
     return {
       name: 'e2e/fake-server.mjs',
       url: fake.url,
+      isFake: true,
       kill: fake.close,
       finishDownload: fake.finishDownload,
     };
@@ -34,6 +35,7 @@ export async function openServer() {
     return {
       name: 'the server at HEADROOM_URL',
       url: HEADROOM_URL,
+      isFake: false,
       kill: null,
       finishDownload: null,
     };
@@ -68,8 +70,8 @@ async function plantModels(home) {
 }
 
 /**
- * The server gets a separate home because the tests change settings, delete conversations and
- * remove models.
+ * Starts the program as a server. It gets a home folder for itself, because the tests change
+ * settings, delete conversations and remove models. plant(home) puts models there.
  */
 export async function startBinary(path, plant = plantModels) {
   const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
@@ -122,6 +124,7 @@ export async function startBinary(path, plant = plantModels) {
   return {
     name: path,
     url,
+    isFake: false,
     kill,
     finishDownload,
     chats:

@@ -9,7 +9,7 @@ import { accessibilityFaults } from './axe.mjs';
 import { startHub } from './hub.mjs';
 
 const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
-const real = (server) => server.kill && !server.name.includes('fake');
+const real = (server) => server.kill && !server.isFake;
 
 async function toModels(page) {
   await page

@@ -7,7 +7,7 @@ export const welcomeSteps = [
   [
     'the welcome of a first start leads to an answer',
     async ({ page, server, shot }) => {
-      if (!server.kill || server.name.includes('fake')) return 'needs a server of our own';
+      if (!server.kill || server.isFake) return 'needs a server of our own';
       await page.goto(server.url);
       const dialog = page.getByRole('dialog', { name: 'Welcome to Headroom' });
       await dialog.waitFor();
