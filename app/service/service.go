@@ -161,7 +161,7 @@ func OpenSettings() *settings.File {
 	}
 	file, err := settings.Open(dir)
 	if err != nil {
-		slog.Warn("the settings cannot be read", "err", err)
+		slog.Warn("not all settings apply", "err", err)
 	}
 	return file
 }

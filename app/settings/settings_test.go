@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -124,11 +125,17 @@ func TestParse(t *testing.T) {
 				s.IdleUnloadMinutes, s.Cache.MemoryCacheSize = 30, 1
 			}), ""},
 		{"version 1 without a cache", `{"version":1,"cache":null}`, d, ""},
-		{"a cache that is not an object", `{"version":1,"cache":[1]}`, Settings{},
-			"cannot unmarshal array"},
-		{"an invalid size in version 1", `{"version":1,"cache":{"hotSize":"1.5 GX"}}`, Settings{},
-			`no unit "GX"`},
-		{"an invalid size", `{"version":1,"cache":{"maxSize":"1.5 GX"}}`, Settings{}, `no unit "GX"`},
+		{"a cache that is not an object", `{"version":1,"cache":[1],"model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }), "cache: json: cannot unmarshal array"},
+		{"an invalid size in version 1", `{"version":1,"cache":{"hotSize":"1.5 GX"}}`, d,
+			`cache.memoryCacheSize: "1.5 GX" is not a size`},
+		{"an invalid size", `{"version":1,"cache":{"maxSize":"1.5 GX","minFree":5}}`,
+			with(func(s *Settings) { s.Cache.MinFree = 5 }), `no unit "GX"`},
+		{"an invalid value of a model",
+			`{"models":{"org/m":{"kvFormat":"q8_0","contextTokens":"4096"},"b":{"contextTokens":1}}}`,
+			with(func(s *Settings) {
+				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0"}, "b": {ContextTokens: 1}}
+			}), "models.org/m.contextTokens: json: cannot unmarshal string"},
 		{"a model",
 			`{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
 			with(func(s *Settings) {
@@ -137,16 +144,19 @@ func TestParse(t *testing.T) {
 			}), ""},
 		{"a later version", `{"version":7,"port":80}`,
 			with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},
-		{"negative version", `{"version":-1}`, Settings{}, "version -1"},
-		{"huge version", `{"version":1e30}`, Settings{}, "number"},
+		{"negative version", `{"version":-1,"port":80}`, with(func(s *Settings) { s.Port = 80 }),
+			"version: -1 is not a version"},
+		{"huge version", `{"version":1e30}`, d, "version: 1e30 is not a version"},
 		{"truncated", `{"version":1,`, Settings{}, "unexpected end"},
 		{"not an object", `[1]`, Settings{}, "cannot unmarshal array"},
 		{"null", `null`, Settings{}, "not a JSON object"},
-		{"wrong type", `{"version":1,"port":"x"}`, Settings{}, "cannot unmarshal string"},
+		{"wrong type", `{"version":1,"port":"x","model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }), "port: json: cannot unmarshal string"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parse([]byte(c.file))
+			got, invalid, err := parse([]byte(c.file))
+			err = errors.Join(append(invalid, err)...)
 			switch {
 			case c.wantErr == "" && err != nil:
 				t.Fatal(err)
@@ -169,13 +179,13 @@ func TestForModel(t *testing.T) {
 	}
 }
 
-func TestDamagedFileIsRenamed(t *testing.T) {
+func TestDamagedFileIsCopied(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path, "{")
 	f, err := Open(dir)
 	if err == nil || !strings.Contains(err.Error(), "settings.json.damaged") {
-		t.Errorf("error %v does not name the renamed file", err)
+		t.Errorf("error %v does not name the copy", err)
 	}
 	if got := f.Get(); !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, want the defaults", got)
@@ -258,7 +268,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parse(data)
+		s, _, err := parse(data)
 		if err != nil {
 			return
 		}

@@ -59,7 +59,7 @@ func newAgent(f flags) (*agent, error) {
 		return nil, err
 	}
 	if a.settings, err = settings.Open(dir); err != nil {
-		slog.Warn("the settings cannot be read", "err", err)
+		slog.Warn("not all settings apply", "err", err)
 	}
 	f.logs.SetLevel(a.logLevel(f))
 	if err := a.listen(f); err != nil {
@@ -82,7 +82,7 @@ func (a *agent) logLevel(f flags) (level slog.Level) {
 	}
 	if text := a.settings.Get().LogLevel; text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {
-			slog.Warn("the settings cannot be read", "err", err)
+			slog.Warn("not all settings apply", "err", err)
 		}
 	}
 	return level

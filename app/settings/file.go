@@ -1,0 +1,225 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"headroom/app/disk"
+)
+
+const (
+	fileName   = "settings.json"
+	maxBytes   = 1 << 20
+	checkEvery = time.Second     // how often Get looks whether another program has written
+	lockWait   = 5 * time.Second // for another program that is writing
+)
+
+// File is the settings file. Its methods are safe for concurrent use, also by other processes.
+type File struct {
+	path string
+
+	mu       sync.Mutex
+	now      Settings
+	readOnly bool        // a later Headroom wrote it; writing would lose its settings
+	unread   error       // why the file could not be read; it is not overwritten
+	unsaved  bool        // now has changes that could not be written
+	info     os.FileInfo // of the file that now was read from or written to; nil: there was none
+	checked  time.Time   // when Get last compared info with the file
+}
+
+// Open reads the settings in dir, which need not exist. The File is usable even if Open returns an
+// error, which then says what does not apply:
+//
+//   - Of a file with values that make no sense, the others apply. Its text is copied to
+//     settings.json.damaged, because the next change writes only what was understood.
+//   - Of a file that is not a JSON object, only the API key applies, and the file is replaced.
+//   - Of a file that cannot be read, nothing applies. It is not overwritten.
+//
+// An API key that was set but cannot be read is replaced by a random one. So the endpoint stays
+// closed.
+func Open(dir string) (*File, error) {
+	f := &File{path: filepath.Join(dir, fileName), now: Default()}
+	err := f.load()
+	f.checked = time.Now()
+	return f, err
+}
+
+// load reads the file. f.mu is locked, or f is new.
+func (f *File) load() error {
+	data, info, err := read(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		f.unread = fmt.Errorf("the settings file cannot be read: %w", err)
+		f.now.APIKey = rand.Text()
+		return fmt.Errorf("%w. The defaults apply, and a random API key closes the endpoint, "+
+			"because the file may have one", f.unread)
+	}
+	s, invalid, err := parse(data)
+	if err != nil {
+		return f.replaceDamaged(data, err)
+	}
+	for _, e := range invalid {
+		// Keys of JSON match without regard to case.
+		if key, _, _ := strings.Cut(e.Error(), ":"); strings.EqualFold(key, "apiKey") {
+			s.APIKey = rand.Text()
+		}
+	}
+	f.now, f.info, f.readOnly, f.unread = s, info, s.Version > version, nil
+	if len(invalid) > 0 {
+		return errors.Join(fmt.Errorf("values in the settings file make no sense; their defaults "+
+			"apply, and the file was copied to %s: %w", f.damagedPath(), errors.Join(invalid...)),
+			disk.WriteFile(f.damagedPath(), data, 0o600))
+	}
+	return nil
+}
+
+func (f *File) damagedPath() string { return f.path + ".damaged" }
+
+// apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
+var apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
+
+// replaceDamaged copies a file that is not JSON and replaces it by one that has only its API key.
+func (f *File) replaceDamaged(data []byte, cause error) error {
+	f.now = Default()
+	if strings.Contains(strings.ToLower(string(data)), "apikey") {
+		for _, m := range apiKeyText.FindAllSubmatch(data, -1) { // the last counts, as in JSON
+			_ = json.Unmarshal(m[1], &f.now.APIKey)
+		}
+		f.now.APIKey = cmp.Or(f.now.APIKey, rand.Text())
+	}
+	err := fmt.Errorf("the settings file is damaged; it was copied to %s, and the defaults apply, "+
+		"but for the API key: %w", f.damagedPath(), cause)
+	if copyErr := disk.WriteFile(f.damagedPath(), data, 0o600); copyErr != nil {
+		return errors.Join(err, copyErr) // the file stays, and is read again at the next start
+	}
+	return errors.Join(err, f.write())
+}
+
+// Get returns a copy of the settings, with what other programs have written until a second ago.
+func (f *File) Get() Settings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.checked) >= checkEvery {
+		f.refresh()
+	}
+	return f.now.clone()
+}
+
+// refresh reads the file again if another program has replaced it. A file that is damaged now
+// changes nothing. f.mu is locked.
+func (f *File) refresh() {
+	f.checked = time.Now()
+	info, err := os.Stat(f.path)
+	if err != nil || f.unsaved || f.unread != nil || same(info, f.info) {
+		return
+	}
+	data, info, err := read(f.path)
+	if err != nil {
+		return
+	}
+	if s, invalid, err := parse(data); err == nil && len(invalid) == 0 {
+		f.now, f.info, f.readOnly = s, info, s.Version > version
+	}
+}
+
+func same(a, b os.FileInfo) bool {
+	return b != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// Change applies change to the settings in the file, and writes them if they differ. They take
+// effect even if they cannot be written.
+func (f *File) Change(change func(*Settings)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f.refresh()
+	next := f.now.clone()
+	change(&next)
+	next.Version = f.now.Version
+	before, after := encode(f.now), encode(next)
+	f.now = next
+	if string(before) == string(after) && !f.unsaved || f.readOnly {
+		return nil
+	}
+	if f.unread != nil {
+		return f.unread
+	}
+	f.unsaved = true
+	if err := f.write(); err != nil {
+		return fmt.Errorf("writing the settings: %w", err)
+	}
+	f.unsaved = false
+	return nil
+}
+
+// lock keeps other programs from writing. It locks the folder, so that no file is left behind. On
+// file systems without locks it does nothing.
+func (f *File) lock() (unlock func(), err error) {
+	dir := filepath.Dir(f.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return func() {}, nil // writing has the same error
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	l := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	_, err = l.TryLockContext(ctx, 10*time.Millisecond)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("writing the settings: another program has locked %s for %v", dir,
+			lockWait)
+	}
+	return func() { _ = l.Close() }, nil
+}
+
+// write replaces the file by the settings, atomically. Only the user can read it.
+func (f *File) write() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	if err := disk.WriteFile(f.path, encode(f.now), 0o600); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.path)
+	f.info = info
+	return err
+}
+
+// Path returns the path of the file, which need not exist.
+func (f *File) Path() string { return f.path }
+
+// read returns the file's text, and its state before it was read.
+func read(path string) ([]byte, os.FileInfo, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err == nil && len(data) > maxBytes {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxBytes)
+	}
+	return data, info, err
+}

@@ -1,0 +1,141 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestKeySurvives: no damage to the file opens the endpoint. The key stays, or an unknown one
+// applies; and the same holds for the next start.
+func TestKeySurvives(t *testing.T) {
+	const key = "secret \"1\""
+	closed := func(got string) bool { return len(got) >= 26 && got != key }
+	for _, c := range []struct {
+		name, file string
+		unknown    bool // the key is lost, so that a random one applies
+	}{
+		{"wrong type", `{"apiKey":"secret \"1\"","restMinutes":"5"}`, false},
+		{"fraction", `{"apiKey":"secret \"1\"","idleUnloadMinutes":5.5}`, false},
+		{"wrong type within", `{"cache":{"maxSize":"lots"},"apiKey":"secret \"1\""}`, false},
+		{"a list for an object", `{"cache":[],"models":[],"apiKey":"secret \"1\""}`, false},
+		{"two keys", `{"apiKey":"another","apiKey" : "secret \"1\"",}`, false},
+		{"trailing comma", `{"apiKey" : "secret \"1\"",}`, false},
+		{"cut off", `{"apiKey":"secret \"1\"","port":11`, false},
+		{"cut off within the key", `{"port":11811,"apiKey":"secr`, true},
+		{"not a text", `{"apiKey":5}`, true},
+		{"in capitals, not a text", `{"APIKEY":["secret"]}`, true},
+		{"two documents", `{"apiKey":"secret \"1\""}{}`, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, fileName)
+			writeFile(t, path, c.file)
+			f, err := Open(dir)
+			got := f.Get().APIKey
+			if err == nil || c.unknown && !closed(got) || !c.unknown && got != key {
+				t.Errorf("key %q, error %v", got, err)
+			}
+			if data, _ := os.ReadFile(path + ".damaged"); string(data) != c.file {
+				t.Errorf("the copy is %q", data)
+			}
+			if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+				t.Error(err)
+			}
+			again, err := Open(dir)
+			if now := again.Get(); err != nil || now.APIKey != got || now.Port != 80 {
+				t.Errorf("next start: key %q, port %d, %v", now.APIKey, now.Port, err)
+			}
+		})
+	}
+}
+
+// TestUnreadableFile: a file that cannot be read may have a key. So the endpoint stays closed, and
+// the file is not overwritten.
+func TestUnreadableFile(t *testing.T) {
+	dir := t.TempDir()
+	text := `{"apiKey":"k"}` + strings.Repeat(" ", maxBytes)
+	writeFile(t, filepath.Join(dir, fileName), text)
+	f, err := Open(dir)
+	if err == nil || f.Get().APIKey == "" {
+		t.Errorf("key %q, error %v", f.Get().APIKey, err)
+	}
+	if err := f.Change(func(s *Settings) { s.Port = 80 }); err == nil {
+		t.Error("a change was written")
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, fileName)); string(data) != text {
+		t.Errorf("the file is now %.100s", data)
+	}
+}
+
+// TestTwoPrograms: programs that use one file keep each other's fields, whatever the order of their
+// changes, and notice them.
+func TestTwoPrograms(t *testing.T) {
+	dir := t.TempDir()
+	var files [4]*File
+	for i := range files {
+		var err error
+		if files[i], err = Open(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var programs sync.WaitGroup
+	var failed [len(files)]error
+	for i, f := range files {
+		programs.Go(func() {
+			for n := range 20 {
+				failed[i] = errors.Join(failed[i], f.Change(func(s *Settings) {
+					s.AllowHosts = append(s.AllowHosts, fmt.Sprintf("%d.%d", i, n))
+				}))
+			}
+		})
+	}
+	programs.Wait()
+	if err := files[0].Change(func(s *Settings) { s.APIKey = "k" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(failed[:]...); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		f.checked = time.Time{} // as if a second had passed
+		if s := f.Get(); s.APIKey != "k" || len(s.AllowHosts) != 80 {
+			t.Errorf("key %q, %d of 80 hosts", s.APIKey, len(s.AllowHosts))
+		}
+	}
+	// A file that another program has damaged changes nothing.
+	writeFile(t, filepath.Join(dir, fileName), `{"apiKey":`)
+	files[1].checked = time.Time{}
+	if s := files[1].Get(); s.APIKey != "k" {
+		t.Errorf("key %q after damage", s.APIKey)
+	}
+}
+
+// TestChangeIsRetried: a change that could not be written takes effect, and the next change writes
+// it too.
+func TestChangeIsRetried(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "settings")
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "in the way")
+	if err := f.Change(func(s *Settings) { s.APIKey = "k" }); err == nil {
+		t.Error("no error")
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir)
+	if s := again.Get(); err != nil || s.APIKey != "k" || s.Port != 80 {
+		t.Errorf("key %q, port %d, %v", s.APIKey, s.Port, err)
+	}
+}
