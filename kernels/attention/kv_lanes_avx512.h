@@ -22,7 +22,7 @@ SIMD void store_codes(uint8_t *codes, f32x16 x) {
     _mm_storeu_si128((__m128i *)codes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
 }
 
-// Six rows of four fill the 32 registers.
+// A block of 6 rows and 4 columns takes 29 of the 32 registers: 24 sums, 4 of B and 1 of A.
 #define MAX_N(rows) 4
 #define EACH_BLOCK BLOCKS(4) BLOCKS(2) BLOCK(8, 2) BLOCKS(1)
 

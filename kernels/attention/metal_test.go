@@ -65,7 +65,7 @@ func TestMetalPromptSameBits(t *testing.T) {
 			}
 		}
 		last := c.tokens - 40
-		expect("other pages of 16, cut",
+		expect(fmt.Sprintf("other pages, of 16 tokens each, cut at %d", last),
 			func(s *setting) { s.pagesSeed, s.pageTokens, s.cuts = 99, 16, []int{last} })
 		expect("with neighbours, pages of 48",
 			func(s *setting) { s.neighbours, s.pageTokens = true, 48 })

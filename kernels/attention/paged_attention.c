@@ -1,5 +1,6 @@
 // Causal attention of a block of query vectors over the pages of one sequence and KV head.
-// paged_attention.go specifies the result and the order of sums, units.go blocks and records.
+// paged_attention.go specifies the result and the order of sums. units.go describes the blocks and
+// the records.
 //
 // Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums
 // [vectors][D] += weights V, with V as [positions][D].

@@ -27,8 +27,8 @@ struct attention_unit {
     float scale;
 };
 
-// Computes a unit. q and out point to row 0 and head kv_head*group, and sinks to the sink logit of
-// that head, or it is null. If part is not null it receives the unit's records, and out is not
+// Computes a unit. q and out point to row 0 and head kv_head*group. sinks points to the sink logit
+// of that head, or is null. If part is not null it receives the unit's records, and out is not
 // written.
 void headroom_attention(int isa, const struct attention_unit *u, const float *q, float *out,
     const float *sinks, const void *k_pages, const void *v_pages, const int32_t *pages,

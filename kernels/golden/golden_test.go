@@ -93,13 +93,13 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// shortWork limits the work of a case in the short form whose kernels other cases dispatch too.
+// shortWork is the most work of a case that joins the short self-test although it adds no kernel.
 const shortWork = 4 << 20
 
-// chooseShort marks the cases of the short form. Together they dispatch every kernel. It considers
-// cases with 4-bit weights first, since the demo model compiles the same sources, and cheap cases
-// before expensive ones. It then adds small cases that need no further source: on a real GPU,
-// compiling takes most of the time.
+// chooseShort marks the cases of the short self-test. Together they dispatch every kernel. It
+// considers cases with 4-bit weights first, since the demo model compiles the same sources, and
+// cheap cases before expensive ones. It then adds small cases that need no further source: on a
+// real GPU, compiling takes most of the time.
 func chooseShort(all []answered) {
 	order := make([]int, len(all))
 	for i := range order {

@@ -9,8 +9,8 @@ import (
 	"headroom/metal/msl"
 )
 
-// Library keeps the pipelines of one source. P is the device's pipeline, a pointer. A device's
-// library embeds it. Its methods may be called from several goroutines.
+// Library keeps the pipelines of one source, and is embedded in the library type of each device. P
+// is the device's pipeline type, a pointer. Several goroutines may call a Library's methods.
 type Library[P metal.Pipeline] struct {
 	name    string
 	program *msl.Program

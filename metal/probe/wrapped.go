@@ -9,7 +9,8 @@ import (
 	"headroom/metal"
 )
 
-// wrapped makes the GPU write memory that it did not allocate, at an offset within a page.
+// wrapped makes the GPU read and write memory that it did not allocate. The range that it reads
+// crosses a page boundary.
 func (p *Probe) wrapped() error {
 	page := p.d.Facts().PageBytes
 	if page < 1024 || page&(page-1) != 0 {

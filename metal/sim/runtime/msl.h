@@ -5,7 +5,7 @@
 //   fibers.c    switching, barriers, simdgroup exchanges, threadgroup variables
 //   check.c     shadow memory: bounds, races, uninitialised reads; called by the loads and stores
 //               of checking builds
-//   image.c     the address range of a library of kernels, into which it is linked
+//   image.c     linked into each library of kernels; returns that library's address range
 //
 // struct dispatch is laid out as in runtime.go, struct context as in include/sim_entry.h.
 #pragma once
@@ -103,8 +103,9 @@ struct fiber {
     void *pc;
     struct context context;
 };
-// The last access to a byte. Threads are numbered from 1 over the whole dispatch; 0 means none. An
-// epoch ends with a barrier that orders this kind of memory, sg_epoch with a simdgroup_barrier.
+// The last access to a byte of threadgroup or device memory. Threads are numbered from 1 over the
+// whole dispatch; 0 means none. epoch is the current epoch of the byte's kind of memory, which ends
+// with a threadgroup_barrier that orders that memory. sg_epoch ends with a simdgroup_barrier.
 // Atomic accesses do not conflict with each other. Epochs wrap around after 2^16 barriers and are
 // compared only for equality. Two accesses exactly 2^16 barriers apart therefore look unordered.
 struct touch {
