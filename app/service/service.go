@@ -92,6 +92,10 @@ func New(o Options) (*Service, error) {
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
 		UIURL: "http://" + s.Address + "/"})
 	access := o.guard(s.Token)
+	if access.Open() {
+		slog.Warn("everyone on the network can use this server: it needs no API key",
+			"listen", o.Listen, "fix", "set --api-key, HEADROOM_API_KEY, or a key in the settings")
+	}
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,

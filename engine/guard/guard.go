@@ -28,8 +28,8 @@ import (
 type Guard struct {
 	// Listen is the host that the server listens on. Loopback names are always allowed. If Listen
 	// is another address, that address is allowed too. If it is unspecified (0.0.0.0), every IP
-	// address and this machine's name are allowed. That is safe, because DNS rebinding needs a name
-	// that the attacker controls.
+	// address and this machine's name are allowed as Host, because DNS rebinding needs a name that
+	// the attacker controls. A web page on another IP address than the request's is foreign.
 	Listen string
 	// AllowHosts are additional allowed names, without port, from --allow-host.
 	AllowHosts []string
@@ -78,7 +78,8 @@ func (g *Guard) check(r *http.Request) error {
 			"The request is for a host that is not this machine", "its Host header is "+r.Host,
 			"To allow "+host+", start Headroom with --allow-host "+host+".")
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !g.allowedOrigin(origin) {
+	if origin := r.Header.Get("Origin"); origin != "" &&
+		!g.allowedOrigin(origin, hostName(r.Host)) {
 		return problem.New(problem.Forbidden,
 			"The request came from a web page that may not use Headroom",
 			"its Origin header is "+origin,
@@ -87,16 +88,23 @@ func (g *Guard) check(r *http.Request) error {
 	return nil
 }
 
-func (g *Guard) allowedOrigin(origin string) bool {
+// allowedOrigin reports whether a page of this origin may send requests to host, which is allowed.
+func (g *Guard) allowedOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
 		return false // "null" is the origin of sandboxed pages and of local files
 	}
-	return u.Scheme == "wails" || g.allowed(hostName(u.Host))
+	name := hostName(u.Host)
+	return u.Scheme == "wails" || g.named(name) || strings.EqualFold(name, host)
 }
 
-// allowed reports whether a host name or address, without port, is allowed by the rules.
+// allowed reports whether the rules allow a host name or address, without port.
 func (g *Guard) allowed(host string) bool {
+	return g.named(host) || g.listensWide() && net.ParseIP(host) != nil
+}
+
+// named reports whether a host name or address is this machine's, as far as the server knows.
+func (g *Guard) named(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip := net.ParseIP(host)
 	switch {
@@ -107,12 +115,19 @@ func (g *Guard) allowed(host string) bool {
 		return true
 	case ip == nil && g.listensWide() && ownName(host):
 		return true
-	case ip != nil && g.listensWide():
-		return true
 	}
 	same := func(name string) bool { return strings.EqualFold(name, host) }
 	return slices.ContainsFunc(g.AllowHosts, same) ||
 		slices.ContainsFunc(g.live().AllowHosts, same)
+}
+
+// Open reports whether everybody on the network can use the server: it listens beyond loopback and
+// needs no key.
+func (g *Guard) Open() bool {
+	ip := net.ParseIP(g.Listen)
+	local := g.Listen == "" || strings.EqualFold(g.Listen, "localhost") ||
+		ip != nil && ip.IsLoopback()
+	return !local && cmp.Or(g.APIKey, g.live().APIKey) == ""
 }
 
 // listensWide reports whether the server listens on all interfaces.

@@ -47,3 +47,27 @@ func TestLive(t *testing.T) {
 		t.Error("the key of Live takes precedence over Guard.APIKey")
 	}
 }
+
+// TestOpen: the server is open to the network if others reach it and it needs no key.
+func TestOpen(t *testing.T) {
+	keyed := func() Access { return Access{APIKey: "k"} }
+	for _, c := range []struct {
+		guard Guard
+		want  bool
+	}{
+		{Guard{}, false},
+		{Guard{Listen: "127.0.0.1"}, false},
+		{Guard{Listen: "localhost"}, false},
+		{Guard{Listen: "::1"}, false},
+		{Guard{Listen: "0.0.0.0"}, true},
+		{Guard{Listen: "::"}, true},
+		{Guard{Listen: "192.168.1.2"}, true},
+		{Guard{Listen: "mac.lan"}, true},
+		{Guard{Listen: "0.0.0.0", APIKey: "k"}, false},
+		{Guard{Listen: "0.0.0.0", Live: keyed}, false},
+	} {
+		if got := c.guard.Open(); got != c.want {
+			t.Errorf("listening on %q: open %v, want %v", c.guard.Listen, got, c.want)
+		}
+	}
+}
