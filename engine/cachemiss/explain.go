@@ -222,8 +222,8 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// reasoningDropped reports whether was has reasoning at byte at, and is has no or empty reasoning
-// there.
+// reasoningDropped reports whether the old text has reasoning at the given byte offset, and the new
+// text has none there or has emptied it.
 func reasoningDropped(was, is string, at int) bool {
 	a, hadReasoning := reasoningAt(was, at)
 	b, hasReasoning := reasoningAt(is, at)

@@ -395,7 +395,8 @@ func justify(align byte) stringFunc {
 		}
 		width := r.width(v[0])
 		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
-			// Like str.center, put an odd blank on the left if the width is odd.
+			// If missing is odd, str.center pads one character more on the left when width is odd,
+			// and on the right when width is even.
 			left := missing/2 + missing&width&1
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left)
 		}
