@@ -284,7 +284,8 @@ func rate(operations int64, d time.Duration) string {
 	return fmt.Sprintf("%.0f", float64(operations)/1e9/d.Seconds())
 }
 
-// row prints a speed and its ceiling. cost is the cost of that many tokens.
+// row prints a speed and its ceiling. n is the length of the prompt or context. tokens is the
+// number of tokens that cost covers.
 func row(w io.Writer, best bestRun, what string, n, tokens int, cost bench.Cost) {
 	least, byMemory := best.ceilings.Time(cost)
 	if least == 0 {
@@ -314,8 +315,8 @@ func decodeAll(ctx context.Context, e *engine.Engine, n, tokens int) (done engin
 	return done, err
 }
 
-// complete prefills a prompt and decodes that many tokens, ignoring end tokens. It returns their
-// text and the last event.
+// complete prefills a prompt and decodes the given number of tokens, ignoring end tokens. It
+// returns the decoded text and the last event.
 func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int) (text string,
 	done engine.Event, err error) {
 	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true,

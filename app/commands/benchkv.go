@@ -84,7 +84,7 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 		for i, f := range formats {
 			fmt.Fprintf(w, "%s\t%d", f.flags, costs[i].BytesPerToken)
 			if c := &costs[i]; c.StartTokens > 0 {
-				fmt.Fprintf(w, ", the first %d %d", c.StartTokens, c.StartBytesPerToken)
+				fmt.Fprintf(w, " (%d for the first %d tokens)", c.StartBytesPerToken, c.StartTokens)
 			}
 			for _, tokens := range kvContexts {
 				fmt.Fprint(w, "\t"+size(costs[i].ContextBytes(tokens)))

@@ -66,7 +66,8 @@ func TestBenchKVSources(t *testing.T) {
 		}
 	}
 	// 8,192 tokens: 5,120 take 20,480 bytes each, the others 5,760; plus 62.8 MB of state
-	start := regexp.MustCompile(`(?m)^these flags +5760, the first 5120 20480 +179\.7 MB `)
+	start := regexp.MustCompile(
+		`(?m)^these flags +5760 \(20480 for the first 5120 tokens\) +179\.7 MB `)
 	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start",
 		"5000"); code != 0 || !start.MatchString(out) {
 		t.Errorf("--quantized-kv-start: exit %d, %s", code, out)

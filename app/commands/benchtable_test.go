@@ -53,7 +53,7 @@ func TestBenchTable(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	if n := len(report.Parts[0].Rows[0].Samples); n != 2 {
-		t.Errorf("--quick of 4 repeats took %d, want a third, rounded up", n)
+		t.Errorf("--quick with --repeat=4 took %d samples, want 2: a third, rounded up", n)
 	}
 	if read("out.md") != out || !strings.Contains(read("README.md"), out) ||
 		!strings.HasPrefix(read("README.md"), "a\n") ||

@@ -223,7 +223,7 @@ func TestRemoveFreesServerMemory(t *testing.T) {
 				t.Errorf("in process %t: nothing is cached before %s", inProcess, what)
 			}
 			key := ""
-			for key == "" && ctx.Err() == nil { // it is saved shortly after its answer
+			for key == "" && ctx.Err() == nil { // a conversation is saved after its answer
 				if list := listed(t); len(list) > 0 {
 					key = list[0].Key
 				}
