@@ -44,10 +44,10 @@ func TestHostileTemplates(t *testing.T) {
 		{"a list of lists that prints endlessly",
 			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}" +
 				"{% endfor %}{{ n.s }}", "takes too long"},
-		{"the same as JSON",
+		{"endless JSON of a list of lists",
 			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}" +
 				"{% endfor %}{{ n.s | tojson }}", "takes too long"},
-		{"the same compared",
+		{"an endless comparison of lists of lists",
 			"{% set n = namespace(s=[1], t=[1]) %}{% for a in range(60) %}" +
 				"{% set n.s = [n.s, n.s] %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}",
 			"takes too long"},
