@@ -13,7 +13,7 @@ type samples struct {
 	ceilings []Ceilings // while each was measured
 }
 
-// ReadingTime is how long one reading measures memory, and then again arithmetic.
+// ReadingTime is how long one reading measures memory. Arithmetic takes as long again.
 const ReadingTime = 80 * time.Millisecond
 
 // measureCeilings measures the ceilings with the given number of threads.

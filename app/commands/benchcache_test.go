@@ -27,7 +27,7 @@ func TestBenchCache(t *testing.T) {
 		}
 	}
 	column := func(row string) (numbers []int) {
-		// the token column before the times, computed_tokens in one table
+		// the column "computed"; all columns to the right of it are times
 		for _, m := range regexp.MustCompile(`(?m)^ *`+row+
 			` .*?(\d+) +\d+\.\d ms(?: +\d+\.\d ms)? *$`).FindAllStringSubmatch(out, -1) {
 			n, _ := strconv.Atoi(m[1])

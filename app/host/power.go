@@ -1,7 +1,8 @@
 package host
 
-// Measures on battery and in heat. With each sample, the host reads the power state, asks app/power
-// for the measures, applies them to engine and cache, and shows them in State.
+// What the host does to save power on battery and to cool down a hot machine. Every sampleInterval,
+// it reads the power state and asks app/power which measures to take. It applies them to engine and
+// cache, and shows them in State.
 
 import "headroom/app/power"
 
