@@ -9,9 +9,9 @@
 // 256 * high + low.
 //
 // Tile registers 0 and 1 hold sums [vectors][16]. Registers 2 and 3 hold queries and codes of K, 32
-// dimensions at a time. Registers 4, 5 and 6 hold queries or weights and codes, 64 at a time.
-// Configuring them takes as long as several products, so it is done once per unit of work. Rows
-// past the last vector compute garbage, which is not read.
+// dimensions at a time. Registers 4 and 5 hold queries or weights, and register 6 codes, 64 at a
+// time. Configuring them takes as long as several products, so it is done once per unit of work.
+// Rows past the last vector compute garbage, which is not read.
 
 #define MATRIX_ROWS 16   // vectors at a time
 #define MATRIX_MIN 5     // fewest vectors for which the unit pays off

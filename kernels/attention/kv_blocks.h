@@ -115,8 +115,8 @@ SIMD int64_t vectors_at_once(int64_t left) {
 #define EACH_R CASE_R(1) CASE_R(2) CASE_R(4) CASE_R(8)
 #define FETCH // v_block has no further arguments
 
-// scores [vectors][TILE] = Q Kt for strips [from, to) of a tile, two strips at a time if there are
-// enough registers. It also prefetches next_bytes bytes at next[strip].
+// scores [vectors][TILE] = Q Kt for strips [from, to) of a tile, up to two strips and four vectors
+// at a time. It also prefetches next_bytes bytes at next[strip].
 #define k_scores_bits KERNEL(k_scores_bits)
 SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *const *strips, int64_t from, int64_t to,

@@ -1,7 +1,7 @@
-// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide. One
-// pass computes both, so that each cache line of a page is read once and in order, and both use the
-// same broadcast of a query or weight. Data of the next phase is prefetched one line at a time
-// between products, because a burst of requests would stall them. Included by kv_dot.h.
+// The blocks of kv_dot.h on AVX2. A cache line of codes is two registers. One pass processes both
+// registers, so that each line of a page is read once and in order, and both use the same broadcast
+// of a query or weight. Data of the next phase is prefetched one line at a time between products,
+// because a burst of requests would stall them. Included by kv_dot.h.
 
 // Prevents GCC from splitting one pointer into several and spilling them.
 #define WALK(p) __asm__("" : "+r"(p))
@@ -83,8 +83,8 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
 }
 
 // Computes sums [R][dimensions i to i+31], as in kv_dot.h. It also prefetches step bytes per strip
-// of next. Four vectors process half of the dimensions at a time, so that they need only eight
-// sums, like two vectors.
+// of next. Four vectors take two passes, each over one register of a line, so that they need only
+// eight sums, like two vectors.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,
     const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t d,

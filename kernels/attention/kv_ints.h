@@ -17,7 +17,7 @@
 //                        stores weights [i, i+32) of a tile from x and y, to which V_ROUNDER was
 //                        added
 // store_tile(weights, y) stores the weights of a tile from y, to which V_ROUNDER was added. Returns
-//                        the sum of the tile's four vectors of weights, which is exact.
+//                        the sum of the tile's four f32x16 of weights, which is exact.
 // k_open(x, bits)        a k_operand from a register of codes of K
 // k_start(bits, sum)     the sums to begin with. sum is the sum of the query's codes.
 // k_dot(acc, k, q)       acc + products of codes with the four numbers at q

@@ -21,7 +21,8 @@ SIMD void store_codes(uint8_t *codes, f32x16 x) {
         _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 }
 
-// An f32x16 is two registers. Eight registers of sums make shorter chains of dependent additions.
+// An f32x16 is two registers. Blocks of one and two rows have eight registers of sums: eight
+// independent chains of additions hide the latency that four would not.
 #define MAX_N(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #define EACH_BLOCK BLOCK(1, 4) BLOCK(1, 2) BLOCK(2, 2) BLOCKS(1)
 

@@ -1,14 +1,15 @@
-// The format of K or V of a cache for C (Format in format.go), and sizes within a page. cache.go
-// describes the layout of plain pages, quantized.go that of quantized ones.
+// struct kv_format, the C form of Format in format.go, and sizes within a page. cache.go describes
+// the layout of plain pages, quantized.go that of quantized ones.
 #pragma once
 #include <stdint.h>
 
 #define STRIP 16 // positions of a strip: stripTokens in quantized.go
 
-// The byte of a lane that holds each of four positions of V. With this order the 16-bit pairs of
-// the even bytes, and those of the odd bytes, are neighbouring positions.
+// The bytes of a lane of V that hold positions 0 to 3. The even bytes are positions 0 and 1, the
+// odd bytes positions 2 and 3. Either, widened to 16 bits, is a pair of neighbours.
 #define V_BYTE_OF_POSITION {0, 2, 1, 3}
 
+// The format of K or V.
 struct kv_format {
     int64_t dtype; // of plain elements: headroom/kernels.DType
     int64_t bits;  // width of a code, 0 for plain elements

@@ -1,5 +1,6 @@
-// Rounding for the integer products (kv_dot.h): queries to 8 bits per group of K, weights to 15
-// bits and a sign per tile and group of V. Included once per instruction set, before kv_dot.h.
+// Rounding for the integer products (kv_dot.h). Queries become 8-bit codes, with a scale for each
+// group of K. Weights become 15 bits and a sign, with a scale for each tile and group of V.
+// Included once per instruction set, before kv_dot.h.
 
 #include "kv_ints.h"
 
@@ -30,10 +31,10 @@ SIMD void round_query(
     }
 }
 
-// Computes for n vectors, 1 to 16, with the highest weights highest[i] of a tile: the factor
-// scales[i] that makes the highest weight WEIGHT_TOP, and the value units[i] of one step of the
-// scaled weights. The factor is 0 if all weights are negligible compared with the highest so far.
-// highest must have room for 16 values and is filled up.
+// Takes the highest weight highest[i] of a tile for each of n vectors, 1 to 16. Stores in scales[i]
+// the factor that makes this weight WEIGHT_TOP, and in units[i] the value of one step of the scaled
+// weights. The factor is 0 if all weights are negligible compared with the highest so far. highest
+// must have room for 16 values; those from n on are overwritten.
 #define weights_units KERNEL(weights_units)
 SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) {
     float up[16], down[16];

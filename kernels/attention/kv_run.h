@@ -30,8 +30,8 @@ SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
         _mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
 }
 
-// Returns the number of tiles, starting at t, to process together: as long as all rows see the same
-// part of each tile, from its first position on. 0 means that do_tile must process the first tile.
+// Returns how many tiles from t on to process together. Of each of them all rows see the same
+// positions, starting with the tile's first. 0 means that do_tile must process the first tile.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const struct attention_unit *u = j->u;
@@ -98,8 +98,8 @@ SIMD void highest_of_run(const struct job *j, struct run *x) {
     }
 }
 
-// Turns scores into weights, scales them for integer products, and adds their sums to the records.
-// rescale_tile rescales the earlier sums.
+// Turns scores into weights, scales them for integer products, and adds the sums of weights to the
+// records. rescale_tile later rescales the records' sums of V.
 #define weigh_run KERNEL(weigh_run)
 static void weigh_run(const struct job *j, struct run *x) {
     const int64_t d = j->u->head_dim, record = record_floats(j->u), rows = x->tiles * x->vectors,
@@ -218,7 +218,7 @@ SIMD void round_group(const int R, const struct value_group *group, float invers
     }
 }
 
-// Adds weights V of tile i to part and middles.
+// Adds the products of weights and V of tile i to part and middles.
 #define sum_run KERNEL(sum_run)
 static void sum_run(const struct job *j, const struct run *x, int64_t i) {
     const struct attention_unit *u = j->u;

@@ -18,8 +18,8 @@ SIMD void rescale(float *x, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
 }
 
-// Adds weights to a record: highest is the new highest score, sum the sum of the new weights
-// relative to it, and scale is e^(previous highest - highest). middles has n floats.
+// Adds weights to a record. highest is the new highest score. sum is the sum of the new weights,
+// which are relative to highest. scale is e^(previous highest - highest). middles has n floats.
 #define update_record KERNEL(update_record)
 SIMD void update_record(
     float highest, float scale, float sum, float *record, int64_t d, float *middles, int64_t n) {

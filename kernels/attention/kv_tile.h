@@ -19,8 +19,8 @@ struct job {
     int64_t block;              // vectors at a time; scores, steps, units and weights are for them
     uint8_t *codes;             // if k_integer: the rounded queries, with their groups
     struct query_group *groups;
-    // If v_integer: the sums of the middle codes (round_weights) since the start of the segment, 16
-    // lanes per group.
+    // If v_integer: the terms of the sums that do not depend on codes (round_weights), added up
+    // since the start of the segment, 16 lanes per group.
     float *middles;
     float *units, *steps;       // value of one step of the weights, before and after round_weights
     uint8_t *weights;
@@ -273,7 +273,8 @@ static void round_block(const struct job *j, struct tile_view *v, int64_t first,
     }
 }
 
-// Adds weights V to part and middles, with integer products, for vectors that see any of the tile.
+// Adds the products of weights and V, in integers, to part and middles, for vectors that see any of
+// the tile.
 #define sum_codes KERNEL(sum_codes)
 static void sum_codes(
     const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count) {
@@ -284,7 +285,7 @@ static void sum_codes(
                   share = next_bytes * count / (groups * u->rows * u->group) + 1;
     const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
     float *part = j->part + (first + begin) * record;
-    // With few products, they do the prefetching.
+    // On AVX2 with few vectors v_values prefetches K between its products, instead of fetch_next.
     const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d + 63) & ~(int64_t)63 : 0;
     for (int64_t g = 0; g < groups; g++) {
         if (!spread) fetch_next(v, share, next_bytes);

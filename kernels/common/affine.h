@@ -33,8 +33,9 @@
 
 // Without a byte permute, sixteen codes (2*bits bytes) are unpacked at a time: a shuffle moves the
 // two bytes that hold a code into its 16-bit lane, a multiplication shifts the code's highest bit
-// to the top, and one shift moves it down again. The sixteen bytes that the shuffle reads must not
-// pass the end of the 64 codes, so the last ones start early, at WINDOW.
+// to the top, and one shift moves it down again. A shuffle reads sixteen bytes, which must not pass
+// the end of the 64 codes. Shuffle i therefore reads from WINDOW(i, bits), which for the last
+// shuffles lies before their first code.
 #define WINDOW(i, bits) (2 * (bits) * (i) < 8 * (bits) - 16 ? 2 * (bits) * (i) : 8 * (bits) - 16)
 #define AT(i, j, bits) \
     (char)(2 * (bits) * (i) - WINDOW(i, bits) + (j) * (bits) / 8), \

@@ -84,8 +84,8 @@ SIMD f32x16 v_load_param(const void *row, int dtype, int64_t at, int64_t n) {
         return n - at >= 16 ? v_load(p) : v_load_n(p, n > at ? (int)(n - at) : 0);
     }
     const uint16_t *p = (const uint16_t *)row + at;
-    // Masked, because a detour through memory would wait for its stores. In a narrow matrix every
-    // load is such a load.
+    // A masked load. Copying an incomplete vector to the stack and loading it from there would wait
+    // for the stores, and in a narrow matrix every vector of parameters is incomplete.
     __m256i x = _mm256_maskz_loadu_epi16(
         n - at >= 16 ? 0xffff : (__mmask16)((1u << (n > at ? n - at : 0)) - 1), p);
     return dtype == DTYPE_BF16

@@ -1,8 +1,8 @@
 // MXFP4 weights: 4-bit codes are floats of one sign, two exponent and one fraction bit (E2M1). Each
 // 32 codes have a byte that is the exponent of their scale (E8M0): element = value(code) *
 // 2^(scale-127). A doubled value is an integer from -12 to 12, so elements are exactly integers
-// times half their scale, and kernels that multiply bytes treat them as other codes. Included by a
-// kernel's ISA half, so it has no include guard, after affine.h.
+// times half their scale, and kernels that multiply bytes treat these integers like affine codes.
+// Included by a kernel's ISA half, so it has no include guard, after affine.h.
 
 #define c_e2m1 KERNEL(c_e2m1)
 #define c_e2m1_float KERNEL(c_e2m1_float)

@@ -87,8 +87,8 @@ SIMD f32x16 v_sigmoid(f32x16 x) {
 SIMD f32x16 v_silu(f32x16 x) { return v_mul(x, v_sigmoid(x)); }
 // Returns x / s in three operations, where y is 1 / s rounded. It is the correctly rounded quotient
 // (Markstein 1990, "Computation of elementary functions on the IBM RISC System/6000 processor")
-// unless the remainder underflows, so s must be at least V_LEAST_QUOTIENT. Tried with every
-// mantissa of s, for x next to each tie of integers up to 255.
+// unless the remainder underflows, so s must be at least V_LEAST_QUOTIENT. Checked for every
+// mantissa of s, with quotients next to every tie between two integers up to 255.
 #define V_LEAST_QUOTIENT 0x1p-90f
 SIMD f32x16 v_quotient(f32x16 x, f32x16 s, f32x16 y) {
     const f32x16 q = v_mul(x, y);

@@ -1,6 +1,6 @@
 // The primitives of trees.h for AVX2.
 
-// Eight trees at once. A step of two vectors' trees is one operation.
+// Reduces eight vectors at once (trees.h). Each op does a step of two or more of their trees.
 #define TREES(x, op) \
     __m256 y[4], z[2]; \
     for (int i = 0; i < 4; i++) { \
