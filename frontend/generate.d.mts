@@ -1,2 +1,2 @@
-/** Returns the TypeScript source for an OpenAPI document. */
-export function generate(document: unknown): string;
+/** Returns the TypeScript source for the text of an OpenAPI document. */
+export function generate(text: string): string;

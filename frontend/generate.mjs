@@ -1,12 +1,14 @@
 // Generates src/lib/backend/schema.ts from src/lib/backend/openapi.json, the control API's
-// document. `npm run generate` writes the file; schema.test.ts fails when it is stale, and
-// TestFrontendHasThisDocument in app/control fails when openapi.json is.
+// document. `npm run generate` writes the file. schema.test.ts and build/check fail when it is
+// stale, and TestFrontendHasThisDocument in app/control fails when openapi.json is.
+import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 const folder = new URL('./src/lib/backend/', import.meta.url);
 
-const header = `// Code generated from openapi.json by \`npm run generate\`. DO NOT EDIT.
+const header = (hash) => `// Code generated from openapi.json by \`npm run generate\`. DO NOT EDIT.
+// SHA-256 of openapi.json: ${hash}
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -14,14 +16,15 @@ const header = `// Code generated from openapi.json by \`npm run generate\`. DO 
 // fill.ts mends that, so lists are never null here.
 `;
 
-/** Returns the TypeScript source for an OpenAPI document. */
-export function generate(document) {
+/** Returns the TypeScript source for the text of an OpenAPI document. */
+export function generate(text) {
+  const document = JSON.parse(text);
   const schemas = Object.entries(document.components.schemas);
   const interfaces = schemas.map(([name, schema]) => interfaceOf(name, schema));
   const names = schemas.map(([name]) => `  ${name}: ${name};\n`);
   const nested = schemas.flatMap(([name, schema]) => nestedOf(name, schema));
   return [
-    header,
+    header(createHash('sha256').update(text).digest('hex')),
     ...interfaces,
     `/** Every schema by its name. */\nexport interface Schemas {\n${names.join('')}}\n`,
     '/** The fields that hold lists ("[]") or other documents (a schema\'s name), by schema. */\n' +
@@ -81,6 +84,6 @@ function referenced({ $ref }) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const document = JSON.parse(await readFile(new URL('openapi.json', folder), 'utf8'));
-  await writeFile(new URL('schema.ts', folder), generate(document));
+  const text = await readFile(new URL('openapi.json', folder), 'utf8');
+  await writeFile(new URL('schema.ts', folder), generate(text));
 }

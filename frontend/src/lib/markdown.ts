@@ -43,10 +43,27 @@ const allowed = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 
+// A line that opens more than 32 quotes and lists, one in the other. marked parses them by
+// recursion, whose cost grows with the square of the depth. A model that loops writes such lines.
+const tooDeep = /^(?:[ \t]*(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){33}/m;
+
+/** The HTML of a Markdown text. Text that cannot be parsed within bounds is shown as it is. */
 export function renderMarkdown(text: string): string {
-  const html = marked.parse(text, { async: false });
-  const clean = DOMPurify.sanitize(html, allowed);
+  const clean = DOMPurify.sanitize(parse(text), allowed);
   return clean.replaceAll('<a href=', '<a target="_blank" rel="noopener noreferrer" href=');
+}
+
+function parse(text: string): string {
+  if (tooDeep.test(text)) return plain(text);
+  try {
+    return marked.parse(text, { async: false });
+  } catch {
+    return plain(text); // a RangeError: other kinds of nesting exhaust the stack too
+  }
+}
+
+function plain(text: string): string {
+  return `<p>${escapeHtml(text).replaceAll('\n', '<br>')}</p>`;
 }
 
 function escapeHtml(text: string): string {

@@ -1,4 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
+// SHA-256 of openapi.json: 4e48dbd3d8fae3b841fc81799452befc4a177c2326883c5914fdd098e4a10d9e
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
