@@ -26,7 +26,7 @@ export const cacheSteps = [
         'the table shows the selection of the map',
       );
       await until('its files are counted', async () =>
-        /\d+ (block|tail)/.test(await text(page, 'details')),
+        /\d+ (partial )?block/.test(await text(page, 'details')),
       );
       await shot('cache-light');
     },

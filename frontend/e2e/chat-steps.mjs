@@ -117,7 +117,7 @@ export const chatSteps = [
   [
     'a damaged conversation is shown with its readable messages',
     async ({ page, server, shot }) => {
-      if (!server.chats) return 'the conversations are not ours';
+      if (!server.chats) return 'the test does not know the folder of the conversations';
       const said = JSON.stringify({ id: '1', role: 'user', content: 'This can be read.' });
       const head = JSON.stringify({
         version: 1,

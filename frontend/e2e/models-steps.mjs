@@ -60,7 +60,7 @@ export const modelsSteps = [
   [
     'a finished download is announced, and the model starts from the note',
     async ({ page, server, shot }) => {
-      if (!server.finishDownload) return 'the models are not ours';
+      if (!server.finishDownload) return 'the test cannot complete a download on this server';
       await page
         .getByTestId('model')
         .filter({ hasText: 'Half-Here-8bit' })

@@ -20,7 +20,7 @@ const keyHeads = 8;
 const headWidth = 128;
 
 /**
- * Writes one of these models into a folder. With `missing`, it omits the weights, as in an
+ * Writes one of these models into a folder. With `missing`, the weights have the file name of an
  * unfinished download.
  */
 export async function writeModel(folder, shape, tokenizerFrom, { missing = false } = {}) {

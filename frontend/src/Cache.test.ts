@@ -95,7 +95,7 @@ test('the summary, and the wear of the drive', async () => {
   // 24 GB in 12 days on a drive of 494 GB, with an assumed rating of 200 times that.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB per year drive: ~135 years');
   expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(
-    /24\.0 GB written in 12 days\. Assumes .*200 times its 494\.0 GB/,
+    /24\.0 GB written in 12 days\. Assumes .*200 full writes of its 494\.0 GB/,
   );
 });
 
@@ -116,7 +116,7 @@ test('map, table and details share the selection; the table is sorted and filter
     inOrder(
       /^Translate the release notes/,
       /45,300 tokens In memory 45,000 of them/,
-      /1 block, 1 tail, 1 state/,
+      /1 block, 1 partial block, 1 state/,
       /Unpin Delete$/,
     ),
   );

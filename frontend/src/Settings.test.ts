@@ -104,7 +104,7 @@ test('an invalid port shows an error; a valid one applies after a restart', asyn
   await set('port', '12000');
   expect(calls()).toEqual(['general {"port":12000}']);
   expect(document.querySelector('#setting-port-help')?.textContent).toContain(
-    'Applies after a restart.',
+    'Applies when Headroom restarts.',
   );
 });
 

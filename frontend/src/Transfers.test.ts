@@ -307,7 +307,9 @@ test('progress, items and plans as text', () => {
     error: null,
     job: '',
   };
-  expect(itemText(item, 'copy')).toBe('2.0 GB, copied; the disk can share them with the original');
+  expect(itemText(item, 'copy')).toBe(
+    '2.0 GB, copied; the copy can share disk space with the original',
+  );
   expect(itemText({ ...item, writtenBytes: 0 }, 'move')).toBe(
     '2.0 GB, moved on one disk: nothing is written',
   );

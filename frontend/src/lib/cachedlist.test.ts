@@ -105,7 +105,7 @@ describe('the treemap', () => {
     expect(treemap(rows, 0, room, now)).toHaveLength(2);
   });
 
-  test('10,000 conversations are at most some hundred cells', () => {
+  test('10,000 conversations make fewer than 250 cells', () => {
     const many = rowsOf(
       Array.from({ length: 10_000 }, (_, i) =>
         fakeConversation({ key: `k${i}`, fingerprint: `f${i % 4}`, bytes: 1e6 + 1e9 / (i + 1) }),

@@ -121,7 +121,7 @@ export const cacheSummary = {
     `${bytes} written in ${counted(days, 'day', 'days')}.`,
   writtenSoFar: (bytes: Text) => `${bytes} written so far.`,
   driveAssumption: (driveWrites: Text, diskBytes: Text) =>
-    `Assumes that the drive endures ${driveWrites} times its ${diskBytes} of writes, a low ` +
+    `Assumes that the drive endures ${driveWrites} full writes of its ${diskBytes}, a low ` +
     'value; its maker may promise more. ',
   onlyCacheWrites: 'Counts writes of the cache, not of other apps.',
   perYear: (bytesPerYear: Text) => `~${bytesPerYear} per year`,
@@ -161,7 +161,7 @@ export const conversationDetails = {
   notWrittenYet: 'nothing yet; written shortly after the answer',
   files: 'Files',
   blocks: (count: Text) => counted(count, 'block', 'blocks'),
-  tails: (count: Text) => counted(count, 'tail', 'tails'),
+  partialBlocks: (count: Text) => counted(count, 'partial block', 'partial blocks'),
   states: (count: Text) => counted(count, 'state', 'states'),
   written: 'Written',
   diskHits: 'Disk hits',
@@ -280,7 +280,7 @@ export const causes: Record<CacheMissCause, string> & { unknown: string } = {
   message_edited: 'An earlier message was edited',
   retokenized: 'Same text, tokenized differently',
   evicted: 'Evicted to free memory',
-  state_not_cached: 'No checkpoint at this point',
+  state_not_cached: 'No cached state at this point',
   cache_off: 'The cache is off',
   format_changed: 'The cache format changed',
   model_changed: 'Computed by another model',

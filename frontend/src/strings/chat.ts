@@ -35,7 +35,9 @@ export const answerSettings = {
 };
 
 export const answerStats = {
-  speedHelp: 'Tokens after the first, per second of their arrival; measured on this page.',
+  speedHelp:
+    'Decode speed: tokens per second after the first token. Measured by the engine, or on this ' +
+    'page until the engine reports it.',
   tokensHelp: 'Counted by the engine, reasoning included.',
   tokensHelpStopped:
     'Counted from the received pieces of text, because the answer was stopped before its ' +

@@ -1,5 +1,8 @@
 // The Memory page.
+import { commandKey } from '../lib/host';
 import type { Text } from './text';
+
+const systemMonitor = commandKey === '⌘' ? 'Activity Monitor' : 'the system monitor';
 
 export const memory = {
   title: 'Memory',
@@ -12,7 +15,7 @@ export const ledgerCard = {
   available: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
   part: 'Part',
   size: 'Size',
-  sizeHelp: 'GB of 2^30 bytes, as the system monitor counts.',
+  sizeHelp: `GB of 2^30 bytes, as ${systemMonitor} counts.`,
   share: 'Share',
   description: 'What it is',
   source: 'Source',

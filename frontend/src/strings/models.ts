@@ -240,7 +240,7 @@ export const transfers = {
   copied: (bytes: Text) => `${bytes}, copied`,
   copiedOnOneDisk: (bytes: Text) => `${bytes}, copied on one disk: nothing is written`,
   /** Follows an amount that a file system may store once for both copies. */
-  cloned: '; the disk can share them with the original',
+  cloned: '; the copy can share disk space with the original',
   copy: (models: Text, bytes: Text) => `Copy ${counted(models, 'model', 'models')}, ${bytes}`,
   move: (models: Text, bytes: Text) => `Move ${counted(models, 'model', 'models')}, ${bytes}`,
   link: (models: Text, bytes: Text) => `Link ${counted(models, 'model', 'models')}, ${bytes}`,
@@ -261,7 +261,7 @@ export const importSheet = {
   move: 'Move',
   moveHelp: 'The original folder is removed.',
   link: 'Link',
-  linkHelp: 'Nothing is copied; delete the original and the model disappears here.',
+  linkHelp: 'Nothing is copied. If the original is deleted, the model disappears here.',
   checking: 'Checking…',
   items: 'Models to import',
   into: (folder: Text) => `Into ${folder}.`,

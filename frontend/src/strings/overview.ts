@@ -1,5 +1,8 @@
 // The Overview page.
+import { commandKey } from '../lib/host';
 import type { Text } from './text';
+
+const systemMonitor = commandKey === '⌘' ? 'Activity Monitor' : 'the system monitor';
 
 export const overview = {
   title: 'Overview',
@@ -34,7 +37,7 @@ export const stateLine = {
     `needs ~${needBytes}, ${availableBytes} available, tight`,
   needsHelp:
     'Estimated before loading: weights, cache and scratch. Memory in GB of 2^30 bytes, as ' +
-    'the system monitor counts.',
+    `${systemMonitor} counts.`,
   start: 'Start the engine',
   stop: 'Stop the engine',
   tryAgain: 'Try again',
@@ -43,7 +46,7 @@ export const stateLine = {
 export const headroomBar = {
   title: 'Headroom',
   availableHelp:
-    'Memory available for a new model now. GB of 2^30 bytes, as the system monitor counts.',
+    'Memory available for a new model now. ' + `GB of 2^30 bytes, as ${systemMonitor} counts.`,
   available: (totalBytes: Text) => `available for a model, of ${totalBytes}`,
   wiredLimit: 'Wired limit',
   wiredLimitHelp: 'Wired limit: how much memory macOS lets the GPU use.',
@@ -131,6 +134,6 @@ export const speedCard = {
   memoryLabel: 'Memory used by Headroom',
   memoryOwner: 'used by Headroom',
   memoryHelp:
-    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as the system monitor ' +
-    'counts.',
+    'The memory of Headroom and its model, measured. GB of 2^30 bytes, as ' +
+    `${systemMonitor} counts.`,
 };

@@ -21,7 +21,7 @@ export const settings = {
   log: 'Log',
   storedIn: 'Stored in',
   storedInRest:
-    ', which you may edit while Headroom is closed. Settings of single models are on the ' +
+    ', which you may edit after you quit Headroom. Settings of single models are on the ' +
     'Models page, those of the cache on the Cache page.',
 };
 
@@ -81,7 +81,7 @@ export const serverSettings = {
 
 export const settingRow = {
   fixed: 'Set by a command-line flag, or not available here.',
-  afterRestart: 'Applies after a restart.',
+  afterRestart: 'Applies when Headroom restarts.',
 };
 
 export const logView = {

@@ -128,7 +128,7 @@ export class FakeBackend implements Backend {
     this.#tell((watcher) => watcher.onModels?.(changes));
   }
 
-  /** Completes the download of a model that the folder lacks in part. */
+  /** Completes the download of a partially downloaded model. */
   finishDownload(id: string): void {
     this.setModels(
       this.found.map((model) => (model.id === id ? completed(model) : model)),
