@@ -32,7 +32,7 @@ func (o *Attention) Operations() (n kernels.Operations) {
 }
 
 // seenBy returns the number of positions that the rows at positions [from, to) see in total. It
-// does not loop over all rows, because load plans ask for millions of them.
+// does not loop over all rows, because a batch on a kernels.DryRun may have millions of them.
 func (o *Attention) seenBy(from, to int) (n int64) {
 	if o.Window == 0 {
 		return int64(to-from) * int64(from+1+to) / 2

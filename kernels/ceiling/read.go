@@ -73,8 +73,8 @@ func readCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("read_f32_m%d_n%d", s.rows, s.cols),
 			AbsTol: 2e-6 * float64(s.cols),
-			Why: "float32 sums in 64 lanes of as many terms of order one; the reference adds " +
-				"in float64",
+			Why: "the sum of a row is added up in 64 float32 lanes, from terms of order one; " +
+				"the reference adds in float64",
 			Bytes: int64(4 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Read{X: kernels.RandomTensor(d, r, s.rows, s.cols, 1),

@@ -52,9 +52,9 @@ func TestAnglesAreRoundedOnce(t *testing.T) {
 	}
 }
 
-// TestSameBits checks that a sequence gives the same bits as one span, cut at every row, at another
-// row of the batch after another sequence, on more threads, in place, and on every instruction set
-// except plain Go.
+// TestSameBits checks that the bits of a sequence do not depend on whether it is one span or cut in
+// two, at any row. Nor do they depend on its row in the batch, on another sequence before it, on
+// the number of threads, on working in place, or on the instruction set, except for plain Go.
 func TestSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 3, 72, 40, 30, 4090
 	r := rand.New(rand.NewPCG(3, 4))

@@ -1,8 +1,8 @@
 package sampling
 
-// Changes to logits before a token is chosen: biases, and penalties on recent tokens. While a pass
-// runs, the host does not know the token that the previous pass chooses. It names the row of that
-// pass, and the device reads the token there.
+// Changes to logits before a token is chosen: biases, and penalties on recent tokens. The host
+// prepares a pass while the previous pass runs, before it knows the token that the previous pass
+// chooses. It names that token's row, and the device reads the token there.
 
 import (
 	"errors"

@@ -87,8 +87,8 @@ func named(text string) bool {
 }
 
 // refused returns why Metal rejects a node of the syntax tree, "" if Metal accepts it. global says
-// that the node is a declaration at program scope. text is the node's line in clang's dump, before
-// the line above it.
+// that the node is a declaration at program scope. text is the node's line in clang's dump. The
+// argument before is the line above it.
 func refused(kind string, global bool, text, before string) string {
 	implicit := strings.Contains(text, " implicit ")
 	switch kind {
