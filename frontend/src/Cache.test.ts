@@ -178,7 +178,7 @@ test('pinning shows at once; a failure says what to do and can be dismissed', as
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('arrow keys move through the table, which is one tab stop', async () => {
+test.each(['Delete', 'Backspace'])('keys of the table, one tab stop: arrows, %s', async (key) => {
   await open();
   const stops = () =>
     [...document.querySelectorAll<HTMLElement>('td.title button')].filter(
@@ -190,7 +190,7 @@ test('arrow keys move through the table, which is one tab stop', async () => {
   await press('ArrowDown');
   expect(document.activeElement?.textContent).toMatch(/^Why does/);
   expect(stops()).toEqual([document.activeElement]);
-  await press('Delete');
+  await press(key);
   expect(text('dialog h2')).toBe('Delete this conversation from the cache?');
 });
 

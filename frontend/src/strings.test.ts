@@ -22,7 +22,7 @@ const exempt: Record<string, string> = {
 };
 
 /** Single capitalized words that are names of keys, drag types and schemas. */
-const names = new Set(['Delete', 'Enter', 'Escape', 'Files', 'Job']);
+const names = new Set(['Backspace', 'Delete', 'Enter', 'Escape', 'Files', 'Job']);
 
 /** Attributes that a browser shows or a screen reader says. */
 const spoken = /^(aria-(description|label|valuetext)|alt|label|placeholder|title)$/;
