@@ -61,12 +61,14 @@ type Host interface {
 	FollowLogLevel()
 }
 
-// Options configure an API. Host, Token and Server are required.
+// Options configure an API. Host, Token, Server and ServerPaths are required.
 type Options struct {
 	Host   Host
 	Token  string
-	Server http.Handler // the OpenAI-compatible endpoint, which checks its requests itself
-	Guard  *guard.Guard // Host and Origin rules; nil: loopback names only
+	Server http.Handler // the endpoint, which checks its requests itself
+	// ServerPaths are the paths that Server answers, from server.Server.Paths.
+	ServerPaths []string
+	Guard       *guard.Guard // Host and Origin rules; nil: loopback names only
 	// Settings is the file behind /api/settings. If it is nil, there is no such route.
 	Settings *settings.File
 	// CacheFlags holds the cache flags of the command line, which override the settings. Zero
@@ -152,7 +154,7 @@ func New(o Options) *API {
 	})
 
 	mux := http.NewServeMux()
-	for _, path := range []string{"/v1/", "/health", "/metrics"} {
+	for _, path := range o.ServerPaths {
 		mux.Handle(path, o.Server)
 	}
 	mux.Handle("/api/", a.guarded(access, a.authorized(api)))

@@ -208,7 +208,8 @@ func newAPI(t *testing.T) (*API, *fakeHost, string) {
 		func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "endpoint "+r.URL.Path)
 		})
-	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &guard.Guard{}})
+	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &guard.Guard{},
+		ServerPaths: []string{"/v1/", "/health", "/metrics", "/toy", "/api/toy"}})
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
 	return a, h, s.URL
@@ -608,5 +609,30 @@ func TestToken(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("the folder holds %v", left)
+	}
+}
+
+// TestServerPaths: the server gets every request for its paths, also beside the control API, and no
+// other.
+func TestServerPaths(t *testing.T) {
+	_, _, url := newAPI(t)
+	for _, c := range []struct {
+		method, path string
+		want         bool
+	}{
+		{"POST", "/v1/chat/completions", true},
+		{"GET", "/v1/nothing", true},
+		{"GET", "/health", true},
+		{"POST", "/toy", true},
+		{"OPTIONS", "/toy", true},
+		{"POST", "/api/toy", true},
+		{"POST", "/api/toy/more", false},
+		{"GET", "/api/state", false},
+		{"POST", "/other", false},
+	} {
+		_, _, text := do(t, c.method, url+c.path, "")
+		if got := text == "endpoint "+c.path; got != c.want {
+			t.Errorf("%s %s: got %q, want the server's answer: %v", c.method, c.path, text, c.want)
+		}
 	}
 }

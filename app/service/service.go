@@ -96,12 +96,13 @@ func New(o Options) (*Service, error) {
 		slog.Warn("everyone on the network can use this server: it needs no API key",
 			"listen", o.Listen, "fix", "set --api-key, HEADROOM_API_KEY, or a key in the settings")
 	}
+	endpoint := s.endpoint(o.Settings, access)
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
 		Transfers: transfers, Chats: openChats(),
-		Server: s.awake.Handler(s.endpoint(o.Settings, access))})
+		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
 	return s, nil
 }

@@ -104,9 +104,7 @@ var layers = []row{
 	{"The server: HTTP, limits, errors and streaming, for every dialect.", []string{
 		"engine/server",
 	}},
-	{"The dialects. They import the server; the server imports none of them.", []string{
-		"engine/openai",
-	}},
+	{"The dialects. They import the server; the server imports none of them.", dialects},
 	{"Benchmarks: how fast this machine runs a model, and how fast it could.", []string{
 		"app/bench",
 	}},

@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,5 +83,16 @@ func TestToyDialect(t *testing.T) {
 				t.Error("the route has no label in /metrics")
 			}
 		})
+	}
+}
+
+// TestPaths: the server names the paths of all dialects, without methods.
+func TestPaths(t *testing.T) {
+	s := server.New(server.Options{Models: &fakeModels{},
+		Dialects: append(dialects, toy{server.JSONLines})})
+	for _, path := range []string{"/toy", "/v1/", "/v1/chat/completions", "/health", "/metrics"} {
+		if !slices.Contains(s.Paths(), path) {
+			t.Errorf("%s is missing in %q", path, s.Paths())
+		}
 	}
 }

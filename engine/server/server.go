@@ -26,6 +26,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"headroom/engine"
@@ -145,6 +147,18 @@ func New(o Options) *Server {
 	s.handler = s.observe(
 		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
 	return s
+}
+
+// Paths returns the paths that the server answers, as http.ServeMux reads them: the routes of the
+// dialects, its own, and "/v1/", where unknown addresses get the error of a dialect.
+func (s *Server) Paths() []string {
+	paths := []string{"/health", "/metrics", "/v1/"}
+	for pattern := range s.byPattern {
+		_, path, _ := strings.Cut(pattern, " ") // without the method: a preflight has another
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

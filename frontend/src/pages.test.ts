@@ -43,7 +43,7 @@ test('one more row is one more page', () => {
   const app = mount(App, { target: document.body, props });
   flushSync();
 
-  window.dispatchEvent(new KeyboardEvent('keydown', { key: '7', metaKey: true }));
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: String(table.length), metaKey: true }));
   flushSync();
   expect(location.hash).toBe('#page=toy');
   expect(document.querySelector('nav [aria-current]')?.textContent).toContain('Toy');
