@@ -158,7 +158,7 @@ func (t *Tree) TrimConversations(limit int) {
 			t.remove(n)
 			n = n.parent
 		}
-		if n == &t.root || len(n.children) > 0 { // otherwise its other nodes are in use
+		if n == &t.root || len(n.children) > 0 { // otherwise n is a leaf now, and in use
 			leaves--
 		}
 	}

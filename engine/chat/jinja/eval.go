@@ -1,7 +1,7 @@
 package jinja
 
-// This file evaluates expressions with Python's semantics: each node has an eval method. Operations
-// that make a larger value call charge first.
+// This file evaluates expressions with Python's semantics: each node has an eval method. Before an
+// operation builds a string or a list from existing ones, it calls charge.
 
 import (
 	"fmt"
