@@ -42,7 +42,8 @@ func (m *machine) Administrator(_ context.Context, script string) error {
 	return nil
 }
 
-// TestSafeBytes compares with values worked out by hand: an eighth is left, 4 to 8 GiB.
+// TestSafeBytes compares with values worked out by hand. The system keeps an eighth of the memory,
+// but at least 4 GiB and at most 8 GiB.
 func TestSafeBytes(t *testing.T) {
 	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120,
 		512: 504, 2: 0} {

@@ -30,8 +30,8 @@ func owner(t *testing.T, conn *dbus.Conn, name string) int {
 	return int(pid)
 }
 
-// TestDesktopPanelReturns: when the panel and the icons' host are killed, the agent keeps running.
-// When they return, its icon shows the current state, and clicks work.
+// TestDesktopPanelReturns: when the panel and the StatusNotifierWatcher are killed, the agent keeps
+// running. When they return, its icon shows the current state, and clicks work.
 func TestDesktopPanelReturns(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -45,14 +45,14 @@ func TestDesktopPanelReturns(t *testing.T) {
 	defer conn.Close()
 	panel, host := owner(t, conn, "org.xfce.Panel"), owner(t, conn, watcherName)
 	if panel == 0 || host == 0 {
-		t.Fatalf("the panel is process %d, the icons' host is process %d", panel, host)
+		t.Fatalf("the panel is process %d, the StatusNotifierWatcher is process %d", panel, host)
 	}
 	for _, pid := range []int{panel, host} { // they may be the same process
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && pid == panel {
 			t.Fatal(err)
 		}
 	}
-	d.eventually("the icons' host has ended",
+	d.eventually("the StatusNotifierWatcher has ended",
 		func() bool { return owner(t, conn, watcherName) == 0 })
 
 	t.Log("without the icon, the control API starts the engine")
@@ -60,7 +60,7 @@ func TestDesktopPanelReturns(t *testing.T) {
 	a.waitStatus("ready")
 
 	d.panel()
-	d.eventually("there is an icons' host again",
+	d.eventually("there is a StatusNotifierWatcher again",
 		func() bool { return owner(t, conn, watcherName) != 0 })
 	item = a.trayItem()
 	item.showsIcon(tray.IconReady)
