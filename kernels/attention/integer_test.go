@@ -97,8 +97,8 @@ func TestRoundedWeights(t *testing.T) {
 		reference.Run(o)
 		want := kerneltest.Elements(o.Out)
 		for _, isa := range cpu.Available() {
-			// 49 positions with errors of up to 1/65024 of the highest weight, times distances of
-			// up to 3 from the middle.
+			// Each of the 49 other weights errs by up to 1/65024 of the largest. Its value is up to
+			// 3 from the middle of its group's range.
 			if at, g, w := kerneltest.Differ(attended(o, isa, false, q), want, 3e-4, 0); at >= 0 {
 				t.Errorf("%s, %s: element %d: got %g, expected %g", f, isa, at, g, w)
 			}

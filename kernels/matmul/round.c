@@ -42,7 +42,7 @@ SIMD void KERNEL(load_chunk)(const float *x, int64_t k, f32x16 *v) {
 // Returns the scales of n chunks, then zeros. x points to the first chunk, and k elements of the
 // row are left.
 SIMD f32x16 KERNEL(scales_of)(const float *x, int64_t k, int n) {
-    f32x16 most[BATCH], odd[BATCH]; // odd: zeros, or NaN
+    f32x16 most[BATCH], odd[BATCH]; // odd: 0 * x, so 0 or NaN
     for (int i = 0; i < n; i++, x += 64, k -= 64) {
         f32x16 v[4];
         KERNEL(load_chunk)(x, k, v);
