@@ -1,6 +1,6 @@
-// The checker. Checking builds are compiled with clang's -fsanitize=thread. It instruments each
-// load and store that another thread could see with calls of the functions below, which replace the
-// sanitizer's runtime.
+// The checker. Checking builds are compiled with clang's -fsanitize=thread. For each load and store
+// that another thread could see, clang inserts a call of one of the functions below. They replace
+// the sanitizer's runtime.
 #include "msl.h"
 
 // ordered returns whether two accesses are ordered by a barrier, or need no order.
