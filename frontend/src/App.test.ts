@@ -343,7 +343,7 @@ test('an answer that another client cancels is stopped, not failed', async () =>
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('without a model Chat offers to start one, and can ask then', async () => {
+test('without a model Chat offers to start one, until one is running', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(

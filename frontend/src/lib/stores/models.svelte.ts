@@ -15,7 +15,7 @@ import type {
 } from '../backend/types';
 import { modelsDone as t } from '../../strings/models';
 
-/** The shortest pause between two requests; it is at least ten times as long as the last one. */
+/** The pause after a request: ten times the duration of the request, but at least a second. */
 const leastPauseMs = 1000;
 const pauseFactor = 10;
 /** A change of the available memory by this share reloads the list, because the verdicts change. */
