@@ -66,7 +66,7 @@ test('an answer with everything in it', async () => {
   ]);
 });
 
-test('reasoning under either name, once', async () => {
+test('reasoning is read under either of its two names', async () => {
   const events = await collect(
     stream(delta({ reasoning: 'a' }), delta({ reasoning_content: 'b' }), 'data: [DONE]\n\n'),
   );
@@ -109,7 +109,7 @@ describe('what goes wrong is said', () => {
   });
 });
 
-test('who stops listening closes the connection', async () => {
+test('a reader that stops listening closes the connection', async () => {
   let cancelled = false;
   const body = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new TextEncoder().encode(delta({ content: 'a' }))),

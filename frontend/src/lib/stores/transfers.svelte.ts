@@ -65,7 +65,7 @@ export class TransfersStore {
     const paths = this.paths ?? [];
     await this.#act('plan', async () => {
       const plan = await this.#backend.plan(paths, this.mode);
-      // Otherwise the choice has changed in the meantime.
+      // Ignore the plan if the paths or the mode have changed in the meantime.
       if (this.paths === paths && plan.mode === this.mode) this.plan = plan;
     });
   }
