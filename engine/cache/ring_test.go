@@ -7,9 +7,9 @@ import (
 	"headroom/kernels"
 )
 
-// TestRingPages compares with numbers computed by hand. With pages of 32, a window of 16 and spans
-// of up to 40 touch 16+40-1 = 55 positions, 2 pages. Of 48 positions, 4 are sinks. The other 44 and
-// spans of 40 touch 83 positions, 3 pages, in addition to the page of sinks.
+// TestRingPages compares with numbers computed by hand. A window of 16 tokens and a span of 40 need
+// 16+40-1 = 55 positions, which are 2 pages of 32. A window of 44 and a span of 40 need 83
+// positions, which are 3 pages. 4 sink tokens take 1 page more.
 func TestRingPages(t *testing.T) {
 	for _, c := range []struct {
 		s     LayerSpec

@@ -124,7 +124,8 @@ func expect(text string, words ...string) (word string, decided bool) {
 	return "", true
 }
 
-// skipSpaces returns the index of the first byte from at on that is not a space.
+// skipSpaces returns the index of the first byte of text[at:] that is not white space. The index
+// counts from the beginning of text. It is len(text) if there is no such byte.
 func skipSpaces(text string, at int) int {
 	return len(text) - len(strings.TrimLeft(text[at:], spaces))
 }

@@ -96,8 +96,8 @@ func expected(t reflect.Type) string {
 	return "an object"
 }
 
-// withArticle describes a value by the name that encoding/json uses in errors, such as "string",
-// "number 1.5" or "array".
+// withArticle describes a value in JSON's terms, such as "a string", "1.5" or "an array". value is
+// its description in an error of encoding/json, such as "string", "number 1.5" or "array".
 func withArticle(value string) string {
 	switch {
 	case value == "bool":

@@ -339,12 +339,12 @@ func (c *Context) CopyPages(cache *attention.Cache, from, to, pages int) {
 	c.Copy(cache.V, from*v, to*v, pages*v)
 }
 
-// Copy copies bytes within a buffer from the offset from to the offset to.
+// Copy copies b[from:from+bytes] to b[to:to+bytes].
 func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
 	run(c, &c.ops.copy, transfer.Copy{Buffer: b, From: from, To: to, Bytes: bytes})
 }
 
-// CopyRow copies the row from of t to the row to.
+// CopyRow copies one row of t, t[from], to t[to].
 func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 	size := t.DType.Size()
 	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
