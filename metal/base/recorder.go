@@ -98,8 +98,8 @@ func (r *Recorder[P]) TakeMistake() error {
 	return err
 }
 
-// Open reports whether the call named what may record. After Commit it records a mistake and
-// returns false.
+// Open reports whether calls may still record, which ends with Commit. If not, it records a mistake
+// that begins with what, the name of the call.
 func (r *Recorder[P]) Open(what string) bool {
 	if r.Committed {
 		r.fail("%s after Commit: call Wait first, or record into other Commands", what)

@@ -68,7 +68,7 @@ func constants(factor uint32, negative bool) []metal.ConstantValue {
 		{Name: "negative", Value: negative}}
 }
 
-// compileOnly returns a device that compiles into dir.
+// compileOnly returns a device that compiles kernels into a temporary folder and runs none.
 func compileOnly(t *testing.T) *Device {
 	t.Helper()
 	d, err := Open(Options{CompileOnly: true, CacheDir: t.TempDir()})

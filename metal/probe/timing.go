@@ -13,11 +13,11 @@ import (
 type Times struct {
 	Empty      time.Duration // recording, committing and waiting for an empty dispatch
 	EmptyOnGPU time.Duration // the part of Empty that the GPU reports
-	Encode     time.Duration // recording Dispatches empty dispatches
-	Run        time.Duration // recording, committing and waiting for Dispatches empty dispatches
+	Encode     time.Duration // recording 1000 empty dispatches, see Dispatches
+	Run        time.Duration // recording, committing and waiting for 1000 empty dispatches
 }
 
-// Dispatches is the number of dispatches recorded for Times.Encode.
+// Dispatches is the number of dispatches recorded for Times.Encode and Times.Run.
 const Dispatches = 1000
 
 // Times measures the cost of calls.

@@ -31,7 +31,7 @@ type commands struct {
 	mistake error // of the committed recording, which then does not run
 	done    func(error)
 	ran     chan struct{}
-	result  error // of the last run, written before ran
+	result  error // of the last run, written before the send to ran
 	seconds float64
 }
 
