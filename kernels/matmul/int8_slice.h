@@ -4,13 +4,15 @@
 // codes nor sums pass through memory, and activations need no packing. Included after int8_panel.h,
 // for VNNI.
 //
-// Up to four rows wait for memory, so reading a weight's rows in order (int8_few.h) is faster. The
-// last rows of a weight, fewer than a slice, take that way too.
+// With up to four rows of activations, reading the weight dominates. Then int8_few.h is faster,
+// because it reads the weight's rows in order. It also multiplies the last rows of a weight, if
+// they are fewer than a slice.
 
 #define SLICE_ROWS LANES // rows of the weight
 #define SLICE_TILE 4     // rows of activations whose sums are in registers together
 
-// A slice while it is multiplied. Behind the last row of activations it is repeated.
+// A slice while it is multiplied. With fewer than MAX_SLICE_ROWS rows of activations, q, scale and
+// sum repeat the last one.
 typedef struct {
     float scales[16][SLICE_ROWS], biases[16][SLICE_ROWS]; // of sixteen units
     float acc[16][MAX_SLICE_ROWS][SLICE_ROWS];            // accumulator u % 16 of unit u
