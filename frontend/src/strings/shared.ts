@@ -75,7 +75,7 @@ export const palette = {
   startModel: (name: Text) => `Start ${name}`,
 };
 
-/** Each part of the memory bar, and one line for the pointer on it. */
+/** The label and the explanation of each part of the memory bar, for tooltips and tables. */
 export const segments = {
   weights: { label: 'Weights', meaning: 'The model itself, as loaded from its files.' },
   kv_used: {
