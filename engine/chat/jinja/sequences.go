@@ -154,7 +154,7 @@ func (r *renderer) condition(pos []any) func(any) bool {
 	return func(v any) bool { return test(r, v, rest) }
 }
 
-// choose returns the items of v for which holds returns keep.
+// choose returns the items of v with holds(item) == keep.
 func (r *renderer) choose(v any, keep bool, holds func(any) bool) *List {
 	var out []any
 	for _, item := range r.iterate(v) {
