@@ -98,8 +98,8 @@ func (r *Recorder[P]) TakeMistake() error {
 	return err
 }
 
-// Open reports whether calls may still record, which ends with Commit. If not, it records a mistake
-// that begins with what, the name of the call.
+// Open reports whether the recording has not been committed. After Commit it records a mistake that
+// begins with what, the name of the call.
 func (r *Recorder[P]) Open(what string) bool {
 	if r.Committed {
 		r.fail("%s after Commit: call Wait first, or record into other Commands", what)
