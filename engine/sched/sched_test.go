@@ -233,7 +233,8 @@ func TestStartPages(t *testing.T) {
 	long := counting(s, "long", 10, 10)
 	steps(t, s, "long[0,10)+")
 	s.Remove(long, true)
-	for i := range int32(3) { // their start pages evict the end of long, and then its start
+	// The start pages of three short sequences evict the end of long, and then its start.
+	for i := range int32(3) {
 		q := &Sequence{Tokens: []int32{50 + i, 51, 52}, Slot: -1, Owner: "short"}
 		s.Add(q)
 		steps(t, s, "short[0,3)+")
