@@ -122,7 +122,10 @@ function fakeRequest(
   };
 }
 
-/** One that went on, one that was read again for a date, one from disk, one that was cancelled. */
+/**
+ * Four requests: one continues a conversation, one misses the cache because of a changed time, one
+ * is restored from disk, and one was cancelled.
+ */
 export function fakeFinished(now = Date.now()): FinishedRequest[] {
   return [
     fakeRequest({ id: 'chatcmpl-0', endedAt: now - 20_000 }, {}),
@@ -222,7 +225,7 @@ export function sizeOf(conversations: readonly Conversation[]): Removed {
   };
 }
 
-/** A request that has ended. It misses the cache where its question leaves the previous one. */
+/** A request that has ended. Its cache miss begins where its question differs from the last. */
 export function finishedRequest(
   request: RequestInFlight,
   finishReason: string,

@@ -1,4 +1,5 @@
-// The fake backend's imports and downloads: nothing moves but what a test says.
+// The fake backend's imports and downloads. No files are transferred. A test sets the progress of
+// each job.
 import type {
   HubChange,
   HubModel,
