@@ -53,7 +53,7 @@ func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	return false
 }
 
-// spanAt returns the match of kind that contains byte at or ends there, or nil if there is none.
+// spanAt returns the match s[from:to] of kind with from <= at <= to, or nil if there is none.
 func spanAt(kind *regexp.Regexp, s string, at int) []int {
 	for _, span := range kind.FindAllStringIndex(s, -1) {
 		if span[0] <= at && at <= span[1] {
