@@ -136,7 +136,7 @@ type Stats struct {
 	WrittenBytes    int64   `json:"writtenBytes"`    // since WrittenSince
 	WrittenSince    int64   `json:"writtenSince"`    // creation of the index; 0: unknown
 	Hits            int64   `json:"hits"`            // prefixes loaded from disk
-	Misses          int64   `json:"misses"`          // lookups that added nothing to the prefix in memory
+	Misses          int64   `json:"misses"`          // lookups that found no more than memory has
 	SecondsSaved    float64 `json:"secondsSaved"`
 	Dropped         int64   `json:"dropped"`       // sequences dropped because the queue was full
 	Skipped         int64   `json:"skipped"`       // sequences that a limit cut short
