@@ -178,7 +178,7 @@ test('pinning shows at once; a failure says what to do and can be dismissed', as
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test.each(['Delete', 'Backspace'])('keys of the table, one tab stop: arrows, %s', async (key) => {
+test.each(['Delete', 'Backspace'])('table: one tab stop, arrows move, %s deletes', async (key) => {
   await open();
   const stops = () =>
     [...document.querySelectorAll<HTMLElement>('td.title button')].filter(

@@ -87,7 +87,7 @@ async function answered() {
   for (let looks = 0; looks < 200 && !text().includes('It works'); looks++) await pass(100);
 }
 
-test('three steps lead to an answer, once', async () => {
+test('three steps lead to an answer; opening Chat ends the welcome', async () => {
   await open();
   expect(text()).toContain('Step 1 of 3');
   expect(text()).toContain(engine.state!.endpoint.url);

@@ -97,7 +97,7 @@ export function startable(model: Model): boolean {
   return model.state === 'ready' && !model.error && !model.loaded && model.fits !== 'no';
 }
 
-/** "mlx-community" of "mlx-community/Qwen3.5-9B-4bit"; empty without. */
+/** "mlx-community" of "mlx-community/Qwen3.5-9B-4bit"; empty if the id has no publisher. */
 export function publisher(model: Model): string {
   const slash = model.id.lastIndexOf('/');
   return slash > 0 && !model.id.startsWith('/') ? model.id.slice(0, slash) : '';

@@ -64,7 +64,7 @@ export interface ModelSettings {
   readOnly: (keyof ModelOptions)[];
 }
 
-/** The cache on disk, and the memory that the prefixes of finished requests use. */
+/** The cache on disk, and the memory of cached prefixes that no running request uses. */
 export type Cache = schema.CacheStats;
 /** What the cache keeps of one conversation. Its key is empty when only memory holds it. */
 export type Conversation = schema.CacheConversation;
