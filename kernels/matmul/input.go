@@ -58,7 +58,7 @@ func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	return packing{64, 5, split}
 }
 
-// bytes returns the size of the packed rows: rows of width k.
+// bytes returns the size of a number of packed rows of width k.
 func (p packing) bytes(k, rows int) int {
 	return (rows + packRows - 1) / packRows * (k / p.unit) * packRows * (p.unit + 8)
 }

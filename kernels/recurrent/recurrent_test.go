@@ -151,7 +151,7 @@ func TestGates(t *testing.T) {
 				softplus := math.Log1p(math.Exp(float64(a)))
 				rate := math.Exp(float64(aLog)) * softplus
 				// The exponent is right to 4 roundings of 2^-24, so the result's relative error
-				// grows with it. Below e^-87 v_exp stops.
+				// grows with it. v_exp never returns less than e^-87.
 				got, want := float64(o.State.Float32s()[0]), math.Exp(-rate)
 				if math.Abs(got-want) > want*(4e-7+4e-7*rate)+2e-38 {
 					t.Errorf("%s: a %g, a_log %g: got g = %g, expected %g", name, a, aLog, got,
