@@ -181,8 +181,8 @@ type metalForm struct {
 type attentionTable struct {
 	ints          []int32
 	spans, blocks int // number of spans, and of blocks of vectors in all spans
-	// records counts the blocks of records of all split spans, and segments is the largest number
-	// of segments of one split span.
+	// records is the number of blocks times the number of segments, summed over all split spans.
+	// segments is the largest number of segments of one split span.
 	records, segments int
 }
 
