@@ -7,8 +7,8 @@ using namespace metal;
 constant constexpr uint STRIP = 16;   // positions in a strip, as stripTokens in Go
 
 // The format of keys or values. If bits is 0 they are plain elements of a kernels.DType. Otherwise
-// they are codes of that many bits, and each group of `group` codes shares a scale. zero is the fixed
-// zero point, or 0 if biases are stored.
+// they are codes of that many bits, and each group of `group` codes shares a scale. zero is the
+// fixed zero point, or 0 if biases are stored.
 struct KVFormat {
   uint dtype;
   uint bits;
@@ -68,8 +68,8 @@ inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
 }
 
 // Returns the codes of dimensions 4q to 4q+3 of a block of 32 dimensions of K at one position.
-// words holds the position's `bits` words of the block, which are 64 bytes apart in memory. Each byte
-// of a word belongs to one dimension.
+// words holds the position's `bits` words of the block, which are 64 bytes apart in memory. Each
+// byte of a word belongs to one dimension.
 inline uint4 k_codes(thread const uint (&words)[8], uint bits, uint q) {
   const uint low = kv_low(bits);
   const uint high = bits - low;
@@ -113,9 +113,9 @@ inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
 }
 
 // KVByte describes one byte of codes to write. A position of a head has dims * bits / 8 bytes and
-// shares none with other positions. The byte is at offset `at` in the strip's codes. It holds fields
-// of `width` bits, from the codes of dimensions dim, dim + step, ..., each shifted right by `shift`
-// bits.
+// shares none with other positions. The byte is at offset `at` in the strip's codes. It holds
+// fields of `width` bits, from the codes of dimensions dim, dim + step, ..., each shifted right by
+// `shift` bits.
 struct KVByte {
   uint at;
   uint dim;
