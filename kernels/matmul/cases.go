@@ -130,7 +130,7 @@ func gateUpCases() []kernels.Case {
 		c := list([]shape{s.shape})[0]
 		c.Name = fmt.Sprintf("gate_up_%d-bit_%s", s.upBits, c.Name)
 		c.Bytes, c.Flops = 2*c.Bytes, 2*c.Flops
-		c.AbsTol, c.Why = 8*c.AbsTol, "both factors are up to 4.5; each is as "+c.Why
+		c.AbsTol, c.Why = 8*c.AbsTol, "both factors are up to 4.5; for each of them: "+c.Why
 		c.New = func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 			up := s.shape
 			up.bits = s.upBits
