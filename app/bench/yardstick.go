@@ -16,7 +16,7 @@ import (
 type Yardstick struct {
 	device *device.Device
 	read   *ceiling.Read // nil: nothing is measured
-	cpu    *cpu.Context  // nil: not a CPU, whose arithmetic is unknown
+	cpu    *cpu.Context  // nil: the device is not a CPU; its arithmetic is not measured
 }
 
 // yardstickBytes is far larger than any processor cache.

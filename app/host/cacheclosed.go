@@ -86,7 +86,8 @@ func (h *Host) runCacheClosed(do func() (string, error)) error {
 	o.Dir = dir
 	h.cache.open(o, h.log)
 	if store := h.cache.store(); store != nil {
-		if err := h.limitCache(store.Limits()); err != nil { // reduced by the power state
+		// On battery, limitCache also reduces writes.
+		if err := h.limitCache(store.Limits()); err != nil {
 			h.log.Warn("setting the cache's limits failed", "err", err)
 		}
 	}

@@ -2,8 +2,8 @@ package library
 
 // The watched folders, and the listings that depend on them. A listing depends on real paths: its
 // folder, the links on its path, and the targets of links in it. Watches are keyed by real path,
-// because the kernel has one watch per folder, however it is reached. From an event's path, stale
-// finds the listings to read again.
+// because the kernel has one watch per folder, however it is reached. The method stale returns the
+// listings that must be read again after an event.
 //
 // The number of watches is limited. A folder without a watch (over the limit, refused by the
 // system, or on a network) is polled.

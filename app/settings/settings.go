@@ -7,8 +7,8 @@
 // Several programs may use one file. A change reads the file again under a lock, and Get notices
 // what others have written.
 //
-// A value that makes no sense is replaced by its default, and the others apply. The endpoint must
-// not open because a file is damaged: if the API key cannot be read, an unknown key applies.
+// A value that makes no sense is replaced by its default, and the others apply. A damaged file must
+// not remove the need for an API key: if the key cannot be read, a random one applies.
 package settings
 
 import "slices"
