@@ -90,17 +90,17 @@ func TestList(t *testing.T) {
 	}{
 		{"no model", nil, onDisk},
 		{"nothing in memory", memoryOf(modelA), onDisk},
-		{"all of one, the beginning of two", memoryOf(modelA, one),
+		{`all of "one", the beginning of "two"`, memoryOf(modelA, one),
 			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
 				"700/0"},
-		{"one has grown in memory and is still the same conversation",
+		{`"one" has grown in memory and is still the same conversation`,
 			memoryOf(modelA, append(slices.Clone(one), 7, 8)),
 			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
 				"700/0"},
-		{"the beginning of two", memoryOf(modelA, two[:650]),
+		{`the beginning of "two"`, memoryOf(modelA, two[:650]),
 			"org/A one 700/600; org/A other format 700/0; org/A two 800/650; org/B elsewhere " +
 				"700/0"},
-		{"two prefixes continue one: the longer belongs to it",
+		{`two prefixes begin with all of "one": the longer belongs to it`,
 			memoryOf(modelA, append(slices.Clone(one), 7), append(slices.Clone(one), 8, 9)),
 			"org/A one 700/700; org/A other format 700/0; org/A text 1000 701/701 memory; org/A " +
 				"two 800/600; org/B elsewhere 700/0"},
