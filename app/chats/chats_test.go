@@ -154,7 +154,7 @@ func TestDamagedFiles(t *testing.T) {
 		damage   string
 		title    string
 		readable int
-		listed   bool // List detects it, which reads only the header
+		listed   bool // whether List, which reads only the header, detects the damage
 	}{
 		{"an empty file", nil, "not a header", "", 0, true},
 		{"no JSON", []byte("\x00\xff\n"), "not a header", "", 0, true},

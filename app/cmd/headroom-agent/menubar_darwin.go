@@ -10,7 +10,7 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// onReopen makes the system call show when the user opens Headroom while it is running. The system
+// onReopen registers show, which is called when the user opens Headroom while it is running. macOS
 // calls a method of the application's delegate, which systray's delegate does not have; onReopen
 // adds it. It must be called before systray creates the delegate
 // (https://developer.apple.com/documentation/appkit/nsapplicationdelegate/applicationshouldhandlereopen(_:hasvisiblewindows:)).
