@@ -237,8 +237,9 @@ func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 		s.TokenIDs(), nil
 }
 
-// Remove removes the conversation's unshared files, pinned or not. It does not change the running
-// model's memory, which the host does. The error is a Problem.
+// Remove removes the conversation's unshared files, pinned or not. It leaves the conversation in
+// the running model's memory; host.Host.ForgetConversation removes it there. The error is a
+// Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
