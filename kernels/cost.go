@@ -24,7 +24,7 @@ type Operations struct {
 	Float32 int64 // all other operations
 }
 
-// Add adds more to n.
+// Add adds the counts of the argument to n.
 func (n *Operations) Add(more Operations) {
 	n.Int8 += more.Int8
 	n.Float32 += more.Float32

@@ -70,7 +70,7 @@ type Span struct {
 	Prefill int
 }
 
-// Split splits s after its first rows rows. rest has no rows if s has no more than that.
+// Split splits s after the given number of rows. rest has no rows if s has no more than that.
 func (s Span) Split(rows int) (first, rest Span) {
 	first, rest = s, s
 	first.Rows, first.Prefill = rows, min(s.Prefill, rows)

@@ -136,9 +136,9 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s[%d, %d]", t.DType, t.Rows, t.Cols)
 }
 
-// CheckShape returns an error that begins with what unless t is a matrix of rows x cols elements of
-// dtype within its buffer. A value of -1 for rows or cols matches any number. Operators call it in
-// Check.
+// CheckShape returns an error unless t is a matrix of rows x cols elements of dtype within its
+// buffer. The error begins with the string what. A value of -1 for rows or cols matches any number.
+// Operators call CheckShape in Check.
 func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
 	switch {
 	case t.IsNone():

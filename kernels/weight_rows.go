@@ -37,7 +37,7 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 // DecodeCodes writes the K codes of row [0, E*N) to dst. w must be quantized (Bits > 0).
 func (w *Weight) DecodeCodes(dst []uint8, row int) {
 	b := w.Data.RowRange(row, row+1).Bytes()
-	window, have, next := uint64(0), 0, 0 // window is the next have bits of the stream
+	window, have, next := uint64(0), 0, 0 // have is the number of bits in window
 	mask := uint64(1)<<w.Bits - 1
 	for i := range dst[:w.K] {
 		for have < w.Bits {

@@ -302,7 +302,7 @@ func readAll(q querier) (*forest, map[int64]Model, error) {
 	return f, models, err
 }
 
-// describe summarizes the conversation that ends at end.
+// describe summarizes the conversation whose last node is end.
 func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	m := models[end.model]
 	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format,

@@ -220,8 +220,8 @@ func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 }
 
 // evict removes the least recently used entries without children until it has freed the given
-// bytes. It spares entries that are pinned, in keep, or being loaded by this process. It removes
-// files before their rows, so the cap holds at every moment.
+// bytes. It spares entries that are pinned, whose keys are in the map keep, or that this process is
+// loading. It removes files before their rows, so the cap holds at every moment.
 func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, err error) {
 	for freed < bytes {
 		k, n, ok, err := s.nextVictim(tx, keep)

@@ -147,8 +147,8 @@ func (f *forest) ends() []*node {
 	return slices.DeleteFunc(slices.Clone(f.nodes), func(e *node) bool { return e.leaf != e })
 }
 
-// conversation returns all entries of the conversation that ends at end, shared ones included, the
-// deepest first.
+// conversation returns all entries of the conversation whose last node is end, including shared
+// ones, the deepest first.
 func (f *forest) conversation(end *node) []*node {
 	var all []*node
 	for e := end; e != nil; e = e.above {

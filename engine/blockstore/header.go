@@ -196,7 +196,7 @@ func (s *scanner) fail(format string, args ...any) {
 	}
 }
 
-// accept skips want if it comes next.
+// accept consumes the string want if the text continues with it, and reports whether it did.
 func (s *scanner) accept(want string) bool {
 	if s.err != nil || !bytes.HasPrefix(s.text[s.at:], []byte(want)) {
 		return false

@@ -443,7 +443,8 @@ func (m *Move) unmark() error {
 	return ignoreGone(os.Remove(filepath.Join(m.To, markName)))
 }
 
-// clearEntries removes the entries for which may returns true, and returns the number of others.
+// clearEntries removes each entry f for which may(f) is true, and returns the number of other
+// entries.
 func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err error) {
 	files, err := filesOf(dir, true)
 	if err != nil {

@@ -244,7 +244,7 @@ type querier interface {
 	Query(query string, args ...any) (*sql.Rows, error)
 }
 
-// scanRows calls see for each row.
+// scanRows calls see(rows) for each row.
 func scanRows(q querier, query string, see func(rows *sql.Rows) error, args ...any) error {
 	rows, err := q.Query(query, args...)
 	if err != nil {

@@ -1,8 +1,8 @@
 package blockstore
 
-// EachTokens calls see with the key and the tokens of every conversation that the filter selects.
-// The tokens are nil if the first part of the conversation is no longer stored. EachTokens reads
-// the index once; for a single conversation, use Show.
+// EachTokens calls see(key, tokens) for every conversation that the filter selects. The tokens are
+// nil if the first part of the conversation is no longer stored. EachTokens reads the index once;
+// for a single conversation, use Show.
 func (s *Store) EachTokens(filter Filter, see func(key Key, tokens []int32)) error {
 	return s.browse(func(x *index) error {
 		f, models, err := readAll(x.db)

@@ -230,7 +230,7 @@ func reasoningDropped(was, is string, at int) bool {
 	return hadReasoning && !(hasReasoning && (a == "" || b != ""))
 }
 
-// reasoningAt returns the reasoning that contains byte at, or begins there.
+// reasoningAt returns the reasoning that contains s[at] or, after white space, begins there.
 func reasoningAt(s string, at int) (reasoning string, ok bool) {
 	const begin, end = "<think>", "</think>"
 	next := len(s) - len(strings.TrimLeft(s[at:], "\n "))
@@ -240,7 +240,7 @@ func reasoningAt(s string, at int) (reasoning string, ok bool) {
 	}
 	inside, _, closed := strings.Cut(s[open+len(begin):], end)
 	if closed && open+len(begin)+len(inside)+len(end) <= at {
-		return "", false // it ends before at
+		return "", false // it ends before s[at]
 	}
 	return strings.TrimSpace(inside), true
 }

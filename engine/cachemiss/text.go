@@ -64,8 +64,8 @@ func isWord(c byte) bool {
 		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
 }
 
-// wordStart returns the beginning of the word at byte at. It looks back at most limit bytes and
-// never splits a character.
+// wordStart returns the index of the beginning of the word at s[at]. It looks back at most limit
+// bytes and never splits a character.
 func wordStart(s string, at, limit int) int {
 	from := at
 	for from > 0 && at-from < limit && isWord(s[from-1]) {
@@ -80,8 +80,8 @@ func wordStart(s string, at, limit int) int {
 // shownBytes is the maximum length of the text that a report shows on each side of the difference.
 const shownBytes = 80
 
-// show returns a report's excerpts of two texts that first differ at byte at: the common text
-// before the word in which they differ, and each text from that word on.
+// show returns a report's excerpts of two texts whose longest common prefix is was[:at]: the common
+// text before the word in which they differ, and each text from that word on.
 func show(was, is string, at int) (before, wasShown, isShown string) {
 	from := wordStart(was, at, shownBytes/2)
 	return tail(was[:from]), front(was[from:]), front(is[from:])

@@ -38,8 +38,8 @@ func patterns(list ...string) (compiled []*regexp.Regexp) {
 	return compiled
 }
 
-// differsIn reports whether the first difference of a and b, at byte at, is within a value of the
-// same kind in both.
+// differsIn reports whether the first difference of a and b, where a[at:] and b[at:] begin, is
+// within a value of the same kind in both.
 func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	const around = 96
 	from := wordStart(a, max(0, at-around), around)

@@ -41,8 +41,8 @@ func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	return ToolCall{}, from + first + len(toolClose), isText
 }
 
-// outsideStrings returns the index of the first occurrence of word, at from or later, that is not
-// inside a JSON string. It returns -1 if there is none.
+// outsideStrings returns the index in text of the first occurrence of word in text[from:] that is
+// not inside a JSON string. It returns -1 if there is none.
 func outsideStrings(text string, from int, word string) int {
 	inString := false
 	for at := from; at < len(text); at++ {

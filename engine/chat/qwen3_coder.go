@@ -40,7 +40,7 @@ type coderReader struct {
 	name       string // of the function; "" until it has been read
 	at         int    // text[:at] has been read
 	parameters []parameter
-	inValue    bool // at is inside the value of the last parameter
+	inValue    bool // text[at:] begins inside the value of the last parameter
 }
 
 // parameter is a key and its raw value text[from:to], which is converted when the

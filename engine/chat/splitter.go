@@ -178,8 +178,8 @@ func (s *Splitter) advanceCall(out *[]Piece) bool {
 	return true
 }
 
-// nextTag returns the first tag in the held text and its index. If there is none, tag is "". The
-// text from at to the end is then the beginning of a tag, or empty.
+// nextTag returns the first tag in the held text and its index. If there is none, tag is "", and
+// s.held[at:] is the beginning of a tag or empty.
 func (s *Splitter) nextTag() (at int, tag string) {
 	tags := []string{thinkOpen, thinkClose, toolOpen}
 	if s.tools == nil || s.kind == Reasoning {

@@ -45,7 +45,7 @@ var modes = map[string]pack{
 }
 
 // parsePack parses an object with bits, group_size and mode. Missing keys are taken from inherited
-// if it has the same mode. where describes the weights in errors.
+// if it has the same mode. The parameter where describes the weights, for errors.
 func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err error) {
 	var given struct {
 		Mode string `json:"mode"`
@@ -110,8 +110,8 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	return nil
 }
 
-// check returns an error unless p is a supported packing. Bits and Group may be 0. where describes
-// the weights in the error.
+// check returns an error unless p is a supported packing. Bits and Group may be 0. The
+// parameter where describes the weights, for errors.
 func (p pack) check(where string) error {
 	bits, groups := []int{0, 2, 3, 4, 5, 6, 8}, []int{0, 32, 64, 128}
 	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"

@@ -183,8 +183,8 @@ func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, di
 }
 
 // WriteRandom writes a model with random weights to the folder dir: config.json, tokenizer.json,
-// and a model.safetensors with the tensors that load requests. It generates all tensors in memory
-// first.
+// and a model.safetensors with the tensors that the function load requests. It generates all
+// tensors in memory first.
 func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	parsed, err := ParseConfig(config)
 	if err != nil {

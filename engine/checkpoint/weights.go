@@ -224,13 +224,13 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	}
 }
 
-// Vector loads a tensor of n elements as float32 [1, n] and adds add to each element.
+// Vector loads a tensor of n elements as float32 [1, n] and adds the number add to each element.
 func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 	return s.Matrix(name, 1, n, add)
 }
 
-// Matrix loads a tensor of rows*cols elements as float32 [rows, cols] and adds add to each element.
-// The result is a copy. Matrix is for small tensors that kernels read in float32.
+// Matrix loads a tensor of rows*cols elements as float32 [rows, cols] and adds the number add to
+// each element. The result is a copy. Matrix is for small tensors that kernels read in float32.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
 		return s.randomMatrix(name, rows, cols)

@@ -165,8 +165,9 @@ func setDefault[T any](value **T, fallback *T) {
 	}
 }
 
-// mergeObjects merges two JSON objects. Members of over replace those of under. If over is not an
-// object, it is returned unchanged, and rendering the template reports the error.
+// mergeObjects merges two JSON objects. If both have a member of the same name, the result has that
+// of the second. If the second argument is not an object, mergeObjects returns it unchanged, and
+// rendering the template reports the error.
 func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	all, err := objectMembers(under)
 	if err != nil || len(all) == 0 {

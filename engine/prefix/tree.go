@@ -64,7 +64,7 @@ type Hit struct {
 	Slot int32 // of the state after the prefix; -1 for models without states
 }
 
-// found is the result of find.
+// found is the result of the method find.
 type found struct {
 	tokens int    // length of the longest resumable prefix
 	last   *node  // the node of its last token; nil: there is none
@@ -108,15 +108,15 @@ func (t *Tree) find(tokens []int32) (f found) {
 	return f
 }
 
-// Probe looks up the first limit tokens. It returns the number of tokens whose keys and values are
-// in pages, and the number after which a sequence can resume. Probe does not count as use.
+// Probe looks up tokens[:limit]. It returns the number of tokens whose keys and values are in
+// pages, and the number after which a sequence can resume. Probe does not count as use.
 func (t *Tree) Probe(tokens []int32, limit int) (known, resumable int) {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	return f.knownTokens, f.tokens
 }
 
-// Match returns the longest cached prefix of the first limit tokens at whose end a sequence can
-// resume. The caller gets a reference to each of its pages.
+// Match returns the longest cached prefix of tokens[:limit] at whose end a sequence can resume. The
+// caller gets a reference to each of its pages.
 func (t *Tree) Match(tokens []int32, limit int) Hit {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}

@@ -196,8 +196,8 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }
 
-// CopyPage copies a page in every attention layer without a window. from and to must be pages of
-// the same kind.
+// CopyPage copies a page in every attention layer without a window. The parameters from and to must
+// be pages of the same kind.
 func (r *Runner) CopyPage(from, to int32) { r.copy(r.PageRegions(from < r.startPages), from, to) }
 
 // CopyState copies a slot: the recurrent state and the rings of every layer.

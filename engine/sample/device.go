@@ -52,8 +52,8 @@ func (r *Rows) Adjusted() []sampling.Adjustment {
 	return r.Adjustments
 }
 
-// Add appends a row for the token that s.Sample would choose after the token last. A negative last
-// is a placeholder: the device knows that token, but s has not observed it.
+// Add appends a row for the token that s.Sample would choose after the token last. If last is
+// negative, it is a placeholder: the device knows that token, but s has not observed it.
 func (r *Rows) Add(s *Sampler, last int32) {
 	position := s.observed
 	if last < 0 {

@@ -404,8 +404,8 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
-// need returns the number of pages that a sequence of the given length still needs if it already
-// has its first have pages.
+// need returns the number of pages that a sequence of the given length still needs if
+// entries [0, have) of its page table are filled.
 func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }

@@ -44,7 +44,7 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 	return nil
 }
 
-// replacer returns a step that replaces every match of find with content.
+// replacer returns a step that replaces every match of the finder find with the string content.
 func replacer(find finder, content string) normalizeStep {
 	return func(s string) string {
 		var b strings.Builder

@@ -13,7 +13,7 @@ import (
 )
 
 // splitter is one pre_tokenizer. split splits text, which is not empty, and calls
-// e.split(at+1, piece) for each piece. at is the index of the splitter in the chain.
+// e.split(at+1, piece) for each piece. The parameter at is the index of the splitter in the chain.
 type splitter interface {
 	split(e *encoder, at int, text string)
 }
@@ -47,8 +47,8 @@ type span struct {
 // and without gaps.
 type finder func(spans []span, text string) []span
 
-// patternSplitter splits text at the matches of find. behavior determines what happens to the
-// matches. If invert is true, matches and other text are exchanged.
+// patternSplitter splits text at the matches of the finder find. behavior determines what happens
+// to the matches. If invert is true, matches and other text are exchanged.
 type patternSplitter struct {
 	find     finder
 	behavior behavior

@@ -113,8 +113,8 @@ func parseVocab(raw []byte) (map[string]int32, error) {
 	return vocab, nil
 }
 
-// eachMerge parses ["a b", …] or [["a", "b"], …] and calls merge for each entry, in order. left and
-// right are valid only during the call.
+// eachMerge parses ["a b", …] or [["a", "b"], …] and calls merge("a", "b") for each entry, in
+// order. The arguments are valid only during the call.
 func eachMerge(raw []byte, merge func(left, right []byte) error) error {
 	r := jsonReader{data: raw}
 	if !r.take('[') {

@@ -129,7 +129,7 @@ func (c *Cache) check() error {
 }
 
 // checkPages returns an error unless the page table of every span has valid pages for positions
-// first(span) up to the end of the span, and for the first sinks positions of its sequence. All
+// first(span) up to the end of the span, and for positions [0, sinks) of its sequence. All
 // other entries, such as pages that a sliding window has freed, may have any value.
 func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, sinks int) error {
 	pages := c.Pages()

@@ -96,7 +96,7 @@ func compare(t *testing.T, device string, c kernels.Case, got, want []output) {
 }
 
 // Differ returns the index of the first float32 element of got outside absTol + relTol*|want|, and
-// both elements. at is -1 if there is none.
+// both elements. If there is none, the index is -1.
 func Differ(got, want []byte, absTol, relTol float64) (at int, g, w float64) {
 	for i := 0; i+4 <= len(want); i += 4 {
 		g, w := f32(got[i:]), f32(want[i:])

@@ -87,7 +87,7 @@ const (
 func chunks(k int) int       { return (k + chunk - 1) / chunk }
 func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
 
-// plan sets in up for x and returns how many bytes of scratch it needs.
+// plan prepares the input for x and returns how many bytes of scratch it needs.
 func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 	in.x, in.rounds, in.packing = x, false, packing{}
 	if c.Int8Activation {
@@ -105,8 +105,8 @@ func (in *input) roundedBytes() int {
 	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*chunkParams)
 }
 
-// planPacked, called after plan, sets in up to pack all rows if there are enough of them, and
-// returns how many more bytes of scratch that needs. Packing in advance pays where every weight
+// planPacked, called after plan, prepares the input to pack all rows if there are enough of them,
+// and returns how many more bytes of scratch that needs. Packing in advance pays where every weight
 // multiplies every row.
 func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 	if !in.rounds || c.ISA == cpu.Generic || in.x.Rows <= policyOf(c.ISA).unpackedRows {

@@ -118,8 +118,8 @@ func blocks(parts []Part) int {
 	return n
 }
 
-// eachPart calls do for every part that overlaps blocks [from, to), with the part's rows in these
-// blocks. Blocks are numbered across all parts.
+// eachPart calls do(p, row, endRow) for every part p that overlaps blocks [from, to). Rows
+// [row, endRow) are the part's rows in these blocks. Blocks are numbered across all parts.
 func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	for i := range parts {
 		p := &parts[i]

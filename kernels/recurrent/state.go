@@ -112,8 +112,8 @@ func (l stateLayout) clear(slot []byte, row, col, n int) {
 	}
 }
 
-// move copies columns [col, col+n) of row from to row to. It copies codes and scales, because
-// rounding a rounded value again could change it.
+// move copies columns [col, col+n) of one row of the slot to another row. It copies codes and
+// scales, because rounding a rounded value again could change it.
 func (l stateLayout) move(slot []byte, to, from, col, n int) {
 	copy(slot[l.at(to, col):], slot[l.at(from, col):l.at(from, col+n)])
 	if l.dtype == kernels.I8 && n > 0 {

@@ -154,7 +154,7 @@ func (r *renderer) bind(a *args, fn string, params ...string) []any {
 	return out
 }
 
-// text returns v, which must be a string. what names it in the error.
+// text returns v, which must be a string. The message of a type error begins with the string what.
 func (r *renderer) text(what string, v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -166,8 +166,8 @@ func (r *renderer) text(what string, v any) string {
 	return s
 }
 
-// toInt returns v, which must be an integer. what names it in the error. A value beyond 64 bits is
-// clamped to ±2^62.
+// toInt returns v, which must be an integer. The message of a type error begins with the string
+// what. A value beyond 64 bits is clamped to ±2^62.
 func (r *renderer) toInt(what string, v any) int64 {
 	switch n := v.(type) {
 	case bool:

@@ -99,7 +99,7 @@ func (p *parser) compare() expr {
 	return c
 }
 
-// binary parses a left-associative level: operands that next parses, joined by ops.
+// binary parses a left-associative level: operands, each parsed by next(), joined by ops.
 func (p *parser) binary(next func() expr, ops ...string) expr {
 	e := next()
 	for {

@@ -101,9 +101,8 @@ func (p *parser) blockEnd() {
 	}
 }
 
-// body parses statements up to a block tag whose name is in ends. It consumes and
-// returns that name, but not the rest of the tag. Without ends it parses to the end
-// of the template.
+// body parses statements up to a block tag whose name is one of ends. It consumes and returns that
+// name, but not the rest of the tag. If ends is empty, it parses to the end of the template.
 func (p *parser) body(ends ...string) (nodes []node, end string) {
 	defer p.enter()()
 	for {

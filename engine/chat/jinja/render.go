@@ -51,8 +51,8 @@ func Parse(source string) (t *Template, err error) {
 // named content. Such a template supports messages whose content is a list.
 func (t *Template) LoopsOverContent() bool { return t.listContent }
 
-// Render renders the template with vars as its global variables and now as the time of
-// strftime_now. Values in vars must have types that FromJSON returns, and must not change during
+// Render renders the template with vars as its global variables and the parameter now as the time
+// of strftime_now. Values in vars must have types that FromJSON returns, and must not change during
 // the call. Every error is an *Error.
 func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
 	r := &renderer{vars: vars, now: now}
