@@ -36,7 +36,7 @@ export const answerSteps = [
   ],
 
   [
-    'thinking is folded, with its length',
+    'reasoning is folded, and its length is shown',
     async ({ page, shot }) => {
       await setThinking(page, true);
       const answer = await ask(page, 'What is 58 - 19?');
@@ -62,7 +62,7 @@ export const answerSteps = [
       await answer.getByRole('button', { name: 'Retry' }).click();
       const again = page.getByTestId('answer').first();
       await finished(again);
-      assert.equal(await page.getByTestId('answer').count(), 1, 'what followed is dropped');
+      assert.equal(await page.getByTestId('answer').count(), 1, 'later messages are removed');
       assert.match(await again.locator('.markdown').innerText(), /\b49\b/);
     },
   ],

@@ -78,7 +78,7 @@ export const cacheSteps = [
       await page.getByRole('tab', { name: 'Requests' }).click();
       for (const minute of [1, 2])
         await askFromOutside(server, `It is 2026-11-20 10:0${minute}. ${sentences(30)}`);
-      // What the engine calls it; the fake server knows edits only.
+      // The engine names a changed time as the cause. The fake server knows only edited messages.
       const request = page.getByTestId('finished').first();
       await request.getByText(/date or time changed|message was edited/).waitFor();
       await request.getByRole('button').click();

@@ -21,7 +21,7 @@ const types = {
   '.css': 'text/css',
   '.svg': 'image/svg+xml',
 };
-// What app/control sends with the pages.
+// The Content Security Policy that app/control sends with the pages.
 const policy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,7 +1,7 @@
 // Runs OpenAI's npm client against the server as an application would: complete and streamed
-// answers, and the errors that it must understand. server.mjs chooses the server; the model is the
-// one that runs there. Part of make test. By hand: make build && (cd frontend && npm run
-// e2e:client)
+// answers, and the errors that it must understand. server.mjs chooses the server. The model is the
+// one that the server lists. This is part of make test. To run it alone:
+// make build && (cd frontend && npm run e2e:client)
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
 import { openServer } from './server.mjs';

@@ -169,7 +169,7 @@ export const engineSteps = [
   ],
 
   [
-    'the switch starts it again',
+    'the switch starts the engine again',
     async ({ page }) => {
       await page.getByRole('switch', { name: 'Stop the engine' }).click();
       await page.getByRole('switch', { name: 'Start the engine' }).click();

@@ -29,7 +29,7 @@ export const welcomeSteps = [
       await page.getByTestId('state').waitFor();
       await pages.getByRole('button', { name: 'Settings' }).click();
       const again = page.getByRole('button', { name: 'Show again: the welcome' });
-      await again.waitFor(); // what is set has been read
+      await again.waitFor(); // the settings have been read
       assert.equal(await page.getByRole('dialog').count(), 0, 'it is shown once');
       await again.click();
       await dialog.waitFor();

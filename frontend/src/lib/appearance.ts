@@ -1,5 +1,5 @@
 // Light, dark, or the system's appearance. tokens.css defines the dark palette once, under a media
-// query for the system's choice. To apply a person's choice, this changes when that query matches.
+// query for the system's choice. applyAppearance replaces that query to apply a person's choice.
 
 export const appearances = ['system', 'light', 'dark'] as const;
 export type Appearance = (typeof appearances)[number];
@@ -21,7 +21,7 @@ export function saveAppearance(storage: Storage, appearance: Appearance): void {
   storage.setItem(key, appearance);
 }
 
-/** The rules that were found under the system's query, whatever their query says now. */
+/** The dark rules, found by their original query. applyAppearance replaces their queries. */
 let rules: CSSMediaRule[] | null = null;
 
 export function applyAppearance(document: Document, appearance: Appearance): void {

@@ -87,7 +87,7 @@ describe('the treemap', () => {
   const room = { x: 0, y: 0, width: 900, height: 260 };
   const area = ({ width, height }: { width: number; height: number }) => width * height;
 
-  test('groups models by size, with their conversations, and the shared rest', () => {
+  test('has a group for each model and one for shared prefixes, the largest first', () => {
     const groups = treemap(rows, 100e6, room, now);
     expect(groups.map(({ name, bytes }) => [name, bytes])).toEqual([
       ['Qwen 27B', 80e6],

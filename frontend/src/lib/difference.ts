@@ -38,7 +38,7 @@ export function difference(was: string, is: string): Difference {
 function meet(a: string[], b: string[], from: number): [number, number] {
   const alike = (i: number, j: number) => {
     for (let n = 0; n < meeting; n++) {
-      // At the end of one text fewer characters have to do, but some must be left in both.
+      // Fewer equal characters are enough if both texts end with them.
       if (i + n >= a.length || j + n >= b.length)
         return n > 0 && i + n === a.length && j + n === b.length;
       if (a[i + n] !== b[j + n]) return false;

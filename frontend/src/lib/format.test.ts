@@ -75,7 +75,7 @@ table('duration', format.duration, [
 ]);
 
 table(
-  'share never calls a part the whole',
+  'share is 100 % for the whole only',
   ([part, whole]: [number, number]) => format.share(part, whole),
   [
     [[0, 8], '0 %'],

@@ -21,8 +21,8 @@ export function diskBytes(bytes: number): string {
 }
 
 /**
- * GB with one decimal. MB are whole from `wholeFromMega` on, where the rounded text has as many
- * digits.
+ * GB have one decimal. MB have one below `wholeFromMega` only. That limit ends in .95, because such
+ * a value rounds up to a whole number.
  */
 function scaled(bytes: number, base: number, wholeFromMega: number): string {
   if (!Number.isFinite(bytes)) return dash;
@@ -63,7 +63,7 @@ export function rate(value: number): string {
   return grouped(value, value < 99.95 ? 1 : 0);
 }
 
-/** 0.754 → "75 %". Only a whole is 100 %, only nothing is 0 %. */
+/** 0.754 → "75 %". 100 % means exactly the whole, and 0 % exactly nothing. */
 export function share(part: number, whole: number): string {
   if (!Number.isFinite(part) || !(whole > 0)) return dash;
   const percent = (100 * part) / whole;

@@ -63,8 +63,8 @@ export function followLink(event: MouseEvent): void {
 }
 
 /**
- * Calls `take` with the paths of files dropped on the window. Null in a browser, which does not
- * reveal paths. The returned function stops it.
+ * Calls `take` with the paths of files dropped on the window, until the returned function is
+ * called. Returns null in a browser, which does not reveal paths.
  */
 export function onFileDrop(take: (paths: string[]) => void): (() => void) | null {
   const host = runtime();
@@ -103,7 +103,7 @@ export async function saveText(name: string, text: string): Promise<string> {
 
 /**
  * Whether a drag carries files. WebKitGTK reports files in the old way: as a list of addresses, or
- * as nothing at all while they hover. A drag of the page's text never reports nothing.
+ * as nothing at all while they hover. A drag of the page's own text always reports a type.
  */
 export function bringsFiles(event: DragEvent): boolean {
   const types = event.dataTransfer?.types ?? [];

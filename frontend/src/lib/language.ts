@@ -1,6 +1,6 @@
 // Gives the page a language that Intl accepts. WebKitGTK reports "C" where the desktop's locale is
 // C or POSIX. uPlot passes navigator.language to Intl when it loads, and the page would stay blank.
-// Imported first, only for this effect.
+// main.ts imports this file first, only for this effect.
 
 /**
  * The language for formatting numbers: the system's, or English if that is no valid language tag.

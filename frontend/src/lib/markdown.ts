@@ -43,7 +43,7 @@ const allowed = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 
-// A line that opens more than 32 quotes and lists, one in the other. marked parses them by
+// A line that opens more than 32 nested quotes and lists. marked parses them by
 // recursion, whose cost grows with the square of the depth. A model that loops writes such lines.
 const tooDeep = /^(?:[ \t]*(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){33}/m;
 

@@ -51,7 +51,7 @@ const numbers: Record<Exclude<ModelColumn, 'name'>, (model: Model) => number> = 
 };
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
-/** Sorts stably. By name means the last part of the id, which tells models apart at a glance. */
+/** Sorts stably. A model's name is the last part of its id. */
 export function ordered(models: readonly Model[], { column, down }: ModelOrder): Model[] {
   const sign = down ? -1 : 1;
   if (column === 'name') return models.toSorted((a, b) => sign * collator.compare(a.name, b.name));

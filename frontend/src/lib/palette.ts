@@ -15,8 +15,8 @@ export const mostShown = 50;
 
 /**
  * The commands that have all words in label, group or note. Commands whose label begins with the
- * typed text come first, then those with a word of the label that does, then the others. Each group
- * keeps its order.
+ * typed text come first, then those with a label word that begins with a typed word, then the
+ * others. Each group keeps its order.
  */
 export function matches(commands: readonly Command[], typed: string): Command[] {
   const whole = typed.trim().toLowerCase();

@@ -22,7 +22,7 @@ export interface SamplingField {
   whole: boolean;
 }
 
-/** With the ranges that engine/openai accepts. */
+/** The fields, with the ranges that engine/openai accepts. */
 export const samplingFields: readonly SamplingField[] = [
   {
     name: 'temperature',

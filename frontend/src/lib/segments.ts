@@ -4,7 +4,7 @@
 import { segments as texts, sources } from '../strings/shared';
 import type { Segment, SegmentKind, Source } from './backend/types';
 
-/** The name of each part, and one line for the pointer on it. */
+/** The label of each part, and the explanation in its tooltip. */
 export const segmentTexts: Record<SegmentKind, { label: string; meaning: string }> = texts;
 
 /** The order from left to right. */

@@ -24,11 +24,11 @@ export function parseSize(text: string): number | null {
   const factor = units[unit ?? ''];
   if (number === undefined || factor === undefined) return null;
   const bytes = Math.round(Number(number.replaceAll(',', '')) * factor);
-  // A size of nothing would read as the default.
+  // A size of 0 would mean the default.
   return bytes > 0 && Number.isSafeInteger(bytes) ? bytes : null;
 }
 
-/** As parseSize reads it: 15e9 → "15 GB", 0 → "", -1 → "none". */
+/** Formats a size for parseSize: 15e9 → "15 GB", 0 → "", -1 → "none". */
 export function sizeText(bytes: number): string {
   if (bytes === 0) return '';
   if (bytes < 0) return 'none';

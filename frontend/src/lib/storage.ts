@@ -1,4 +1,4 @@
-// localStorage, or a stand-in that forgets when the page closes where it is barred.
+// localStorage. Where the browser denies access to it, a stand-in that lasts as long as the page.
 
 export function browserStorage(): Storage {
   try {

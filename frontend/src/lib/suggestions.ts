@@ -1,7 +1,7 @@
 // First models for a machine that has none: in MLX format, of supported architectures, one for each
 // size of memory. The memory need is estimated; a download asks the hub for the files and checks
-// for disk space before it begins. Public documents and programs load each name from the hub
-// (looked up in November 2026). The hub was not queried.
+// for disk space before it begins. Each name was found in public documents or programs that load it
+// from the hub (November 2026). The hub itself was not queried.
 import type { suggestions as texts } from '../strings/models';
 
 export interface Suggestion {
@@ -33,7 +33,7 @@ export function needs({ bytes }: Suggestion): number {
   return bytes * 1.1 + GiB;
 }
 
-/** The three largest that fit, the largest first. If fewer fit, the smallest ones. */
+/** The three largest that fit, the largest first. If fewer fit, the three smallest. */
 export function suggested(roomBytes: number): Suggestion[] {
   const fit = suggestions.filter((one) => needs(one) <= roomBytes).length;
   const end = Math.max(fit, 3);

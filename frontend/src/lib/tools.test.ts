@@ -45,7 +45,7 @@ describe.each([plain, odd])('$model', (endpoint) => {
     ]);
   });
 
-  test('Continue: each value is a string of JSON, which is one of YAML', () => {
+  test('Continue: each value is a JSON string, which is valid YAML too', () => {
     const value = (name: string) =>
       JSON.parse(new RegExp(`^ +(?:- )?${name}: (.*)$`, 'm').exec(text('continue', endpoint))![1]!);
     expect([value('name'), value('model'), value('apiBase'), value('apiKey')]).toEqual([

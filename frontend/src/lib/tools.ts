@@ -10,7 +10,7 @@ export interface Endpoint {
   url: string;
   model: string;
   contextTokens: number;
-  /** The API key; empty if none is required. Most tools need a word anyway. */
+  /** The API key; empty if none is required. Most tools demand one anyway and get noKey. */
   key: string;
 }
 
@@ -89,7 +89,7 @@ export function tools(endpoint: Endpoint): Tool[] {
       id: 'continue',
       ...texts.continue,
       source: 'https://docs.continue.dev/customize/model-providers/top-level/openai',
-      // JSON's strings are YAML's, so that no name can break the file.
+      // JSON strings are valid YAML, so no name can break the file.
       text: [
         'name: Headroom',
         'version: 0.0.1',

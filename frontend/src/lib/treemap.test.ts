@@ -52,7 +52,7 @@ describe('for any values', () => {
   );
 });
 
-test('equal values are near squares', () => {
+test('equal values give rectangles that are nearly square', () => {
   for (const rect of squarify(Array(24).fill(5), within)) expect(ratio(rect)).toBeLessThan(1.6);
 });
 

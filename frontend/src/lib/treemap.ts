@@ -10,7 +10,7 @@ export interface Rect {
 
 /**
  * Lays values out in a rectangle, in their order; the largest first gives the best shapes.
- * Returns one rectangle for each value. The rectangle of a value that is not above 0 has no area.
+ * Returns one rectangle for each value. The rectangle of a value of 0 or less has no area.
  * The rectangles do not overlap and fill `within`; they have its units.
  */
 export function squarify(values: readonly number[], within: Rect): Rect[] {

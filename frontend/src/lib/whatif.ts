@@ -60,7 +60,7 @@ export function plannedSegments(
   };
 }
 
-/** A limit as people type it, in GB of 2^30 bytes; null: it is no number. */
+/** Parses a typed limit, in GB of 2^30 bytes. Null if the text is not a number. */
 export function parseGB(text: string): number | null {
   const typed = text
     .trim()

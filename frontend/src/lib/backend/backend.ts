@@ -41,11 +41,11 @@ export type Connection =
 export interface Watcher {
   onState(state: State): void;
   onConnection(connection: Connection): void;
-  /** Changes of the list of models. A watcher that missed some reads the list. */
+  /** Changes to the list of models. A watcher that missed one requests the whole list. */
   onModels?(changes: ModelChange[]): void;
   /** All jobs, when one of them has changed. */
   onJobs?(jobs: Job[]): void;
-  /** A number that differs from the last one after a chat has changed. */
+  /** The version of the chats, at once and whenever a chat has changed. */
   onChats?(version: number): void;
 }
 
@@ -89,7 +89,7 @@ export interface Backend {
   /** Replaces all settings of a model. They apply when it is loaded the next time. */
   changeModel(id: string, options: ModelOptions): Promise<ModelSettings>;
   whatIf(query: WhatIfQuery): Promise<WhatIf>;
-  /** Returns the wired limit, and the commands that set it to limitBytes; 0: to the safe limit. */
+  /** Returns the wired limit, and the commands that set it to limitBytes (0: the safe limit). */
   wired(limitBytes: number): Promise<Wired>;
   /** Changes the wired limit. Before that, a dialog of the system asks for an administrator. */
   changeWired(action: WiredAction, limitBytes: number): Promise<Wired>;
@@ -143,7 +143,7 @@ export function unreachable(cause: unknown): HeadroomError {
   });
 }
 
-/** Returns what was thrown as an error that a card can show. */
+/** Converts a thrown value into an error that a card can show. */
 export function asHeadroomError(cause: unknown): HeadroomError {
   return cause instanceof HeadroomError ? cause : unreachable(cause);
 }

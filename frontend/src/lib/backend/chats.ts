@@ -6,7 +6,10 @@ import type { Send } from './transfers';
 /** A conversation without its messages. */
 export type ChatSummary = schema.ChatsSummary;
 
-/** A conversation with its messages. Any program may have written them: conversations.ts checks. */
+/**
+ * A conversation with its messages. conversations.ts checks the messages, because any program may
+ * have written them.
+ */
 export interface StoredChat {
   summary: ChatSummary;
   messages: unknown[];
@@ -16,8 +19,8 @@ export interface StoredChat {
 export interface ChatChange extends Required<Omit<schema.ChatsChange, 'messages' | 'overtakes'>> {
   messages: readonly unknown[];
   /**
-   * Set when another write of this page that builds on the same revision may arrive before or after
-   * this one, which contains all of it.
+   * Set when an earlier write of this page with the same revision is still running. It may arrive
+   * before or after this write, which contains all of its messages.
    */
   overtakes?: boolean;
 }
@@ -26,7 +29,7 @@ export interface ChatsBackend {
   /** Lists the conversations that contain all words of the search, last changed first. */
   list(search: string): Promise<ChatSummary[]>;
   read(id: string): Promise<StoredChat>;
-  /** Saves a change. Where the browser can do that, it also does so while the page closes. */
+  /** Saves a change. If the browser supports keepalive requests, this works in a closing page. */
   write(id: string, change: ChatChange): Promise<ChatSummary>;
   remove(id: string): Promise<void>;
 }
@@ -35,7 +38,7 @@ export class HttpChats implements ChatsBackend {
   readonly #send: Send;
   readonly #sendKeepalive: Send;
 
-  /** A request of sendKeepalive outlives the page. */
+  /** A request sent with sendKeepalive outlives the page. */
   constructor(send: Send, sendKeepalive: Send) {
     this.#send = send;
     this.#sendKeepalive = sendKeepalive;

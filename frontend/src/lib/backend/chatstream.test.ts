@@ -85,10 +85,10 @@ describe('comments', () => {
   ])('%s', (text, events) => expect(interpret({ kind: 'comment', text })).toEqual(events));
 });
 
-describe('what goes wrong is said', () => {
+describe('every failure becomes a HeadroomError', () => {
   test.each([
     [
-      'an error in mid-answer',
+      'an error in the middle of an answer',
       [delta({ content: 'a' }), data({ error: { code: 'model_gone', message: 'Gone.' } })],
       'model_gone',
     ],

@@ -97,7 +97,7 @@ test('a server that is gone: lost, ever longer waits, then live again', async ()
   expect(last().status).toBe('live');
 });
 
-test('a server that does not know us: unauthorized, and no further attempts', async () => {
+test('a refused token: unauthorized, and no further attempts', async () => {
   const { last } = watching();
   answer = reply(401, { error: { code: 'unauthorized', message: 'no' } });
   FakeEventSource.last.fail();
@@ -107,7 +107,7 @@ test('a server that does not know us: unauthorized, and no further attempts', as
   expect(FakeEventSource.opened).toHaveLength(1);
 });
 
-test('Try now does not wait', async () => {
+test('retry reconnects at once', async () => {
   const { watch } = watching();
   FakeEventSource.last.fail();
   await settle();
@@ -117,14 +117,14 @@ test('Try now does not wait', async () => {
   expect(FakeEventSource.opened).toHaveLength(2);
 });
 
-test('silence is checked, and ends in lost when nobody answers', async () => {
+test('a silent connection is checked, and is lost when the server does not answer', async () => {
   const { last } = watching();
   FakeEventSource.last.send(fakeState());
   await vi.advanceTimersByTimeAsync(15_000);
   expect(last().status).toBe('lost');
 });
 
-test('closed is closed', async () => {
+test('a closed watch does not reconnect', async () => {
   const { watch } = watching();
   FakeEventSource.last.fail();
   watch.close();
@@ -168,7 +168,7 @@ test.each([
     { code: 'invalid_request_error', message: 'M', why: '', fix: '' },
   ],
   [
-    'no body to speak of',
+    'a plain string',
     502,
     'Bad gateway',
     { code: 'unknown', message: 'Headroom refused the request (HTTP 502).' },
@@ -178,7 +178,7 @@ test.each([
   await expect(new HttpBackend('').stop()).rejects.toMatchObject(error);
 });
 
-test('nobody there', async () => {
+test('a server that cannot be reached gives the error unreachable', async () => {
   await expect(new HttpBackend('').stop()).rejects.toMatchObject({ code: 'unreachable' });
 });
 

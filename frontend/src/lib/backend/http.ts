@@ -360,7 +360,7 @@ class StateWatch implements Watch {
   }
 }
 
-/** Whether a keepalive request can have that body: it is short, and is sent over HTTP. */
+/** Whether a keepalive request can carry that body. It must be short, and only HTTP allows it. */
 function canOutlivePage(text: string): boolean {
   return (
     location.protocol.startsWith('http') &&

@@ -5,7 +5,7 @@ import { filled } from './fill';
 
 const read = (name: string) => readFileSync(`src/lib/backend/${name}`, 'utf8');
 
-test('schema.ts is what openapi.json gives: otherwise run `npm run generate`', () => {
+test('schema.ts matches openapi.json; if not, run `npm run generate`', () => {
   expect(read('schema.ts')).toBe(generate(read('openapi.json')));
 });
 

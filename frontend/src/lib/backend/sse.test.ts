@@ -18,11 +18,11 @@ describe('the lines of the standard', () => {
     ['only the first space is dropped', 'data:  a\n\n', [event(' a')]],
     ['several data lines are joined', 'data: a\ndata: b\ndata\n\n', [event('a\nb\n')]],
     [
-      'a named event, and the name is forgotten',
+      'the name of an event does not apply to the next one',
       'event: state\ndata: a\n\ndata: b\n\n',
       [event('a', 'state'), event('b')],
     ],
-    ['an event without data is none', 'event: state\n\n', []],
+    ['an event without data is not dispatched', 'event: state\n\n', []],
     ['a comment comes at once', ': keepalive 512/2048\n', [comment('keepalive 512/2048')]],
     ['a comment within an event', 'data: a\n: hm\ndata: b\n\n', [comment('hm'), event('a\nb')]],
     ['unknown fields are ignored', 'id: 7\nretry: 10\nfoo: bar\ndata: a\n\n', [event('a')]],
@@ -76,7 +76,7 @@ describe('the items do not depend on where the bytes are cut', () => {
   });
 });
 
-test('any bytes at all are survived, and cut alike', () => {
+test('random bytes never throw, and the items do not depend on the cut', () => {
   // A fixed linear congruential generator: the same inputs on every run.
   let seed = 1;
   const random = (below: number) => (seed = (seed * 1103515245 + 12345) % 2 ** 31) % below;

@@ -21,4 +21,4 @@ test('a new token replaces the old one', () => {
   expect(location.hash).toBe('');
 });
 
-test('none is none', () => expect(takeToken()).toBe(''));
+test('without a token the result is empty', () => expect(takeToken()).toBe(''));

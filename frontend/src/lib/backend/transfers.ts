@@ -30,7 +30,7 @@ export interface TransfersBackend {
   /** Pauses the job and keeps what it has transferred. */
   stop(jobId: string): Promise<void>;
   resume(jobId: string): Promise<void>;
-  /** Removes the job from the list, and the partial files of one that is not done. */
+  /** Removes the job from the list. If it is unfinished, its partial files are deleted too. */
   remove(jobId: string): Promise<void>;
   search(words: string): Promise<HubModel[]>;
   repository(id: string): Promise<HubRepository>;

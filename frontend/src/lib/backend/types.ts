@@ -21,7 +21,7 @@ export type WhatIf = schema.HostWhatIf;
 export type WhatIfFormat = schema.HostWhatIfFormat;
 export type Fit = WhatIfFormat['fits'];
 export type Wired = schema.WiredStatus;
-/** Until the next restart, permanently, or back to the system's default. */
+/** Sets the limit until the next restart or permanently, or restores the system's default. */
 export type WiredAction = keyof schema.WiredCommands;
 
 /** The parameters of a what-if calculation. Empty and 0 are the model's defaults. */
@@ -80,7 +80,7 @@ export type CacheMove = schema.CacheMove;
 
 export type GeneralSettings = schema.GeneralSettings;
 export type GeneralChange = schema.GeneralChange;
-/** Whether the engine starts with Headroom; empty: as it was left. */
+/** Whether the engine starts with Headroom; empty: if it ran when Headroom quit. */
 export type Launch = GeneralSettings['launch'];
 export type LogLevel = GeneralSettings['logLevel'];
 export type LogLine = schema.LogsLine;

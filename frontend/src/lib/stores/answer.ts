@@ -87,8 +87,8 @@ export class Answer {
       cachedTokens: this.#usage?.cachedTokens ?? 0,
       answerTokens,
       estimated: this.#usage === null,
-      // Arrival times count only until the engine reports, since pieces may come all at once. The
-      // first token ends the prefill; the rest was decoded after it.
+      // Arrival times count only until the engine reports its speed, since pieces may come all at
+      // once. The first token ends the prefill; the rest was decoded after it.
       tokensPerSecond:
         this.#usage?.tokensPerSecond ??
         (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),

@@ -15,7 +15,7 @@ import { count, diskBytes, memoryBytes as memoryText } from '../format';
 import { rowsOf, type Row } from '../cachedlist';
 import { cacheDone as t } from '../../strings/cache';
 
-/** The shortest pause between two requests; it is at least ten times as long as the last one. */
+/** The pause after a request: ten times the duration of the request, but at least two seconds. */
 const leastPauseMs = 2000;
 const pauseFactor = 10;
 

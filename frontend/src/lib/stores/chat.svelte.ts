@@ -12,7 +12,7 @@ import { Conversations } from './conversations.svelte';
 
 const flushMs = 40;
 const flushMsPerChar = 1 / 400;
-/** A page that is still open after this time is not closing. */
+/** A page that is still open this long after beforeunload or pagehide is not closing. */
 const leavingMs = 3000;
 const thinkingKey = 'headroom.thinking';
 const samplingKey = 'headroom.sampling';
@@ -192,8 +192,8 @@ function copyInto(message: Message, answer: Answer): void {
 }
 
 /**
- * The messages sent to the model. Reasoning is left out, and so are answers that failed before a
- * word.
+ * The messages sent to the model. Reasoning is left out, and so are answers that failed before
+ * their first word.
  */
 function history(messages: readonly Message[]): ChatMessage[] {
   return messages

@@ -285,7 +285,8 @@ export class Conversations {
 
   #notSaved(conversation: Conversation, from: number, error: HeadroomError): void {
     if (!this.all.includes(conversation)) return; // deleted meanwhile
-    if (error.code === 'changed' && this.#overtaken.has(conversation.id)) return; // by flush
+    // A later write of flush contains this one.
+    if (error.code === 'changed' && this.#overtaken.has(conversation.id)) return;
     if (error.code === 'changed') {
       this.#becomesACopy(conversation);
       return;

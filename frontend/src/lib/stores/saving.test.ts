@@ -1,4 +1,4 @@
-// Conversations on their way to the disk and back, over the fake one.
+// Conversations saved to disk and loaded again, over the fake backend.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from '../backend/backend';
 import { FakeBackend } from '../backend/fake';
@@ -52,7 +52,7 @@ test('messages of one page are read by another page, and after a restart', async
   expect([titles(one), titles(other)]).toEqual([['Hello'], ['Hello']]);
 });
 
-test('an answer is written while it arrives, from its message on', async () => {
+test('an answer is saved while it arrives; each write replaces only its message', async () => {
   const store = await page();
   backend.pauseMs = 400;
   void store.send('Hello', 'm');
@@ -72,7 +72,7 @@ test('an answer is written while it arrives, from its message on', async () => {
 });
 
 test.each(['before', 'after'])(
-  'the page closes while a write is on its way, which arrives %s the last one',
+  'a write that is running when the page closes may arrive %s the last one',
   async (order) => {
     const store = await page();
     const write = backend.chats.write.bind(backend.chats);

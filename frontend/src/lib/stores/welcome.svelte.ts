@@ -15,7 +15,7 @@ export class WelcomeStore {
     this.#backend = backend;
   }
 
-  /** Shows the welcome unless it was closed before. Asks the server once; no answer shows none. */
+  /** Shows the welcome unless the server says that it was closed before. Asks only once. */
   async begin(): Promise<void> {
     if (this.#asked) return;
     this.#asked = true;

@@ -11,7 +11,7 @@ export function questionOf({ messages }: ChatRequest): string {
   return messages.at(-1)?.content ?? '';
 }
 
-/** At least 512; long prompts take one token for four characters. */
+/** Returns at least 512. Long prompts have one token for every four characters. */
 export function promptTokensOf(question: string): number {
   return Math.max(512, Math.ceil(question.length / 4));
 }
@@ -45,7 +45,7 @@ export function* answerTo(request: ChatRequest, prefillTokens: number): Generato
   };
 }
 
-/** The tokens of an answer without a limit. */
+/** All tokens of an answer, before maxTokens cuts it. */
 function tokensOf(question: string, thinking: boolean): Token[] {
   const { reasoning, content } = replyTo(question);
   const thoughts = thinking ? pieces(reasoning) : [];

@@ -331,7 +331,7 @@ export class FakeBackend implements Backend {
     for (const watcher of this.#watchers) event(watcher);
   }
 
-  /** Records an action, and throws nextError in its place. */
+  /** Records an action. Throws nextError if it is set. */
   #act(call: string): void {
     this.calls.push(call);
     this.#failOnce();

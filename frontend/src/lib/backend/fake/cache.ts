@@ -48,7 +48,7 @@ const titles = [
   'Find the race in this test',
 ];
 
-/** Forty on disk and one in memory alone. */
+/** Forty conversations on disk, and one in memory only. */
 export function fakeConversations(now = Date.now()): Conversation[] {
   const day = 86_400_000;
   const stored = Array.from({ length: 40 }, (_, i) => {

@@ -7,7 +7,7 @@ export class FakeChats implements ChatsBackend {
   /** What is kept, by ID. */
   readonly kept = new Map<string, StoredChat>();
   readonly writes: { id: string; change: ChatChange }[] = [];
-  /** Thrown by every call until it is taken away. */
+  /** Thrown by every call while it is set. */
   refuses: HeadroomError | null = null;
   #version = 0;
   readonly #tell: (version: number) => void;
@@ -59,7 +59,7 @@ export class FakeChats implements ChatsBackend {
     this.#changed();
   }
 
-  /** As another page would write it. */
+  /** Stores a conversation, as another page would. */
   put(id: string, title: string, updatedAt: number, messages: unknown[], damage = ''): ChatSummary {
     const revision = (this.kept.get(id)?.summary.revision ?? 0) + 1;
     const summary = {

@@ -120,7 +120,7 @@ interface Operation {
   responses: object;
 }
 
-/** Answers a request to the control API, except GET /api/events. Throws what is refused. */
+/** Answers a request to the control API, except GET /api/events. Throws when it is refused. */
 export async function respond(backend: FakeBackend, request: Request): Promise<Response> {
   const { pathname, searchParams: query } = new URL(request.url);
   for (const { method, pattern, status, handle } of routes) {
@@ -150,7 +150,7 @@ export function refused(cause: unknown): Response {
   return Response.json(errorBody(error), { status: statuses[error.code] ?? 500 });
 }
 
-/** The body of such an answer. */
+/** The body of an answer that reports an error. */
 export function errorBody({ code, message, why, fix }: HeadroomError): schema.ErrorBody {
   return { error: { code, message, why, fix } };
 }

@@ -117,7 +117,7 @@ test('an answer without a stream has the content of the stream', async () => {
   });
 });
 
-test('a cancelled answer ends with the error, one whose client leaves ends too', async () => {
+test('a cancelled answer ends with an error; an answer ends when its client leaves', async () => {
   const { backend } = server;
   await expect(async () => {
     for await (const _ of http.chat(request(), new AbortController().signal))

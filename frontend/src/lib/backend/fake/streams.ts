@@ -4,7 +4,7 @@ import type { ChatEvent, ChatMessage, ChatRequest, ChatUsage, State } from '../t
 import type { FakeBackend } from './backend';
 import { errorBody } from './routes';
 
-/** At most four states are sent in a second, as by app/control. */
+/** The interval between states: at most four per second, as in app/control. */
 const stateMs = 250;
 
 /** Streams the state, at once and when it has changed, and the other events as they happen. */
@@ -46,7 +46,7 @@ interface CompletionRequest {
   tools?: unknown[];
 }
 
-/** Answers a chat completion, as a stream or complete. Throws what is refused. */
+/** Answers a chat completion, as a stream or complete. Throws when it is refused. */
 export async function complete(backend: FakeBackend, body: CompletionRequest): Promise<Response> {
   const asked: ChatRequest = {
     model: body.model,

@@ -60,7 +60,7 @@ export class FakeTransfers implements TransfersBackend {
     this.#tell = tell;
   }
 
-  /** Changes the jobs and tells everybody. */
+  /** Changes the jobs and tells every watcher. */
   set(jobs: Job[]): void {
     this.jobs = jobs;
     this.#tell(jobs);
