@@ -30,10 +30,10 @@ type reading struct {
 }
 
 // Load reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
-// that kv returns for a block and state returns for the state. Load calls both on the caller's
-// goroutine, in order, before it reads anything. After an error the pieces must not be used. A
-// damaged file is removed and counted. The error wraps ErrDamaged if a file is damaged or was
-// removed since Find.
+// kv(b) with block b, and the pieces state() with the recurrent state. Load calls both functions on
+// the caller's goroutine, in order, before it reads anything. After an error the pieces must not be
+// used. A damaged file is removed and counted. The error wraps ErrDamaged if a file is damaged or
+// was removed since Find.
 func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	state func() []Tensor) error {
 	var files []reading

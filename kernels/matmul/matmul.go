@@ -62,8 +62,8 @@ func (p Prefill) check(rows int) error {
 	return nil
 }
 
-// each calls few for the ranges of rows [0, rows) outside p and many for those in p, in order.
-// Empty ranges are skipped.
+// each divides rows [0, rows) into ranges r, in order. It calls many(r) for a range in p, and
+// few(r) for a range outside p. Empty ranges are skipped.
 func (p Prefill) each(rows int, few, many func(Rows)) {
 	at := 0
 	for _, r := range p {
