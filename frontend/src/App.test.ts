@@ -1,4 +1,4 @@
-// The pages as a person meets them, over the fake backend.
+// Tests the pages with the fake backend, as a user sees and operates them.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
@@ -21,7 +21,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
   location.hash = '';
-  // jsdom has no layout and lacks these two.
+  // jsdom has no layout: scrollTo and ResizeObserver are missing.
   Element.prototype.scrollTo = () => {};
   vi.stubGlobal(
     'ResizeObserver',
@@ -97,7 +97,7 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
-test('power measures are shown beside the engine', async () => {
+test('measures that save power are shown beside the state of the engine', async () => {
   await open();
   expect(byId('facts')).not.toContain('battery');
   backend.set((state) => {
@@ -162,7 +162,7 @@ test('the switch stops and starts the engine, and shows the progress of loading'
   expect(backend.calls).toEqual(['stop', 'start headroom-demo']);
 });
 
-test('a failed action says what, why and what to do, and can be dismissed', async () => {
+test('an error shows what failed, why and what to do, and can be dismissed', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'does_not_fit',
@@ -221,7 +221,7 @@ test('every page shows a lost connection, and the switch is disabled', async () 
   expect(document.querySelector('.banner')).toBeNull();
 });
 
-test('without a token one page is shown', async () => {
+test('without a valid token, an explanation replaces all pages', async () => {
   await open();
   backend.connect({ status: 'unauthorized' });
   flushSync();
@@ -240,7 +240,7 @@ test('the keyboard changes pages', async () => {
   expect(byId('state')).toMatch(/^Ready/);
 });
 
-test('a conversation: prefill progress, answer, statistics, saved on disk', async () => {
+test('a conversation shows prefill progress, answer and statistics, and is saved', async () => {
   await open();
   press('2', { metaKey: true });
   await type('What is a KV cache?');
@@ -343,7 +343,7 @@ test('an answer that another client cancels is stopped, not failed', async () =>
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test('without a model Chat offers to start one, until one is running', async () => {
+test('while no model is running, Chat offers to start one', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(
@@ -387,7 +387,7 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
     'true',
   ]);
   press('ArrowUp', {}, field);
-  press('ArrowUp', {}, field); // round to the last one
+  press('ArrowUp', {}, field); // wraps around to the last command
   expect(
     document.getElementById(field.getAttribute('aria-activedescendant')!)!.textContent,
   ).toMatch(/^Start /);
@@ -428,7 +428,7 @@ test('editing a question removes later messages', async () => {
   expect(chat.open!.title).toBe('another');
 });
 
-test('the next question sends answer settings and tools, and calls are shown', async () => {
+test('answer settings and tools go with the next question; tool calls are shown', async () => {
   await open((state) => (state.requests = []));
   press('2', { metaKey: true });
   await pass(1);

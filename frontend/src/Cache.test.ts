@@ -1,4 +1,4 @@
-// The Cache page as a person meets it, over the fake backend.
+// Tests the Cache page with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
@@ -83,7 +83,7 @@ async function press(key: string) {
   await pass(10);
 }
 
-test('the summary, and the wear of the drive', async () => {
+test('the summary shows the figures of the cache and the wear of the drive', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenBytes: 24e9 })));
   expect(text('[aria-labelledby="cache-title"] header')).toBe('Disk cache 4.2 GB of 20.0 GB');
   expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe(
@@ -92,14 +92,14 @@ test('the summary, and the wear of the drive', async () => {
   expect(text('dl')).toMatch(
     /Disk hits 48 times 84 % hit rate Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
   );
-  // 24 GB in 12 days on a drive of 494 GB, with an assumed rating of 200 times that.
+  // 24 GB in 12 days, on a 494 GB drive that is assumed to endure 200 full writes.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB per year drive: ~135 years');
   expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(
     /24\.0 GB written in 12 days\. Assumes .*200 full writes of its 494\.0 GB/,
   );
 });
 
-test('the first day has no forecast, but the daily limit gives a bound', async () => {
+test('on the first day only the daily limit bounds the lifetime of the drive', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenSince: Date.now() - 3_600_000 })));
   expect(text('[data-testid="wear"]')).toBe('Wear Too early to tell at least ~6.8 years');
 });
@@ -142,7 +142,7 @@ test('a conversation in memory only is shown and cannot be deleted', async () =>
   expect(text('[data-testid="details"]')).toMatch(/nothing yet; written shortly after the answer$/);
 });
 
-test('deleting asks first, with the sizes', async () => {
+test('deleting asks first and shows the sizes', async () => {
   await open();
   await click(/^Delete from cache: Why does/);
   expect(text('dialog')).toMatch(
@@ -178,7 +178,7 @@ test('pinning shows at once; a failure says what to do and can be dismissed', as
   expect(document.querySelector('[role="alert"]')).toBeNull();
 });
 
-test.each(['Delete', 'Backspace'])('table: one tab stop, arrows move, %s deletes', async (key) => {
+test.each(['Delete', 'Backspace'])('table: one tab stop; arrows move, %s deletes', async (key) => {
   await open();
   const stops = () =>
     [...document.querySelectorAll<HTMLElement>('td.title button')].filter(
@@ -194,7 +194,7 @@ test.each(['Delete', 'Backspace'])('table: one tab stop, arrows move, %s deletes
   expect(text('dialog h2')).toBe('Delete this conversation from the cache?');
 });
 
-test('of 10,000 conversations a few dozen rows are rendered', async () => {
+test('with 10,000 conversations only a few dozen rows are rendered', async () => {
   await open(
     (b) =>
       (b.kept = Array.from({ length: 10_000 }, (_, i) =>
@@ -213,7 +213,7 @@ test('of 10,000 conversations a few dozen rows are rendered', async () => {
   expect(rows()).toEqual(['Conversation 1234']);
 });
 
-test('a change of the figures reloads the list, with a pause between requests', async () => {
+test('a change of the cache figures reloads the list, with pauses between loads', async () => {
   await open();
   expect(lists()).toBe(1);
   for (let i = 0; i < 8; i++) {
@@ -306,7 +306,7 @@ test('the switch takes effect after a restart; a command-line flag overrides it'
   expect(document.querySelector<HTMLButtonElement>('[role="switch"]')!.disabled).toBe(true);
 });
 
-test('an empty cache, a failed one and one that is off say what to do', async () => {
+test('the page says what to do when the cache is empty, has failed or is off', async () => {
   const off = { on: false, dir: '', error: '', bytes: 0, entries: 0 };
   await open((b) => {
     b.state.cache = fakeCache(off);
@@ -346,7 +346,7 @@ test('a list that cannot be read offers Try again', async () => {
   expect(rows().length).toBeGreaterThan(5);
 });
 
-test('in a browser the folder of a move is typed; the move is stopped and discarded', async () => {
+test('in a browser the new folder is typed; a move can be stopped, then discarded', async () => {
   await open();
   await click(/^Limits$/);
   await click(/^Move…$/);
@@ -392,7 +392,7 @@ test('after a move the new folder is shown without a restart', async () => {
   expect(backend.calls.slice(before)).not.toContain('change');
 });
 
-test('the window opens a folder dialog; a folder set by a flag cannot be moved', async () => {
+test('the window opens a folder dialog; a cache folder set by a flag cannot be moved', async () => {
   const chosen = ['', '/chosen'];
   vi.stubGlobal('go', { main: { Dialogs: { ChooseFolder: async () => chosen.shift() } } });
   await open();

@@ -1,4 +1,4 @@
-// The Memory page as a person meets it, over the fake backend.
+// Tests the Memory page with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
@@ -81,7 +81,7 @@ test('every part of the memory has its size, share and source', async () => {
   expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*The disk cache holds another 4\.2 GB/);
 });
 
-test('a slider sends one request when it stops; choosing a format sends none', async () => {
+test('a slider sends one request when it stops; choosing a format sends no request', async () => {
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
   expect(text('[data-testid="verdict"]')).toBe(
@@ -158,7 +158,7 @@ test('a wired limit that cannot be read says why, and the page shows the rest', 
   expect(all('[data-testid="format"]')).toHaveLength(3);
 });
 
-test('the wired limit changes only after its command was shown', async () => {
+test('the wired limit changes only after the command that sets it was shown', async () => {
   await open();
   expect(text('[data-testid="wired"] dl')).toMatch(
     inOrder(

@@ -1,4 +1,4 @@
-// The Models page as a person meets it, over the fake backend.
+// Tests the Models page with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import Arrivals from './components/models/Arrivals.svelte';
@@ -126,7 +126,7 @@ test('models are searched, filtered and sorted', async () => {
   expect(document.querySelector('th.size')?.getAttribute('aria-sort')).toBe('descending');
 });
 
-test('one click starts a model, another unloads it', async () => {
+test('one click starts a model, a second click unloads it', async () => {
   await open();
   await click(/^Start: Qwen3\.5-9B/);
   expect(backend.calls).toEqual(['start mlx-community/Qwen3.5-9B-4bit']);
@@ -138,7 +138,7 @@ test('one click starts a model, another unloads it', async () => {
   expect(() => button(/^Unload/)).toThrow();
 });
 
-test('the needs are those of the chosen context', async () => {
+test('memory needs are computed for the chosen context length', async () => {
   await open();
   await fill('.context select', '131072', 'change');
   expect(backend.lists.at(-1)).toBe(131072);
@@ -176,7 +176,7 @@ test('the details show the error, the missing files and the location', async () 
   expect(() => button(/^Move to Trash/)).toThrow();
 });
 
-test('a copy is moved to the Trash after a question with its size', async () => {
+test('moving a copy to the Trash asks first and shows its size', async () => {
   await open();
   await choose('Qwen3.5-9B');
   expect(details()).toMatch(/2 copies Hugging Face cache .*LM Studio/);
@@ -201,7 +201,7 @@ test('a copy is moved to the Trash after a question with its size', async () => 
   expect(backend.calls.at(-1)).toBe('reveal qwen3.6-35b-a3b /home/you/models/qwen3.6-35b-a3b');
 });
 
-test('settings are saved at once, can be undone, and offer a reload', async () => {
+test('changed settings are saved at once and can be undone; a reload is offered', async () => {
   await open(
     (b) =>
       (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, readOnly: ['maxSequences'] }),
@@ -249,7 +249,7 @@ test('request defaults apply at once, and invalid values show an error', async (
   );
 });
 
-test('without models, three that fit are offered for download', async () => {
+test('without models, the page offers three models that fit for download', async () => {
   await open((b) => (b.found = b.found.filter((model) => model.bundled)));
   const offered = [...document.querySelectorAll('[data-testid="suggestion"]')];
   expect(offered).toHaveLength(3);
@@ -258,7 +258,7 @@ test('without models, three that fit are offered for download', async () => {
   expect(backend.calls).toContain(`download ${id}`);
 });
 
-test('a refused action says what to do', async () => {
+test('an action that the server refuses says what to do', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'bad_request',
@@ -297,7 +297,7 @@ test('a finished download is announced, and one click starts the model', async (
   expect(backend.calls).toEqual(['start org/new']);
 });
 
-test('of 1,000 models a few dozen rows are rendered', async () => {
+test('with 1,000 models only a few dozen rows are rendered', async () => {
   await open(
     (b) =>
       (b.found = Array.from({ length: 1000 }, (_, i) =>
@@ -312,7 +312,7 @@ test('of 1,000 models a few dozen rows are rendered', async () => {
   expect(names()).toEqual(['model-123']);
 });
 
-test('a change reloads the list, with a pause between requests', async () => {
+test('a changed model reloads the list, with pauses between loads', async () => {
   await open();
   expect(backend.lists).toEqual([0]);
   for (let i = 0; i < 8; i++) {

@@ -1,4 +1,4 @@
-// The Settings page as a person meets it, over the fake backend.
+// Tests the Settings page with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { HeadroomError } from './lib/backend/backend';
@@ -87,7 +87,7 @@ test('a change applies at once and can be undone', async () => {
   }
 });
 
-test('the import folder is set, and the page says when it is used', async () => {
+test('the import folder can be set, and the page says when it takes effect', async () => {
   await open();
   await set('importFolder', ' /Volumes/Disk/models ');
   expect(calls()).toEqual(['general {"importFolder":"/Volumes/Disk/models"}']);
@@ -108,19 +108,19 @@ test('an invalid port shows an error; a valid one applies after a restart', asyn
   );
 });
 
-test('host names are a list', async () => {
+test('host names are entered as a list with commas', async () => {
   await open();
   await set('allowHosts', ' mac.local,, other ');
   expect(calls()).toEqual(['general {"allowHosts":["mac.local","other"]}']);
 });
 
-test('settings with a command-line flag cannot be changed', async () => {
+test('settings set by a command-line flag cannot be changed', async () => {
   await open((backend) => (backend.general = { ...backend.general, readOnly: ['port'] }));
   expect(field('port').disabled).toBe(true);
   expect(field('apiKey').disabled).toBe(false);
 });
 
-test('a refusal says why and changes nothing', async () => {
+test('a value that the server refuses shows why and changes nothing', async () => {
   await open();
   backend.nextError = new HeadroomError({
     code: 'bad_request',
@@ -141,7 +141,7 @@ test('a missing default model stays selected', async () => {
   );
 });
 
-test('the log is followed, and starts over with another process', async () => {
+test('new log lines appear, and the log starts over with a new process', async () => {
   await open();
   const lines = () =>
     [...document.querySelectorAll('[data-testid="log"] p')].map((line) =>
@@ -160,7 +160,7 @@ test('the log is followed, and starts over with another process', async () => {
   expect(lines()[0]).toContain('a new process');
 });
 
-test('lines are found by level and text, and saved as text', () => {
+test('log lines are filtered by level and text, and saved as text', () => {
   const lines = [
     { number: 1, at: 0, level: 'INFO' as const, message: 'loading', fields: 'model=o/M' },
     { number: 2, at: 1000, level: 'WARN' as const, message: 'slow', fields: '' },

@@ -1,4 +1,4 @@
-// Import and download as a person meets them on the Models page, over the fake backend.
+// Tests import and download on the Models page with the fake backend, as a user operates them.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
@@ -99,7 +99,7 @@ async function fill(label: string, value: string) {
   await pass(10);
 }
 
-test('a drop on any page shows a plan, whose mode can be changed, and starts a job', async () => {
+test('a drop on any page shows a plan, whose mode can be changed before it starts', async () => {
   vi.stubGlobal('runtime', {
     OnFileDrop: (take: typeof dropped) => (dropped = take),
     OnFileDropOff: () => (dropped = null),
@@ -133,7 +133,7 @@ test('a drop on any page shows a plan, whose mode can be changed, and starts a j
   expect(dropped).toBeNull();
 });
 
-test('a path can be typed; an empty plan has no button; a failed plan says why', async () => {
+test('a path can be typed; an empty plan cannot be imported; a failed plan says why', async () => {
   await open();
   await click(/^Import…$/);
   expect(() => button(/^Choose…$/)).toThrow();
@@ -160,7 +160,7 @@ test("the window program's dialog chooses a folder", async () => {
   expect(acts()).toEqual(['plan copy /chosen']);
 });
 
-test('a job shows its progress, pauses, resumes, and is discarded after a question', async () => {
+test('a job shows progress, pauses and resumes; discarding it asks first', async () => {
   await open();
   const job = fakeJob({
     doneBytes: 3.2e9,
@@ -296,7 +296,7 @@ test('a partial download without a job can be resumed', async () => {
   expect(acts().at(-1)).toBe('download o/left');
 });
 
-test('progress, items and plans as text', () => {
+test('progress, items and plans are formatted as text', () => {
   const item: ImportItem = {
     name: 'm',
     source: '/from/m',

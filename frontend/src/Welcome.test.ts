@@ -1,4 +1,4 @@
-// The welcome as a person meets it, over the fake backend.
+// Tests the welcome with the fake backend, as a user sees and operates it.
 import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
@@ -110,7 +110,7 @@ test('three steps lead to an answer; opening Chat ends the welcome', async () =>
   expect(document.body.textContent).toContain('What is a KV cache?');
 });
 
-test('a stopped engine is started for the answer', async () => {
+test('asking the question starts a stopped engine', async () => {
   await open((_, state) => {
     state.engine.status = 'stopped';
     state.engine.model = '';
@@ -123,7 +123,7 @@ test('a stopped engine is started for the answer', async () => {
   expect(text()).toContain('It works');
 });
 
-test('it can be closed at once, and is shown once', async () => {
+test('the welcome can be closed at once, and then is not shown again', async () => {
   await open();
   dialog()!.dispatchEvent(new Event('cancel', { cancelable: true }));
   await pass(10);
@@ -135,7 +135,7 @@ test('it can be closed at once, and is shown once', async () => {
   expect(dialog()).toBeNull();
 });
 
-test('Settings can show it again', async () => {
+test('Settings can show the welcome again', async () => {
   await open((fake) => (fake.general = { ...fake.general, welcomed: true }));
   window.dispatchEvent(new KeyboardEvent('keydown', { key: '6', ctrlKey: true, cancelable: true }));
   await pass(20);

@@ -1,5 +1,5 @@
-// Which folder may import which, and which files may use the network, the window and HTML. Each
-// rule has its reason.
+// Checks which folders may import which, and which files may use the network, the runtime of Wails
+// and {@html}. The title of each test is the reason for its rule.
 import { describe, expect, test } from 'vitest';
 
 const sources = import.meta.glob('./**/*.{ts,svelte}', {
@@ -14,7 +14,7 @@ const folders = [
   ...new Set(files.map(([path]) => /^\.\/components\/(\w+)\//.exec(path)?.[1] ?? 'shared')),
 ].filter((folder) => folder !== 'shared');
 
-/** [files of, must not contain, except in, because] */
+/** [the files it applies to, what they must not contain, the exempt files, the reason] */
 type Rule = [RegExp, RegExp, RegExp | null, string];
 const rules: Rule[] = [
   [/^\.\/lib\//, /from '.*(components|views)\//, null, 'lib does not depend on pages'],

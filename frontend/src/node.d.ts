@@ -1,5 +1,5 @@
 // The parts of Node that tests use (lib/tools.test.ts, settingskeys.test.ts). Node's full types
-// would change those of the browser's timers.
+// would change the types of the browser's timers.
 declare module 'node:child_process' {
   export function execFileSync(
     file: string,

@@ -1,5 +1,5 @@
-// A page is one view and one row of pages.ts: the sidebar, the keys, the address, the command
-// palette and the frame work with a new row.
+// A new page needs only a view and a row in pages.ts. The sidebar, the keys, the address, the
+// command palette and the frame then work with it.
 import { flushSync, mount, unmount } from 'svelte';
 import { expect, test, vi } from 'vitest';
 import App from './App.svelte';
@@ -19,7 +19,7 @@ test('ids are unique, and the keys reach every page', () => {
   expect(pages.length).toBeLessThan(10);
 });
 
-test('one more row is one more page', () => {
+test('a new row in the table is a new page', () => {
   vi.useFakeTimers();
   location.hash = '#page=chat';
   vi.stubGlobal(

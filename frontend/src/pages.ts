@@ -20,7 +20,7 @@ import { models } from './strings/models';
 import { overview } from './strings/overview';
 import { settings } from './strings/settings';
 
-/** The props of every view; each uses those that it needs. */
+/** The props that every view receives. A view uses those that it needs. */
 export interface ViewProps {
   engine: EngineStore;
   chat: ChatStore;

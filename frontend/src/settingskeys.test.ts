@@ -19,7 +19,7 @@ const pages =
     }) as Record<string, string>,
   ).join('\n');
 
-/** Keys with another name in the sources of their page: that name. */
+/** For each key whose name differs in the source of its page: the name there. */
 const elsewhere: Record<string, string> = {
   pauseWatching: 'store.pauseWatching(', // the Models page
   hubEndpoint: 'store.changeHub({ endpoint', // the hub's form, on the Models page
@@ -66,7 +66,7 @@ test.each(keys)('%s', (key) => {
     expect(onPage, `${key} is on no page: add it, or name it with a reason in fileOnly`).toBe(true);
 });
 
-test('the lists name only keys', () => {
+test('the lists name only keys that exist', () => {
   expect(
     [...Object.keys(fileOnly), ...Object.keys(elsewhere)].filter((key) => !keys.includes(key)),
   ).toEqual([]);

@@ -103,7 +103,7 @@ test.each([
   ['a.svelte', '<p>{`Two words ${a}`}</p>', ['Two words ']],
 ])('%s: %s', (path, source, texts) => expect(textsOf(path, source)).toEqual(texts));
 
-/** The names under which a source imports the views of one file of strings: view to name. */
+/** Maps each view that a source imports from one file of strings to its name in that source. */
 function importsOf(source: string, file: string): Map<string, string> {
   const found = new RegExp(`import (?:type )?{([^}]*)} from '[^']*strings/${file}'`).exec(source);
   const parts = (found?.[1] ?? '').split(',').map((part) => part.trim().split(' as '));

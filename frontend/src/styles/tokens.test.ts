@@ -87,6 +87,6 @@ describe.each<[string, Theme]>([
   });
 });
 
-test('dark overrides every colour', () => {
+test('the dark theme overrides every colour', () => {
   expect(Object.keys(colours(darkCss)).sort()).toEqual(Object.keys(light).sort());
 });

@@ -4,7 +4,7 @@
 export interface Series {
   /** Names the line in the sentence of a screen reader. */
   label: string;
-  /** One for each point in time. */
+  /** One value for each point in time. */
   values: readonly number[];
   format: (value: number) => string;
   /** Rounds the greatest value up to the top of the line's scale. */
@@ -38,7 +38,7 @@ export function withGaps(
 
 const GiB = 2 ** 30;
 
-/** The same for memory: 128, 256, 512 MB, then as roundUp does in GB (of 2^30 bytes). */
+/** Rounds a size up to 128, 256 or 512 MB; above, as roundUp does, in GB (of 2^30 bytes). */
 export function roundUpBytes(bytes: number): number {
   if (bytes > GiB) return roundUp(bytes / GiB, 1) * GiB;
   return [GiB / 8, GiB / 4, GiB / 2].find((top) => top >= bytes) ?? GiB;

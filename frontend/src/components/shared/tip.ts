@@ -37,7 +37,7 @@ export function tip(text: string): Attachment<HTMLElement | SVGElement> {
       element.removeEventListener('focus', focus);
       element.removeEventListener('blur', leave);
       element.removeEventListener('keydown', key);
-      // If only the text has changed, the next attachment of the same element shows it.
+      // If only the text has changed, the element is attached again at once and keeps its tooltip.
       queueMicrotask(() => !element.isConnected && hide(element));
     };
   };
