@@ -1,5 +1,5 @@
 // Creates the backend and the stores, and mounts the app.
-import './lib/language'; // before anything that formats
+import './lib/language'; // first: uPlot formats with Intl when it loads
 import { mount } from 'svelte';
 import App from './App.svelte';
 import type { Backend } from './lib/backend/backend';

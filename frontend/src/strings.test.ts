@@ -1,4 +1,5 @@
-// Every text on screen is in strings/, so that the texts of a view can be read in one sitting.
+// Every text on screen is in strings/, so that the texts of a page can be read in one sitting. Each
+// view or component has its texts in one exported object there, which is called a view below.
 import { parse } from 'svelte/compiler';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
