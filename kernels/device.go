@@ -70,7 +70,7 @@ type Span struct {
 	Prefill int
 }
 
-// Split splits s after the given number of rows. rest has no rows if s has no more than that.
+// Split splits s after the given number of rows, at most s.Rows. Either part may have no rows.
 func (s Span) Split(rows int) (first, rest Span) {
 	first, rest = s, s
 	first.Rows, first.Prefill = rows, min(s.Prefill, rows)
@@ -80,7 +80,7 @@ func (s Span) Split(rows int) (first, rest Span) {
 }
 
 // CheckSpans returns an error unless the spans are in ascending order, do not overlap, are within a
-// batch of rows rows, and have no more prefill rows than rows.
+// batch with the given number of rows, and each has at most Rows prefill rows.
 func CheckSpans(spans []Span, rows int) error {
 	end := 0
 	for i, s := range spans {

@@ -85,10 +85,10 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	}
 }
 
-// RandomWeight allocates a weight with random elements of standard deviation scale, approximately.
+// RandomWeight allocates a weight with random elements, whose standard deviation is about scale.
 // If bits is 0 the elements are plain and of dtype. If dtype is U8 the weight is MXFP4, and bits
-// must be 4 and group 32. Otherwise it is affine, with scales and biases of dtype that center the
-// codes around zero.
+// must be 4 and group must be 32. Otherwise it is affine, with scales and biases of dtype that
+// center the codes around zero.
 func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType,
 	scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}

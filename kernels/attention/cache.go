@@ -87,7 +87,8 @@ func (c *Cache) KPageBytes() int { return c.KVHeads * c.PageTokens * c.KFormat.R
 // VPageBytes returns the size of one page of V after the Start.
 func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.RowBytes(c.HeadDim) }
 
-// bytesOf returns the size of K and V of the first tokens positions of a sequence, for all heads.
+// bytesOf returns the size of K and V of a sequence's first positions, for all heads. tokens is the
+// number of these positions.
 func (c *Cache) bytesOf(tokens int) int64 {
 	early := min(tokens, c.Start.Tokens)
 	of := func(k, v Format) int64 {
@@ -163,7 +164,7 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 }
 
 // rows reads and writes K or V in plain Go, one position of one head at a time. kv_format.h does
-// the same in C. A rows serves either the positions of a Start or all others.
+// the same in C. One value of this type serves either the positions of a Start or all others.
 type rows struct {
 	c     *Cache
 	bytes []byte // from page 0 on

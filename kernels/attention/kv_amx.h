@@ -45,7 +45,7 @@ static void KERNEL(amx_begin)(int64_t vectors) {
 // Releases the tile registers. Otherwise every context switch would save them.
 static void KERNEL(amx_end)(void) { _tile_release(); }
 
-// Returns the codes of a strip of K as an operand of the unit: the page's memory, or room, to which
+// Returns the codes of a strip of K as an operand of the unit: the page's memory, or `room`, where
 // they are unpacked.
 SIMD const uint8_t *KERNEL(k_matrix_bits)(
     const int bits, const struct kv_format *f, const uint8_t *strip, int64_t d, uint8_t *room) {
@@ -66,8 +66,8 @@ static const uint8_t *KERNEL(k_matrix)(
     return codes;
 }
 
-// Computes the dot products of sixteen vectors with a strip for each group. groups and group must
-// be constants after inlining.
+// Computes the dot products of sixteen vectors with a strip for each group. `groups` and `group`
+// must be constants after inlining.
 SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_t *codes,
     const uint8_t *k, int64_t d, __m512i (*sums)[MATRIX_ROWS]) {
 #pragma GCC unroll 4
@@ -90,7 +90,7 @@ SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_
     }
 }
 
-// Computes the scores of count vectors for a strip from their dot products. groups must be a
+// Computes the scores of `count` vectors for a strip from their dot products. `groups` must be a
 // constant after inlining.
 SIMD void KERNEL(k_fold)(const struct kv_format *f, const int64_t groups,
     const struct query_group *query, const uint8_t *strip, float *scores, int64_t count,

@@ -195,8 +195,9 @@ func (c *Cache) tensors() (all []kernels.Tensor) {
 	return all
 }
 
-// startFor returns a Start of tokens positions with pages pages, and the total for a cache with as
-// many other pages. If tokens is 0 there is no Start and total is pages.
+// startFor returns a Start with the given numbers of tokens and pages, and the total number of
+// pages of a cache that has as many other pages. If tokens is 0 there is no Start, and total equals
+// pages.
 func startFor(tokens, pages int) (start Start, total int) {
 	if tokens == 0 {
 		return Start{}, pages

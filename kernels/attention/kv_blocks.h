@@ -7,7 +7,7 @@
 //     score = fma(float(dot of codes), K's scale * query's scale, score)
 //     score = fma(K's bias, query's sum, score)
 //
-// It also prefetches step bytes at next[n] per strip and 32 dimensions. R, N and bits must be
+// It also prefetches `step` bytes at next[n] per strip and 32 dimensions. R, N and `bits` must be
 // constants after inlining.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int N, const int bits, const struct kv_format *f,

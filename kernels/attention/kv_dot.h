@@ -13,7 +13,7 @@
 
 // Adds the products of weights and V to sums [vectors][dimensions]. Dimension i begins the first of
 // `groups` groups of dimensions. weights are [groups][vectors][TILE], steps [groups][vectors]. On
-// AVX2 it also prefetches step bytes per strip and 32 dimensions of next.
+// AVX2 it also prefetches `step` bytes of `next` per strip and 32 dimensions.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights,
     const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t vectors,

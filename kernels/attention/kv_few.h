@@ -6,8 +6,8 @@
 // Prevents GCC from splitting one pointer into several and spilling them.
 #define WALK(p) __asm__("" : "+r"(p))
 
-// Prefetches one of the first eight lines of the step bytes at next: the line with index slot, a
-// constant. Slot 7 also prefetches all further lines.
+// Prefetches one of the first eight lines of the `step` bytes at `next`: the line with index
+// `slot`, a constant. Slot 7 also prefetches all further lines.
 #define prefetch_line KERNEL(prefetch_line)
 SIMD void prefetch_line(const char *next, int64_t step, const int slot) {
     if (64 * slot < step) __builtin_prefetch(next + 64 * slot, 0, 2);
@@ -43,7 +43,7 @@ SIMD void add_group(const int R, const struct kv_format *f, const struct query_g
     }
 }
 
-// Scores of R vectors for a strip, as in kv_dot.h. It also prefetches step bytes at next per
+// Scores of R vectors for a strip, as in kv_dot.h. It also prefetches `step` bytes at `next` per
 // 32 dimensions.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes,
@@ -82,9 +82,9 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
         l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
 }
 
-// Computes sums [R][dimensions i to i+31], as in kv_dot.h. It also prefetches step bytes per strip
-// of next. Four vectors take two passes, each over one register of a line, so that they need only
-// eight sums, like two vectors.
+// Computes sums [R][dimensions i to i+31], as in kv_dot.h. It also prefetches `step` bytes per
+// strip of `next`. Four vectors take two passes, each over one register of a line, so that they
+// need only eight sums, like two vectors.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,
     const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t d,

@@ -24,7 +24,7 @@
 // v_open(x, bits)        a v_operand from a register of codes of V
 // v_dot(sums, v, weights, at, apart)
 //                        adds products of codes with weights [at, at+4) to v_sums, in two chains of
-//                        sums if apart, for less latency
+//                        sums if `apart` is set, for less latency
 // v_total(sums, bits, weights, from, to)
 //                        the products of all positions [from, to) of the tile
 #undef V_FOUR

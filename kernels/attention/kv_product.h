@@ -2,8 +2,9 @@
 // Each element of C is one chain of fused multiply-adds in the order of the inner index, for every
 // blocking of rows and columns. Included once per instruction set, after kv_format.h.
 
-// C[R][16N] = A[R][0, k) B[0, k)[16N], plus the old C if add. R, N and dtype, the format of B, must
-// be constants after inlining. It also prefetches k * step bytes at next, which may be any address.
+// C[R][16N] = A[R][0, k) B[0, k)[16N], plus the old C if `add`. R, N and dtype, the format of B,
+// must be constants after inlining. It also prefetches k * step bytes at `next`, which may be any
+// address.
 #define product_block KERNEL(product_block)
 SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda,
     const void *b, int64_t ldb, float *c, int64_t ldc, int64_t k, int add, const char *next,
@@ -32,9 +33,9 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus the old C if add. cols is a multiple of 16. B
+// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus the old C if `add`. cols is a multiple of 16. B
 // has the format dtype, and its rows are ldb elements apart. It also prefetches as many bytes at
-// next as B has.
+// `next` as B has.
 #define product_as KERNEL(product_as)
 SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb,
     float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, const char *next) {

@@ -13,7 +13,7 @@
 struct run {
     int64_t t, tiles, end; // positions [t, end); the last tile may be incomplete
     int64_t vectors;
-    // The strips of the tiles. next are the strips of K of the tiles after them.
+    // The strips of the tiles, and in `next` the strips of K of the tiles after them.
     const uint8_t *k[RUN_ROWS][TILE / STRIP], *v[RUN_ROWS][TILE / STRIP],
         *next[RUN_ROWS][TILE / STRIP];
     float weights[RUN_ROWS][TILE]; // scores at first
@@ -247,8 +247,8 @@ static void sum_run(const struct job *j, const struct run *x, int64_t i) {
         (to + 15) & ~15, x->next[i], step);
 }
 
-// Adds `tiles` tiles, beginning with the one at t, to the records of all vectors. end is the end of
-// the unit's positions.
+// Adds `tiles` tiles, beginning with the one at t, to the records of all vectors. `end` is the end
+// of the unit's positions.
 #define do_run KERNEL(do_run)
 static void do_run(const struct job *j, int64_t t, int64_t tiles, int64_t end) {
     struct run x; // not cleared, which would take as long as the exponentials of a tile

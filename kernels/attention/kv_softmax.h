@@ -75,7 +75,7 @@ SIMD void each_hmax(f32x16 *x, int64_t n, float *y) {
     v_store(y, v_hmaxes16(x));
 }
 
-// Does the same as weigh for the common case: count vectors, 1 to WEIGH_AT_ONCE, that all see the
+// Does the same as weigh for the common case: `count` vectors, 1 to WEIGH_AT_ONCE, that all see the
 // whole tile. If units is not null, it also scales the weights for integer products, as
 // scale_weights does, and stores the value of one step of each vector's weights in units.
 #define weigh_whole KERNEL(weigh_whole)

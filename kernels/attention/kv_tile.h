@@ -37,10 +37,10 @@ struct tile_view {
     int64_t t, from, to;
     int sinks;
     int64_t whole_from, whole_to; // vectors that see all TILE positions
-    // Strips of K and V. next are the strips of K that are read after this tile.
+    // Strips of K and V of this tile, and in `next` the strips of K that are read after it.
     const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP];
     const uint8_t *codes[TILE / STRIP]; // operands of K for the matrix unit
-    int64_t asked, until;               // bytes of next prefetched so far, and due by now
+    int64_t asked, until;               // bytes of `next` prefetched so far, and due by now
 };
 
 // Returns the number of floats of middles per vector.
@@ -236,7 +236,7 @@ SIMD void fetch_next(struct tile_view *v, int64_t share, int64_t bytes) {
         for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(v->next[n] + v->asked, 0, 2);
 }
 
-// Rounds the weights of vectors [i, i + count) for group, which is group g of groups.
+// Rounds the weights of vectors [i, i + count) for `group`, which is group g of `groups`.
 #define round_rows KERNEL(round_rows)
 SIMD void round_rows(const struct job *j, const struct value_group *group, const int matrix,
     int64_t first, int64_t i, int64_t count, int64_t g, int64_t groups) {
@@ -248,7 +248,7 @@ SIMD void round_rows(const struct job *j, const struct value_group *group, const
         *steps++ = round_weights(group, w, *units++, code, matrix, weights, middle);
 }
 
-// Rounds the weights of count vectors for group g of groups of V.
+// Rounds the weights of `count` vectors for group g of V, which has `groups` groups.
 #define round_block KERNEL(round_block)
 static void round_block(const struct job *j, struct tile_view *v, int64_t first, int64_t begin,
     int64_t count, int64_t g, int64_t groups) {

@@ -80,7 +80,7 @@ SIMD void KERNEL(wide_dot)(const int R, const uint8_t *rows, const uint8_t *by, 
     for (int r = 0; r < R; r++) sums[r][0] = acc[r][0], sums[r][1] = acc[r][1];
 }
 
-// Computes the scores of R vectors for a strip, whose widened codes are rows.
+// Computes the scores of R vectors for a strip, whose widened codes are in `rows`.
 SIMD void KERNEL(k_block_wide)(const int R, const struct kv_format *f, const uint8_t *codes,
     const struct query_group *query, const uint8_t *strip, const uint8_t *rows, float *scores,
     int64_t d) {
@@ -124,8 +124,8 @@ static void KERNEL(k_scores_wide)(const struct kv_format *f, const uint8_t *code
     }
 }
 
-// Does the same as v_values with the widened codes of dims dimensions, for positions [from, to) of
-// a tile.
+// Does the same as v_values with the widened codes of `dims` dimensions, for positions [from, to)
+// of a tile.
 static void KERNEL(v_values_wide)(const uint8_t *rows, int64_t dims, const uint8_t *weights,
     const float *steps, float *sums, int64_t ldc, int64_t vectors, int64_t from, int64_t to) {
     rows += from / 2 * WIDE_ROW;

@@ -199,7 +199,7 @@ inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[A
   }
 }
 
-// The same for positions that the vector sees. own has UNSEEN for all others.
+// The same for positions that the vector sees. `own` holds UNSEEN for all others.
 inline void add_seen_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
     threadgroup const float* weights, uint stride, threadgroup const float* own) {
 #pragma clang loop unroll(full)

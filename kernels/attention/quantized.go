@@ -75,8 +75,8 @@ func planes(bits int) (low, high int) {
 	return bits, 0
 }
 
-// field returns where a plane of width bits that begins at byte base holds dimension dim: the byte
-// and the bit in it.
+// field returns the byte that holds dimension dim, and the bit in it, in the plane that begins at
+// byte base and has the given width in bits.
 func (s *strip) field(dim, base, width int) (at, shift int) {
 	i := dim % bundleDims
 	if s.keys {

@@ -21,8 +21,8 @@ type Reader interface {
 	Stretches(c *Context, worker int) []Stretch
 }
 
-// reading holds what a job reads, by worker. next is the reading of the job that came after it the
-// last time; only the owner uses it.
+// reading holds what a job reads, by worker. The field next is the reading of the job that followed
+// this job the last time; only the owner uses it.
 type reading struct {
 	stretches [][]Stretch
 	next      *reading

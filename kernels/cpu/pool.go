@@ -233,8 +233,9 @@ func (p *pool) work(worker int) {
 	}
 }
 
-// sleep waits for a job after last. The owner publishes a job before it reads sleeping, and a
-// worker increments sleeping before it looks for a job, so one of the two always sees the other.
+// sleep waits for a job with another number than last. The owner publishes a job before it reads
+// p.sleeping, and a worker increments p.sleeping before it looks for a job, so one of the two
+// always sees the other.
 func (p *pool) sleep(last uint64) {
 	p.mu.Lock()
 	p.sleeping.Add(1)

@@ -122,8 +122,8 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 
 func aligned(bytes int) int { return (bytes + paramAlign - 1) / paramAlign * paramAlign }
 
-// room returns a recorder with room for one more dispatch with params bytes of parameters and
-// tables, nil after an error.
+// room returns a recorder that can take one more dispatch, or nil after an error. params is the
+// size of the dispatch's parameters and tables in bytes.
 func (c *Context) room(params int) *recorder {
 	if params > ringBytes {
 		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params,

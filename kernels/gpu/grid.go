@@ -8,7 +8,8 @@ import (
 )
 
 // RowsByColumns returns a grid of threadgroups (row, block of columns) with one thread for each
-// column and at most threads threads. Rows are the first dimension, because there are many of them.
+// column, up to the given number of threads. Rows are the first dimension, because there are many
+// of them.
 func RowsByColumns(rows, cols, threads int) Grid {
 	threads = min(threads, (cols+31)/32*32)
 	if threads == 0 {

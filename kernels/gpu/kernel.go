@@ -30,7 +30,8 @@ type kernel struct {
 	params    reflect.Type
 }
 
-// NewKernel returns the kernel called name in s, with values for the source's function constants.
+// NewKernel returns the kernel of s with the given name and values of the source's function
+// constants.
 func NewKernel[P any](s *Source, name string, constants ...metal.ConstantValue) *Kernel[P] {
 	return &Kernel[P]{kernel{source: s, name: name, constants: constants,
 		params: reflect.TypeFor[P]()}}

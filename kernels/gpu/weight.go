@@ -48,7 +48,8 @@ func ReadMatrix(t kernels.Tensor) Matrix {
 	return m
 }
 
-// Aligned reports whether every row of m begins at a multiple of bytes. Elements have size bytes.
+// Aligned reports whether every row of m begins at a multiple of the given number of bytes. size is
+// the size of an element in bytes.
 func (m Matrix) Aligned(size, bytes int) bool {
 	return (m.from+int(m.First)*size)%bytes == 0 && int(m.Stride)*size%bytes == 0
 }

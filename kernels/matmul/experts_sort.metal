@@ -2,8 +2,9 @@
 // serves experts tid, tid + threads, ... and reads all ids through threadgroup memory, so it needs
 // no atomics and lists are in order. Expert E collects invalid ids.
 //
-// lists has the rows of out in order of expert [rows], and then for each tile of at most 32 rows
-// its expert, first place and count [tiles, 3]. The count is 0 for tiles after the last.
+// The buffer `lists` holds the indices of all rows of the output, ordered by expert [rows]. After
+// them it holds the expert, first place and count of each tile of at most 32 rows [tiles, 3]. The
+// count is 0 for tiles after the last.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -67,8 +67,8 @@ SIMD void unit_products(const uint8_t *codes, const int8_t *q, const int mr, con
     }
 }
 
-// Adds to acc the scaled products of unit u of the panel with mr rows of activations. first: acc is
-// zero and not read.
+// Adds to acc the scaled products of unit u of the panel with mr rows of activations. If `first`
+// is set, acc counts as zero and is not read.
 SIMD void unit_fold(const panel *p, int64_t u, const int8_t *q, const float *params,
                     const int first, const int mr, const int unit, const int fits, const int affine,
                     float (*acc)[2][LANES]) {

@@ -44,7 +44,7 @@ constant bool ALIGNED [[function_constant(1)]];
 // float4s of a row of x that a lane loads at a time
 constant constexpr uint QUADS = SLICES * UNIT / 128;
 
-// Loads a lane's float4s of x. first is the first element of the chunk.
+// Loads a lane's float4s of x. `first` is the chunk's first element.
 template <int ROWS>
 inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x,
                        thread const ulong (&rows)[ROWS], uint first, uint k, uint lane) {
@@ -65,7 +65,7 @@ inline float sum_of_slices(threadgroup const float* s) {
   return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
 }
 
-// Returns the sum of a column's shards, which are apart floats from each other.
+// Returns the sum of a column's shards, which begin `apart` floats after each other.
 inline float sum_of_shards(threadgroup const float* s, uint apart, uint shards) {
   const float first = sum_of_slices(s);
   return shards == 1 ? first : first + sum_of_slices(s + apart);

@@ -94,8 +94,9 @@ void headroom_matmul_pack(const struct matmul_packing *p, int64_t k, int64_t cou
                           int64_t to, const int8_t *q, const float *params, void *packed);
 
 // Multiplies activations with a weight. If q is null, the activations are the floats x. Otherwise
-// they are the rounded rows q with their scales and sums params, and packed has the same rows in
-// blocks, if they are packed. If room is not null, the rows of list are first packed there.
+// they are the rounded rows q, whose scales and sums are in params. If these rows are already
+// packed, `packed` holds them in blocks. If `room` is not null, the rows in `list` are packed there
+// first.
 void headroom_matmul(int isa, const struct matmul_shape *s, const void *data, const void *scales,
                      const void *biases, const float *x, const int8_t *q, const float *params,
                      const void *packed, void *room, const int32_t *list, float *out, void *tile);

@@ -81,7 +81,7 @@ SIMD void KERNEL(rounded_row_store)(
             dtype, s.values, t * s.channels + c, n - c < 16 ? n - c : 16, v_load(row->values + c));
 }
 
-// Rounds a row x into row. For int8 it also stores the rounded values in values.
+// Rounds the values x into `row`. For int8 it also stores the rounded values in `values`.
 SIMD void KERNEL(rounded_row_round)(
     const int dtype, KERNEL(rounded_row) * row, float *values, const float *x, int n) {
     for (int from = 0; from < n; from += GROUP) {

@@ -67,8 +67,8 @@ func spansOf(rows, pos []int) ([]kernels.Span, int) {
 	return spans, next
 }
 
-// randomState allocates slots of normally distributed values with standard deviation scale, rounded
-// to the type of l.
+// randomState allocates slots of normally distributed values, rounded to the type of l. scale is
+// their standard deviation.
 func randomState(d kernels.Device, r *rand.Rand, slots int, l stateLayout,
 	scale float64) kernels.Tensor {
 	t := kernels.NewTensor(d, l.dtype, slots, l.stateCols())

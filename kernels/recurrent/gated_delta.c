@@ -62,7 +62,7 @@ SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale)
 }
 
 // The tokens of a window for one head, in the thread's scratch memory: q and k [tokens, 2, padded],
-// v and out [tokens, columns] for columns value rows, and g, beta and q.k [tokens].
+// v and out [tokens, columns] for `columns` value rows, and g, beta and q.k [tokens].
 typedef struct {
     float *keys, *v, *out, *g, *beta, *qk;
     int64_t padded, columns, tokens;
@@ -169,10 +169,10 @@ typedef struct {
 #include "float_pass.h"
 #endif
 
-// One pass over sixteen rows: if update, the previous token's update, and then if dots, this
-// token's dot products with k and with q, as quads. Rows are loaded as type from and stored as type
-// to. float32 rows are in s->rows. All arguments except pointers and sizes must be constants after
-// inlining.
+// One pass over sixteen rows. If `update` is set, it applies the previous token's update. If `dots`
+// is set, it then computes this token's dot products with k and with q, as quads. `from` is the
+// type of the rows that it loads, and `to` of those that it stores. float32 rows are in s->rows.
+// All arguments except pointers and sizes must be constants after inlining.
 SIMD void KERNEL(sixteen_pass)(const int dtype, const int from, const int to, const int update,
     const int dots, KERNEL(sixteen) * s, int64_t width, int64_t dk, const float *last_k,
     const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
@@ -247,9 +247,9 @@ SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k
     s->scale = v_div(most, v_set1(LARGEST_CODE));
 }
 
-// Computes all tokens for `sixteens` blocks of sixteen value rows. row is the first of them, and
-// its column in v and out. The blocks alternate: the sums of one are added while the rows of the
-// other are processed. dtype and dk must be constants after inlining.
+// Computes all tokens for `sixteens` blocks of sixteen value rows. `row` is the index of their
+// first row, and also of its column in v and out. The blocks alternate: the sums of one are added
+// while the rows of the other are processed. dtype and dk must be constants after inlining.
 SIMD void KERNEL(rows_pass)(const int dtype, KERNEL(head_tokens) h, int64_t row,
     KERNEL(state_rows) state, int64_t dk, int sixteens) {
     KERNEL(sixteen) all[SIXTEENS];
@@ -339,7 +339,7 @@ SIMD void KERNEL(one_row)(
 // Computes all tokens for the first h.columns rows of state.
 SIMD void KERNEL(head_rows)(
     const int dtype, KERNEL(head_tokens) h, KERNEL(state_rows) state, int64_t dk) {
-    // int8 has enough work between the sums and the rows of a token.
+    // One block is enough for int8, which has more work between a token's sums and its rows.
     const int64_t most = dtype == STATE_I8 ? 1 : SIXTEENS;
     for (int64_t row = 0; row < h.columns;) {
         const int64_t sixteens = (h.columns - row) / 16 < most ? (h.columns - row) / 16 : most;
@@ -355,7 +355,7 @@ void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64
     int64_t from, int64_t to, int update, float *out,
     ptrdiff_t out_stride); // conv.c
 
-// Computes q and k of the window that begins with token first. If update is not zero, the last
+// Computes q and k of the window that begins with token `first`. If `update` is set, the last
 // window of a span also updates the convolution's state of these channels.
 SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
     const headroom_conv_span *in, int64_t first, int64_t key_head, int update) {

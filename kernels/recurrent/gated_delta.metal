@@ -39,7 +39,7 @@ struct GatedDeltaParams {
   uint window;
 };
 
-// Loads columns [c, c+4) of a row, zeros past its end. at is the index of column 0.
+// Loads columns [c, c+4) of a row, zeros past its end. `at` is the index of column 0.
 inline float4 load4_f32(device const float* x, ulong at, uint c, uint dk) {
   if (whole) {
     return c < dk ? *(device const float4*)(x + at + c) : float4(0.0f);

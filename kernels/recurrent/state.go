@@ -46,8 +46,8 @@ func GatedDeltaStateCols(dtype kernels.DType, rows, dk int) int {
 	return stateLayout{dtype, rows, dk, dk}.stateCols()
 }
 
-// stateLayout is the layout of a slot: rows of cols values, and for int8 a scale per group of
-// values.
+// stateLayout is the layout of a slot: rows that have cols values each, and for int8 a scale per
+// group of values.
 type stateLayout struct {
 	dtype             kernels.DType
 	rows, cols, group int
@@ -63,7 +63,7 @@ func (l stateLayout) stateCols() int {
 }
 
 // check returns an error unless state consists of aligned slots of this layout, the spans are
-// within a batch of rows rows, and every span has a different slot.
+// within a batch with the given number of rows, and every span has a different slot.
 func (l stateLayout) check(spans []kernels.Span, rows int, state kernels.Tensor) error {
 	dtype := state.DType
 	if dtype != kernels.F32 && dtype != kernels.BF16 && dtype != kernels.I8 {

@@ -449,8 +449,8 @@ kernel void choose_sum(
   }
 }
 
-// Returns the piece into which left falls. kept is the number of tied tokens that are kept. left
-// and kept become relative to the beginning of the piece.
+// Returns the piece into which the weight `left` falls. `kept` is the number of tied tokens that
+// are kept. Both become relative to the beginning of the piece.
 inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces,
     ulong tie_weight, thread ulong& left, thread uint& kept) {
   uint s = 0;

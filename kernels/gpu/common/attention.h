@@ -83,7 +83,8 @@ inline bool is_early(constant AttentionParams& p, uint pos) {
   return has_start != 0 && pos < p.start_tokens;
 }
 
-// Returns a head's page of keys or values. early says that it is a page of the first start_tokens.
+// Returns a head's page of keys or values. `early` says that it is a page of the
+// first start_tokens positions.
 inline device const uchar* head_page(device const uchar* pages, KVFormat f,
                                      constant AttentionParams& p, bool early, int page, uint head) {
   if (early) {

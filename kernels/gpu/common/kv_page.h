@@ -92,8 +92,8 @@ inline uint4 k_codes_at(device const uchar* p, uint bits, uint q) {
                   uint4(0, 8, 16, 24));
 }
 
-// Return the word, and the right shift in it, of the code of V's dimension d of 32, in a plane of
-// width bits.
+// Return the word, and the right shift in it, of the code of V's dimension d of 32, in a plane that
+// has the given width in bits.
 inline uint v_word(uint width, uint d) { return d % (4 * width); }
 inline uint v_shift(uint width, uint d) { return d / (4 * width) * width; }
 

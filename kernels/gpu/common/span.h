@@ -16,7 +16,7 @@ struct Span {
 inline int span_of(device const Span* spans, int count, int row) {
   int from = 0;
   int to = count;
-  while (from < to) {  // if a span holds row, its index is in [from, to)
+  while (from < to) {  // if a span holds `row`, the span's index is in [from, to)
     const int middle = (from + to) / 2;
     if (row < spans[middle].row) {
       to = middle;
