@@ -30,8 +30,9 @@ SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
         _mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
 }
 
-// Returns how many tiles from t on to process together. Of each of them all rows see the same
-// positions, starting with the tile's first. 0 means that do_tile must process the first tile.
+// Returns how many tiles from t on to process together. In each of these tiles, all rows see the
+// same positions, beginning with the tile's first one. 0 means that do_tile must process the first
+// tile.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const struct attention_unit *u = j->u;
@@ -150,7 +151,7 @@ SIMD void rescale_tile(const struct job *j, const struct run *x, int64_t i) {
 }
 
 // Does what read_group does, for all groups and positions [0, to) of a tile, but does not multiply
-// the scales by the inverses of the tops. It returns these factors in inverses.
+// the scales by the inverses of the tops. It returns these factors in `inverses`.
 #define read_groups KERNEL(read_groups)
 SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_format *f,
     const uint8_t *const *strips, int64_t groups, int64_t to) {

@@ -6,7 +6,7 @@ SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     for (int j = 0; j < 4; j++)
         x[j] = _mm512_sub_epi32(_mm512_castps_si512(v[j]),
                                 _mm512_castps_si512(_mm512_set1_ps(V_ROUNDER)));
-    // quarter i: fours number i of each
+    // 128-bit lane i: the i-th four values of each x[j]
     const __m512i all =
         _mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]));
     const __m512i codes = _mm512_permutexvar_epi32(

@@ -1,10 +1,10 @@
 // Weights as checkpoints pack them (kernels.Weight), read in units of 32 elements. Units begin at
 // multiples of 32, and groups are 32, 64 or 128 elements, so a unit has one scale and one bias.
-// With codes of B bits it is exactly B words.
+// A unit of codes of B bits is exactly B words.
 //
 // A dtype is the kernels.DType of plain elements, or of scales and biases. DTYPE_E8M0 means MXFP4,
 // whose scales are bytes and which has no biases. Rows of plain elements may have any length and
-// begin at any element. aligned means that 16-byte loads are possible.
+// begin at any element. `aligned` means that 16-byte loads are possible.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -61,7 +61,7 @@ inline Eight load_floats(device const float* p, bool aligned) {
   return e;
 }
 
-// Returns four consecutive elements, with zeros from index valid on.
+// Returns four consecutive elements, with zeros from index `valid` on.
 inline float4 load_four(device const float* p, uint valid, bool aligned) {
   if (valid >= 4 && aligned) {
     return *(device const float4*)p;
