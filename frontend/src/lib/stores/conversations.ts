@@ -1,9 +1,9 @@
 // Conversations: their types, and how they are parsed.
 //
-// They are stored on disk (conversations.svelte.ts). Earlier ones stay in this browser's
-// localStorage, under one key, until they have been moved there. Every field is checked when it is
-// read, because anything may have written there. Invalid fields are left out and never stop the
-// page.
+// They are stored on disk (conversations.svelte.ts). Those of earlier versions stay in the
+// browser's localStorage, under one key, until they have been moved to the disk. Every field is
+// checked when it is read, because any program may have written it. Invalid fields are left out and
+// never stop the page.
 import type { ChatSummary } from '../backend/chats';
 import type { ApiError } from '../backend/types';
 import type { Answer } from './answer';
