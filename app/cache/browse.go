@@ -201,8 +201,8 @@ func unixMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Show returns the conversation whose key begins with key, which has 4 digits or more. The error is
-// a Problem.
+// Show returns the conversation whose key begins with these digits, 4 or more. The error is a
+// Problem.
 func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	if c == nil {
 		return Detail{}, noCache()

@@ -59,7 +59,7 @@ type BenchSpeed struct {
 	DeviceFlag
 	KVFlags
 
-	// Here is set by the parent of a process that measures one model.
+	// The field Here is set by the parent of a process that measures one model.
 	Here bool `hidden:"" help:"Measure the one model in this process."`
 	// Ceilings are given by tests that skip measuring them.
 	Ceilings []float64 `hidden:"" help:"Ceilings of this machine: bytes read, int8 and float32 operations per second. Default: measured."`

@@ -28,7 +28,7 @@ type CacheFlags struct {
 	MaxPrefillStall          time.Duration `name:"max-prefill-stall" aliases:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
 }
 
-// or returns the flags. The settings replace the flags that were not given.
+// The method or returns the flags, with the settings in place of flags that were not given.
 func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.NoSSDCache = f.NoSSDCache || s.Off && f.BlockSSDCacheDir == ""
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)

@@ -17,8 +17,8 @@ import (
 	"headroom/engine"
 )
 
-// demoHub serves the demo model as demo/model. It calls before with each request for a file's
-// contents.
+// demoHub serves the demo model as demo/model. Before it sends a file's contents, it calls the
+// function with the request.
 func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
 	return hubOf(t, "demo/model", before)

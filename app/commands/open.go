@@ -85,7 +85,7 @@ type KVFlags struct {
 	MaxKVSize        int    `name:"max-kv-size" help:"Maximum number of a conversation's tokens in the KV cache: the first 4 and the latest. Default: no limit." placeholder:"TOKENS"`
 }
 
-// or returns the flags. The model's settings replace the flags that were not given.
+// The method or returns the flags, with the model's settings in place of flags that were not given.
 func (f KVFlags) or(m settings.Model) KVFlags {
 	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits),
 		KVGroupSize:      cmp.Or(f.KVGroupSize, m.KVGroupSize),

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone creates a file at to that shares its blocks with the one at from (APFS). It fails if to
-// exists, or if the file system cannot clone; a failed clone leaves nothing behind.
+// Clone clones a file to a new path; the two files share their blocks (APFS). It fails if the new
+// path exists, or if the file system cannot clone; a failed clone leaves nothing behind.
 func Clone(from, to string) error {
 	if err := unix.Clonefile(from, to, 0); err != nil {
 		return &os.LinkError{Op: "clone", Old: from, New: to, Err: err}

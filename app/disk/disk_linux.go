@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone creates a file at to that shares its blocks with the one at from (a reflink, on Btrfs, XFS
-// and bcachefs). It fails if to exists, or if the file system cannot clone; a failed clone leaves
-// nothing behind.
+// Clone clones a file to a new path; the two files share their blocks (a reflink, on Btrfs, XFS and
+// bcachefs). It fails if the new path exists, or if the file system cannot clone; a failed clone
+// leaves nothing behind.
 func Clone(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {

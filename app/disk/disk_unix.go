@@ -27,8 +27,8 @@ func SameDisk(a, b string) bool {
 }
 
 // Rename moves a file or folder within a file system. Unlike os.Rename it never replaces anything:
-// if to exists, the error is fs.ErrExist. On a file system without exclusive renames, another
-// program may still create to between the check and the rename.
+// if the new path exists, the error is fs.ErrExist. On a file system without exclusive renames,
+// another program may still create the new path between the check and the rename.
 func Rename(from, to string) error {
 	err := renameExclusive(from, to)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {

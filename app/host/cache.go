@@ -102,7 +102,7 @@ func (h *Host) Conversations() (cache.List, error) {
 	return list, err
 }
 
-// Conversation describes the conversation whose key begins with key, which has 4 digits or more.
+// Conversation describes the conversation whose key begins with these digits, 4 or more.
 func (h *Host) Conversation(key string) (cache.Detail, error) {
 	memory, _ := h.memory()
 	return h.cache.current().Show(key, memory)

@@ -41,7 +41,8 @@ func (c *crashes) add(now time.Time, model string, cause error) {
 	c.model, c.cause = model, cause
 }
 
-// pause returns how long to wait before loading again: first, doubled with each further crash.
+// pause returns how long to wait before loading again. After one crash, that is the time first; it
+// doubles with each further crash.
 func (c *crashes) pause(first time.Duration) time.Duration { return first << (len(c.at) - 1) }
 
 // tooMany returns a Problem if the model crashed too often to load it again, nil otherwise.

@@ -3,9 +3,9 @@
 //
 // Start sets the wanted model and returns at once. One goroutine, the loader (loader.go), loads and
 // unloads until the loaded model is the wanted one. So after any sequence of clicks, the last one
-// wins. Stop sets none and waits until the memory is free. State (view.go) returns what menu,
-// window and browser show. Host implements server.Models (acquire.go): the server finds the running
-// model through it.
+// wins. Stop clears the wanted model and waits until the memory is free. State (view.go) returns
+// what menu, window and browser show. Host implements server.Models (acquire.go): the server finds
+// the running model through it.
 //
 // At most one model is loaded: the old one is unloaded before the new one is loaded, because the
 // two might not fit together. After a failure or a panic while loading, the host can load another
@@ -89,7 +89,7 @@ type Host struct {
 	want        *target    // nil: no model is wanted
 	have        *target    // loaded, or being unloaded; its engine is not nil
 	opening     bool       // a model is being loaded
-	failure     error      // why want could not be loaded
+	failure     error      // why the wanted model could not be loaded
 	maintenance func()     // runs as soon as no model is loaded; nil: none
 	settled     *sync.Cond // on mu: the loader has nothing to do
 	closed      bool
@@ -108,7 +108,7 @@ type Host struct {
 
 // background has the host's goroutines.
 type background struct {
-	wakeLoader chan struct{}      // capacity 1: want may differ from have
+	wakeLoader chan struct{}      // capacity 1: Host.want may differ from Host.have
 	stop       context.CancelFunc // ends loader and sampler
 	ended      chan struct{}      // closed when both have returned
 	processes  sync.WaitGroup     // goroutines that wait for a worker process to end
@@ -221,7 +221,7 @@ func (h *Host) setWanted(t *target) {
 func (h *Host) wakeLoader() {
 	select {
 	case h.background.wakeLoader <- struct{}{}:
-	default: // it will look at want anyway
+	default: // the loader has yet to read h.want
 	}
 }
 

@@ -1,9 +1,9 @@
 package host
 
-// The loader: the goroutine that loads and unloads models. Other goroutines set want and wake it.
-// It compares want with have and takes one step at a time, so two models are never in memory
-// together. If a model is no longer wanted while it loads, the load is cancelled, or the next step
-// unloads the model.
+// The loader: the goroutine that loads and unloads models. Other goroutines set Host.want and wake
+// it. It compares Host.want with Host.have and takes one step at a time, so two models are never in
+// memory together. If a model is no longer wanted while it loads, the load is cancelled, or the
+// next step unloads the model.
 
 import (
 	"context"

@@ -163,8 +163,8 @@ func (h *Host) RemoveModel(id, path string) error {
 	return nil
 }
 
-// ModelChanges returns the changes with numbers above after, oldest first, and the number of the
-// last one. The last 256 are kept; a caller that missed more calls Models instead.
+// ModelChanges returns the changes after the one with the given number, oldest first, and the
+// number of the last change. The last 256 are kept; a caller that missed more calls Models instead.
 func (h *Host) ModelChanges(after int) (changes []ModelChange, last int) {
 	return h.models.changesAfter(after)
 }

@@ -76,8 +76,8 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	return nil
 }
 
-// part fetches the file's bytes at offset from into data, reports each read to moved, and returns
-// how many bytes it received.
+// part fills data with the file's bytes that start at the offset from, and returns how many bytes
+// it received. It calls moved after each read.
 func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 	moved func(int)) (got int, err error) {
 	err = c.retry(ctx, maxFailures, func() (bool, error) {
@@ -157,7 +157,7 @@ func unexpectedEnd(err error) error {
 	return err
 }
 
-// read requests the file from the target of the hub's last redirect, and passes the body to use.
+// read requests the file from the target of the hub's last redirect, and calls use with the body.
 // The connection ends when no byte arrives for options.stall.
 func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 	use func(a answer, body io.Reader) error) error {

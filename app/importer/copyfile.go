@@ -53,7 +53,7 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 	return nil, nil
 }
 
-// prepare removes the file at to, if any, and creates its folder.
+// prepare removes the file with this path, if any, and creates its folder.
 func prepare(to string) error {
 	if err := os.Remove(to); err != nil && !os.IsNotExist(err) {
 		return err

@@ -9,8 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// work is a Spec.Work that a test controls. It sends to begun when it starts, and returns when it
-// receives from end or is canceled.
+// work is a Spec.Work that a test controls. It sends to the channel begun when it starts, and
+// returns when it receives from the channel end or is canceled.
 type work struct {
 	begun chan *Progress
 	end   chan error

@@ -122,7 +122,7 @@ type manifest struct {
 	sizeBytes int64
 }
 
-// parseManifest parses an OCI manifest. The result has no digests if text is not one.
+// parseManifest parses an OCI manifest. If the text is not a manifest, the result has no digests.
 func parseManifest(text []byte) manifest {
 	var m manifest
 	var document struct {

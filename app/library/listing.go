@@ -38,9 +38,9 @@ type listing struct {
 	// depends has the real paths outside real that the listing depends on: links that were
 	// followed, and their targets.
 	depends []string
-	memo    map[string]any // see once
+	memo    map[string]any // results of the function once
 	from    string         // real folder where resolving the path started
-	rest    string         // path relative to from
+	rest    string         // path relative to that folder
 	scan    int            // number of the last scan that used it
 }
 
@@ -52,8 +52,8 @@ type folders struct {
 	// cover watches the folder at a real path, and reports whether it added a watch; nil: nothing
 	// is watched.
 	cover func(dir string) (fresh bool)
-	// keep is called with a new listing before its first use, drop with a removed one; nil: not
-	// called.
+	// The callback keep gets each new listing before its first use, and the callback drop gets each
+	// removed listing; nil: not called.
 	keep, drop func(*listing)
 }
 
@@ -72,8 +72,8 @@ func (f *folders) sub(l *listing, name string) *listing {
 	return f.listed(filepath.Join(l.path, name), l.real, name)
 }
 
-// listed returns the cached listing of path, or reads it. path is rest below the real folder from.
-// The listing is empty if the root has used up its maxFolders.
+// listed returns the cached listing of path, or reads it. The parameter from is a real folder, and
+// rest is the path relative to it. The listing is empty if the root has used up its maxFolders.
 func (f *folders) listed(path, from, rest string) *listing {
 	l, ok := f.known[path]
 	if ok && l.from != from { // a link in the path has changed

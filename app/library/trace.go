@@ -22,7 +22,7 @@ type trail struct {
 // maxLinks is the number of links after which a path counts as a loop, as in the kernel.
 const maxLinks = 40
 
-// trace resolves path relative to from, the real path of a folder.
+// trace resolves path relative to a folder; the parameter from is the real path of that folder.
 func trace(from, path string) trail {
 	var t trail
 	at, rest := from, split(path)
@@ -30,7 +30,7 @@ func trace(from, path string) trail {
 		name := rest[0]
 		rest = rest[1:]
 		if name == ".." {
-			at = filepath.Dir(at) // at is real, so this is its parent
+			at = filepath.Dir(at) // without links in the path, this is the parent folder
 			continue
 		}
 		next := filepath.Join(at, name)

@@ -65,9 +65,11 @@ func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	return handler{slog.NewTextHandler(out, o), l, "", ""}
 }
 
-// Recent returns the lines with a number above after, of level least or above, that contain text,
-// ignoring case. If there are more than most, it returns the latest ones. They are sorted oldest
-// first. last is the number of the latest line of the log: pass it as after in the next call.
+// Recent returns the log lines that contain text, ignoring case, sorted oldest first. It skips
+// lines whose number is not greater than the argument after, and lines below the level least. If
+// too many lines are left, it returns the latest ones; the argument most is their maximum number.
+// The result last is the number of the latest line of the log; pass it as the first argument of the
+// next call.
 func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines []Line, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -100,7 +100,8 @@ func (g *Gate) current() (outcome, error) {
 	return outcome{Device: f.Name, System: f.System, Version: g.Version}, nil
 }
 
-// test returns now with its outcome: the stored one, or else the outcome of a new test.
+// test returns the outcome for the device, system and version in its argument: the stored outcome,
+// or else that of a new test.
 func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
 	before, ok := g.load()
 	switch {

@@ -131,8 +131,9 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten removes the middle of a text that is longer than most characters, because names differ at
-// both ends. Control characters, which a file name may contain, become spaces.
+// shorten removes the middle of a long text, because names differ at both ends. The parameter most
+// is the maximum number of characters. Control characters, which a file name may contain, become
+// spaces.
 func shorten(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

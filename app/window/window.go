@@ -187,7 +187,7 @@ func (s *Supervisor) Open() bool {
 	return s.running()
 }
 
-// running is Open. The caller holds mu.
+// running reports what Open reports. The caller holds mu.
 func (s *Supervisor) running() bool {
 	if s.ended == nil {
 		return false

@@ -116,7 +116,7 @@ func (d *desktop) readmeScreenshot(name string, prepare func()) {
 	if os.Getenv("HEADROOM_SCREENSHOTS") == "" {
 		return
 	}
-	// Set a background, which is black otherwise. display always exits with 1.
+	// Set a background, which is black otherwise. The display command always exits with 1.
 	_ = exec.Command("display", "-size", "1280x860", "-window", "root", "xc:#3d5654").Run()
 	prepare()
 	d.screenshot(name)
