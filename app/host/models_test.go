@@ -105,7 +105,7 @@ func TestPauseWatching(t *testing.T) {
 }
 
 // TestNeedBytes: the need includes the keys and values of one conversation. The conversation has
-// that many tokens, but no more than the model's maximum context.
+// as many tokens as the argument says, but no more than the model's maximum context.
 func TestNeedBytes(t *testing.T) {
 	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10,
 		Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}

@@ -78,8 +78,8 @@ func (t *Tokens) Token() (string, TokenSource) {
 	return t.token, t.source
 }
 
-// Save saves a token for later requests and starts, and returns where it was saved. "" removes the
-// saved token. The error is a Problem.
+// Save saves a token, which later requests use, also after a restart. It returns where the token
+// was saved. "" removes the saved token. The error is a Problem.
 func (t *Tokens) Save(token string) (TokenSource, error) {
 	token = strings.TrimSpace(token)
 	if token != "" && !tokenForm.MatchString(token) {

@@ -35,7 +35,7 @@ type agent struct {
 	settings *settings.File
 	service  *service.Service
 	window   *window.Supervisor
-	// portNotice says why another port than the one in the settings is open; "" if it is that one.
+	// portNotice says why the port in the settings is not the open one; "" if it is.
 	portNotice string
 	failure    atomic.Pointer[string] // why the last menu command failed; nil if it succeeded
 
