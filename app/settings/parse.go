@@ -107,8 +107,8 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 }
 
 // valid returns the members of an object that decode into Settings, as JSON, and errors for the
-// others. path has the keys that lead to the object. Of a member that is an object, the valid
-// members stay.
+// others. path has the keys that lead to the object. valid treats nested objects in the same way,
+// so that one invalid member does not drop the whole nested object.
 func valid(path []string, object map[string]json.RawMessage) (json.RawMessage, []error) {
 	var invalid []error
 	kept := make(map[string]json.RawMessage, len(object))
