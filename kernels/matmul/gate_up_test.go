@@ -10,8 +10,9 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// TestGateUpMatchesProducts checks on every device that GateUp is silu of one product times the
-// other, each with the bits that it has alone. On Metal one pass and three must give the same bits.
+// TestGateUpMatchesProducts checks on every device that GateUp is silu of the gate's product times
+// the other product, and that the last row gives the same bits alone and in the batch. On Metal one
+// pass and three must give the same bits.
 func TestGateUpMatchesProducts(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
 		for _, s := range []shape{

@@ -90,7 +90,7 @@ type launch struct {
 	x       kernels.Tensor
 	part    Part            // Out: the rows of out to compute
 	up      *kernels.Weight // of a gated product, whose gate is part.W; else nil
-	choice  gpu.Operand     // buffer 5: ids or lists, or nothing
+	choice  gpu.Operand     // buffer 5: expert ids, or the lists of experts_sort; else nothing
 	experts uint32          // 0: one matrix
 	choices uint32
 	ids     uint32 // stride
