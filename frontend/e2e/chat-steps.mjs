@@ -46,7 +46,8 @@ export const chatSteps = [
   [
     'an answer whose page closes is saved up to that point',
     async ({ page, context, server }) => {
-      // As in the step about Escape, the page itself navigates away during a slow answer.
+      // The demo model writes faster than a test can react. The page itself navigates away, and the
+      // connection is throttled, so the answer arrives in several pieces.
       await page.getByRole('button', { name: 'New chat' }).click();
       await page.getByTestId('answer').first().waitFor({ state: 'detached' });
       const line = await context.newCDPSession(page);
