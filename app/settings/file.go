@@ -143,7 +143,7 @@ func same(a, b os.FileInfo) bool {
 }
 
 // Change applies change to the settings in the file, and writes them if they differ. They take
-// effect even if they cannot be written.
+// effect even if they cannot be written, unless another program keeps the folder locked.
 func (f *File) Change(change func(*Settings)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
