@@ -76,9 +76,6 @@ func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 // InReasoning reports whether the text so far ends inside a think block.
 func (s *Splitter) InReasoning() bool { return s.kind == Reasoning }
 
-// Holding reports whether part of the text so far is held back.
-func (s *Splitter) Holding() bool { return s.lead+s.held != "" }
-
 // Add adds the next generated text and returns the completed pieces, in order. It returns none
 // while a tag may be arriving.
 func (s *Splitter) Add(text string) []Piece {

@@ -14,12 +14,14 @@ type Delta struct {
 	Content   string
 	Reasoning string
 	ToolCalls []ToolCall // each of them is complete
-	Tokens    []Token    // the tokens of Content; nil unless Params.Logprobs is set
+	// Tokens are the tokens generated since the previous delta: those of the text, the reasoning
+	// and the tool calls, and those without text. It is nil unless Params.Logprobs is set.
+	Tokens []Token
 }
 
-// Empty reports whether the delta adds no text and no tool call.
+// Empty reports whether the delta adds no text, no tool call and no token.
 func (d *Delta) Empty() bool {
-	return d.Content == "" && d.Reasoning == "" && len(d.ToolCalls) == 0
+	return d.Content == "" && d.Reasoning == "" && len(d.ToolCalls) == 0 && len(d.Tokens) == 0
 }
 
 // Answer is a complete answer: all its deltas joined, the finish reason and the usage.
@@ -41,6 +43,7 @@ type ToolCall struct {
 type Token struct {
 	Bytes   []byte // its text; may be an incomplete character
 	Logprob float32
+	NoText  bool    // the answer omits its text, as that of every special token
 	Top     []Token // the most likely tokens at this position, most likely first; their Top is nil
 }
 

@@ -1,9 +1,16 @@
 package openai
 
-import "headroom/engine/generate"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
 
-// ChatLogprobs holds the log-probabilities of the tokens of the content, in the format of chat
-// completions.
+	"headroom/engine/generate"
+)
+
+// ChatLogprobs holds the log-probabilities of the generated tokens, in the format of chat
+// completions. As in vLLM, every generated token has an element: also tokens of reasoning, of tool
+// calls and of stop texts, and special tokens.
 type ChatLogprobs struct {
 	Content []ChatLogprob `json:"content"`
 }
@@ -47,13 +54,17 @@ func topLogprob(t generate.Token) TopLogprob {
 	return TopLogprob{Token: text(t.Bytes), Logprob: finite(t.Logprob), Bytes: bytes}
 }
 
-// CompletionLogprobs holds the log-probabilities of the tokens in the format of completions: four
-// slices with an element per token.
+// CompletionLogprobs holds the log-probabilities of the generated tokens in the format of
+// completions: four slices with an element per token.
 type CompletionLogprobs struct {
+	// Tokens are the texts of the tokens. As in OpenAI's API, a token that is not valid UTF-8 has
+	// the form `bytes:\xf0\x9f`.
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []float32            `json:"token_logprobs"`
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
-	// TextOffset has the offsets of the tokens' texts in the answer, in characters.
+	// TextOffset has the offsets of the tokens' texts in the answer, in characters. The tokens of a
+	// stop text continue after the end of the answer. A token without text has the offset of the
+	// next one.
 	TextOffset []int `json:"text_offset"`
 }
 
@@ -68,12 +79,15 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 	for _, t := range tokens {
 		top := map[string]float32{}
 		for _, candidate := range t.Top {
-			top[text(candidate.Bytes)] = finite(candidate.Logprob)
+			top[escaped(candidate.Bytes)] = finite(candidate.Logprob)
 		}
-		l.Tokens = append(l.Tokens, text(t.Bytes))
+		l.Tokens = append(l.Tokens, escaped(t.Bytes))
 		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, offset)
+		if t.NoText {
+			continue
+		}
 		for _, b := range t.Bytes {
 			if continuation := b&0xC0 == 0x80; !continuation {
 				offset++ // a character that is split across tokens counts only once
@@ -85,6 +99,24 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 
 // text returns the bytes of a token as valid UTF-8.
 func text(b []byte) string { return string([]rune(string(b))) }
+
+// escaped returns the bytes of a token if they are valid UTF-8. Otherwise it returns them in
+// OpenAI's notation, with which different tokens stay different.
+func escaped(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	var s strings.Builder
+	s.WriteString("bytes:")
+	for _, c := range b {
+		if c >= ' ' && c <= '~' {
+			s.WriteByte(c)
+		} else {
+			fmt.Fprintf(&s, `\x%02x`, c)
+		}
+	}
+	return s.String()
+}
 
 // finite replaces numbers that JSON cannot represent by -9999, which OpenAI sends for very unlikely
 // tokens.

@@ -96,7 +96,7 @@ type ChatDelta struct {
 type ChatText struct {
 	Content, Reasoning string
 	ToolCalls          []ToolCall    // each of them is complete
-	Logprobs           *ChatLogprobs // of the tokens of Content; may be nil
+	Logprobs           *ChatLogprobs // may be nil
 }
 
 // NewChat returns a whole chat completion.
@@ -118,11 +118,12 @@ func NewChatRole(head Head) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
-// NewChatText returns a chunk with text, reasoning or tool calls.
+// NewChatText returns a chunk with text, reasoning or tool calls. Its content is empty if it has
+// only log-probabilities.
 func NewChatText(head Head, t ChatText) *Chat {
 	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning,
 		ToolCalls: t.ToolCalls}
-	if t.Content != "" {
+	if t.Content != "" || t.Reasoning == "" && len(t.ToolCalls) == 0 {
 		delta.Content = &t.Content
 	}
 	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: t.Logprobs})

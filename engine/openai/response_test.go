@@ -68,7 +68,7 @@ func TestResponseJSON(t *testing.T) {
 		{"logprobs", NewChatLogprobs(tokens),
 			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},
 		{"completion logprobs", completionLogprobs,
-			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"�":-9999},{}],"text_offset":[10,12]}`},
+			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"bytes:\\xc3":-9999},{}],"text_offset":[10,12]}`},
 		{"models", NewModelList([]Model{NewModel("a/b", 7, 4096)}),
 			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096}]}`},
 		{"no models", NewModelList(nil), `{"object":"list","data":[]}`},

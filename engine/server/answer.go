@@ -47,8 +47,8 @@ type answer struct {
 	generating      bool      // the first token has arrived
 	calls           int       // tool calls so far
 	lastOutput      time.Time // when the output was last called
-	// pending holds the tokens of text that is held back: an incomplete character, the start of a
-	// stop text, or a tool call.
+	// pending holds the tokens since the last delta. Their text is held back, for example an
+	// incomplete character, the start of a stop text or a tool call, or they have none.
 	pending []generate.Token
 }
 
@@ -103,19 +103,14 @@ func (a *answer) token(e engine.Event) error {
 	if reasoning {
 		a.reasoningTokens++
 	}
-	if a.logprobs && !a.tokenizer.IsSpecial(e.Token) {
+	if a.logprobs {
 		a.pending = append(a.pending, a.logprob(e))
 	}
 	d := a.add(e.Text)
-	switch {
-	case d.Content != "":
-		d.Tokens, a.pending = a.pending, nil
-	case reasoning, len(d.ToolCalls) > 0, e.Text != "" && !a.holding():
-		a.pending = nil // tokens of reasoning, of a tool call, or of line breaks around them
-	}
 	if d.Empty() {
 		return a.silence()
 	}
+	d.Tokens, a.pending = a.pending, nil
 	a.lastOutput = time.Now()
 	return a.out.delta(d)
 }
@@ -133,9 +128,6 @@ func (a *answer) silence() error {
 	return a.out.keepAlive()
 }
 
-// holding reports whether text is held back.
-func (a *answer) holding() bool { return a.split != nil && a.split.Holding() }
-
 // add splits new text into reasoning, content and tool calls.
 func (a *answer) add(text string) generate.Delta {
 	if a.split == nil {
@@ -150,8 +142,6 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 		case chat.Reasoning:
 			d.Reasoning += piece.Text
 		case chat.Call:
-			// The newest token stays, because it may also contain text after the call.
-			a.pending = a.pending[max(0, len(a.pending)-1):]
 			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
 				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
 			a.calls++
@@ -164,7 +154,8 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 
 // logprob returns the token of an event with its log-probability and its candidates.
 func (a *answer) logprob(e engine.Event) generate.Token {
-	token := generate.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob}
+	token := generate.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob,
+		NoText: a.tokenizer.IsSpecial(e.Token)}
 	for _, candidate := range e.Top {
 		token.Top = append(token.Top,
 			generate.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),
@@ -173,7 +164,7 @@ func (a *answer) logprob(e engine.Event) generate.Token {
 	return token
 }
 
-// done sends the text that was held back, and completes the answer.
+// done sends the text that was held back and the tokens without text, and completes the answer.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
 	d := a.add(e.Text)
@@ -182,9 +173,7 @@ func (a *answer) done(e engine.Event) {
 		d.Content += rest.Content
 		d.Reasoning += rest.Reasoning
 	}
-	if d.Content != "" {
-		d.Tokens = a.pending
-	}
+	d.Tokens = a.pending
 	if !d.Empty() && a.out.delta(d) != nil {
 		return
 	}

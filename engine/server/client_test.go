@@ -67,8 +67,11 @@ func TestOpenAIClient(t *testing.T) {
 			t.Errorf("token %+v: expected 2 candidates, the token itself as the first one", token)
 		}
 	}
-	if text != whole.Message.Content {
+	if !strings.HasSuffix(text, "</think>\n\n"+whole.Message.Content+"<|im_end|>") {
 		t.Errorf("the tokens in logprobs form %q, the content is %q", text, whole.Message.Content)
+	}
+	if n := len(whole.Logprobs.Content); n != int(answer.Usage.CompletionTokens) {
+		t.Errorf("%d tokens in logprobs, the usage counts %d", n, answer.Usage.CompletionTokens)
 	}
 
 	question.StreamOptions.IncludeUsage = openai.Bool(true)

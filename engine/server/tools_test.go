@@ -73,8 +73,10 @@ func TestOpenAIClientTools(t *testing.T) {
 	}
 	asked := answer.Choices[0]
 	if asked.FinishReason != "tool_calls" || asked.Message.Content != "" ||
-		len(asked.Message.ToolCalls) != 1 || len(asked.Logprobs.Content) != 0 {
-		t.Fatalf("got %s, expected one tool call and no content", answer.RawJSON())
+		len(asked.Message.ToolCalls) != 1 ||
+		len(asked.Logprobs.Content) != int(answer.Usage.CompletionTokens) {
+		t.Fatalf("got %s, expected one tool call, no content and the logprobs of every token",
+			answer.RawJSON())
 	}
 	call := asked.Message.ToolCalls[0].AsFunction()
 	if call.Function.Name != "get_time" || call.Function.Arguments != `{"city": "Boston"}` ||
