@@ -15,8 +15,9 @@ var layers = []row{
 	{"Parts of larger packages, each used by one package of a later row.", []string{
 		"engine/chat/jinja", "engine/prefix",
 	}},
-	{"File operations that package os lacks. Packages that write user data use them.", []string{
-		"app/disk",
+	{"File operations that package os lacks, and files that are encrypted at rest. Packages that " +
+		"write user data use them.", []string{
+		"app/disk", "engine/seal",
 	}},
 	{"Metal's sources as text: read, checked and translated without a device.", []string{
 		"metal/msl",
@@ -35,8 +36,8 @@ var layers = []row{
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
 		"frontend",
 	}},
-	{"The chats of the Chat page, on disk.", []string{
-		"app/chats",
+	{"The chats of the Chat page, on disk, and the installation's key.", []string{
+		"app/chats", "app/vault",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them.", []string{
 		"kernels",

@@ -39,6 +39,7 @@ const (
 	Upstream            Code = "upstream"             // another server did not answer as expected
 	Cancelled           Code = "cancelled"            // the request was cancelled
 	Crashed             Code = "model_crashed"        // the model's process ended
+	Locked              Code = "locked"               // the encryption key is not available
 	Internal            Code = "internal"             // a bug in Headroom
 )
 

@@ -32,6 +32,7 @@ var replies = map[problem.Code]reply{
 	problem.TooLarge:            {status: 413},
 	problem.ModelBroken:         {status: 422},
 	problem.UnknownArchitecture: {status: 422},
+	problem.Locked:              {status: 423},
 	problem.Busy:                {status: 429, retryAfter: 1},
 	problem.Cancelled:           {status: statusClientClosedRequest},
 	problem.Crashed:             {status: 500},
