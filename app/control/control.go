@@ -8,8 +8,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -213,16 +211,14 @@ const maxBodyBytes = 64 << 10
 
 // readBody decodes a JSON request body into q. An empty body leaves q unchanged. The error is a
 // Problem that quotes example, a valid body.
-func readBody(w http.ResponseWriter, r *http.Request, maxBytes int64, q any,
-	example string) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
-	if err == nil && len(body) > 0 {
-		err = json.Unmarshal(body, q)
+func readBody(r *http.Request, maxBytes int64, q any, example string) error {
+	body, err := server.ReadBody(r, maxBytes)
+	if err != nil {
+		return err
 	}
-	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return problem.New(problem.TooLarge, "The request is too long",
-			fmt.Sprintf("%s accepts at most %d bytes", r.URL.Path, tooLong.Limit),
-			"Send a shorter request.")
+	defer body.Release()
+	if len(body.Bytes) > 0 {
+		err = json.Unmarshal(body.Bytes, q)
 	}
 	if err != nil {
 		return problem.Wrap(problem.BadRequest, err, "The request body is not valid",

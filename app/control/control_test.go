@@ -271,7 +271,7 @@ func TestAPI(t *testing.T) {
 			400, `"code":"bad_request"`},
 		{"start with too long a body", "POST", "/api/engine/start",
 			`{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"},
-			413, "at most 65536 bytes"},
+			413, "the limit is 65536 bytes"},
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200,
 			`"status":"stopped"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204,

@@ -42,7 +42,7 @@ func route[Body, Response any](pattern, summary, example string,
 	row.serve = func(w http.ResponseWriter, r *http.Request, row Route) {
 		var body Body
 		if row.Body != nil {
-			if err := readBody(w, r, cmp.Or(row.maxBody, maxBodyBytes), &body,
+			if err := readBody(r, cmp.Or(row.maxBody, maxBodyBytes), &body,
 				example); err != nil {
 				refuse(w, err)
 				return

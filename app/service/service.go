@@ -143,7 +143,8 @@ const drainTime = 10 * time.Second
 
 // Serve answers requests until ctx ends; see server.Serve.
 func (s *Service) Serve(ctx context.Context) error {
-	return server.Serve(ctx, s.listener, s.api, drainTime, s.api.Close)
+	return server.Serve(ctx, s.listener, s.api,
+		server.ServeOptions{Drain: drainTime, Closing: s.api.Close})
 }
 
 // Close closes the port and unloads the model. Serve must have returned.

@@ -26,6 +26,8 @@ const (
 	NotRunning          Code = "not_running"          // no model is loaded
 	Loading             Code = "loading"              // a model is being loaded: try again
 	Busy                Code = "busy"                 // the queue is full: try again
+	Overloaded          Code = "overloaded"           // too many clients: try again
+	Timeout             Code = "timeout"              // the client was too slow
 	NoTemplate          Code = "no_template"          // the model has no chat template
 	TemplateFailed      Code = "template_failed"      // the chat template refused these messages
 	PortTaken           Code = "port_taken"           // another program listens on the port

@@ -5,16 +5,12 @@ package server
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
-	"headroom/engine/problem"
 )
 
 // handle returns the handler of a dialect's route.
@@ -30,7 +26,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		g, err := s.prepare(w, r, route)
+		g, err := s.prepare(r, route)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -50,12 +46,13 @@ type generation struct {
 }
 
 // prepare parses the request, finds its model and encodes the prompt.
-func (s *Server) prepare(w http.ResponseWriter, r *http.Request, route Route) (*generation, error) {
-	body, err := s.readBody(w, r)
+func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
+	body, err := ReadBody(r, s.maxBodyBytes)
 	if err != nil {
 		return nil, err
 	}
-	call, err := route.Parse(body)
+	defer body.Release()
+	call, err := route.Parse(body.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -110,26 +107,4 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) o
 			renderer: g.Renderer(head), refuse: refuse}
 	}
 	return &whole{w: w, renderer: g.Renderer(head), refuse: refuse}
-}
-
-// bodyTimeout is how long a client may take to send a body.
-const bodyTimeout = 5 * time.Minute
-
-// readBody reads a body of at most maxBodyBytes. It sets a read deadline and removes it at the end,
-// because after that the server reads only to notice that the client disconnects.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer supports deadlines
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBodyBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, problem.New(problem.TooLarge, "The request's body is too large",
-			"the limit is "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes", "")
-	case err != nil:
-		return nil, problem.Wrap(problem.BadRequest, err, "The request's body could not be read",
-			"")
-	}
-	return body, nil
 }

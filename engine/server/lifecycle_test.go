@@ -159,7 +159,10 @@ func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (u
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, l, h, drain, closing) }()
+	go func() {
+		ended <- server.Serve(ctx, l, h,
+			server.ServeOptions{Drain: drain, Closing: closing})
+	}()
 	return "http://" + l.Addr().String(), stop, func() error {
 		select {
 		case err := <-ended:

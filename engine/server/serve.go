@@ -9,32 +9,47 @@ import (
 	"time"
 )
 
+// ServeOptions configure Serve. Their zero value is valid.
+type ServeOptions struct {
+	Drain time.Duration // how long running requests may take after ctx has ended
+	// Closing should end requests that never end by themselves, such as the event streams of the
+	// web UI. It may be nil.
+	Closing func()
+	Limits  Limits
+	Log     *slog.Logger // nil: slog.Default()
+}
+
 // Serve answers requests on the listener until ctx ends. Then it accepts no new requests, calls
-// closing, and waits up to drain for the running requests. After that it cancels them, and their
-// clients get an error. closing should end requests that never end by themselves, such as the event
-// streams of the web UI. It may be nil. After a shutdown Serve returns nil.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
-	closing func()) error {
+// Closing, and waits for the running requests. After the time Drain it cancels them, and their
+// clients get an error. After a shutdown Serve returns nil.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	limits := o.Limits.withDefaults()
+	limited := limitConnections(l, limits, o.Log)
 	base, cancelRequests := context.WithCancelCause(context.Background())
 	defer cancelRequests(nil)
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           limits.paced(h),
 		BaseContext:       func(net.Listener) context.Context { return base },
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		ErrorLog:          slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		ConnState:         limited.follow,
+		ReadHeaderTimeout: limits.Header,
+		IdleTimeout:       limits.Idle,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
-	if closing != nil {
-		srv.RegisterOnShutdown(closing)
+	if o.Closing != nil {
+		srv.RegisterOnShutdown(o.Closing)
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
+	go func() { failed <- srv.Serve(limited) }()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	if shutdown(srv, drain) == nil {
+	if shutdown(srv, o.Drain) == nil {
 		return nil
 	}
 	cancelRequests(errShutdown)

@@ -84,8 +84,8 @@ type Options struct {
 	Defaults func(modelID string) generate.Defaults
 	Log      *slog.Logger // nil: slog.Default()
 
-	// MaxBodyBytes limits the body of a request. 0: 32 MiB, several times the longest context as
-	// JSON.
+	// MaxBodyBytes limits the body of a request. 0: 16 MiB, three times a context of a million
+	// tokens as JSON.
 	MaxBodyBytes int64
 	// KeepAlive is the time without output after which a comment is sent in a stream. 0: 1 s.
 	KeepAlive time.Duration
@@ -123,9 +123,7 @@ func New(o Options) *Server {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	if s.maxBodyBytes == 0 {
-		s.maxBodyBytes = 32 << 20
-	}
+	setDefault(&s.maxBodyBytes, maxBodyBytes)
 	if s.keepAlive == 0 {
 		s.keepAlive = time.Second
 	}

@@ -1,0 +1,229 @@
+package server
+
+// Bodies of requests: their size, and the memory of all of them at once.
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// The memory for bodies, in bytes. A body beyond freeBody takes its memory from a budget, and waits
+// if that is used up. Large bodies have a budget of their own, so that normal requests never wait
+// for them.
+const (
+	freeBody        = 16 << 10
+	smallBodyBudget = 16 << 20
+	largeBodyBudget = 2 * maxBodyBytes
+	budgetWait      = 10 * time.Second
+)
+
+// maxBodyBytes is the longest body, unless Options.MaxBodyBytes sets another limit.
+const maxBodyBytes = 16 << 20
+
+var (
+	smallBodies = &budget{free: smallBodyBudget}
+	largeBodies = &budget{free: largeBodyBudget}
+)
+
+// Body is the body of a request. Its memory counts until Release.
+type Body struct {
+	Bytes        []byte
+	small, large int64 // bytes taken from the budgets
+}
+
+// Release returns the memory to the budget. It drops Bytes, and may be called again.
+func (b *Body) Release() {
+	smallBodies.give(b.small)
+	largeBodies.give(b.large)
+	*b = Body{}
+}
+
+// ReadBody reads a body of at most limit bytes. A body whose declared length is over the limit is
+// refused unread. The caller must release the body. Errors are Problems.
+func ReadBody(r *http.Request, limit int64) (*Body, error) {
+	tooLarge := problem.New(problem.TooLarge, "The request's body is too large",
+		"the limit is "+strconv.FormatInt(limit, 10)+" bytes", "")
+	if r.ContentLength > limit {
+		return nil, tooLarge
+	}
+	b := &Body{}
+	most := limit + 1 // one more byte tells that a body without a declared length is too large
+	if r.ContentLength >= 0 {
+		most = r.ContentLength
+	}
+	err := b.read(r, most)
+	if err == nil && int64(len(b.Bytes)) > limit {
+		err = tooLarge
+	}
+	if err != nil {
+		b.Release()
+		return nil, bodyProblem(err)
+	}
+	return b, nil
+}
+
+// read reads at most most bytes. The buffer grows with what arrives, not with what is declared.
+func (b *Body) read(r *http.Request, most int64) error {
+	for size := int64(freeBody); ; size *= 4 {
+		if size >= largeBody {
+			size = most // waiting once is enough, and two half bodies never wait for each other
+		}
+		size = min(size, most)
+		if err := b.grow(r, size); err != nil {
+			return err
+		}
+		for len(b.Bytes) < cap(b.Bytes) {
+			n, err := r.Body.Read(b.Bytes[len(b.Bytes):cap(b.Bytes)])
+			b.Bytes = b.Bytes[:len(b.Bytes)+n]
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if size == most {
+			return readEnd(r.Body)
+		}
+	}
+}
+
+// readEnd reads the end of a body that has been read completely, for net/http to see it.
+func readEnd(body io.Reader) error {
+	var none [1]byte
+	if n, err := body.Read(none[:]); n == 0 && err != nil && err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// grow gives the buffer the capacity size, within the budgets.
+func (b *Body) grow(r *http.Request, size int64) error {
+	var small, large int64
+	switch {
+	case size > largeBody:
+		large = size - b.large
+	case size > freeBody:
+		small = size - b.small
+	}
+	waited, err := smallBodies.take(r.Context(), small, budgetWait)
+	if err != nil {
+		return err
+	}
+	b.small += small
+	more, err := largeBodies.take(r.Context(), large, budgetWait)
+	if err != nil {
+		return err
+	}
+	b.large += large
+	if paced, ok := r.Body.(*pacedBody); ok && (waited || more) {
+		paced.restart()
+	}
+	grown := make([]byte, len(b.Bytes), size)
+	copy(grown, b.Bytes)
+	b.Bytes = grown
+	return nil
+}
+
+// bodyProblem returns the Problem for an error of reading a body.
+func bodyProblem(err error) error {
+	var known *problem.Problem
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.New(problem.Timeout, "The request's body did not arrive in time",
+			"a body must arrive at "+strconv.Itoa(minBodyRate>>10)+" KB/s or faster",
+			"Send it again.")
+	}
+	return problem.Wrap(problem.BadRequest, err, "The request's body could not be read", "")
+}
+
+// budget is an amount of memory that requests share. Those who wait are served in order.
+type budget struct {
+	mu      sync.Mutex
+	free    int64
+	waiting []*claim
+}
+
+// claim is a request that waits for its share.
+type claim struct {
+	bytes int64
+	ready chan struct{} // closed when the bytes have been taken
+}
+
+// take takes bytes from the budget. If there are too few, it waits until ctx or the time patience
+// ends. Taking 0 bytes never waits.
+func (b *budget) take(ctx context.Context, bytes int64, patience time.Duration) (waited bool,
+	err error) {
+	if bytes == 0 {
+		return false, nil
+	}
+	b.mu.Lock()
+	if len(b.waiting) == 0 && bytes <= b.free {
+		b.free -= bytes
+		b.mu.Unlock()
+		return false, nil
+	}
+	c := &claim{bytes: bytes, ready: make(chan struct{})}
+	b.waiting = append(b.waiting, c)
+	b.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c.ready:
+		return true, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		full := problem.New(problem.Overloaded, "Too many large requests arrive at once",
+			"the memory for them is used up", "Try again.")
+		err = full
+	}
+	b.withdraw(c)
+	return true, err
+}
+
+// withdraw removes a claim, or returns what it has taken meanwhile.
+func (b *budget) withdraw(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-c.ready:
+		b.free += c.bytes
+	default:
+		for i := range b.waiting {
+			if b.waiting[i] == c {
+				b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+	b.serve()
+}
+
+// give returns bytes to the budget.
+func (b *budget) give(bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += bytes
+	b.serve()
+}
+
+// serve gives to those who wait, in order. The caller holds mu.
+func (b *budget) serve() {
+	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
+		c := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		b.free -= c.bytes
+		close(c.ready)
+	}
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// TestDescriptors: connections never take more than half of the file descriptors.
+func TestDescriptors(t *testing.T) {
+	for _, c := range []struct {
+		descriptors    uint64
+		total, perPeer int
+	}{{1, 1, 1}, {64, 32, 8}, {256, 128, 32}, {1024, 512, 128}, {1 << 20, 1024, 128},
+		{1<<64 - 1, 1024, 128}} {
+		total, perPeer := connectionLimits(c.descriptors)
+		if total != c.total || perPeer != c.perPeer {
+			t.Errorf("%d descriptors: %d connections, %d per peer; expected %d and %d",
+				c.descriptors, total, perPeer, c.total, c.perPeer)
+		}
+	}
+}
+
+// TestPeerLimit: a peer of the network has its own limit, and an IPv6 network counts as one peer.
+// This machine has only the limit of all connections.
+func TestPeerLimit(t *testing.T) {
+	l := limitConnections(nil, Limits{Connections: 10, PerPeer: 2}, nil)
+	add := func(ip string) bool {
+		c := &connection{list: l, peer: peerOf(&net.TCPAddr{IP: net.ParseIP(ip), Port: 1})}
+		_, ok := l.add(c)
+		l.follow(c, http.StateActive)
+		return ok
+	}
+	for i, c := range []struct {
+		ip   string
+		want bool
+	}{{"192.0.2.1", true}, {"192.0.2.1", true}, {"192.0.2.1", false}, {"192.0.2.2", true},
+		{"2001:db8::1", true}, {"2001:db8::2", true}, {"2001:db8::3", false},
+		{"127.0.0.1", true}, {"127.0.0.1", true}, {"::1", true}} {
+		if got := add(c.ip); got != c.want {
+			t.Errorf("connection %d from %s: accepted %v, expected %v", i, c.ip, got, c.want)
+		}
+	}
+}
+
+// TestBudget: those who wait for memory are served in order, give up with their context, and are
+// refused after a while.
+func TestBudget(t *testing.T) {
+	b := &budget{free: 10}
+	if waited, err := b.take(t.Context(), 8, 0); waited || err != nil {
+		t.Fatalf("waited %v, %v", waited, err)
+	}
+	var refused *problem.Problem
+	if _, err := b.take(t.Context(), 5, time.Nanosecond); !errors.As(err, &refused) ||
+		refused.Code != problem.Overloaded {
+		t.Errorf("without memory: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	results := make(chan error, 2)
+	go func() { _, err := b.take(ctx, 10, time.Hour); results <- err }()
+	waitForClaims(b, 1)
+	go func() { _, err := b.take(t.Context(), 1, time.Hour); results <- err }()
+	waitForClaims(b, 2) // it would fit, but it is not its turn
+	cancel()
+	if err := <-results; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first claim: %v", err)
+	}
+	if err := <-results; err != nil {
+		t.Errorf("the second claim: %v", err)
+	}
+	b.give(8)
+	b.give(1)
+	if b.free != 10 {
+		t.Errorf("%d bytes are free, expected 10", b.free)
+	}
+}
+
+func waitForClaims(b *budget, n int) {
+	for {
+		b.mu.Lock()
+		waiting := len(b.waiting)
+		b.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
