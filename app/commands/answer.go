@@ -56,7 +56,7 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 		}
 	}
 	q := t.request(messages)
-	prompt, split, err := q.Encode(t.model.Engine)
+	prompt, split, err := q.Encode(ctx, t.model.Engine)
 	if err != nil {
 		return reply{}, err
 	}

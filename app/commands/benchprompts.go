@@ -4,6 +4,7 @@ package commands
 // conversation.
 
 import (
+	"context"
 	"strings"
 
 	"headroom/engine"
@@ -64,7 +65,7 @@ func (p *prompts) text(messages []chat.Message) (string, error) {
 		}
 		return b.String(), nil
 	}
-	return p.engine.Template().Render(
+	return p.engine.Template().Render(context.Background(),
 		chat.Input{Messages: messages, AddGenerationPrompt: true,
 			Kwargs: map[string]any{"enable_thinking": false}})
 }

@@ -75,7 +75,7 @@ type model interface {
 // prompt renders a question with the model's chat template.
 func prompt(t testing.TB, e model, question string) []int32 {
 	t.Helper()
-	text, err := e.Template().Render(
+	text, err := e.Template().Render(context.Background(),
 		chat.Input{Messages: []chat.Message{{Role: "user", Content: question}},
 			AddGenerationPrompt: true})
 	if err != nil {

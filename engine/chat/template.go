@@ -5,6 +5,7 @@ package chat
 // raises an exception, is an error. There is no fallback.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,13 +78,17 @@ type Input struct {
 // reserved lists the variables that Kwargs must not override.
 var reserved = []string{"messages", "tools", "documents", "add_generation_prompt"}
 
-// Render returns the prompt. The same input always gives the same bytes. The error
-// is a *TemplateError if rendering failed; otherwise it names the part of the input
-// that is malformed. In both cases the client has to change the request.
-func (t *Template) Render(in Input) (string, error) {
+// Render returns the prompt. The same input always gives the same bytes. It stops soon after ctx
+// ends, and at the bounds of package jinja. The error is a *TemplateError if rendering failed;
+// otherwise it wraps that of ctx, or names the part of the input that is malformed. Unless ctx has
+// ended, the client has to change the request.
+func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	vars := jinja.NewDict()
 	messages := jinja.NewList()
 	for i, m := range in.Messages {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
 		v, err := m.value(t.jinja.LoopsOverContent())
 		if err != nil {
 			return "", fmt.Errorf("messages[%d]: %w", i, err)
@@ -95,6 +100,9 @@ func (t *Template) Render(in Input) (string, error) {
 	if len(in.Tools) > 0 {
 		tools := jinja.NewList()
 		for i, raw := range in.Tools {
+			if err := ctx.Err(); err != nil {
+				return "", err
+			}
 			v, err := jinja.FromJSON(raw)
 			if err != nil {
 				return "", fmt.Errorf("tools[%d]: %w", i, err)
@@ -122,7 +130,7 @@ func (t *Template) Render(in Input) (string, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return t.jinja.Render(vars, now)
+	return t.jinja.Render(ctx, vars, now)
 }
 
 // kwargValue converts a decoded JSON value. The keys of a Go map are sorted, so

@@ -64,7 +64,7 @@ func TestDemoPrompts(t *testing.T) {
 		t.Fatalf("only %d cases", len(cases))
 	}
 	for i, c := range cases {
-		got, err := tmpl.Render(
+		got, err := tmpl.Render(t.Context(),
 			Input{Messages: c.Messages, Tools: c.Tools, AddGenerationPrompt: true,
 				Kwargs: map[string]any{"enable_thinking": c.Thinking}})
 		if err != nil {
@@ -101,13 +101,13 @@ func TestQwen36Template(t *testing.T) {
 	if err := json.Unmarshal(data, &in); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tmpl.Render(
+	got, err := tmpl.Render(t.Context(),
 		Input{Messages: in.Messages, Tools: in.Tools, AddGenerationPrompt: in.AddGenerationPrompt,
 			Kwargs: map[string]any{"enable_thinking": in.EnableThinking}})
 	if err != nil || got != string(want) {
 		t.Errorf("err %v\ngot  %q\nwant %q", err, got, want)
 	}
-	_, err = tmpl.Render(Input{Messages: messages(t,
+	_, err = tmpl.Render(t.Context(), Input{Messages: messages(t,
 		`[{"role":"user","content":"a"},{"role":"system","content":"b"}]`)})
 	if e := new(TemplateError); !errors.As(err, &e) || !e.Raised ||
 		e.Message != "System message must be at the beginning." {
@@ -147,7 +147,8 @@ func TestMessageForms(t *testing.T) {
 			`{"zeta": 1, "role": "tool", "tool_call_id": "7", "content": "r", "name": "n"}`},
 	}
 	for _, tt := range tests {
-		got, err := parse(t, tt.template).Render(Input{Messages: messages(t, tt.messages)})
+		got, err := parse(t, tt.template).Render(t.Context(),
+			Input{Messages: messages(t, tt.messages)})
 		if err != nil || got != tt.want {
 			t.Errorf("%s: got %q, %v; want %q", tt.name, got, err, tt.want)
 		}
@@ -171,7 +172,7 @@ func TestMessageErrors(t *testing.T) {
 		"reserved":   {Kwargs: map[string]any{"messages": 1}},
 		"kwargs":     {Kwargs: map[string]any{"x": json.RawMessage(`{`)}},
 	} {
-		if got, err := tmpl.Render(in); err == nil {
+		if got, err := tmpl.Render(t.Context(), in); err == nil {
 			t.Errorf("%s: rendered %q, want an error", name, got)
 		}
 	}
@@ -199,7 +200,7 @@ func TestInputVariables(t *testing.T) {
 			Messages: []Message{{Role: "user", Content: "hi"}}}, "<s>user"},
 	}
 	for _, tt := range tests {
-		got, err := parse(t, tt.template).Render(tt.in)
+		got, err := parse(t, tt.template).Render(t.Context(), tt.in)
 		if err != nil || got != tt.want {
 			t.Errorf("%s: got %q, %v; want %q", tt.template, got, err, tt.want)
 		}
@@ -220,7 +221,8 @@ func TestConcurrentRender(t *testing.T) {
 		name := strings.Repeat("x", i+1)
 		wg.Go(func() {
 			for range 50 {
-				got, err := tmpl.Render(Input{Messages: []Message{{Role: "user", Content: name}}})
+				got, err := tmpl.Render(t.Context(),
+					Input{Messages: []Message{{Role: "user", Content: name}}})
 				if want := "<|im_start|>user\n" + name + "<|im_end|>\n"; err != nil || got != want {
 					t.Errorf("got %q, %v; want %q", got, err, want)
 				}
@@ -245,7 +247,7 @@ func TestLongConversation(t *testing.T) {
 	for range 100 {
 		in.Tools = append(in.Tools, tool)
 	}
-	got, err := tmpl.Render(in)
+	got, err := tmpl.Render(t.Context(), in)
 	if err != nil || strings.Count(got, "<|im_start|>") != 4002 {
 		t.Errorf("got %d bytes with %d turns, %v", len(got), strings.Count(got, "<|im_start|>"),
 			err)
@@ -272,8 +274,8 @@ func FuzzMessages(f *testing.F) {
 		if json.Unmarshal([]byte(body), &list) != nil {
 			return
 		}
-		a, errA := tmpl.Render(Input{Messages: list})
-		b, errB := tmpl.Render(Input{Messages: list})
+		a, errA := tmpl.Render(t.Context(), Input{Messages: list})
+		b, errB := tmpl.Render(t.Context(), Input{Messages: list})
 		if a != b || (errA == nil) != (errB == nil) {
 			t.Fatalf("two renderings differ: %q, %v and %q, %v", a, errA, b, errB)
 		}

@@ -6,6 +6,7 @@
 package generate
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -45,8 +46,9 @@ type Model interface {
 
 // Encode returns the tokens of the prompt, and a Splitter that separates reasoning and tool calls
 // from the content of the answer. If the prompt is not a conversation, the Splitter is nil, and all
-// text of the answer is content. Errors are Problems.
-func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err error) {
+// text of the answer is content. Encode stops soon after ctx ends. Errors are Problems.
+func (r *Request) Encode(ctx context.Context, m Model) (prompt []int32, split *chat.Splitter,
+	err error) {
 	switch {
 	case r.PromptTokens != nil:
 		return r.PromptTokens, nil, nil
@@ -54,7 +56,7 @@ func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err err
 		options := tokenizer.EncodeOptions{AddSpecial: true}
 		return m.Tokenizer().Encode(r.Prompt, options), nil, nil
 	}
-	text, err := r.render(m.Template())
+	text, err := r.render(ctx, m.Template())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +65,7 @@ func (r *Request) Encode(m Model) (prompt []int32, split *chat.Splitter, err err
 }
 
 // render applies the chat template to the conversation.
-func (r *Request) render(template *chat.Template) (string, error) {
+func (r *Request) render(ctx context.Context, template *chat.Template) (string, error) {
 	if template == nil {
 		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
 			"Send plain text to /v1/completions, or add a chat_template.jinja to the model's "+
@@ -73,10 +75,12 @@ func (r *Request) render(template *chat.Template) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := template.Render(chat.Input{AddGenerationPrompt: true, Messages: r.Messages,
-		Tools: r.Tools, Kwargs: kwargs})
+	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: true,
+		Messages: r.Messages, Tools: r.Tools, Kwargs: kwargs})
 	var failed *chat.TemplateError
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
 	case errors.As(err, &failed) && failed.Raised:
 		return "", problem.Wrap(problem.TemplateFailed, err,
 			"The model's chat template rejected these messages", "")

@@ -1,6 +1,7 @@
 package textproc
 
 import (
+	"context"
 	"testing"
 	"testing/fstest"
 
@@ -44,7 +45,7 @@ func renderHi(t *testing.T, src checkpoint.Source, kwargs map[string]any) string
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := template.Render(
+	text, err := template.Render(context.Background(),
 		chat.Input{Messages: []chat.Message{{Role: "user", Content: "hi"}}, Kwargs: kwargs})
 	if err != nil {
 		t.Fatal(err)

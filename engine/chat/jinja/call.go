@@ -4,7 +4,6 @@ package jinja
 // parameters. Wrong arguments are errors that name the callee, as in Jinja2.
 
 import (
-	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -38,13 +37,16 @@ func (r *renderer) evalArgs(a argExprs, s *scope) *args {
 		out.names, out.named = append(out.names, a.names[i]), append(out.named, r.eval(e, s))
 	}
 	if a.star != nil {
-		out.pos = append(out.pos, r.iterate(r.eval(a.star, s))...)
+		items := r.iterate(r.eval(a.star, s))
+		r.list(len(items))
+		out.pos = append(out.pos, items...)
 	}
 	if a.doubleStar != nil {
 		d, ok := r.eval(a.doubleStar, s).(*Dict)
 		if !ok {
 			r.fail("the argument after ** must be a mapping")
 		}
+		r.entries(d.Len())
 		for i, k := range d.keys {
 			out.names, out.named = append(out.names, r.text("a keyword", k)),
 				append(out.named, d.values[i])
@@ -54,6 +56,7 @@ func (r *renderer) evalArgs(a argExprs, s *scope) *args {
 }
 
 func (r *renderer) call(callee any, a *args) any {
+	r.work(callSteps)
 	switch f := callee.(type) {
 	case *function:
 		return f.call(r, a)
@@ -66,7 +69,7 @@ func (r *renderer) call(callee any, a *args) any {
 		v := r.bind(a, "loop", "iterable")
 		return r.capture(func() { r.loop(f.node, f.scope, v[0], f.depth+1) })
 	case *undefined:
-		r.fail("%s", f.message)
+		r.fail("%s", f.why())
 	}
 	r.fail("'%s' object is not callable", typeName(callee))
 	return nil
@@ -78,17 +81,18 @@ func (r *renderer) callMacro(m *macro, a *args) any {
 	n := m.node
 	line := r.line
 	inner := &scope{parent: m.scope}
+	r.work(len(a.pos) + len(a.names)*(1+len(n.params)/charsPerStep))
 	positional := min(len(a.pos), len(n.params))
 	for i := range positional {
-		inner.set(n.params[i], a.pos[i])
+		r.set(inner, n.params[i], a.pos[i])
 	}
 	if extra := a.pos[positional:]; len(extra) > 0 {
 		if !n.uses.varargs {
 			r.fail("macro '%s' takes at most %d argument(s)", n.name, len(n.params))
 		}
-		inner.set("varargs", &List{extra, kindTuple})
+		r.set(inner, "varargs", &List{extra, kindTuple})
 	} else if n.uses.varargs {
-		inner.set("varargs", &List{nil, kindTuple})
+		r.set(inner, "varargs", &List{nil, kindTuple})
 	}
 	kwargs := NewDict()
 	for i, name := range a.names {
@@ -96,25 +100,27 @@ func (r *renderer) callMacro(m *macro, a *args) any {
 		case at >= 0 && at < positional:
 			r.fail("macro '%s' got two values for the argument '%s'", n.name, name)
 		case at >= 0 || name == "caller":
-			inner.set(name, a.named[i])
+			r.set(inner, name, a.named[i])
 		case n.uses.kwargs:
-			kwargs.Set(name, a.named[i])
+			r.put(kwargs, name, a.named[i])
 		default:
 			r.fail("macro '%s' takes no keyword argument '%s'", n.name, name)
 		}
 	}
 	if n.uses.kwargs {
-		inner.set("kwargs", kwargs)
+		r.set(inner, "kwargs", kwargs)
 	}
 	for i, name := range n.params {
+		r.work(len(inner.names) / charsPerStep)
 		if slices.Contains(inner.names, name) {
 			continue
 		}
-		var value any = &undefined{fmt.Sprintf("parameter '%s' was not provided", name)}
+		var value any = &undefined{message: "parameter '" + excerpt(name, maxNameBytes) +
+			"' was not provided"}
 		if d := i - (len(n.params) - len(n.defaults)); d >= 0 {
 			value = r.eval(n.defaults[d], inner)
 		}
-		inner.set(name, value)
+		r.set(inner, name, value)
 	}
 	text := r.capture(func() { r.run(n.body, inner) })
 	r.line = line
@@ -130,6 +136,7 @@ func (r *renderer) bind(a *args, fn string, params ...string) []any {
 	if len(a.pos) > len(params) {
 		r.fail("%s takes at most %d argument(s), got %d", fn, len(params), len(a.pos))
 	}
+	r.work(len(params) * (1 + len(a.names)/charsPerStep))
 	out := make([]any, len(params))
 	for i, p := range params {
 		out[i] = absent{}
@@ -142,10 +149,11 @@ func (r *renderer) bind(a *args, fn string, params ...string) []any {
 		}
 	}
 	for _, name := range a.names {
+		r.work(callSteps)
 		at := slices.IndexFunc(params,
 			func(p string) bool { return strings.TrimSuffix(p, "?") == name })
 		if at < 0 {
-			r.fail("%s has no argument '%s'", fn, name)
+			r.fail("%s has no argument '%s'", fn, excerpt(name, maxNameBytes))
 		}
 		if at < len(a.pos) {
 			r.fail("%s got two values for the argument '%s'", fn, name)
@@ -159,7 +167,7 @@ func (r *renderer) text(what string, v any) string {
 	s, ok := v.(string)
 	if !ok {
 		if u, ok := v.(*undefined); ok {
-			r.fail("%s", u.message)
+			r.fail("%s", u.why())
 		}
 		r.fail("%s must be a string, got %s", what, typeName(v))
 	}
@@ -180,7 +188,7 @@ func (r *renderer) toInt(what string, v any) int64 {
 		}
 		return 1 << 62
 	case *undefined:
-		r.fail("%s", n.message)
+		r.fail("%s", n.why())
 	}
 	r.fail("%s must be an integer, got %s", what, typeName(v))
 	return 0

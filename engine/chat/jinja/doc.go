@@ -2,8 +2,8 @@
 //
 // A chat template comes with a downloaded model, so it is untrusted code that runs inside the
 // server. This interpreter offers only the language itself: no files, no imports, no reflection on
-// Go values, no mutation of its input. Steps, output, nesting and recursion are bounded, and every
-// failure is an *Error.
+// Go values, no mutation of its input. Work, memory, nesting and recursion are bounded
+// (budget.go), rendering stops with its context, and every failure is an *Error.
 //
 // It behaves like Jinja2 3.1 in the environment of Hugging Face transformers (apply_chat_template):
 // sandboxed and immutable, trim_blocks and lstrip_blocks on, loop controls, {% generation %}

@@ -7,6 +7,9 @@ type Error struct {
 	Line    int    // 1-based line in the template; 0 if none applies
 	Message string // what went wrong; for a raised error, the template's own words
 	Raised  bool   // true if the template called raise_exception
+	// Cause is ErrTooMuchWork, ErrTooMuchMemory or the error of the context if one of them stopped
+	// the rendering, else nil.
+	Cause error
 }
 
 func (e *Error) Error() string {
@@ -19,6 +22,9 @@ func (e *Error) Error() string {
 	return "chat template: " + e.Message
 }
 
+// Unwrap returns Cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
 // recoverInto turns a panic of the interpreter into an error. An *Error stays as it
 // is; anything else becomes an internal error. The interpreter panics to leave deep
 // recursion, as text/template does, and no panic leaves the package.
@@ -29,8 +35,10 @@ func recoverInto(err *error, line func() int) {
 		if p.Line == 0 {
 			p.Line = line()
 		}
+		p.Message = excerpt(p.Message, maxMessageBytes)
 		*err = p
 	default:
-		*err = &Error{Line: line(), Message: fmt.Sprintf("internal error: %v", p)}
+		*err = &Error{Line: line(),
+			Message: excerpt(fmt.Sprintf("internal error: %v", p), maxMessageBytes)}
 	}
 }

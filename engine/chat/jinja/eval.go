@@ -1,10 +1,11 @@
 package jinja
 
 // This file evaluates expressions with Python's semantics: each node has an eval method. Before an
-// operation builds a string or a list from existing ones, it calls charge.
+// operation reads, copies or builds a string or a list, it counts that; see budget.go.
 
 import (
 	"fmt"
+	"iter"
 	"math/big"
 	"slices"
 	"strings"
@@ -16,14 +17,14 @@ func (r *renderer) eval(e expr, s *scope) any {
 	r.step()
 	r.enter()
 	v := e.eval(r, s)
-	r.depth--
+	r.leave()
 	return v
 }
 
 func (e *literal) eval(*renderer, *scope) any { return e.value }
 
 func (e *nameExpr) eval(r *renderer, s *scope) any {
-	if v, ok := s.get(e.name); ok {
+	if v, ok := r.get(s, e.name); ok {
 		return v
 	}
 	if v, ok := r.vars.Get(e.name); ok {
@@ -36,6 +37,7 @@ func (e *nameExpr) eval(r *renderer, s *scope) any {
 }
 
 func (e *listExpr) eval(r *renderer, s *scope) any {
+	r.list(len(e.items))
 	items := make([]any, len(e.items))
 	for i, item := range e.items {
 		items[i] = r.eval(item, s)
@@ -47,7 +49,7 @@ func (e *dictExpr) eval(r *renderer, s *scope) any {
 	r.line = e.line
 	d := NewDict()
 	for i, k := range e.keys {
-		d.set(r.eval(k, s), r.eval(e.values[i], s))
+		r.put(d, r.eval(k, s), r.eval(e.values[i], s))
 	}
 	return d
 }
@@ -59,7 +61,8 @@ func (e *condExpr) eval(r *renderer, s *scope) any {
 	case e.otherwise != nil:
 		return r.eval(e.otherwise, s)
 	}
-	return &undefined{"the inline if-expression evaluated to false and no else section was defined"}
+	return &undefined{message: "the inline if-expression evaluated to false and no else section " +
+		"was defined"}
 }
 
 func (e *logicExpr) eval(r *renderer, s *scope) any {
@@ -78,8 +81,9 @@ func (e *concatExpr) eval(r *renderer, s *scope) any {
 	for i, p := range e.parts {
 		parts[i] = r.str(r.eval(p, s))
 		n += len(parts[i])
-		r.charge(n)
+		r.checkLength(n)
 	}
+	r.charge(n)
 	return strings.Join(parts, "")
 }
 
@@ -140,7 +144,7 @@ func (e *unaryExpr) eval(r *renderer, s *scope) any {
 		return n
 	}
 	if u, ok := v.(*undefined); ok {
-		r.fail("%s", u.message)
+		r.fail("%s", u.why())
 	}
 	r.fail("bad operand type for unary %s: '%s'", e.op, typeName(v))
 	return nil
@@ -175,12 +179,12 @@ func (r *renderer) add(a, b any) any {
 			return x + y
 		}
 		if u, ok := b.(*undefined); ok {
-			r.fail("%s", u.message)
+			r.fail("%s", u.why())
 		}
 		r.fail("can only concatenate str (not \"%s\") to str", typeName(b))
 	case *List:
 		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind != kindGenerator {
-			r.charge(16 * (len(x.Items) + len(y.Items)))
+			r.list(len(x.Items) + len(y.Items))
 			return &List{slices.Concat(x.Items, y.Items), x.kind}
 		}
 	}
@@ -196,16 +200,10 @@ func (r *renderer) repeat(a, b any) (any, bool) {
 	n = max(n, 0)
 	switch x := a.(type) {
 	case string:
-		if len(x) > 0 && n > int64(maxStringBytes/len(x)) {
-			r.charge(maxStringBytes + 1)
-		}
-		r.charge(len(x) * int(n))
+		r.repeated(len(x), n)
 		return strings.Repeat(x, int(n)), true
 	case *List:
-		if len(x.Items) > 0 && n > int64(maxStringBytes/16/len(x.Items)) {
-			r.charge(maxStringBytes + 1)
-		}
-		r.charge(16 * len(x.Items) * int(n))
+		r.repeated(itemBytes*len(x.Items), n)
 		return &List{slices.Repeat(x.Items, int(n)), x.kind}, true
 	}
 	return nil, false
@@ -218,12 +216,14 @@ func (e *filterExpr) eval(r *renderer, s *scope) any {
 func (e *filterExpr) apply(r *renderer, input any, s *scope) any {
 	a := r.evalArgs(e.args, s)
 	r.line = e.line
+	r.work(callSteps)
 	return e.run(r, input, a)
 }
 
 func (e *testExpr) eval(r *renderer, s *scope) any {
 	input, a := r.eval(e.input, s), r.evalArgs(e.args, s)
 	r.line = e.line
+	r.work(callSteps)
 	return e.run(r, input, a)
 }
 
@@ -239,7 +239,7 @@ func (r *renderer) attr(object any, name string) any {
 		return v
 	}
 	if d, ok := object.(*Dict); ok {
-		if v, ok := d.get(name); ok {
+		if v, ok := r.lookIn(d, name); ok {
 			return v
 		}
 	}
@@ -250,17 +250,18 @@ func (r *renderer) attr(object any, name string) any {
 func (r *renderer) member(object any, name string) (any, bool) {
 	switch o := object.(type) {
 	case *undefined:
-		r.fail("%s", o.message)
+		r.fail("%s", o.why())
 	case *Namespace:
-		return o.attrs.get(name)
+		return r.lookIn(o.attrs, name)
 	case *loop:
-		return o.attr(name)
+		return r.loopAttr(o, name)
 	case *macro:
 		if name == "name" {
 			return o.node.name, true
 		}
 	}
 	if m, ok := method(object, name); ok {
+		r.take(listBytes)
 		return &function{name, func(r *renderer, a *args) any { return m(r, object, a) }}, true
 	}
 	return nil, false
@@ -274,8 +275,7 @@ func (e *itemExpr) eval(r *renderer, s *scope) any {
 	}
 	name, ok := index.(string)
 	if !ok {
-		return &undefined{fmt.Sprintf("%s object has no element %s", typeName(object),
-			r.repr(index))}
+		return r.noElement(object, index)
 	}
 	if v, ok := r.member(object, name); ok {
 		return v
@@ -283,22 +283,32 @@ func (e *itemExpr) eval(r *renderer, s *scope) any {
 	return undefinedAttr(object, name)
 }
 
+// noElement returns the value of object[index] if there is no such element.
+func (r *renderer) noElement(object, index any) *undefined {
+	at := typeName(index)
+	if number(index) != nil || index == nil {
+		at = r.repr(index)
+	}
+	return &undefined{message: fmt.Sprintf("%s object has no element %s", typeName(object),
+		excerpt(at, maxNameBytes))}
+}
+
 // item returns Python's object[index].
 func (r *renderer) item(object, index any) (any, bool) {
 	switch o := object.(type) {
 	case *undefined:
-		r.fail("%s", o.message)
+		r.fail("%s", o.why())
 	case *Dict:
 		if _, unhashable := index.(*undefined); unhashable {
 			return nil, false
 		}
-		return o.get(index)
+		return r.lookIn(o, index)
 	case *List:
 		if i, ok := sequenceIndex(index, len(o.Items)); ok && o.kind != kindGenerator {
 			return o.Items[i], true
 		}
 	case string:
-		r.charge(len(o))
+		r.read(len(o))
 		if i, ok := sequenceIndex(index, utf8.RuneCountInString(o)); ok {
 			for _, c := range o {
 				if i == 0 {
@@ -334,31 +344,31 @@ func (e *sliceExpr) eval(r *renderer, s *scope) any {
 	r.line = e.line
 	switch o := object.(type) {
 	case string:
+		r.read(len(o))
+		r.take(4 * len(o))
 		runes := []rune(o)
-		r.charge(4 * len(runes))
 		var b strings.Builder
-		for _, i := range r.sliceIndices(bounds, len(runes)) {
+		for i := range r.slice(bounds, len(runes)) {
 			b.WriteRune(runes[i])
 		}
 		return b.String()
 	case *List:
 		if o.kind != kindGenerator {
-			r.charge(16 * len(o.Items))
 			items := []any{}
-			for _, i := range r.sliceIndices(bounds, len(o.Items)) {
+			for i := range r.slice(bounds, len(o.Items)) {
 				items = append(items, o.Items[i])
 			}
 			return &List{items, o.kind}
 		}
 	case *undefined:
-		r.fail("%s", o.message)
+		r.fail("%s", o.why())
 	}
 	r.fail("'%s' object cannot be sliced", typeName(object))
 	return nil
 }
 
-// sliceIndices returns the indices that [from:to:step] selects from n items.
-func (r *renderer) sliceIndices(bounds [3]any, n int) []int {
+// slice returns the indices that [from:to:step] selects from n items. It counts each as an element.
+func (r *renderer) slice(bounds [3]any, n int) iter.Seq[int] {
 	step := int64(1)
 	if bounds[2] != nil {
 		step = r.toInt("a slice's step", bounds[2])
@@ -385,11 +395,15 @@ func (r *renderer) sliceIndices(bounds [3]any, n int) []int {
 		from, to = clamp(bounds[0], hi), clamp(bounds[1], lo)
 	}
 	step = min(max(step, -int64(n)-1), int64(n)+1) // a larger step changes nothing
-	var list []int
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		list = append(list, int(i))
+	return func(yield func(int) bool) {
+		for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+			r.step()
+			r.take(itemBytes)
+			if !yield(int(i)) {
+				return
+			}
+		}
 	}
-	return list
 }
 
 func (e *callExpr) eval(r *renderer, s *scope) any {

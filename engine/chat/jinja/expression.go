@@ -3,6 +3,7 @@ package jinja
 import (
 	"math/big"
 	"strconv"
+	"strings"
 )
 
 // Expressions, from the loosest binding to the tightest:
@@ -173,11 +174,11 @@ func (p *parser) primary() expr {
 		}
 		return &nameExpr{t.text, t.line}
 	case tokString:
-		s := t.text
+		parts := []string{t.text}
 		for p.peek().kind == tokString {
-			s += p.next().text
+			parts = append(parts, p.next().text)
 		}
-		return &literal{s}
+		return &literal{strings.Join(parts, "")}
 	case tokInt:
 		return &literal{p.integer(t)}
 	case tokFloat:
@@ -203,11 +204,15 @@ func (p *parser) primary() expr {
 }
 
 func (p *parser) integer(t token) any {
+	const maxDigits = 1000
+	if len(t.text) > maxDigits {
+		p.fail(t, "a number of %d digits is too long", len(t.text))
+	}
 	n, ok := new(big.Int).SetString(t.text, 0)
 	if !ok {
 		n, ok = new(big.Int).SetString(t.text, 10) // leading zeros are not octal
 	}
-	if !ok || len(t.text) > 1000 {
+	if !ok {
 		p.fail(t, "not a number: %v", t)
 	}
 	return intValue(n)

@@ -1,7 +1,7 @@
 package jinja
 
-// Filters on text and numbers, and the table of all filters. Filters that make text call charge, so
-// that no chain of filters exceeds the bounds of a rendering.
+// Filters on text and numbers, and the table of all filters. Filters count what they read and make,
+// so that no chain of filters exceeds the bounds of a rendering.
 
 import (
 	"html"
@@ -22,7 +22,7 @@ var filters map[string]filter
 func init() {
 	filters = map[string]filter{
 		"abs": absFilter, "attr": attrFilter, "batch": batchFilter,
-		"capitalize": onText(capitalize), "center": centerFilter, "count": lengthFilter,
+		"capitalize": capitalizeFilter, "center": centerFilter, "count": lengthFilter,
 		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSortFilter,
 		"e": onText(escapeHTML), "escape": onText(escapeHTML), "first": firstFilter,
 		"float": floatFilter, "forceescape": onText(escapeHTML), "format": formatFilter,
@@ -31,24 +31,31 @@ func init() {
 		"lower": onText(strings.ToLower), "map": mapFilter, "max": extremeFilter("max", 1),
 		"min": extremeFilter("min", -1), "reject": selectFilter(false),
 		"rejectattr": selectAttrFilter(false), "replace": replaceFilter, "reverse": reverseFilter,
-		"round": roundFilter, "safe": onText(identity), "select": selectFilter(true),
+		"round": roundFilter, "safe": stringFilter, "select": selectFilter(true),
 		"selectattr": selectAttrFilter(true), "slice": sliceFilter, "sort": sortFilter,
-		"string": onText(identity), "sum": sumFilter, "title": onText(titleFilter),
+		"string": stringFilter, "sum": sumFilter, "title": titleFilter,
 		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter,
 		"unique": uniqueFilter, "upper": onText(strings.ToUpper), "wordcount": wordCountFilter,
 	}
 }
 
-func identity(s string) string { return s }
+func stringFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "the filter")
+	return r.str(v)
+}
 
-// onText returns a filter that maps the value's text to another text.
+// onText returns a filter that maps the value's text to another text. f must map a text as it maps
+// its pieces.
 func onText(f func(string) string) filter {
 	return func(r *renderer, v any, a *args) any {
 		r.bind(a, "the filter")
-		s := r.str(v)
-		r.charge(len(s))
-		return f(s)
+		return r.mapPieces(r.str(v), f)
 	}
+}
+
+func capitalizeFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "the filter")
+	return r.capitalize(r.str(v))
 }
 
 // escapeHTML escapes as markupsafe does.
@@ -56,22 +63,26 @@ func escapeHTML(s string) string { return html.EscapeString(s) }
 
 // titleFilter differs from str.title: words end only at blanks, -, and opening
 // brackets.
-func titleFilter(s string) string {
+func titleFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "the filter")
 	start := true
-	return strings.Map(func(c rune) rune {
+	return r.mapRunes(r.str(v), func(c rune) rune {
 		was := start
 		start = isSpace(c) || strings.ContainsRune("-({[<", c)
 		if was {
 			return unicode.ToUpper(c)
 		}
 		return unicode.ToLower(c)
-	}, s)
+	})
+}
+
+// mapRunes returns s with f applied to each character.
+func (r *renderer) mapRunes(s string, f func(rune) rune) string {
+	return r.mapPieces(s, func(piece string) string { return strings.Map(f, piece) })
 }
 
 func trimFilter(r *renderer, v any, a *args) any {
-	s := r.str(v)
-	r.charge(len(s))
-	return stripWith(true, true)(r, s, r.bind(a, "trim", "chars?"))
+	return stripWith(true, true)(r, r.str(v), r.bind(a, "trim", "chars?"))
 }
 
 func defaultFilter(r *renderer, v any, a *args) any {
@@ -122,6 +133,7 @@ func intFilter(r *renderer, v any, a *args) any {
 		}
 		return r.truncate(x)
 	case string:
+		r.read(len(x))
 		s := strings.TrimFunc(x, isSpace)
 		if len(s) > maxIntBits/4 {
 			return otherwise
@@ -141,7 +153,7 @@ func intFilter(r *renderer, v any, a *args) any {
 			return r.truncate(f)
 		}
 	case *undefined:
-		r.fail("%s", x.message)
+		r.fail("%s", x.why())
 	}
 	return otherwise
 }
@@ -155,6 +167,7 @@ func floatFilter(r *renderer, v any, a *args) any {
 		return n
 	}
 	if s, ok := v.(string); ok {
+		r.read(len(s))
 		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
 			return f
 		}
@@ -240,12 +253,14 @@ func indentFilter(r *renderer, v any, a *args) any {
 		indent = strings.Repeat(" ", r.width(r.orInt("width", p[0], 4)))
 	}
 	s := r.str(v)
+	r.charge(len(s) + 1)
 	lines := splitLines(r, s+"\n", []any{absent{}}).(*List).Items
+	r.list(len(lines))
 	out := make([]string, len(lines))
 	for i, line := range lines {
 		out[i] = line.(string)
 		if i == 0 && orBool(p[1], false) || i > 0 && (out[i] != "" || orBool(p[2], false)) {
-			r.charge(len(indent))
+			r.charge(len(indent) + len(out[i]))
 			out[i] = indent + out[i]
 		}
 	}
@@ -255,14 +270,17 @@ func indentFilter(r *renderer, v any, a *args) any {
 func truncateFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "truncate", "length?", "killwords?", "end?", "leeway?")
 	length, end := r.orInt("length", p[0], 255), r.orText("end", p[2], "...")
-	runes, tail := []rune(r.str(v)), []rune(end)
-	r.charge(4 * len(runes))
+	s := r.str(v)
+	r.read(len(s) + len(end))
+	r.take(4 * (len(s) + len(end)))
+	runes, tail := []rune(s), []rune(end)
 	if length < int64(len(tail)) {
 		r.fail("truncate: expected a length of at least %d, got %d", len(tail), length)
 	}
 	if int64(len(runes)) <= length+r.orInt("leeway", p[3], 5) {
-		return string(runes)
+		return s
 	}
+	r.charge(len(s) + len(end))
 	head := string(runes[:length-int64(len(tail))])
 	if !orBool(p[1], false) {
 		if i := strings.LastIndexByte(head, ' '); i >= 0 {
@@ -274,11 +292,18 @@ func truncateFilter(r *renderer, v any, a *args) any {
 
 func wordCountFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "wordcount")
-	s := r.str(v)
-	r.charge(len(s))
-	return int64(len(strings.FieldsFunc(s, func(c rune) bool {
-		return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c)
-	})))
+	words, inWord := int64(0), false
+	r.pieces(r.str(v), func(piece string) bool {
+		for _, c := range piece {
+			is := c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)
+			if is && !inWord {
+				words++
+			}
+			inWord = is
+		}
+		return true
+	})
+	return words
 }
 
 func toJSONFilter(r *renderer, v any, a *args) any {

@@ -1,7 +1,6 @@
 package jinja
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -43,12 +42,16 @@ func (r *renderer) writeRepr(b *strings.Builder, v any, depth int) {
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
 	case *big.Int:
+		r.work(8 * bigIntSteps)
 		b.WriteString(v.String())
 	case float64:
 		b.WriteString(floatRepr(v))
 	case string:
+		r.read(2 * len(v))
 		r.charge(len(v))
+		before := b.Len()
 		b.WriteString(stringRepr(v))
+		r.grown(b, before+len(v))
 	case *undefined:
 		b.WriteString("Undefined")
 	case *List:
@@ -56,6 +59,7 @@ func (r *renderer) writeRepr(b *strings.Builder, v any, depth int) {
 	case *Dict:
 		b.WriteByte('{')
 		for i, k := range v.keys {
+			r.take(itemBytes)
 			if i > 0 {
 				b.WriteString(", ")
 			}
@@ -80,6 +84,7 @@ func (r *renderer) writeListRepr(b *strings.Builder, l *List, depth int) {
 	}
 	b.WriteByte(open)
 	for i, item := range l.Items {
+		r.take(itemBytes)
 		if i > 0 {
 			b.WriteString(", ")
 		}
@@ -131,13 +136,21 @@ func stringRepr(s string) string {
 		case unicode.IsPrint(c):
 			b.WriteRune(c)
 		case c < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, c)
+			writeHex(&b, `\x`, c, 2)
 		case c < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, c)
+			writeHex(&b, `\u`, c, 4)
 		default:
-			fmt.Fprintf(&b, `\U%08x`, c)
+			writeHex(&b, `\U`, c, 8)
 		}
 	}
 	b.WriteRune(quote)
 	return b.String()
+}
+
+// writeHex writes a prefix and the hexadecimal digits of c, as %0*x does. It is much faster.
+func writeHex(b *strings.Builder, prefix string, c rune, digits int) {
+	b.WriteString(prefix)
+	for i := digits - 1; i >= 0; i-- {
+		b.WriteByte("0123456789abcdef"[c>>(4*i)&15])
+	}
 }

@@ -43,13 +43,15 @@ func rangeGlobal(r *renderer, a *args) any {
 		r.fail("range() does not support numbers beyond 2^60")
 	}
 	items := []any{}
+	r.list(0)
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(items) == maxRange {
 			r.fail("range() is limited to %d items", maxRange)
 		}
+		r.step()
+		r.take(2 * itemBytes)
 		items = append(items, i)
 	}
-	r.charge(64 * len(items))
 	return &List{Items: items}
 }
 
@@ -61,6 +63,7 @@ func (r *renderer) dictOf(fn string, a *args) *Dict {
 	}
 	if len(a.pos) == 1 {
 		if from, ok := a.pos[0].(*Dict); ok {
+			r.entries(from.Len())
 			d = from.Clone()
 		} else {
 			for _, pair := range r.iterate(a.pos[0]) {
@@ -68,12 +71,12 @@ func (r *renderer) dictOf(fn string, a *args) *Dict {
 				if len(kv) != 2 {
 					r.fail("%s needs pairs, got %d values", fn, len(kv))
 				}
-				d.set(kv[0], kv[1])
+				r.put(d, kv[0], kv[1])
 			}
 		}
 	}
 	for i, name := range a.names {
-		d.Set(name, a.named[i])
+		r.put(d, name, a.named[i])
 	}
 	return d
 }
@@ -125,12 +128,16 @@ func strftimeGlobal(r *renderer, a *args) any {
 
 func (r *renderer) strftime(t time.Time, format string) string {
 	var b strings.Builder
+	r.charge(len(format))
+	r.read(len(format))
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' || i+1 == len(format) {
 			b.WriteByte(format[i])
 			continue
 		}
 		i++
+		r.work(2 * callSteps)
+		r.take(len(time.RFC1123))
 		c, plain := format[i], false
 		if c == '-' && i+1 < len(format) { // %-d: without leading zeros
 			i++

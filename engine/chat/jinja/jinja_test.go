@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -25,7 +26,7 @@ func render(source, vars string) (string, error) {
 	if !ok {
 		return "", errors.New("the variables must be a JSON object")
 	}
-	return t.Render(d, testTime)
+	return t.Render(context.Background(), d, testTime)
 }
 
 // caseFile is the schema of testdata/cases.json.
@@ -75,6 +76,66 @@ func TestAgainstJinja2(t *testing.T) {
 		case e.Raised != c.Raised || e.Raised && e.Message != c.Error:
 			t.Errorf("%s: %s\ngot raised %v: %v; want raised %v: %s", c.Group, c.Template, e.Raised,
 				err, c.Raised, c.Error)
+		}
+	}
+}
+
+// TestRealTemplates renders a conversation of an agent, 200 messages of 5 KB and 100 tools, with
+// real templates and with one that splits each message and builds its text piece by piece. None may
+// use more than a third of what it has.
+func TestRealTemplates(t *testing.T) {
+	var messages, tools []string
+	words := strings.Repeat("The quick brown <fox> jumps.\\n", 180)
+	for i := range 200 {
+		role := []string{"user", "assistant"}[i%2]
+		call := ""
+		if i%4 == 1 {
+			call = `,"tool_calls":[{"id":"1","type":"function","function":{"name":"read_file",` +
+				`"arguments":{"path":"/a/b","text":"` + words[:300] + `"}}}]`
+		}
+		messages = append(messages, `{"role":"`+role+`","content":"<think>a</think>`+words+`"`+
+			call+`}`)
+	}
+	for range 100 {
+		tools = append(tools, `{"type":"function","function":{"name":"read_file","description":"`+
+			words[:1500]+`","parameters":{"type":"object","properties":{"path":{"type":"string",`+
+			`"description":"where"},"text":{"type":["string","null"],"enum":["a","b"]}},`+
+			`"required":["path"]}}}`)
+	}
+	vars := `{"messages":[` + strings.Join(messages, ",") + `],"tools":[` +
+		strings.Join(tools, ",") + `],"add_generation_prompt":true,"bos_token":"<s>"}`
+	v, err := FromJSON([]byte(vars))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pieces = "{% set ns = namespace(text=bos_token) %}{% for m in messages %}" +
+		"{% for line in m.content.split('\\n') %}{% set line = line | trim | replace('<', '[') %}" +
+		"{% if loop.first and 'fox' in line %}{% set ns.text = ns.text ~ m.role %}{% endif %}" +
+		"{% endfor %}{% set ns.last = messages[::-1] | selectattr('role', 'equalto', 'user') " +
+		"| first %}" +
+		"{% set ns.text = ns.text[-5000:] ~ m.content %}{% endfor %}" +
+		"{{ tools | tojson(indent=2) }}{{ ns.text }}"
+	sources := map[string]string{"pieces": pieces}
+	for _, path := range []string{"../../../app/demo/model/chat_template.jinja",
+		"../../../../shared/goldens/templates/qwen3.6.jinja"} {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Logf("%v", err)
+			continue
+		}
+		sources[path] = string(source)
+	}
+	for name, source := range sources {
+		template, err := Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		text, used, err := template.render(context.Background(), v.(*Dict), testTime)
+		t.Logf("%s: %d bytes, %d of %d steps, %d of %d KB in %v", name, len(text), used.steps,
+			used.maxSteps, used.memory>>10, used.maxMemory>>10, time.Since(begin))
+		if err != nil || used.steps > used.maxSteps/3 || used.memory > used.maxMemory/3 {
+			t.Errorf("%s: %v, want a third of the bounds", name, err)
 		}
 	}
 }

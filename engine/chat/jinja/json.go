@@ -116,8 +116,7 @@ func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth 
 	r.checkLength(b.Len())
 	switch v := v.(type) {
 	case string:
-		r.charge(len(v))
-		writeJSONString(b, v, style.ascii)
+		r.writeJSONString(b, v, style.ascii)
 	case *List:
 		if v.kind == kindGenerator {
 			r.fail("tojson: an object of type generator is not JSON serializable")
@@ -130,7 +129,8 @@ func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth 
 			v = r.sortedByKey(v)
 		}
 		r.writeJSONGroup(b, style, depth, '{', '}', v.Len(), func(i int) {
-			writeJSONString(b, r.jsonKey(v.keys[i]), style.ascii)
+			r.writeJSONString(b, r.jsonKey(v.keys[i]), style.ascii)
+			r.charge(len(style.keySep))
 			b.WriteString(style.keySep)
 			r.writeJSON(b, style, v.values[i], depth+1)
 		})
@@ -144,14 +144,16 @@ func (r *renderer) writeJSONGroup(b *strings.Builder, style *jsonStyle, depth in
 	n int, element func(i int)) {
 	newline := func(depth int) {
 		if style.multiline && n > 0 {
-			r.charge(depth * len(style.indent))
+			r.repeated(len(style.indent), int64(depth))
 			b.WriteByte('\n')
 			b.WriteString(strings.Repeat(style.indent, depth))
 		}
 	}
 	b.WriteByte(open)
 	for i := range n {
+		r.take(itemBytes)
 		if i > 0 {
+			r.charge(len(style.itemSep))
 			b.WriteString(style.itemSep)
 		}
 		newline(depth + 1)
@@ -193,15 +195,19 @@ func (r *renderer) jsonKey(k any) string {
 
 func (r *renderer) sortedByKey(d *Dict) *Dict {
 	sorted := NewDict()
-	for _, pair := range r.sorted(d.pairs(), func(v any) any { return v.(*List).Items[0] }, true,
+	for _, pair := range r.sorted(r.pairs(d), func(v any) any { return v.(*List).Items[0] }, true,
 		false) {
 		kv := pair.(*List).Items
-		sorted.set(kv[0], kv[1])
+		r.put(sorted, kv[0], kv[1])
 	}
 	return sorted
 }
 
-func writeJSONString(b *strings.Builder, s string, ascii bool) {
+func (r *renderer) writeJSONString(b *strings.Builder, s string, ascii bool) {
+	r.charge(len(s))
+	r.read(len(s))
+	before := b.Len()
+	defer func() { r.grown(b, before+len(s)) }()
 	b.WriteByte('"')
 	from := 0
 	for i, c := range s {
@@ -219,12 +225,16 @@ func writeJSONString(b *strings.Builder, s string, ascii bool) {
 			text = `\b`
 		case c == '\f':
 			text = `\f`
-		case c < 0x20 || ascii && c >= 0x7f && c < 0x10000:
-			text = fmt.Sprintf(`\u%04x`, c)
-		case ascii && c >= 0x10000:
-			c -= 0x10000
-			text = fmt.Sprintf(`\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
-			c += 0x10000
+		case c < 0x20 || ascii && c >= 0x7f:
+			b.WriteString(s[from:i])
+			if c >= 0x10000 {
+				writeHex(b, `\u`, 0xd800+(c-0x10000)>>10, 4)
+				writeHex(b, `\u`, 0xdc00+(c-0x10000)&0x3ff, 4)
+			} else {
+				writeHex(b, `\u`, c, 4)
+			}
+			from = i + utf8.RuneLen(c)
+			continue
 		default:
 			continue
 		}

@@ -50,7 +50,7 @@ func (t token) String() string {
 	case tokBlockEnd:
 		return "the end of the tag"
 	}
-	return fmt.Sprintf("%q", t.text)
+	return fmt.Sprintf("%q", excerpt(t.text, maxNameBytes))
 }
 
 type lexer struct {
@@ -98,7 +98,14 @@ func (l *lexer) emit(kind tokenKind, text string) {
 	if kind == tokText && text == "" {
 		return
 	}
-	l.tokens = append(l.tokens, token{kind, text, l.line})
+	l.add(token{kind, text, l.line})
+}
+
+func (l *lexer) add(t token) {
+	if len(l.tokens) == maxTokens {
+		l.fail("the template has more than %d tokens", maxTokens)
+	}
+	l.tokens = append(l.tokens, t)
 }
 
 func (l *lexer) fail(format string, args ...any) {
@@ -240,7 +247,7 @@ func (l *lexer) tag(endKind tokenKind, end string) {
 		}
 		line := l.line
 		if len(open) == 0 && l.closing(end) {
-			l.tokens = append(l.tokens, token{endKind, end, line})
+			l.add(token{endKind, end, line})
 			return
 		}
 		c := l.src[l.pos]
@@ -345,7 +352,7 @@ func (l *lexer) str(quote byte) {
 				l.fail("%s", err)
 			}
 			l.advance(i + 1 - l.pos)
-			l.tokens = append(l.tokens, token{tokString, text, line})
+			l.add(token{tokString, text, line})
 			return
 		}
 	}

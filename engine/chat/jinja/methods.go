@@ -32,45 +32,57 @@ type stringFunc func(r *renderer, s string, v []any) any
 // onString makes a method with these parameters from f.
 func onString(name string, params []string, f stringFunc) methodFunc {
 	return func(r *renderer, self any, a *args) any {
-		s := self.(string)
-		r.charge(len(s))
-		return f(r, s, r.bind(a, name, params...))
+		return f(r, self.(string), r.bind(a, name, params...))
 	}
 }
 
-// mapped returns a method without arguments that maps a string to a value.
-func mapped(name string, f func(s string) any) methodFunc {
-	return onString(name, nil, func(_ *renderer, s string, _ []any) any { return f(s) })
+// mapped returns a method without arguments that maps a string to another. f must map a string as
+// it maps its pieces.
+func mapped(name string, f func(s string) string) methodFunc {
+	return onString(name, nil,
+		func(r *renderer, s string, _ []any) any { return r.mapPieces(s, f) })
 }
 
 // all returns a method that reports whether the string has characters and f holds for all of them.
 func all(name string, f func(rune) bool) methodFunc {
-	return mapped(name, func(s string) any {
-		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !f(c) }) < 0
+	return onString(name, nil, func(r *renderer, s string, _ []any) any {
+		holds := s != ""
+		r.pieces(s, func(piece string) bool {
+			holds = strings.IndexFunc(piece, func(c rune) bool { return !f(c) }) < 0
+			return holds
+		})
+		return holds
 	})
+}
+
+// inCase returns a method that reports whether the string has letters with two cases, and all of
+// them are as change makes them.
+func inCase(name string, change func(string) string) methodFunc {
+	return onString(name, nil,
+		func(r *renderer, s string, _ []any) any { return r.isCased(s, change) })
 }
 
 var stringMethods map[string]methodFunc
 
 func init() {
 	stringMethods = map[string]methodFunc{
-		"upper":      mapped("upper", func(s string) any { return strings.ToUpper(s) }),
-		"lower":      mapped("lower", func(s string) any { return strings.ToLower(s) }),
-		"casefold":   mapped("casefold", func(s string) any { return strings.ToLower(s) }),
-		"title":      mapped("title", func(s string) any { return titleMethod(s) }),
-		"capitalize": mapped("capitalize", func(s string) any { return capitalize(s) }),
-		"swapcase":   mapped("swapcase", func(s string) any { return swapCase(s) }),
-		"isdigit":    all("isdigit", unicode.IsDigit),
-		"isdecimal":  all("isdecimal", unicode.IsDigit),
-		"isnumeric":  all("isnumeric", unicode.IsNumber),
-		"isalpha":    all("isalpha", unicode.IsLetter),
+		"upper":    mapped("upper", strings.ToUpper),
+		"lower":    mapped("lower", strings.ToLower),
+		"casefold": mapped("casefold", strings.ToLower),
+		"title": onString("title", nil,
+			func(r *renderer, s string, _ []any) any { return r.titleMethod(s) }),
+		"capitalize": onString("capitalize", nil,
+			func(r *renderer, s string, _ []any) any { return r.capitalize(s) }),
+		"swapcase":  mapped("swapcase", swapCase),
+		"isdigit":   all("isdigit", unicode.IsDigit),
+		"isdecimal": all("isdecimal", unicode.IsDigit),
+		"isnumeric": all("isnumeric", unicode.IsNumber),
+		"isalpha":   all("isalpha", unicode.IsLetter),
 		"isalnum": all("isalnum",
 			func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
-		"isspace": all("isspace", isSpace),
-		"isupper": mapped("isupper",
-			func(s string) any { return isCased(s) && strings.ToUpper(s) == s }),
-		"islower": mapped("islower",
-			func(s string) any { return isCased(s) && strings.ToLower(s) == s }),
+		"isspace":    all("isspace", isSpace),
+		"isupper":    inCase("isupper", strings.ToUpper),
+		"islower":    inCase("islower", strings.ToLower),
 		"strip":      onString("strip", []string{"chars?"}, stripWith(true, true)),
 		"lstrip":     onString("lstrip", []string{"chars?"}, stripWith(true, false)),
 		"rstrip":     onString("rstrip", []string{"chars?"}, stripWith(false, true)),
@@ -83,18 +95,20 @@ func init() {
 		"endswith":   onString("endswith", []string{"suffix"}, hasAffix(strings.HasSuffix)),
 		"removeprefix": onString("removeprefix", []string{"prefix"},
 			func(r *renderer, s string, v []any) any {
-				return strings.TrimPrefix(s, r.text("prefix", v[0]))
+				return strings.TrimPrefix(s, r.affix("prefix", v[0]))
 			}),
 		"removesuffix": onString("removesuffix", []string{"suffix"},
 			func(r *renderer, s string, v []any) any {
-				return strings.TrimSuffix(s, r.text("suffix", v[0]))
+				return strings.TrimSuffix(s, r.affix("suffix", v[0]))
 			}),
 		"find":   onString("find", []string{"sub"}, find(strings.Index)),
 		"rfind":  onString("rfind", []string{"sub"}, find(strings.LastIndex)),
 		"index":  onString("index", []string{"sub"}, mustFind(strings.Index)),
 		"rindex": onString("rindex", []string{"sub"}, mustFind(strings.LastIndex)),
 		"count": onString("count", []string{"sub"}, func(r *renderer, s string, v []any) any {
-			return int64(strings.Count(s, r.text("sub", v[0])))
+			sub := r.text("sub", v[0])
+			r.read(len(s) + len(sub))
+			return int64(strings.Count(s, sub))
 		}),
 		"replace": onString("replace", []string{"old", "new", "count?"},
 			func(r *renderer, s string, v []any) any {
@@ -103,7 +117,9 @@ func init() {
 			}),
 		"join": onString("join", []string{"iterable"}, func(r *renderer, s string, v []any) any {
 			var parts []string
-			for _, item := range r.iterate(v[0]) {
+			items := r.iterate(v[0])
+			r.list(len(items))
+			for _, item := range items {
 				parts = append(parts, r.text("join: an item", item))
 			}
 			return r.join(parts, s)
@@ -112,7 +128,10 @@ func init() {
 		"rjust":  onString("rjust", []string{"width", "fillchar?"}, justify('>')),
 		"center": onString("center", []string{"width", "fillchar?"}, justify('^')),
 		"zfill": onString("zfill", []string{"width"}, func(r *renderer, s string, v []any) any {
-			return spec{fill: '0', align: '=', width: r.width(v[0])}.pad(s, '=')
+			width := r.width(v[0])
+			r.read(len(s))
+			r.charge(len(s) + width)
+			return spec{fill: '0', align: '=', width: width}.pad(s, '=')
 		}),
 		"format": func(r *renderer, self any, a *args) any {
 			return r.formatMethod(self.(string), a)
@@ -131,12 +150,11 @@ var dictMethods = map[string]methodFunc{
 	},
 	"items": func(r *renderer, self any, a *args) any {
 		r.bind(a, "items")
-		r.charge(32 * self.(*Dict).Len())
-		return &List{Items: self.(*Dict).pairs()}
+		return &List{Items: r.pairs(self.(*Dict))}
 	},
 	"get": func(r *renderer, self any, a *args) any {
 		v := r.bind(a, "get", "key", "default?")
-		if value, ok := self.(*Dict).get(v[0]); ok {
+		if value, ok := r.lookIn(self.(*Dict), v[0]); ok {
 			return value
 		}
 		if v[1] == (absent{}) {
@@ -145,7 +163,7 @@ var dictMethods = map[string]methodFunc{
 		return v[1]
 	},
 	"copy": func(r *renderer, self any, a *args) any {
-		r.charge(32 * self.(*Dict).Len())
+		r.entries(self.(*Dict).Len())
 		return self.(*Dict).Clone()
 	},
 	"update": refuse("update"), "pop": refuse("pop"), "popitem": refuse("popitem"),
@@ -160,7 +178,7 @@ var listMethods = map[string]methodFunc{
 				return int64(i)
 			}
 		}
-		r.fail("%s is not in the list", r.repr(v[0]))
+		r.fail("%s is not in the list", excerpt(r.repr(v[0]), maxNameBytes))
 		return nil
 	},
 	"count": func(r *renderer, self any, a *args) any {
@@ -190,20 +208,42 @@ func stripWith(left, right bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		cut := isSpace
 		if v[0] != (absent{}) && v[0] != nil {
-			chars := r.text("chars", v[0])
-			cut = func(c rune) bool { return strings.ContainsRune(chars, c) }
+			cut = r.anyOf(r.text("chars", v[0]))
 		}
+		counted := func(c rune) bool { r.step(); return cut(c) }
 		if left {
-			s = strings.TrimLeftFunc(s, cut)
+			s = strings.TrimLeftFunc(s, counted)
 		}
 		if right {
-			s = strings.TrimRightFunc(s, cut)
+			s = strings.TrimRightFunc(s, counted)
 		}
 		return s
 	}
 }
 
-func textList(parts []string) *List {
+// anyOf returns a function that reports whether chars has a character.
+func (r *renderer) anyOf(chars string) func(rune) bool {
+	const few = 8
+	if len(chars) <= few {
+		return func(c rune) bool { return strings.ContainsRune(chars, c) }
+	}
+	set := map[rune]bool{}
+	for _, c := range chars {
+		r.work(callSteps)
+		set[c] = true
+	}
+	return func(c rune) bool { return set[c] }
+}
+
+// affix returns v, which must be a string that is compared with another.
+func (r *renderer) affix(what string, v any) string {
+	s := r.text(what, v)
+	r.work(len(s) / bytesPerStep)
+	return s
+}
+
+func (r *renderer) textList(parts []string) *List {
+	r.list(2 * len(parts)) // each with its string header
 	l := &List{Items: make([]any, len(parts))}
 	for i, p := range parts {
 		l.Items[i] = p
@@ -219,24 +259,35 @@ func (r *renderer) separator(v []any) (sep string, cuts int) {
 			r.fail("empty separator")
 		}
 	}
-	cuts = int(min(r.orInt("maxsplit", v[1], -1), maxStringBytes))
+	cuts = int(min(r.orInt("maxsplit", v[1], -1), maxTextBytes))
 	if cuts < 0 {
 		cuts = -1
 	}
 	return sep, cuts
 }
 
+// part counts one more part of a text.
+func (r *renderer) part() {
+	r.take(itemBytes)
+	r.work(callSteps)
+}
+
 func split(r *renderer, s string, v []any) any {
 	sep, cuts := r.separator(v)
 	if sep != "" {
-		n := -1
-		if cuts >= 0 {
-			n = cuts + 1
+		r.find(s, sep)
+		parts := []string{}
+		for cuts < 0 || len(parts) < cuts {
+			i := strings.Index(s, sep)
+			if i < 0 {
+				break
+			}
+			r.part()
+			parts, s = append(parts, s[:i]), s[i+len(sep):]
 		}
-		r.charge(32 * strings.Count(s, sep))
-		return textList(strings.SplitN(s, sep, n))
+		return r.textList(append(parts, s))
 	}
-	r.charge(16 * len(s))
+	r.read(len(s))
 	parts := []string{}
 	for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
 		i := strings.IndexFunc(s, isSpace)
@@ -247,14 +298,15 @@ func split(r *renderer, s string, v []any) any {
 			parts = append(parts, s)
 			break
 		}
+		r.part()
 		parts, s = append(parts, s[:i]), s[i:]
 	}
-	return textList(parts)
+	return r.textList(parts)
 }
 
 func rsplit(r *renderer, s string, v []any) any {
 	sep, cuts := r.separator(v)
-	r.charge(16 * len(s))
+	r.read(len(s) + len(sep))
 	parts := []string{}
 	if sep == "" {
 		for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
@@ -267,6 +319,7 @@ func rsplit(r *renderer, s string, v []any) any {
 				break
 			}
 			_, n := utf8.DecodeRuneInString(s[i:])
+			r.part()
 			parts, s = append(parts, s[i+n:]), s[:i]
 		}
 	} else {
@@ -275,19 +328,21 @@ func rsplit(r *renderer, s string, v []any) any {
 			if i < 0 {
 				break
 			}
+			r.part()
 			parts, s = append(parts, s[i+len(sep):]), s[:i]
 		}
 		parts = append(parts, s)
 	}
 	slices.Reverse(parts)
-	return textList(parts)
+	return r.textList(parts)
 }
 
 func splitLines(r *renderer, s string, v []any) any {
 	keep := orBool(v[0], false)
-	r.charge(16 * len(s))
+	r.read(len(s))
 	var parts []string
 	for s != "" {
+		r.part()
 		i := strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
 		if i < 0 {
 			parts = append(parts, s)
@@ -303,7 +358,7 @@ func splitLines(r *renderer, s string, v []any) any {
 		}
 		parts, s = append(parts, s[:end]), s[i+n:]
 	}
-	return textList(parts)
+	return r.textList(parts)
 }
 
 func partition(index func(s, sub string) int, missingFirst bool) stringFunc {
@@ -312,6 +367,8 @@ func partition(index func(s, sub string) int, missingFirst bool) stringFunc {
 		if sep == "" {
 			r.fail("empty separator")
 		}
+		r.find(s, sep)
+		r.list(2 * len("abc"))
 		parts := []any{s, "", ""}
 		if i := index(s, sep); i >= 0 {
 			parts = []any{s[:i], sep, s[i+len(sep):]}
@@ -326,16 +383,18 @@ func hasAffix(has func(s, affix string) bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
 		if l, ok := v[0].(*List); ok && l.kind == kindTuple {
 			return slices.ContainsFunc(l.Items,
-				func(x any) bool { return has(s, r.text("an affix", x)) })
+				func(x any) bool { r.step(); return has(s, r.affix("an affix", x)) })
 		}
-		return has(s, r.text("the affix", v[0]))
+		return has(s, r.affix("the affix", v[0]))
 	}
 }
 
 // find makes a method that returns a position in characters, not bytes.
 func find(index func(s, sub string) int) stringFunc {
 	return func(r *renderer, s string, v []any) any {
-		i := index(s, r.text("sub", v[0]))
+		sub := r.text("sub", v[0])
+		r.read(len(s) + len(sub))
+		i := index(s, sub)
 		if i < 0 {
 			return int64(-1)
 		}
@@ -354,24 +413,38 @@ func mustFind(index func(s, sub string) int) stringFunc {
 }
 
 func (r *renderer) replace(s, old, new string, count int64) string {
+	r.find(s, old)
 	n := strings.Count(s, old)
 	if count >= 0 {
 		n = int(min(int64(n), count))
 	}
-	if grow := len(new) - len(old); grow > 0 && n > maxStringBytes/grow {
-		r.charge(maxStringBytes + 1)
+	if grow := len(new) - len(old); grow > 0 && n > r.maxText/grow {
+		r.checkLength(r.maxText + 1)
 	}
-	r.charge(len(s) + n*max(len(new)-len(old), 0))
-	return strings.Replace(s, old, new, n)
+	r.charge(max(len(s)+n*(len(new)-len(old)), 0))
+	if old == "" {
+		r.work(callSteps * n)
+		return strings.Replace(s, old, new, n)
+	}
+	var b strings.Builder
+	b.Grow(len(s) + n*(len(new)-len(old)))
+	for range n {
+		r.work(callSteps)
+		i := strings.Index(s, old)
+		b.WriteString(s[:i])
+		b.WriteString(new)
+		s = s[i+len(old):]
+	}
+	b.WriteString(s)
+	return b.String()
 }
 
 func (r *renderer) join(parts []string, sep string) string {
 	n := 0
 	for _, p := range parts {
+		r.step()
 		n += len(p) + len(sep)
-		if n > maxStringBytes {
-			break
-		}
+		r.checkLength(n)
 	}
 	r.charge(n)
 	return strings.Join(parts, sep)
@@ -394,6 +467,8 @@ func justify(align byte) stringFunc {
 			r.fail("the fill character must be exactly one character long")
 		}
 		width := r.width(v[0])
+		r.read(len(s))
+		r.charge(len(s) + len(fill)*width)
 		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
 			// If missing is odd, str.center pads one character more on the left when width is odd,
 			// and on the right when width is even.
@@ -404,22 +479,23 @@ func justify(align byte) stringFunc {
 	}
 }
 
-func capitalize(s string) string {
+func (r *renderer) capitalize(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToTitle(s[:n]) + strings.ToLower(s[n:])
+	r.charge(len(s))
+	return strings.ToTitle(s[:n]) + r.mapPieces(s[n:], strings.ToLower)
 }
 
 // titleMethod is str.title: every run of letters gets one capital.
-func titleMethod(s string) string {
+func (r *renderer) titleMethod(s string) string {
 	inWord := false
-	return strings.Map(func(c rune) rune {
+	return r.mapRunes(s, func(c rune) rune {
 		was := inWord
 		inWord = unicode.IsLetter(c)
 		if was {
 			return unicode.ToLower(c)
 		}
 		return unicode.ToTitle(c)
-	}, s)
+	})
 }
 
 func swapCase(s string) string {

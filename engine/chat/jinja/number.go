@@ -84,7 +84,7 @@ func (r *renderer) arithmetic(op string, a, b any) any {
 	if !ok {
 		for _, v := range []any{a, b} {
 			if u, ok := v.(*undefined); ok {
-				r.fail("%s", u.message)
+				r.fail("%s", u.why())
 			}
 		}
 		r.fail("unsupported operand types for %s: '%s' and '%s'", op, typeName(a), typeName(b))
@@ -112,6 +112,10 @@ func (r *renderer) arithmetic(op string, a, b any) any {
 func small(n int64) bool { return n > -1<<31 && n < 1<<31 }
 
 func (r *renderer) integerArithmetic(op string, m, n *big.Int) any {
+	r.work(bigIntSteps / 8)
+	if bits := max(m.BitLen(), n.BitLen()); bits > 64 {
+		r.work(bigIntSteps)
+	}
 	z := new(big.Int)
 	switch op {
 	case "+":
@@ -133,12 +137,14 @@ func (r *renderer) integerArithmetic(op string, m, n *big.Int) any {
 		if m.BitLen() <= 1 && n.Sign() > 0 { // for 0, 1 and -1 only the parity matters
 			n = new(big.Int).Sub(big.NewInt(2), new(big.Int).And(n, big.NewInt(1)))
 		}
+		r.work(2 * bigIntSteps)
 		z.Exp(m, n, nil)
 	default:
 		if n.Sign() == 0 {
 			r.fail("division by zero")
 		}
 		if op == "/" {
+			r.work(m.BitLen() + n.BitLen())
 			f, _ := new(big.Rat).SetFrac(m, n).Float64()
 			return f
 		}

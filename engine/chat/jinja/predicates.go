@@ -35,12 +35,10 @@ var predicates = map[string]predicate{
 		return r.isMultiple(v, r.toInt("divisibleby", r.bind(a, "divisibleby", "num")[0]))
 	},
 	"lower": func(r *renderer, v any, _ *args) bool {
-		s := r.str(v)
-		return isCased(s) && strings.ToLower(s) == s
+		return r.isCased(r.str(v), strings.ToLower)
 	},
 	"upper": func(r *renderer, v any, _ *args) bool {
-		s := r.str(v)
-		return isCased(s) && strings.ToUpper(s) == s
+		return r.isCased(r.str(v), strings.ToUpper)
 	},
 	"escaped": func(*renderer, any, *args) bool { return false },
 	"sameas": func(r *renderer, v any, a *args) bool {
@@ -94,8 +92,17 @@ func isCallable(_ *renderer, v any, _ *args) bool {
 // same is Python's "is" for values where it is well defined: None, booleans and objects.
 func same(a, b any) bool { return typeName(a) == typeName(b) && a == b }
 
-// isCased reports whether s has a letter that exists in two cases.
-func isCased(s string) bool { return strings.ToLower(s) != strings.ToUpper(s) }
+// isCased reports whether s has a letter that exists in two cases, and change does not change s.
+func (r *renderer) isCased(s string, change func(string) string) bool {
+	cased, changed := false, false
+	r.pieces(s, func(piece string) bool {
+		r.work(4 * len(piece) / charsPerStep)
+		cased = cased || strings.ToLower(piece) != strings.ToUpper(piece)
+		changed = change(piece) != piece
+		return !changed
+	})
+	return cased && !changed
+}
 
 // isMultiple reports whether v % n is zero.
 func (r *renderer) isMultiple(v any, n int64) bool { return !truth(r.arithmetic("%", v, n)) }

@@ -71,8 +71,10 @@ func (f spec) pad(text string, defaultAlign byte) string {
 // formatNumber formats an integer or float as the verb says, without padding.
 func (r *renderer) formatNumber(f spec, v any) string {
 	var s string
+	r.work(2 * callSteps)
 	switch n := number(v).(type) {
 	case *big.Int:
+		r.work(n.BitLen() / 4)
 		switch f.verb {
 		case 'd', 'i', 'u', 0:
 			s = n.String()
@@ -103,6 +105,7 @@ func (r *renderer) formatNumber(f spec, v any) string {
 
 func (r *renderer) formatFloat(f spec, n float64) string {
 	precision := f.precision
+	r.work(precision/charsPerStep + 1)
 	if precision < 0 {
 		precision = 6
 	}
@@ -184,11 +187,13 @@ func (r *renderer) percent(format string, values any) string {
 		return list[used-1]
 	}
 	mapped := false
+	r.read(len(format))
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
 			b.WriteByte(format[i])
 			continue
 		}
+		r.work(callSteps)
 		i++
 		f := spec{precision: -1}
 		var value any = absent{}
@@ -199,8 +204,8 @@ func (r *renderer) percent(format string, values any) string {
 				r.fail("a format with (name) needs a mapping")
 			}
 			name := format[i+1 : i+end]
-			if value, ok = d.get(name); !ok {
-				r.fail("the format's mapping has no key '%s'", name)
+			if value, ok = r.lookIn(d, name); !ok {
+				r.fail("the format's mapping has no key '%s'", excerpt(name, maxNameBytes))
 			}
 			mapped = true
 			i += end + 1
@@ -271,9 +276,7 @@ func (r *renderer) percentValue(f spec, value any) string {
 		if f.verb != 's' {
 			text = r.repr(value)
 		}
-		if runes := []rune(text); f.precision >= 0 && f.precision < len(runes) {
-			text = string(runes[:f.precision])
-		}
+		text = r.firstRunes(text, f.precision)
 		f.fill = 0
 	case 'c':
 		text = r.str(value)
@@ -298,7 +301,30 @@ func (r *renderer) percentValue(f spec, value any) string {
 	} else if f.fill == '0' {
 		f.align = '='
 	}
-	return f.pad(text, '>')
+	return r.padded(f, text, '>')
+}
+
+// padded is f.pad, counted.
+func (r *renderer) padded(f spec, text string, defaultAlign byte) string {
+	if f.width > 0 {
+		r.read(len(text))
+		r.charge(len(text) + utf8.UTFMax*f.width)
+	}
+	return f.pad(text, defaultAlign)
+}
+
+// firstRunes returns the first n characters of text, or text if n is negative.
+func (r *renderer) firstRunes(text string, n int) string {
+	if n < 0 {
+		return text
+	}
+	for i := range text {
+		r.step()
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // truncate returns Python's int(f).
@@ -314,6 +340,7 @@ func (r *renderer) truncate(f float64) any {
 func (r *renderer) formatMethod(format string, a *args) string {
 	var b strings.Builder
 	auto := 0
+	r.read(len(format))
 	for i := 0; i < len(format); i++ {
 		c := format[i]
 		if c != '{' && c != '}' {
@@ -325,6 +352,7 @@ func (r *renderer) formatMethod(format string, a *args) string {
 			i++
 			continue
 		}
+		r.work(callSteps)
 		end := strings.IndexByte(format[i:], '}')
 		if c == '}' || end < 0 {
 			r.fail("single '%c' in the format string", c)
@@ -358,12 +386,14 @@ func (r *renderer) formatField(field string, a *args) any {
 		}
 		return a.pos[n]
 	}
+	r.work(len(a.names))
 	for i, name := range a.names {
 		if name == field {
 			return a.named[i]
 		}
 	}
-	r.fail("the format string refers to '%s', which is not an argument", field)
+	r.fail("the format string refers to '%s', which is not an argument",
+		excerpt(field, maxNameBytes))
 	return nil
 }
 
@@ -400,20 +430,16 @@ func (r *renderer) formatValue(layout string, v any) string {
 		layout = layout[i:]
 	}
 	if len(layout) > 1 {
-		r.fail("invalid format specifier '%s'", layout)
+		r.fail("invalid format specifier '%s'", excerpt(layout, maxNameBytes))
 	}
 	if layout != "" {
 		f.verb = layout[0]
 	}
 	if _, isBool := v.(bool); number(v) != nil && f.verb != 's' && !(isBool && f.verb == 0) {
-		return f.pad(r.formatNumber(f, v), '>')
+		return r.padded(f, r.formatNumber(f, v), '>')
 	}
 	if f.verb != 0 && f.verb != 's' {
 		r.fail("unknown format code '%c' for a %s", f.verb, typeName(v))
 	}
-	text := r.str(v)
-	if runes := []rune(text); f.precision >= 0 && f.precision < len(runes) {
-		text = string(runes[:f.precision])
-	}
-	return f.pad(text, '<')
+	return r.padded(f, r.firstRunes(r.str(v), f.precision), '<')
 }

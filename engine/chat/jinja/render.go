@@ -1,23 +1,20 @@
 package jinja
 
-// Statements, scopes and the bounds of a rendering. Templates come with models and are not trusted:
-// every step, nested call and copied byte is counted. A failure is a panic with an *Error, which
-// Parse and Render return.
+// Statements and scopes. A failure is a panic with an *Error, which Parse and Render return. The
+// bounds of a rendering are in budget.go.
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// Bounds of one rendering. They are far above the needs of a long agent conversation.
+// Bounds of a template. The longest real one has 40 KB and about 10,000 tokens.
 const (
 	maxSourceBytes = 1 << 20
-	maxStringBytes = 64 << 20   // of the output, and of every string
-	maxSteps       = 20_000_000 // nodes visited, and one for each bytesPerStep copied
-	bytesPerStep   = 64
-	maxDepth       = 5000 // nested evaluation, macros included
+	maxTokens      = 200_000 // which bounds the syntax tree
 )
 
 // Template is a parsed template. It is immutable and safe for concurrent use.
@@ -53,47 +50,32 @@ func (t *Template) LoopsOverContent() bool { return t.listContent }
 
 // Render renders the template with vars as its global variables and the parameter now as the time
 // of strftime_now. Values in vars must have types that FromJSON returns, and must not change during
-// the call. Every error is an *Error.
-func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
-	r := &renderer{vars: vars, now: now}
+// the call. Rendering stops soon after ctx ends. Every error is an *Error.
+func (t *Template) Render(ctx context.Context, vars *Dict, now time.Time) (text string, err error) {
+	text, _, err = t.render(ctx, vars, now)
+	return text, err
+}
+
+// render is like Render, and also returns what the rendering has used.
+func (t *Template) render(ctx context.Context, vars *Dict, now time.Time) (text string, used budget,
+	err error) {
+	r := &renderer{vars: vars, now: now, budget: newBudget(ctx, sizeOf(vars))}
+	defer func() { used = r.budget }()
 	defer recoverInto(&err, func() int { return r.line })
-	out := r.capture(func() { r.run(t.body, &scope{}) })
-	return out, nil
+	return r.capture(func() { r.run(t.body, &scope{}) }), used, nil
 }
 
 // renderer is the state of one rendering.
 type renderer struct {
-	vars  *Dict
-	now   time.Time
-	out   *strings.Builder
-	steps int
-	depth int
-	line  int // of the current statement or call, for errors
+	budget
+	vars *Dict
+	now  time.Time
+	out  *strings.Builder
+	line int // of the current statement or call, for errors
 }
 
 func (r *renderer) fail(format string, args ...any) {
 	panic(&Error{Line: r.line, Message: fmt.Sprintf(format, args...)})
-}
-
-func (r *renderer) step() {
-	if r.steps++; r.steps > maxSteps {
-		r.fail("the template takes too long: stopped after %d steps", maxSteps)
-	}
-}
-
-// charge counts the copying of n bytes as steps. Call it before making a string of n bytes: it
-// fails if the string would be too long.
-func (r *renderer) charge(n int) {
-	r.checkLength(n)
-	r.steps += n / bytesPerStep
-	r.step()
-}
-
-// checkLength fails if a text of n bytes is too long.
-func (r *renderer) checkLength(n int) {
-	if n > maxStringBytes {
-		r.fail("the template makes a text of more than %d bytes", maxStringBytes)
-	}
 }
 
 func (r *renderer) write(s string) {
@@ -117,10 +99,13 @@ type scope struct {
 	parent *scope
 	names  []string
 	values []any
+	kept   bool // a macro or a loop refers to it, so it may outlive the block
 }
 
-func (s *scope) get(name string) (any, bool) {
+// get returns a variable. It counts the names that it looks at, which a template can multiply.
+func (r *renderer) get(s *scope, name string) (any, bool) {
 	for ; s != nil; s = s.parent {
+		r.work(len(s.names) / charsPerStep)
 		for i, n := range s.names {
 			if n == name {
 				return s.values[i], true
@@ -130,14 +115,27 @@ func (s *scope) get(name string) (any, bool) {
 	return nil, false
 }
 
-func (s *scope) set(name string, value any) {
+// set sets a variable of the block.
+func (r *renderer) set(s *scope, name string, value any) {
+	r.work(len(s.names) / charsPerStep)
 	for i, n := range s.names {
 		if n == name {
 			s.values[i] = value
 			return
 		}
 	}
+	if s.kept {
+		r.take(2 * itemBytes)
+	}
 	s.names, s.values = append(s.names, name), append(s.values, value)
+}
+
+// keep counts the memory of s and of the blocks around it, which a value now refers to.
+func (r *renderer) keep(s *scope) {
+	for ; s != nil && !s.kept; s = s.parent {
+		s.kept = true
+		r.take(scopeBytes + 2*itemBytes*len(s.names))
+	}
 }
 
 // control is how a statement ended.
@@ -149,23 +147,17 @@ const (
 	controlContinue
 )
 
-func (r *renderer) enter() {
-	if r.depth++; r.depth > maxDepth {
-		r.fail("the template recurses deeper than %d levels", maxDepth)
-	}
-}
-
 // run executes statements until one breaks or continues the loop around them.
 func (r *renderer) run(body []node, s *scope) control {
 	r.enter()
 	for _, n := range body {
 		r.step()
 		if c := n.exec(r, s); c != controlNone {
-			r.depth--
+			r.leave()
 			return c
 		}
 	}
-	r.depth--
+	r.leave()
 	return controlNone
 }
 
@@ -220,7 +212,7 @@ func (r *renderer) applyFilters(chain []*filterExpr, value any, s *scope) any {
 func (n *withNode) exec(r *renderer, s *scope) control {
 	inner := &scope{parent: s}
 	for i, name := range n.names {
-		inner.set(name, r.eval(n.values[i], s))
+		r.set(inner, name, r.eval(n.values[i], s))
 	}
 	return r.run(n.body, inner)
 }
@@ -232,13 +224,16 @@ func (n *scopeNode) exec(r *renderer, s *scope) control {
 func (n *controlNode) exec(*renderer, *scope) control { return n.control }
 
 func (n *macroNode) exec(r *renderer, s *scope) control {
-	s.set(n.name, &macro{n, s})
+	r.take(listBytes)
+	r.keep(s)
+	r.set(s, n.name, &macro{n, s})
 	return controlNone
 }
 
 func (n *callNode) exec(r *renderer, s *scope) control {
 	r.line = n.line
 	callee := r.eval(n.call.callee, s)
+	r.keep(s)
 	a := r.evalArgs(n.call.args, s)
 	a.names, a.named = append(a.names, "caller"), append(a.named, &macro{n.caller, s})
 	r.write(r.str(r.call(callee, a)))
@@ -257,14 +252,14 @@ func (r *renderer) assign(t target, value any, s *scope) {
 			r.assign(sub, items[i], s)
 		}
 	case t.attr != "":
-		object, _ := s.get(t.name)
+		object, _ := r.get(s, t.name)
 		ns, ok := object.(*Namespace)
 		if !ok {
 			r.fail("cannot set the attribute '%s': '%s' is not a namespace", t.attr, t.name)
 		}
-		ns.attrs.Set(t.attr, value)
+		r.put(ns.attrs, t.attr, value)
 	default:
-		s.set(t.name, value)
+		r.set(s, t.name, value)
 	}
 }
 
@@ -290,19 +285,23 @@ func (r *renderer) loop(n *forNode, s *scope, value any, depth int) {
 	if n.filter != nil {
 		var kept []any
 		for _, item := range items {
-			r.step()
+			r.work(2 * callSteps)
 			inner := &scope{parent: s}
 			r.assign(n.target, item, inner)
 			if truth(r.eval(n.filter, inner)) {
+				r.take(itemBytes)
 				kept = append(kept, item)
 			}
 		}
 		items = kept
 	}
+	r.take(listBytes)
+	r.keep(s)
 	l := &loop{node: n, scope: s, items: items, depth: depth}
 	for l.index = 0; l.index < len(items); l.index++ {
-		r.step()
-		inner := &scope{parent: s, names: []string{"loop"}, values: []any{l}}
+		r.work(2 * callSteps)
+		inner := &scope{parent: s}
+		r.set(inner, "loop", l)
 		r.assign(n.target, items[l.index], inner)
 		if r.run(n.body, inner) == controlBreak {
 			break
@@ -313,8 +312,8 @@ func (r *renderer) loop(n *forNode, s *scope, value any, depth int) {
 	}
 }
 
-// attr returns an attribute of the loop variable.
-func (l *loop) attr(name string) (any, bool) {
+// loopAttr returns an attribute of the loop variable.
+func (r *renderer) loopAttr(l *loop, name string) (any, bool) {
 	at := func(i int) any {
 		if i < 0 || i >= len(l.items) {
 			return undefinedName("loop." + name)
@@ -345,6 +344,7 @@ func (l *loop) attr(name string) (any, bool) {
 	case "nextitem":
 		return at(l.index + 1), true
 	case "cycle":
+		r.take(listBytes)
 		return &function{"cycle", func(r *renderer, a *args) any {
 			if len(a.pos) == 0 {
 				r.fail("no items for cycling given")
@@ -352,8 +352,10 @@ func (l *loop) attr(name string) (any, bool) {
 			return a.pos[l.index%len(a.pos)]
 		}}, true
 	case "changed":
+		r.take(listBytes)
 		return &function{"changed", func(r *renderer, a *args) any {
 			same := l.changed != nil && r.equal(&List{Items: l.changed}, &List{Items: a.pos})
+			r.list(len(a.pos))
 			l.changed = append([]any{}, a.pos...)
 			return !same
 		}}, true

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Filters on sequences and mappings. They return a generator where Jinja2 does. A generator is true
@@ -28,38 +29,50 @@ func itemsFilter(r *renderer, v any, a *args) any {
 	if !ok {
 		r.fail("items needs a mapping, got %s", typeName(v))
 	}
-	r.charge(32 * d.Len())
-	return newGenerator(d.pairs())
+	return newGenerator(r.pairs(d))
 }
 
 func firstFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "first")
+	if s, ok := v.(string); ok && s != "" {
+		_, n := utf8.DecodeRuneInString(s)
+		return s[:n]
+	}
 	if items := r.iterate(v); len(items) > 0 {
 		return items[0]
 	}
-	return &undefined{"no first item, the sequence was empty"}
+	return &undefined{message: "no first item, the sequence was empty"}
 }
 
 func lastFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "last")
+	if s, ok := v.(string); ok && s != "" {
+		_, n := utf8.DecodeLastRuneInString(s)
+		return s[len(s)-n:]
+	}
 	if items := r.iterate(v); len(items) > 0 {
 		return items[len(items)-1]
 	}
-	return &undefined{"no last item, the sequence was empty"}
+	return &undefined{message: "no last item, the sequence was empty"}
 }
 
 func reverseFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "reverse")
-	items := slices.Clone(r.iterate(v))
-	r.charge(16 * len(items))
-	slices.Reverse(items)
-	if _, ok := v.(string); ok {
+	if s, ok := v.(string); ok {
 		var b strings.Builder
-		for _, c := range items {
-			b.WriteString(c.(string))
+		r.charge(len(s))
+		for s != "" {
+			r.step()
+			_, n := utf8.DecodeLastRuneInString(s)
+			b.WriteString(s[len(s)-n:])
+			s = s[:len(s)-n]
 		}
 		return b.String()
 	}
+	items := r.iterate(v)
+	r.list(len(items))
+	items = slices.Clone(items)
+	slices.Reverse(items)
 	return newGenerator(items)
 }
 
@@ -67,6 +80,7 @@ func joinFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "join", "d?", "attribute?")
 	get := r.attribute(p[1])
 	items := r.iterate(v)
+	r.list(len(items))
 	parts := make([]string, len(items))
 	for i, item := range items {
 		parts[i] = r.str(get(item))
@@ -89,10 +103,11 @@ func (r *renderer) attributeOr(path, otherwise any) func(any) any {
 	if path == (absent{}) || path == nil {
 		return func(v any) any { return v }
 	}
-	steps := strings.Split(r.str(path), ".")
+	text := r.str(path)
+	steps := split(r, text, []any{".", absent{}}).(*List).Items
 	return func(v any) any {
 		for _, step := range steps {
-			v = r.lookup(v, step)
+			v = r.lookup(v, step.(string))
 			if isUndefined(v) && otherwise != (absent{}) && otherwise != nil {
 				v = otherwise
 			}
@@ -103,6 +118,7 @@ func (r *renderer) attributeOr(path, otherwise any) func(any) any {
 
 // lookup follows one step of an attribute path. A number is an index.
 func (r *renderer) lookup(v any, step string) any {
+	r.work(callSteps + len(step)/charsPerStep)
 	var index any = step
 	if n, err := strconv.Atoi(step); err == nil {
 		index = int64(n)
@@ -119,7 +135,7 @@ func (r *renderer) lookup(v any, step string) any {
 // mapFilter is map(attribute=..., default=...) or map('filter', args...).
 func mapFilter(r *renderer, v any, a *args) any {
 	items := r.iterate(v)
-	r.charge(16 * len(items))
+	r.list(len(items))
 	out := make([]any, len(items))
 	var get func(any) any
 	if len(a.pos) == 0 {
@@ -129,10 +145,15 @@ func mapFilter(r *renderer, v any, a *args) any {
 		name := r.text("map's filter", a.pos[0])
 		f, ok := filters[name]
 		if !ok {
-			r.fail("there is no filter '%s'", name)
+			r.fail("there is no filter '%s'", excerpt(name, maxNameBytes))
 		}
 		rest := &args{a.pos[1:], a.names, a.named}
-		get = func(v any) any { return f(r, v, rest) }
+		get = func(v any) any {
+			r.work(callSteps)
+			r.enter() // f may be map again
+			defer r.leave()
+			return f(r, v, rest)
+		}
 	}
 	for i, item := range items {
 		out[i] = get(item)
@@ -148,10 +169,13 @@ func (r *renderer) condition(pos []any) func(any) bool {
 	name := r.text("the test's name", pos[0])
 	test, ok := predicates[name]
 	if !ok {
-		r.fail("there is no test '%s'", name)
+		r.fail("there is no test '%s'", excerpt(name, maxNameBytes))
 	}
 	rest := &args{pos: pos[1:]}
-	return func(v any) bool { return test(r, v, rest) }
+	return func(v any) bool {
+		r.work(callSteps)
+		return test(r, v, rest)
+	}
 }
 
 // choose returns the items of v with holds(item) == keep.
@@ -160,6 +184,7 @@ func (r *renderer) choose(v any, keep bool, holds func(any) bool) *List {
 	for _, item := range r.iterate(v) {
 		r.step()
 		if holds(item) == keep {
+			r.take(itemBytes)
 			out = append(out, item)
 		}
 	}
@@ -185,12 +210,12 @@ func selectAttrFilter(keep bool) filter {
 // sorted returns the items in ascending order of key, or in descending order if reverse is set. The
 // sort is stable. Strings compare without case unless caseSensitive is set.
 func (r *renderer) sorted(items []any, key func(any) any, caseSensitive, reverse bool) []any {
-	r.charge(64 * len(items))
+	r.list(4 * len(items))
 	keys := make([]any, len(items))
 	order := make([]int, len(items))
 	for i, item := range items {
 		order[i] = i
-		keys[i] = foldCase(key(item), caseSensitive)
+		keys[i] = r.foldCase(key(item), caseSensitive)
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		if reverse {
@@ -205,9 +230,9 @@ func (r *renderer) sorted(items []any, key func(any) any, caseSensitive, reverse
 	return out
 }
 
-func foldCase(v any, caseSensitive bool) any {
+func (r *renderer) foldCase(v any, caseSensitive bool) any {
 	if s, ok := v.(string); ok && !caseSensitive {
-		return strings.ToLower(s)
+		return r.mapPieces(s, strings.ToLower)
 	}
 	return v
 }
@@ -224,13 +249,14 @@ func sortFilter(r *renderer, v any, a *args) any {
 // attributes is attribute for several paths: "a,b.c".
 func (r *renderer) attributes(paths string) func(any) any {
 	var gets []func(any) any
-	for _, p := range strings.Split(paths, ",") {
+	for _, p := range split(r, paths, []any{",", absent{}}).(*List).Items {
 		gets = append(gets, r.attribute(p))
 	}
 	return func(v any) any {
 		key := &List{}
+		r.list(len(gets))
 		for _, get := range gets {
-			key.Items = append(key.Items, foldCase(get(v), false))
+			key.Items = append(key.Items, r.foldCase(get(v), false))
 		}
 		return key
 	}
@@ -247,7 +273,7 @@ func dictSortFilter(r *renderer, v any, a *args) any {
 		r.fail("dictsort: by must be 'key' or 'value'")
 	}
 	key := func(pair any) any { return pair.(*List).Items[at] }
-	return &List{Items: r.sorted(d.pairs(), key, orBool(p[0], false), orBool(p[2], false))}
+	return &List{Items: r.sorted(r.pairs(d), key, orBool(p[0], false), orBool(p[2], false))}
 }
 
 func uniqueFilter(r *renderer, v any, a *args) any {
@@ -255,9 +281,11 @@ func uniqueFilter(r *renderer, v any, a *args) any {
 	get, seen := r.attribute(p[1]), NewDict()
 	var out []any
 	for _, item := range r.iterate(v) {
-		key := foldCase(get(item), orBool(p[0], false))
-		if _, ok := seen.get(key); !ok {
-			seen.set(key, true)
+		r.work(callSteps)
+		key := r.foldCase(get(item), orBool(p[0], false))
+		if _, ok := r.lookIn(seen, key); !ok {
+			r.put(seen, key, true)
+			r.take(itemBytes)
 			out = append(out, item)
 		}
 	}
@@ -271,13 +299,13 @@ func extremeFilter(name string, sign int) filter {
 		get := r.attribute(p[1])
 		items := r.iterate(v)
 		if len(items) == 0 {
-			return &undefined{"no aggregated item, the sequence was empty"}
+			return &undefined{message: "no aggregated item, the sequence was empty"}
 		}
-		best := items[0]
-		key := func(item any) any { return foldCase(get(item), orBool(p[0], false)) }
+		key := func(item any) any { return r.foldCase(get(item), orBool(p[0], false)) }
+		best, bestKey := items[0], key(items[0])
 		for _, item := range items[1:] {
-			if sign*r.compare("<", key(item), key(best)) > 0 {
-				best = item
+			if k := key(item); sign*r.compare("<", k, bestKey) > 0 {
+				best, bestKey = item, k
 			}
 		}
 		return best
@@ -292,6 +320,7 @@ func sumFilter(r *renderer, v any, a *args) any {
 	}
 	get := r.attribute(p[0])
 	for _, item := range r.iterate(v) {
+		r.work(callSteps)
 		total = r.add(total, get(item))
 	}
 	return total
@@ -301,10 +330,11 @@ func sumFilter(r *renderer, v any, a *args) any {
 func groupByFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "groupby", "attribute", "default?", "case_sensitive?")
 	get := r.attributeOr(p[0], p[1])
-	fold := func(item any) any { return foldCase(get(item), orBool(p[2], false)) }
+	fold := func(item any) any { return r.foldCase(get(item), orBool(p[2], false)) }
 	var groups []any
 	var last any
 	for _, item := range r.sorted(r.iterate(v), fold, true, false) {
+		r.take(4 * itemBytes)
 		if key := fold(item); len(groups) == 0 || !r.equal(key, last) {
 			groups = append(groups, &List{[]any{get(item), NewList()}, kindTuple})
 			last = key
@@ -325,11 +355,13 @@ func batchFilter(r *renderer, v any, a *args) any {
 	}
 	var out []any
 	for chunk := range slices.Chunk(r.iterate(v), n) {
+		r.list(len(chunk))
 		chunk = slices.Clone(chunk)
 		for len(chunk) < n && p[1] != (absent{}) && p[1] != nil {
+			r.take(itemBytes)
+			r.step()
 			chunk = append(chunk, p[1])
 		}
-		r.charge(16 * len(chunk))
 		out = append(out, NewList(chunk...))
 	}
 	return newGenerator(out)
@@ -342,7 +374,7 @@ func sliceFilter(r *renderer, v any, a *args) any {
 		r.fail("slice needs a positive count")
 	}
 	items := r.iterate(v)
-	r.charge(16 * (len(items) + n))
+	r.list(len(items) + 8*n)
 	each, longer := len(items)/n, len(items)%n
 	var out []any
 	for i := range n {

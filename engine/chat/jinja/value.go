@@ -106,8 +106,31 @@ func (d *Dict) get(key any) (any, bool) {
 	return d.values[i], true
 }
 
+// put sets an entry of a dictionary, and lookIn returns one. They count the work.
+func (r *renderer) put(d *Dict, key, value any) {
+	r.hash(key)
+	r.take(entryBytes)
+	d.set(key, value)
+}
+
+func (r *renderer) lookIn(d *Dict, key any) (any, bool) {
+	r.hash(key)
+	return d.get(key)
+}
+
+// hash counts the work of hashing a key.
+func (r *renderer) hash(key any) {
+	switch k := key.(type) {
+	case string:
+		r.work(1 + len(k)/bytesPerStep)
+	case *big.Int:
+		r.work(bigIntSteps)
+	}
+}
+
 // pairs returns the entries as (key, value) tuples.
-func (d *Dict) pairs() []any {
+func (r *renderer) pairs(d *Dict) []any {
+	r.entries(d.Len())
 	list := make([]any, len(d.keys))
 	for i, k := range d.keys {
 		list[i] = &List{Items: []any{k, d.values[i]}, kind: kindTuple}
@@ -120,14 +143,27 @@ type Namespace struct{ attrs *Dict }
 
 // undefined is a missing value. It is false, empty and printed as "". Looking up
 // an attribute, calling it and calculating with it are errors.
-type undefined struct{ message string }
+type undefined struct {
+	message string // what is missing; if it is empty, object has no attribute name
+	object  any
+	name    string
+}
+
+// why returns the message of an error about the value.
+func (u *undefined) why() string {
+	if u.message != "" {
+		return u.message
+	}
+	return fmt.Sprintf("'%s object' has no attribute '%s'", typeName(u.object),
+		excerpt(u.name, maxNameBytes))
+}
 
 func undefinedName(name string) *undefined {
-	return &undefined{"'" + name + "' is undefined"}
+	return &undefined{message: "'" + excerpt(name, maxNameBytes) + "' is undefined"}
 }
 
 func undefinedAttr(object any, name string) *undefined {
-	return &undefined{fmt.Sprintf("'%s object' has no attribute '%s'", typeName(object), name)}
+	return &undefined{object: object, name: name}
 }
 
 func isUndefined(v any) bool {
@@ -207,9 +243,11 @@ func (r *renderer) iterate(v any) []any {
 	case *undefined:
 		return nil
 	case string:
-		r.charge(16 * len(v))
-		items := make([]any, 0, len(v))
+		n := utf8.RuneCountInString(v)
+		r.take(2 * itemBytes * n) // each is a string of one character
+		items := make([]any, 0, n)
 		for _, c := range v {
+			r.step()
 			items = append(items, string(c))
 		}
 		return items
@@ -236,6 +274,7 @@ func (r *renderer) length(v any) int {
 	case *undefined:
 		return 0
 	case string:
+		r.read(len(v))
 		return utf8.RuneCountInString(v)
 	case *List:
 		if v.kind != kindGenerator {
@@ -267,7 +306,11 @@ func (r *renderer) equalAt(a, b any, depth int) bool {
 		return b == nil
 	case string:
 		b, ok := b.(string)
-		return ok && a == b
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		r.work(len(a) / bytesPerStep)
+		return a == b
 	case *undefined:
 		return isUndefined(b)
 	case *List:
@@ -287,7 +330,7 @@ func (r *renderer) equalAt(a, b any, depth int) bool {
 			return false
 		}
 		for i, k := range a.keys {
-			v, ok := b.get(k)
+			v, ok := r.lookIn(b, k)
 			if !ok || !r.equalAt(a.values[i], v, depth+1) {
 				return false
 			}
@@ -310,9 +353,10 @@ func (r *renderer) compareAt(op string, a, b any, depth int) int {
 	}
 	switch a := a.(type) {
 	case *undefined:
-		r.fail("%s", a.message)
+		r.fail("%s", a.why())
 	case string:
 		if b, ok := b.(string); ok {
+			r.work(min(len(a), len(b)) / bytesPerStep)
 			return strings.Compare(a, b)
 		}
 	case *List:
@@ -326,11 +370,14 @@ func (r *renderer) compareAt(op string, a, b any, depth int) int {
 		}
 	}
 	if b, ok := b.(*undefined); ok {
-		r.fail("%s", b.message)
+		r.fail("%s", b.why())
 	}
 	r.fail("'%s' not supported between instances of '%s' and '%s'", op, typeName(a), typeName(b))
 	return 0
 }
+
+// find counts the search for sub in s.
+func (r *renderer) find(s, sub string) { r.work(1 + (len(s)+len(sub))/(bytesPerStep/4)) }
 
 // contains is Python's "item in container".
 func (r *renderer) contains(container, item any) bool {
@@ -340,10 +387,10 @@ func (r *renderer) contains(container, item any) bool {
 		if !ok {
 			r.fail("'in <string>' requires string as left operand, not %s", typeName(item))
 		}
-		r.charge(len(c))
+		r.find(c, s)
 		return strings.Contains(c, s)
 	case *Dict:
-		_, ok := c.get(item)
+		_, ok := r.lookIn(c, item)
 		return ok
 	}
 	for _, v := range r.iterate(container) {
