@@ -50,6 +50,7 @@ type Conversation struct {
 	Hits            int     `json:"hits"`
 	SecondsSaved    float64 `json:"secondsSaved"`
 	Pinned          bool    `json:"pinned"`
+	Private         bool    `json:"private"` // only in memory, without a title
 }
 
 // Detail is a conversation with its files.
@@ -117,10 +118,12 @@ func (c *Cache) list(m *Memory) (list List, complete bool, err error) {
 	}
 	for i, r := range m.Prefixes {
 		if n := len(r.Tokens); n > 0 && !matched[i] {
-			list.Conversations = append(list.Conversations,
-				Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
-					Format: readableFormat(m.Format), Title: m.Title(r.Tokens), Tokens: n,
-					MemoryTokens: n})
+			one := Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
+				Format: readableFormat(m.Format), Tokens: n, MemoryTokens: n, Private: r.Private}
+			if !r.Private {
+				one.Title = m.Title(r.Tokens)
+			}
+			list.Conversations = append(list.Conversations, one)
 		}
 	}
 	return list, complete, nil

@@ -54,14 +54,25 @@ func memoryOf(m engine.StoredModel, prefixes ...[]int32) *Memory {
 	return memory
 }
 
+// private marks the prefixes in memory as private.
+func private(m *Memory) *Memory {
+	for i := range m.Prefixes {
+		m.Prefixes[i].Private = true
+	}
+	return m
+}
+
 // lines formats a list: "model title tokens/memoryTokens" for each conversation, followed by
-// "memory" if it has no key.
+// "memory" if it has no key and "private" if it is private.
 func lines(list List) string {
 	var words []string
 	for _, c := range list.Conversations {
 		line := fmt.Sprintf("%s %s %d/%d", c.Model, c.Title, c.Tokens, c.MemoryTokens)
 		if c.Key == "" {
 			line += " memory"
+		}
+		if c.Private {
+			line += " private"
 		}
 		words = append(words, line)
 	}
@@ -106,6 +117,9 @@ func TestList(t *testing.T) {
 				"two 800/600; org/B elsewhere 700/0"},
 		{"only in memory", memoryOf(modelA, tokens(9, 50)),
 			"org/A one 700/0; org/A other format 700/0; org/A text 9000 50/50 memory; org/A two " +
+				"800/0; org/B elsewhere 700/0"},
+		{"private, only in memory", private(memoryOf(modelA, tokens(9, 50))),
+			"org/A  50/50 memory private; org/A one 700/0; org/A other format 700/0; org/A two " +
 				"800/0; org/B elsewhere 700/0"},
 		{"the other model", memoryOf(modelB, one),
 			"org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/700"},

@@ -48,7 +48,7 @@ var enums = map[reflect.Type][]any{
 		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
 		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,
 		cachemiss.MessageEdited, cachemiss.Retokenized, cachemiss.Evicted, cachemiss.StateNotCached,
-		cachemiss.CacheOff, cachemiss.FormatChanged, cachemiss.ModelChanged},
+		cachemiss.CacheOff, cachemiss.FormatChanged, cachemiss.ModelChanged, cachemiss.Private},
 }
 
 // fieldEnums holds the values of fields that are plain strings in Go, by schema and field.

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 2
+const protocol = 3
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
 // or Gate. The others follow after the worker's Opened.

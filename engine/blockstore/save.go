@@ -22,7 +22,9 @@ type Tensor struct {
 // State is the recurrent state after Position tokens.
 type State struct {
 	Position int
-	Tensors  []Tensor
+	// Tensors returns its tensors. The writer's goroutine calls it, only for a state that is not
+	// stored yet.
+	Tensors func() []Tensor
 }
 
 // Sequence is a sequence to save. Tokens, pieces and states must not change until Done.
@@ -244,7 +246,7 @@ func (w *saving) state(state State) error {
 	if w.q.Stop != nil && w.q.Stop() {
 		return ErrClosed
 	}
-	n, err := w.store.writeEntry(w, h, state.Tensors)
+	n, err := w.store.writeEntry(w, h, state.Tensors())
 	if n > 0 {
 		w.result.States++
 		w.result.Bytes += n

@@ -92,7 +92,9 @@ func stateBytes(tokens []int32) []byte {
 }
 
 func stateAt(tokens []int32, position int) State {
-	return State{position, []Tensor{{"1.s", [][]byte{stateBytes(tokens[:position])}}}}
+	return State{position, func() []Tensor {
+		return []Tensor{{"1.s", [][]byte{stateBytes(tokens[:position])}}}
+	}}
 }
 
 func sequence(tokens []int32, tail bool, states ...int) Sequence {

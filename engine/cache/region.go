@@ -4,9 +4,11 @@ package cache
 // disk and reads them back.
 
 import (
+	"bytes"
 	"fmt"
 
 	"headroom/kernels"
+	"headroom/kernels/attention"
 )
 
 // Region is memory that is divided into equal pieces, one for each page or slot.
@@ -17,12 +19,61 @@ type Region struct {
 	// Offset is the position that piece 0 would have.
 	Offset     int
 	PieceBytes int
+
+	// clear zeroes positions [from, to) of a page. It is nil in a region of recurrent state.
+	clear func(page []byte, from, to int)
+	ring  *Ring // of a region of rings; nil otherwise
 }
 
 // Piece returns the memory of one page or slot on the host.
 func (r *Region) Piece(i int32) []byte {
 	from := r.Offset + int(i)*r.PieceBytes
 	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
+}
+
+// Used returns the memory of one page or slot after so many tokens of its sequence: of a page's own
+// positions, or of the whole sequence for a slot. In the result, every position that this sequence
+// does not need is zero. Otherwise it would hold what another sequence has left there, or tokens
+// that a copied page or ring already had. The result is a copy if anything had to be zeroed.
+func (r *Region) Used(i int32, tokens int) []byte {
+	piece := r.Piece(i)
+	switch {
+	case r.clear == nil:
+		return piece
+	case r.ring != nil:
+		return r.usedRing(piece, tokens)
+	case tokens >= PageTokens:
+		return piece
+	}
+	piece = bytes.Clone(piece)
+	r.clear(piece, tokens, PageTokens)
+	return piece
+}
+
+func (r *Region) usedRing(piece []byte, tokens int) []byte {
+	piece = bytes.Clone(piece)
+	used := r.ring.used(tokens)
+	pageBytes := len(piece) / r.ring.SlotPages
+	for page := range r.ring.SlotPages {
+		for _, gap := range gaps(used[page*PageTokens:][:PageTokens]) {
+			r.clear(piece[page*pageBytes:][:pageBytes], gap[0], gap[1])
+		}
+	}
+	return piece
+}
+
+// gaps returns the ranges of the false values.
+func gaps(used []bool) (ranges [][2]int) {
+	for from := 0; from < len(used); from++ {
+		to := from
+		for to < len(used) && !used[to] {
+			to++
+		}
+		if to > from {
+			ranges, from = append(ranges, [2]int{from, to}), to
+		}
+	}
+	return ranges
 }
 
 // PageRegions returns the regions of all layers that are divided into pages, either for start pages
@@ -40,10 +91,16 @@ func PageRegions(layers []Layer, start bool) (regions []Region) {
 		k, kBytes := l.KV.KPages(start)
 		v, vBytes := l.KV.VPages(start)
 		regions = append(regions,
-			Region{Name: name + ".k", Buffer: l.KV.K, Offset: k, PieceBytes: kBytes},
-			Region{Name: name + ".v", Buffer: l.KV.V, Offset: v, PieceBytes: vBytes})
+			Region{Name: name + ".k", Buffer: l.KV.K, Offset: k, PieceBytes: kBytes,
+				clear: clearPage(l.KV, true, start)},
+			Region{Name: name + ".v", Buffer: l.KV.V, Offset: v, PieceBytes: vBytes,
+				clear: clearPage(l.KV, false, start)})
 	}
 	return regions
+}
+
+func clearPage(c *attention.Cache, keys, start bool) func(page []byte, from, to int) {
+	return func(page []byte, from, to int) { c.Clear(page, keys, start, from, to) }
 }
 
 // SlotRegions returns the regions of all layers that are divided into slots.
@@ -55,9 +112,11 @@ func SlotRegions(layers []Layer) (regions []Region) {
 			name := fmt.Sprintf("layers.%d.ring_%d_%d", i, r.SinkTokens, r.Window)
 			regions = append(regions,
 				Region{Name: name + ".k", Buffer: l.KV.K,
-					PieceBytes: r.SlotPages * l.KV.KPageBytes()},
+					PieceBytes: r.SlotPages * l.KV.KPageBytes(), ring: r,
+					clear: clearPage(l.KV, true, false)},
 				Region{Name: name + ".v", Buffer: l.KV.V,
-					PieceBytes: r.SlotPages * l.KV.VPageBytes()})
+					PieceBytes: r.SlotPages * l.KV.VPageBytes(), ring: r,
+					clear: clearPage(l.KV, false, false)})
 		}
 		if !l.State.IsNone() {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv),

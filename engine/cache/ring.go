@@ -65,12 +65,14 @@ func (r *Ring) Spans(spans []kernels.Span) []kernels.Span {
 	return r.spans
 }
 
+func (r *Ring) sinkPages() int { return (r.SinkTokens + PageTokens - 1) / PageTokens }
+
 // table returns the page table of the sequence in slot, long enough for all pages of the pool.
 func (r *Ring) table(slot int32) []int32 {
 	if t := r.tables[slot]; t != nil {
 		return t
 	}
-	sinks := (r.SinkTokens + PageTokens - 1) / PageTokens
+	sinks := r.sinkPages()
 	t := make([]int32, r.tablePages)
 	for i := range t {
 		page := i
@@ -81,6 +83,23 @@ func (r *Ring) table(slot int32) []int32 {
 	}
 	r.tables[slot] = t
 	return t
+}
+
+// used tells which positions of a slot's pages the row after so many tokens attends to.
+func (r *Ring) used(tokens int) []bool {
+	used, sinks := make([]bool, r.SlotPages*PageTokens), r.sinkPages()
+	mark := func(from, to int) {
+		for pos := max(from, 0); pos < min(to, tokens); pos++ {
+			page := pos / PageTokens
+			if page >= sinks {
+				page = sinks + (page-sinks)%(r.SlotPages-sinks)
+			}
+			used[page*PageTokens+pos%PageTokens] = true
+		}
+	}
+	mark(0, r.SinkTokens)
+	mark(tokens+1-r.Window, tokens)
+	return used
 }
 
 // RingBytes returns the bytes of one sequence's rings, summed over all layers, for passes with

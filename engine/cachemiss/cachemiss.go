@@ -53,6 +53,8 @@ const (
 	FormatChanged Cause = "format_changed"
 	// ModelChanged: the prompt was computed before by another model.
 	ModelChanged Cause = "model_changed"
+	// Private: the request was private, so its prompt was not compared with others.
+	Private Cause = "private"
 )
 
 // Report explains the cache miss of one prompt. Texts are valid UTF-8 of about 80 bytes, and empty

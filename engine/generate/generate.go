@@ -25,6 +25,7 @@ type Request struct {
 
 	Model  string // "" means the loaded model
 	Stream bool   // send the answer while it is generated
+	Cache  Caching
 
 	// Messages are a conversation for the model's chat template.
 	Messages []chat.Message

@@ -115,12 +115,14 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if left := l.config.ContextTokens - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
-	q := &request{Request: r, submitted: time.Now(), miss: l.log.compare(r.Prompt),
-		usage: Usage{PromptTokens: len(r.Prompt)}}
+	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
+	if !r.Private {
+		q.miss, q.title = l.log.compare(r.Prompt), l.text.Title(r.Prompt)
+	}
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
-		Owner: q}
+		Private: r.Private, NoCache: r.NoCache, Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)
 	}
@@ -129,7 +131,6 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 		q.sampler.Observe(t)
 	}
 	q.text = l.text.Tokenizer().NewStream(true)
-	q.title = l.text.Title(r.Prompt)
 	q.stop = chat.NewStopMatcher(r.Stop)
 	q.stream, _ = NewStream(r.ID, func() { l.cancel(q) })
 	return q.stream, l.enqueue(q)

@@ -23,6 +23,11 @@ type Request struct {
 	Stop      []string      // texts that end the generation; the answer ends before them
 	IgnoreEOS bool          // continue after the model's end tokens, for benchmarks
 	Priority  int           // waiting requests of larger priority run first
+	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
+	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
+	Private bool
+	// NoCache frees the memory of the request when it ends, instead of caching its prefix.
+	NoCache bool
 }
 
 // EventType tells what an Event reports.

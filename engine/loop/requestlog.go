@@ -31,11 +31,12 @@ func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 
 // Finished describes a request that has ended, whether answered, cancelled or failed.
 type Finished struct {
-	ID     string
-	At     time.Time
-	Finish FinishReason
-	Usage  Usage
-	Timing Timing
+	ID      string
+	At      time.Time
+	Finish  FinishReason
+	Usage   Usage
+	Timing  Timing
+	Private bool // Report then tells nothing about the prompt
 	// Blocks of the cache on disk: read for the prompt, and passed to the writer.
 	BlockHits, BlockWrites int
 	Report                 cachemiss.Report // why the prompt was not cached
@@ -48,7 +49,7 @@ const maxRecent = 64
 type record struct {
 	Finished
 	miss     cachemiss.Match
-	computed []int32 // the tokens to add to the history; nil after an error
+	computed []int32 // the tokens to add to the history; nil after an error or if private
 }
 
 // requestLog keeps the records of ended requests.
@@ -83,8 +84,9 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 func (g *requestLog) record(r *request, reason FinishReason) {
 	n := record{miss: r.miss,
 		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
-			Timing: r.timing(), BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
-	if reason != FinishError {
+			Timing: r.timing(), Private: r.Private, BlockHits: r.blockHits,
+			BlockWrites: r.blockWrites}}
+	if reason != FinishError && !r.Private {
 		n.computed = r.seq.Tokens[:r.seq.Computed]
 	}
 	g.mu.Lock()
@@ -148,6 +150,12 @@ func (g *requestLog) explain(n *record) {
 				ReadTokens:   n.Usage.PromptTokens - n.Usage.CachedTokens}
 		}
 	}()
+	if n.Private { // its prompt was not compared, and is not in the history
+		n.Report = cachemiss.Report{Break: -1, Cause: cachemiss.Private,
+			ReadTokens: n.Usage.PromptTokens - n.Usage.CachedTokens,
+			Advice:     "The prompt was private: it is neither kept nor compared with others."}
+		return
+	}
 	o := g.outcome
 	o.CachedTokens = n.Usage.CachedTokens
 	n.Report = n.miss.Explain(o)

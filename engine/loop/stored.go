@@ -85,7 +85,8 @@ func (l *Loop) lookUp(r *request) {
 	known, resumable := l.sched.Known(&r.seq)
 	limit := len(r.Prompt) - 1
 	fewMissing := limit-resumable < l.sched.FetchTokens()
-	if l.stored.view == nil || fewMissing || r.lookups == maxLookups {
+	// The index counts reads, so a private prompt is not even looked up.
+	if l.stored.view == nil || r.Private || fewMissing || r.lookups == maxLookups {
 		return
 	}
 	r.lookups++
@@ -165,6 +166,17 @@ func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
 	return list
 }
 
+// usedTensors returns tensors to be written: what the tokens have left in these pages or in a slot.
+// The rest of the memory may hold tokens of other sequences, perhaps private ones, so it is zero.
+func usedTensors(regions []cache.Region, indexes []int32, tokens int) []blockstore.Tensor {
+	list := tensors(regions, indexes)
+	last := len(indexes) - 1
+	for i := range regions {
+		list[i].Pieces[last] = regions[i].Used(indexes[last], tokens-last*cache.PageTokens)
+	}
+	return list
+}
+
 // regionsAt returns the regions of the pages of the block at position from. All pages of a block
 // are of one kind, because StartTokens is a multiple of the block size.
 func (l *Loop) regionsAt(from int) []cache.Region {
@@ -173,9 +185,11 @@ func (l *Loop) regionsAt(from int) []cache.Region {
 
 func pagesFor(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }
 
-// saveBlocks writes the full blocks of the tokens that an ended request has computed.
+// saveBlocks writes the full blocks of the tokens that an ended request has computed. Of a private
+// request nothing is written, now or later: only what becomes a conversation here ever reaches the
+// store. A later request that is not private may resume its blocks, and then stores its own text.
 func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
-	if l.stored.view == nil || len(computed) < blockstore.BlockTokens {
+	if l.stored.view == nil || r.Private || len(computed) < blockstore.BlockTokens {
 		return
 	}
 	// A request cancelled during prefill has no prefill time, so the previous value stays.
@@ -254,7 +268,8 @@ func (l *Loop) save(c *conversation, tail bool) {
 		SecondsPerToken: l.stored.secondsPerToken,
 		Stop:            func() bool { return c.forgotten.Load() || l.stopWriting() },
 		KV: func(from, to int) []blockstore.Tensor {
-			return tensors(l.regionsAt(from), held.Pages[from/cache.PageTokens:pagesFor(to)])
+			pages := held.Pages[from/cache.PageTokens : pagesFor(to)]
+			return usedTensors(l.regionsAt(from), pages, to-from)
 		},
 		States: l.statesToStore(c, held, tail),
 		Done: func(blockstore.Saved) {
@@ -322,7 +337,9 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 		if regular && (tail || s.Position <= full) || tail && atEnd {
 			last = s.Position
 			chosen = append(chosen, blockstore.State{Position: s.Position,
-				Tensors: tensors(l.runner.SlotRegions(), []int32{s.Slot})})
+				Tensors: func() []blockstore.Tensor {
+					return usedTensors(l.runner.SlotRegions(), []int32{s.Slot}, s.Position)
+				}})
 		}
 	}
 	return chosen
@@ -331,7 +348,8 @@ func (l *Loop) statesToStore(c *conversation, held prefix.Held,
 // CachedPrefix is a prefix cached in memory that is not part of a longer one.
 type CachedPrefix struct {
 	Tokens       []int32
-	ResumeTokens int // a request can resume after this many tokens
+	ResumeTokens int  // a request can resume after this many tokens
+	Private      bool // only private requests have computed it
 }
 
 // CachedPrefixes lists the prefixes in memory, those of ended and of running requests. The least
@@ -340,8 +358,8 @@ func (l *Loop) CachedPrefixes() []CachedPrefix {
 	answer := make(chan []CachedPrefix, 1)
 	l.runOnLoop(func() {
 		var list []CachedPrefix
-		l.sched.Leaves(func(tokens []int32, resume int) {
-			list = append(list, CachedPrefix{tokens, resume})
+		l.sched.Leaves(func(p prefix.Leaf) {
+			list = append(list, CachedPrefix{p.Tokens, p.Resumable, p.Private})
 		})
 		answer <- list
 	})

@@ -42,7 +42,7 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	return &server.Call{
 		ID: generate.NewID("chatcmpl-"),
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Messages: messages, Tools: q.Tools, TemplateKwargs: q.TemplateKwargs},
+			Cache: q.Cache, Messages: messages, Tools: q.Tools, TemplateKwargs: q.TemplateKwargs},
 		Renderer: func(h generate.Head) server.Renderer {
 			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
 		},
@@ -57,7 +57,7 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 	return &server.Call{
 		ID: generate.NewID("cmpl-"),
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Prompt: q.Prompt, PromptTokens: q.PromptTokens},
+			Cache: q.Cache, Prompt: q.Prompt, PromptTokens: q.PromptTokens},
 		Renderer: func(h generate.Head) server.Renderer {
 			return &completionRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
 		},

@@ -15,7 +15,8 @@ type Params struct {
 	generate.Params
 	Model        string // "" means the loaded model
 	Stream       bool
-	IncludeUsage bool // stream_options.include_usage: a last chunk has the token counts
+	Cache        generate.Caching // of the field cache, or of store, which is false: CacheMemory
+	IncludeUsage bool             // stream_options.include_usage: a last chunk has the token counts
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
@@ -63,6 +64,8 @@ type wireParams struct {
 	FrequencyPenalty    *float64           `json:"frequency_penalty"`
 	LogitBias           json.RawMessage    `json:"logit_bias"`
 	Seed                *int64             `json:"seed"`
+	Store               *bool              `json:"store"`
+	Cache               *string            `json:"cache"`
 }
 
 type wireStreamOptions struct {
@@ -163,11 +166,23 @@ func (p *Params) read(w *wireParams) error {
 	p.FrequencyPenalty, p.Seed = w.FrequencyPenalty, w.Seed
 	return first(
 		p.Normalize,
+		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
 		func() error { return onlyOne("n", w.N) },
 		func() (err error) { p.Stop, err = parseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 	)
+}
+
+// readCaching reads cache, which is Headroom's, or else store, which is OpenAI's.
+func (p *Params) readCaching(w *wireParams) (err error) {
+	switch {
+	case w.Cache != nil:
+		p.Cache, err = generate.ParseCaching("cache", *w.Cache)
+	case w.Store != nil && !*w.Store:
+		p.Cache = generate.CacheMemory
+	}
+	return err
 }
 
 // readMaxTokens reads max_completion_tokens, or else max_tokens.

@@ -55,10 +55,15 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit for every leaf, least recently used first. tokens is the path from the root to
-// the leaf, and resumable is the number of tokens after which a sequence can resume. visit may keep
-// tokens.
-func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
+// Leaf is a path of the tree that no other path continues.
+type Leaf struct {
+	Tokens    []int32 // from the root to the leaf
+	Resumable int     // number of tokens after which a sequence can resume
+	Private   bool    // only private sequences have computed its last tokens
+}
+
+// Leaves calls visit for every leaf, least recently used first. visit may keep the tokens.
+func (t *Tree) Leaves(visit func(Leaf)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)
 		if len(leaf.children) > 0 {
@@ -74,6 +79,6 @@ func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
 		if !t.o.Recurrent {
 			resumable = len(tokens)
 		}
-		visit(tokens, resumable)
+		visit(Leaf{tokens, resumable, leaf.private})
 	}
 }

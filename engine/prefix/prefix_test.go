@@ -20,10 +20,10 @@ func TestSiblingsShareStates(t *testing.T) {
 	if !ok || slot != 8 {
 		t.Fatalf("slot %d, %t, expected 8", slot, ok)
 	}
-	tree.SetState(tokens("ab"), []int32{page}, slot)
-	tree.Insert(tokens("abcd"), []int32{page}) // the same page, filled
+	tree.SetState(tokens("ab"), []int32{page}, slot, false)
+	tree.Insert(tokens("abcd"), []int32{page}, false) // the same page, filled
 	other := pool.Alloc(0)
-	tree.Insert(tokens("abxy"), []int32{other})
+	tree.Insert(tokens("abxy"), []int32{other}, false)
 	for _, c := range []struct {
 		text   string
 		tokens int
@@ -39,7 +39,7 @@ func TestSiblingsShareStates(t *testing.T) {
 		}
 	}
 	second, _ := tree.TakeSlot()
-	tree.SetState(tokens("ab"), []int32{page}, second) // the tree already has this state
+	tree.SetState(tokens("ab"), []int32{page}, second, false) // the tree already has this state
 	if again, ok := tree.TakeSlot(); !ok || again != second {
 		t.Errorf("got slot %d, %t, expected %d back", again, ok, second)
 	}
@@ -58,13 +58,13 @@ func TestStatesAreHandedOver(t *testing.T) {
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
 	grow := func(text string) {
 		page := pool.Alloc(0)
-		tree.Insert(tokens(text), []int32{page})
+		tree.Insert(tokens(text), []int32{page}, false)
 		pool.Unref(page)
 	}
 	page := pool.Alloc(0)
 	slot, _ := tree.TakeSlot()
-	tree.SetState(tokens("ab"), []int32{page}, slot)
-	tree.Insert(tokens("abcd"), []int32{page})
+	tree.SetState(tokens("ab"), []int32{page}, slot, false)
+	tree.Insert(tokens("abcd"), []int32{page}, false)
 	pool.Unref(page)
 	grow("abxy")
 	grow("azzz")
@@ -88,7 +88,7 @@ func TestEvictOldestLeafFirst(t *testing.T) {
 	pool := NewPool(3, Start{})
 	tree := NewTree(pool, Options{PageTokens: 2})
 	insert := func(text string, pages ...int32) {
-		tree.Insert(tokens(text), pages)
+		tree.Insert(tokens(text), pages, false)
 	}
 	root, old, young := pool.Alloc(0), pool.Alloc(0), pool.Alloc(0)
 	insert("abcd", root, old)
@@ -120,7 +120,7 @@ func TestKindsOfPages(t *testing.T) {
 		for i := range (len(text) + 1) / 2 {
 			pages = append(pages, pool.Alloc(i))
 		}
-		tree.Insert(tokens(text), pages)
+		tree.Insert(tokens(text), pages, false)
 		for _, p := range pages {
 			pool.Unref(p)
 		}

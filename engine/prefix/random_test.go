@@ -76,7 +76,7 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 		own = append(own, pool.Alloc(i))
 	}
 	if slot, ok := tree.TakeSlot(); ok {
-		tree.SetState(text, own, slot)
+		tree.SetState(text, own, slot, false)
 	}
 	for _, p := range own {
 		pool.Unref(p)
@@ -88,13 +88,14 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
 	t.Helper()
 	others := map[string]bool{}
-	tree.Leaves(func(tokens []int32, resumed int) {
+	tree.Leaves(func(l Leaf) {
+		tokens, resumed := l.Tokens, l.Resumable
 		if Common(tokens, text) < min(len(tokens), len(text)) {
 			others[fmt.Sprint(tokens, resumed)] = true
 		}
 	})
 	tree.Forget(text)
-	tree.Leaves(func(tokens []int32, resumed int) { delete(others, fmt.Sprint(tokens, resumed)) })
+	tree.Leaves(func(l Leaf) { delete(others, fmt.Sprint(l.Tokens, l.Resumable)) })
 	if len(others) > 0 {
 		t.Fatalf("forgetting %v also removed %v", text, others)
 	}

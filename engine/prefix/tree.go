@@ -36,6 +36,7 @@ type node struct {
 	page     int32
 	children map[int32][]*node // by first token; only below full pages and the root
 	states   []*state
+	private  bool          // only private sequences have computed the last of the tokens
 	place    *list.Element // in Tree.nodes
 }
 
@@ -174,15 +175,18 @@ func Common(a, b []int32) int {
 }
 
 // Insert records that pages hold the keys and values of tokens. The tree adds a reference to each
-// page whose tokens it does not have yet.
-func (t *Tree) Insert(tokens []int32, pages []int32) { t.insert(tokens, pages) }
+// page whose tokens it does not have yet. A leaf that only private sequences have inserted is
+// reported as private; see Leaves.
+func (t *Tree) Insert(tokens []int32, pages []int32, private bool) {
+	t.insert(tokens, pages, private)
+}
 
 // insert returns the node that holds the last token.
-func (t *Tree) insert(tokens []int32, pages []int32) *node {
+func (t *Tree) insert(tokens []int32, pages []int32, private bool) *node {
 	n := &t.root
 	for from := 0; from < len(tokens); from += t.o.PageTokens {
 		n = t.extend(n, from, tokens[from:min(from+t.o.PageTokens, len(tokens))],
-			pages[from/t.o.PageTokens])
+			pages[from/t.o.PageTokens], private)
 	}
 	t.use(n)
 	return n
@@ -190,21 +194,25 @@ func (t *Tree) insert(tokens []int32, pages []int32) *node {
 
 // extend returns the child of n that begins with the given tokens, which fit in a page. If there is
 // none, it extends a child that is a prefix of the tokens, or adds a child.
-func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
+func (t *Tree) extend(n *node, from int, tokens []int32, page int32, private bool) *node {
 	c, common := t.closest(n, tokens)
 	switch {
 	case c != nil && common == len(tokens):
-		return c // it may have more tokens
+		if len(c.tokens) == len(tokens) { // otherwise it has more tokens
+			c.private = c.private && private
+		}
+		return c
 	case c != nil && common == len(c.tokens): // c has a shorter beginning of this page
 		if c.page != page {
 			t.pool.Ref(page)
 			t.pool.Unref(c.page)
 			c.page = page
 		}
-		c.tokens = slices.Clone(tokens)
+		c.tokens, c.private = slices.Clone(tokens), private
 	default:
 		t.pool.Ref(page)
-		c = &node{parent: n, from: from, tokens: slices.Clone(tokens), page: page}
+		c = &node{parent: n, from: from, tokens: slices.Clone(tokens), page: page,
+			private: private}
 		c.place = t.nodes.PushBack(c)
 		n.children[tokens[0]] = append(n.children[tokens[0]], c)
 	}
@@ -216,8 +224,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 
 // SetState inserts tokens like Insert, and records that slot holds the state after the last token.
 // If the tree already has that state, SetState frees the slot and returns false.
-func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
-	n := t.insert(tokens, pages)
+func (t *Tree) SetState(tokens []int32, pages []int32, slot int32, private bool) bool {
+	n := t.insert(tokens, pages, private)
 	for _, s := range n.states {
 		if s.position == len(tokens) {
 			t.states.MoveToBack(s.place)

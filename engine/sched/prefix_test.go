@@ -6,6 +6,8 @@ package sched
 import (
 	"slices"
 	"testing"
+
+	"headroom/engine/prefix"
 )
 
 // remembering returns a scheduler with a prefix tree, 10 pages, 2 slots and 2 state slots.
@@ -61,9 +63,9 @@ func TestPlaceholdersAreNotCached(t *testing.T) {
 	if a.Computed != 7 {
 		t.Fatalf("%d tokens are computed, expected all 7", a.Computed)
 	}
-	s.Leaves(func(tokens []int32, _ int) {
-		if !slices.Equal(tokens, []int32{1, 2, 3, 4, 5, 6}) {
-			t.Errorf("tokens %v are cached, expected 1 to 6", tokens)
+	s.Leaves(func(l prefix.Leaf) {
+		if !slices.Equal(l.Tokens, []int32{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("tokens %v are cached, expected 1 to 6", l.Tokens)
 		}
 	})
 	a.Tokens[6] = 7

@@ -112,9 +112,9 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
-		s.tree.SetState(p.Tokens, p.Pages, p.Slot)
+		s.tree.SetState(p.Tokens, p.Pages, p.Slot, p.Seq.Private)
 	case ok:
-		s.tree.Insert(p.Tokens, p.Pages)
+		s.tree.Insert(p.Tokens, p.Pages, p.Seq.Private)
 	case s.o.Recurrent:
 		s.tree.ReturnSlot(p.Slot)
 	}
@@ -161,7 +161,7 @@ func (s *Scheduler) FreePages() prefix.Amount { return s.pool.Free() }
 func (s *Scheduler) PagesFor(tokens int) prefix.Amount { return s.need(0, tokens) }
 
 // Leaves visits the cached prefixes; see prefix.Tree.Leaves.
-func (s *Scheduler) Leaves(visit func(tokens []int32, resumable int)) {
+func (s *Scheduler) Leaves(visit func(prefix.Leaf)) {
 	if s.tree != nil {
 		s.tree.Leaves(visit)
 	}

@@ -36,6 +36,11 @@ type Sequence struct {
 	// StorePending is true while a stored prefix is looked up or read. Meanwhile the sequence is
 	// not admitted.
 	StorePending bool
+	// Private marks the tokens as private in the prefix tree; see prefix.Leaf.
+	Private bool
+	// NoCache keeps the tokens out of the prefix tree. The sequence may still resume a prefix that
+	// is in it.
+	NoCache bool
 
 	Pages []int32 // page table; has room for at least Computed positions
 	Slot  int32   // slot of the recurrent state while the sequence runs, else -1
@@ -193,7 +198,7 @@ func (s *Scheduler) Remove(q *Sequence, cache bool) (slot int32, keep *Keep) {
 	slot = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
-		if cache && s.tree != nil && q.Computed > 0 {
+		if cache && !q.NoCache && s.tree != nil && q.Computed > 0 {
 			keep = s.cachePrefix(q)
 		}
 		s.release(q)
@@ -219,13 +224,13 @@ func (s *Scheduler) trim() {
 func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	if s.o.Recurrent {
 		if slot, ok := s.tree.TakeSlot(); ok {
-			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot) {
+			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot, q.Private) {
 				return &Keep{q.Computed, slot}
 			}
 			return nil
 		}
 	}
-	s.tree.Insert(q.Tokens[:q.Computed], q.Pages)
+	s.tree.Insert(q.Tokens[:q.Computed], q.Pages, q.Private)
 	return nil
 }
 
@@ -235,15 +240,15 @@ func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
 	for _, k := range w.Keeps {
-		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot)
+		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
 	}
-	if s.tree != nil && !s.o.Recurrent && w.To-w.From > 1 {
+	if s.tree != nil && !q.NoCache && !s.o.Recurrent && w.To-w.From > 1 {
 		known := w.To
 		if q.Tokens[known-1] < 0 {
 			known--
 		}
 		// Other sequences may share these tokens while the rest of the prompt is computed.
-		s.tree.Insert(q.Tokens[:known], q.Pages)
+		s.tree.Insert(q.Tokens[:known], q.Pages, q.Private)
 	}
 }
 
@@ -390,7 +395,7 @@ func (s *Scheduler) prefill(q *Sequence, budget int, restore *Restore) int {
 	}
 	w := Work{Seq: q, From: q.Computed, To: to, Restore: restore}
 	for _, k := range q.Keep {
-		if s.tree != nil && s.o.Recurrent && k > w.From && k <= w.To {
+		if s.tree != nil && !q.NoCache && s.o.Recurrent && k > w.From && k <= w.To {
 			if slot, ok := s.tree.TakeSlot(); ok {
 				w.Keeps = append(w.Keeps, Keep{k, slot})
 			}

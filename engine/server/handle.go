@@ -4,6 +4,7 @@ package server
 // request has ended or is cancelled.
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
 	"time"
@@ -53,6 +54,11 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 	}
 	defer body.Release()
 	call, err := route.Parse(body.Bytes)
+	if err == nil {
+		err = readCacheHeader(call, r)
+	}
+	recordOf(r).private = err != nil && mayBePrivate(r, body.Bytes) ||
+		err == nil && call.Cache.Private()
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +75,23 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 	return &generation{Call: call, model: model, prompt: prompt, split: split}, nil
 }
 
+// cacheHeader is the request header that says where a request may be cached, in every dialect. It
+// overrides the body, because people can add a header to clients whose body they cannot change.
+const cacheHeader = "Headroom-Cache"
+
+func readCacheHeader(call *Call, r *http.Request) (err error) {
+	if name := r.Header.Get(cacheHeader); name != "" {
+		call.Cache, err = generate.ParseCaching(cacheHeader, name)
+	}
+	return err
+}
+
+// mayBePrivate reports whether a request that is not valid may have asked to be private.
+func mayBePrivate(r *http.Request, body []byte) bool {
+	return r.Header.Get(cacheHeader) != "" || bytes.Contains(body, []byte(`"cache"`)) ||
+		bytes.Contains(body, []byte(`"store"`))
+}
+
 // generate submits a generation and sends its answer.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation) {
 	rec := recordOf(r)
@@ -79,6 +102,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		MaxTokens: g.MaxTokens,
 		Sampling:  g.Sampling(g.model.Engine.Defaults()),
 		Stop:      g.Stop,
+		Private:   g.Cache.Private(),
+		NoCache:   g.Cache == generate.CacheNone,
 	})
 	if err != nil {
 		s.refuse(w, r, err)

@@ -22,6 +22,7 @@ type record struct {
 	timing    engine.Timing
 	finish    string
 	err       error
+	private   bool // the error may quote the request, so only its code is logged
 }
 
 type recordKey struct{}
@@ -79,7 +80,11 @@ func (rec *record) attributes(r *http.Request, status int, took time.Duration) [
 			slog.String("tokens_per_second", fmt.Sprintf("%.1f", t.DecodeTokensPerSecond())))
 	}
 	if rec.err != nil {
-		list = append(list, slog.String("error", rec.err.Error()))
+		text := rec.err.Error()
+		if rec.private {
+			text = string(problem.From(rec.err).Code)
+		}
+		list = append(list, slog.String("error", text))
 	}
 	return list
 }

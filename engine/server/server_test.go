@@ -37,6 +37,61 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 }
 
+// TestPrivateRequests checks where a request may be cached, in body and header, on every route.
+func TestPrivateRequests(t *testing.T) {
+	var log bytes.Buffer
+	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
+	s := start(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, route := range []struct{ path, input string }{
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}]`},
+		{"/v1/completions", `"prompt":"U"`},
+	} {
+		for _, c := range []struct {
+			body, header     string
+			private, noCache bool
+			refused          string // part of the message
+		}{
+			{body: ``}, {body: `,"store":true`}, {body: `,"store":null,"cache":null`},
+			{body: `,"store":false`, private: true},
+			{body: `,"cache":"disk"`}, {body: `,"cache":"disk","store":false`},
+			{body: `,"cache":"memory"`, private: true},
+			{body: `,"cache":"none","store":true`, private: true, noCache: true},
+			{header: "memory", private: true}, {header: "disk", body: `,"cache":"memory"`},
+			{header: "none", body: `,"cache":"disk"`, private: true, noCache: true},
+			{body: `,"cache":"ram"`, refused: `cache: expected \"disk\", \"memory\" or \"none\"`},
+			{body: `,"cache":true`, refused: `cache: expected a string, got a boolean`},
+			{body: `,"store":"no"`, refused: `store: expected a boolean, got a string`},
+			{header: "Memory", refused: `Headroom-Cache: expected \"disk\"`},
+		} {
+			status, _, answer := post(t, s.URL+route.path, "{"+route.input+c.body+"}",
+				"Headroom-Cache", c.header)
+			if c.refused != "" {
+				if status != http.StatusBadRequest || !strings.Contains(answer, c.refused) {
+					t.Errorf("%s %s %s: %d %s, expected 400 and %s", route.path, c.body, c.header,
+						status, answer, c.refused)
+				}
+				continue
+			}
+			<-e.streams
+			if got := <-e.requests; got.Private != c.private || got.NoCache != c.noCache {
+				t.Errorf("%s %s %s: private %t, no cache %t; expected %t, %t", route.path, c.body,
+					c.header, got.Private, got.NoCache, c.private, c.noCache)
+			}
+		}
+	}
+	for _, body := range []string{
+		`{"messages":[{"role":"BODYSECRET","content":"U"}],"store":false}`,
+		`{"messages":[{"role":"user","content":"U"}],"cache":"BODYSECRET"}`,
+		`{"messages":[{"role":"user","content":"U"}],"store":"BODYSECRET"}`,
+	} {
+		post(t, s.URL+"/v1/chat/completions", body)
+	}
+	s.Close() // the log's last line
+	if strings.Contains(log.String(), "BODYSECRET") {
+		t.Errorf("the log quotes a private request:\n%s", log.String())
+	}
+}
+
 // TestDefaults checks that the user's defaults apply if a request omits a parameter. They are
 // looked up by the ID of the model, even if the request names no model.
 func TestDefaults(t *testing.T) {

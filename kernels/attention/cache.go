@@ -105,6 +105,28 @@ func (c *Cache) Pages() int {
 	return min((c.K.Size-k)/kBytes, (c.V.Size-v)/vBytes)
 }
 
+// Clear zeroes the positions [from, to) of a page, which is the content of one page of K if keys is
+// true, else of V. start tells which kind of page it is.
+func (c *Cache) Clear(page []byte, keys, start bool, from, to int) {
+	if from <= 0 && to >= c.PageTokens {
+		clear(page)
+		return
+	}
+	f := c.VFormat
+	if keys {
+		f = c.KFormat
+	}
+	if start {
+		f = f.AtStart()
+	}
+	r, alone := rows{c, page, f, keys}, []int32{0}
+	for head := range c.KVHeads {
+		for pos := from; pos < to; pos++ {
+			r.clear(alone, head, pos)
+		}
+	}
+}
+
 func (c *Cache) check() error {
 	if c == nil || c.K == nil || c.V == nil {
 		return fmt.Errorf("cache: got none, expected one from NewCache")
@@ -210,6 +232,20 @@ func (r rows) write(src []float32, pages []int32, head, pos int) {
 	base, step := r.elements(pages, head, pos)
 	for i, x := range src[:r.c.HeadDim] {
 		r.store(base+i*step, x)
+	}
+}
+
+// clear zeroes the bytes of a position.
+func (r rows) clear(pages []int32, head, pos int) {
+	if r.f.quantized() {
+		s := r.strip(pages, head, pos)
+		s.clear()
+		return
+	}
+	base, step := r.elements(pages, head, pos)
+	size := r.f.DType.Size()
+	for i := range r.c.HeadDim {
+		clear(r.bytes[(base+i*step)*size:][:size])
 	}
 }
 

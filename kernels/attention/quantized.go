@@ -157,6 +157,17 @@ func (s *strip) write(src []float32) {
 	}
 }
 
+// clear zeroes the parameters and codes of a position.
+func (s *strip) clear() {
+	groups := s.headDim / s.f.group()
+	for g := range groups * s.f.params() {
+		clear(s.bytes[2*(g*stripTokens+s.lane):][:2])
+	}
+	for dim := range s.headDim {
+		s.setCode(dim, 0)
+	}
+}
+
 // quantize chooses the parameters of a group of finite elements, and r, which gives their codes.
 // All arithmetic is float32.
 func (f Format) quantize(x []float32) (scale, bias uint16, r rounding) {

@@ -57,6 +57,11 @@ const rows = rowsOf([
 ]);
 const ids = (list: { id: string }[]) => list.map(({ id }) => id).join(' ');
 
+test('a private conversation has no title of its own', () => {
+  const [row] = rowsOf([fakeConversation({ key: '', title: '', private: true })]);
+  expect(row?.conversation.title).toBe('Private');
+});
+
 test('a row matches if it has every word of the filter, in any case and order', () => {
   expect(ids(filtered(rows, ''))).toBe('a b c memory-3');
   expect(ids(filtered(rows, '  PLAN '))).toBe('b c');

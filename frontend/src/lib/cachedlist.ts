@@ -1,6 +1,6 @@
 // The list of cached conversations: filtered, sorted, and laid out as a treemap. Pure functions,
 // fast for 10,000 rows.
-import { cacheMap } from '../strings/cache';
+import { cacheMap, privateTitle } from '../strings/cache';
 import type { Conversation } from './backend/types';
 import { squarify, type Rect } from './treemap';
 
@@ -23,12 +23,15 @@ export interface Order {
 }
 
 export function rowsOf(conversations: readonly Conversation[]): Row[] {
-  return conversations.map((conversation, index) => ({
-    id: conversation.key || `memory-${index}`,
-    words: `${conversation.title} ${conversation.model} ${conversation.format}`.toLowerCase(),
-    usedAt: Math.max(conversation.lastHitAt, conversation.createdAt),
-    conversation,
-  }));
+  return conversations.map((one, index) => {
+    const conversation = one.private ? { ...one, title: privateTitle } : one;
+    return {
+      id: conversation.key || `memory-${index}`,
+      words: `${conversation.title} ${conversation.model} ${conversation.format}`.toLowerCase(),
+      usedAt: Math.max(conversation.lastHitAt, conversation.createdAt),
+      conversation,
+    };
+  });
 }
 
 /** The rows that contain every word of the filter. */

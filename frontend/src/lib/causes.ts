@@ -10,7 +10,12 @@ interface CauseText {
   avoidable: boolean;
 }
 
-const unavoidable: readonly CacheMissCause[] = ['new_conversation', 'continued', 'model_changed'];
+const unavoidable: readonly CacheMissCause[] = [
+  'new_conversation',
+  'continued',
+  'model_changed',
+  'private',
+];
 
 /** Describes a cause. An unknown one is shown under its identifier. */
 export function causeText(cause: string): CauseText {

@@ -267,6 +267,9 @@ export const promptParts = {
   unread: 'not reached',
 };
 
+/** The title of a private conversation, which is only in memory. */
+export const privateTitle = 'Private';
+
 /** Why a prompt was computed again. */
 export const causes: Record<CacheMissCause, string> & { unknown: string } = {
   new_conversation: 'New conversation',
@@ -284,5 +287,6 @@ export const causes: Record<CacheMissCause, string> & { unknown: string } = {
   cache_off: 'The cache is off',
   format_changed: 'The cache format changed',
   model_changed: 'Computed by another model',
+  private: 'Private',
   unknown: 'Unknown',
 };

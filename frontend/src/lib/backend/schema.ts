@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 4e48dbd3d8fae3b841fc81799452befc4a177c2326883c5914fdd098e4a10d9e
+// SHA-256 of openapi.json: d4cff2fd64a9b7a9d629d6d700557ac9eba21098183606a1b4065d5b05a26ac8
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -25,6 +25,7 @@ export interface CacheConversation {
   memoryTokens: number;
   model: string;
   pinned: boolean;
+  private: boolean;
   secondsSaved: number;
   sharedBytes: number;
   title: string;
@@ -43,6 +44,7 @@ export interface CacheDetail {
   memoryTokens: number;
   model: string;
   pinned: boolean;
+  private: boolean;
   secondsSaved: number;
   sharedBytes: number;
   title: string;
@@ -229,7 +231,7 @@ export interface GeneralSettings {
 
 export interface HostCacheMiss {
   advice: string;
-  cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_cached' | 'cache_off' | 'format_changed' | 'model_changed';
+  cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_cached' | 'cache_off' | 'format_changed' | 'model_changed' | 'private';
   commonText: string;
   commonTokens: number;
   firstDifference: number;

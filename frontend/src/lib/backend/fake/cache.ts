@@ -29,6 +29,7 @@ export function fakeConversation(change: Partial<Conversation>): Conversation {
     hits: 0,
     secondsSaved: 0,
     pinned: false,
+    private: false,
     ...change,
   };
 }
