@@ -58,6 +58,14 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
+// Unread returns how many events wait to be read. A reader that falls far behind should cancel the
+// request, because the events take memory.
+func (s *Stream) Unread() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.events)
+}
+
 // put adds an event. A Prefill event replaces an unread one, because only the latest matters.
 func (s *Stream) put(e Event) {
 	s.mu.Lock()

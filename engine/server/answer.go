@@ -7,6 +7,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"headroom/engine"
@@ -70,12 +71,20 @@ func (a *answer) run(ctx context.Context) {
 				return
 			}
 		}
+		if err == nil && a.stream.Unread() > maxUnread {
+			err = errSlowReader
+		}
 		if err != nil {
 			a.abandon(ctx, err)
 			return
 		}
 	}
 }
+
+// errSlowReader is the error of a request whose client reads much more slowly than the model
+// writes.
+var errSlowReader = problem.New(problem.Timeout, "The request was cancelled",
+	"the client reads the answer much more slowly than the model writes it", "Send it again.")
 
 // next waits for the next event. Meanwhile it keeps the client's connection alive.
 func (a *answer) next(ctx context.Context) (engine.Event, error) {
@@ -209,16 +218,31 @@ func (a *answer) fail(err error) {
 var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "",
 	"Start it again.")
 
-// abandon cancels the engine's request. It sends the error, unless the client has disconnected.
+// errDisconnected is the error of a request whose client has disconnected. The client sees it only
+// if it has closed just its own direction of the connection.
+var errDisconnected = problem.New(problem.Cancelled, "The request was cancelled",
+	"the client closed its side of the connection before the answer was complete",
+	"Keep the connection open until the answer has arrived.")
+
+// disconnection returns the error of a request whose context has ended.
+func disconnection(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errShutdown) {
+		return errShutdown
+	}
+	return errDisconnected
+}
+
+// abandon cancels the engine's request and sends the error. A client that has disconnected does not
+// get it.
 func (a *answer) abandon(ctx context.Context, err error) {
 	a.stream.Cancel()
 	a.record.finish = string(engine.FinishCancelled)
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errShutdown):
-		a.fail(errShutdown)
-	case cause == nil && ctx.Err() == nil && !isWriteError(err):
-		a.fail(err) // reading the engine's events failed
+	switch {
+	case isWriteError(err):
+		a.record.fail(fmt.Errorf("the client does not read the answer: %w", err))
+	case ctx.Err() != nil:
+		a.fail(disconnection(ctx))
 	default:
-		a.record.fail(errors.New("the client disconnected"))
+		a.fail(err) // reading the engine's events failed
 	}
 }

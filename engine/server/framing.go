@@ -17,7 +17,7 @@ type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	framing Framing
-	timeout time.Duration // maximum duration of one write
+	stall   *stall
 }
 
 // contentTypes maps framings to content types.
@@ -28,17 +28,23 @@ var contentTypes = map[Framing]string{
 
 // startEvents sends the headers of a stream. X-Accel-Buffering prevents nginx from buffering
 // events.
-func startEvents(w http.ResponseWriter, f Framing, timeout time.Duration) *eventWriter {
+func startEvents(w http.ResponseWriter, f Framing, timeout time.Duration,
+	contended func() bool) *eventWriter {
 	h := w.Header()
 	h.Set("Content-Type", contentTypes[f])
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	return newEventWriter(w, f, timeout)
+	return newEventWriter(w, f, timeout, contended)
 }
 
-func newEventWriter(w http.ResponseWriter, f Framing, timeout time.Duration) *eventWriter {
-	return &eventWriter{w: w, control: http.NewResponseController(w), framing: f, timeout: timeout}
+// newEventWriter returns an eventWriter. timeout is the maximum duration of one write; contended is
+// described at stall.
+func newEventWriter(w http.ResponseWriter, f Framing, timeout time.Duration,
+	contended func() bool) *eventWriter {
+	control := http.NewResponseController(w)
+	return &eventWriter{w: w, control: control, framing: f,
+		stall: &stall{control: control, timeout: timeout, contended: contended}}
 }
 
 // framingOf returns the framing of a response that has begun. ok is false if it is not a stream.
@@ -85,12 +91,10 @@ func (e *eventWriter) comment(text string) error {
 }
 
 // write writes and flushes text. It sets a deadline, so that a client that does not read cannot
-// block the handler. Writers in tests may not support deadlines and flushing.
+// block the handler. Writers in tests may not support flushing.
 func (e *eventWriter) write(text string) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil &&
-		!errors.Is(err, http.ErrNotSupported) {
-		return writeError{err}
-	}
+	e.stall.begin()
+	defer e.stall.end()
 	if _, err := e.w.Write([]byte(text)); err != nil {
 		return writeError{err}
 	}

@@ -6,6 +6,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"net/http"
 	"time"
 
@@ -29,6 +30,9 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		g, err := s.prepare(r, route)
 		if err != nil {
+			if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
+				err = disconnection(r.Context())
+			}
 			s.refuse(w, r, err)
 			return
 		}
@@ -129,7 +133,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) o
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {
 		return &streamed{w: w, timeout: s.writeTimeout, framing: g.Framing, dialect: g.dialect,
-			renderer: g.Renderer(head), refuse: refuse}
+			contended: func() bool { return g.model.Engine.Stats().Waiting > 0 },
+			renderer:  g.Renderer(head), refuse: refuse}
 	}
 	return &whole{w: w, renderer: g.Renderer(head), refuse: refuse}
 }

@@ -131,7 +131,7 @@ func Recover(log *slog.Logger, render ErrorRenderer, next http.Handler) http.Han
 			case sw.status == 0:
 				writeJSON(sw, http.StatusInternalServerError, event.Data)
 			case streaming:
-				_ = newEventWriter(sw, framing, time.Second).event(event)
+				_ = newEventWriter(sw, framing, time.Second, nil).event(event)
 			}
 		}()
 		next.ServeHTTP(sw, r)

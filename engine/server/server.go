@@ -5,9 +5,12 @@
 //
 //	engine/guard                       access control
 //	middleware.go                      logging, counting, recovery from panics
-//	handle.go                          bodies, limits, submitting to the engine
+//	handle.go                          submitting to the engine
+//	limits.go, connections.go, pace.go connections and deadlines
+//	body.go                            size and memory of bodies
 //	answer.go                          the engine's events
 //	whole.go, stream.go, framing.go    whole and streamed answers
+//	stall.go                           clients that do not read
 //	errors.go                          status codes and Retry-After
 //	health.go, metrics.go              GET /health and GET /metrics
 //	serve.go                           listening and shutdown
@@ -89,7 +92,8 @@ type Options struct {
 	MaxBodyBytes int64
 	// KeepAlive is the time without output after which a comment is sent in a stream. 0: 1 s.
 	KeepAlive time.Duration
-	// WriteTimeout limits the duration of one write, for clients that do not read. 0: 1 min.
+	// WriteTimeout limits the duration of one write, for clients that do not read. 0: 30 s.
+	// While other requests wait for the model, it is 3 s.
 	WriteTimeout time.Duration
 }
 
@@ -127,9 +131,7 @@ func New(o Options) *Server {
 	if s.keepAlive == 0 {
 		s.keepAlive = time.Second
 	}
-	if s.writeTimeout == 0 {
-		s.writeTimeout = time.Minute
-	}
+	setDefault(&s.writeTimeout, writeTimeout)
 	for _, d := range s.dialects {
 		for _, route := range d.Routes() {
 			s.routes.HandleFunc(route.Pattern, s.handle(d, route))

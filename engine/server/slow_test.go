@@ -285,3 +285,48 @@ func TestSlowHeader(t *testing.T) {
 		t.Errorf("%q, %v; expected the end of the connection", text, err)
 	}
 }
+
+// TestHalfClose: a client that closes its direction of the connection after the request gets an
+// error, never an empty answer with status 200. Metrics and log count status 499.
+func TestHalfClose(t *testing.T) {
+	for name, body := range map[string]string{"whole": `{"prompt":"a"}`,
+		"streamed": `{"prompt":"a","stream":true}`} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeEngine(nil)
+			var log lockedLog
+			s := server.New(server.Options{Models: &fakeModels{engine: e}, Dialects: dialects,
+				KeepAlive: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			address := serveWith(t, s, server.ServeOptions{})
+			conn := dial(t, address, fmt.Sprintf("POST /v1/completions HTTP/1.1\r\n"+
+				"Host: a.localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+			stream := <-e.streams
+			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			status, text, _, _ := answerOf(t, conn)
+			if status != 499 || !strings.Contains(text, `"code":"cancelled"`) {
+				t.Errorf("%d %q, expected 499", status, text)
+			}
+			waitClosed(t, stream.cancelled, "cancelling")
+			_, _, metrics := do(t, http.MethodGet, "http://"+address+"/metrics", "")
+			if !strings.Contains(metrics, `{route="/v1/completions",status="499"} 1`) ||
+				!strings.Contains(log.String(), "status=499") {
+				t.Errorf("metrics or log lack 499: %s", log.String())
+			}
+		})
+	}
+}
+
+// TestSlowReaderIsCancelled: a client that reads much more slowly than the model writes loses its
+// answer, because the events take memory.
+func TestSlowReaderIsCancelled(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		for range 3000 {
+			s.token(5, "x")
+		}
+	})
+	s := start(t, e, server.Options{})
+	lines, _ := open(t, s.URL+"/v1/completions", `{"prompt":"a","stream":true}`)
+	waitClosed(t, (<-e.streams).cancelled, "cancelling")
+	waitFor(t, lines, `"code":"timeout"`)
+}

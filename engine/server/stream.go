@@ -11,12 +11,14 @@ import (
 // streamed sends an answer while it is generated. It sends the headers with the first event or
 // comment, so that an error before that can still have an HTTP status.
 type streamed struct {
-	w        http.ResponseWriter
-	timeout  time.Duration // maximum duration of one write
-	framing  Framing
-	dialect  Dialect
-	renderer Renderer
-	refuse   func(error)
+	w       http.ResponseWriter
+	timeout time.Duration // maximum duration of one write
+	// contended reports whether other requests wait for the model.
+	contended func() bool
+	framing   Framing
+	dialect   Dialect
+	renderer  Renderer
+	refuse    func(error)
 
 	events *eventWriter // nil until the headers are sent
 }
@@ -26,7 +28,7 @@ func (o *streamed) start() error {
 	if o.events != nil {
 		return nil
 	}
-	o.events = startEvents(o.w, o.framing, o.timeout)
+	o.events = startEvents(o.w, o.framing, o.timeout, o.contended)
 	return o.events.events(o.renderer.Start())
 }
 
