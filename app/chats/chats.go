@@ -1,16 +1,23 @@
 // Package chats stores the Chat page's conversations on disk, so that window and browser show the
 // same ones.
 //
-//	folder/ID.json      a conversation: a header line, then a line for each message (file.go)
-//	folder/.ID.json*    a temporary file; Open removes those that a crash left behind
+//	folder/ID.chat      a conversation, encrypted (sealed.go): a header line, then a line for each
+//	                    message (file.go)
+//	folder/ID.salt      32 random bytes, without which ID.chat is noise
+//	folder/ID.json      a conversation of an earlier Headroom, not encrypted (migrate.go)
+//	folder/.ID.chat*    a temporary file; Open removes those that a crash left behind
 //
 // Files are replaced atomically: after a crash, a file has the old or the new conversation. Only
-// the user can read it.
+// the user can read it. Each conversation has a key of its own, derived from the installation's key
+// and its salt. Deleting a conversation overwrites the salt first.
 //
-// Several pages may write. Each write names the revision that it builds on, and fails if the file
-// has another revision. The page then saves its version under another ID, so that nothing is lost.
-// The check is not atomic across programs: if two programs write within the same milliseconds, the
-// later write wins.
+// Without the installation's key, conversations can be neither read nor written, and none is
+// deleted: every method then returns a Problem with the code problem.Locked. A folder without
+// conversations needs no key.
+//
+// Several pages and programs may write. Each write names the revision that it builds on, and fails
+// if the file has another revision. The page then saves its version under another ID, so that
+// nothing is lost. A lock on the folder makes that atomic across programs.
 //
 // A damaged file, or a file of a later Headroom, is listed with a description of the damage. Its
 // readable part is shown, and it is never overwritten.
@@ -25,12 +32,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"headroom/app/disk"
 	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // Limits, far above what people write.
@@ -45,7 +52,6 @@ const (
 const MaxBodyBytes = maxBytes
 
 const (
-	suffix = ".json"
 	// leftoverAge is the age from which a temporary file counts as left behind by a crash.
 	leftoverAge = time.Minute
 )
@@ -129,8 +135,10 @@ type Change struct {
 // Store is a folder of conversations. Its methods are safe for concurrent use.
 type Store struct {
 	dir string
+	key func() (seal.Key, error) // of the installation; the error is a Problem
 
 	mu       sync.Mutex
+	locked   bool // this store holds the folder's lock
 	version  int
 	modified time.Time        // modification time of the folder at that version
 	known    map[string]known // by ID
@@ -145,12 +153,15 @@ type known struct {
 	summary  Summary
 }
 
-// Open returns the store in dir, which need not exist.
-func Open(dir string) *Store {
-	s := &Store{dir: dir, known: map[string]known{}, watchers: map[chan struct{}]bool{}}
+// Open returns the store in dir, which need not exist. key returns the installation's key, or a
+// Problem. It is called whenever the key is needed, and not by Open.
+func Open(dir string, key func() (seal.Key, error)) *Store {
+	s := &Store{dir: dir, key: key, known: map[string]known{},
+		watchers: map[chan struct{}]bool{}}
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if !disk.IsTemporary(e.Name(), suffix) {
+		if !disk.IsTemporary(e.Name(), suffix) && !disk.IsTemporary(e.Name(), saltSuffix) &&
+			!disk.IsTemporary(e.Name(), plainSuffix) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
@@ -206,18 +217,24 @@ func (s *Store) list() ([]Summary, error) {
 		return nil, unreadable(err)
 	}
 	list, seen := []Summary{}, map[string]known{}
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), suffix)
-		if !ok || !validID.MatchString(id) || !e.Type().IsRegular() {
-			continue
-		}
-		info, err := e.Info()
+	ids := conversations(entries)
+	if len(ids) == 0 {
+		return list, nil
+	}
+	k, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		path := s.migrated(k, id)
+		info, err := os.Lstat(path)
 		if err != nil {
 			continue // removed since ReadDir
 		}
 		one, ok := s.known[id]
-		if !ok || one.bytes != info.Size() || !one.modified.Equal(info.ModTime()) {
-			one = known{info.Size(), info.ModTime(), summarize(s.path(id), id, info)}
+		if !ok || one.bytes != info.Size() || !one.modified.Equal(info.ModTime()) ||
+			one.summary.Path != path {
+			one = known{info.Size(), info.ModTime(), k.summarize(path, id, info)}
 		}
 		seen[id] = one
 		list = append(list, one.summary)
@@ -240,16 +257,24 @@ func (s *Store) Read(id string) (Chat, error) {
 }
 
 func (s *Store) read(id string) (Chat, error) {
-	data, info, err := readFile(s.path(id))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Chat{}, problem.New(problem.NotFound, "This conversation no longer exists",
-			"there is no file "+s.path(id), "It was deleted, here or in another window.")
-	case err != nil:
+	missing := problem.New(problem.NotFound, "This conversation no longer exists",
+		"there is no file "+s.path(id), "It was deleted, here or in another window.")
+	if !s.exists(id) { // needs no key
+		return Chat{}, missing
+	}
+	k, err := s.keys()
+	if err != nil {
+		return Chat{}, err
+	}
+	path := s.migrated(k, id)
+	c, info, err := k.read(path, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Chat{}, missing
+	}
+	if err != nil {
 		return Chat{}, unreadable(err)
 	}
-	c := parse(data, id)
-	c.Summary.Path = s.path(id)
+	c.Summary.Path = path
 	if c.Summary.UpdatedAtUnixMs == 0 {
 		c.Summary.UpdatedAtUnixMs = info.ModTime().UnixMilli()
 	}
@@ -267,6 +292,11 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	unlock, err := s.lock()
+	if err != nil {
+		return Summary{}, err
+	}
+	defer unlock()
 	before, err := s.base(id, c)
 	if err != nil {
 		return Summary{}, err
@@ -285,7 +315,11 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 			fmt.Sprintf("it has %d bytes; the limit is %d", len(data), maxBytes),
 			"Start a new chat.")
 	}
-	if err := s.replace(s.path(id), data); err != nil {
+	k, err := s.keys()
+	if err != nil {
+		return Summary{}, err
+	}
+	if err := s.replace(k, id, data); err != nil {
 		return Summary{}, unwritable(err, s.dir)
 	}
 	delete(s.known, id) // size and time may be unchanged
@@ -347,22 +381,28 @@ func (s *Store) checkCount() error {
 	return err
 }
 
-// Remove deletes a conversation's file.
+// Remove deletes a conversation. It destroys the conversation's key first.
 func (s *Store) Remove(id string) error {
 	if err := checkID(id); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := os.Remove(s.path(id))
-	if errors.Is(err, fs.ErrNotExist) {
+	if !s.exists(id) {
 		return nil // another window has deleted it
 	}
+	if _, err := s.keys(); err != nil {
+		return err
+	}
+	unlock, err := s.lock()
 	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.destroy(id); err != nil {
 		return problem.Wrap(problem.Internal, err, "The conversation could not be deleted",
 			"Check that you may change the files in "+s.dir+".")
 	}
-	disk.SyncDir(s.dir)
 	s.changed()
 	return nil
 }
@@ -377,20 +417,6 @@ func (s *Store) changed() {
 		default: // a value is already waiting
 		}
 	}
-}
-
-func (s *Store) path(id string) string { return filepath.Join(s.dir, id+suffix) }
-
-// replace writes a conversation's file atomically and syncs the folder.
-func (s *Store) replace(path string, data []byte) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	if err := disk.WriteFile(path, data, 0o600); err != nil {
-		return err
-	}
-	disk.SyncDir(s.dir)
-	return nil
 }
 
 // validID allows only IDs that are valid and different file names on every file system, even if it

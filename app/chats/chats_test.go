@@ -13,7 +13,24 @@ import (
 	"time"
 
 	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
+
+var testKey, _ = seal.KeyOf(bytes.Repeat([]byte{7}, seal.KeyBytes))
+
+// openStore opens a store with testKey.
+func openStore(dir string) *Store {
+	return Open(dir, func() (seal.Key, error) { return testKey, nil })
+}
+
+func mustKeys(t testing.TB, s *Store) keys {
+	t.Helper()
+	k, err := s.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
 
 func question(id, text string) Message { return Message{ID: id, Role: "user", Content: text} }
 
@@ -45,14 +62,14 @@ func codeOf(err error) problem.Code {
 // same conversations as a map.
 func TestRandomOperations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chats")
-	s, model := Open(dir), map[string]Chat{}
+	s, model := openStore(dir), map[string]Chat{}
 	r := rand.New(rand.NewPCG(1, 2))
 	for step := range 300 {
 		id := fmt.Sprintf("c-%d", r.IntN(6))
 		have, exists := model[id]
 		switch r.IntN(10) {
 		case 0:
-			s = Open(dir) // a restart
+			s = openStore(dir) // a restart
 		case 1:
 			if err := s.Remove(id); err != nil {
 				t.Fatal(err)
@@ -113,7 +130,7 @@ func second[A any](_ A, err error) error { return err }
 // Open removes.
 func TestCrashBetweenWriteAndRename(t *testing.T) {
 	dir := t.TempDir()
-	s := Open(dir)
+	s := openStore(dir)
 	before := mustWrite(t, s, "a", Change{Title: "old", Messages: []Message{question("1", "kept")}})
 	leftover, recent := filepath.Join(dir, ".a.json1"), filepath.Join(dir, ".a.json2")
 	for _, path := range []string{leftover, recent} {
@@ -125,7 +142,7 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 	if err := os.Chtimes(leftover, old, old); err != nil {
 		t.Fatal(err)
 	}
-	s = Open(dir)
+	s = openStore(dir)
 	if c, err := s.Read("a"); err != nil || c.Summary != before || c.Messages[0].Content != "kept" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -173,42 +190,49 @@ func TestDamagedFiles(t *testing.T) {
 		{"a later format", bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1),
 			"a later version of Headroom", "T", 3, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "a.json")
-			if err := os.WriteFile(path, c.data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s := Open(dir)
-			list, err := s.List()
-			if err != nil || len(list) != 1 || list[0].Title != c.title || list[0].Path != path ||
-				list[0].UpdatedAtUnixMs == 0 {
-				t.Fatalf("%+v, %v", list, err)
-			}
-			if strings.Contains(list[0].Damage, c.damage) != c.listed {
-				t.Errorf("listed with %q", list[0].Damage)
-			}
-			got, err := s.Read("a")
-			if err != nil || !strings.Contains(got.Summary.Damage, c.damage) ||
-				len(got.Messages) != c.readable {
-				t.Errorf("%+v, %v", got, err)
-			}
-			for _, revision := range []int{0, 1, 2} {
-				_, err := s.Write("a", Change{Revision: revision, Title: "overwritten"})
-				if codeOf(err) != problem.Changed {
-					t.Errorf("a write on revision %d: %v", revision, err)
+		for _, ext := range []string{plainSuffix, suffix} {
+			t.Run(c.name+ext, func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "a"+ext)
+				s := openStore(dir)
+				if ext == suffix {
+					if err := s.replace(mustKeys(t, s), "a", c.data); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := os.WriteFile(path, c.data, 0o600); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if now, _ := os.ReadFile(path); !bytes.Equal(now, c.data) {
-				t.Error("the file has changed")
-			}
-		})
+				written, _ := os.ReadFile(path)
+				list, err := s.List()
+				if err != nil || len(list) != 1 || list[0].Title != c.title ||
+					list[0].Path != path || list[0].UpdatedAtUnixMs == 0 {
+					t.Fatalf("%+v, %v", list, err)
+				}
+				if strings.Contains(list[0].Damage, c.damage) != c.listed {
+					t.Errorf("listed with %q", list[0].Damage)
+				}
+				got, err := s.Read("a")
+				if err != nil || !strings.Contains(got.Summary.Damage, c.damage) ||
+					len(got.Messages) != c.readable {
+					t.Errorf("%+v, %v", got, err)
+				}
+				for _, revision := range []int{0, 1, 2} {
+					_, err := s.Write("a", Change{Revision: revision, Title: "overwritten"})
+					if codeOf(err) != problem.Changed {
+						t.Errorf("a write on revision %d: %v", revision, err)
+					}
+				}
+				if now, _ := os.ReadFile(path); !bytes.Equal(now, written) {
+					t.Error("the file has changed")
+				}
+			})
+		}
 	}
 }
 
 func TestWritesRefused(t *testing.T) {
 	dir := t.TempDir()
-	s := Open(dir)
+	s := openStore(dir)
 	mustWrite(t, s, "a", Change{Messages: []Message{question("1", "x")}})
 	many := make([]Message, maxMessages)
 	for i := range many {
@@ -256,7 +280,7 @@ func TestWritesRefused(t *testing.T) {
 	if codeOf(second(s.Read("none"))) != problem.NotFound || s.Remove("none") != nil {
 		t.Error("a missing conversation: want NotFound from Read, and no error from Remove")
 	}
-	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 { // the chat and its salt
 		t.Errorf("%v", entries)
 	}
 	if got := mustWrite(t, s, "a",
@@ -270,7 +294,7 @@ func TestWritesRefused(t *testing.T) {
 func TestOvertakes(t *testing.T) {
 	for _, revision := range []int{0, 3} {
 		for _, first := range []string{"the previous write", "the last write"} {
-			s := Open(t.TempDir())
+			s := openStore(t.TempDir())
 			for i := range revision {
 				mustWrite(t, s, "a", Change{Revision: i, Title: "before"})
 			}
@@ -318,7 +342,7 @@ func TestOtherFiles(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := Open(dir)
+	s := openStore(dir)
 	if list, err := s.List(); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -330,7 +354,7 @@ func TestOtherFiles(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	s := Open(t.TempDir())
+	s := openStore(t.TempDir())
 	mustWrite(t, s, "a", Change{Title: "Lisbon", UpdatedAtUnixMs: 1,
 		Messages: []Message{question("1", "A week in Portugal, with  the\ntrain")}})
 	mustWrite(t, s, "b", Change{Title: "Cooking", UpdatedAtUnixMs: 2,
@@ -363,7 +387,7 @@ func TestSearch(t *testing.T) {
 // Version and Subscribe report writes. Version also reports the writes of other programs.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
-	s, other := Open(dir), Open(dir)
+	s, other := openStore(dir), openStore(dir)
 	notified, done := s.Subscribe()
 	defer done()
 	last := s.Version()

@@ -5,10 +5,9 @@ package chats
 // truncated file is detected without reading it.
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -108,25 +107,18 @@ func (h header) summary(id, damage string) Summary {
 }
 
 // summarize reads only the header of a file.
-func summarize(path, id string, info fs.FileInfo) Summary {
-	h, damage := header{}, ""
-	file, err := os.Open(path)
-	if err == nil {
-		var first []byte
-		first, err = bufio.NewReaderSize(io.LimitReader(file, maxHeaderBytes),
-			maxHeaderBytes).ReadBytes('\n')
-		if err == nil {
-			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id,
-				info.Size()-int64(len(first)))
-		} else if errors.Is(err, io.EOF) {
-			err, damage = nil, "its first line is not a header"
+func (k keys) summarize(path, id string, info fs.FileInfo) Summary {
+	first, size, damage := k.beginning(path, id)
+	h := header{}
+	if first != nil {
+		line, _, found := bytes.Cut(first, []byte("\n"))
+		fault := "its first line is not a header"
+		if found {
+			h, fault = parseHeader(line, id, size-int64(len(line)+1))
 		}
-		file.Close()
+		damage = cmp.Or(damage, fault)
 	}
-	if err != nil {
-		damage = "it cannot be read: " + err.Error()
-	}
-	if info.Size() > maxBytes {
+	if info.Size() > maxFileBytes {
 		damage = tooLong(info.Size())
 	}
 	s := h.summary(id, damage)
@@ -141,8 +133,9 @@ func tooLong(size int64) string {
 	return fmt.Sprintf("it has %d bytes; the limit is %d", size, maxBytes)
 }
 
-// readFile reads a regular file. Other files are refused: reading a pipe might never end.
-func readFile(path string) ([]byte, fs.FileInfo, error) {
+// readFile reads a regular file up to limit bytes. Other files are refused: reading a pipe might
+// never end.
+func readFile(path string, limit int64) ([]byte, fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, err
@@ -155,10 +148,7 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
-	if err == nil && len(data) > maxBytes {
-		err = errors.New(path + ": " + tooLong(info.Size()))
-	}
+	data, err := io.ReadAll(io.LimitReader(file, limit))
 	return data, info, err
 }
 
@@ -172,8 +162,12 @@ func (s *Store) Search(text string) ([]Summary, error) {
 	s.mu.Lock()
 	list, err := s.list()
 	s.mu.Unlock()
-	if err != nil || len(words) == 0 {
+	if err != nil || len(words) == 0 || len(list) == 0 {
 		return list, err
+	}
+	k, err := s.keys()
+	if err != nil {
+		return nil, err
 	}
 	found := []Summary{}
 	for _, one := range list {
@@ -182,11 +176,10 @@ func (s *Store) Search(text string) ([]Summary, error) {
 			continue
 		}
 		// This needs no lock, because files are replaced atomically.
-		data, _, err := readFile(one.Path)
+		c, _, err := k.read(one.Path, one.ID)
 		if err != nil {
 			continue
 		}
-		c := parse(data, one.ID)
 		texts := []string{one.Title}
 		for _, m := range c.Messages {
 			texts = append(texts, m.Content)

@@ -16,6 +16,7 @@ import (
 	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // fakeLogin is a LoginItem in memory. Set fails if locked is set, or with the Problem in refuses.
@@ -55,7 +56,7 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
 	w := &generalFixture{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
-		chats: chats.Open(t.TempDir())}
+		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
 		Chats: w.chats, Log: slog.New(slog.DiscardHandler)})

@@ -23,6 +23,7 @@ import (
 	"headroom/app/logs"
 	"headroom/app/power"
 	"headroom/app/settings"
+	"headroom/app/vault"
 	"headroom/engine"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
@@ -58,6 +59,7 @@ type Options struct {
 	ShowWindow   func() error
 
 	Settings *settings.File // nil: the result of OpenSettings
+	Vault    *vault.Vault   // of the chats; nil: the result of OpenVault
 }
 
 // Service is the endpoint, the control API and the web UI on one address.
@@ -84,6 +86,9 @@ func New(o Options) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = OpenSettings()
 	}
+	if o.Vault == nil {
+		o.Vault = OpenVault()
+	}
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New()}
 	transfers := s.transfers(o.Settings)
@@ -101,7 +106,7 @@ func New(o Options) (*Service, error) {
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
-		Transfers: transfers, Chats: openChats(),
+		Transfers: transfers, Chats: openChats(o.Vault),
 		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
 	return s, nil
@@ -172,14 +177,24 @@ func OpenSettings() *settings.File {
 	return file
 }
 
+// OpenVault returns the place of the installation's key; nil without a settings folder. It reads
+// nothing.
+func OpenVault() *vault.Vault {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		return nil
+	}
+	return vault.Open(dir)
+}
+
 // openChats opens the Chat page's conversations; nil without a home folder.
-func openChats() *chats.Store {
+func openChats(v *vault.Vault) *chats.Store {
 	data := library.Data()
 	if data == "" {
 		slog.Warn("conversations are not saved: there is no home folder")
 		return nil
 	}
-	return chats.Open(filepath.Join(data, "chats"))
+	return chats.Open(filepath.Join(data, "chats"), v.Key)
 }
 
 // loadToken returns the saved token, or a new one for this run if it cannot be saved.

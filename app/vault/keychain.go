@@ -4,6 +4,9 @@ package vault
 // without a question, as long as the keychain is unlocked. So all programs of Headroom can use the
 // key, signed or not, and after an update. What protects it is the password of the user.
 //
+// go-keyring, which keeps the hub's token, replaces a secret that exists and does not tell a locked
+// keychain from a missing one. A key must survive both.
+//
 // No test here sees a real keychain: the tests run a program that acts like the tool.
 
 import (
@@ -48,12 +51,12 @@ func (s *securityTool) read() (string, error) {
 
 // add passes the secret through standard input, because other users can read a program's arguments.
 func (s *securityTool) add(secret string) error {
-	if strings.ContainsAny(s.account, "\"\\\n") {
+	if strings.ContainsAny(s.account, "'\\\n") {
 		return fmt.Errorf("%w for a settings folder whose path, %q, the keychain's tool does not "+
 			"take", errNoKeychain, s.account)
 	}
-	command := fmt.Sprintf("add-generic-password -s %s -a \"%s\" -l \"%s encryption key\" -w %s\n",
-		service, s.account, service, secret)
+	command := fmt.Sprintf("add-generic-password -s %s -a '%s' -w %s\n", service, s.account,
+		secret)
 	// The tool's exit code in this mode is not documented. The caller reads the key back.
 	_, err := s.run(command, "-i")
 	if errors.Is(err, errNoKey) {

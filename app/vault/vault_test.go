@@ -213,7 +213,7 @@ func TestNoKeychain(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	odd := filepath.Join(t.TempDir(), `a "quoted" folder`)
+	odd := filepath.Join(t.TempDir(), "a user's folder")
 	v := chainVault(odd, fakeTool(t))
 	mustKey(t, v)
 	if _, err := os.Stat(v.path()); err != nil {

@@ -9,9 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DestroyFile overwrites a small file with zeros, syncs it and removes it. A missing file is no
-// error. It refuses what is not a regular file.
+// DestroyFile overwrites a file with zeros, syncs it and removes it. A missing file is no error. It
+// refuses what is not a regular file.
 func DestroyFile(path string) error {
+	if err := OverwriteFile(path); err != nil {
+		return err
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// OverwriteFile is DestroyFile without the removal.
+func OverwriteFile(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -29,13 +40,7 @@ func DestroyFile(path string) error {
 	if err == nil {
 		err = f.Sync() // on a Mac, Go asks the drive to empty its cache, too (F_FULLFSYNC)
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // overwrite writes n zeros at the beginning of the file.

@@ -48,6 +48,8 @@ func NewHeader(key ID, chunk int, slot uint32, length int64) Header {
 }
 
 // ParseHeader parses the beginning of a file of fileBytes bytes, and checks it against that length.
+// If only the length is wrong, the error is ErrLength and the header is valid: chunks that are
+// there may still open.
 func ParseHeader(b []byte, fileBytes int64) (Header, error) {
 	var h Header
 	if len(b) < HeaderBytes || string(b[:8]) != fileMagic {
@@ -63,7 +65,7 @@ func ParseHeader(b []byte, fileBytes int64) (Header, error) {
 	}
 	h.Chunk, h.Length = int(chunk), int64(length)
 	if want := h.FileBytes(); fileBytes != want {
-		return h, fmt.Errorf("seal: the file has %d bytes, its header says %d", fileBytes, want)
+		return h, fmt.Errorf("%w: %d bytes, its header says %d", ErrLength, fileBytes, want)
 	}
 	return h, nil
 }

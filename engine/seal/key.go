@@ -25,6 +25,8 @@ var (
 	ErrUnsealed = errors.New("seal: the content does not match the key")
 	// ErrOtherKey means that a file or folder was sealed with another key.
 	ErrOtherKey = errors.New("seal: it was encrypted with another key")
+	// ErrLength means that a file is longer or shorter than its header says.
+	ErrLength = errors.New("seal: the file has another length")
 	// ErrNoSalt means that a salt was destroyed or never written.
 	ErrNoSalt = errors.New("seal: its key was destroyed")
 )

@@ -69,7 +69,7 @@ export class FakeChats implements ChatsBackend {
       messages: messages.length,
       revision,
       damage,
-      path: `/home/you/.local/share/headroom/chats/${id}.json`,
+      path: `/home/you/.local/share/headroom/chats/${id}.chat`,
       excerpt: '',
     };
     this.kept.set(id, { summary, messages });
