@@ -123,6 +123,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	}
 	if o.BlockStore != nil && !o.NoPrefixCache && c.Fingerprint != "" {
 		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
+		c.PreloadBytes = min(o.PreloadBytes, need.KVBytes/4)
 		// At this distance, a stored state is no larger than the keys and values between two
 		// states.
 		if perToken := p.Description.KVBytesPerToken; perToken > 0 {

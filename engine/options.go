@@ -57,6 +57,9 @@ type Options struct {
 	// The caller closes it, after the engine.
 	BlockStore *BlockStore
 	ModelName  string // the model's name in the block store's lists
+	// PreloadBytes limits the memory of the conversations that are read from the BlockStore at the
+	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
+	PreloadBytes int64
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
 	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other

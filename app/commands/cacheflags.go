@@ -24,13 +24,19 @@ type CacheFlags struct {
 	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
 	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Maximum memory for cached prefixes. Default: all that running requests leave free." placeholder:"SIZE"`
 	PromptCacheSize          int           `name:"prompt-cache-size" help:"Maximum number of conversations in the prefix cache in memory. Default: no limit." placeholder:"N"`
+	NoPreload                bool          `name:"no-preload" help:"Read no conversation from disk before it is continued. Default: the last used ones are read when a model is loaded."`
 	PreferPrefill            *bool         `name:"prefer-prefill" help:"Prefill waiting prompts before running answers continue." negatable:""`
 	MaxPrefillStall          time.Duration `name:"max-prefill-stall" aliases:"max-stall" help:"Longest time that prefill may stall running answers. Default: 250ms." placeholder:"DURATION"`
 }
 
+// preloadBytes is the memory for conversations that are read from disk when a model is loaded. The
+// engine takes less if it has little.
+const preloadBytes = 1e9
+
 // The method or returns the flags, with the settings in place of flags that were not given.
 func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.NoSSDCache = f.NoSSDCache || s.Off && f.BlockSSDCacheDir == ""
+	f.NoPreload = f.NoPreload || s.NoPreload
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)
 	f.BlockSSDCacheMinFree = cmp.Or(f.BlockSSDCacheMinFree, s.MinFree)
 	f.BlockSSDCacheDailyWrites = cmp.Or(f.BlockSSDCacheDailyWrites, s.DailyWrites)
@@ -55,6 +61,9 @@ func (f CacheFlags) given(noPrefixes bool) settings.Cache {
 // apply returns o with the options that concern the engine.
 func (f CacheFlags) apply(o engine.Options) engine.Options {
 	o.MemoryCacheBytes = max(int64(f.MemoryCacheSize), 0) // the engine's 0 means no limit
+	if !f.NoPreload {
+		o.PreloadBytes = preloadBytes
+	}
 	o.PromptCacheSize, o.MaxPrefillStall = f.PromptCacheSize, f.MaxPrefillStall
 	o.PreferPrefill = f.PreferPrefill != nil && *f.PreferPrefill
 	return o

@@ -21,6 +21,7 @@ type Cache struct {
 	MemoryCacheSize Size `json:"memoryCacheSize,omitempty"`
 	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // number of prefixes in memory
 	PreferPrefill   bool `json:"preferPrefill,omitempty"`   // prefill new prompts before decoding
+	NoPreload       bool `json:"noPreload,omitempty"`       // read nothing from disk in advance
 	// MaxPrefillStallMs is how long prefill may delay running answers, in milliseconds.
 	MaxPrefillStallMs int `json:"maxPrefillStallMs,omitempty"`
 }

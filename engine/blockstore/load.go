@@ -29,13 +29,34 @@ type reading struct {
 	targets []Tensor
 }
 
-// Load reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
-// kv(b) with block b, and the pieces state() with the recurrent state. Load calls both functions on
+// Load reads the entries of a Prefix like Read, and counts them as used.
+func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
+	state func() []Tensor) error {
+	err := v.Read(ctx, p, kv, state)
+	if err == nil {
+		v.Used(p)
+	}
+	return err
+}
+
+// Read reads and verifies the entries of a Prefix, several files concurrently. It fills the pieces
+// kv(b) with block b, and the pieces state() with the recurrent state. Read calls both functions on
 // the caller's goroutine, in order, before it reads anything. After an error the pieces must not be
 // used. A damaged file is removed and counted. The error wraps ErrDamaged if a file is damaged or
 // was removed since Find.
-func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
+func (v *View) Read(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	state func() []Tensor) error {
+	files := p.files(kv, state)
+	if len(files) == 0 {
+		return nil
+	}
+	v.store.markLoading(files, 1)
+	defer v.store.markLoading(files, -1)
+	return v.readAll(ctx, files)
+}
+
+// files returns the files of the prefix, with the memory to read them into.
+func (p Prefix) files(kv func(b Block) []Tensor, state func() []Tensor) []reading {
 	var files []reading
 	if p.State != nil { // first, because it is by far the largest
 		files = append(files, reading{*p.State, state()})
@@ -43,20 +64,24 @@ func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	for _, b := range p.Blocks {
 		files = append(files, reading{b.Entry, kv(b)})
 	}
-	if len(files) == 0 {
-		return nil
-	}
-	v.store.markLoading(files, 1)
-	defer v.store.markLoading(files, -1)
-	if err := v.readAll(ctx, files); err != nil {
-		return err
-	}
-	used := touched{deepest: files[len(files)-1].entry.Key, at: v.store.o.now()}
-	for _, f := range files {
-		used.keys = append(used.keys, f.entry.Key)
-	}
+	return files
+}
+
+// Used counts a use of the entries of a Prefix, which has been read.
+func (v *View) Used(p Prefix) {
+	used := touched{at: v.store.o.now()}
 	if p.State != nil {
 		used.deepest = p.State.Key
+		used.keys = append(used.keys, p.State.Key)
+	}
+	for _, b := range p.Blocks {
+		used.keys = append(used.keys, b.Entry.Key)
+		if p.State == nil {
+			used.deepest = b.Entry.Key
+		}
+	}
+	if len(used.keys) == 0 {
+		return
 	}
 	for _, b := range p.Blocks {
 		if b.Entry.Tokens > 0 {
@@ -64,7 +89,6 @@ func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 		}
 	}
 	v.store.touchLater(used)
-	return nil
 }
 
 // readAll distributes the files to the readers, in order. The first error stops them.

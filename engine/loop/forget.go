@@ -25,6 +25,7 @@ func (l *Loop) forget(tokens []int32) (freedBytes int64) {
 	freed := make(chan int64, 1)
 	var try func()
 	try = func() {
+		l.stored.preload.stop() // what it reads may be forgotten
 		if l.stored.stopSaving(tokens) {
 			l.stored.afterSave = append(l.stored.afterSave, try)
 			return

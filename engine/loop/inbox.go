@@ -88,12 +88,14 @@ func (l *Loop) takeInbox() bool {
 	for _, r := range submitted {
 		l.requests = append(l.requests, r)
 		l.sched.Add(&r.seq)
+		l.stored.preload.yield(r)
 		l.lookUp(r)
 	}
 	for _, r := range cancelled {
 		l.finish(r, FinishCancelled, nil)
 	}
 	if closing {
+		l.stored.preload.stop()
 		l.stored.cancel() // no request waits for these reads any more
 	}
 	for closing && len(l.requests) > 0 {

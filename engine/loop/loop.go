@@ -12,6 +12,7 @@
 //	request.go      a Request and its Events
 //	stream.go       delivers the events to the client
 //	stored.go       looks up, reads and writes cached blocks on disk
+//	preload.go      reads recent conversations from disk before the first request
 //	forget.go       drops a conversation from memory
 //	prefillstall.go limits the prompt tokens of a pass that also decodes
 //	throttle.go     idles between steps, to cool a hot computer
@@ -56,6 +57,9 @@ type Config struct {
 	Store            *blockstore.Store
 	StoreModel       blockstore.Model
 	StateEveryTokens int
+	// PreloadBytes limits the memory of the conversations that are read from the Store at the
+	// start; 0: none are read.
+	PreloadBytes int64
 
 	// History holds the tokens of earlier requests; nil: an empty History. Fingerprint and
 	// KVFormats identify the model and the cache format of this loop in it.
@@ -112,6 +116,9 @@ func New(c Config) *Loop {
 		Decode: func(tokens []int32) string { return c.Text.Tokenizer().Decode(tokens, false) }})
 	go l.run()
 	go l.log.run(l.inbox.ended)
+	if l.stored.view != nil && c.PreloadBytes > 0 {
+		go l.runPreload(c.PreloadBytes)
+	}
 	return l
 }
 

@@ -135,6 +135,7 @@ func (l *Loop) start(r *request, now time.Time) {
 	r.usage.CachedTokens = r.seq.Cached
 	r.usage.StoredTokens = max(0, min(r.seq.Cached, r.storedTo)-r.storedFrom)
 	r.usage.PromptDoneTokens = r.seq.Cached
+	l.countPreloaded(r)
 	l.counters.CachedTokens += int64(r.seq.Cached)
 	r.stream.put(Event{Type: Prefill, Usage: r.usage})
 }

@@ -51,6 +51,8 @@ type storedBlocks struct {
 	// The writer reads it.
 	shortSince atomic.Int64
 
+	preload preload // prefixes read before a request needs them
+
 	unsaved   []*conversation       // ended, with an end that is not stored; oldest first
 	saving    map[*conversation]int // number of writes in progress
 	afterSave []func()              // called once, after the next write has ended
@@ -129,13 +131,29 @@ func (l *Loop) fetch(p *sched.Promotion) {
 // readBlocks reads a promotion's pages and state from files and returns the number of blocks. It
 // does not run on the goroutine of the loop.
 func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
+	found, err := l.find(p)
+	if err != nil {
+		return 0, err
+	}
+	kv, state := l.targets(p)
+	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
+}
+
+// find returns the entries of a promotion's prefix.
+func (l *Loop) find(p *sched.Promotion) (blockstore.Prefix, error) {
 	found := l.stored.view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
 	if found.Tokens != len(p.Tokens) {
-		return 0, fmt.Errorf(
+		return found, fmt.Errorf(
 			"loop: only %d of %d tokens are still stored, the other blocks have been evicted",
 			found.Tokens, len(p.Tokens))
 	}
-	kv := func(b blockstore.Block) []blockstore.Tensor {
+	return found, nil
+}
+
+// targets returns the memory of a promotion: that of a block, and that of the state.
+func (l *Loop) targets(p *sched.Promotion) (kv func(blockstore.Block) []blockstore.Tensor,
+	state func() []blockstore.Tensor) {
+	kv = func(b blockstore.Block) []blockstore.Tensor {
 		pages := make([]int32, pagesFor(b.To-b.From))
 		for i := range pages {
 			pages[i] = -1 // already in memory
@@ -145,10 +163,10 @@ func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
 		}
 		return tensors(l.regionsAt(b.From), pages)
 	}
-	state := func() []blockstore.Tensor {
+	state = func() []blockstore.Tensor {
 		return tensors(l.runner.SlotRegions(), []int32{p.Slot})
 	}
-	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
+	return kv, state
 }
 
 // tensors returns the memory of pages or slots as tensors of the store. There is one tensor per

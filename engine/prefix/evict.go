@@ -19,6 +19,9 @@ func (t *Tree) TakeSlot() (slot int32, ok bool) {
 	return slot, true
 }
 
+// FreeSlots returns the number of slots that TakeSlot can give without evicting a state.
+func (t *Tree) FreeSlots() int { return len(t.slots) }
+
 // ReturnSlot frees a slot whose state was not computed.
 func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
 

@@ -66,6 +66,36 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	return ok
 }
 
+// Preload starts a promotion of tokens for which no sequence waits yet. It evicts nothing and takes
+// pages of at most maxBytes, whose size it returns. The caller reads the prefix from disk and then
+// calls Promoted. The result is nil if any sequence is in the queues, if memory does not suffice,
+// or if nearly all of the prefix is in memory.
+func (s *Scheduler) Preload(tokens []int32, maxBytes int64) (p *Promotion, bytes int64) {
+	if s.tree == nil || len(s.running)+len(s.waiting) > 0 {
+		return nil, 0
+	}
+	known, resumable := s.tree.Probe(tokens, len(tokens))
+	need := s.need(known/s.o.PageTokens, len(tokens))
+	bytes = need.Bytes(s.o.PageBytes)
+	if len(tokens)-resumable < s.FetchTokens() || bytes > maxBytes ||
+		!s.pool.Free().Covers(need) || s.o.Recurrent && s.tree.FreeSlots() == 0 {
+		return nil, 0
+	}
+	p, ok := s.promote(&Sequence{Tokens: tokens, StorePending: true}, len(tokens))
+	if !ok {
+		return nil, 0
+	}
+	s.promoting = append(s.promoting, p)
+	return p, bytes
+}
+
+// Use marks the longest cached prefix of tokens as the most recently used.
+func (s *Scheduler) Use(tokens []int32) {
+	if s.tree != nil {
+		s.unref(s.tree.Match(tokens, len(tokens)))
+	}
+}
+
 // followsPromotion reports whether the waiting sequence q should wait for a promotion of another
 // sequence, because that promotion reads a long prefix of q.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {

@@ -43,6 +43,7 @@ const fileOnly: Record<string, string> = {
   welcomed: remembered,
   memoryCacheSize: tuning,
   promptCacheSize: tuning,
+  noPreload: tuning,
   preferPrefill: tuning,
   maxPrefillStallMs: tuning,
   kvGroupSize: tuning,
