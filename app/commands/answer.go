@@ -90,7 +90,7 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 	error) {
 	var answer reply
 	var content, reasoning strings.Builder
-	paint := painter{out: t.out, style: t.style}
+	paint := painter{out: t.out, style: t.style, safe: isTerminal(t.out)}
 	show := func(pieces []chat.Piece) {
 		for _, p := range pieces {
 			paint.write(p)
@@ -155,6 +155,7 @@ func lastOf(stream *engine.Stream) (last engine.Event) {
 type painter struct {
 	out      io.Writer
 	style    bool
+	safe     bool // without control characters, which a terminal would obey
 	thinking bool
 	wrote    bool
 	err      error // the first write error; nothing is written after it
@@ -174,6 +175,9 @@ func (p *painter) write(piece chat.Piece) {
 		p.change(thinking)
 	}
 	p.wrote = true
+	if p.safe {
+		piece.Text = printable(piece.Text)
+	}
 	p.print(piece.Text)
 }
 

@@ -161,7 +161,7 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 		if k.Key != "" {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model,
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, oneLine(k.Model),
 			clip(k.Title, titleWidth), k.Tokens, formatInMemory(k, fromServer),
 			formatBytes(k.Bytes), formatBytes(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
 			formatSeconds(k.SecondsSaved), pinned)
@@ -203,7 +203,7 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 		}
 		for _, line := range [][2]string{{"key", d.Key},
 			{"title", cmp.Or(clip(d.Title, 10*titleWidth), "-")},
-			{"model", d.Model + ", " + d.Format},
+			{"model", oneLine(d.Model) + ", " + d.Format},
 			{"tokens", fmt.Sprint(d.Tokens)},
 			{"size", formatBytes(d.Bytes) + ", and " + formatBytes(d.SharedBytes) +
 				" shared with other conversations"},

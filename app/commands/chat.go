@@ -56,7 +56,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 		defaults: control.RequestDefaults(file.Get().ForModel(m.ID)), out: t.out,
 		style: styled(t.out)}
 	if lines.interactive() {
-		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
+		fmt.Fprintf(t.err, "%s. %s\n", oneLine(m.ID), chatHelp)
 	}
 	return c.converse(ctx, talk, lines, interrupts, t.err)
 }

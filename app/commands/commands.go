@@ -124,12 +124,12 @@ func report(err error, out io.Writer) int {
 		return int(exitInterrupted)
 	}
 	p := problem.From(err)
-	fmt.Fprintf(out, "headroom: %s\n", p.Message)
+	fmt.Fprintf(out, "headroom: %s\n", printable(p.Message))
 	if p.Why != "" {
-		fmt.Fprintf(out, "  why: %s\n", p.Why)
+		fmt.Fprintf(out, "  why: %s\n", printable(p.Why))
 	}
 	if p.Fix != "" {
-		fmt.Fprintf(out, "  fix: %s\n", p.Fix)
+		fmt.Fprintf(out, "  fix: %s\n", printable(p.Fix))
 	}
 	return int(exitProblem)
 }

@@ -94,6 +94,36 @@ func TestPainterOnATerminal(t *testing.T) {
 	}
 }
 
+// TestControlCharacters prints what a model's folder and its answers contain. None of it may reach
+// a terminal as a control character.
+func TestControlCharacters(t *testing.T) {
+	home := isolate(t)
+	root := filepath.Join(home, "models")
+	name := "a\x1b[2Jb\nc\u202ed"
+	if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, name, "config.json"),
+		[]byte(`{"model_type":"x\u001b[2Jy"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, out, errOut := headroom("", "models", "--models-dir", root)
+	_, _, refused := headroom("", "run", "--models-dir", root, "-m", name, "hi")
+	if !strings.Contains(out, "a [2Jb c d") ||
+		strings.ContainsAny(out+errOut+refused, "\x1b\u202e") {
+		t.Errorf("got %q, %q, %q", out, errOut, refused)
+	}
+	for safe, want := range map[bool]string{true: "a[0mb\n\tc\n", false: "a\x1b[0mb\n\tc\a\n"} {
+		var b bytes.Buffer
+		p := painter{out: &b, safe: safe}
+		p.write(chat.Piece{Kind: chat.Content, Text: "a\x1b[0mb\n\tc\a"})
+		p.end()
+		if b.String() != want {
+			t.Errorf("safe %t: got %q, want %q", safe, b.String(), want)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	home := isolate(t)
 	empty := filepath.Join(home, "empty")

@@ -10,16 +10,40 @@ import (
 
 // clip returns a text as one line of at most width characters, without control characters.
 func clip(text string, width int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' {
-			return ' '
-		}
-		return r
-	}, text)
+	text = oneLine(text)
 	if runes := []rune(text); len(runes) > width {
 		text = strings.TrimSpace(string(runes[:width-1])) + "…"
 	}
 	return text
+}
+
+// oneLine returns a text as one line without control characters. Names of folders and models come
+// from anywhere, and a terminal obeys the control characters in them.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// printable is like oneLine, but keeps line ends and tabs. It is for answers of models and for
+// errors.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// isControl reports whether a terminal may do something else with r than to show it: move the
+// cursor, change colours, reverse the text.
+func isControl(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= '\u2028' && r <= '\u202e' ||
+		r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f'
 }
 
 // count returns a number with its noun: "1 file", "2 files".

@@ -67,22 +67,22 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	defer list.Close()
 	for _, item := range plan.Importable() {
 		if c.DryRun {
-			fmt.Fprintln(t.out, forecast(item))
+			fmt.Fprintln(t.out, oneLine(forecast(item)))
 			continue
 		}
 		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
 		if err != nil {
 			fmt.Fprintf(t.err,
 				"Stopped. The copied files of %s are kept; run the same command to resume.\n",
-				item.Name)
+				oneLine(item.Name))
 			return err
 		}
 		if job.State == jobs.Failed {
-			fmt.Fprintf(t.err, "Not imported: %s\n", item.Name)
+			fmt.Fprintf(t.err, "Not imported: %s\n", oneLine(item.Name))
 			failed = exitCode(report(job.Err, t.err))
 			continue
 		}
-		fmt.Fprintf(t.out, "%s: %s\n", item.Name, job.Result)
+		fmt.Fprintf(t.out, "%s: %s\n", oneLine(item.Name), oneLine(job.Result))
 	}
 	if !slices.Contains(known.Roots(), root) && !c.DryRun {
 		fmt.Fprintf(t.err,

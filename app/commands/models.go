@@ -46,8 +46,8 @@ func (c *ModelsList) Run(t *terminal) error {
 		if m.Err == nil {
 			d := m.Description
 			need := d.Need.TotalBytes()
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, d.Architecture, d.Quantization,
-				gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), d.Architecture,
+				d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -62,7 +62,7 @@ func (c *ModelsList) Run(t *terminal) error {
 			"\nOnly the bundled model was found. Headroom looks in these folders, and in those of "+
 				"--models-dir and HEADROOM_MODELS:")
 		for _, root := range l.Roots() {
-			fmt.Fprintln(t.out, "  "+root)
+			fmt.Fprintln(t.out, "  "+oneLine(root))
 		}
 	}
 	return nil
@@ -74,7 +74,8 @@ func printUnusable(t *terminal, models []library.Model, state library.State, hea
 	heading = "\n" + heading + ":\n"
 	for _, m := range models {
 		if m.State == state {
-			fmt.Fprintf(t.out, "%s  %s%s: %v\n", heading, m.ID, progress(m.Download), m.Err)
+			fmt.Fprintf(t.out, "%s  %s%s: %v\n", heading, oneLine(m.ID), progress(m.Download),
+				oneLine(m.Err.Error()))
 			heading = ""
 		}
 	}
@@ -96,10 +97,10 @@ func printCopies(t *terminal, models []library.Model) {
 	heading := "\nIn several folders:\n"
 	for _, m := range models {
 		if len(m.Places) > 1 {
-			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, m.ID, gigabytes(m.SizeBytes))
+			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, oneLine(m.ID), gigabytes(m.SizeBytes))
 			heading = ""
 			for _, p := range m.Places {
-				fmt.Fprintf(t.out, "    %s\n", p.Dir)
+				fmt.Fprintf(t.out, "    %s\n", oneLine(p.Dir))
 			}
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 		key = " -H " + quote("Authorization: Bearer "+c.APIKey)
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
-		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
+		oneLine(s.Engine.Model), s.Engine.Device, s.Engine.ContextTokens)
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	fmt.Fprintf(out, "web UI: http://%s/#token=%s\n", address, token)
 	fmt.Fprintf(out,

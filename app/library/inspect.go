@@ -10,12 +10,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"headroom/engine"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -59,7 +59,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	for _, file := range weights {
 		m.SizeBytes += file.size
 	}
-	index := parseFile(f.at, indexName, maxIndexBytes, parseIndex)
+	index := parseFile(f.at, indexName, modelfile.LimitOf(indexName).Bytes, parseIndex)
 	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes,
 		Missing: missingShards(f.at, index)}
 	unfinished := f.at.matching(func(name string) bool { return f.at.awaits(name) })
@@ -183,8 +183,6 @@ type index struct {
 	totalBytes int64    // of all tensors; 0: not known
 }
 
-const maxIndexBytes = 32 << 20
-
 // parseIndex parses the index. It returns an empty one on an error, which the engine reports later.
 func parseIndex(text []byte) index {
 	var document struct {
@@ -193,7 +191,8 @@ func parseIndex(text []byte) index {
 		} `json:"metadata"`
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if json.Unmarshal(text, &document) != nil {
+	if modelfile.LimitOf(indexName).Check(text) != nil ||
+		json.Unmarshal(text, &document) != nil {
 		return index{}
 	}
 	var x index
@@ -233,9 +232,6 @@ func (l *listing) lacks(x index) []string {
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
 
-// maxHeader is the longest safetensors header that is read: the format's own limit.
-const maxHeader = 100_000_000
-
 // expectedBytes returns the length of a weights file according to its header, 0 if unknown, and
 // whether the file is a Git LFS pointer. The result is cached with the listing.
 func (l *listing) expectedBytes(f file) (bytes int64, pointer bool) {
@@ -254,11 +250,7 @@ func (l *listing) expectedBytes(f file) (bytes int64, pointer bool) {
 // returns the length up to the header's end.
 func readExpectedBytes(path string) (bytes int64, pointer bool) {
 	const lengthBytes = 8
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return 0, false
-	}
-	file, err := os.Open(path)
+	file, info, err := modelfile.Open(path)
 	if err != nil {
 		return 0, false
 	}
@@ -272,7 +264,7 @@ func readExpectedBytes(path string) (bytes int64, pointer bool) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
-	case n > maxHeader:
+	case n > uint64(modelfile.SafetensorsHeader.Bytes):
 		return 0, false
 	case int64(n) > info.Size()-lengthBytes:
 		// The tensors follow, but the rest of the header, with their sizes, is missing.
@@ -292,7 +284,7 @@ func readExpectedBytes(path string) (bytes int64, pointer bool) {
 // headerEnd returns the end of the last tensor, in bytes after the header.
 func headerEnd(header []byte) (int64, bool) {
 	var tensors map[string]json.RawMessage
-	if json.Unmarshal(header, &tensors) != nil {
+	if modelfile.SafetensorsHeader.Check(header) != nil || json.Unmarshal(header, &tensors) != nil {
 		return 0, false
 	}
 	end := int64(0)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headroom/engine/modelfile"
 )
 
 // Limits of a scan, so that a root that is a home folder does not stall it.
@@ -264,15 +266,14 @@ func parseFile[T any](l *listing, name string, maxBytes int64, parse func(text [
 
 // readSmall returns the content of a regular file; nil if it is longer than maxBytes or unreadable.
 func readSmall(path string, maxBytes int64) []byte {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBytes {
-		return nil
-	}
-	f, err := os.Open(path)
+	f, info, err := modelfile.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
+	if info.Size() > maxBytes {
+		return nil
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil || int64(len(text)) > maxBytes {
 		return nil

@@ -1,16 +1,19 @@
 package library
 
-// Finding copies of a model. Copies are found by content, because scan already lists a folder with
-// several paths only once. The sizes of the weights are compared first: that costs nothing, and the
-// sizes of different models nearly always differ. Then digests of samples are compared, because a
-// fine-tune has the same sizes and headers as its base.
+// Finding copies of a model. Copies are found by content, because scan already lists a folder
+// with several paths only once. Beside the weights and config.json, tokenizer and chat template
+// must be equal, because they decide what the model reads and when it stops. The sizes of the
+// weights are compared first: that costs nothing, and the sizes of different models nearly
+// always differ. Then digests of samples are compared, because a fine-tune has the same sizes
+// and headers as its base.
 
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"headroom/engine/modelfile"
 )
 
 // Origin is the program whose folder a model is in.
@@ -129,7 +132,16 @@ func (l *listing) sizesNow() string {
 	return ""
 }
 
-// digest returns a hash of config.json and samples of the weights. It is cached until a file
+// isText reports whether a model answers differently if the file with this name differs.
+func isText(name string) bool {
+	switch name {
+	case configName, "tokenizer.json", "tokenizer_config.json", "generation_config.json":
+		return true
+	}
+	return strings.HasPrefix(name, "chat_template")
+}
+
+// digest returns a hash of the texts and samples of the weights. It is cached until a file
 // changes.
 func (d *describer) digest(l *listing) (sum [sha256.Size]byte, ok bool) {
 	signature := l.signature()
@@ -142,11 +154,12 @@ func (d *describer) digest(l *listing) (sum [sha256.Size]byte, ok bool) {
 	h := sha256.New()
 	for _, f := range l.files {
 		switch {
-		case f.name == configName:
-			text, err := os.ReadFile(f.real)
+		case isText(f.name):
+			text, err := modelfile.ReadAs(f.name, f.real)
 			if err != nil {
 				return sum, false
 			}
+			fmt.Fprintf(h, "%s %d\n", f.name, len(text))
 			h.Write(text)
 		case isWeights(f.name):
 			if !sample(h.Write, f) {
@@ -176,7 +189,7 @@ func sample(write func([]byte) (int, error), f file) bool {
 		pieces     = 64
 		pieceBytes = 4 << 10
 	)
-	open, err := os.Open(f.real)
+	open, _, err := modelfile.Open(f.real)
 	if err != nil {
 		return false
 	}

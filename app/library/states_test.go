@@ -185,6 +185,20 @@ func TestCopies(t *testing.T) {
 		len(m.Places) != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json",
+		"chat_template.jinja", "generation_config.json"} {
+		file := filepath.Join(studio, "org/m", name)
+		plant(t, studio, "org/m/"+name+" = {}")
+		if again := l.Scan(); len(again) != 4 {
+			t.Errorf("another %s: %s", name, dump(again))
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if again := l.Scan(); len(again) != 3 {
+			t.Errorf("without another %s: %s", name, dump(again))
+		}
+	}
 	plant(t, studio, "org/m/config.json = broken")
 	if again := l.Scan(); len(again) != 4 || again[2].ID != want[1].Dir ||
 		again[2].State != Broken {

@@ -12,6 +12,9 @@ var layers = []row{
 	{"Problems: errors that a user can act on. Any package may return one.", []string{
 		"engine/problem",
 	}},
+	{"Reading the files of model folders, within limits.", []string{
+		"engine/modelfile",
+	}},
 	{"Parts of larger packages, each used by one package of a later row.", []string{
 		"engine/chat/jinja", "engine/prefix",
 	}},

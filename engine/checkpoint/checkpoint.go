@@ -5,11 +5,11 @@ package checkpoint
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/safetensors"
 )
@@ -23,29 +23,16 @@ type Source struct {
 	random []byte // config.json of a random model
 }
 
-// maxTextBytes is the maximum size of config.json, tokenizer.json and other text files. Known files
-// are smaller than 50 MB.
-const maxTextBytes = 256 << 20
-
-// ReadFile reads one of the model's text files. If the file does not exist, the error wraps
-// fs.ErrNotExist.
+// ReadFile reads one of the model's text files, within the limits of package modelfile. If the file
+// does not exist, the error wraps fs.ErrNotExist.
 func (s Source) ReadFile(name string) ([]byte, error) {
 	switch {
 	case s.random != nil:
 		return s.randomFile(name)
 	case s.Dir == "":
-		return fs.ReadFile(s.FS, name)
+		return modelfile.ReadFS(s.FS, name)
 	}
-	path := filepath.Join(s.Dir, name)
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxTextBytes {
-		return nil, fmt.Errorf("%s: got %d bytes (%s), expected a regular file of at most %d", path,
-			info.Size(), info.Mode().Type(), maxTextBytes)
-	}
-	return os.ReadFile(path)
+	return modelfile.Read(filepath.Join(s.Dir, name))
 }
 
 // Has reports whether the model has a file called name.
@@ -88,7 +75,8 @@ func (s Source) Config() (*Config, error) {
 			"Choose the folder that contains config.json and the .safetensors files.")
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read", "")
+		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read",
+			"Download the model again.")
 	}
 	return ParseConfig(data)
 }

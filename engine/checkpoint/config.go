@@ -20,6 +20,7 @@ type Config struct {
 	ModelType    string
 	Quantization Quantization
 	keys         map[string]json.RawMessage
+	merged       []byte // keys as one JSON object
 }
 
 // ParseConfig parses a config.json. Errors are Problems.
@@ -30,6 +31,7 @@ func ParseConfig(data []byte) (*Config, error) {
 			"Download the model again.")
 	}
 	quantization := firstOf(c.keys, "quantization", "quantization_config")
+	c.merged = data
 	if err := c.Decode(&struct {
 		ModelType *string `json:"model_type"`
 	}{&c.ModelType}); err != nil {
@@ -45,6 +47,11 @@ func ParseConfig(data []byte) (*Config, error) {
 			quantization = firstOf(inner, "quantization", "quantization_config")
 		}
 		maps.Copy(c.keys, inner)
+		var err error
+		if c.merged, err = json.Marshal(c.keys); err != nil {
+			return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON",
+				"Download the model again.")
+		}
 	}
 	if c.ModelType == "" {
 		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "",
@@ -56,11 +63,7 @@ func ParseConfig(data []byte) (*Config, error) {
 // Decode decodes the keys of config.json into v, a pointer to a struct with json tags. It ignores
 // keys that have no field. Fields that have no key keep their value.
 func (c *Config) Decode(v any) error {
-	data, err := json.Marshal(c.keys)
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
+	if err := json.Unmarshal(c.merged, v); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
 			"config.json does not describe a "+c.ModelType+" model", "Download the model again.")
 	}

@@ -67,8 +67,27 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	if p.Mode == inherited.Mode {
 		p = inherited
 	}
-	if err := json.Unmarshal(data, &p); err != nil {
+	var stated struct { // nil: not stated
+		Bits  *int `json:"bits"`
+		Group *int `json:"group_size"`
+	}
+	if err := json.Unmarshal(data, &stated); err != nil {
 		return p, damaged(err)
+	}
+	for _, one := range []struct {
+		key   string
+		value *int
+		to    *int
+	}{{"bits", stated.Bits, &p.Bits}, {"group_size", stated.Group, &p.Group}} {
+		if one.value == nil {
+			continue
+		}
+		if *one.to = *one.value; *one.to <= 0 {
+			return p, problem.New(problem.ModelBroken,
+				"The quantization in config.json is not valid", fmt.Sprintf(
+					"%s is %d for %s, expected more than 0", one.key, *one.to, where),
+				"Download the model again.")
+		}
 	}
 	return p, p.check(where)
 }

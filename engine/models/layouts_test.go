@@ -29,6 +29,7 @@ type folder struct {
 	tensors map[string]safetensors.Tensor
 	// unknownDType makes load write the type I64 as F31, which does not exist.
 	unknownDType bool
+	pad          int // spaces that load adds to the header, which shift all tensors
 }
 
 func readTiny(t testing.TB, name string) folder {
@@ -75,6 +76,11 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	data := file.Bytes()
 	if f.unknownDType {
 		data = bytes.ReplaceAll(data, []byte(`"I64"`), []byte(`"F31"`))
+	}
+	if f.pad > 0 && err == nil {
+		end := 8 + binary.LittleEndian.Uint64(data)
+		data = slices.Insert(data, int(end), bytes.Repeat([]byte(" "), f.pad)...)
+		binary.LittleEndian.PutUint64(data, end-8+uint64(f.pad))
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "model.safetensors"), data, 0o600)
@@ -261,6 +267,28 @@ func TestUnreadTensorsAreSkipped(t *testing.T) {
 			if got := f.logits(t, d); !equalBits(got, want) {
 				t.Errorf("%sfc.weight with %s changes the logits", prefix, test.fault)
 			}
+		}
+	}
+}
+
+// TestOddHeaderLengths pads the header of every architecture's file, with tensors of an MTP block
+// beside the others, so that no tensor is aligned. The model must compute the same logits, and its
+// memory must be planned.
+func TestOddHeaderLengths(t *testing.T) {
+	d := cpuDevice(t, 1)
+	for _, name := range tiny {
+		f := readTiny(t, name)
+		want := f.logits(t, d)
+		for _, x := range maps.Clone(f.tensors) {
+			f.put("mtp.layers.0."+strings.TrimPrefix(x.Name, "model."), x)
+		}
+		f.config = strings.Replace(f.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
+		for _, pad := range []int{1, 2, 3, 5, 7} {
+			f.pad = pad
+			if got := f.logits(t, d); !equalBits(got, want) {
+				t.Errorf("%s: %d spaces in the header change the logits", name, pad)
+			}
+			f.load(t, kernels.NewDryRun())
 		}
 	}
 }

@@ -59,12 +59,29 @@ type Problem struct {
 
 // New returns a Problem.
 func New(code Code, message, why, fix string) *Problem {
-	return &Problem{Code: code, Message: message, Why: why, Fix: fix}
+	return &Problem{Code: code, Message: message, Why: bounded(why), Fix: fix}
 }
 
-// Wrap returns a Problem whose Why is the text of err.
+// maxWhyBytes bounds Why, which may repeat the content of a file that is not trusted.
+const maxWhyBytes = 2000
+
+func bounded(why string) string {
+	if len(why) <= maxWhyBytes {
+		return why
+	}
+	return strings.ToValidUTF8(why[:maxWhyBytes], "") + "…"
+}
+
+// Wrap returns a Problem whose Why is the text of err. If err is a Problem with the same Fix, Why
+// does not repeat it.
 func Wrap(code Code, err error, message, fix string) *Problem {
-	return &Problem{Code: code, Message: message, Why: err.Error(), Fix: fix, Err: err}
+	why := err.Error()
+	if fix != "" {
+		if without, ok := strings.CutSuffix(why, " "+fix); ok {
+			why = strings.TrimSuffix(without, ".")
+		}
+	}
+	return &Problem{Code: code, Message: message, Why: bounded(why), Fix: fix, Err: err}
 }
 
 func (p *Problem) Error() string {

@@ -16,13 +16,14 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"headroom/engine/modelfile"
 )
 
 const (
-	indexName     = "model.safetensors.index.json"
-	shardPattern  = "model*.safetensors"
-	maxIndexBytes = 100_000_000
-	maxListed     = 8 // maximum number of names in an error message
+	indexName    = "model.safetensors.index.json"
+	shardPattern = "model*.safetensors"
+	maxListed    = 8 // maximum number of names in an error message
 )
 
 // Checkpoint holds the mapped files of one model folder. As with File, its methods are safe for
@@ -82,6 +83,9 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 // add takes ownership of an open file and adds its tensors.
 func (c *Checkpoint) add(f *File) error {
 	c.files = append(c.files, f)
+	if n := len(c.names) + len(f.tensors); n > maxTensors {
+		return fmt.Errorf("safetensors: %s: the model has more than %d tensors", f.path, maxTensors)
+	}
 	for i := range f.tensors {
 		t := &f.tensors[i]
 		if other, dup := c.owner[t.Name]; dup {
@@ -154,7 +158,7 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	slices.Sort(missing)
 	if missing = slices.Compact(missing); len(missing) > 0 {
 		return nil, fmt.Errorf("%s: %s lists files that are missing: %s", dir, indexName,
-			strings.Join(missing, ", "))
+			list(missing))
 	}
 	slices.Sort(shards)
 	if shards = slices.Compact(shards); len(shards) == 0 {
@@ -167,17 +171,10 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 // readIndex returns the weight_map of the index, which maps tensor names to file names. If there is
 // no index, it returns nil and no error.
 func readIndex(path string) (map[string]string, error) {
-	info, err := os.Stat(path)
+	data, err := modelfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxIndexBytes {
-		return nil, fmt.Errorf("%s: not a regular file of at most %d bytes", path, maxIndexBytes)
-	}
-	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +208,8 @@ func parseIndex(data []byte) (map[string]string, error) {
 	for name, shard := range weightMap {
 		if strings.ContainsAny(shard, "/\\\x00") || shard == "" || shard == "." || shard == ".." {
 			return nil, fmt.Errorf("weight_map has %q for tensor %q, "+
-				"expected the plain name of a file in the same folder", shard, name)
+				"expected the plain name of a file in the same folder", modelfile.Excerpt(shard),
+				modelfile.Excerpt(name))
 		}
 	}
 	return weightMap, nil
@@ -220,6 +218,9 @@ func parseIndex(data []byte) (map[string]string, error) {
 // list joins at most maxListed names for an error message.
 func list(names []string) string {
 	slices.Sort(names)
+	for i := range min(len(names), maxListed) {
+		names[i] = modelfile.Excerpt(names[i])
+	}
 	if rest := len(names) - maxListed; rest > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), rest)
 	}

@@ -6,7 +6,6 @@ package safetensors
 import (
 	"fmt"
 	"maps"
-	"os"
 	"sort"
 )
 
@@ -22,14 +21,6 @@ type File struct {
 // Open maps the file at path read-only and checks its header. Errors name the file, and the tensor
 // if one is not valid.
 func Open(path string) (*File, error) {
-	// Check the type first, because opening a named pipe would wait for a writer.
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("safetensors: %s is not a regular file", path)
-	}
 	mapping, err := mapFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)

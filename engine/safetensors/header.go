@@ -15,12 +15,19 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"headroom/engine/modelfile"
 )
 
 const (
-	lengthBytes    = 8           // size of the u64 before the header
-	maxHeaderBytes = 100_000_000 // the limit of the reference implementation
-	metadataKey    = "__metadata__"
+	lengthBytes = 8 // size of the u64 before the header
+	metadataKey = "__metadata__"
+
+	// The largest known models have 210,000 tensors of at most 5 dimensions, with names of 120
+	// bytes.
+	maxTensors    = 500_000
+	maxDimensions = 16
+	maxNameBytes  = 1024
 )
 
 // parse checks a whole file. It returns the tensors, sorted by name, and the metadata, which is nil
@@ -32,10 +39,11 @@ func parse(file []byte) ([]Tensor, map[string]string, error) {
 				"a safetensors file", len(file))
 	}
 	n := binary.LittleEndian.Uint64(file)
-	if n > maxHeaderBytes {
+	limit := modelfile.SafetensorsHeader
+	if n > uint64(limit.Bytes) {
 		return nil, nil, fmt.Errorf(
 			"header length %d is over the limit of %d bytes: this is not a safetensors file", n,
-			maxHeaderBytes)
+			limit.Bytes)
 	}
 	if n > uint64(len(file)-lengthBytes) {
 		return nil, nil, fmt.Errorf(
@@ -43,6 +51,9 @@ func parse(file []byte) ([]Tensor, map[string]string, error) {
 				"a safetensors file", n, len(file))
 	}
 	base := lengthBytes + int(n)
+	if err := limit.Check(file[lengthBytes:base]); err != nil {
+		return nil, nil, fmt.Errorf("header: %w", err)
+	}
 	tensors, metadata, err := parseHeader(file[lengthBytes:base])
 	if err != nil {
 		return nil, nil, fmt.Errorf("header: %w", err)
@@ -125,6 +136,13 @@ func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
 			}
 			return nil
 		}
+		if len(name) > maxNameBytes {
+			return fmt.Errorf("the name %q has %d bytes, expected at most %d",
+				modelfile.Excerpt(name), len(name), maxNameBytes)
+		}
+		if len(tensors) == maxTensors {
+			return fmt.Errorf("it has more than %d tensors", maxTensors)
+		}
 		t, err := readTensor(dec)
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
@@ -154,7 +172,7 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 		case "dtype":
 			var s string
 			s, err = readString(dec)
-			t.DType = DType(s)
+			t.DType = DType(modelfile.Excerpt(s))
 		case "shape":
 			hasShape = true
 			t.Shape, err = readInts(dec)
@@ -165,7 +183,7 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 			err = dec.Decode(&skipped)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return fmt.Errorf("%s: %w", modelfile.Excerpt(key), err)
 		}
 		return nil
 	})
@@ -213,7 +231,7 @@ func readObject(dec *json.Decoder, field func(key string) error) error {
 			return err
 		}
 		if _, dup := seen[key]; dup {
-			return fmt.Errorf("key %q appears twice", key)
+			return fmt.Errorf("key %q appears twice", modelfile.Excerpt(key))
 		}
 		seen[key] = struct{}{}
 		if err := field(key); err != nil {
@@ -227,7 +245,7 @@ func readStrings(dec *json.Decoder) (map[string]string, error) {
 	m := make(map[string]string)
 	err := readObject(dec, func(key string) (err error) {
 		if m[key], err = readString(dec); err != nil {
-			return fmt.Errorf("%q: %w", key, err)
+			return fmt.Errorf("%q: %w", modelfile.Excerpt(key), err)
 		}
 		return nil
 	})
@@ -241,18 +259,21 @@ func readInts(dec *json.Decoder) ([]int, error) {
 	}
 	ints := []int{}
 	for dec.More() {
+		if len(ints) == maxDimensions {
+			return nil, fmt.Errorf("it has more than %d numbers", maxDimensions)
+		}
 		tok, err := dec.Token()
 		if err != nil {
 			return nil, err
 		}
 		num, ok := tok.(json.Number)
 		if !ok {
-			return nil, fmt.Errorf("got %v, expected a number", tok)
+			return nil, fmt.Errorf("got %v, expected a number", shown(tok))
 		}
 		// ParseUint returns an error for signs, fractions and exponents.
 		n, err := strconv.ParseUint(num.String(), 10, strconv.IntSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("got %s, expected an integer from 0 to 2^%d-1", num,
+			return nil, fmt.Errorf("got %s, expected an integer from 0 to 2^%d-1", shown(num),
 				strconv.IntSize-1)
 		}
 		ints = append(ints, int(n))
@@ -267,10 +288,13 @@ func readString(dec *json.Decoder) (string, error) {
 	}
 	s, ok := tok.(string)
 	if !ok {
-		return "", fmt.Errorf("got %v, expected a string", tok)
+		return "", fmt.Errorf("got %v, expected a string", shown(tok))
 	}
 	return s, nil
 }
+
+// shown returns a token as an error shows it.
+func shown(tok json.Token) string { return modelfile.Excerpt(fmt.Sprint(tok)) }
 
 func expectDelim(dec *json.Decoder, want json.Delim) error {
 	tok, err := dec.Token()
@@ -278,7 +302,7 @@ func expectDelim(dec *json.Decoder, want json.Delim) error {
 		return err
 	}
 	if tok != want {
-		return fmt.Errorf("got %v, expected %v", tok, want)
+		return fmt.Errorf("got %v, expected %v", shown(tok), want)
 	}
 	return nil
 }

@@ -5,22 +5,19 @@ package safetensors
 import (
 	"fmt"
 	"math"
-	"os"
 
 	"golang.org/x/sys/unix"
+
+	"headroom/engine/modelfile"
 )
 
 // mapFile maps the whole file read-only. The mapping stays valid after the file is closed.
 func mapFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, info, err := modelfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	size := info.Size()
 	if size < lengthBytes {
 		// For an empty mapping the system would return a less helpful error.

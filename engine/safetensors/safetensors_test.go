@@ -3,6 +3,7 @@ package safetensors
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -106,6 +107,21 @@ func TestParseRefuses(t *testing.T) {
 		{"no shape", withHeader(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`, 1),
 			"must all be present"},
 		{"no offsets", withHeader(`{"a":{"dtype":"U8","shape":[0]}}`, 0), "must all be present"},
+		{"many dimensions", withHeader(`{"a":{"dtype":"U8","shape":[1`+
+			strings.Repeat(",1", 100_000)+`],"data_offsets":[0,1]}}`, 1), "more than 16 numbers"},
+		{"many offsets", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0`+
+			strings.Repeat(",1", 100_000)+`]}}`, 1), "more than 16 numbers"},
+		{"a long name", withHeader(`{"`+strings.Repeat("a", 100_000)+
+			`":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1), "has 100000 bytes"},
+		{"a long key", withHeader(`{"a":{"`+strings.Repeat("a", 100_000)+`":]}}`, 1), "aaa"},
+		{"a long dtype", withHeader(`{"a":{"dtype":"`+strings.Repeat("a", 100_000)+
+			`","shape":3}}`, 1), "expected ["},
+		{"a long number", withHeader(`{"a":{"shape":[`+strings.Repeat("1", 100_000)+`]}}`, 1),
+			"expected an integer"},
+		{"a string in place of an object", withHeader(`{"a":"`+strings.Repeat("a", 100_000)+`"}`,
+			1), "expected {"},
+		{"deep JSON", withHeader(`{"a":{"x":`+strings.Repeat("[", 100_000), 1), "nested deeper"},
+		{"a million empty tensors", withHeader(emptyTensors(1_000_000), 0), "header"},
 		{"null tensor", withHeader(`{"a":null}`, 0), "expected {"},
 	}
 	for _, tt := range tests {
@@ -113,7 +129,20 @@ func TestParseRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got error %v, expected one with %q", tt.name, err, tt.want)
 		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: the error has %d bytes: %.100s", tt.name, len(err.Error()), err)
+		}
 	}
+}
+
+// emptyTensors returns a header with n tensors without elements.
+func emptyTensors(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `%c"t%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}`, "{,"[min(i, 1)],
+			i)
+	}
+	return b.String() + "}"
 }
 
 // TestUnknownDTypeIsAccepted reads a file in which one tensor has a type that this package does not

@@ -13,6 +13,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"headroom/engine/modelfile"
 )
 
 // Write writes one file with the given tensors and metadata, which may be nil. It ignores From and
@@ -91,9 +93,9 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 	for len(b)%8 != 0 {
 		b = append(b, ' ')
 	}
-	if len(b)-lengthBytes > maxHeaderBytes {
+	if int64(len(b)-lengthBytes) > modelfile.SafetensorsHeader.Bytes {
 		return nil, fmt.Errorf("header of %d bytes is over the limit of %d", len(b)-lengthBytes,
-			maxHeaderBytes)
+			modelfile.SafetensorsHeader.Bytes)
 	}
 	return b, nil
 }
