@@ -51,10 +51,6 @@ const (
 // MaxBodyBytes is the size of the largest valid Change as JSON.
 const MaxBodyBytes = maxBytes
 
-const (
-	// leftoverAge is the age from which a temporary file counts as left behind by a crash.
-	leftoverAge = time.Minute
-)
 
 // Message is a question or an answer.
 type Message struct {
@@ -158,16 +154,16 @@ type known struct {
 func Open(dir string, key func() (seal.Key, error)) *Store {
 	s := &Store{dir: dir, key: key, known: map[string]known{},
 		watchers: map[chan struct{}]bool{}}
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if !disk.IsTemporary(e.Name(), suffix) && !disk.IsTemporary(e.Name(), saltSuffix) &&
-			!disk.IsTemporary(e.Name(), plainSuffix) {
-			continue
+	disk.RemoveTemporary(dir, func(name string) bool {
+		id, ok := strings.CutSuffix(name, suffix)
+		if !ok {
+			id, ok = strings.CutSuffix(name, saltSuffix)
 		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+		if !ok {
+			id, ok = strings.CutSuffix(name, plainSuffix)
 		}
-	}
+		return ok && validID.MatchString(id)
+	})
 	return s
 }
 

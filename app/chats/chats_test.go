@@ -138,7 +138,7 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := time.Now().Add(-2 * leftoverAge)
+	old := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(leftover, old, old); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/gofrs/flock"
+
+	"headroom/app/disk"
 )
 
 const (
@@ -40,7 +44,7 @@ func Announce(dir, url string) (withdraw func(), err error) {
 	}
 	// Other programs look for runningSuffix: the file gets it once it is complete and locked.
 	name := strings.TrimSuffix(lock.Path(), newSuffix) + runningSuffix
-	if err := os.Rename(lock.Path(), name); err != nil {
+	if err := disk.Rename(lock.Path(), name); err != nil {
 		return nil, errors.Join(err, os.Remove(lock.Path()), lock.Close())
 	}
 	return func() {
@@ -79,22 +83,30 @@ func Running(dir string) []string {
 	return urls
 }
 
-// readAnnounced returns the address in a file, or "" if its server has ended.
+// announcedName matches the names that Announce gives.
+var announcedName = regexp.MustCompile(`^\d+` + regexp.QuoteMeta(runningSuffix) + `$`)
+
+// readAnnounced returns the address in a file, or "" if its server has ended. It removes a stale
+// file only if its name and content show that Announce wrote it.
 func readAnnounced(name string) string {
-	file, err := os.Open(name)
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() ||
+		!announcedName.MatchString(filepath.Base(name)) {
+		return ""
+	}
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return ""
 	}
 	defer file.Close()
+	data, _ := io.ReadAll(io.LimitReader(file, maxURLBytes))
+	url := strings.TrimSpace(string(data))
+	if !strings.HasPrefix(url, "http://") || !strings.HasSuffix(url, "/") {
+		return ""
+	}
 	lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
 	if locked, err := lock.TryRLock(); err == nil && locked {
 		_ = os.Remove(name) // its server has ended
 		_ = lock.Close()
-		return ""
-	}
-	data, _ := io.ReadAll(io.LimitReader(file, maxURLBytes))
-	url := strings.TrimSpace(string(data))
-	if !strings.HasPrefix(url, "http://") || !strings.HasSuffix(url, "/") {
 		return ""
 	}
 	return url

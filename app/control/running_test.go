@@ -24,7 +24,7 @@ func TestRunning(t *testing.T) {
 		}
 		withdraw[url] = end
 	}
-	stale := filepath.Join(dir, runningDir, "dead"+runningSuffix)
+	stale := filepath.Join(dir, runningDir, "123"+runningSuffix)
 	if err := os.WriteFile(stale, []byte("http://127.0.0.1:3/\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,5 +61,36 @@ func TestRunningReadsOnlyAddresses(t *testing.T) {
 			t.Errorf("%q was accepted as %q", text, got)
 		}
 		end()
+	}
+}
+
+// TestForeignFilesAmongRunning: files that no server wrote stay.
+func TestForeignFilesAmongRunning(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "bookmark")
+	folder := filepath.Join(dir, runningDir)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const address = "http://127.0.0.1:3/\n"
+	files := map[string]string{filepath.Join(folder, "bookmark.url"): address,
+		filepath.Join(folder, "12.url"): "[InternetShortcut]", elsewhere: address,
+		filepath.Join(folder, "13.url.txt"): address}
+	for path, text := range files {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(folder, "14.url")
+	if err := os.Symlink(elsewhere, link); err != nil {
+		t.Fatal(err)
+	}
+	if got := Running(dir); got != nil {
+		t.Errorf("running: %q", got)
+	}
+	files[link] = address
+	for path, text := range files {
+		if left, err := os.ReadFile(path); err != nil || string(left) != text {
+			t.Errorf("%s has %q, %v", path, left, err)
+		}
 	}
 }

@@ -15,11 +15,11 @@ import (
 // ErrLocked means that another program, or another caller in this one, holds the lock.
 var ErrLocked = errors.New("another program holds the lock")
 
-// TryLock locks the file at path for this program, creating the file if necessary. It does not
-// wait: if the file is locked, the error is ErrLocked. Unlock, or the end of the process, releases
-// the lock. Unlock leaves the file in place, because other programs may have it open.
-func TryLock(path string) (*flock.Flock, error) {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
+// TryLock locks the file at path for this program, creating it with mode perm if necessary. It does
+// not wait: if the file is locked, the error is ErrLocked. Unlock, or the end of the process,
+// releases the lock. Unlock leaves the file in place, because other programs may have it open.
+func TryLock(path string, perm os.FileMode) (*flock.Flock, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(perm))
 	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", path, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/renameio/v2"
 )
@@ -128,19 +129,52 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// IsTemporary recognizes the names that renameio gives to temporary files.
-func TestIsTemporary(t *testing.T) {
+// TestForeignFilesBesideTemporary: RemoveTemporary removes what a killed WriteFile left behind, and
+// no other file.
+func TestForeignFilesBesideTemporary(t *testing.T) {
 	dir := t.TempDir()
-	file, err := renameio.TempFile(dir, filepath.Join(dir, "a.json"))
+	for _, name := range []string{"a.json", ".a.json", ".a.json.bak", ".a.json5x", ".b.json77",
+		".DS_Store", "a.json1", ".a.json12345678901234567890"} {
+		write(t, filepath.Join(dir, name), "foreign")
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".a.json8"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a.json", filepath.Join(dir, ".a.json9")); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Cleanup()
-	for name, want := range map[string]bool{filepath.Base(file.Name()): true, "a.json": false,
-		".a.json": false, ".a.json.bak": false, ".DS_Store": false} {
-		if got := IsTemporary(name, ".json"); got != want {
-			t.Errorf("IsTemporary(%q) is %v", name, got)
+	var ours [2]string // the old one is left behind, the new one may be in use
+	for i := range ours {
+		file, err := renameio.NewPendingFile(filepath.Join(dir, "a.json"),
+			renameio.WithTempDir(dir))
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer file.Cleanup()
+		ours[i] = file.Name()
+	}
+	past := time.Now().Add(-2 * leftoverAge)
+	for _, e := range foreign {
+		_ = os.Chtimes(filepath.Join(dir, e.Name()), past, past)
+	}
+	if err := os.Chtimes(ours[0], past, past); err != nil {
+		t.Fatal(err)
+	}
+	RemoveTemporary(dir, func(name string) bool { return name == "a.json" })
+	for _, e := range foreign {
+		if _, err := os.Lstat(filepath.Join(dir, e.Name())); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Lstat(ours[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", ours[0], err)
+	}
+	if _, err := os.Lstat(ours[1]); err != nil {
+		t.Error(err)
 	}
 }
 

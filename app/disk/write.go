@@ -3,6 +3,8 @@ package disk
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"time"
 
 	"github.com/google/renameio/v2"
 )
@@ -27,9 +29,24 @@ func WriteFile(path string, data []byte, perm os.FileMode) error {
 	return file.CloseAtomicallyReplace()
 }
 
-// IsTemporary reports whether a file with that name (without folder) is a temporary file of
-// WriteFile, for a file whose name ends in suffix.
-func IsTemporary(name, suffix string) bool {
-	ok, _ := filepath.Match(".*"+suffix+"[0-9]*", name)
-	return ok
+// temporaryName matches the names of WriteFile's temporary files: a dot, the file's name, and a
+// random number.
+var temporaryName = regexp.MustCompile(`^\.(.+?)\d{1,19}$`)
+
+// leftoverAge is the age from which a temporary file counts as left behind. Writing takes far less.
+const leftoverAge = time.Minute
+
+// RemoveTemporary removes the temporary files that killed programs left in dir: those of WriteFile
+// for files whose names written accepts. Errors are ignored: the files are only in the way.
+func RemoveTemporary(dir string, written func(name string) bool) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		m := temporaryName.FindStringSubmatch(e.Name())
+		if m == nil || !e.Type().IsRegular() || !written(m[1]) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }

@@ -119,7 +119,7 @@ func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	return disk.TryLock(path)
+	return disk.TryLock(path, 0o644) // other tools lock it too
 }
 
 // hasRef reports whether a ref names the commit.

@@ -112,6 +112,13 @@ func writeTokenFile(path, token string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
+	if text, err := os.ReadFile(path); err == nil && len(text) > 0 &&
+		!tokenForm.MatchString(strings.TrimSpace(string(text))) {
+		return fmt.Errorf("%s holds something else than a token, and is not replaced", path)
+	}
+	disk.RemoveTemporary(filepath.Dir(path), func(name string) bool {
+		return name == filepath.Base(path)
+	})
 	return disk.WriteFile(path, []byte(token), 0o600)
 }
 
@@ -121,8 +128,22 @@ func removeToken() error {
 	_, _ = withKeychain(func() (string, error) {
 		return "", keyring.Delete(keychainService, keychainAccount)
 	})
-	if err := os.Remove(tokenPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return problem.Wrap(problem.Internal, err, "The token could not be removed", "")
+	path := tokenPath()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		if path == "" || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return problem.Wrap(problem.Internal, err, "The token could not be removed",
+			"Remove "+path+" by hand.")
+	}
+	// HF_TOKEN_PATH may name any file. Only a file that holds a token alone is removed.
+	if !tokenForm.MatchString(strings.TrimSpace(string(text))) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return problem.Wrap(problem.Internal, err, "The token could not be removed",
+			"Remove "+path+" by hand.")
 	}
 	return nil
 }

@@ -131,3 +131,25 @@ func TestNoSessionBus(t *testing.T) {
 		t.Errorf("saved in %q, %v", source, err)
 	}
 }
+
+// TestForeignTokenFile: a file that holds something else than a token is neither removed nor
+// replaced.
+func TestForeignTokenFile(t *testing.T) {
+	isolate(t)
+	keyring.MockInitWithError(errors.New("no keychain"))
+	path := filepath.Join(t.TempDir(), "accounts.txt")
+	t.Setenv("HF_TOKEN_PATH", path)
+	const text = "bank: 1234\nmail: 5678\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if source, err := new(Tokens).Save("hf_abc"); err == nil {
+		t.Errorf("saved in %q", source)
+	}
+	if _, err := new(Tokens).Save(""); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadFile(path); err != nil || string(left) != text {
+		t.Errorf("the file has %q, %v", left, err)
+	}
+}

@@ -26,7 +26,7 @@ const (
 
 // cloneAll clones files until the file system cannot clone one. It returns that file and all after
 // it, which have to be copied.
-func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal,
+func (i *Importer) cloneAll(ctx context.Context, files []source, j *journal,
 	p *jobs.Progress) ([]source, error) {
 	clone := i.options.clone
 	if clone == nil {
@@ -36,8 +36,8 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		to := filepath.Join(dir, f.rel)
-		if err := prepare(to); err != nil {
+		to := filepath.Join(j.dir, f.rel)
+		if err := j.prepare(f); err != nil {
 			return nil, err
 		}
 		if clone(f.path, to) != nil {
@@ -53,19 +53,10 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 	return nil, nil
 }
 
-// prepare removes the file with this path, if any, and creates its folder.
-func prepare(to string) error {
-	if err := os.Remove(to); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return os.MkdirAll(filepath.Dir(to), 0o755)
-}
-
 // copyFile copies one file from the start.
-func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal,
+func (i *Importer) copyFile(ctx context.Context, f source, j *journal,
 	p *jobs.Progress) (err error) {
-	to := filepath.Join(dir, f.rel)
-	if err := prepare(to); err != nil {
+	if err := j.prepare(f); err != nil {
 		return err
 	}
 	in, err := os.Open(f.path)
@@ -73,7 +64,7 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 		return unreadable(err)
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	out, err := j.root.OpenFile(f.rel, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -84,7 +75,7 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 		}
 		if err != nil {
 			p.Add(-counted)
-			_ = os.Remove(to)
+			_ = j.remove(f.rel)
 		}
 	}()
 	c := copier{i: i, in: in, out: out, read: sha256.New(), back: sha256.New(),
@@ -112,7 +103,7 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 			shown(f.rel)+" does not have the checksum of its download",
 			"Download the model again.")
 	}
-	_ = os.Chtimes(to, f.changed, f.changed)
+	_ = j.root.Chtimes(f.rel, f.changed, f.changed)
 	return j.add(f)
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -519,4 +520,76 @@ func TestDiskTooSmall(t *testing.T) {
 	if problem.From(err).Code != problem.DiskFull {
 		t.Errorf("an exabyte: %v", err)
 	}
+}
+
+// TestForeignFilesInCopy: files that the import did not create survive a copy, its resumption and
+// Discard, also behind links that lead out of the unfinished folder.
+func TestForeignFilesInCopy(t *testing.T) {
+	fail := true
+	b := newFixture(t, func(o *Options) {
+		o.write = func() error {
+			if fail {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+	})
+	outside := t.TempDir()
+	plant(t, outside, "b.txt = foreign")
+	plant(t, b.from, "m/config.json = x", "m/sub/b.txt = y")
+	item := b.Plan([]string{b.from + "/m"}, Copy, "").Items[0]
+	run := func() error {
+		_, err := b.Import(context.Background(), item, new(jobs.Progress))
+		return err
+	}
+	if run() == nil {
+		t.Fatal("no error")
+	}
+	dir := unfinished(item)
+	// A line that another program wrote into the journal leads nowhere outside.
+	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(file, "{\"file\":\"../../%s\"}\n", filepath.Base(b.from))
+	file.Close()
+	if err := os.Symlink(outside, filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	plant(t, dir, "mine.txt = foreign")
+	fail = false
+	if run() == nil {
+		t.Error("the copy went through a link")
+	}
+	if err := b.Discard(item); err == nil {
+		t.Error("Discard does not say that files are left")
+	}
+	expectTree(t, outside, "b.txt = foreign")
+	if text, err := os.ReadFile(filepath.Join(dir, "mine.txt")); string(text) != "foreign" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	plant(t, dir, "config.json = foreign") // discarded, so that this is not the copy's
+	if err := run(); problem.From(err).Code != problem.Exists {
+		t.Errorf("%v, want a file in the way", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "config.json")); string(text) != "foreign" {
+		t.Errorf("%q, %v", text, err)
+	}
+	expectTree(t, b.from, "m/config.json = x", "m/sub/b.txt = y")
+}
+
+// TestMoveKeepsChangedOriginal: a move across disks keeps an original that changed after its copy
+// was verified.
+func TestMoveKeepsChangedOriginal(t *testing.T) {
+	b := newFixture(t)
+	plant(t, b.from, "m/config.json = x")
+	item := b.Plan([]string{b.from + "/m"}, Copy, "").Items[0]
+	plant(t, b.from, "m/config.json = edited")
+	if err := removeOriginal(item); err == nil {
+		t.Error("no error")
+	}
+	expectTree(t, b.from, "m/config.json = edited")
 }

@@ -115,16 +115,18 @@ func unfinished(item Item) string {
 // Discard removes what a stopped import of the item has left behind.
 func (i *Importer) Discard(item Item) error {
 	dir := unfinished(item)
-	lock, err := disk.TryLock(filepath.Join(dir, journalName))
+	j, err := openJournal(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil:
+	case errors.Is(err, disk.ErrLocked):
 		return problem.Wrap(problem.Busy, err, item.Name+" is already being imported",
 			"Stop it first.")
+	case err == nil:
+		defer j.close()
+		err = j.discard()
 	}
-	defer lock.Unlock()
-	if err := os.RemoveAll(dir); err != nil {
+	if err != nil {
 		return problem.Wrap(problem.Internal, err,
 			"The unfinished copy of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
 	}
@@ -149,14 +151,14 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	defer j.close()
 	left := j.missing(item.files)
 	p.Found(item.Bytes - sizeOf(left))
-	if left, err = i.cloneAll(ctx, dir, left, j, p); err != nil {
+	if left, err = i.cloneAll(ctx, left, j, p); err != nil {
 		return err
 	}
 	if err := checkSpace(item, dir, sizeOf(left)); err != nil {
 		return err
 	}
 	for _, f := range left {
-		if err := i.copyFile(ctx, dir, f, j, p); err != nil {
+		if err := i.copyFile(ctx, f, j, p); err != nil {
 			return err
 		}
 	}
@@ -164,13 +166,13 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	if err := unchanged(item.files); err != nil {
 		return err
 	}
-	if err := prune(dir, item.files); err != nil {
+	if err := j.prune(item.files); err != nil {
 		return err
 	}
 	if _, err := i.library().Resolve(dir); err != nil {
 		return err
 	}
-	j.remove()
+	j.end()
 	disk.SyncDir(dir)
 	if err := disk.Rename(dir, item.Target); err != nil {
 		return err
@@ -204,8 +206,7 @@ func checkSpace(item Item, dir string, bytes int64) error {
 // unchanged checks that the originals have not changed since the Plan.
 func unchanged(files []source) error {
 	for _, f := range files {
-		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size ||
-			!info.ModTime().Equal(f.changed) {
+		if !f.unchanged() {
 			return problem.New(problem.ModelBroken, "The model changed while it was copied",
 				shown(f.rel)+" has another size or date",
 				"Import it again when nothing writes to it.")
@@ -214,19 +215,22 @@ func unchanged(files []source) error {
 	return nil
 }
 
-// prune removes files of an earlier run that the model no longer has.
-func prune(dir string, files []source) error {
+// unchanged reports whether the file still has the size and date of the Plan.
+func (f source) unchanged() bool {
+	info, err := os.Lstat(f.path)
+	return err == nil && info.Mode().IsRegular() && info.Size() == f.size &&
+		info.ModTime().Equal(f.changed)
+}
+
+// prune removes the copies of files that the model no longer has.
+func (j *journal) prune(files []source) error {
 	wanted := map[string]bool{}
 	for _, f := range files {
 		wanted[f.rel] = true
 	}
-	copied, err := walk(dir)
-	if err != nil {
-		return err
-	}
-	for _, f := range copied {
-		if !wanted[f.rel] {
-			if err := os.Remove(f.path); err != nil {
+	for rel := range j.ours {
+		if !wanted[rel] {
+			if err := j.remove(rel); err != nil {
 				return err
 			}
 		}
@@ -235,10 +239,15 @@ func prune(dir string, files []source) error {
 }
 
 // removeOriginal removes the originals of the copied files, then the folders that are empty. It
-// keeps other files.
+// keeps other files, and files that have changed since they were copied.
 func removeOriginal(item Item) error {
 	dirs := map[string]bool{}
 	for _, f := range item.files {
+		if !f.unchanged() {
+			return problem.New(problem.ModelBroken,
+				"The model was copied, but its original was not removed",
+				shown(f.rel)+" has changed since", "Compare the folders, and remove one by hand.")
+		}
 		if err := os.Remove(filepath.Join(item.Source, f.rel)); err != nil {
 			return problem.Wrap(problem.Internal, err,
 				"The model was copied, but its original could not be removed",

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"headroom/app/disk"
 	"headroom/engine/problem"
 )
 
@@ -101,7 +102,29 @@ func freedesktopTrash(path string) error {
 	if err != nil {
 		return err
 	}
-	return moveInto(filepath.Join(top, fmt.Sprintf(".Trash-%d", os.Getuid())), path, relative)
+	trash := filepath.Join(top, fmt.Sprintf(".Trash-%d", os.Getuid()))
+	if err := checkTrash(trash); err != nil {
+		return err
+	}
+	return moveInto(trash, path, relative)
+}
+
+// checkTrash requires that a volume's trash is missing, or a folder of this user. Other users may
+// write to the volume and could lead files elsewhere.
+func checkTrash(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() ||
+		ok && int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is not a folder of this user, as the Trash specification requires",
+			dir)
+	}
+	return nil
 }
 
 func homeTrash() (string, error) {
@@ -142,12 +165,15 @@ func moveInto(trash, path, origin string) error {
 		}
 		_, err = file.WriteString(text)
 		if err = errors.Join(err, file.Close()); err == nil {
-			err = os.Rename(path, filepath.Join(files, name))
+			// The name may be taken by a file whose .trashinfo is gone.
+			err = disk.Rename(path, filepath.Join(files, name))
 		}
-		if err != nil {
-			return errors.Join(err, os.Remove(about))
+		if err == nil {
+			return nil
 		}
-		return nil
+		if removed := os.Remove(about); !errors.Is(err, fs.ErrExist) || removed != nil {
+			return errors.Join(err, removed)
+		}
 	}
 }
 

@@ -96,3 +96,39 @@ func TestRemoveNeedsOnePlace(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignFilesInTrash: moving to the trash replaces nothing there, even if the .trashinfo of a
+// file is gone. A volume's trash that is a link, or is no folder, is not used.
+func TestForeignFilesInTrash(t *testing.T) {
+	trash, root := t.TempDir(), t.TempDir()
+	plant(t, trash, "files/m = foreign", "files/m.2/a = foreign", "info/m.3.trashinfo = foreign")
+	if err := os.Mkdir(filepath.Join(trash, "files", "m.4"), 0o700); err != nil {
+		t.Fatal(err) // an empty folder, which a plain rename of a folder would replace
+	}
+	plant(t, root, "m/config.json = x", "other/m = a file")
+	for _, name := range []string{"m", "other/m"} {
+		if err := moveInto(trash, filepath.Join(root, name), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"files/m": "foreign", "files/m.2/a": "foreign",
+		"info/m.3.trashinfo": "foreign", "files/m.5/config.json": "x", "files/m.6": "a file"} {
+		if text, err := os.ReadFile(filepath.Join(trash, name)); err != nil ||
+			string(text) != want {
+			t.Errorf("%s: %q, %v; want %q", name, text, err, want)
+		}
+	}
+	if info, err := os.ReadDir(filepath.Join(trash, "info")); err != nil || len(info) != 3 {
+		t.Errorf("%v, %v; want 3 entries", info, err)
+	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(trash, link); err != nil {
+		t.Fatal(err)
+	}
+	for path, ok := range map[string]bool{trash: true, filepath.Join(root, "none"): true,
+		link: false, filepath.Join(trash, "files/m"): false} {
+		if err := checkTrash(path); (err == nil) != ok {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -53,6 +54,9 @@ func (i *Item) On() bool {
 
 // Set turns the login item on or off. It takes effect at the next login.
 func (i *Item) Set(on bool) error {
+	if err := i.checkOurs(); err != nil {
+		return err
+	}
 	if !on {
 		if err := os.Remove(i.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing the login item: %w", err)
@@ -76,6 +80,28 @@ func (i *Item) Set(on bool) error {
 	}
 	return nil
 }
+
+// checkOurs returns a Problem if the file exists and Headroom did not write it, for this program or
+// for one at another path. Such a file is neither removed nor replaced.
+func (i *Item) checkOurs() error {
+	text, err := os.ReadFile(i.file)
+	if err != nil {
+		return nil // removing or writing it has the same error, if it exists
+	}
+	form := regexp.QuoteMeta(launchAgent(anyProgram))
+	if strings.HasSuffix(i.file, ".desktop") {
+		form = regexp.QuoteMeta(desktopEntry(anyProgram))
+	}
+	form = strings.Replace(form, anyProgram, "[^\n]*", 1)
+	if regexp.MustCompile("^" + form + "$").Match(text) {
+		return nil
+	}
+	return problem.New(problem.BadRequest, "Headroom did not write this login item",
+		i.file+" was written or changed by someone else", "Remove it by hand, and try again.")
+}
+
+// anyProgram stands for a path where the forms of login items are compared.
+const anyProgram = "PROGRAM"
 
 // label is the launch agent's label. It is also the bundle identifier (build/darwin/agent.plist),
 // so that System Settings shows Headroom's name and icon in the list of login items.

@@ -2,10 +2,14 @@ package login
 
 import (
 	"encoding/xml"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headroom/engine/problem"
 )
 
 func TestItem(t *testing.T) {
@@ -41,6 +45,45 @@ func TestItem(t *testing.T) {
 	}
 	if err := i.Set(true); err == nil {
 		t.Error("Set succeeds although a folder has the file's name")
+	}
+}
+
+// TestForeignItem: an entry that Headroom did not write is neither removed nor replaced. One for
+// another path is.
+func TestForeignItem(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	i, err := New("/opt/headroom-agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(i.file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "[Desktop Entry]\nExec=/usr/bin/other\n",
+		strings.Replace(i.text, "headroom-agent", "headroom-agent\nEnv=1", 1),
+		i.text + "Hidden=true\n"} {
+		if err := os.WriteFile(i.file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, on := range []bool{false, true} {
+			if err := i.Set(on); problem.From(err).Code != problem.BadRequest {
+				t.Errorf("%q, %v: error %v", text, on, err)
+			}
+		}
+		if left, err := os.ReadFile(i.file); err != nil || string(left) != text {
+			t.Errorf("%q became %q, %v", text, left, err)
+		}
+	}
+	moved := strings.Replace(i.text, "/opt", "/elsewhere", 1)
+	if err := os.WriteFile(i.file, []byte(moved), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.Set(false); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(i.file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the entry of a moved program is left: %v", err)
 	}
 }
 

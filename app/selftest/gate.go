@@ -190,9 +190,12 @@ func (g *Gate) store(o outcome) {
 	}
 }
 
-// remove removes the outcome file after a cancelled test.
+// remove removes the outcome file after a cancelled test, if this process stored it.
 func (g *Gate) remove() {
-	if err := os.Remove(g.path()); g.Dir != "" && err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if o, ok := g.load(); !ok || o.Outcome != begun || o.PID != os.Getpid() {
+		return
+	}
+	if err := os.Remove(g.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		slog.Warn("cannot remove the outcome of a cancelled self-test", "err", err)
 	}
 }

@@ -3,6 +3,7 @@ package selftest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,5 +165,31 @@ func TestGateWithoutGPU(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
 		t.Errorf("stored %v", files)
+	}
+}
+
+// TestForeignOutcome: a cancelled test removes only the outcome that this process stored. A Gate
+// without a folder removes nothing.
+func TestForeignOutcome(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	own := fmt.Sprintf(`{"Outcome":"begun","PID":%d}`, os.Getpid())
+	for _, c := range []struct {
+		dir, text string
+		removed   bool
+	}{
+		{"", own, false},
+		{dir, "notes", false},
+		{dir, `{"Outcome":"passed"}`, false},
+		{dir, `{"Outcome":"begun","PID":1}`, false},
+		{dir, own, true},
+	} {
+		if err := os.WriteFile(outcomeFile, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		(&Gate{Dir: c.dir}).remove()
+		if _, err := os.Lstat(outcomeFile); (err != nil) != c.removed {
+			t.Errorf("%q in %q: %v", c.text, c.dir, err)
+		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // does nothing: otherwise both could resume the same job.
 func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	path := filepath.Join(dir, "jobs.json")
-	lock, err := disk.TryLock(path + ".lock")
+	lock, err := disk.TryLock(path+".lock", 0o600)
 	if err != nil {
 		slog.Debug("unfinished jobs are not saved: another program may save them", "err", err)
 		return func() {}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -87,7 +88,7 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 		return &CompileError{string(text)}
 	}
 	c.sweep(time.Now())
-	dir, err := os.MkdirTemp(c.dir, "build-")
+	dir, err := os.MkdirTemp(c.dir, buildPrefix)
 	if err != nil {
 		return fmt.Errorf("writing to the cache of compiled kernels: %w", err)
 	}
@@ -111,13 +112,30 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 // unusedFor is how long a compiled file is kept after its last use.
 const unusedFor = 30 * 24 * time.Hour
 
-// sweep removes files that have not been used for unusedFor. Errors are ignored: another process
-// may be removing them too.
+// buildPrefix begins the names of the temporary folders that Make creates.
+const buildPrefix = "headroom-build-"
+
+// Names of compiled files and of temporary folders. People choose the cache's folder, and it may
+// hold other files, which the sweep keeps.
+var (
+	compiledName = regexp.MustCompile(`^.+-[0-9a-f]{20}(\.so|\.ptx|\.cubin)?(\.refused)?$`)
+	buildName    = regexp.MustCompile(`^` + buildPrefix + `\d+$`)
+)
+
+// sweep removes compiled files that have not been used for unusedFor, and the temporary folders of
+// crashed processes. Errors are ignored: another process may be removing them too.
 func (c *Cache) sweep(now time.Time) {
 	entries, _ := os.ReadDir(c.dir)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > unusedFor {
-			_ = os.RemoveAll(filepath.Join(c.dir, e.Name()))
+		if info, err := e.Info(); err != nil || now.Sub(info.ModTime()) <= unusedFor {
+			continue
+		}
+		path := filepath.Join(c.dir, e.Name())
+		switch {
+		case e.Type().IsRegular() && compiledName.MatchString(e.Name()):
+			_ = os.Remove(path)
+		case e.IsDir() && buildName.MatchString(e.Name()):
+			_ = os.RemoveAll(path)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestCache(t *testing.T) {
 	if err := c.Make(file+"3", build); err != nil {
 		t.Errorf("building again after an error that is not cached: %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, "build-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(dir, buildPrefix+"*")); err != nil || len(left) > 0 {
 		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
@@ -83,6 +83,44 @@ func TestSweep(t *testing.T) {
 	if c.Have(old) || !c.Have(used) {
 		t.Errorf("has old: %t, has used: %t; expected only the used file", c.Have(old),
 			c.Have(used))
+	}
+}
+
+// TestForeignFilesInCache: the sweep keeps old files that are not the cache's. People may choose any
+// folder as cache.
+func TestForeignFilesInCache(t *testing.T) {
+	dir := t.TempDir()
+	c := cache(t, dir)
+	past := time.Now().Add(-2 * unusedFor)
+	foreign := []string{"thesis.pdf", "build-1/notes.txt", "photos/a.jpg", "libx.so",
+		"a-0123456789abcdef0123.pdf", "a-0123.so", ".hidden",
+		"a-0123456789abcdef0123.ptx.d/x", buildPrefix + "x/a"}
+	ours := []string{filepath.Base(c.File("x", "1")) + ".so",
+		filepath.Base(c.File("x", "2")) + ".ptx.refused", buildPrefix + "77/kernels.o"}
+	for _, name := range append(foreign, ours...) {
+		path := filepath.Join(dir, name)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte("x"), 0o600), os.Chtimes(path, past, past))
+		if filepath.Dir(path) != dir {
+			err = errors.Join(err, os.Chtimes(filepath.Dir(path), past, past))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("thesis.pdf", filepath.Join(dir, "l-0123456789abcdef0123.so")); err != nil {
+		t.Fatal(err)
+	}
+	c.sweep(time.Now())
+	for _, name := range append(foreign, "l-0123456789abcdef0123.so") {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range ours {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is left", name)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("got %v, expected one cached error", found)
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "build-*"))
+	left, err := filepath.Glob(filepath.Join(dir, "*build-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("temporary files remain: %v, %v", left, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -115,5 +116,40 @@ func TestNoteState(t *testing.T) {
 		if s.Recent[0] != c.model || len(s.Recent) != 8 {
 			t.Errorf("%s: the recent models are %q", c.name, s.Recent)
 		}
+	}
+}
+
+// TestForeignLockFile: claim empties only a file that holds an agent's address.
+func TestForeignLockFile(t *testing.T) {
+	for text, ours := range map[string]bool{"": true, addressPrefix + "1/\n": true, "x": false,
+		"a diary\n": false} {
+		dir := t.TempDir()
+		if err := os.WriteFile(lockPath(dir), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, err := claim(dir)
+		if (err == nil) != ours {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err == nil {
+			first.release()
+			text = ""
+		}
+		if left, err := os.ReadFile(lockPath(dir)); err != nil || string(left) != text {
+			t.Errorf("the file has %q, %v; want %q", left, err, text)
+		}
+	}
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(elsewhere, []byte(addressPrefix), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, lockPath(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(dir); err == nil {
+		t.Error("claim follows a link")
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != addressPrefix {
+		t.Errorf("the target of a link has %q, %v", text, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -40,10 +41,31 @@ func claim(dir string) (*instance, error) {
 		return nil, errClaimed
 	}
 	// Remove the address of an earlier agent.
-	if err := os.Truncate(lockPath(dir), 0); err != nil {
+	if err := clearAddress(lockPath(dir)); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking %s: %w", lockPath(dir), err), lock.Close())
 	}
 	return &instance{lock}, nil
+}
+
+// addressPrefix begins every address that an agent writes.
+const addressPrefix = "http://127.0.0.1:"
+
+// clearAddress empties the locked file, unless it holds something else than an agent's address.
+func clearAddress(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text := make([]byte, len(addressPrefix))
+	n, err := io.ReadFull(file, text)
+	if n == 0 && errors.Is(err, io.EOF) {
+		return nil
+	}
+	if string(text[:n]) != addressPrefix {
+		return errors.New("it is not the lock file of an agent. Move it elsewhere")
+	}
+	return file.Truncate(0)
 }
 
 func lockPath(dir string) string { return filepath.Join(dir, "agent.lock") }
@@ -57,7 +79,7 @@ func (i *instance) announce(url string) error {
 }
 
 func (i *instance) release() {
-	_ = os.Truncate(i.lock.Path(), 0)
+	_ = clearAddress(i.lock.Path())
 	_ = i.lock.Close()
 }
 
@@ -97,7 +119,7 @@ func addressOfFirst(dir string) (string, error) {
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, 1<<10))
 	url := strings.TrimSpace(string(data))
-	if err == nil && !strings.HasPrefix(url, "http://127.0.0.1:") {
+	if err == nil && !strings.HasPrefix(url, addressPrefix) {
 		err = fmt.Errorf("%s names no address on this machine: %q", lockPath(dir), url)
 	}
 	return url, err
