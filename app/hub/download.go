@@ -141,7 +141,11 @@ func (d *download) all(ctx context.Context, files []File) error {
 			return err
 		}
 	}
-	return d.layout.setRef(d.repository.Revision, d.repository.Commit)
+	if err := d.layout.setRef(d.repository.Revision, d.repository.Commit); err != nil {
+		return err
+	}
+	_ = os.Remove(d.layout.record(d.repository.Commit))
+	return nil
 }
 
 // concurrently calls do for 0 to n-1 on a few goroutines, until one call fails.

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -372,6 +373,80 @@ func TestDiscard(t *testing.T) {
 		t.Error(err)
 	}
 	f.expectWhole(f.download(c))
+}
+
+// TestForeignFilesInCache: discarding a download keeps what other tools and people have put into
+// the repository's folder.
+func TestForeignFilesInCache(t *testing.T) {
+	f := newFakeHub(t, model())
+	repository := filepath.Join(f.cache, "models--o--m")
+	elsewhere := filepath.Join(t.TempDir(), "diary")
+	snapshot := filepath.Join("snapshots", commit)
+	foreign := map[string]string{
+		"blobs/0123" + incompleteSuffix: "another tool's beginning",
+		"blobs/4567":                    "another tool's blob, not linked yet",
+		snapshot + "/notes.txt":         "mine",
+		snapshot + "/config.json":       "edited by hand",
+		"snapshots/other/a":             "another snapshot",
+	}
+	for name, text := range foreign {
+		path := filepath.Join(repository, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(elsewhere, []byte("dear diary"), 0o600),
+		os.Symlink(elsewhere, f.incomplete())); err != nil {
+		t.Fatal(err)
+	}
+	c := f.client()
+	for _, forget := range []bool{true, false} { // the commit is unknown after a restart
+		spec := c.Job(Request{ID: "o/m"})
+		if _, err := spec.Work(context.Background(), new(jobs.Progress)); err == nil {
+			t.Fatal("the download went through a link")
+		}
+		if forget {
+			spec = c.Job(Request{ID: "o/m"})
+		}
+		if err := spec.Discard(); err != nil {
+			t.Error(err)
+		}
+	}
+	var got []string
+	_ = filepath.WalkDir(repository, func(path string, e os.DirEntry, err error) error {
+		name, _ := filepath.Rel(repository, path)
+		text, readErr := os.ReadFile(path)
+		if err != nil || readErr != nil || path == f.incomplete() {
+			return err
+		}
+		if aside, _, ok := strings.Cut(name, ".set-aside-"); ok {
+			name = aside
+		}
+		if got = append(got, name); foreign[name] != string(text) {
+			t.Errorf("%s has %q, want %q", name, text, foreign[name])
+		}
+		return nil
+	})
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(maps.Keys(foreign))) {
+		t.Errorf("the cache has %q", got)
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "dear diary" {
+		t.Errorf("the target of a link has %q, %v", text, err)
+	}
+	// A snapshot that another tool completed without a ref stays, with its links and blobs.
+	f = newFakeHub(t, model())
+	f.expectWhole(f.download(f.client()))
+	if err := os.Remove(filepath.Join(f.cache, "models--o--m", "refs", "main")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.client().layout("o/m").discard(commit); err != nil {
+		t.Error(err)
+	}
+	f.expectWhole(f.download(f.client()))
+	if left, _ := filepath.Glob(filepath.Join(f.cache, ".locks", "*", "*"+recordSuffix)); left != nil {
+		t.Errorf("records are left: %q", left)
+	}
 }
 
 func TestChosenFiles(t *testing.T) {

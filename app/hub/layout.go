@@ -7,13 +7,18 @@ package hub
 //	models--org--name/snapshots/<commit>/<path>  links to blobs, named as in the repository
 //	models--org--name/refs/<revision>            the commit of a branch or tag
 //	.locks/models--org--name/<etag>.lock         locked by the writer of the blob
+//	.locks/models--org--name/<commit>.headroom   what an unfinished download has created (created.go)
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -55,15 +60,51 @@ func (l layout) link(commit, path, etag string) error {
 	if now, err := os.Readlink(at); err == nil && now == target {
 		return nil
 	}
-	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.makeRoom(at, etag); err != nil {
 		return err
 	}
 	if err := os.Symlink(target, at); err != nil {
 		if moved := os.Rename(l.blob(etag), at); moved != nil {
 			return errors.Join(err, moved)
 		}
+		return nil
 	}
-	return nil
+	return l.noteCreated(commit, created{Link: path})
+}
+
+// makeRoom removes a link at a snapshot's path, or a copy of the blob. It sets other files aside: a
+// user may have edited them.
+func (l layout) makeRoom(at, etag string) error {
+	info, err := os.Lstat(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 || info.Mode().IsRegular() && same(at, l.blob(etag)) {
+		return os.Remove(at)
+	}
+	return disk.Rename(at, fmt.Sprintf("%s.set-aside-%d", at, time.Now().UnixNano()))
+}
+
+// same reports whether two files have the same content.
+func same(a, b string) bool {
+	sums := [2][sha256.Size]byte{}
+	for i, path := range []string{a, b} {
+		file, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, file)
+		_ = file.Close()
+		if err != nil {
+			return false
+		}
+		h.Sum(sums[i][:0])
+	}
+	return sums[0] == sums[1]
 }
 
 // setRef sets the commit of a revision.
@@ -76,41 +117,6 @@ func (l layout) setRef(revision, commit string) error {
 		return err
 	}
 	return disk.WriteFile(at, []byte(commit), 0o644)
-}
-
-// discard removes the snapshot of a commit that no ref names, the blobs that only it links to, and
-// incomplete files. If commit is "", it removes only incomplete files. It keeps a blob that another
-// program is writing.
-func (l layout) discard(commit string) error {
-	gone := map[string]bool{}
-	if commit != "" && !l.hasRef(commit) {
-		gone = linked(l.snapshot(commit))
-		if err := os.RemoveAll(l.snapshot(commit)); err != nil {
-			return err
-		}
-	}
-	for name := range linked(l.snapshots()) {
-		delete(gone, name)
-	}
-	entries, _ := os.ReadDir(l.blobs()) // the folder may not exist
-	var failed error
-	for _, e := range entries {
-		etag, incomplete := strings.CutSuffix(e.Name(), incompleteSuffix)
-		if !incomplete && !gone[e.Name()] {
-			continue
-		}
-		lock, err := l.lockBlob(etag)
-		if err != nil {
-			continue // another program writes it
-		}
-		failed = errors.Join(failed, os.Remove(filepath.Join(l.blobs(), e.Name())))
-		lock.Unlock()
-	}
-	for _, dir := range []string{l.blobs(), l.snapshots(), filepath.Join(l.dir(), "refs"),
-		l.dir()} {
-		_ = os.Remove(dir) // fails unless it is empty
-	}
-	return failed
 }
 
 // lockBlob locks a blob for writing. The error is disk.ErrLocked if another program writes it.
