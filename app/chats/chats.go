@@ -51,7 +51,6 @@ const (
 // MaxBodyBytes is the size of the largest valid Change as JSON.
 const MaxBodyBytes = maxBytes
 
-
 // Message is a question or an answer.
 type Message struct {
 	ID        string `json:"id"`

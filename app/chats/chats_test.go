@@ -324,7 +324,7 @@ func TestOvertakes(t *testing.T) {
 	}
 }
 
-// Files with other names, symbolic links and folders are neither listed nor read.
+// Files with other names, symbolic links and folders are not listed, read or removed.
 func TestOtherFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
 	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}),
@@ -346,9 +346,17 @@ func TestOtherFiles(t *testing.T) {
 	if list, err := s.List(); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
+	defer func() {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 6 {
+			t.Errorf("%v, %v; want 6 entries", entries, err)
+		}
+	}()
 	for _, id := range []string{"link", "folder"} {
 		if c, err := s.Read(id); err == nil {
 			t.Errorf("%s is read: %+v", id, c)
+		}
+		if err := s.Remove(id); err == nil {
+			t.Errorf("%s is removed", id)
 		}
 	}
 }

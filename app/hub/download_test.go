@@ -444,7 +444,8 @@ func TestForeignFilesInCache(t *testing.T) {
 		t.Error(err)
 	}
 	f.expectWhole(f.download(f.client()))
-	if left, _ := filepath.Glob(filepath.Join(f.cache, ".locks", "*", "*"+recordSuffix)); left != nil {
+	records := filepath.Join(f.cache, ".locks", "*", "*"+recordSuffix)
+	if left, _ := filepath.Glob(records); left != nil {
 		t.Errorf("records are left: %q", left)
 	}
 }

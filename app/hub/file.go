@@ -187,7 +187,7 @@ func (d *download) await(ctx context.Context, m *remote) (*flock.Flock, error) {
 // blob.
 func (d *download) fetch(ctx context.Context, m *remote) (err error) {
 	part := d.layout.incomplete(m.etag)
-	// Another tool may have begun the file, but a link there leads to a file that is not the cache's.
+	// Another tool may have begun the file. A link there leads to a file that is not the cache's.
 	file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err == nil {
 		err = d.layout.noteCreated(d.repository.Commit, created{Etag: m.etag})

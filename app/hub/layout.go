@@ -7,7 +7,7 @@ package hub
 //	models--org--name/snapshots/<commit>/<path>  links to blobs, named as in the repository
 //	models--org--name/refs/<revision>            the commit of a branch or tag
 //	.locks/models--org--name/<etag>.lock         locked by the writer of the blob
-//	.locks/models--org--name/<commit>.headroom   what an unfinished download has created (created.go)
+//	.locks/models--org--name/<commit>.headroom   what a download has created (created.go)
 
 import (
 	"crypto/sha256"

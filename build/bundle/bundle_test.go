@@ -274,6 +274,19 @@ func TestAssembleRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "assemble needs -") {
 		t.Errorf("error %v", err)
 	}
+	foreign := filepath.Join(t.TempDir(), "Other.app")
+	plist := filepath.Join(foreign, "Contents", "Info.plist")
+	if err := os.MkdirAll(filepath.Dir(plist), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, plist, []byte("<string>org.other</string>"))
+	if err := assemble(foreign, full); err == nil ||
+		!strings.Contains(err.Error(), "not a bundle") {
+		t.Errorf("replaces another program's bundle: %v", err)
+	}
+	if _, err := os.Stat(plist); err != nil {
+		t.Error(err)
+	}
 }
 
 // FuzzBinaries checks that arbitrary input is refused without a panic.

@@ -7,7 +7,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +80,7 @@ func assemble(app string, s sources) error {
 			return fmt.Errorf("assemble needs %s", name)
 		}
 	}
-	if err := os.RemoveAll(app); err != nil {
+	if err := removeBundle(app); err != nil {
 		return err
 	}
 	for _, f := range layout {
@@ -99,6 +101,22 @@ func assemble(app string, s sources) error {
 		}
 	}
 	return nil
+}
+
+// removeBundle removes an older bundle at app. It refuses a bundle of another program.
+func removeBundle(app string) error {
+	entries, err := os.ReadDir(app)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	plist, err := os.ReadFile(filepath.Join(app, "Contents", "Info.plist"))
+	if err != nil || !bytes.Contains(plist, []byte("<string>app.headroom.agent</string>")) {
+		return fmt.Errorf("%s is not a bundle of Headroom: choose another path", app)
+	}
+	return os.RemoveAll(app)
 }
 
 // read returns the content of a file.

@@ -58,7 +58,8 @@ func TestCache(t *testing.T) {
 	if err := c.Make(file+"3", build); err != nil {
 		t.Errorf("building again after an error that is not cached: %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, buildPrefix+"*")); err != nil || len(left) > 0 {
+	left, err := filepath.Glob(filepath.Join(dir, buildPrefix+"*"))
+	if err != nil || len(left) > 0 {
 		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }
@@ -86,8 +87,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestForeignFilesInCache: the sweep keeps old files that are not the cache's. People may choose any
-// folder as cache.
+// TestForeignFilesInCache: the sweep keeps old files that are not the cache's. People may choose
+// any folder as cache.
 func TestForeignFilesInCache(t *testing.T) {
 	dir := t.TempDir()
 	c := cache(t, dir)
@@ -108,11 +109,12 @@ func TestForeignFilesInCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("thesis.pdf", filepath.Join(dir, "l-0123456789abcdef0123.so")); err != nil {
+	const link = "l-0123456789abcdef0123.so"
+	if err := os.Symlink("thesis.pdf", filepath.Join(dir, link)); err != nil {
 		t.Fatal(err)
 	}
 	c.sweep(time.Now())
-	for _, name := range append(foreign, "l-0123456789abcdef0123.so") {
+	for _, name := range append(foreign, link) {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}

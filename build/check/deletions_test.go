@@ -1,0 +1,84 @@
+package check
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	temporary = "it removes a temporary folder that it has just created under a random name"
+	chosen    = "the user names the file to write"
+)
+
+// deletions are the Go files of the product that remove or overwrite files.
+var deletions = map[string]deletes{
+	"app/chats/chats.go": {1, []string{"TestOtherFiles", "TestCrashBetweenWriteAndRename"}, ""},
+	"app/cmd/headroom-agent/instance.go": {2, []string{"TestForeignLockFile"},
+		"it writes its address only into the file that claim has locked and emptied"},
+	"app/commands/benchcache.go": {1, nil, temporary},
+	"app/commands/benchtable.go": {2, nil, temporary + "; " + chosen},
+	"app/commands/selftest.go":   {1, nil, chosen},
+	"app/control/running.go":     {4, []string{"TestForeignFilesAmongRunning"}, ""},
+	"app/disk/disk_darwin.go":    {1, []string{"TestRename"}, ""},
+	"app/disk/disk_linux.go":     {2, []string{"TestClone", "TestRename"}, ""},
+	"app/disk/disk_unix.go":      {1, []string{"TestRename"}, ""},
+	"app/disk/write.go":          {1, []string{"TestForeignFilesBesideTemporary"}, ""},
+	"app/hub/created.go":         {7, []string{"TestForeignFilesInCache"}, ""},
+	"app/hub/download.go":        {1, []string{"TestForeignFilesInCache"}, ""},
+	"app/hub/file.go":            {3, []string{"TestForeignFilesInCache", "TestDamage"}, ""},
+	"app/hub/layout.go":          {2, []string{"TestForeignFilesInCache"}, ""},
+	"app/hub/token.go":           {1, []string{"TestForeignTokenFile"}, ""},
+	"app/importer/journal.go":    {4, []string{"TestForeignFilesInCopy"}, ""},
+	"app/importer/run.go": {3, []string{"TestMoveKeepsChangedOriginal", "TestCopyMoveLink"},
+		""},
+	"app/library/trash.go":        {1, []string{"TestForeignFilesInTrash"}, ""},
+	"app/login/login.go":          {1, []string{"TestForeignItem"}, ""},
+	"app/selftest/demo.go":        {1, nil, temporary},
+	"app/selftest/gate.go":        {1, []string{"TestForeignOutcome"}, ""},
+	"engine/blockstore/budget.go": {1, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/blockstore/disk.go":   {2, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/blockstore/move.go":   {10, []string{"TestFilesOfOthersStay", "TestMove"}, ""},
+	"engine/blockstore/ours.go":   {4, []string{"TestFilesOfOthersStay", "TestIndexOfAnother"}, ""},
+	"engine/blockstore/pin.go":    {1, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/blockstore/sweep.go":  {1, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/blockstore/write.go":  {1, []string{"TestFilesOfOthersStay"}, ""},
+	"engine/checkpoint/random.go": {2, nil, "it writes to a temporary folder of its caller"},
+	"main.go":                     {1, nil, chosen},
+	"metal/clang/cache.go":        {6, []string{"TestForeignFilesInCache"}, ""},
+	"metal/clang/clang.go":        {3, nil, "it writes to a temporary folder of its caller"},
+}
+
+// isTool reports whether a package is no part of the product.
+func isTool(pkg string) bool {
+	return strings.HasPrefix(pkg, "build") || helper(pkg) && pkg != "app/selftest"
+}
+
+func TestDeletions(t *testing.T) {
+	report(t, checkDeletions(repository(), deletions, isTool))
+
+	one := map[string]deletes{"a/a.go": {1, []string{"TestForeign"}, ""}}
+	with := func(a, test string) map[string]string {
+		return map[string]string{"a/a.go": a, "a/a_test.go": test, "build/b/b.go": "os.Remove(p)"}
+	}
+	const tested = "func TestForeign(t *testing.T) { os.RemoveAll(x) }"
+	for _, c := range []struct {
+		name, a, test, want string
+	}{
+		{"known", "err := os.Remove(path)", tested, ""},
+		{"another", "os.Remove(a)\nroot.RemoveAll(b)", tested, "a/a.go: 2 calls"},
+		{"truncation", "os.Remove(a); os.OpenFile(b, os.O_TRUNC, 0)", tested, "2 calls"},
+		{"comments", "os.Remove(a) // not os.RemoveAll(b)", tested, ""},
+		{"gone", "return", tested, "Correct the table"},
+		{"no test", "os.Remove(a)", "func TestOther(", "no such test"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expect(t, checkDeletions(treeOf(with(c.a, c.test)), one, func(pkg string) bool {
+				return strings.HasPrefix(pkg, "build")
+			}), c.want)
+		})
+	}
+	files := treeOf(map[string]string{"b/b.go": "os.Rename(a, b)"})
+	expect(t, checkDeletions(files, nil, helper), "b/b.go: 1 calls remove")
+	expect(t, checkDeletions(files, map[string]deletes{"b/b.go": {calls: 1}}, helper),
+		"neither a test nor a reason")
+}
