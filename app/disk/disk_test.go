@@ -76,20 +76,20 @@ func TestClone(t *testing.T) {
 
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	first, err := TryLock(path)
+	first, err := TryLock(path, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TryLock(path); !errors.Is(err, ErrLocked) {
+	if _, err := TryLock(path, 0o600); !errors.Is(err, ErrLocked) {
 		t.Errorf("locked twice: %v", err)
 	}
 	first.Unlock()
-	again, err := TryLock(path)
+	again, err := TryLock(path, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.Unlock()
-	if _, err := TryLock(filepath.Join(path, "x")); err == nil || errors.Is(err, ErrLocked) {
+	if _, err := TryLock(filepath.Join(path, "x"), 0o600); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("a lock in a missing folder: %v", err)
 	}
 }
