@@ -7,6 +7,7 @@
 //	  one file          its size, checksum and address  file.go
 //	  its bytes         parts over several connections  parts.go, request.go, retry.go
 //	  its place         blobs, snapshots, refs, locks   layout.go
+//	  its connections   which addresses are allowed     address.go
 //	Tokens              the access token                token.go
 //
 // The layout of the cache is that of huggingface.co/docs/hub/local-cache. An unfinished file is
@@ -17,7 +18,8 @@
 // Nothing from a server is trusted. Sizes are compared with the list of files and the free disk
 // space, names must stay inside the cache, and checksums are those of the hub's etags (SHA-256 for
 // large files, git's SHA-1 for small ones). The token is sent only to the hub's own address, never
-// to a redirect's target, and never over plain HTTP to another machine.
+// to a redirect's target, and never over plain HTTP to another machine. A redirect to an address
+// inside this machine or network is refused, unless the hub itself is there.
 package hub
 
 import (
@@ -46,11 +48,11 @@ type Options struct {
 	Token    func() string // called for each request; nil or "": no token
 	// Architectures are the values of model_type in config.json that the engine can run; nil: all.
 	Architectures []string
-	UserAgent     string // "": headroom
-	Connections   int    // concurrent: for one large file, or for several small ones; 0: 4
-	PartBytes     int64  // size of one range request; 0: 8 MiB
-	Transport     http.RoundTripper
-	Log           *slog.Logger // nil: slog.Default()
+	UserAgent     string            // "": headroom
+	Connections   int               // concurrent: for one large file, or for several small ones; 0: 4
+	PartBytes     int64             // size of one range request; 0: 8 MiB
+	Transport     http.RoundTripper // nil: one that refuses addresses that are not public
+	Log           *slog.Logger      // nil: slog.Default()
 
 	sleep func(ctx context.Context, d time.Duration) error // nil: sleep
 	write func(f *os.File, b []byte) (int, error)          // nil: f.Write
@@ -62,6 +64,7 @@ type Options struct {
 type Client struct {
 	options  Options
 	endpoint *url.URL
+	guard    *guard // of the connections that the default Transport opens
 	http     *http.Client
 	log      *slog.Logger
 }
@@ -78,8 +81,9 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	setDefaults(&o)
-	c := &Client{options: o, endpoint: endpoint, log: o.Log}
+	g := newGuard(endpoint)
+	setDefaults(&o, g)
+	c := &Client{options: o, endpoint: endpoint, guard: g, log: o.Log}
 	c.http = &http.Client{Transport: o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
@@ -87,7 +91,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-func setDefaults(o *Options) {
+func setDefaults(o *Options, g *guard) {
 	if o.UserAgent == "" {
 		o.UserAgent = "headroom"
 	}
@@ -98,7 +102,7 @@ func setDefaults(o *Options) {
 		o.PartBytes = 8 << 20
 	}
 	if o.Transport == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
+		t := g.transport()
 		t.ResponseHeaderTimeout = 30 * time.Second
 		t.MaxIdleConnsPerHost = o.Connections
 		o.Transport = t

@@ -34,6 +34,9 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL,
 	header http.Header) (answer, error) {
 	a := answer{hub: http.Header{}, at: u}
 	for range maxRedirects {
+		if err := c.guard.checkURL(a.at); err != nil {
+			return answer{}, inside(err)
+		}
 		r, err := http.NewRequestWithContext(ctx, method, a.at.String(), nil)
 		if err != nil {
 			return answer{}, c.invalid(err)
@@ -51,6 +54,9 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL,
 			}
 		}
 		if a.Response, err = c.http.Do(r); err != nil {
+			if errors.Is(err, errInside) {
+				return answer{}, inside(err)
+			}
 			return answer{}, broken(err)
 		}
 		if strings.EqualFold(a.at.Host, c.endpoint.Host) {

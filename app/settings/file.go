@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,7 +47,8 @@ type File struct {
 // error, which then says what does not apply:
 //
 //   - Of a file with values that make no sense, the others apply. Its text is copied to
-//     settings.json.damaged, because the next change writes only what was understood.
+//     settings.json.damaged-1 (2 if that exists, and so on), because the next change writes only
+//     what was understood.
 //   - Of a file that is not a JSON object, only the API key applies, and the file is replaced.
 //   - Of a file that cannot be read, nothing applies. It is not overwritten.
 //
@@ -53,6 +56,7 @@ type File struct {
 // closed.
 func Open(dir string) (*File, error) {
 	f := &File{path: filepath.Join(dir, fileName), now: Default()}
+	disk.RemoveTemporary(dir, func(name string) bool { return name == fileName })
 	err := f.load()
 	f.checked = time.Now()
 	return f, err
@@ -74,22 +78,48 @@ func (f *File) load() error {
 	if err != nil {
 		return f.replaceDamaged(data, err)
 	}
-	for _, e := range invalid {
-		// Keys of JSON match without regard to case.
-		if key, _, _ := strings.Cut(e.Error(), ":"); strings.EqualFold(key, "apiKey") {
-			s.APIKey = rand.Text()
-		}
+	if invalidKey(invalid) {
+		s.APIKey = rand.Text()
 	}
 	f.now, f.info, f.readOnly, f.unread = s, info, s.Version > version, nil
-	if len(invalid) > 0 {
-		return errors.Join(fmt.Errorf("values in the settings file make no sense; their defaults "+
-			"apply, and the file was copied to %s: %w", f.damagedPath(), errors.Join(invalid...)),
-			disk.WriteFile(f.damagedPath(), data, 0o600))
-	}
-	return nil
+	return f.keepInvalid(data, invalid)
 }
 
-func (f *File) damagedPath() string { return f.path + ".damaged" }
+// keepInvalid copies the text of a file with values that make no sense, because the next change
+// writes only what was understood. It returns an error that names them and the copy.
+func (f *File) keepInvalid(data []byte, invalid []error) error {
+	if len(invalid) == 0 {
+		return nil
+	}
+	copied, err := f.keepDamaged(data)
+	return errors.Join(fmt.Errorf("values in the settings file make no sense; their defaults "+
+		"apply, and the file was copied to %s: %w", copied, errors.Join(invalid...)), err)
+}
+
+// maxDamaged bounds the number of copies of damaged files.
+const maxDamaged = 100
+
+// keepDamaged copies the text of a damaged file, and returns the path of the copy. It replaces no
+// earlier copy, and makes no second one of the same text.
+func (f *File) keepDamaged(data []byte) (path string, err error) {
+	for n := 1; n <= maxDamaged; n++ {
+		path = fmt.Sprintf("%s.damaged-%d", f.path, n)
+		if earlier, err := os.ReadFile(path); err == nil && bytes.Equal(earlier, data) {
+			return path, nil
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return path, err
+		}
+		_, err = file.Write(data)
+		return path, errors.Join(err, file.Sync(), file.Close())
+	}
+	return path, fmt.Errorf("there are %d copies of damaged settings files beside %s: remove them",
+		maxDamaged, f.path)
+}
 
 // apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
 var apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
@@ -103,9 +133,10 @@ func (f *File) replaceDamaged(data []byte, cause error) error {
 		}
 		f.now.APIKey = cmp.Or(f.now.APIKey, rand.Text())
 	}
+	copied, copyErr := f.keepDamaged(data)
 	err := fmt.Errorf("the settings file is damaged; it was copied to %s, and the defaults apply, "+
-		"but for the API key: %w", f.damagedPath(), cause)
-	if copyErr := disk.WriteFile(f.damagedPath(), data, 0o600); copyErr != nil {
+		"but for the API key: %w", copied, cause)
+	if copyErr != nil {
 		return errors.Join(err, copyErr) // the file stays, and is read again at the next start
 	}
 	return errors.Join(err, f.write())
@@ -121,8 +152,9 @@ func (f *File) Get() Settings {
 	return f.now.clone()
 }
 
-// refresh reads the file again if another program has replaced it. A file that is damaged now
-// changes nothing. f.mu is locked.
+// refresh reads the file again if another program has replaced it. Of a file with values that make
+// no sense, the others apply, and an API key stays. A file that is not a JSON object changes
+// nothing: its program may still be writing it. f.mu is locked.
 func (f *File) refresh() {
 	f.checked = time.Now()
 	info, err := os.Stat(f.path)
@@ -133,9 +165,35 @@ func (f *File) refresh() {
 	if err != nil {
 		return
 	}
-	if s, invalid, err := parse(data); err == nil && len(invalid) == 0 {
-		f.now, f.info, f.readOnly = s, info, s.Version > version
+	s, invalid, err := parse(data)
+	if err != nil {
+		return
 	}
+	if invalidKey(invalid) {
+		s.APIKey = cmp.Or(f.now.APIKey, rand.Text())
+	}
+	f.now, f.info, f.readOnly = s, info, s.Version > version
+	if err := f.keepInvalid(data, invalid); err != nil {
+		slog.Warn("another program has changed the settings file", "err", err)
+	}
+}
+
+// keepUnread copies the file, if another program has left text there that refresh did not
+// understand. f.mu is locked.
+func (f *File) keepUnread() error {
+	info, err := os.Stat(f.path)
+	if err != nil || same(info, f.info) {
+		return nil
+	}
+	data, _, err := read(f.path)
+	if err != nil {
+		return err
+	}
+	if _, invalid, err := parse(data); err == nil && len(invalid) == 0 {
+		return nil // a whole file, which refresh did not read because of an unsaved change
+	}
+	_, err = f.keepDamaged(data)
+	return err
 }
 
 func same(a, b os.FileInfo) bool {
@@ -165,7 +223,11 @@ func (f *File) Change(change func(*Settings)) error {
 		return f.unread
 	}
 	f.unsaved = true
-	if err := f.write(); err != nil {
+	err = f.keepUnread()
+	if err == nil {
+		err = f.write()
+	}
+	if err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
 	f.unsaved = false

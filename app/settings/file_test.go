@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +42,7 @@ func TestKeySurvives(t *testing.T) {
 			if err == nil || c.unknown && !closed(got) || !c.unknown && got != key {
 				t.Errorf("key %q, error %v", got, err)
 			}
-			if data, _ := os.ReadFile(path + ".damaged"); string(data) != c.file {
+			if data, _ := os.ReadFile(path + ".damaged-1"); string(data) != c.file {
 				t.Errorf("the copy is %q", data)
 			}
 			if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
@@ -137,5 +138,74 @@ func TestChangeIsRetried(t *testing.T) {
 	again, err := Open(dir)
 	if s := again.Get(); err != nil || s.APIKey != "k" || s.Port != 80 {
 		t.Errorf("key %q, port %d, %v", s.APIKey, s.Port, err)
+	}
+}
+
+// TestDamagedByAnotherProgram: while a program runs, another one damages the file. The values that
+// make sense apply, the key stays, and a change overwrites no text that was not understood without
+// a copy. No copy replaces another.
+func TestDamagedByAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path+".damaged-1", "an earlier copy")
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) { s.APIKey = "k" }); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		text  string
+		hosts []string
+	}{
+		{`{"apiKey":5,"allowHosts":["a"],"port":"x"}`, []string{"a"}},
+		{`{"apiKey":"k","allowHosts":["b"],"idleUnloadMinutes":"5"}`, []string{"b"}},
+		{`{"apiKey":`, []string{"b"}},
+		{`{"apiKey":"k","allowHosts":["b"],"idleUnloadMinutes":"5"}`, []string{"b"}},
+	} {
+		writeFile(t, path, c.text)
+		f.checked = time.Time{}
+		if s := f.Get(); s.APIKey != "k" || !slices.Equal(s.AllowHosts, c.hosts) {
+			t.Errorf("%s: key %q, hosts %q", c.text, s.APIKey, s.AllowHosts)
+		}
+		if err := f.Change(func(s *Settings) { s.Port = 80 + i }); err != nil {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		again, err := Open(dir)
+		if s := again.Get(); err != nil || s.APIKey != "k" || s.Port != 80+i {
+			t.Errorf("%s: next start: key %q, port %d, %v", c.text, s.APIKey, s.Port, err)
+		}
+		if copied, err := os.ReadFile(fmt.Sprintf("%s.damaged-%d", path, i+2)); i < 3 &&
+			(err != nil || string(copied) != c.text) {
+			t.Errorf("%s: the copy has %q, %v", c.text, copied, err)
+		}
+	}
+	copies, err := filepath.Glob(path + ".damaged-*")
+	if text, _ := os.ReadFile(path + ".damaged-1"); len(copies) != 4 || err != nil ||
+		string(text) != "an earlier copy" {
+		t.Errorf("%d copies, %v; the first has %q", len(copies), err, text)
+	}
+	for _, copied := range copies[1:] {
+		if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", copied, info.Mode(), err)
+		}
+	}
+}
+
+// TestTemporaryIsRemoved: Open removes the temporary files of killed programs, which have the key.
+func TestTemporaryIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "."+fileName+"123456789")
+	writeFile(t, left, "{")
+	past := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(left, past, past); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("it is left")
 	}
 }

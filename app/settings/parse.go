@@ -69,9 +69,27 @@ func keyOf(object map[string]json.RawMessage, name string) (key string, ok bool)
 	return "", false
 }
 
+// valueError is the error of a value that makes no sense.
+type valueError struct {
+	path []string // the keys that lead to the value
+	err  error
+}
+
+func (e *valueError) Error() string { return strings.Join(e.path, ".") + ": " + e.err.Error() }
+func (e *valueError) Unwrap() error { return e.err }
+
+// invalidKey reports whether one of the errors is of the API key. Keys of JSON match without regard
+// to case.
+func invalidKey(invalid []error) bool {
+	return slices.ContainsFunc(invalid, func(err error) bool {
+		var v *valueError
+		return errors.As(err, &v) && strings.EqualFold(v.path[0], "apiKey")
+	})
+}
+
 // parse reads a document of any version. Missing values have their defaults. Values that make no
-// sense have them too, and invalid has an error for each, which begins with the key. The error is
-// not nil if the text is not a JSON object.
+// sense have them too, and invalid has a *valueError for each. The error is not nil if the text is
+// not a JSON object.
 func parse(data []byte) (s Settings, invalid []error, err error) {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(data, &document); err != nil {
@@ -84,7 +102,8 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 	key, ok := keyOf(document, "version")
 	if text := document[key]; ok {
 		if err := json.Unmarshal(text, &written); err != nil || written < 0 {
-			invalid = append(invalid, fmt.Errorf("version: %s is not a version", text))
+			invalid = append(invalid,
+				&valueError{[]string{key}, fmt.Errorf("%s is not a version", text)})
 			written = version
 		}
 	}
@@ -126,7 +145,7 @@ func valid(path []string, object map[string]json.RawMessage) (json.RawMessage, [
 			invalid = append(invalid, errs...)
 			continue
 		}
-		invalid = append(invalid, fmt.Errorf("%s: %w", strings.Join(at, "."), err))
+		invalid = append(invalid, &valueError{at, err})
 	}
 	text, _ := json.Marshal(kept) // cannot fail: the values were parsed
 	return text, invalid

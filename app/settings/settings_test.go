@@ -190,7 +190,7 @@ func TestDamagedFileIsCopied(t *testing.T) {
 	if got := f.Get(); !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, want the defaults", got)
 	}
-	if data, _ := os.ReadFile(path + ".damaged"); string(data) != "{" {
+	if data, _ := os.ReadFile(path + ".damaged-1"); string(data) != "{" {
 		t.Errorf("the old file is %q", data)
 	}
 	if err := f.Change(func(s *Settings) { s.Model = "m" }); err != nil {
