@@ -42,7 +42,7 @@ var deletions = map[string]deletes{
 	"engine/blockstore/pin.go":    {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/sweep.go":  {1, []string{"TestFilesOfOthersStay"}, ""},
 	"engine/blockstore/write.go":  {1, []string{"TestFilesOfOthersStay"}, ""},
-	"engine/seal/destroy.go":        {1, []string{"TestDestroyFile"}, ""},
+	"engine/seal/destroy.go":      {1, []string{"TestDestroyFile"}, ""},
 	"engine/checkpoint/random.go": {2, nil, "it writes to a temporary folder of its caller"},
 	"main.go":                     {1, nil, chosen},
 	"metal/clang/cache.go":        {6, []string{"TestForeignFilesInCache"}, ""},
