@@ -10,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -121,6 +122,15 @@ type API struct {
 	intervals eventIntervals
 }
 
+// earlierLimit returns the path of the file that keeps the wired limit from before Headroom's first
+// change; "" without settings.
+func earlierLimit(s *settings.File) string {
+	if s == nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(s.Path()), "wired-limit.json")
+}
+
 // New returns an API with these options.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings,
@@ -132,7 +142,7 @@ func New(o Options) *API {
 		a.log = slog.Default()
 	}
 	if a.wired == nil {
-		a.wired = wired.New(wired.Here())
+		a.wired = wired.New(wired.Here(), earlierLimit(o.Settings))
 	}
 	if o.Settings != nil {
 		a.startFolders = o.Settings.Get().ModelFolders

@@ -456,7 +456,7 @@ func TestContract(t *testing.T) {
 	})
 	contract(t, wired.Status{}, map[string]string{
 		"": "unavailableReason limitBytes persistedBytes recommendedBytes safeBytes minBytes " +
-			"maxBytes requestedBytes commands",
+			"maxBytes earlierBytes requestedBytes commands",
 		"commands": "set persist reset",
 	})
 	contract(t, ModelSettings{}, map[string]string{"": "settings readOnly"})

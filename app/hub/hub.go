@@ -49,7 +49,7 @@ type Options struct {
 	// Architectures are the values of model_type in config.json that the engine can run; nil: all.
 	Architectures []string
 	UserAgent     string            // "": headroom
-	Connections   int               // concurrent: for one large file, or for several small ones; 0: 4
+	Connections   int               // concurrent; 0: 4
 	PartBytes     int64             // size of one range request; 0: 8 MiB
 	Transport     http.RoundTripper // nil: one that refuses addresses that are not public
 	Log           *slog.Logger      // nil: slog.Default()

@@ -27,8 +27,8 @@ const (
 // ErrDeclined means that the user cancelled the password dialog.
 var ErrDeclined = errors.New("the administrator's password was not given")
 
-// commands returns the scripts for a limit in MiB.
-func commands(limitMB int64) Commands {
+// commands returns the scripts for a limit in MiB. Reset sets the limit earlierMB.
+func commands(limitMB, earlierMB int64) Commands {
 	unload := "(/bin/launchctl bootout system/" + label + " 2>/dev/null || true)"
 	return Commands{
 		Set: set(limitMB),
@@ -41,7 +41,7 @@ func commands(limitMB int64) Commands {
 			unload,
 			"/bin/launchctl bootstrap system " + daemonPath,
 		}, " && \\\n"),
-		Reset: strings.Join([]string{set(0), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
+		Reset: strings.Join([]string{set(earlierMB), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
 	}
 }
 

@@ -7,7 +7,7 @@
 // daemon can set it at every start. Changing the limit requires an administrator's password, for
 // which macOS asks.
 //
-// commands.go builds the commands. System is the machine, or a fake in tests.
+// commands.go builds the commands; earlier.go keeps the limit that Reset restores. System is the machine, or a fake in tests.
 package wired
 
 import (
@@ -45,7 +45,7 @@ type Action string
 const (
 	Set     Action = "set"     // until the next restart
 	Persist Action = "persist" // now and after each restart
-	Reset   Action = "reset"   // the system's default, now and after restarts
+	Reset   Action = "reset"   // what applied before Headroom's first change; no launch daemon
 )
 
 // Status is the state of the limit and the commands that change it. Sizes are in bytes.
@@ -60,6 +60,9 @@ type Status struct {
 	SafeBytes int64 `json:"safeBytes"`
 	MinBytes  int64 `json:"minBytes"` // smallest valid limit
 	MaxBytes  int64 `json:"maxBytes"` // largest valid limit
+	// EarlierBytes is the limit that Reset sets: the one before Headroom's first change; 0: the
+	// system's default.
+	EarlierBytes int64 `json:"earlierBytes"`
 	// RequestedBytes is the limit that Commands set.
 	RequestedBytes int64    `json:"requestedBytes"`
 	Commands       Commands `json:"commands"`
@@ -76,11 +79,18 @@ type Commands struct {
 // change runs at a time.
 type Limit struct {
 	system System
-	mu     sync.Mutex
+	path   string
+
+	mu      sync.Mutex // held during a change
+	keeping sync.Mutex // guards earlier
+	earlier earlier
 }
 
-// New returns the limit of a machine.
-func New(system System) *Limit { return &Limit{system: system} }
+// New returns the limit of a machine. path is the file that keeps the limit from before Headroom's
+// first change; "": it is known until the program ends.
+func New(system System, path string) *Limit {
+	return &Limit{system: system, path: path, earlier: loadEarlier(path)}
+}
 
 const (
 	mib = 1 << 20
@@ -109,10 +119,17 @@ func (l *Limit) Status(requestedBytes int64) (Status, error) {
 	if err != nil {
 		return Status{}, problem.Wrap(problem.Internal, err, "The wired limit cannot be read", "")
 	}
-	return status(r, requestedBytes), nil
+	return status(r, l.known(), requestedBytes), nil
 }
 
-func status(r Reading, requestedBytes int64) Status {
+// known returns what is known about the earlier limit.
+func (l *Limit) known() earlier {
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
+	return l.earlier
+}
+
+func status(r Reading, before earlier, requestedBytes int64) Status {
 	if r.UnavailableReason != "" {
 		return Status{UnavailableReason: r.UnavailableReason}
 	}
@@ -123,7 +140,8 @@ func status(r Reading, requestedBytes int64) Status {
 		s.RequestedBytes = s.SafeBytes
 	}
 	s.RequestedBytes = min(max(s.RequestedBytes, s.MinBytes), s.MaxBytes) / mib * mib
-	s.Commands = commands(s.RequestedBytes / mib)
+	s.EarlierBytes = before.restores(r.LimitMB) * mib
+	s.Commands = commands(s.RequestedBytes/mib, s.EarlierBytes/mib)
 	return s
 }
 
@@ -154,8 +172,23 @@ func (l *Limit) Change(ctx context.Context, action Action, requestedBytes int64)
 		return Status{}, problem.New(problem.BadRequest,
 			fmt.Sprintf("There is no action %q", action), "", "Send set, persist or reset.")
 	}
+	kept := l.known().after(action, before.LimitBytes/mib, before.RequestedBytes/mib)
+	if action != Reset { // stored first: a crash must not lose the earlier limit
+		if err := kept.store(l.path); err != nil {
+			return Status{}, problem.Wrap(problem.Internal, err,
+				"The current limit could not be stored, so that it could not be restored later",
+				"Check the permissions and the free space of the settings folder.")
+		}
+	}
 	if err := l.system.Administrator(ctx, script); err != nil {
+		_ = l.known().store(l.path) // an outdated file restores nothing: the limit is not its SetMB
 		return Status{}, refused(err)
+	}
+	l.keeping.Lock()
+	l.earlier = kept
+	l.keeping.Unlock()
+	if action == Reset {
+		_ = kept.store(l.path) // an outdated file restores nothing: the limit is not its SetMB
 	}
 	return l.Status(requestedBytes)
 }

@@ -56,7 +56,7 @@ func TestSafeBytes(t *testing.T) {
 // TestChange runs every action and checks the status after it.
 func TestChange(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib, RecommendedBytes: 48 * gib}}
-	l := New(m)
+	l := New(m, "")
 	for _, c := range []struct {
 		action                   Action
 		requested                int64
@@ -85,10 +85,59 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestResetRestores: Reset restores the limit from before Headroom's first change, also after a
+// restart of Headroom. If somebody else has changed the limit since, it restores the default.
+func TestResetRestores(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings", "wired-limit.json")
+	m := &machine{Reading: Reading{TotalBytes: 64 * gib, LimitMB: 40000}}
+	change := func(action Action, requested int64) Status {
+		t.Helper()
+		s, err := New(m, path).Change(t.Context(), action, requested)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if s := change(Set, 50*gib); s.EarlierBytes != 40000*mib ||
+		!strings.Contains(s.Commands.Reset, variable+"=40000 ") {
+		t.Errorf("after the first change: %+v", s)
+	}
+	change(Persist, 52*gib)
+	m.fail = ErrDeclined // a declined change forgets nothing
+	if _, err := New(m, path).Change(t.Context(), Set, 55*gib); err == nil {
+		t.Error("no error")
+	}
+	if m.fail = nil; m.LimitMB != 52*1024 {
+		t.Fatalf("the limit is %d", m.LimitMB)
+	}
+	if s := change(Reset, 0); m.LimitMB != 40000 || s.EarlierBytes != 0 || s.PersistedBytes != 0 {
+		t.Errorf("restored %d; %+v", m.LimitMB, s)
+	}
+	if change(Reset, 0); m.LimitMB != 0 { // Headroom has no change left to undo
+		t.Errorf("the default is %d", m.LimitMB)
+	}
+	m.LimitMB = 30000
+	change(Set, 50*gib)
+	m.LimitMB = 45000 // by hand
+	if s, err := New(m, path).Status(0); err != nil || s.EarlierBytes != 0 {
+		t.Errorf("after a change by hand: %+v, %v", s, err)
+	}
+	change(Set, 50*gib)
+	if change(Reset, 0); m.LimitMB != 45000 {
+		t.Errorf("restored %d, want what was set by hand", m.LimitMB)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := New(m, path).Status(0); err != nil || s.EarlierBytes != 0 {
+		t.Errorf("with a damaged file: %+v, %v", s, err)
+	}
+}
+
 // TestRefused: an invalid limit runs nothing, and a declined dialog changes nothing.
 func TestRefused(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib}}
-	l := New(m)
+	l := New(m, "")
 	for _, c := range []struct {
 		action    Action
 		requested int64
@@ -133,7 +182,7 @@ func TestScripts(t *testing.T) {
 		t.Skip("there is no shell")
 	}
 	path := filepath.Join(t.TempDir(), "daemon.plist")
-	script := strings.ReplaceAll(commands(56*1024).Persist, daemonPath, path)
+	script := strings.ReplaceAll(commands(56*1024, 0).Persist, daemonPath, path)
 	for _, command := range []string{"/usr/sbin/sysctl i", "/usr/sbin/chown", "/bin/launchctl"} {
 		script = strings.ReplaceAll(script, command, "echo "+filepath.Base(command))
 	}
@@ -174,7 +223,7 @@ func TestAppleScript(t *testing.T) {
 
 // TestHere reads the limit of this machine.
 func TestHere(t *testing.T) {
-	s, err := New(Here()).Status(0)
+	s, err := New(Here(), "").Status(0)
 	if err != nil || s.UnavailableReason == "" && s.SafeBytes == 0 {
 		t.Errorf("%+v, %v", s, err)
 	}

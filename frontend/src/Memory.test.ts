@@ -193,6 +193,16 @@ test('the wired limit changes only after the command that sets it was shown', as
   expect(button(/^Restore default/).disabled).toBe(true);
 });
 
+test('restoring brings back the limit from before Headroom changed it', async () => {
+  await open(
+    (b) => (b.limit = { ...b.limit, limitBytes: 20 * 2 ** 30, earlierBytes: 18 * 2 ** 30 }),
+  );
+  await click(/^Restore 18\.0 GB…$/);
+  expect(text('dialog')).toMatch(
+    /^Restore the earlier wired limit\? 18\.0 GB applied before Headroom changed the limit\. /,
+  );
+});
+
 test('a limit that leaves too little for the system is refused', async () => {
   await open();
   const field = document.querySelector<HTMLInputElement>('#wired-limit')!;

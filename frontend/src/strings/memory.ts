@@ -97,5 +97,10 @@ export const wiredCard = {
   restoreText:
     'The system default applies now and after restarts. macOS asks for an administrator, ' +
     'then runs this:',
+  restoreEarlier: (bytes: Text) => `Restore ${bytes}…`,
+  earlierQuestion: 'Restore the earlier wired limit?',
+  earlierText: (bytes: Text) =>
+    `${bytes} applied before Headroom changed the limit. macOS asks for an administrator, then ` +
+    'runs this:',
   restoreNow: 'Restore',
 };

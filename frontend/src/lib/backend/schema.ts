@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: d4cff2fd64a9b7a9d629d6d700557ac9eba21098183606a1b4065d5b05a26ac8
+// SHA-256 of openapi.json: d3388c07e69a026fd46028fa1f2e447a00cc5aec22b40eddca7f9b9c68624d4f
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -599,6 +599,7 @@ export interface WiredRequest {
 
 export interface WiredStatus {
   commands: WiredCommands;
+  earlierBytes: number;
   limitBytes: number;
   maxBytes: number;
   minBytes: number;

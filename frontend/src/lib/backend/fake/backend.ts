@@ -249,13 +249,14 @@ export class FakeBackend implements Backend {
   async wired(requestedBytes: number): Promise<Wired> {
     this.#failOnce();
     if (this.limit.unavailableReason) return this.limit;
-    const { limitBytes, persistedBytes } = this.limit;
-    return { ...fakeWired(requestedBytes), limitBytes, persistedBytes };
+    const { limitBytes, persistedBytes, earlierBytes } = this.limit;
+    return { ...fakeWired(requestedBytes), limitBytes, persistedBytes, earlierBytes };
   }
 
   async changeWired(action: WiredAction, requestedBytes: number): Promise<Wired> {
     this.#act(`wired ${action} ${requestedBytes}`);
-    const limitBytes = action === 'reset' ? 0 : requestedBytes || this.limit.safeBytes;
+    const limitBytes =
+      action === 'reset' ? this.limit.earlierBytes : requestedBytes || this.limit.safeBytes;
     const persistedBytes = action === 'set' ? this.limit.persistedBytes : limitBytes;
     return (this.limit = { ...fakeWired(requestedBytes), limitBytes, persistedBytes });
   }

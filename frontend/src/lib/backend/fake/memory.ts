@@ -57,6 +57,7 @@ export function fakeWired(limitBytes: number): Wired {
     safeBytes: 20 * GiB,
     minBytes: GiB,
     maxBytes: 22 * GiB,
+    earlierBytes: 0,
     requestedBytes,
     commands: {
       set: sysctl(requestedBytes),
