@@ -1,8 +1,8 @@
 package hub
 
-// Which addresses a hub may redirect to. A hub that is attacked or hostile could otherwise make this
-// machine send requests to its own programs, to the router or to a cloud's metadata service. The
-// resolved address is checked when a connection is opened, because a name can lead anywhere.
+// Which addresses a hub may redirect to. A hostile hub could otherwise make this machine send
+// requests to its own programs, to the router or to a cloud's metadata service. The resolved
+// address is checked when a connection is opened, because a name can lead anywhere.
 
 import (
 	"context"
@@ -163,7 +163,8 @@ func (g *guard) checkURL(u *url.URL) error {
 
 // inside returns the Problem of a refused redirect.
 func inside(err error) error {
-	return problem.Wrap(problem.Upstream, err, "The hub redirects to an address inside this network",
+	return problem.Wrap(problem.Upstream, err,
+		"The hub redirects to an address inside this network",
 		"Choose another mirror. If this one is yours, give Headroom the address to which it "+
 			"redirects.")
 }

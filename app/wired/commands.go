@@ -41,7 +41,8 @@ func commands(limitMB, earlierMB int64) Commands {
 			unload,
 			"/bin/launchctl bootstrap system " + daemonPath,
 		}, " && \\\n"),
-		Reset: strings.Join([]string{set(earlierMB), unload, "/bin/rm -f " + daemonPath}, " && \\\n"),
+		Reset: strings.Join([]string{set(earlierMB), unload, "/bin/rm -f " + daemonPath},
+			" && \\\n"),
 	}
 }
 

@@ -7,7 +7,8 @@
 // daemon can set it at every start. Changing the limit requires an administrator's password, for
 // which macOS asks.
 //
-// commands.go builds the commands; earlier.go keeps the limit that Reset restores. System is the machine, or a fake in tests.
+// commands.go builds the commands; earlier.go keeps the limit that Reset restores. System is the
+// machine, or a fake in tests.
 package wired
 
 import (
