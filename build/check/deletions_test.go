@@ -12,7 +12,10 @@ const (
 
 // deletions are the Go files of the product that remove or overwrite files.
 var deletions = map[string]deletes{
-	"app/chats/chats.go": {1, []string{"TestOtherFiles", "TestCrashBetweenWriteAndRename"}, ""},
+	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},
+	"app/chats/sealed.go":  {2, []string{"TestOtherFiles", "TestForgotten"}, ""},
+	"app/vault/vault.go": {1, []string{"TestKeyInAFile"},
+		"the user asks to destroy the key, whose file no other program writes"},
 	"app/cmd/headroom-agent/instance.go": {2, []string{"TestForeignLockFile"},
 		"it writes its address only into the file that claim has locked and emptied"},
 	"app/commands/benchcache.go": {1, nil, temporary},
