@@ -21,6 +21,33 @@ async function ended(page) {
 
 export const chatSteps = [
   [
+    'a private chat is answered, and is gone after a reload',
+    async ({ page, server, shot }) => {
+      const files = () => (server.chats ? readdir(server.chats).catch(() => []) : []);
+      const before = await files();
+      await page.keyboard.press('Control+2');
+      await page.getByRole('button', { name: 'New private chat' }).click();
+      await page.getByRole('heading', { name: 'Private chat' }).waitFor();
+      await look(page, shot, 'chat-private');
+      await page.getByRole('textbox', { name: 'Message' }).fill('What is 41 - 12?');
+      await page.keyboard.press('Control+Enter');
+      await ended(page);
+      await page.getByText('Private. Nothing of this chat is saved.').waitFor();
+      await titled(page, /^What is 41 - 12\?/).waitFor();
+      assert.deepEqual(await files(), before);
+      const asked = [];
+      page.once('dialog', (dialog) => {
+        asked.push(dialog.type());
+        void dialog.accept();
+      });
+      await page.reload();
+      assert.deepEqual(asked, ['beforeunload']);
+      await page.keyboard.press('Control+2');
+      await titled(page, /^What is 41 - 12\?/).waitFor({ state: 'detached' });
+    },
+  ],
+
+  [
     'another browser shows the same conversations and their changes',
     async ({ page, context, server }) => {
       await page.keyboard.press('Control+2');

@@ -39,6 +39,10 @@ export function commandsFor(
       chat.startNew();
       router.go('chat');
     }),
+    action('new-private-chat', t.newPrivateChat, '', () => {
+      chat.startNew(true);
+      router.go('chat');
+    }),
     ...(live && engine.on
       ? [action('stop', t.stopEngine, engine.model?.name ?? '', () => engine.stop())]
       : []),

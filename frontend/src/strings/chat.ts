@@ -10,6 +10,12 @@ export const chat = {
   loading: 'Loading the conversation',
   ask: (name: Text) => `Ask ${name}`,
   private: 'The model runs on this computer. Nothing you write leaves it.',
+  /** In an empty private thread. */
+  privateChat: 'Private chat',
+  privateText:
+    'Headroom keeps this chat only in this window. After you close or reload the window, ' +
+    'nothing of it is left: no file, no cache on SSD, no log.',
+  privateBadge: 'Private. Nothing of this chat is saved.',
   damaged: 'This conversation’s file is damaged',
   damagedFix: (path: Text) =>
     `The readable part is shown, and the file is left unchanged: ${path}. Continuing here ` +
@@ -68,6 +74,9 @@ export const composer = {
 
 export const conversationList = {
   newChat: 'New chat',
+  newPrivateChat: 'New private chat',
+  newPrivateHelp: 'A chat that is kept only in this window, and never saved.',
+  private: (state: Text) => `Private, ${state}`,
   search: 'Search',
   searchLabel: 'Search conversations',
   label: 'Conversations',

@@ -64,6 +64,7 @@ export const palette = {
   noMatch: 'No results.',
   groups: { page: 'Page', action: 'Action', model: 'Model' },
   newChat: 'New chat',
+  newPrivateChat: 'New private chat',
   startEngine: 'Start the engine',
   stopEngine: 'Stop the engine',
   copyEndpoint: 'Copy the endpoint’s address',

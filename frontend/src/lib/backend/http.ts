@@ -87,6 +87,7 @@ export class HttpBackend implements Backend {
       chat_template_kwargs: { enable_thinking: request.thinking },
       ...requestFields(request.sampling),
       ...(request.tools.length > 0 ? { tools: request.tools } : {}),
+      ...(request.private ? { cache: 'memory' } : {}),
     };
     try {
       const response = await this.#post('v1/chat/completions', body, signal);

@@ -99,6 +99,8 @@ export interface ChatRequest {
   sampling: Sampling;
   /** The functions that the model may call, in the form of a request's `tools`. */
   tools: unknown[];
+  /** The server writes nothing of the request to disk. */
+  private?: boolean;
 }
 
 export interface ChatUsage {

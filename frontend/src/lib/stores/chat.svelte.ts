@@ -26,6 +26,8 @@ export class ChatStore {
   sampling = $state.raw<Sampling>({});
   /** The functions that the model may call. Calls are shown, never executed. */
   tools = $state.raw<unknown[]>([]);
+  /** The next new conversation is private. */
+  #nextIsPrivate = $state(false);
   /** The page is closing: an answer that ends now has not failed. */
   #leaving = false;
   #backend: Backend;
@@ -40,6 +42,9 @@ export class ChatStore {
       setTimeout(() => (this.#leaving = false), leavingMs);
     };
     for (const event of ['beforeunload', 'pagehide']) window.addEventListener(event, leave);
+    window.addEventListener('beforeunload', (event) => {
+      if (this.conversations.losesPrivate) event.preventDefault(); // the browser asks
+    });
     this.thinking = storage.getItem(thinkingKey) === 'true';
     this.sampling = samplingFrom(readJson(storage.getItem(samplingKey)));
     const tools = readJson(storage.getItem(toolsKey));
@@ -48,6 +53,11 @@ export class ChatStore {
 
   get open(): Conversation | null {
     return this.conversations.open;
+  }
+
+  /** Whether the thread shown is private, the empty one included. */
+  get private(): boolean {
+    return this.open?.private ?? this.#nextIsPrivate;
   }
 
   get run(): Run | null {
@@ -70,6 +80,7 @@ export class ChatStore {
   }
 
   #remember(key: string, text: string): void {
+    if (this.private) return; // it lasts until the page closes
     try {
       this.#storage.setItem(key, text);
     } catch {
@@ -78,14 +89,15 @@ export class ChatStore {
   }
 
   /** Shows an empty thread; it joins the list with its first message. */
-  startNew(): void {
+  startNew(isPrivate = false): void {
+    this.#nextIsPrivate = isPrivate;
     this.conversations.show('');
   }
 
   /** Resolves when the answer has ended, however it ended. */
   async send(text: string, model: string): Promise<void> {
     if (text.trim() === '' || this.run) return;
-    const conversation = this.open ?? this.conversations.begin(Date.now());
+    const conversation = this.open ?? this.conversations.begin(Date.now(), this.private);
     if (!conversation.loaded) return;
     conversation.title ||= titleOf(text);
     conversation.messages.push(newMessage('user', text));
@@ -122,7 +134,7 @@ export class ChatStore {
     const at = from?.messages.findIndex((message) => message.id === messageId) ?? -1;
     if (!from || at < 0) return;
     const messages = $state.snapshot(from.messages.slice(0, at + 1));
-    const conversation = this.conversations.begin(Date.now());
+    const conversation = this.conversations.begin(Date.now(), from.private);
     conversation.title = `${from.title} (branch)`;
     conversation.messages.push(...messages);
     this.conversations.changed(conversation, 0);
@@ -140,6 +152,7 @@ export class ChatStore {
       thinking: this.thinking,
       sampling: this.sampling,
       tools: this.tools,
+      ...(conversation.private && { private: true }),
     };
     conversation.messages.push(newMessage('assistant', '', model));
     const message = conversation.messages.at(-1)!;

@@ -8,6 +8,8 @@
 // Another window may change the same conversation. Each write names the revision that it is based
 // on. If that is no longer the last one, this page's version becomes a new conversation, so neither
 // overwrites the other.
+//
+// A private conversation is only in this page. Nothing of it is sent to be saved.
 import { asHeadroomError, type HeadroomError } from '../backend/backend';
 import type { ChatsBackend, ChatSummary } from '../backend/chats';
 import {
@@ -74,7 +76,14 @@ export class Conversations {
   /** The conversations that match the search. */
   get shown(): Conversation[] {
     const found = this.found;
-    return found ? this.all.filter(({ id }) => found.has(id)) : this.all;
+    if (!found) return this.all;
+    const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
+    return this.all.filter((one) => found.has(one.id) || (one.private && holds(one, words)));
+  }
+
+  /** Whether closing the page loses a private conversation. */
+  get losesPrivate(): boolean {
+    return this.all.some((one) => one.private && one.messages.length > 0);
   }
 
   /** Opens a conversation; an empty id opens none. */
@@ -85,9 +94,12 @@ export class Conversations {
     if (conversation && !conversation.loaded) void this.read(conversation);
   }
 
-  /** Adds an empty conversation to the list. Its file is written with the first change. */
-  begin(now: number): Conversation {
-    this.all.unshift(newConversation(now));
+  /**
+   * Adds an empty conversation to the list. Its file is written with the first change, unless it is
+   * private.
+   */
+  begin(now: number, isPrivate = false): Conversation {
+    this.all.unshift(newConversation(now, isPrivate));
     const conversation = this.all[0]!;
     this.show(conversation.id);
     return conversation;
@@ -190,6 +202,7 @@ export class Conversations {
 
   /** Saves the messages from `from` on; soon: after a delay, because more changes follow. */
   changed(conversation: Conversation, from: number, soon = false): void {
+    if (conversation.private) return;
     if (!this.all.includes(conversation)) return; // deleted meanwhile
     this.#unsaved.set(conversation.id, Math.min(from, this.#unsaved.get(conversation.id) ?? from));
     if (soon) this.#saveIn(conversation, saveMs + sizeOf(conversation) * saveMsPerChar);
@@ -342,6 +355,7 @@ export class Conversations {
     clearTimeout(this.#timers.get(conversation.id));
     this.#timers.delete(conversation.id);
     this.#unsaved.delete(conversation.id);
+    if (conversation.private) return; // it has no file, and cannot be restored
     await this.#saving.get(conversation.id); // or it would be written after it was deleted
     try {
       await this.#disk.remove(conversation.id);
@@ -403,6 +417,12 @@ export class Conversations {
   #failed(cause: unknown): void {
     this.error = asHeadroomError(cause);
   }
+}
+
+/** Whether its title or messages contain all words, as the server searches. */
+function holds({ title, messages }: Conversation, words: readonly string[]): boolean {
+  const text = [title, ...messages.map(({ content }) => content)].join('\n').toLowerCase();
+  return words.every((word) => text.includes(word));
 }
 
 const sizeOf = (conversation: Conversation) =>

@@ -62,6 +62,8 @@ export interface Conversation {
   /** The messages were loaded. */
   loaded: boolean;
   messages: Message[];
+  /** It is only in this page's memory: never written, and gone when the page closes. */
+  private: boolean;
   /** The running answer; a conversation has at most one. */
   run: Run | null;
 }
@@ -85,7 +87,7 @@ export function newMessage(role: Message['role'], content: string, model = ''): 
   };
 }
 
-export function newConversation(now: number): Conversation {
+export function newConversation(now: number, isPrivate = false): Conversation {
   return {
     id: newId(),
     title: '',
@@ -96,6 +98,7 @@ export function newConversation(now: number): Conversation {
     path: '',
     loaded: true,
     messages: [],
+    private: isPrivate,
     run: null,
   };
 }
@@ -120,6 +123,7 @@ export function conversationFrom({
     path,
     loaded: false,
     messages: [],
+    private: false,
     run: null,
   };
 }

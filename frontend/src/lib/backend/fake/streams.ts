@@ -44,6 +44,7 @@ interface CompletionRequest {
   max_tokens?: number;
   chat_template_kwargs?: { enable_thinking?: boolean };
   tools?: unknown[];
+  cache?: string;
 }
 
 /** Answers a chat completion, as a stream or complete. Throws when it is refused. */
@@ -54,6 +55,7 @@ export async function complete(backend: FakeBackend, body: CompletionRequest): P
     thinking: body.chat_template_kwargs?.enable_thinking ?? false,
     sampling: body.max_tokens === undefined ? {} : { maxTokens: body.max_tokens },
     tools: body.tools ?? [],
+    ...(body.cache === 'memory' && { private: true }),
   };
   const abort = new AbortController();
   const events = backend.chat(asked, abort.signal);
