@@ -61,17 +61,39 @@ func openStore(t *testing.T, dir string) *engine.BlockStore {
 var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
 	"Sort these words: pear, drum, banana, plum"}
 
+// everyFormat returns options for every format of keys and values that --kv-format and --kv-bits
+// can select, with all sizes of groups, and every format of states.
+func everyFormat() (all []engine.Options) {
+	for _, name := range []string{"f32", "f16", "bf16", "affine", "q8_0", "q4_0"} {
+		all = append(all, engine.Options{KVFormat: name},
+			engine.Options{KVFormat: name, StateFormat: "bf16", KVStartTokens: 512})
+	}
+	for _, bits := range []string{"2", "3", "4", "5", "6", "8", "(8, 4)", "(3, 3)", "(4, 2)",
+		"(2, 8)"} {
+		all = append(all, engine.Options{KVBits: bits},
+			engine.Options{KVBits: bits, KVBoundaryLayers: -1, StateFormat: "int8"})
+	}
+	for _, size := range []string{"32", "64", "128"} {
+		all = append(all, engine.Options{KVFormat: "affine", KVGroupSize: size})
+	}
+	return all
+}
+
 // TestRestart continues a conversation across restarts, and then a conversation that diverges from
 // it, in every cache format. Each log-probability must have the same bits whether the prefix comes
 // from disk, comes from memory or is computed.
 func TestRestart(t *testing.T) {
 	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"},
 		{KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		options = options[:1]
+	case os.Getenv("HEADROOM_LONG") != "":
+		options = everyFormat()
 	}
 	for _, o := range options {
-		t.Run(fmt.Sprintf("%s%s%s %d", o.KVFormat, o.KVBits, o.StateFormat, o.KVStartTokens),
+		t.Run(fmt.Sprintf("%s%s%s %d %s %d", o.KVFormat, o.KVBits, o.KVGroupSize,
+			o.KVBoundaryLayers, o.StateFormat, o.KVStartTokens),
 			func(t *testing.T) {
 				dir := t.TempDir()
 				cold := o

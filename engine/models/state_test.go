@@ -87,9 +87,9 @@ func TestStateFormats(t *testing.T) {
 						tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
 				}
 			}
-			t.Logf("%s %+.4f %% | %d | %.1g nats | %d of %d | %d of %d |",
-				stateRow(f.name, state, r.specs), 100*(got/want-1), len(texts), kl/float64(rows),
-				equal, rows, right, tried)
+			holdRow(t, stateRow(f.name, state, r.specs), "%+.4f %%", 100*(got/want-1),
+				fmt.Sprintf("| %d | %.1g nats | %d of %d | %d of %d |", len(texts),
+					kl/float64(rows), equal, rows, right, tried))
 		})
 	}
 }
