@@ -41,49 +41,42 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if !ok {
 		return fmt.Errorf("a message must be a JSON object, got %.40s", data)
 	}
-	var raw struct {
-		Role             *string         `json:"role"`
-		Content          json.RawMessage `json:"content"`
-		ReasoningContent *string         `json:"reasoning_content"`
-		Reasoning        json.RawMessage `json:"reasoning"`
-		ToolCalls        json.RawMessage `json:"tool_calls"`
-		ToolCallID       *string         `json:"tool_call_id"`
-		Name             *string         `json:"name"`
-	}
+	var raw map[string]json.RawMessage // not a struct: its names would not be case-sensitive
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return fmt.Errorf("message: %w", err)
 	}
-	if raw.Role == nil || *raw.Role == "" {
+	*m = Message{fields: fields}
+	for name, field := range map[string]*string{"role": &m.Role, "tool_call_id": &m.ToolCallID,
+		"reasoning_content": &m.ReasoningContent, "name": &m.Name} {
+		if isNull(raw[name]) {
+			continue
+		}
+		if err := json.Unmarshal(raw[name], field); err != nil {
+			return fmt.Errorf("message: %s: %w", name, err)
+		}
+	}
+	if m.Role == "" {
 		return fmt.Errorf("a message needs a role")
 	}
-	*m = Message{Role: *raw.Role, ReasoningContent: text(raw.ReasoningContent),
-		ToolCallID: text(raw.ToolCallID), Name: text(raw.Name), fields: fields}
-	if s := ""; m.ReasoningContent == "" && json.Unmarshal(raw.Reasoning, &s) == nil {
+	if s := ""; m.ReasoningContent == "" && json.Unmarshal(raw["reasoning"], &s) == nil {
 		m.ReasoningContent = s
 	}
-	if !isNull(raw.ToolCalls) {
-		if raw.ToolCalls[0] != '[' {
-			return fmt.Errorf("tool_calls must be a list, got %.40s", raw.ToolCalls)
+	if calls := raw["tool_calls"]; !isNull(calls) {
+		if calls[0] != '[' {
+			return fmt.Errorf("tool_calls must be a list, got %.40s", calls)
 		}
-		m.ToolCalls = raw.ToolCalls
+		m.ToolCalls = calls
 	}
-	switch {
-	case isNull(raw.Content):
-	case raw.Content[0] == '[':
-		m.Parts = raw.Content
+	switch content := raw["content"]; {
+	case isNull(content):
+	case content[0] == '[':
+		m.Parts = content
 	default:
-		if err := json.Unmarshal(raw.Content, &m.Content); err != nil {
-			return fmt.Errorf("content must be a string or a list of parts, got %.40s", raw.Content)
+		if err := json.Unmarshal(content, &m.Content); err != nil {
+			return fmt.Errorf("content must be a string or a list of parts, got %.40s", content)
 		}
 	}
 	return nil
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -1,54 +1,26 @@
 package openai
 
-// JSON decoding. An error names the field, the expected type and the type received, in JSON's terms
-// and not in Go's.
+// The words of errors about JSON. An error names the field, the expected type and the type
+// received, in JSON's terms and not in Go's.
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"unicode/utf8"
 )
 
-// decode decodes a JSON object into v, a pointer to a struct. Its errors name the field. prefix is
-// the path of the object inside the body, "" for the body itself.
-func decode(data []byte, v any, prefix string) error {
-	err := json.Unmarshal(data, v)
-	var wrongType *json.UnmarshalTypeError
-	var syntax *json.SyntaxError
-	var ours *Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &ours):
-		return ours
-	case errors.As(err, &wrongType):
-		// encoding/json includes the name of the embedded struct in the path. The JSON has no such
-		// level.
-		param := join(prefix, strings.TrimPrefix(wrongType.Field, "wireParams."))
-		if param == "" {
-			return badBody("The body must be a JSON object, got %s", withArticle(wrongType.Value))
-		}
-		return badParam(param, "expected %s, got %s", expected(wrongType.Type),
-			withArticle(wrongType.Value))
-	case errors.As(err, &syntax):
-		return badBody("The body is not valid JSON: %s, at %s", syntax.Error(),
-			position(data, syntax.Offset))
-	}
-	return badBody("The body is not valid JSON: %v", err)
-}
-
-// checkText returns an error if the body is empty or not UTF-8. encoding/json would silently
-// replace invalid bytes, and the model would answer a different prompt.
-func checkText(body []byte) error {
+// check returns an error unless the body is JSON that means the same to every program.
+// encoding/json would silently replace invalid bytes, and the model would answer a different
+// prompt.
+func check(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return badBody("The body is empty; expected a JSON object")
 	}
 	if utf8.Valid(body) {
-		return nil
+		return scan(body)
 	}
 	at := 0
 	for at < len(body) {

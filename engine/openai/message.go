@@ -6,6 +6,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 )
 
 // Message is one validated message of a conversation.
@@ -78,14 +79,15 @@ func checkContent(raw json.RawMessage, path string) error {
 	if isNull(raw) || kind(raw) == "a string" {
 		return nil
 	}
-	var parts []json.RawMessage
-	if json.Unmarshal(raw, &parts) != nil {
+	if kind(raw) != "an array" {
 		return badParam(path, "expected a string or an array of parts, got %s", kind(raw))
 	}
-	for i, rawPart := range parts {
+	i := 0
+	err := elements(raw, func(rawPart []byte) *Error {
 		partPath := fmt.Sprintf("%s[%d]", path, i)
+		i++
 		var part wirePart
-		if err := decode(rawPart, &part, partPath); err != nil {
+		if err := fill(rawPart, reflect.ValueOf(&part).Elem(), partPath); err != nil {
 			return err
 		}
 		switch {
@@ -95,6 +97,10 @@ func checkContent(raw json.RawMessage, path string) error {
 		case part.Text == nil:
 			return badParam(partPath+".text", "is missing")
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return nil
 }

@@ -1,9 +1,10 @@
 // Package openai implements OpenAI's API for engine/server: chat completions, completions and
 // models. Dialect (dialect.go) is the entry point.
 //
-// Parsing (decode.go, request.go, message.go, tools.go, values.go) treats the body as untrusted. If
-// a parameter is not valid, the error is an *Error that names the parameter, the expected value and
-// the value received. Unknown fields are ignored, because clients send many.
+// Parsing (scan.go, fill.go, decode.go, request.go, message.go, tools.go, values.go) treats the
+// body as untrusted. It first checks the whole body against limits, and then reads values in place.
+// If a parameter is not valid, the error is an *Error that names the parameter, the expected value
+// and the value received. Unknown fields are ignored, because clients send many.
 //
 // Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is sent
 // twice, as reasoning_content and as reasoning, because clients differ in the name that they read.

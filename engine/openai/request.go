@@ -44,6 +44,9 @@ const (
 	maxStops       = 64
 	maxStopBytes   = 4096
 	maxLogitBias   = 65536
+	maxMessages    = 16384
+	maxTools       = 1024
+	maxNameBytes   = 1024 // of a model or a function
 )
 
 // wireParams is the JSON form of Params.
@@ -99,7 +102,7 @@ type wireCompletion struct {
 
 // ParseChat parses the body of a request for a chat completion. The error is an *Error.
 func ParseChat(body []byte) (*ChatRequest, error) {
-	if err := checkText(body); err != nil {
+	if err := check(body); err != nil {
 		return nil, err
 	}
 	var w wireChat
@@ -126,7 +129,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 
 // ParseCompletion parses the body of a request for a text completion. The error is an *Error.
 func ParseCompletion(body []byte) (*CompletionRequest, error) {
-	if err := checkText(body); err != nil {
+	if err := check(body); err != nil {
 		return nil, err
 	}
 	var w wireCompletion
@@ -156,6 +159,9 @@ func first(steps ...func() error) error {
 }
 
 func (p *Params) read(w *wireParams) error {
+	if len(w.Model) > maxNameBytes {
+		return badParam("model", "at most %d bytes, got %d", maxNameBytes, len(w.Model))
+	}
 	p.Model = w.Model
 	p.Stream = w.Stream != nil && *w.Stream
 	if w.StreamOptions != nil && w.StreamOptions.IncludeUsage != nil {

@@ -141,7 +141,7 @@ func TestParseChatRefuses(t *testing.T) {
 		{"calls", `{"messages":[{"role":"assistant","tool_calls":{}}]}`, "messages[0].tool_calls",
 			"expected an array, got an object"},
 		{"call name", `{"messages":[{"role":"assistant","tool_calls":[{"function":{"name":1}}]}]}`,
-			"messages[0].tool_calls.function.name", "expected a string"},
+			"messages[0].tool_calls[0].function.name", "expected a string"},
 		{"temperature", chatBody(`"temperature":2.5`), "temperature",
 			"must be between 0 and 2, got 2.5"},
 		{"top_p", chatBody(`"top_p":-0.1`), "top_p", "must be between 0 and 1, got -0.1"},

@@ -61,6 +61,9 @@ func checkTool(raw json.RawMessage, path string) error {
 		return badParam(path+".function", "is missing")
 	case tool.Function.Name == "":
 		return badParam(path+".function.name", "is missing")
+	case len(tool.Function.Name) > maxNameBytes:
+		return badParam(path+".function.name", "at most %d bytes, got %d", maxNameBytes,
+			len(tool.Function.Name))
 	}
 	_, err := object(path+".function.parameters", tool.Function.Parameters)
 	return err

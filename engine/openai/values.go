@@ -78,6 +78,9 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 		if err := generate.Within("logit_bias."+key, v, -100, 100); err != nil {
 			return nil, err
 		}
+		if _, has := bias[int32(id)]; has {
+			return nil, badParam("logit_bias."+key, "the token %d has two values", id)
+		}
 		bias[int32(id)] = float32(*v)
 	}
 	return bias, nil
@@ -91,49 +94,61 @@ func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
+	if raw[0] != '[' {
 		return "", nil, badParam("prompt", "expected a string or an array of token ids, got %s",
 			kind(raw))
 	}
-	if len(list) == 0 {
+	prompts := 0
+	var first []byte
+	_ = elements(raw, func(value []byte) *Error {
+		if prompts++; prompts == 1 {
+			first = value
+		}
+		return nil
+	})
+	switch {
+	case prompts == 0:
 		return "", nil, badParam("prompt", "the array is empty")
-	}
-	switch first := bytes.TrimSpace(list[0])[0]; {
-	case first != '"' && first != '[':
-		tokens, err = parseTokens(list)
+	case first[0] != '"' && first[0] != '[':
+		tokens, err = parseTokens(raw, prompts)
 		return "", tokens, err
-	case len(list) > 1:
+	case prompts > 1:
 		return "", nil, badParam("prompt",
-			"only one prompt per request is supported, got %d. Send them one by one", len(list))
+			"only one prompt per request is supported, got %d. Send them one by one", prompts)
 	}
-	return parseOnlyPrompt(list[0])
+	return parseOnlyPrompt(first)
 }
 
 // parseOnlyPrompt parses the only element of an array of prompts: a string or an array of token
 // ids.
-func parseOnlyPrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
+func parseOnlyPrompt(raw []byte) (text string, tokens []int32, err error) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return "", nil, badParam("prompt[0]", "expected a string or an array of token ids, got %s",
-			describe(raw))
+	n := 0
+	_ = elements(raw, func([]byte) *Error { n++; return nil })
+	if n == 0 {
+		return "", nil, badParam("prompt[0]",
+			"expected a string or an array of token ids, got %s", kind(raw))
 	}
-	tokens, err = parseTokens(list)
+	tokens, err = parseTokens(raw, n)
 	return "", tokens, err
 }
 
-func parseTokens(list []json.RawMessage) ([]int32, error) {
-	tokens := make([]int32, len(list))
-	for i, raw := range list {
-		id, err := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
+// parseTokens parses an array of n token ids.
+func parseTokens(raw []byte, n int) ([]int32, error) {
+	tokens := make([]int32, 0, n)
+	err := elements(raw, func(value []byte) *Error {
+		id, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || id < 0 || id > math.MaxInt32 {
-			return nil, badParam("prompt["+strconv.Itoa(i)+"]", "expected a token id, got %s",
-				shorten(raw))
+			return badParam("prompt["+strconv.Itoa(len(tokens))+"]", "expected a token id, got %s",
+				shorten(value))
 		}
-		tokens[i] = int32(id)
+		tokens = append(tokens, int32(id))
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return tokens, nil
 }

@@ -76,6 +76,8 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The text may take megabytes, and the request may wait for long.
+	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
 	return &generation{Call: call, model: model, prompt: prompt, split: split}, nil
 }
 
