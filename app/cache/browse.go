@@ -32,6 +32,9 @@ type List struct {
 	// Conversations has the stored ones, the most recently used first, then those that are only in
 	// memory.
 	Conversations []Conversation `json:"conversations"`
+	// Stale means that the running model did not answer in time: what is in its memory is as it
+	// was at an earlier call, or missing.
+	Stale bool `json:"stale"`
 }
 
 // Conversation is a conversation of a List.
@@ -75,6 +78,9 @@ type Removed struct {
 	Entries     int   `json:"entries"`     // files
 	Bytes       int64 `json:"bytes"`       // size of these files
 	MemoryBytes int64 `json:"memoryBytes"` // freed by the running model
+	// Pending means that the removal goes on after this answer, because the running model has not
+	// freed its memory yet. The figures are then 0.
+	Pending bool `json:"pending"`
 }
 
 // listAttempts is how often List tries to get a list that the running model does not change

@@ -75,15 +75,34 @@ func freeMemory(ctx context.Context, servers []runningServer, key, model string,
 		path = "api/cache"
 	}
 	for _, s := range servers {
-		var removed cache.Removed
-		if err := s.ask(ctx, freeTimeout, http.MethodDelete,
-			path+"?only=memory&model="+url.QueryEscape(model), &removed); err != nil {
+		removed, err := s.free(ctx, path+"?only=memory&model="+url.QueryEscape(model))
+		if err != nil {
 			fmt.Fprintf(errOut, "The server at %s may still have it in memory: %v\n", s.url, err)
 		}
 		freedBytes += removed.MemoryBytes
 	}
 	return freedBytes
 }
+
+// free sends a request to free memory until it is complete.
+func (s runningServer) free(ctx context.Context, path string) (removed cache.Removed, err error) {
+	ctx, stop := context.WithTimeout(ctx, freeTimeout)
+	defer stop()
+	for {
+		err = s.ask(ctx, freeTimeout, http.MethodDelete, path, &removed)
+		if err != nil || !removed.Pending {
+			return removed, err
+		}
+		select {
+		case <-ctx.Done():
+			return removed, ctx.Err()
+		case <-time.After(pendingPause):
+		}
+	}
+}
+
+// pendingPause is the time between two questions whether a server has freed memory.
+const pendingPause = 200 * time.Millisecond
 
 // ask sends a request without a body and reads the response.
 func (s runningServer) ask(ctx context.Context, timeout time.Duration, method, path string,

@@ -181,9 +181,10 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	}
 	if use.worker {
 		o.Device = (&worker.Gate{Dir: gateDir()}).Device
+		suspects := worker.NewSuspects()
 		o.Open = func(ctx context.Context, src engine.Source, o engine.Options) (host.Engine,
 			error) {
-			m, err := worker.Open(ctx, src, o, worker.Options{})
+			m, err := worker.Open(ctx, src, o, worker.Options{Suspects: suspects})
 			if err != nil {
 				return nil, err // not a nil *Model inside an Engine
 			}

@@ -26,11 +26,13 @@ func (a *API) cacheRoutes() []Route {
 		route("DELETE /api/cache",
 			"Clears the cache on disk and in memory, for all models or for one.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
-				model := r.URL.Query().Get("model")
-				if onlyMemory(r) {
-					return a.host.ForgetAll(model), nil
-				}
-				return a.host.ClearCache(model)
+				model, only := r.URL.Query().Get("model"), onlyMemory(r)
+				return removeSoon(func() (cache.Removed, error) {
+					if only {
+						return a.host.ForgetAll(model), nil
+					}
+					return a.host.ClearCache(model)
+				})
 			}).
 			withQueries(Query{"model", "The fingerprint or name of a model. Default: all models."},
 				onlyQuery),
@@ -42,10 +44,13 @@ func (a *API) cacheRoutes() []Route {
 		route("DELETE /api/cache/{key}",
 			"Removes a conversation from memory, and its unshared files from disk.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
-				if onlyMemory(r) {
-					return a.host.ForgetConversation(r.PathValue("key"))
-				}
-				return a.host.RemoveConversation(r.PathValue("key"))
+				key, only := r.PathValue("key"), onlyMemory(r)
+				return removeSoon(func() (cache.Removed, error) {
+					if only {
+						return a.host.ForgetConversation(key)
+					}
+					return a.host.RemoveConversation(key)
+				})
 			}).
 			withQueries(onlyQuery),
 		route("POST /api/cache/{key}/pin",
@@ -55,6 +60,14 @@ func (a *API) cacheRoutes() []Route {
 				return nothing{}, a.host.PinConversation(r.PathValue("key"), pinned)
 			}),
 	}
+}
+
+// removeSoon removes conversations. If the running model does not free its memory in time, because
+// it computes a long step or hangs, the removal goes on, and the answer says so.
+func removeSoon(remove func() (cache.Removed, error)) (cache.Removed, error) {
+	removed, ended, err := soon(remove)
+	removed.Pending = !ended
+	return removed, err
 }
 
 // MoveRequest is the body of /api/cache/move.

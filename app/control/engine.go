@@ -35,9 +35,16 @@ func (a *API) engineRoutes() []Route {
 				}
 				return state()
 			}).withStatus(http.StatusAccepted),
-		route("POST /api/engine/stop", "Unloads the model, or cancels loading it.", "",
+		route("POST /api/engine/stop",
+			"Unloads the model, or cancels loading it. The answer comes when its memory is free, "+
+				"or within a second.", "",
 			func(*http.Request, nothing) (host.State, error) {
-				a.host.Stop()
+				if _, _, err := soon(func() (nothing, error) {
+					a.host.Stop()
+					return nothing{}, nil
+				}); err != nil {
+					return host.State{}, err
+				}
 				return state()
 			}),
 		route("POST /api/requests/{id}/cancel", "Cancels a request and frees its cache blocks.", "",

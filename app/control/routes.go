@@ -6,8 +6,14 @@ package control
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
+	"runtime/debug"
+	"time"
+
+	"headroom/engine/problem"
 )
 
 // Route is one method and path of the API.
@@ -58,6 +64,39 @@ func route[Body, Response any](pattern, summary, example string,
 		}
 	}
 	return row
+}
+
+// soonTime is how long a route waits for work of the model's process.
+const soonTime = 800 * time.Millisecond
+
+// soon runs work and waits for its result, but no longer than soonTime. If ended is false, the work
+// goes on and its result is lost. It ends after all: the model's process answers, or it is ended.
+func soon[T any](work func() (T, error)) (result T, ended bool, err error) {
+	type outcome struct {
+		result T
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil { // server.Recover sees only the handler's goroutine
+				slog.Error("a request panicked", "panic", fmt.Sprint(r), "stack",
+					string(debug.Stack()))
+				o.err = problem.From(fmt.Errorf("a bug: %v", r))
+			}
+			done <- o
+		}()
+		o.result, o.err = work()
+	}()
+	late := time.NewTimer(soonTime)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.result, true, o.err
+	case <-late.C:
+		return result, false, nil
+	}
 }
 
 // typeUnlessNothing returns the type T; nil for the type nothing.

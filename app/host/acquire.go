@@ -26,11 +26,7 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 			"The model "+want.model.ID+" is being loaded",
 			fmt.Sprintf("%.0f %% is done", 100*h.loadProgress(want)), "Try again in a moment.")
 	case running == nil && failure != nil && answersTo(want.model, id):
-		if p := problem.From(failure); want.reload && p.Code == problem.Crashed {
-			return server.Model{}, problem.New(problem.NotRunning, p.Message, p.Why, p.Fix)
-		}
-		return server.Model{}, problem.New(problem.NotRunning,
-			"The model "+want.model.ID+" could not be loaded", failure.Error(), "")
+		return server.Model{}, want.refusal(failure)
 	}
 	if unloaded != nil && answersTo(*unloaded, id) {
 		return server.Model{}, problem.New(problem.NotRunning,

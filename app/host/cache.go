@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 
 	"headroom/app/cache"
 	"headroom/engine"
@@ -90,21 +91,26 @@ func (k *diskCache) close(log *slog.Logger) {
 	}
 }
 
-// Conversations lists the cached conversations, on disk and in memory. It waits until the engine's
-// current step has ended.
+// memoryPatience is how long the lists of conversations wait for the running model. It answers
+// between two steps.
+const memoryPatience = 500 * time.Millisecond
+
+// Conversations lists the cached conversations, on disk and in memory. If the running model does
+// not answer at once, List.Stale is set, and what is in its memory is as it was earlier, or
+// missing.
 func (h *Host) Conversations() (cache.List, error) {
-	memory, memoryBytes := h.memory()
+	memory, memoryBytes, current := h.memory()
 	list, err := h.cache.current().List(memory)
 	if err == nil && !list.Stats.On {
 		list.Stats = h.cache.stats(0)
 	}
-	list.Stats.MemoryBytes = memoryBytes
+	list.Stats.MemoryBytes, list.Stale = memoryBytes, !current
 	return list, err
 }
 
 // Conversation describes the conversation whose key begins with these digits, 4 or more.
 func (h *Host) Conversation(key string) (cache.Detail, error) {
-	memory, _ := h.memory()
+	memory, _, _ := h.memory()
 	return h.cache.current().Show(key, memory)
 }
 
@@ -210,16 +216,21 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 }
 
 // memory returns the prefixes that the running model has cached, and the bytes that they take in
-// addition to the running requests. Without a model it returns nil.
-func (h *Host) memory() (m *cache.Memory, memoryBytes int64) {
+// addition to the running requests. Without a model it returns nil. current is false if the model
+// did not answer within memoryPatience.
+func (h *Host) memory() (m *cache.Memory, memoryBytes int64, current bool) {
 	t := h.runningTarget()
 	if t == nil {
-		return nil, 0
+		return nil, 0, true
 	}
-	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Prefixes: t.engine.CachedPrefixes(),
-		Title: t.engine.Title}
+	m, current = &cache.Memory{StoredModel: t.engine.StoredModel(), Title: t.engine.Title}, true
+	if p, ok := t.engine.(processEngine); ok {
+		m.Prefixes, current = p.CachedPrefixesWithin(memoryPatience)
+	} else {
+		m.Prefixes = t.engine.CachedPrefixes()
+	}
 	if m.Fingerprint == "" { // without a store, the engine does not set these
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}
-	return m, engineBytes(t.engine.Stats()).KVCached
+	return m, engineBytes(t.engine.Stats()).KVCached, current
 }

@@ -67,7 +67,7 @@ func (h *Host) schedule(work func()) bool {
 		if s := t.engine.Stats(); s.Running+s.Waiting > 0 {
 			return false
 		}
-		h.setWanted(&target{model: t.model, requestsWait: true})
+		h.setWanted(&target{model: t.model, requestsWait: true, reload: true})
 	}
 	h.maintenance = work
 	h.wakeLoader()

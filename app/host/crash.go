@@ -1,15 +1,16 @@
 package host
 
 // Models whose process crashed. A model runs in a process of its own (app/worker), which a fault in
-// a GPU driver or the system's out-of-memory killer can end. Its requests fail with the reason. The
-// host loads the model again after a pause, and new requests wait for it. After maxCrashes within
-// crashTime the host gives up.
+// a GPU driver or the system's out-of-memory killer can end. Its requests fail with the reason, or
+// move to the next process. The host loads the model again after a pause (retry.go), and new
+// requests wait for it.
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -19,53 +20,56 @@ type processEngine interface {
 	PID() int
 	Died() <-chan struct{} // closed when the process has ended, also by Close
 	Cause() error          // why the process crashed, a Problem
+	// Health returns a Problem while the process does not answer, nil otherwise. It waits up to
+	// patience for an answer.
+	Health(patience time.Duration) error
+	// CachedPrefixesWithin is CachedPrefixes with a limit of its time. If the process needs longer,
+	// current is false, and list is that of an earlier call.
+	CachedPrefixesWithin(most time.Duration) (list []engine.CachedPrefix, current bool)
+	// EndWithin makes the process end within that time, whatever it does. Close must follow.
+	EndWithin(most time.Duration)
 }
 
 const (
-	crashTime  = 5 * time.Minute // how long a crash counts and is shown
-	maxCrashes = 3               // within crashTime, before the host gives up
-	firstPause = 500 * time.Millisecond
+	// healthyTime is how long a model must run before its earlier crashes no longer count.
+	healthyTime = time.Minute
+	noticeTime  = 5 * time.Minute // how long a crash is shown
 )
 
-// crashes records the recent crashes of one model, oldest first.
+// crashes records the crashes of one model.
 type crashes struct {
-	at    []time.Time
-	model string
-	cause error // of the last crash
+	inARow int // crashes without healthyTime between them
+	last   time.Time
+	model  string
+	cause  error // of the last crash
 }
 
-// add records a crash and drops those older than crashTime.
-func (c *crashes) add(now time.Time, model string, cause error) {
-	c.at = slices.DeleteFunc(c.at, func(at time.Time) bool { return now.Sub(at) >= crashTime })
-	c.at = append(c.at, now)
-	c.model, c.cause = model, cause
-}
-
-// pause returns how long to wait before loading again. After one crash, that is the time first; it
-// doubles with each further crash.
-func (c *crashes) pause(first time.Duration) time.Duration { return first << (len(c.at) - 1) }
-
-// tooMany returns a Problem if the model crashed too often to load it again, nil otherwise.
-func (c *crashes) tooMany() error {
-	if len(c.at) < maxCrashes {
-		return nil
+// add records a crash of a model that had run for the time lived.
+func (c *crashes) add(now time.Time, lived time.Duration, model string, cause error) {
+	if lived >= healthyTime {
+		c.inARow = 0
 	}
-	return problem.New(problem.Crashed,
-		fmt.Sprintf("%s crashed %d times in %.0f minutes and is not loaded again",
-			c.model, len(c.at), crashTime.Minutes()),
-		problem.From(c.cause).Why,
-		"Start it again. If that does not help, try a shorter context or another device, and "+
-			"report it with the log.")
+	c.inARow++
+	c.last, c.model, c.cause = now, model, cause
 }
 
 // notice returns a Problem that reports a recent crash, or nil.
 func (c *crashes) notice(now time.Time) error {
-	if len(c.at) == 0 || len(c.at) >= maxCrashes || now.Sub(c.at[len(c.at)-1]) >= crashTime {
-		return nil // there was none, or State's error reports it
+	if c.inARow == 0 || now.Sub(c.last) >= noticeTime {
+		return nil
 	}
 	return problem.New(problem.Crashed, c.model+" crashed and is being loaded again",
 		problem.From(c.cause).Why, "")
 }
+
+// problem returns the Problem of a model that crashes again and again.
+func (c *crashes) problem() error {
+	return problem.New(problem.Crashed, fmt.Sprintf("%s crashed %d times in a row", c.model,
+		c.inARow), problem.From(c.cause).Why, "")
+}
+
+// Crashes returns how often a model's process has crashed since the host started.
+func (h *Host) Crashes() int64 { return h.crashCount.Load() }
 
 // watchProcess reloads the model when its process crashes. It does nothing for an engine without a
 // process. The caller holds mu.
@@ -80,9 +84,46 @@ func (h *Host) watchProcess(t *target) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.have == t && h.want == t { // else it is being unloaded
-			h.reload(t, m.Cause())
+			h.crashed(t, time.Since(t.loadedAt), m.Cause())
 		}
 	})
+}
+
+// crashed loads a crashed model again: soon, or after a longer pause if it crashes again and again.
+// lived is how long the model had run; 0: it was being loaded. The caller holds mu.
+func (h *Host) crashed(t *target, lived time.Duration, cause error) {
+	h.crashCount.Add(1)
+	h.crashes.add(time.Now(), lived, t.model.ID, cause)
+	pause := crashPause(h.options.ReloadPause, h.crashes.inARow)
+	h.log.Warn("a model crashed and is loaded again", "model", t.model.ID, "in", pause,
+		"crashes in a row", h.crashes.inARow, "err", cause)
+	h.retry(t, h.crashes.problem(), pause)
+}
+
+// Health returns a Problem while the running model's process does not answer. It waits up to
+// patience for an answer. It returns nil without a model, or for a model in this process.
+func (h *Host) Health(patience time.Duration) error {
+	if t := h.runningTarget(); t != nil {
+		if m, ok := t.engine.(processEngine); ok {
+			return m.Health(patience)
+		}
+	}
+	return nil
+}
+
+// notice returns the Problem that State shows beside the engine's status; nil for none. The caller
+// holds mu.
+func (h *Host) notice(running *target) error {
+	var silent error
+	if running != nil {
+		if m, ok := running.engine.(processEngine); ok {
+			silent = m.Health(0)
+		}
+	}
+	if h.failure != nil {
+		return h.deviceWarning // State's error reports the crash
+	}
+	return cmp.Or(silent, h.crashes.notice(time.Now()), h.deviceWarning)
 }
 
 // FollowLogLevel applies the current log level to the worker process of the running model.
@@ -95,28 +136,4 @@ func (h *Host) FollowLogLevel() {
 	if e, ok := h.have.engine.(interface{ FollowLogLevel() }); ok {
 		e.FollowLogLevel()
 	}
-}
-
-// loadFailed records that the wanted model could not be loaded. The caller holds mu.
-func (h *Host) loadFailed(t *target, err error) {
-	if t.reload && problem.From(err).Code == problem.Crashed {
-		h.reload(t, err)
-		return
-	}
-	h.failure = err
-}
-
-// reload starts loading a crashed model again, unless it crashed too often. The caller holds mu.
-func (h *Host) reload(t *target, cause error) {
-	h.crashes.add(time.Now(), t.model.ID, cause)
-	next := &target{model: t.model, requestsWait: true, reload: true,
-		pause: h.crashes.pause(h.options.ReloadPause)}
-	h.setWanted(next)
-	if h.failure = h.crashes.tooMany(); h.failure != nil {
-		h.log.Error("a model crashed too often and is not loaded again", "model",
-			t.model.ID, "err", cause)
-		return
-	}
-	h.log.Warn("a model crashed and is being loaded again", "model", t.model.ID, "in", next.pause,
-		"err", cause)
 }

@@ -17,17 +17,25 @@ import (
 // fakeProcess is a fakeEngine with a worker process that the test can end.
 type fakeProcess struct {
 	*fakeEngine
-	died   chan struct{}
-	once   sync.Once
-	limits chan engine.BlockStoreLimits
-	levels chan struct{} // receives each change of the log level
+	died    chan struct{}
+	once    sync.Once
+	limits  chan engine.BlockStoreLimits
+	levels  chan struct{} // receives each change of the log level
+	silence error         // the result of Health
+	mute    bool          // CachedPrefixesWithin has no current list
+	ending  chan struct{} // receives a value at EndWithin
 }
 
 var errDied = problem.New(problem.Crashed, "It died", "it was killed", "")
 
-func (e *fakeProcess) PID() int                                 { return os.Getpid() }
-func (e *fakeProcess) Died() <-chan struct{}                    { return e.died }
-func (e *fakeProcess) Cause() error                             { return errDied }
+func (e *fakeProcess) PID() int                   { return os.Getpid() }
+func (e *fakeProcess) Died() <-chan struct{}      { return e.died }
+func (e *fakeProcess) Cause() error               { return errDied }
+func (e *fakeProcess) Health(time.Duration) error { return e.silence }
+func (e *fakeProcess) EndWithin(time.Duration)    { e.ending <- struct{}{} }
+func (e *fakeProcess) CachedPrefixesWithin(time.Duration) ([]engine.CachedPrefix, bool) {
+	return e.prefixes, !e.mute
+}
 func (e *fakeProcess) SetStoreLimits(l engine.BlockStoreLimits) { e.limits <- l }
 func (e *fakeProcess) FollowLogLevel()                          { e.levels <- struct{}{} }
 func (e *fakeProcess) die() {
@@ -50,7 +58,8 @@ func newProcessHost(t *testing.T) (h *testHost, loaded chan *fakeProcess) {
 				return nil, err
 			}
 			p := &fakeProcess{fakeEngine: e.(*fakeEngine), died: make(chan struct{}),
-				limits: make(chan engine.BlockStoreLimits, 1), levels: make(chan struct{}, 1)}
+				limits: make(chan engine.BlockStoreLimits, 1), levels: make(chan struct{}, 1),
+				ending: make(chan struct{}, 4)}
 			loaded <- p
 			return p, nil
 		}
@@ -105,30 +114,105 @@ func TestCrashReloads(t *testing.T) {
 	}
 }
 
-// After the third crash within crashTime, the model is not loaded again, and State has the reason.
-// Start allows three more crashes.
-func TestCrashesEndReloading(t *testing.T) {
+// A model that crashes again and again is loaded again and again, without a person: after two short
+// pauses requests are refused with the reason and the time of the next attempt.
+func TestCrashesNeverEndReloading(t *testing.T) {
 	h, loaded := newProcessHost(t)
-	for range 2 {
-		h.start("a")
-		h.finishLoad("a", loaded).die()
-		h.finishLoad("a", loaded).die()
-		h.loading("a").finish <- errDied // a crash during loading counts, too
-		changed, done := h.Subscribe()
-		for h.State().Engine.Status != Failed {
-			<-changed
+	h.start("a")
+	h.finishLoad("a", loaded).die()
+	h.finishLoad("a", loaded).die()
+	h.loading("a").finish <- errDied // a crash during loading counts, too
+	h.waitFor(Failed)
+	s := h.State().Engine
+	if s.Error == nil || s.Error.Code != problem.Crashed || s.RetryAtUnixMs == 0 ||
+		!strings.Contains(s.Error.Message, "3 times in a row") ||
+		s.Error.Why != "it was killed" || s.Notice != nil ||
+		!strings.Contains(s.Error.Fix, "loaded again at") {
+		t.Errorf("after three crashes: %+v, %+v", s, s.Error)
+	}
+	_, err := h.Wake(t.Context(), "a")
+	if p := problem.From(err); p.Code != problem.Crashed || p.RetryAfter < time.Second ||
+		!strings.Contains(p.Fix, "loaded again at") || p.Why != "it was killed" {
+		t.Errorf("a request after that: %v, again after %v", err, p.RetryAfter)
+	}
+	for range 3 {
+		h.finishLoad("a", loaded).die() // the pause has ended by itself
+	}
+	h.waitFor(Failed)
+	h.start("a") // a person does not wait
+	h.finishLoad("a", loaded)
+	if s := h.State().Engine; s.Status != Ready || s.RetryAtUnixMs != 0 {
+		t.Errorf("after Start: %+v", s)
+	}
+	if h.Crashes() != 6 {
+		t.Errorf("%d crashes, want 6", h.Crashes())
+	}
+}
+
+// waitFor waits until the engine has this status.
+func (h *testHost) waitFor(status Status) {
+	h.t.Helper()
+	changed, done := h.Subscribe()
+	defer done()
+	late := time.After(timeout)
+	for h.State().Engine.Status != status {
+		select {
+		case <-changed:
+		case <-late:
+			h.t.Fatalf("timeout: the engine is %s, not %s", h.State().Engine.Status, status)
 		}
-		done()
-		s := h.State().Engine
-		if s.Error == nil || s.Error.Code != problem.Crashed ||
-			!strings.Contains(s.Error.Message, "3 times in 5 minutes") ||
-			s.Error.Why != "it was killed" || s.Notice != nil {
-			t.Errorf("after three crashes: %+v, %+v", s, s.Error)
-		}
-		if _, err := h.Wake(t.Context(), "a"); problem.From(err).Code != problem.NotRunning ||
-			!strings.Contains(err.Error(), "3 times") {
-			t.Errorf("a request after that: %v", err)
-		}
+	}
+}
+
+// A load that fails for a passing lack, such as no free file descriptors, is tried again until it
+// succeeds, even the first one, and even while requests are refused.
+func TestLackPasses(t *testing.T) {
+	h, loaded := newProcessHost(t)
+	lack := &problem.Problem{Code: problem.LowResources, Message: "The process cannot be started",
+		Why: "too many open files", RetryAfter: time.Second}
+	h.start("a")
+	for range 3 {
+		h.loading("a").finish <- lack
+	}
+	h.waitFor(Failed)
+	_, err := h.Wake(t.Context(), "a")
+	if p := problem.From(err); p.Code != problem.NotRunning || p.RetryAfter < time.Second ||
+		!strings.Contains(p.Why, "too many open files") || strings.Contains(err.Error(), "Quit") {
+		t.Errorf("a request meanwhile: %v", err)
+	}
+	h.finishLoad("a", loaded)
+	if s := h.State().Engine; s.Status != Ready || s.Notice != nil {
+		t.Errorf("afterwards: %+v", s)
+	}
+}
+
+// A model that ran before is tried again after any failure: memory may be free later, and its
+// files may be on a disk that is away for a while.
+func TestReloadFailures(t *testing.T) {
+	h, loaded := newProcessHost(t)
+	h.start("a")
+	h.finishLoad("a", loaded).die()
+	h.loading("a").finish <- problem.New(problem.DoesNotFit, "a does not fit", "7 GB are free", "")
+	h.waitFor(Failed)
+	if _, err := h.Wake(t.Context(), "a"); problem.From(err).RetryAfter < time.Second ||
+		!strings.Contains(err.Error(), "7 GB are free") {
+		t.Errorf("a request meanwhile: %v", err)
+	}
+	h.finishLoad("a", loaded)
+}
+
+// Close and Stop end the attempts.
+func TestStopEndsRetries(t *testing.T) {
+	h, loaded := newProcessHost(t)
+	h.start("a")
+	h.finishLoad("a", loaded).die()
+	load := h.loading("a")
+	h.Host.options.ReloadPause = time.Hour
+	load.finish <- problem.New(problem.Internal, "It failed", "", "")
+	h.waitFor(Failed)
+	h.Stop()
+	if s := h.State().Engine; s.Status != Stopped || s.Error != nil || s.RetryAtUnixMs != 0 {
+		t.Errorf("stopped: %+v", s)
 	}
 }
 
@@ -156,6 +240,34 @@ func TestStopBeforeReload(t *testing.T) {
 	h.Stop()
 	if s := h.State().Engine; s.Status != Stopped || s.Notice != nil {
 		t.Errorf("stopped: %+v", s)
+	}
+}
+
+// A process that does not answer is shown as a notice and by Health, beside what was last known of
+// it.
+func TestSilentProcess(t *testing.T) {
+	h, loaded := newProcessHost(t)
+	h.start("a")
+	e := h.finishLoad("a", loaded)
+	if err := h.Health(time.Second); err != nil {
+		t.Errorf("a process that answers: %v", err)
+	}
+	e.prefixes = []engine.CachedPrefix{{Tokens: []int32{1, 2}}}
+	e.silence, e.mute = problem.New(problem.Unresponsive, "It is silent", "", ""), true
+	if s := h.State().Engine; s.Status != Ready || s.Notice == nil ||
+		s.Notice.Code != problem.Unresponsive {
+		t.Errorf("a silent process: %+v", s)
+	}
+	if err := h.Health(time.Second); err != e.silence {
+		t.Errorf("Health: %v", err)
+	}
+	list, err := h.Conversations()
+	if err != nil || !list.Stale || len(list.Conversations) != 1 {
+		t.Errorf("Conversations: %+v, %v", list, err)
+	}
+	h.Close()
+	if len(e.ending) == 0 {
+		t.Error("Close does not limit the time of the process")
 	}
 }
 
@@ -189,28 +301,28 @@ func TestLogLevelReachesTheProcess(t *testing.T) {
 func TestCrashesCount(t *testing.T) {
 	var c crashes
 	at := time.Unix(1000, 0)
-	for _, step := range []struct {
-		after   time.Duration // since the last crash
-		pause   time.Duration
-		tooMany bool
-	}{
-		{0, time.Second, false},
-		{time.Minute, 2 * time.Second, false},
-		{crashTime - 1, 2 * time.Second, false}, // the first no longer counts
-		{time.Second, 2 * time.Second, false},   // nor does the second
-		{time.Second, 4 * time.Second, true},
+	for n, step := range []struct{ lived, pause time.Duration }{
+		{time.Hour, time.Second},
+		{time.Second, 2 * time.Second},
+		{healthyTime - 1, 2 * time.Minute},
+		{0, 4 * time.Minute},
+		{0, 8 * time.Minute},
+		{0, 16 * time.Minute},
+		{0, 32 * time.Minute},
+		{0, 32 * time.Minute}, // the longest pause
+		{healthyTime, time.Second},
 	} {
-		at = at.Add(step.after)
-		c.add(at, "m", errDied)
-		if got := c.pause(time.Second); got != step.pause || (c.tooMany() != nil) != step.tooMany {
-			t.Errorf("%v later: a pause of %v, %v; want %v, too many: %t", step.after, got,
-				c.tooMany(), step.pause, step.tooMany)
+		c.add(at, step.lived, "m", errDied)
+		if got := crashPause(time.Second, c.inARow); got != step.pause {
+			t.Errorf("crash %d: a pause of %v, want %v", n+1, got, step.pause)
 		}
-		if hasNotice := c.notice(at) != nil; hasNotice == step.tooMany {
-			t.Errorf("%v later: the notice is %v", step.after, c.notice(at))
-		}
-		if notice := c.notice(at.Add(crashTime)); notice != nil {
-			t.Errorf("%v later, and after crashTime: the notice is %v", step.after, notice)
+	}
+	if c.notice(at) == nil || c.notice(at.Add(noticeTime)) != nil {
+		t.Errorf("notices %v, and after noticeTime %v", c.notice(at), c.notice(at.Add(noticeTime)))
+	}
+	for n, want := range []time.Duration{2, 4, 8, 16, 32, 64, 120, 120} {
+		if got := lackPause(time.Second, n+1); got != want*time.Second {
+			t.Errorf("lack %d: a pause of %v, want %v s", n+1, got, want)
 		}
 	}
 }

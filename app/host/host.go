@@ -17,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/app/cache"
@@ -67,8 +68,8 @@ type Options struct {
 	// Power returns the power source and thermal state, and the measures that the user allows. A
 	// nil function means that no measures are taken. It is called every few seconds.
 	Power func() (power.State, power.Policy)
-	// ReloadPause is the pause before a crashed model is loaded again; it doubles with each crash.
-	// 0 means half a second.
+	// ReloadPause is the pause before a crashed model is loaded again. It grows with each further
+	// crash; see retry.go. 0 means half a second.
 	ReloadPause time.Duration
 	// RememberPause stores whether the watching of folders is paused. It may be nil.
 	RememberPause func(paused bool) error
@@ -96,7 +97,8 @@ type Host struct {
 
 	last          string  // the model that was started last
 	crashes       crashes // of that model
-	deviceWarning error   // from Options.Device
+	crashCount    atomic.Int64
+	deviceWarning error // from Options.Device
 	idle          idleState
 	power         powerState
 	endpoint      Endpoint
@@ -119,9 +121,12 @@ type target struct {
 	model        library.Model
 	engine       Engine        // nil until loaded
 	requestsWait bool          // requests wait until it is loaded
-	reload       bool          // it is loaded again after a crash
+	reload       bool          // it has run before: loading is tried again after any failure
+	attempts     int           // failures of loading in a row, other than crashes
 	pause        time.Duration // before loading
-	progress     float64       // [0, 1] while loading; guarded by Host.mu
+	retryAt      time.Time     // when loading is tried again after a failure; zero: it is not
+	loadedAt     time.Time
+	progress     float64 // [0, 1] while loading; guarded by Host.mu
 	context      context.Context
 	cancel       context.CancelFunc
 }
@@ -301,16 +306,34 @@ func (s subscribers) notify() {
 	}
 }
 
-// Close unloads the model, which writes its cache to disk, and ends the host. A second call waits
-// until the first has finished.
+// endTime is how long a model's process may take to end with the host. In this time it writes what
+// it can of its cache to disk.
+const endTime = 1500 * time.Millisecond
+
+// Close unloads the model, which writes its cache to disk, and ends the host. It takes little more
+// than endTime, even if the model's process hangs. A second call waits until the first has
+// finished.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
+	have := h.have
 	h.mu.Unlock()
+	have.endSoon()
 	h.Stop()
 	h.background.stop()
 	<-h.background.ended
 	h.background.processes.Wait()
 	h.models.close()
 	h.cache.close(h.log)
+}
+
+// endSoon makes the model's process end within endTime. It does nothing for nil, or for a model in
+// this process.
+func (t *target) endSoon() {
+	if t == nil {
+		return
+	}
+	if m, ok := t.engine.(processEngine); ok {
+		m.EndWithin(endTime)
+	}
 }

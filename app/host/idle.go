@@ -54,7 +54,7 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 	h.idle.usedAt = time.Now()
 	if m := h.idle.unloaded; m != nil && answersTo(*m, id) {
 		h.log.Info("loading a model again for a request", "model", m.ID)
-		h.setWanted(&target{model: *m, requestsWait: true})
+		h.setWanted(&target{model: *m, requestsWait: true, reload: true})
 	}
 	wait := h.want != nil && h.want.requestsWait && answersTo(h.want.model, id)
 	h.mu.Unlock()

@@ -59,7 +59,7 @@ func (h *Host) step() bool {
 	defer h.mu.Unlock()
 	h.opening = false
 	if err == nil {
-		want.engine, want.progress = e, 1
+		want.engine, want.progress, want.loadedAt, want.attempts = e, 1, time.Now(), 0
 		h.have = want // if it is no longer wanted, the next step unloads it
 		h.watchProcess(want)
 		h.throttleEngine()
@@ -73,10 +73,13 @@ func (h *Host) step() bool {
 // unload closes the loaded model.
 func (h *Host) unload() {
 	h.mu.Lock()
-	t := h.have
+	t, closed := h.have, h.closed
 	h.mu.Unlock()
 	if t == nil {
 		return
+	}
+	if closed {
+		t.endSoon() // it may have been loaded just now
 	}
 	if err := t.engine.Close(); err != nil {
 		h.log.Error("unloading a model failed", "model", t.model.ID, "err", err)

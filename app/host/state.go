@@ -54,6 +54,8 @@ type EngineState struct {
 	// format of recurrent states; "" if the model has none
 	StateFormat string `json:"stateFormat"`
 	Error       *Error `json:"error"` // why loading failed
+	// RetryAtUnixMs is when loading is tried again after a failure; 0: it is not.
+	RetryAtUnixMs int64 `json:"retryAt"`
 	// Notice is a warning beside the status, such as that the GPU is not used; null for none.
 	Notice *Error `json:"notice"`
 }

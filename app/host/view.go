@@ -33,7 +33,7 @@ func (h *Host) State() State {
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
 		Requests: []Request{},
 	}
-	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.deviceWarning))
+	s.Engine.Notice = NewError(h.notice(running))
 	h.mu.Unlock()
 
 	var stats engine.Stats
@@ -65,7 +65,11 @@ func (h *Host) engineState(running *target) EngineState {
 		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device,
 			ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat, StateFormat: i.StateFormat}
 	case h.failure != nil:
-		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
+		s := EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
+		if !h.want.retryAt.IsZero() {
+			s.RetryAtUnixMs, s.Error.Fix = h.want.retryAt.UnixMilli(), h.want.nextAttempt()
+		}
+		return s
 	case h.want != nil:
 		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
 	case h.idle.unloaded != nil:

@@ -21,24 +21,27 @@ import (
 // Model is a model in a worker process. Its methods may be called from any goroutine. Close ends
 // the process.
 type Model struct {
-	process *process
-	options engine.Options // Progress and History
-	log     *slog.Logger
-	opened  chan struct{} // closed when opening is set
-	opening opened
-	texts   *engine.TextProcessor // nil until loaded
-	died    chan struct{}         // closed when the process and all of its requests have ended
+	process  *process
+	options  engine.Options // Progress and History
+	log      *slog.Logger
+	suspects *Suspects     // nil: none
+	name     string        // of the model, for suspects
+	opened   chan struct{} // closed when opening is set
+	opening  opened
+	texts    *engine.TextProcessor // nil until loaded
+	died     chan struct{}         // closed when the process and all of its requests have ended
 
-	mu        sync.Mutex
-	ended     bool // the process has ended
-	closing   bool
-	last      uint64 // the last number given to a stream or call
-	streams   map[streamNumber]*stream
-	calls     map[callNumber]chan *fromWorker // capacity 1: the answer, nil if the process ends
-	stats     engine.Stats
-	recent    []engine.Finished // newest first
-	heartbeat *engine.Heartbeat // last answer; nil once watch has seen it
-	failure   error             // the worker's error of closing
+	mu       sync.Mutex
+	ended    bool // the process has ended
+	closing  bool
+	last     uint64 // the last number given to a stream or call
+	streams  map[streamNumber]*stream
+	calls    map[callNumber]chan *fromWorker // capacity 1: the answer, nil if the process ends
+	stats    engine.Stats
+	recent   []engine.Finished // newest first
+	health   health
+	prefixes []engine.CachedPrefix // the last answer; see CachedPrefixesWithin
+	failure  error                 // the worker's error of closing
 }
 
 // newModel returns the model of a process and starts reading its messages.
@@ -100,9 +103,7 @@ func (m *Model) handle(message *fromWorker) error {
 	case message.Forgotten != nil:
 		m.answer(message.Forgotten.Call, message)
 	case message.Heartbeat != nil:
-		m.mu.Lock()
-		m.heartbeat = message.Heartbeat
-		m.mu.Unlock()
+		m.heartbeat(message.Heartbeat)
 	case message.Closed != nil:
 		m.mu.Lock()
 		m.failure = message.Closed.Problem.err()
@@ -122,9 +123,9 @@ func (m *Model) answer(call callNumber, message *fromWorker) {
 	}
 }
 
-// call sends the message that ask returns and waits for its answer. It returns nil if the process
-// has ended.
-func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
+// call sends the message that ask returns and waits for its answer, no longer than patience; 0: as
+// long as it takes. It returns nil if there is none, because the process has ended or needs longer.
+func (m *Model) call(patience time.Duration, ask func(callNumber) *toWorker) *fromWorker {
 	answer := make(chan *fromWorker, 1)
 	m.mu.Lock()
 	if m.ended {
@@ -136,7 +137,20 @@ func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
 	m.calls[number] = answer
 	m.mu.Unlock()
 	m.send(ask(number))
-	return <-answer
+	if patience == 0 {
+		return <-answer
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case got := <-answer:
+		return got
+	case <-late.C:
+		m.mu.Lock()
+		delete(m.calls, number) // an answer may have come just now: answer has room for it
+		m.mu.Unlock()
+		return nil
+	}
 }
 
 // maxRecent is the number of finished requests that Recent returns, as in engine.Engine.
@@ -146,6 +160,8 @@ const maxRecent = 64
 func (m *Model) endAll() {
 	m.mu.Lock()
 	m.ended = true
+	end := m.process.ending()
+	running := m.running()
 	closing, streams, calls, refusal := m.closing, m.streams, m.calls, m.refusal()
 	m.streams, m.calls = nil, nil
 	m.stats.Running, m.stats.Waiting, m.stats.Requests = 0, 0, nil
@@ -153,6 +169,9 @@ func (m *Model) endAll() {
 	if !closing {
 		m.log.Error("a model's process ended", "pid", m.process.pid,
 			"why", m.process.exitReason(), "stderr", m.process.stderr.String())
+	}
+	if !closing {
+		m.suspects.crashed(running, end)
 	}
 	cause := m.crashed("during the request")
 	for _, s := range streams {
@@ -162,6 +181,22 @@ func (m *Model) endAll() {
 		answer <- nil
 	}
 	close(m.died)
+}
+
+// running returns when the requests were submitted that the engine was running, as far as the last
+// stats tell, by their key in suspects. The caller holds mu.
+func (m *Model) running() map[uint64]time.Time {
+	waiting := map[string]bool{}
+	for _, r := range m.stats.Requests {
+		waiting[r.ID] = r.Phase == "waiting"
+	}
+	running := map[uint64]time.Time{}
+	for _, s := range m.streams {
+		if s.key != 0 && !waiting[s.id] {
+			running[s.key] = s.submitted
+		}
+	}
+	return running
 }
 
 // crashed returns the Problem that says why the process ended. The process must have ended.
@@ -225,11 +260,24 @@ func (m *Model) Recent() []engine.Finished {
 // CachedPrefixes asks the worker for the prefixes in its memory. It returns nil if the process has
 // ended.
 func (m *Model) CachedPrefixes() []engine.CachedPrefix {
-	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Prefixes: &n} }); a != nil &&
-		a.Prefixes != nil {
-		return a.Prefixes.List
+	if list, current := m.CachedPrefixesWithin(0); current {
+		return list
 	}
 	return nil
+}
+
+// CachedPrefixesWithin is CachedPrefixes with a limit of its time; 0 means none. If the worker
+// needs longer, it returns the answer of an earlier call, which may be empty, and false.
+func (m *Model) CachedPrefixesWithin(most time.Duration) (list []engine.CachedPrefix,
+	current bool) {
+	a := m.call(most, func(n callNumber) *toWorker { return &toWorker{Prefixes: &n} })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a == nil || a.Prefixes == nil {
+		return m.prefixes, false
+	}
+	m.prefixes = a.Prefixes.List
+	return m.prefixes, true
 }
 
 // Forget frees the cached blocks of a conversation; see engine.Engine.Forget. It returns 0 if the
@@ -242,7 +290,7 @@ func (m *Model) Forget(tokens []int32) (freedBytes int64) {
 func (m *Model) ForgetAll() (freedBytes int64) { return m.forget(forgetRequest{All: true}) }
 
 func (m *Model) forget(f forgetRequest) int64 {
-	a := m.call(func(n callNumber) *toWorker {
+	a := m.call(0, func(n callNumber) *toWorker {
 		f.Call = n
 		return &toWorker{Forget: &f}
 	})
@@ -283,6 +331,21 @@ func (m *Model) Cancel(id string) bool {
 	return found
 }
 
+// EndWithin makes the process end within that time: its requests are cancelled, and after that it
+// is killed. The worker writes what it can before. Close is still necessary.
+func (m *Model) EndWithin(most time.Duration) {
+	m.mu.Lock()
+	m.closing = true
+	m.mu.Unlock()
+	m.send(&toWorker{Close: &closeRequest{}})
+	m.process.wake() // a stopped process does not read the message
+	late := time.AfterFunc(most, m.process.kill)
+	go func() {
+		<-m.died
+		late.Stop()
+	}()
+}
+
 // closeTime is how long a worker may take to end. In this time, engine and block store write their
 // data to disk.
 const closeTime = 25 * time.Second
@@ -296,6 +359,7 @@ func (m *Model) Close() error {
 	select {
 	case <-m.opened:
 		m.send(&toWorker{Close: &closeRequest{}})
+		m.process.wake()
 	default:
 		m.process.kill()
 	}

@@ -114,8 +114,18 @@ func TestExitReason(t *testing.T) {
 			"it ended with exit code 1; its last output: the driver is gone"},
 		"a panic": {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2",
 			"it ended with exit code 2; its last output: panic: index out of range"},
-		"a signal": {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
-		"killed":   {"kill -KILL $$", "it was killed by another program, or by the system"},
+		"a signal":       {"kill -ABRT $$", "a library or driver that it uses gave up"},
+		"a bus error":    {"kill -BUS $$", "it read a part of a file that is no longer there"},
+		"a fault":        {"kill -SEGV $$", "it accessed memory that is not its own"},
+		"another signal": {"kill -USR1 $$", "it was ended by the signal SIGUSR1"},
+		"killed":         {"kill -KILL $$", "it was killed by another program"},
+		"a panic after a bus error": {"echo 'SIGBUS: bus error' >&2; echo 'gs     0x0' >&2; exit 2",
+			"it read a part of a file that is no longer there"},
+		"a fault in C": {"echo 'fatal error: unexpected signal during runtime execution' >&2; " +
+			"echo '[signal SIGSEGV: segmentation violation code=0x1]' >&2; exit 2",
+			"it accessed memory that is not its own"},
+		"no memory": {"echo 'fatal error: runtime: out of memory' >&2; exit 2",
+			"it needed more memory than there was"},
 		"a malformed message": {"printf 'what is this' >&4; exec sleep 600",
 			"it was ended because its message cannot be read"},
 	} {
@@ -160,9 +170,11 @@ func octal(data []byte) string {
 	return b.String()
 }
 
-// TestOrphan: a worker ends by itself when its parent is killed, even during a request.
-func TestOrphan(t *testing.T) {
-	parent := exec.Command(os.Args[0], parentArgument)
+// startParent starts a process that has a worker with a running request, and returns the worker's
+// process ID.
+func startParent(t *testing.T) (pid int, parent *exec.Cmd) {
+	t.Helper()
+	parent = exec.Command(os.Args[0], parentArgument)
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +184,16 @@ func TestOrphan(t *testing.T) {
 	}
 	line := make([]byte, 64)
 	n, readErr := out.Read(line)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+	pid, err = strconv.Atoi(strings.TrimSpace(string(line[:n])))
 	if readErr != nil || err != nil {
 		t.Fatal(readErr, string(line[:n]))
 	}
+	return pid, parent
+}
+
+// TestOrphan: a worker ends by itself when its parent is killed, even during a request.
+func TestOrphan(t *testing.T) {
+	pid, parent := startParent(t)
 	if !alive(pid) {
 		t.Error("the worker has ended before its parent was killed")
 	}

@@ -2,5 +2,5 @@
 
 package worker
 
-// outOfMemoryKills returns 0: other systems do not count such kills.
-func outOfMemoryKills() int64 { return 0 }
+// outOfMemoryKills returns false: other systems do not count such kills.
+func outOfMemoryKills() (kills int64, known bool) { return 0, false }

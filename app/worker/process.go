@@ -5,17 +5,13 @@ package worker
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"headroom/engine/problem"
 )
@@ -41,33 +37,29 @@ type process struct {
 	replies         io.ReadCloser
 	oomKillsAtStart int64 // outOfMemoryKills when the process started
 
-	mu         sync.Mutex
-	killReason string // why the parent killed the process; "": it did not
+	mu     sync.Mutex
+	killed ending // why the parent killed the process; zero: it did not
 }
 
 // start starts a process. The caller must call listen. The error is a Problem.
 func start(o Options) (*process, error) {
-	refused := func(err error) error {
-		return problem.Wrap(problem.Internal, err, "The model's process cannot be started",
-			"Quit Headroom and start it again.")
-	}
 	words, err := o.command()
 	if err != nil {
-		return nil, refused(err)
+		return nil, startProblem(err)
 	}
 	in, requests, err := os.Pipe()
 	if err != nil {
-		return nil, refused(err)
+		return nil, startProblem(err)
 	}
 	defer in.Close()
 	replies, out, err := os.Pipe()
 	if err != nil {
 		requests.Close()
-		return nil, refused(err)
+		return nil, startProblem(err)
 	}
 	defer out.Close()
-	p := &process{log: o.log(), stderr: &stderrTail{}, ended: make(chan struct{}), replies: replies,
-		oomKillsAtStart: outOfMemoryKills()}
+	p := &process{log: o.log(), stderr: &stderrTail{}, ended: make(chan struct{}), replies: replies}
+	p.oomKillsAtStart, _ = outOfMemoryKills()
 	p.command = exec.Command(words[0], words[1:]...)
 	p.command.ExtraFiles = []*os.File{in, out}
 	p.command.Stderr = p.stderr
@@ -77,7 +69,7 @@ func start(o Options) (*process, error) {
 	if err := p.command.Start(); err != nil {
 		requests.Close()
 		replies.Close()
-		return nil, refused(err)
+		return nil, startProblem(err)
 	}
 	p.pid = p.command.Process.Pid
 	p.outbox = newOutbox(requests)
@@ -90,8 +82,8 @@ func (p *process) listen(handle func(*fromWorker) error) {
 	err := p.receive(handle)
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		// io.ErrUnexpectedEOF means that the process died while it wrote a message.
-		p.setKillReason("it was ended because its message cannot be read: " + err.Error() +
-			"; was Headroom updated while it ran?")
+		p.setKilled(ending{"it was ended because its message cannot be read: " + err.Error() +
+			"; was Headroom updated while it ran?", true})
 		p.kill()
 	}
 	late := time.AfterFunc(graceTime, p.kill)
@@ -127,119 +119,70 @@ func (p *process) receive(handle func(*fromWorker) error) error {
 	}
 }
 
-// setKillReason records why the parent kills the process. Only the first reason counts.
-func (p *process) setKillReason(why string) {
+// setKilled records why the parent kills the process. Only the first reason counts.
+func (p *process) setKilled(why ending) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.killReason = cmp.Or(p.killReason, why)
+	p.killed = cmp.Or(p.killed, why)
 }
 
 // killHung kills a process that hangs. SIGQUIT comes first: it makes Go print the stacks of all
-// goroutines, which the log shows.
-func (p *process) killHung(why string) {
-	p.setKillReason(why)
+// goroutines, which the log shows. A stopped process must continue to do that.
+func (p *process) killHung(why ending) {
+	p.setKilled(why)
 	_ = p.command.Process.Signal(syscall.SIGQUIT)
+	p.wake()
 	late := time.AfterFunc(graceTime, p.kill)
 	defer late.Stop()
 	<-p.ended
 }
 
+// wake continues the process if the system has stopped it.
+func (p *process) wake() { _ = p.command.Process.Signal(syscall.SIGCONT) }
+
 // kill kills the process. It may have ended already.
 func (p *process) kill() { _ = p.command.Process.Kill() }
 
-// exitReason returns how the process ended, for Problem.Why. The process must have ended.
-func (p *process) exitReason() string {
+// ending returns how the process ended. The process must have ended.
+func (p *process) ending() ending {
 	p.mu.Lock()
-	killReason := p.killReason
+	killed := p.killed
 	p.mu.Unlock()
-	if killReason != "" {
-		return killReason
+	if killed.reason != "" {
+		return killed
 	}
-	reason := describe(p.command.ProcessState, outOfMemoryKills() > p.oomKillsAtStart)
-	if line := p.stderr.reason(); line != "" {
-		reason += "; its last output: " + line
-	}
-	return reason
+	kills, known := outOfMemoryKills()
+	return describe(p.command.ProcessState, p.stderr,
+		memoryKills{happened: kills > p.oomKillsAtStart, known: known})
 }
 
-// describe says how a process ended. outOfMemory means that the system has killed some process for
-// lack of memory since this one started.
-func describe(s *os.ProcessState, outOfMemory bool) string {
-	if s == nil {
-		return "how it ended is unknown"
-	}
-	status, ok := s.Sys().(syscall.WaitStatus)
-	switch {
-	case !ok || !status.Signaled():
-		return fmt.Sprintf("it ended with exit code %d", s.ExitCode())
-	case status.Signal() == syscall.SIGKILL && outOfMemory:
-		return "the system ended it because memory ran out"
-	case status.Signal() == syscall.SIGKILL:
-		return "it was killed by another program, or by the system because memory ran out"
-	}
-	return "it was ended by the signal " + unix.SignalName(status.Signal())
-}
+// exitReason returns how the process ended, for Problem.Why. The process must have ended.
+func (p *process) exitReason() string { return p.ending().reason }
 
-// stderrTail keeps the end of the process's stderr, such as Go's panics and the messages of GPU
-// drivers.
-type stderrTail struct {
-	mu        sync.Mutex
-	text      []byte
-	deathLine string // the first line that says why the process ended
-}
+// passingLacks are the errors of a lack that passes by itself, when other programs or requests end.
+var passingLacks = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
+	syscall.ENOSPC, syscall.EDQUOT}
 
-const (
-	maxTailBytes   = 32 << 10
-	maxReasonBytes = 300
-)
+// lackTime is when an attempt after a passing lack may succeed.
+const lackTime = time.Second
 
-// Write implements io.Writer. It never fails: after an error nobody would read the pipe, and a full
-// pipe would block the process.
-func (s *stderrTail) Write(data []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text = append(s.text, data...)
-	if s.deathLine == "" {
-		for line := range strings.Lines(string(s.text)) {
-			if strings.HasSuffix(line, "\n") && saysWhy(line) {
-				s.deathLine = line
-				break
-			}
-		}
-	}
-	s.text = s.text[max(0, len(s.text)-maxTailBytes):]
-	return len(data), nil
-}
-
-// saysWhy reports whether Go, the C library or Apple's frameworks print a line like this one before
-// they end the process. Go prints stack traces after it.
-func saysWhy(line string) bool {
-	for _, prefix := range []string{"panic: ", "fatal error: ", "runtime: out of memory",
-		"-[MTL", "failed assertion"} {
-		if strings.HasPrefix(line, prefix) {
+// passes reports whether err comes from a passing lack.
+func passes(err error) bool {
+	for _, lack := range passingLacks {
+		if errors.Is(err, lack) {
 			return true
 		}
 	}
-	return strings.Contains(line, "failed assertion")
+	return false
 }
 
-// reason returns the line that says why the process ended, or else the last line.
-func (s *stderrTail) reason() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	line := s.deathLine
-	if line == "" {
-		text := strings.TrimRight(string(s.text), "\n \t")
-		line = text[strings.LastIndexByte(text, '\n')+1:]
+// startProblem returns the Problem of a process that could not be started.
+func startProblem(err error) error {
+	if !passes(err) {
+		return problem.Wrap(problem.Internal, err, "The model's process cannot be started",
+			"Quit Headroom and start it again.")
 	}
-	if line = strings.TrimSpace(line); len(line) > maxReasonBytes {
-		line = strings.ToValidUTF8(line[:maxReasonBytes], "") + "…"
-	}
-	return line
-}
-
-func (s *stderrTail) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.TrimSpace(string(s.text))
+	p := problem.Wrap(problem.LowResources, err, "The model's process cannot be started now", "")
+	p.RetryAfter = lackTime
+	return p
 }

@@ -5,6 +5,7 @@ package worker
 
 import (
 	"crypto/rand"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -17,6 +18,9 @@ type stream struct {
 	put      func(engine.Event)
 	accepted chan error // capacity 1: nil, or why the request was refused
 	usage    engine.Usage
+
+	key       uint64    // of the prompt in Model.suspects; 0: none
+	submitted time.Time // when the request was sent to the worker
 }
 
 // refusal returns the Problem of requests that arrive when the process has ended. The caller holds
@@ -33,10 +37,15 @@ func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
-	s := &stream{id: r.ID, accepted: make(chan error, 1)}
+	s := &stream{id: r.ID, accepted: make(chan error, 1), key: m.suspects.key(m.name, r.Prompt),
+		submitted: time.Now()}
+	if err := m.suspects.admit(s.key); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	if m.ended {
 		defer m.mu.Unlock()
+		m.suspects.ended(s.key, false)
 		return nil, m.refusal()
 	}
 	m.last++
@@ -61,6 +70,9 @@ func (m *Model) accept(t *accepted) {
 	}
 	m.mu.Unlock()
 	if s != nil {
+		if t.Problem != nil {
+			m.suspects.ended(s.key, false)
+		}
 		s.answer(t.Problem.err())
 	}
 }
@@ -83,7 +95,10 @@ func (m *Model) event(e *event) {
 	}
 	m.mu.Unlock()
 	if s != nil {
-		s.usage = e.Event.Usage
+		if s.usage = e.Event.Usage; e.Event.Type == engine.Done {
+			m.suspects.ended(s.key, e.Event.Finish == engine.FinishStop ||
+				e.Event.Finish == engine.FinishLength)
+		}
 		s.put(e.Event.event())
 		s.answer(nil) // an event means that the request was accepted
 	}

@@ -208,7 +208,11 @@ func newWireProblem(err error) *wireProblem {
 		return nil
 	}
 	p := problem.From(err)
-	return &wireProblem{p.Code, p.Message, p.Why, p.Fix, p.RetryAfter}
+	w := &wireProblem{p.Code, p.Message, p.Why, p.Fix, p.RetryAfter}
+	if w.RetryAfter == 0 && passes(err) {
+		w.RetryAfter = lackTime // the error itself is not sent
+	}
+	return w
 }
 
 func (w *wireProblem) problem() *problem.Problem {

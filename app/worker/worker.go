@@ -3,8 +3,11 @@
 //	worker.go   the parent's side: starts the worker and loads the model in it
 //	client.go   the loaded model, with the methods of engine.Engine that the app uses
 //	stream.go   one request
+//	health.go   whether the process answers
 //	watchdog.go ends a worker that hangs
-//	process.go  the process: pipes, standard error, and how it ended
+//	suspects.go prompts that may end the model
+//	process.go  the process: pipes, and its start and end
+//	reason.go   why it ended, in words
 //	gate.go     tests the GPU, also in a worker
 //	inside.go   the worker's side: Main, the program of the process
 //	serve.go    handles the parent's messages and has the engine
@@ -18,6 +21,8 @@
 // The worker is the same program, started with the argument "worker" and two pipes that no other
 // program can open. When the parent ends, its pipe closes, and the worker ends too. A worker that
 // hangs is killed and counts as crashed.
+//
+// CRASHES.md is a table of faults: what is promised when, and which test shows it.
 //
 // Every accepted request ends with exactly one Done event. Close returns after the process has
 // ended and is reaped. Messages from the pipe are never trusted to be well-formed.
@@ -43,6 +48,10 @@ const Argument = "worker"
 type Options struct {
 	Command []string     // the program and its arguments; nil: this program with Argument
 	Log     *slog.Logger // receives the workers' records too; nil: slog.Default()
+
+	// Suspects remembers the prompts that may have ended a worker, and refuses them; nil: none is
+	// refused.
+	Suspects *Suspects
 
 	// ticks trigger the watchdog's checks in tests; nil: one every watchInterval
 	ticks <-chan time.Time
@@ -78,6 +87,7 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 		return nil, err
 	}
 	m, loaded := newModel(p, o), false
+	m.suspects, m.name = w.Suspects, src.Dir
 	defer func() { // also after a panic
 		if !loaded {
 			_ = m.Close()
@@ -114,7 +124,7 @@ func (m *Model) await(ctx context.Context, src engine.Source) error {
 	case m.opening.Problem != nil:
 		return m.opening.Problem.problem()
 	case textsErr != nil:
-		return textsErr
+		return newWireProblem(textsErr).problem() // notes whether the lack passes
 	}
 	m.texts = texts
 	return nil

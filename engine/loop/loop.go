@@ -82,6 +82,7 @@ type Loop struct {
 	log       *requestLog
 	published published
 	heartbeat *atomic.Uint64
+	stepTime  stepTime
 	throttled throttle
 
 	// Only the goroutine of run uses the fields below.

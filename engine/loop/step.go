@@ -79,6 +79,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s.work = append(s.work[:0], work...)
 	s.async = l.runner.Async() && !slices.ContainsFunc(work, samplesOnHost)
 	l.gather(s)
+	l.stepTime.launch(s.work)
 	if s.err = restoreErr; restoreErr == nil {
 		s.err = l.execute(s)
 	}
@@ -193,6 +194,7 @@ func (l *Loop) complete(s *step) {
 	}
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
+	l.stepTime.complete(s.work, l.steps.lastTook)
 	l.deliver(s, now)
 }
 

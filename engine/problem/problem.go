@@ -42,6 +42,9 @@ const (
 	Cancelled           Code = "cancelled"            // the request was cancelled
 	Crashed             Code = "model_crashed"        // the model's process ended
 	Locked              Code = "locked"               // the encryption key is not available
+	CrashesModel        Code = "crashes_model"        // this request ended the model twice
+	Unresponsive        Code = "model_unresponsive"   // the model's process does not answer
+	LowResources        Code = "low_resources"        // the system lacks something: try again
 	Internal            Code = "internal"             // a bug in Headroom
 )
 

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: d3388c07e69a026fd46028fa1f2e447a00cc5aec22b40eddca7f9b9c68624d4f
+// SHA-256 of openapi.json: c729d2fc6a6dc270619ad873de6b381f9aa077943c445c3d0040c2bf723544d3
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -63,6 +63,7 @@ export interface CacheEntry {
 
 export interface CacheList {
   conversations: CacheConversation[];
+  stale: boolean;
   stats: CacheStats;
 }
 
@@ -76,6 +77,7 @@ export interface CacheRemoved {
   bytes: number;
   entries: number;
   memoryBytes: number;
+  pending: boolean;
 }
 
 export interface CacheSettings {
@@ -260,6 +262,7 @@ export interface HostEngineState {
   model: string;
   notice: HostError | null;
   progress: number;
+  retryAt: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
 }

@@ -268,7 +268,7 @@ export class FakeBackend implements Backend {
 
   async conversations(): Promise<ConversationList> {
     this.#act('conversations');
-    return { stats: this.state.cache, conversations: this.kept };
+    return { stats: this.state.cache, conversations: this.kept, stale: false };
   }
 
   async conversation(key: string): Promise<ConversationDetail> {

@@ -223,6 +223,7 @@ export function sizeOf(conversations: readonly Conversation[]): Removed {
     entries: entriesEach * conversations.length,
     bytes: sum(({ bytes }) => bytes),
     memoryBytes: sum(({ memoryTokens }) => memoryBytesPerToken * memoryTokens),
+    pending: false,
   };
 }
 

@@ -39,6 +39,7 @@ export function fakeState(now = Date.now()): State {
       cacheFormat: 'f16',
       stateFormat: 'f32',
       error: null,
+      retryAt: 0,
       notice: null,
     },
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
