@@ -51,7 +51,7 @@ test: ## Install what is missing, check, and run every test, also of window and 
 	@build/setup core window test sim frontend
 	@build/test test
 
-test-all: test ## test, then arm64 kernels, no cgo, the race detector everywhere, fuzzing
+test-all: test ## test, then every slow step: arm64, long forms, race detector, fuzzing, soak
 	@build/setup arm64
 	@build/test extras
 

@@ -1,0 +1,43 @@
+package main
+
+import "time"
+
+// shard is a step of build/test that CI runs only if it is due.
+type shard struct {
+	name string
+	// takes is its time on two cores with nothing else running, and limit the time after which it
+	// fails.
+	takes, limit time.Duration
+	paths        []string // files and folders whose change makes it due; documents do not
+}
+
+// maxTime bounds what the shards of a commit take, so that CI ends within 75 minutes: make test
+// takes up to 30 and fuzzing 6, and CI's machine may be a quarter slower than the measured one.
+const maxTime = 30 * time.Minute
+
+// turns is the number of commits after which every shard has had its turn.
+const turns = 5
+
+// shards lists all shards. The shards of one turn are turns apart, so that each turn has about the
+// same length.
+var shards = []shard{
+	{"arm64_attention", minutes(5), minutes(15), []string{"kernels/attention", "kernels/common"}},
+	{"race_models", minutes(3), minutes(15), []string{"engine/models", "engine/nn"}},
+	{"arm64_recurrent", minutes(5), minutes(15), []string{"kernels/recurrent", "kernels/common"}},
+	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
+		"engine/models/testdata"}},
+	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
+
+	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
+	{"long_store", minutes(3), minutes(12), []string{"engine/blockstore", "app/worker",
+		"app/library"}},
+	{"race_kernels", minutes(4), minutes(15), []string{"kernels", "metal"}},
+	{"nocgo_engine", minutes(3), minutes(12), []string{"engine"}},
+	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
+
+	{"long_attention", minutes(2), minutes(8), []string{"kernels/attention"}},
+	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"soak", minutes(4), minutes(15), []string{"app", "engine"}},
+}
+
+func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
