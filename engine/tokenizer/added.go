@@ -1,7 +1,7 @@
 package tokenizer
 
 // Added tokens, such as <|im_start|> in chats, are matched in the text before it is split into
-// words. A trie finds them, because a vocabulary may have many.
+// words.
 
 import (
 	"strings"
@@ -20,85 +20,139 @@ type addedToken struct {
 	Special    bool   `json:"special"`
 }
 
-// addedTokens is a byte trie that finds added tokens in text. It finds the leftmost match, and if
-// several matches start there, the longest. Node 0 is the root.
+// addedTokens finds added tokens in text: the leftmost match, and if several matches start there,
+// the longest. It is an automaton of Aho and Corasick, so a text that has only beginnings of tokens
+// costs no more than any other.
 type addedTokens struct {
 	tokens []addedToken
 	root   [256]int32 // node after the first byte, 0 for none
-	nodes  []trieNode
+	next   map[edge]int32
+	nodes  []trieNode // node 0 is the root
 }
 
+type edge struct {
+	node int32
+	b    byte
+}
+
+// trieNode stands for a beginning of a token. Its suffixes are the nodes that fail leads to.
 type trieNode struct {
-	next  map[byte]int32
+	depth int32
+	fail  int32 // the longest proper suffix that is a node too
 	token int32 // index into tokens plus 1, 0 for none
+	ends  int32 // the longest suffix, or itself, that has a token; 0 for none
 }
 
 // add adds a token that matches content, which must not be empty. It replaces an earlier token that
-// matches the same content.
+// matches the same content. Call link after the last add.
 func (a *addedTokens) add(content string, token addedToken) {
 	if len(a.nodes) == 0 {
-		a.nodes = append(a.nodes, trieNode{})
+		a.nodes, a.next = append(a.nodes, trieNode{}), map[edge]int32{}
 	}
 	a.tokens = append(a.tokens, token)
-	node := a.root[content[0]]
-	if node == 0 {
-		node = a.newNode()
-		a.root[content[0]] = node
-	}
-	for i := 1; i < len(content); i++ {
-		next := a.nodes[node].next[content[i]]
+	node := int32(0)
+	for i := range len(content) {
+		next := a.step(node, content[i])
 		if next == 0 {
-			next = a.newNode()
-			if a.nodes[node].next == nil {
-				a.nodes[node].next = make(map[byte]int32)
+			a.nodes = append(a.nodes, trieNode{depth: int32(i + 1)})
+			next = int32(len(a.nodes) - 1)
+			if node == 0 {
+				a.root[content[i]] = next
+			} else {
+				a.next[edge{node, content[i]}] = next
 			}
-			a.nodes[node].next[content[i]] = next
 		}
 		node = next
 	}
 	a.nodes[node].token = int32(len(a.tokens))
 }
 
-func (a *addedTokens) newNode() int32 {
-	a.nodes = append(a.nodes, trieNode{})
-	return int32(len(a.nodes) - 1)
+// step returns the node after one more byte, 0 for none.
+func (a *addedTokens) step(node int32, b byte) int32 {
+	if node == 0 {
+		return a.root[b]
+	}
+	return a.next[edge{node, b}]
+}
+
+// link computes where the automaton goes on after a mismatch.
+func (a *addedTokens) link() {
+	byDepth := map[int32][]edge{}
+	for e := range a.next {
+		depth := a.nodes[e.node].depth
+		byDepth[depth] = append(byDepth[depth], e)
+	}
+	for _, node := range a.root {
+		if node != 0 && a.nodes[node].token != 0 {
+			a.nodes[node].ends = node
+		}
+	}
+	for depth := int32(1); len(byDepth[depth]) > 0; depth++ {
+		for _, e := range byDepth[depth] {
+			node := &a.nodes[a.next[e]]
+			node.fail = a.move(a.nodes[e.node].fail, e.b)
+			node.ends = a.nodes[node.fail].ends
+			if node.token != 0 {
+				node.ends = a.next[e]
+			}
+		}
+	}
+}
+
+// move returns the node after one more byte, or after the longest suffix that has such a node.
+func (a *addedTokens) move(node int32, b byte) int32 {
+	for {
+		if next := a.step(node, b); next != 0 || node == 0 {
+			return next
+		}
+		node = a.nodes[node].fail
+	}
 }
 
 // find returns the first match in text[from:] and its byte range in text. token is nil if there is
-// no match.
-func (a *addedTokens) find(text string, from int) (start, end int, token *addedToken) {
+// no match, or if e, which may be nil, has ended.
+func (a *addedTokens) find(e *encoder, text string, from int) (start, end int, token *addedToken) {
 	if len(a.tokens) == 0 {
 		return 0, 0, nil
 	}
+	node := int32(0)
 	for i := from; i < len(text); i++ {
-		node := a.root[text[i]]
 		if node == 0 {
+			end := min(i+checkBytes, len(text))
+			for i < end && a.root[text[i]] == 0 {
+				i++
+			}
+			if i == end {
+				if e != nil && e.check() {
+					return 0, 0, nil
+				}
+				i--
+				continue
+			}
+		}
+		node = a.move(node, text[i])
+		n := &a.nodes[node]
+		if token != nil && i+1-int(n.depth) > start {
+			return start, end, token
+		}
+		if n.ends == 0 {
 			continue
 		}
-		for j := i + 1; ; j++ {
-			if n := a.nodes[node].token; n != 0 {
-				end, token = j, &a.tokens[n-1]
-			}
-			if j == len(text) {
-				break
-			}
-			if node = a.nodes[node].next[text[j]]; node == 0 {
-				break
-			}
-		}
-		if token != nil {
-			return i, end, token
+		ends := &a.nodes[n.ends]
+		if s := i + 1 - int(ends.depth); token == nil || s <= start {
+			start, end, token = s, i+1, &a.tokens[ends.token-1]
 		}
 	}
-	return 0, 0, nil
+	return start, end, token
 }
 
 // splitAdded appends the ids of the added tokens in text, and calls plain for the text between
 // them.
 func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder, string)) {
-	done := 0 // text[:done] has been handled
-	for from := 0; ; {
-		start, end, token := set.find(text, from)
+	done := 0                    // text[:done] has been handled
+	spaceFrom, spaceTo := -1, -1 // a run of spaces that an earlier token ended in
+	for from := 0; e.err == nil; {
+		start, end, token := set.find(e, text, from)
 		if token == nil {
 			break
 		}
@@ -106,19 +160,23 @@ func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder,
 		if token.SingleWord && (endsInWord(text[:start]) || startsInWord(text[end:])) {
 			continue
 		}
-		if token.Lstrip {
-			start = len(strings.TrimRightFunc(text[:start], unicode.IsSpace))
+		if token.Lstrip && done < start {
+			start = done + len(strings.TrimRightFunc(text[done:start], unicode.IsSpace))
 		}
 		if token.Rstrip {
-			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			if end < spaceFrom || end > spaceTo {
+				spaceFrom = end
+				spaceTo = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			}
+			end = spaceTo
 		}
 		if done < start {
 			plain(e, text[done:start])
 		}
-		e.ids = append(e.ids, token.ID)
+		e.append(token.ID)
 		done = end
 	}
-	if done < len(text) {
+	if done < len(text) && e.err == nil {
 		plain(e, text[done:])
 	}
 }

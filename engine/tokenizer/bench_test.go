@@ -1,9 +1,12 @@
 package tokenizer
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+
+	"headroom/engine/tokenizer/regex"
 )
 
 // prose returns about 1 MB of chat text from the prompts of the demo model.
@@ -24,7 +27,7 @@ func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		ids = tok.AppendEncode(ids[:0], text, EncodeOptions{})
+		ids, _ = tok.AppendEncode(context.Background(), ids[:0], text, EncodeOptions{})
 	}
 }
 
@@ -37,7 +40,8 @@ func BenchmarkEncodeUncached(b *testing.B) {
 		b.Fatal(err)
 	}
 	text := prose(b)
-	e := tok.encoders.Get().(*encoder)
+	e := tok.newEncoder()
+	e.begin(context.Background(), text, EncodeOptions{})
 	words := strings.SplitAfter(text, " ")
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
@@ -56,18 +60,21 @@ func BenchmarkEncodeCJK(b *testing.B) {
 	benchmarkEncode(b, demo(b), strings.Repeat("日本語のテキスト。漢字とカタカナ、", 1<<14))
 }
 
-// BenchmarkSplitRegex splits text with regexp2 instead of the scanner. Compare it with
+// BenchmarkSplitRegex splits text with package regex instead of the scanner. Compare it with
 // BenchmarkEncodeProse, which uses the scanner.
 func BenchmarkSplitRegex(b *testing.B) {
-	find, err := findRegex(qwen35Pattern)
+	re, err := regex.Compile(qwen35Pattern)
 	if err != nil {
 		b.Fatal(err)
 	}
 	text := prose(b)
-	var spans []span
+	m := re.NewMatcher()
 	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
 	for b.Loop() {
-		spans = find(spans[:0], text)
+		m.Reset(text, nil)
+		for _, _, ok := m.Next(); ok; _, _, ok = m.Next() {
+		}
 	}
 }
 

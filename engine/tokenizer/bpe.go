@@ -23,7 +23,13 @@ type bpe struct {
 	unknownID    int32
 	hasUnknown   bool // bytes without an id become unknownID; otherwise they are dropped
 	fuseUnknown  bool // consecutive bytes without an id become one unknownID
+	complete     bool // every byte has an id
+	longest      int  // bytes of the longest token that merges can make
 	cache        wordCache
+
+	// longestWith has for each two bytes the length of the longest token in which they are adjacent,
+	// or 0 if there is none. See longWord.
+	longestWith []uint16
 }
 
 // merged is the rank of a pair and the id of the symbol into which it is merged.
@@ -44,12 +50,18 @@ type symbol struct {
 func (e *encoder) encodeWord(word string) {
 	m := &e.model
 	if ids, ok := m.cache.get(word); ok {
-		e.ids = append(e.ids, ids...)
+		e.append(ids...)
 		return
 	}
 	start := len(e.ids)
-	e.ids = e.appendBPE(e.ids, word)
-	m.cache.put(word, e.ids[start:])
+	if len(word) > longWordBytes {
+		e.longWord(word)
+	} else {
+		e.ids = e.appendBPE(e.ids, word)
+	}
+	if e.append(); e.err == nil {
+		m.cache.put(word, e.ids[start:])
+	}
 }
 
 func (e *encoder) appendBPE(dst []int32, word string) []int32 {
@@ -60,13 +72,23 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 			return append(dst, id)
 		}
 	}
+	if len(word) > longWordBytes {
+		e.symbols = slices.Grow(e.symbols[:0], len(word))
+		e.queue = slices.Grow(e.queue[:0], len(word))
+	}
 	e.symbols = m.appendSymbols(e.symbols[:0], word)
 	symbols := e.symbols
 	e.queue = e.queue[:0]
 	for i := range len(symbols) - 1 {
+		if (i+1)&(checkBytes-1) == 0 && e.check() {
+			return dst
+		}
 		e.pushPair(int32(i))
 	}
-	for len(e.queue) > 0 {
+	for steps := 1; len(e.queue) > 0; steps++ {
+		if steps&(checkBytes-1) == 0 && e.check() {
+			return dst
+		}
 		c := e.queue.pop()
 		left := &symbols[c.at()]
 		// A candidate is outdated if one of its symbols has been merged since. Symbols only grow,

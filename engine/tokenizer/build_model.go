@@ -3,6 +3,7 @@ package tokenizer
 // Building the model and the added tokens from tokenizer.json: vocabulary, merges, pieces.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,6 +38,7 @@ func (t *Tokenizer) buildModel(file *fileJSON) error {
 		}
 		m.byteID[b] = id
 	}
+	m.complete = complete
 	if f.ByteFallback && !complete {
 		return errors.New("byte_fallback is not supported for a vocab that lacks single bytes")
 	}
@@ -51,10 +53,13 @@ func (t *Tokenizer) buildModel(file *fileJSON) error {
 }
 
 func (t *Tokenizer) buildMerges(raw []byte) error {
-	merges := make(map[uint64]merged, len(t.vocab)) // about one merge per token
+	merges := make(map[uint64]merged, min(len(t.vocab), len(raw)/5)) // about one per token
 	var joined []byte
 	rank := int32(0)
 	err := eachMerge(raw, func(left, right []byte) error {
+		if rank >= maxMerges {
+			return fmt.Errorf("there are more than %d", maxMerges)
+		}
 		leftID, ok1 := t.vocab[string(left)]
 		rightID, ok2 := t.vocab[string(right)]
 		joined = append(append(joined[:0], left...), right...)
@@ -75,10 +80,14 @@ func (t *Tokenizer) buildMerges(raw []byte) error {
 
 // buildAdded adds the added tokens to vocab, and sets pieces, raw and normalized.
 func (t *Tokenizer) buildAdded(file *fileJSON) error {
+	if err := checkAdded(file.AddedTokens); err != nil {
+		return err
+	}
 	pieces, err := newPieces(t.vocab, file.AddedTokens)
 	if err != nil {
 		return err
 	}
+	e := t.newEncoder()
 	for _, token := range file.AddedTokens {
 		if token.Content == "" {
 			continue
@@ -96,15 +105,49 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 		content, set := token.Content, &t.raw
 		if token.Normalized {
 			set = &t.normalized
-			for _, step := range t.normalizer {
-				content = step(content)
+			e.begin(context.Background(), content, EncodeOptions{})
+			if content = e.applyNormalizer(content); e.err != nil {
+				return fmt.Errorf("%q: %w", token.Content, e.err)
+			}
+			if len(content) > maxAddedBytes {
+				return fmt.Errorf("%q has %d bytes when it is normalized, the limit is %d",
+					token.Content, len(content), maxAddedBytes)
 			}
 		}
 		if content != "" {
 			set.add(content, token)
+			t.longest = max(t.longest, len(content))
+			if token.Special {
+				t.special.add(token.Content, token)
+				t.special.add(content, token)
+				t.normalizedSpecial = t.normalizedSpecial || token.Normalized
+			}
+		}
+		if token.Lstrip || token.Rstrip {
+			t.faithful = false
 		}
 	}
+	t.special.link()
+	t.raw.link()
+	t.normalized.link()
 	return t.pieces.build(pieces)
+}
+
+// checkAdded checks the limits of added tokens.
+func checkAdded(tokens []addedToken) error {
+	total := 0
+	for i := range tokens {
+		n := len(tokens[i].Content)
+		if total += n; n > maxAddedBytes {
+			return fmt.Errorf("%.40q… has %d bytes, the limit is %d", tokens[i].Content, n,
+				maxAddedBytes)
+		}
+	}
+	if len(tokens) > maxAddedTokens || total > maxAddedTotal {
+		return fmt.Errorf("there are %d with %d bytes, the limits are %d and %d", len(tokens),
+			total, maxAddedTokens, maxAddedTotal)
+	}
+	return nil
 }
 
 // piece is the token with a certain id.

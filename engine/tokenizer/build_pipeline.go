@@ -5,7 +5,8 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"headroom/engine/tokenizer/regex"
 )
 
 func (t *Tokenizer) buildNormalizer(file *fileJSON) error {
@@ -16,9 +17,12 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 	if n == nil {
 		return nil
 	}
+	if len(t.normalizer) >= maxSteps {
+		return fmt.Errorf("it has more than %d steps", maxSteps)
+	}
 	switch n.Type {
 	case "NFC":
-		t.normalizer = append(t.normalizer, nfc)
+		t.normalizer = append(t.normalizer, nfcStep)
 	case "Sequence":
 		for _, part := range n.Normalizers {
 			if err := t.addNormalizer(part); err != nil {
@@ -26,45 +30,37 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 			}
 		}
 	case "Prepend":
-		t.normalizer = append(t.normalizer, func(s string) string {
-			if s == "" {
-				return s
-			}
-			return n.Prepend + s
-		})
+		t.normalizer = append(t.normalizer, prepend(n.Prepend))
 	case "Replace":
-		find, err := n.Pattern.finder()
+		f, err := n.Pattern.finder()
 		if err != nil {
 			return err
 		}
-		t.normalizer = append(t.normalizer, replacer(find, n.Content))
+		t.faithful = false
+		step := replace(t.addSearch(f), n.Content)
+		if l, ok := f.(literal); ok {
+			step = replaceLiteral(string(l), n.Content)
+		}
+		t.normalizer = append(t.normalizer, step)
 	default:
 		return fmt.Errorf("type %q is not supported", n.Type)
 	}
 	return nil
 }
 
-// replacer returns a step that replaces every match of the finder find with the string content.
-func replacer(find finder, content string) normalizeStep {
-	return func(s string) string {
-		var b strings.Builder
-		for _, span := range find(nil, s) {
-			if span.match {
-				b.WriteString(content)
-			} else {
-				b.WriteString(s[span.from:span.to])
-			}
-		}
-		return b.String()
-	}
+// addSearch gives each encoder a search of f, and returns its index.
+func (t *Tokenizer) addSearch(f finder) int {
+	t.finders = append(t.finders, f)
+	return len(t.finders) - 1
 }
 
 func (p patternJSON) finder() (finder, error) {
 	switch {
 	case p.String != nil && *p.String != "":
-		return findString(*p.String), nil
+		return literal(*p.String), nil
 	case p.Regex != nil:
-		return findRegex(*p.Regex)
+		re, err := regex.Compile(*p.Regex)
+		return pattern{re}, err
 	}
 	return nil, errors.New("pattern must have a String that is not empty, or a Regex")
 }
@@ -82,6 +78,9 @@ func (t *Tokenizer) buildSplitters(file *fileJSON) error {
 func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	if s == nil {
 		return false, nil
+	}
+	if len(t.splitters) >= maxSteps {
+		return false, fmt.Errorf("it has more than %d steps", maxSteps)
 	}
 	switch s.Type {
 	case "Sequence":
@@ -103,17 +102,20 @@ func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 		}
 		return true, nil
 	case "Digits":
-		t.splitters = append(t.splitters, digitSplitter(s.IndividualDigits))
-		return false, nil
+		name := "Contiguous"
+		if s.IndividualDigits {
+			name = "Isolated"
+		}
+		return false, t.addFinder(numerals{}, name, false)
 	case "Split":
 		if s.Pattern.Regex != nil {
 			return false, t.addPattern(*s.Pattern.Regex, s.Behavior, s.Invert)
 		}
-		find, err := s.Pattern.finder()
+		f, err := s.Pattern.finder()
 		if err != nil {
 			return false, err
 		}
-		return false, t.addFinder(find, s.Behavior, s.Invert)
+		return false, t.addFinder(f, s.Behavior, s.Invert)
 	}
 	return false, fmt.Errorf("type %q is not supported", s.Type)
 }
@@ -121,31 +123,28 @@ func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 // gpt2Pattern is the regular expression that ByteLevel uses if use_regex is true.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-func digitSplitter(individual bool) splitter {
-	if individual {
-		return &patternSplitter{find: findDigits, behavior: behaviors["Isolated"]}
-	}
-	return &patternSplitter{find: findDigits, behavior: behaviors["Contiguous"]}
-}
-
 func (t *Tokenizer) addPattern(pattern, behavior string, invert bool) error {
 	if s, known := knownPatterns[pattern]; known && behavior == "Isolated" && !invert {
 		t.splitters = append(t.splitters, s)
 		return nil
 	}
-	find, err := findRegex(pattern)
+	f, err := patternJSON{Regex: &pattern}.finder()
 	if err != nil {
 		return err
 	}
-	return t.addFinder(find, behavior, invert)
+	return t.addFinder(f, behavior, invert)
 }
 
-func (t *Tokenizer) addFinder(find finder, name string, invert bool) error {
+func (t *Tokenizer) addFinder(f finder, name string, invert bool) error {
 	b, ok := behaviors[name]
 	if !ok {
 		return fmt.Errorf("behavior %q is unknown", name)
 	}
-	t.splitters = append(t.splitters, &patternSplitter{find: find, behavior: b, invert: invert})
+	if b == removed {
+		t.faithful = false
+	}
+	t.splitters = append(t.splitters,
+		&patternSplitter{slot: t.addSearch(f), behavior: b, invert: invert})
 	return nil
 }
 
@@ -206,6 +205,9 @@ func (t *Tokenizer) addTemplate(p *processorJSON) error {
 	}
 	t.prefix = append(before, t.prefix...)
 	t.suffix = append(t.suffix, after...)
+	if n := len(t.prefix) + len(t.suffix); n > maxTemplateTokens {
+		return fmt.Errorf("it adds %d tokens to a text, the limit is %d", n, maxTemplateTokens)
+	}
 	return nil
 }
 

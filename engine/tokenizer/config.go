@@ -84,8 +84,26 @@ type modelJSON struct {
 	Merges                  json.RawMessage `json:"merges"` // see eachMerge
 }
 
+// Limits of a tokenizer.json. They bound the time and the memory of loading it and of encoding. The
+// largest known files have 35 MB, 260,000 tokens and a few steps.
+const (
+	maxFileBytes      = 64 << 20
+	maxVocab          = 2 << 20
+	maxMerges         = 2 << 20
+	maxTokenBytes     = 64 << 10 // of one token in vocab
+	maxAddedTokens    = 100_000
+	maxAddedBytes     = 1 << 10 // of one added token
+	maxAddedTotal     = 2 << 20 // of all added tokens
+	maxSteps          = 32      // of the normalizer, and of the pre_tokenizer
+	maxTemplateTokens = 256     // that the post_processor adds
+)
+
 // Parse parses a tokenizer.json. Its errors name the part that is invalid or not supported.
 func Parse(data []byte) (*Tokenizer, error) {
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json has %d bytes, the limit is %d", len(data),
+			maxFileBytes)
+	}
 	if !utf8.Valid(data) {
 		return nil, errors.New("tokenizer: not a tokenizer.json: not valid UTF-8")
 	}
@@ -93,7 +111,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.json: %w", err)
 	}
-	t := &Tokenizer{}
+	t := &Tokenizer{faithful: true, gates: newGates()}
 	steps := []struct {
 		part  string
 		build func(*fileJSON) error
@@ -110,8 +128,8 @@ func Parse(data []byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("tokenizer: %s: %w", s.part, err)
 		}
 	}
-	t.encoders = sync.Pool{New: func() any {
-		return &encoder{Tokenizer: t, spans: make([][]span, len(t.splitters))}
-	}}
+	t.model.measure(&t.pieces)
+	t.longest = max(t.longest, t.model.longest)
+	t.encoders = sync.Pool{New: func() any { return t.newEncoder() }}
 	return t, nil
 }

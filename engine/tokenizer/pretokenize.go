@@ -4,12 +4,11 @@ package tokenizer
 // each passes its pieces to the next. Pieces are substrings, so no text is copied.
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2"
+	"headroom/engine/tokenizer/regex"
 )
 
 // splitter is one pre_tokenizer. split splits text, which is not empty, and calls
@@ -20,7 +19,7 @@ type splitter interface {
 
 // split makes the scanner a splitter. It has the behavior Isolated.
 func (s scanner) split(e *encoder, at int, text string) {
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && e.err == nil; {
 		end := s.next(text, i)
 		e.split(at+1, text[i:end])
 		i = end
@@ -37,153 +36,175 @@ func (prefixSpace) split(e *encoder, at int, text string) {
 	e.split(at+1, text)
 }
 
-// span is a byte range of text. match is true if the range is a match of a pattern.
-type span struct {
-	from, to int
-	match    bool
+// finder finds the matches of a pattern. It is immutable; a search has the state of one search.
+type finder interface{ newSearch() search }
+
+// search finds the matches in one text after another.
+type search interface {
+	// reset starts a search of text for e, whose context can end it.
+	reset(e *encoder, text string)
+	// next returns the byte range of the next match. Matches do not overlap.
+	next() (from, to int, ok bool)
 }
 
-// finder appends the spans of text: the matches of a pattern and the text between them, in order
-// and without gaps.
-type finder func(spans []span, text string) []span
-
-// patternSplitter splits text at the matches of the finder find. behavior determines what happens
-// to the matches. If invert is true, matches and other text are exchanged.
+// patternSplitter splits text at the matches of a finder. behavior determines what happens to the
+// matches. If invert is true, matches and other text are exchanged.
 type patternSplitter struct {
-	find     finder
+	slot     int // of the search in encoder.searches
 	behavior behavior
 	invert   bool
 }
 
 func (p *patternSplitter) split(e *encoder, at int, text string) {
-	spans := p.find(e.spans[at][:0], text)
-	if p.invert {
-		for i := range spans {
-			spans[i].match = !spans[i].match
+	s := e.searches[p.slot]
+	s.reset(e, text)
+	pieces := joiner{e: e, at: at, text: text, behavior: p.behavior}
+	done := 0
+	for e.err == nil {
+		from, to, ok := s.next()
+		if !ok {
+			break
 		}
+		if done < from {
+			pieces.add(done, from, p.invert)
+		}
+		pieces.add(from, to, !p.invert)
+		done = to
 	}
-	e.spans[at] = spans // for reuse
-	for _, s := range p.behavior(spans) {
-		e.split(at+1, text[s.from:s.to])
+	if done < len(text) {
+		pieces.add(done, len(text), p.invert)
 	}
+	pieces.flush()
 }
 
-// behavior converts the spans of a finder to pieces. It may overwrite its argument.
-type behavior func([]span) []span
+// behavior says how the spans of a text become pieces. A span is a match or the text between two.
+type behavior uint8
+
+const (
+	isolated           behavior = iota
+	removed                     // matches are dropped
+	contiguous                  // matches in a row are one piece, and so are other spans
+	mergedWithPrevious          // a match belongs to the span before it
+	mergedWithNext              // a match belongs to the span after it
+)
 
 // behaviors maps the names of behaviors in tokenizer.json; see SplitDelimiterBehavior in
 // https://github.com/huggingface/tokenizers, tokenizer/normalizer.rs.
-var behaviors = map[string]behavior{
-	"Isolated": func(spans []span) []span { return spans },
-	"Removed": func(spans []span) []span {
-		kept := spans[:0]
-		for _, s := range spans {
-			if !s.match {
-				kept = append(kept, s)
-			}
-		}
-		return kept
-	},
-	"Contiguous":         joinSpans(func(last, s bool) bool { return last == s }),
-	"MergedWithPrevious": joinSpans(func(last, s bool) bool { return s && !last }),
-	"MergedWithNext":     mergeWithNext,
+var behaviors = map[string]behavior{"Isolated": isolated, "Removed": removed,
+	"Contiguous": contiguous, "MergedWithPrevious": mergedWithPrevious,
+	"MergedWithNext": mergedWithNext}
+
+// joiner joins spans to pieces and passes them to the next splitter. It holds one piece back.
+type joiner struct {
+	e        *encoder
+	at       int
+	text     string
+	behavior behavior
+
+	from, to int  // the piece that is held back
+	held     bool // there is one
+	match    bool // the last span was a match
 }
 
-// joinSpans returns a behavior that appends a span to the previous piece if join returns true. The
-// arguments of join report whether the previous span and this one are matches.
-func joinSpans(join func(last, s bool) bool) behavior {
-	return func(spans []span) []span {
-		out, last := spans[:0], false
-		for _, s := range spans {
-			if join(last, s.match) && len(out) > 0 {
-				out[len(out)-1].to = s.to
-			} else {
-				out = append(out, s)
-			}
-			last = s.match
+func (j *joiner) add(from, to int, match bool) {
+	join := false
+	switch j.behavior {
+	case isolated:
+		j.e.split(j.at+1, j.text[from:to])
+		return
+	case removed:
+		if !match {
+			j.e.split(j.at+1, j.text[from:to])
 		}
-		return out
+		return
+	case contiguous:
+		join = match == j.match
+	case mergedWithPrevious:
+		join = match && !j.match
+	case mergedWithNext:
+		join = !match && j.match
+	}
+	j.match = match
+	if join && j.held {
+		j.to = to
+		return
+	}
+	j.flush()
+	j.from, j.to, j.held = from, to, true
+}
+
+func (j *joiner) flush() {
+	if j.held {
+		j.held = false
+		j.e.split(j.at+1, j.text[j.from:j.to])
 	}
 }
 
-func mergeWithNext(spans []span) []span {
-	first, next := len(spans), false // the pieces so far are in spans[first:]
-	for i := len(spans) - 1; i >= 0; i-- {
-		s := spans[i]
-		if s.match && !next && first < len(spans) {
-			spans[first].from = s.from
-		} else {
-			first--
-			spans[first] = s
-		}
-		next = s.match
-	}
-	return spans[first:]
+// literal finds a string, which must not be empty.
+type literal string
+
+func (l literal) newSearch() search { return &literalSearch{literal: string(l)} }
+
+type literalSearch struct {
+	literal, text string
+	done          int
 }
 
-// findString returns a finder for a literal, which must not be empty.
-func findString(literal string) finder {
-	return func(spans []span, text string) []span {
-		for done := 0; ; {
-			i := strings.Index(text[done:], literal)
-			if i < 0 {
-				return appendRest(spans, done, len(text))
-			}
-			spans = appendRest(spans, done, done+i)
-			spans = append(spans, span{done + i, done + i + len(literal), true})
-			done += i + len(literal)
-		}
+func (s *literalSearch) reset(_ *encoder, text string) { s.text, s.done = text, 0 }
+
+func (s *literalSearch) next() (from, to int, ok bool) {
+	i := strings.Index(s.text[s.done:], s.literal)
+	if i < 0 {
+		return 0, 0, false
 	}
+	from = s.done + i
+	s.done = from + len(s.literal)
+	return from, s.done, true
 }
 
-// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET, including
-// the look-ahead and the character classes that tokenizers use. It processes only a few MB/s, so it
-// is used only for patterns that have no scanner.
-func findRegex(pattern string) (finder, error) {
-	re, err := regexp2.Compile(pattern, regexp2.None)
-	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", pattern, err)
-	}
-	return func(spans []span, text string) []span {
-		done, runes := 0, 0 // runes is the number of runes in text[:done]
-		skip := func(n int) int {
-			at := done
-			for ; n > 0; n-- {
-				_, size := utf8.DecodeRuneInString(text[at:])
-				at += size
-			}
-			return at
-		}
-		// The only possible error is a timeout, and no timeout is set.
-		for m, err := re.FindStringMatch(text); m != nil &&
-			err == nil; m, err = re.FindNextMatch(m) {
-			from := skip(m.Index - runes)
-			spans = appendRest(spans, done, from)
-			done = from
-			to := skip(m.Length)
-			spans = append(spans, span{from, to, true})
-			done, runes = to, m.Index+m.Length
-		}
-		return appendRest(spans, done, len(text))
-	}, nil
+// pattern finds the matches of a regular expression.
+type pattern struct{ *regex.Regexp }
+
+func (p pattern) newSearch() search { return &patternSearch{matcher: p.NewMatcher()} }
+
+type patternSearch struct {
+	matcher *regex.Matcher
+	e       *encoder
 }
 
-// findDigits finds each character of \p{N}.
-func findDigits(spans []span, text string) []span {
-	done := 0
-	for i, r := range text {
+func (s *patternSearch) reset(e *encoder, text string) {
+	s.e = e
+	s.matcher.Reset(text, e.stop)
+}
+
+func (s *patternSearch) next() (from, to int, ok bool) {
+	from, to, ok = s.matcher.Next()
+	if !ok && s.matcher.Err() != nil {
+		s.e.fail(s.matcher.Err())
+	}
+	return from, to, ok
+}
+
+// numerals finds each character of \p{N}.
+type numerals struct{}
+
+func (numerals) newSearch() search { return &numeralSearch{} }
+
+type numeralSearch struct {
+	text string
+	done int
+}
+
+func (s *numeralSearch) reset(_ *encoder, text string) { s.text, s.done = text, 0 }
+
+func (s *numeralSearch) next() (from, to int, ok bool) {
+	for i, r := range s.text[s.done:] {
 		if unicode.IsNumber(r) {
-			spans = appendRest(spans, done, i)
-			done = i + utf8.RuneLen(r)
-			spans = append(spans, span{i, done, true})
+			from = s.done + i
+			s.done = from + utf8.RuneLen(r)
+			return from, s.done, true
 		}
 	}
-	return appendRest(spans, done, len(text))
-}
-
-func appendRest(spans []span, from, to int) []span {
-	if from < to {
-		spans = append(spans, span{from, to, false})
-	}
-	return spans
+	s.done = len(s.text)
+	return 0, 0, false
 }

@@ -3,10 +3,12 @@ package tokenizer
 import (
 	"unicode"
 	"unicode/utf8"
+
+	"headroom/engine/tokenizer/regex"
 )
 
 // Hand-written scanners for the regular expressions of common models. They are many times faster
-// than regexp2. Tests check that they find the same words. The expressions differ in two
+// than package regex. Tests check that they find the same words. The expressions differ in two
 // parameters: the set W of characters of a word, and the maximum number n of digits together.
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)   contraction
@@ -72,6 +74,21 @@ func classOf(r rune) class {
 		return space
 	}
 	return addedClass(r)
+}
+
+// addedClass returns the class of a character that Go's Unicode tables lack. For all other
+// characters it returns other.
+func addedClass(r rune) class {
+	switch category := regex.AddedCategory(r); {
+	case category == "":
+	case category[0] == 'L':
+		return letter
+	case category[0] == 'M':
+		return mark
+	case category[0] == 'N':
+		return number
+	}
+	return other
 }
 
 // at returns the class and the byte length of the character at i. At the end of text the length is

@@ -20,13 +20,12 @@
 package tokenizer
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 )
-
-// maxFileBytes is the maximum size of a tokenizer.json. The largest known files have about 35 MB.
-const maxFileBytes = 256 << 20
 
 // Tokenizer encodes and decodes text. It is immutable after Parse, and its methods are safe for
 // concurrent use.
@@ -36,9 +35,17 @@ type Tokenizer struct {
 
 	raw        addedTokens // matched before normalization
 	normalized addedTokens // matched after normalization
+	special    addedTokens // special tokens of both, for Shield
 	normalizer []normalizeStep
 	splitters  []splitter
+	finders    []finder // of the normalizer and the splitters
 	model      bpe
+
+	longest  int  // bytes of the longest token
+	faithful bool // no step drops text, so a text has at least len/longest tokens
+	gates    gates
+
+	normalizedSpecial bool // a special token matches normalized text
 
 	prefix, suffix []int32 // ids that AddSpecial adds before and after the text
 
@@ -51,7 +58,19 @@ type EncodeOptions struct {
 	// AddSpecial adds the special tokens of the post_processor, such as a beginning-of-sequence
 	// token.
 	AddSpecial bool
+	// Limit is the maximum number of ids. If a text has more, the error is ErrTooLong. 0: no limit.
+	Limit int
+	// Shield is what Shield.Hide has hidden in the text. nil: nothing.
+	Shield *Shield
 }
+
+// Errors of encoding. An expression of the tokenizer may also give regex.ErrTooComplex.
+var (
+	ErrTooLong = errors.New("the text has more tokens than the limit")
+	ErrGrowth  = errors.New("the tokenizer's normalizer makes too much text of this text")
+	ErrWord    = errors.New(
+		"the text has a word of more than 8 MB, and the tokenizer lacks tokens for some bytes")
+)
 
 // Load reads the tokenizer.json at path.
 func Load(path string) (*Tokenizer, error) {
@@ -74,54 +93,171 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Encode returns the ids of text; see AppendEncode.
+// Encode returns the ids of text, or nil if the tokenizer cannot encode it. Use EncodeContext for
+// text of clients.
 func (t *Tokenizer) Encode(text string, options EncodeOptions) []int32 {
-	// English text has about four bytes per token.
-	return t.AppendEncode(make([]int32, 0, len(text)/4+8), text, options)
+	ids, _ := t.EncodeContext(context.Background(), text, options)
+	return ids
 }
 
-// AppendEncode appends the ids of text to dst and returns the extended slice.
-func (t *Tokenizer) AppendEncode(dst []int32, text string, options EncodeOptions) []int32 {
+// EncodeContext returns the ids of text. It ends soon after ctx with its error, and as soon as the
+// ids exceed the limit. Memory is bounded: large texts wait for each other.
+func (t *Tokenizer) EncodeContext(ctx context.Context, text string, options EncodeOptions) ([]int32,
+	error) {
+	// English text has about four bytes per token.
+	size := len(text)/4 + 8
+	if options.Limit > 0 {
+		size = min(size, options.Limit+8)
+	}
+	return t.AppendEncode(ctx, make([]int32, 0, min(size, maxFirstIDs)), text, options)
+}
+
+// maxFirstIDs bounds the memory for ids that is allocated before encoding.
+const maxFirstIDs = 64 << 10
+
+// AppendEncode appends the ids of text to dst and returns the extended slice. See EncodeContext.
+func (t *Tokenizer) AppendEncode(ctx context.Context, dst []int32, text string,
+	options EncodeOptions) ([]int32, error) {
+	if options.Limit > 0 && t.faithful && len(text)/shrinkage/max(t.longest, 1) > options.Limit {
+		return dst, ErrTooLong
+	}
+	if err := t.gates.enter(ctx, len(text)); err != nil {
+		return dst, err
+	}
+	defer t.gates.leave(len(text))
 	e := t.encoders.Get().(*encoder)
-	e.ids = dst
+	e.begin(ctx, text, options)
+	e.ids, e.base = dst, len(dst)
 	if options.AddSpecial {
-		e.ids = append(e.ids, t.prefix...)
+		e.append(t.prefix...)
 	}
 	e.splitAdded(&t.raw, toValidUTF8(text), (*encoder).normalize)
 	if options.AddSpecial {
-		e.ids = append(e.ids, t.suffix...)
+		e.append(t.suffix...)
 	}
-	dst, e.ids = e.ids, nil
+	dst, err := e.ids, e.err
+	e.end()
 	t.encoders.Put(e)
-	return dst
+	return dst, err
 }
 
+// shrinkage is how much shorter NFC can make a text. The worst known character has 8 bytes
+// decomposed and 3 composed.
+const shrinkage = 4
+
 // encoder has the scratch memory of one AppendEncode call. Its methods are the steps of the
-// pipeline. Each passes its pieces to the next step, and the last one appends to ids.
+// pipeline. Each passes its pieces to the next step, and the last one appends to ids. After an
+// error, the steps do nothing more.
 type encoder struct {
 	*Tokenizer
-	ids     []int32
-	spans   [][]span // scratch memory of each splitter
-	symbols []symbol
-	queue   mergeQueue
-	word    []byte // a word in the byte-level alphabet
+	ctx    context.Context
+	err    error
+	limit  int // 0: none
+	base   int // ids before those of this text
+	growth int // bytes that normalizing may still add
+	words  int
+	shield *Shield
+
+	ids      []int32
+	searches []search // of finders
+	symbols  []symbol
+	queue    mergeQueue
+	word     []byte // a word in the byte-level alphabet
+	stop     func() error
+}
+
+// checkBytes is the number of bytes or steps between two looks at the context; a power of two.
+const checkBytes = 1 << 14
+
+func (t *Tokenizer) newEncoder() *encoder {
+	e := &encoder{Tokenizer: t}
+	for _, f := range t.finders {
+		e.searches = append(e.searches, f.newSearch())
+	}
+	e.stop = func() error { return e.ctx.Err() }
+	return e
+}
+
+// begin prepares the encoder for a text.
+func (e *encoder) begin(ctx context.Context, text string, options EncodeOptions) {
+	e.ctx, e.err, e.limit, e.shield = ctx, nil, options.Limit, options.Shield
+	e.growth = min(growthBytes+maxGrowth*len(text), maxAdded)
+}
+
+// keptScratch is the size of a buffer up to which an encoder keeps it.
+const keptScratch = 1 << 20
+
+// end drops what must not outlive a text: references to it and large buffers.
+func (e *encoder) end() {
+	e.ctx, e.ids, e.shield = nil, nil, nil
+	for _, s := range e.searches {
+		s.reset(e, "")
+	}
+	if cap(e.symbols)*16 > keptScratch || cap(e.queue)*16 > keptScratch {
+		e.symbols, e.queue = nil, nil
+	}
+}
+
+// fail ends the encoding with an error, unless it has failed already.
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// check reports whether the encoding has ended, for example with its context.
+func (e *encoder) check() bool {
+	if err := e.ctx.Err(); err != nil {
+		e.fail(err)
+	}
+	return e.err != nil
+}
+
+// append appends ids. It reports whether the encoding has ended, for example at the limit.
+func (e *encoder) append(ids ...int32) bool {
+	e.ids = append(e.ids, ids...)
+	if e.limit > 0 && len(e.ids)-e.base > e.limit {
+		e.fail(ErrTooLong)
+	}
+	return e.err != nil
 }
 
 func (e *encoder) normalize(text string) {
-	for _, step := range e.normalizer {
-		text = step(text)
+	if !e.normalizedSpecial {
+		text = e.shield.reveal(text)
 	}
-	e.splitAdded(&e.normalized, text, (*encoder).splitFirst)
+	text = e.applyNormalizer(text)
+	if e.err == nil {
+		e.splitAdded(&e.normalized, text, (*encoder).splitFirst)
+	}
 }
 
-func (e *encoder) splitFirst(text string) { e.split(0, text) }
+// applyNormalizer returns text after the normalizer.
+func (e *encoder) applyNormalizer(text string) string {
+	for _, step := range e.normalizer {
+		if e.check() {
+			break
+		}
+		text = step(e, text)
+	}
+	return text
+}
+
+func (e *encoder) splitFirst(text string) {
+	if e.normalizedSpecial {
+		text = e.shield.reveal(text)
+	}
+	e.split(0, text)
+}
 
 // split splits text into words with the splitters from the given index on, and encodes the words.
 func (e *encoder) split(from int, text string) {
 	switch {
-	case text == "":
+	case text == "" || e.err != nil:
 	case from == len(e.splitters):
-		e.encodeWord(text)
+		if e.words++; e.words%1024 != 0 || !e.check() {
+			e.encodeWord(text)
+		}
 	default:
 		e.splitters[from].split(e, from, text)
 	}

@@ -59,8 +59,9 @@ func TestLookups(t *testing.T) {
 	if _, ok := tok.TokenID("no such token"); ok {
 		t.Error("TokenID found a token that does not exist")
 	}
-	if got := tok.AppendEncode([]int32{7}, "", EncodeOptions{}); !slices.Equal(got, []int32{7}) {
-		t.Errorf("AppendEncode of an empty text gave %v, expected [7]", got)
+	got, err := tok.AppendEncode(t.Context(), []int32{7}, "", EncodeOptions{})
+	if err != nil || !slices.Equal(got, []int32{7}) {
+		t.Errorf("AppendEncode of an empty text gave %v, %v, expected [7]", got, err)
 	}
 }
 

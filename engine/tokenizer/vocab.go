@@ -90,7 +90,7 @@ func parseVocab(raw []byte) (map[string]int32, error) {
 	if !r.take('{') {
 		return nil, r.errorf("an object from token to id")
 	}
-	vocab := make(map[string]int32, len(raw)/20) // an entry takes about 20 bytes
+	vocab := make(map[string]int32, min(len(raw)/20, maxVocab)) // an entry takes about 20 bytes
 	for first := true; !r.take('}'); first = false {
 		if !first && !r.take(',') {
 			return nil, r.errorf("a comma")
@@ -100,6 +100,13 @@ func parseVocab(raw []byte) (map[string]int32, error) {
 			return nil, err
 		}
 		name := string(token)
+		if len(name) > maxTokenBytes {
+			return nil, fmt.Errorf("%.40q… has %d bytes, the limit is %d", name, len(name),
+				maxTokenBytes)
+		}
+		if len(vocab) >= maxVocab {
+			return nil, fmt.Errorf("it has more than %d tokens", maxVocab)
+		}
 		if _, twice := vocab[name]; twice {
 			return nil, fmt.Errorf("%q appears twice", name)
 		}

@@ -5,10 +5,11 @@ package regex
 type memo struct {
 	rowBytes int // bytes for each position
 	pages    [][]byte
-	first    int      // number of pages[0] in the text
-	top      int      // highest position with a mark; -1: none
-	free     [][]byte // zeroed
-	bytes    int      // of all pages
+	room     [8][]byte // where pages begins, so that most texts allocate nothing
+	first    int       // number of pages[0] in the text
+	top      int       // highest position with a mark; -1: none
+	free     [][]byte  // zeroed
+	bytes    int       // of all pages
 }
 
 const pageRows = 512
@@ -17,7 +18,7 @@ const pageRows = 512
 func (m *memo) reset(marks int) {
 	m.release(len(m.pages))
 	m.rowBytes, m.first, m.top = (marks+7)/8, 0, -1
-	m.pages = m.pages[:0]
+	m.pages = m.room[:0]
 	for m.bytes > keptBytes && len(m.free) > 0 {
 		m.bytes -= len(m.free[len(m.free)-1])
 		m.free = m.free[:len(m.free)-1]
@@ -28,7 +29,9 @@ func (m *memo) reset(marks int) {
 func (m *memo) forget(at int) {
 	if n := min(at/pageRows-m.first, len(m.pages)); n > 0 {
 		m.release(n)
-		m.pages = m.pages[n:]
+		if m.pages = m.pages[n:]; len(m.pages) == 0 {
+			m.pages = m.room[:0]
+		}
 		m.first += n
 	}
 	if len(m.pages) == 0 {

@@ -109,3 +109,22 @@ func TestClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestAddedIsSorted checks what the binary search needs.
+func TestAddedIsSorted(t *testing.T) {
+	end := rune(0)
+	for _, a := range added {
+		if a.from <= end || a.to < a.from {
+			t.Errorf("%#x-%#x is not in ascending order", a.from, a.to)
+		}
+		end = a.to
+		for _, r := range []rune{a.from, a.to} {
+			if got := AddedCategory(r); got != a.category {
+				t.Errorf("%#x has category %q, expected %q", r, got, a.category)
+			}
+		}
+	}
+	if got := AddedCategory(end+1) + AddedCategory('a'); got != "" {
+		t.Errorf("other characters have category %q", got)
+	}
+}
