@@ -6,7 +6,6 @@ ignore ./frontend/node_modules
 
 require (
 	github.com/alecthomas/kong v1.17.0
-	github.com/dlclark/regexp2 v1.12.0
 	github.com/ebitengine/purego v0.11.3
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/fxamacker/cbor/v2 v2.9.6

@@ -56,7 +56,8 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 		}
 	}
 	q := t.request(messages)
-	prompt, split, err := q.Encode(ctx, t.model.Engine)
+	prompt, split, err := q.Encode(ctx, t.model.Engine,
+		t.model.Engine.Info().ContextTokens)
 	if err != nil {
 		return reply{}, err
 	}

@@ -71,6 +71,10 @@ type Input struct {
 	// decodes 5 to a float64. Kwargs override special tokens.
 	Kwargs map[string]any
 
+	// Hide is applied to every string in Messages and Tools. It hides special tokens in them, as
+	// tokenizer.Shield does. nil: strings stay.
+	Hide func(string) string
+
 	// Now is the time of strftime_now; zero means the current time.
 	Now time.Time
 }
@@ -93,7 +97,7 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("messages[%d]: %w", i, err)
 		}
-		messages.Items = append(messages.Items, v)
+		messages.Items = append(messages.Items, in.hidden(v))
 	}
 	vars.Set("messages", messages)
 	vars.Set("tools", nil)
@@ -107,7 +111,7 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("tools[%d]: %w", i, err)
 			}
-			tools.Items = append(tools.Items, v)
+			tools.Items = append(tools.Items, in.hidden(v))
 		}
 		vars.Set("tools", tools)
 	}
@@ -131,6 +135,14 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		now = time.Now()
 	}
 	return t.jinja.Render(ctx, vars, now)
+}
+
+// hidden returns a value with Hide applied to its strings.
+func (in *Input) hidden(v any) any {
+	if in.Hide == nil {
+		return v
+	}
+	return jinja.MapStrings(v, in.Hide)
 }
 
 // kwargValue converts a decoded JSON value. The keys of a Go map are sorted, so

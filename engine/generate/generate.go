@@ -47,26 +47,52 @@ type Model interface {
 
 // Encode returns the tokens of the prompt, and a Splitter that separates reasoning and tool calls
 // from the content of the answer. If the prompt is not a conversation, the Splitter is nil, and all
-// text of the answer is content. Encode stops soon after ctx ends. Errors are Problems.
-func (r *Request) Encode(ctx context.Context, m Model) (prompt []int32, split *chat.Splitter,
-	err error) {
+// text of the answer is content. Special tokens in messages and tools stay text.
+//
+// contextTokens is the size of the model's context; 0: unknown. Encode stops counting when the
+// prompt is a quarter longer than the context, and soon after ctx ends. Errors are Problems.
+func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (prompt []int32,
+	split *chat.Splitter, err error) {
+	options := tokenizer.EncodeOptions{Limit: contextTokens + contextTokens/4}
+	text := r.Prompt
 	switch {
 	case r.PromptTokens != nil:
 		return r.PromptTokens, nil, nil
 	case r.Messages == nil:
-		options := tokenizer.EncodeOptions{AddSpecial: true}
-		return m.Tokenizer().Encode(r.Prompt, options), nil, nil
+		options.AddSpecial = true
+	default:
+		options.Shield = m.Tokenizer().NewShield()
+		if text, err = r.render(ctx, m.Template(), options.Shield); err != nil {
+			return nil, nil, err
+		}
+		split = chat.NewSplitter(chat.StartsInReasoning(text), m.Template().Tools(r.Tools))
 	}
-	text, err := r.render(ctx, m.Template())
+	prompt, err = m.Tokenizer().EncodeContext(ctx, text, options)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, encodeProblem(ctx, err, options.Limit, contextTokens)
 	}
-	split = chat.NewSplitter(chat.StartsInReasoning(text), m.Template().Tools(r.Tools))
-	return m.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), split, nil
+	return prompt, split, nil
+}
+
+// encodeProblem returns the Problem of an error of the tokenizer.
+func encodeProblem(ctx context.Context, err error, counted, contextTokens int) error {
+	switch {
+	case ctx.Err() != nil:
+		return problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
+	case errors.Is(err, tokenizer.ErrTooLong):
+		return problem.New(problem.ContextExceeded,
+			"The prompt is longer than the model's context",
+			fmt.Sprintf("it has more than %d tokens, the context holds %d, and the answer needs "+
+				"at least one", counted, contextTokens),
+			"Shorten the conversation, or load the model with a longer context.")
+	}
+	return problem.Wrap(problem.BadRequest, err, "The model's tokenizer cannot encode this prompt",
+		"Shorten the prompt. If short prompts fail too, download the model again.")
 }
 
 // render applies the chat template to the conversation.
-func (r *Request) render(ctx context.Context, template *chat.Template) (string, error) {
+func (r *Request) render(ctx context.Context, template *chat.Template,
+	shield *tokenizer.Shield) (string, error) {
 	if template == nil {
 		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
 			"Send plain text to /v1/completions, or add a chat_template.jinja to the model's "+
@@ -77,7 +103,7 @@ func (r *Request) render(ctx context.Context, template *chat.Template) (string, 
 		return "", err
 	}
 	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: true,
-		Messages: r.Messages, Tools: r.Tools, Kwargs: kwargs})
+		Messages: r.Messages, Tools: r.Tools, Kwargs: kwargs, Hide: shield.Hide})
 	var failed *chat.TemplateError
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -72,7 +72,8 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
 	call.SetDefaults(s.defaults(model.ID))
-	prompt, split, err := call.Encode(r.Context(), model.Engine)
+	prompt, split, err := call.Encode(r.Context(), model.Engine,
+		model.Engine.Info().ContextTokens)
 	if err != nil {
 		return nil, err
 	}
