@@ -130,6 +130,9 @@ func (a *addedTokens) find(e *encoder, text string, from int) (start, end int, t
 				continue
 			}
 		}
+		if i&(checkBytes-1) == 0 && e != nil && e.check() {
+			return 0, 0, nil
+		}
 		node = a.move(node, text[i])
 		n := &a.nodes[node]
 		if token != nil && i+1-int(n.depth) > start {

@@ -58,6 +58,9 @@ func (e *encoder) longWord(word string) {
 	}
 	from := 0
 	for i := range len(word) - 1 {
+		if i&(checkBytes-1) == 0 && e.check() {
+			return
+		}
 		if m.with(word, i) == 0 {
 			e.ids = e.appendBPE(e.ids, word[from:i+1])
 			if from = i + 1; e.append() {
