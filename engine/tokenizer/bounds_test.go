@@ -252,7 +252,8 @@ func TestFindEqualsSearch(t *testing.T) {
 		if token == nil {
 			start, end = len(text), len(text)
 		}
-		if start != wantStart || end != wantEnd || token != nil && token.Content != text[start:end] {
+		if start != wantStart || end != wantEnd ||
+			token != nil && token.Content != text[start:end] {
 			t.Fatalf("%q in %q: [%d, %d), expected [%d, %d)", contents, text, start, end,
 				wantStart, wantEnd)
 		}
@@ -306,7 +307,8 @@ func TestFileLimits(t *testing.T) {
 			many(300, `{"SpecialToken":{"id":"b"}}`) + `,{"Sequence":{"id":"A"}}],` +
 			`"special_tokens":{"b":{"ids":[0]}}}`,
 	} {
-		if _, err := Parse([]byte(small(parts))); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := Parse([]byte(small(parts)))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %.200v, expected %q", err, want)
 		}
 	}

@@ -27,8 +27,8 @@ type bpe struct {
 	longest      int  // bytes of the longest token that merges can make
 	cache        wordCache
 
-	// longestWith has for each two bytes the length of the longest token in which they are adjacent,
-	// or 0 if there is none. See longWord.
+	// longestWith has for each two bytes the length of the longest token in which they are
+	// adjacent, or 0 if there is none. See longWord.
 	longestWith []uint16
 }
 

@@ -1,9 +1,9 @@
 // Package regex matches the regular expressions of tokenizer.json in linear time.
 //
 // A tokenizer comes with a downloaded model, so its expressions are untrusted code that runs in the
-// server. This package never repeats work. A search over a whole text takes time proportional to the
-// length of the text times the size of the expression, and bounded memory. The limits below hold
-// when an expression is compiled, and the memory limit while it is matched.
+// server. This package never repeats work. A search over a whole text takes time proportional to
+// the length of the text times the size of the expression, and bounded memory. The limits below
+// hold when an expression is compiled, and the memory limit while it is matched.
 //
 // Syntax and results are those of Oniguruma, which Hugging Face's tokenizers uses: among several
 // matches the leftmost, and of those the one that backtracking finds first. Tests compare with
