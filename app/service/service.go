@@ -12,6 +12,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"headroom/app/cache"
@@ -143,8 +144,14 @@ func (s *Service) announce() {
 	}
 }
 
-// drainTime is how long running requests may take after Ctrl-C. A second Ctrl-C does not wait.
-const drainTime = 10 * time.Second
+// The service ends within about three seconds. A second Ctrl-C does not wait.
+const (
+	// drainTime is how long running requests may take. Those that take longer end with an error.
+	drainTime = time.Second
+	// closeTime is how long Close may take. The model's process ends before; see host.Close. What
+	// is left then is a transfer that does not stop, or a slow disk.
+	closeTime = 3 * time.Second
+)
 
 // Serve answers requests until ctx ends; see server.Serve.
 func (s *Service) Serve(ctx context.Context) error {
@@ -159,9 +166,23 @@ func (s *Service) Close() {
 	}
 	_ = s.listener.Close() // Serve may have closed it
 	s.awake.Close()
-	s.jobs.Close()
-	s.endJobs()
-	s.Host.Close()
+	var closing sync.WaitGroup
+	closing.Go(func() {
+		s.jobs.Close()
+		s.endJobs()
+	})
+	closing.Go(s.Host.Close)
+	closed := make(chan struct{})
+	go func() {
+		closing.Wait()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime):
+		slog.Warn("a transfer or the model does not end in time; the system ends it", "after",
+			closeTime)
+	}
 }
 
 // OpenSettings reads the user's settings. If that fails, the defaults apply.

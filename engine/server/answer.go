@@ -54,8 +54,9 @@ type answer struct {
 }
 
 // run reads the events until the end. When ctx ends, because the client disconnects or the server
-// shuts down, run cancels the engine's request immediately.
-func (a *answer) run(ctx context.Context) {
+// shuts down, run cancels the engine's request immediately. An error means that the model's process
+// ended before the first token; the answer is then still open.
+func (a *answer) run(ctx context.Context) error {
 	for {
 		e, err := a.next(ctx)
 		if err == nil {
@@ -67,8 +68,11 @@ func (a *answer) run(ctx context.Context) {
 			case engine.Token:
 				err = a.token(e)
 			case engine.Done:
+				if e.Finish == engine.FinishError && !a.generating && lostProcess(e.Err) {
+					return e.Err
+				}
 				a.done(e)
-				return
+				return nil
 			}
 		}
 		if err == nil && a.stream.Unread() > maxUnread {
@@ -76,7 +80,7 @@ func (a *answer) run(ctx context.Context) {
 		}
 		if err != nil {
 			a.abandon(ctx, err)
-			return
+			return nil
 		}
 	}
 }
@@ -235,7 +239,9 @@ func disconnection(ctx context.Context) error {
 // abandon cancels the engine's request and sends the error. A client that has disconnected does not
 // get it.
 func (a *answer) abandon(ctx context.Context, err error) {
-	a.stream.Cancel()
+	if a.stream != nil { // nil: it was never accepted
+		a.stream.Cancel()
+	}
 	a.record.finish = string(engine.FinishCancelled)
 	switch {
 	case isWriteError(err):

@@ -103,7 +103,7 @@ func mayBePrivate(r *http.Request, body []byte) bool {
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation) {
 	rec := recordOf(r)
 	rec.model, rec.id = g.model.ID, g.ID
-	stream, err := g.model.Engine.Submit(engine.Request{
+	request := engine.Request{
 		ID:        g.ID,
 		Prompt:    g.prompt,
 		MaxTokens: g.MaxTokens,
@@ -111,8 +111,9 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		Stop:      g.Stop,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
-	})
-	if err != nil {
+	}
+	stream, err := g.model.Engine.Submit(request)
+	if err != nil && !lostProcess(err) {
 		s.refuse(w, r, err)
 		return
 	}
@@ -121,12 +122,23 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: s.output(w, r, g)}
 	finished := false
 	defer func() {
-		if !finished {
-			stream.Cancel() // after a panic, nobody reads the stream
+		if !finished && a.stream != nil {
+			a.stream.Cancel() // after a panic, nobody reads the stream
 		}
 		s.metrics.generation(a.usage, a.reasoningTokens, rec.timing)
 	}()
-	a.run(r.Context())
+	if err == nil {
+		err = a.run(r.Context())
+	}
+	for moves := 0; moves < maxMoves && lostProcess(err); moves++ {
+		if err = s.move(r.Context(), a, g.model.ID, request); err != nil {
+			break
+		}
+		err = a.run(r.Context())
+	}
+	if err != nil {
+		a.abandon(r.Context(), err)
+	}
 	finished = true
 }
 

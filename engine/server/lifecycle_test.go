@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headroom/engine"
+	"headroom/engine/problem"
 	"headroom/engine/server"
 )
 
@@ -204,5 +205,84 @@ func TestShutdownCancelsWhatTakesTooLong(t *testing.T) {
 	waitFor(t, lines, "Headroom is shutting down")
 	if err := wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRequestsMove: a request whose process ends before its first token is submitted again, and the
+// client gets one answer. With a token it fails, and a third end fails it, too.
+func TestRequestsMove(t *testing.T) {
+	crash := problem.New(problem.Crashed, "It ended", "it was killed", "")
+	for name, c := range map[string]struct {
+		ends   int  // how often the process ends
+		token  bool // a token comes before
+		status int
+		want   string
+	}{
+		"once":          {1, false, 200, "answered"},
+		"twice":         {2, false, 200, "answered"},
+		"three times":   {3, false, 503, "model_crashed"},
+		"after a token": {1, true, 503, "model_crashed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends := 0
+			e := newFakeEngine(func(s *fakeStream) {
+				if ends++; ends > c.ends {
+					s.say("answered")
+					s.done(engine.FinishStop, nil)
+					return
+				}
+				s.prefill(3, 0)
+				if c.token {
+					s.say("a")
+				}
+				s.done(engine.FinishError, crash)
+			})
+			s := start(t, e, server.Options{})
+			status, header, text := post(t, s.URL+"/v1/completions", `{"prompt":"hi"}`)
+			if status != c.status || strings.Count(text, c.want) != 1 {
+				t.Errorf("got %d %s, want %d with %q", status, text, c.status, c.want)
+			}
+			if status == 503 && header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+		})
+	}
+}
+
+// silentEngine is an engine whose process does not answer.
+type silentEngine struct{ *fakeEngine }
+
+func (silentEngine) Health(time.Duration) error {
+	return problem.New(problem.Unresponsive, "It is silent", "for 3 s", "")
+}
+
+// TestHealthIsDegraded: /health says so while the model is silent, and while it is loaded again
+// after crashes. The metrics tell it, too.
+func TestHealthIsDegraded(t *testing.T) {
+	models := &fakeModels{engine: silentEngine{newFakeEngine(nil)}}
+	s := start(t, nil, server.Options{Models: models})
+	const silent = `{"status":"degraded","model":"demo","reason":"model_unresponsive",` +
+		`"message":"It is silent: for 3 s","retry_after":5}` + "\n"
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
+		text != silent {
+		t.Errorf("silent: got %d %s", status, text)
+	}
+	if _, _, text := do(t, http.MethodGet, s.URL+"/metrics", ""); !strings.Contains(text,
+		"headroom_engine_up 0\n") {
+		t.Errorf("metrics without headroom_engine_up 0:\n%s", text)
+	}
+	crashed := problem.New(problem.Crashed, "It crashed 3 times in a row", "", "")
+	crashed.RetryAfter = time.Minute
+	models.err = crashed
+	const again = `{"status":"degraded","reason":"model_crashed",` +
+		`"message":"It crashed 3 times in a row","retry_after":60}` + "\n"
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
+		text != again {
+		t.Errorf("crashed: got %d %s", status, text)
+	}
+	models.engine, models.err = newFakeEngine(nil), nil
+	if _, _, text := do(t, http.MethodGet, s.URL+"/metrics", ""); !strings.Contains(text,
+		"headroom_engine_up 1\n") {
+		t.Errorf("metrics without headroom_engine_up 1:\n%s", text)
 	}
 }

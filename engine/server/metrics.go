@@ -89,6 +89,10 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 type engineCollector struct{ models Models }
 
 var (
+	upDesc = prometheus.NewDesc("headroom_engine_up",
+		"1 if a model is loaded and its process answers, 0 otherwise.", nil, nil)
+	crashesDesc = prometheus.NewDesc("headroom_engine_crashes_total",
+		"How often a model's process has crashed.", nil, nil)
 	runningDesc = prometheus.NewDesc("headroom_num_requests_running",
 		"Requests that the engine is running.", nil, nil)
 	waitingDesc = prometheus.NewDesc("headroom_num_requests_waiting",
@@ -100,6 +104,8 @@ var (
 )
 
 func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- upDesc
+	out <- crashesDesc
 	out <- runningDesc
 	out <- waitingDesc
 	out <- speedDesc
@@ -108,11 +114,20 @@ func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
 	var s engine.Stats // zero while no model is loaded
+	up := 0.0
 	if m, err := c.models.Acquire(""); err == nil {
 		s = m.Engine.Stats()
+		if healthOf(m, 0) == nil {
+			up = 1
+		}
 	}
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(upDesc, up)
+	if m, ok := c.models.(interface{ Crashes() int64 }); ok {
+		out <- prometheus.MustNewConstMetric(crashesDesc, prometheus.CounterValue,
+			float64(m.Crashes()))
 	}
 	gauge(runningDesc, float64(s.Running))
 	gauge(waitingDesc, float64(s.Waiting))

@@ -53,7 +53,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) 
 		return nil
 	}
 	cancelRequests(errShutdown)
-	const lastEvents = 2 * time.Second // to send the errors of cancelled requests
+	const lastEvents = 500 * time.Millisecond // to send the errors of cancelled requests
 	if shutdown(srv, lastEvents) == nil {
 		return nil
 	}
