@@ -24,5 +24,6 @@
 // The exactness rule: the bits of an output row depend only on the row's inputs and on its absolute
 // position. They do not depend on M, on how a prompt was split into chunks, on the other rows of
 // the batch or on the number of threads. Every operator keeps the rule by fixing the order of each
-// reduction per output element.
+// reduction per output element. On a GPU there are two orders in matrix products and attention, one
+// for prompts and one for generated tokens; Span.Prefill, an input of the row, selects it.
 package kernels
