@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"headroom/app/control"
+	"headroom/app/service"
 	"headroom/engine/chat"
 )
 
@@ -341,16 +344,28 @@ func TestServe(t *testing.T) {
 		writer.Close()
 	}()
 	printed := map[string]string{}
-	for lines := bufio.NewScanner(reader); len(printed) < 4 && lines.Scan(); {
+	for lines := bufio.NewScanner(reader); len(printed) < 5 && lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ": ")
 		printed[name] = rest
 	}
-	endpoint, page := printed["endpoint"], printed["web UI"]
-	if endpoint == "" || !strings.Contains(page, "/#token=") ||
-		!strings.Contains(printed["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
+	endpoint, base := printed["endpoint"], printed["web UI"]
+	dir, err := control.SettingsDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := control.LoadToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if endpoint == "" || !strings.Contains(printed["token"], filepath.Join(dir, "token")) ||
+		!strings.Contains(printed["try"], `-H "Authorization: Bearer $HEADROOM_API_KEY"`) {
 		t.Fatalf("output %q; %s", printed, errOut.String())
 	}
-	base, token, _ := strings.Cut(page, "#token=")
+	for _, secret := range []string{"it's a key", token} {
+		if strings.Contains(fmt.Sprint(printed)+errOut.String(), secret) {
+			t.Errorf("the output has the secret %s: %q; %s", secret, printed, errOut.String())
+		}
+	}
 	get := func(url, header, value string, status int) string {
 		t.Helper()
 		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -418,5 +433,58 @@ func TestPortTaken(t *testing.T) {
 	if code != 1 || !strings.Contains(errOut, fmt.Sprintf("Port %d is taken", port)) ||
 		!strings.Contains(errOut, "--port 0") {
 		t.Errorf("exit %d, %s", code, errOut)
+	}
+}
+
+// TestOpenToTheNetwork: a server that others can reach does not start without an API key, unless
+// that is asked for. The key may come from a file.
+func TestOpenToTheNetwork(t *testing.T) {
+	home := isolate(t)
+	code, _, errOut := headroom("", "serve", "--host", "0.0.0.0", "--port", "0")
+	if code != 1 || !strings.Contains(errOut, "--api-key-file") ||
+		!strings.Contains(errOut, "HEADROOM_API_KEY") || !strings.Contains(errOut, "--no-api-key") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	key := filepath.Join(home, "key")
+	for _, c := range []struct {
+		name, text string
+		mode       os.FileMode
+		want       string // in the error; "": none
+	}{
+		{"a key", "s3cret\n", 0o600, ""},
+		{"readable by others", "s3cret", 0o644, ""},
+		{"empty", "\n", 0o600, "does not have one line"},
+		{"two lines", "a\nb", 0o600, "does not have one line"},
+		{"too long", strings.Repeat("x", 5000), 0o600, "the limit is 4096"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_ = os.Remove(key)
+			if err := os.WriteFile(key, []byte(c.text), c.mode); err != nil {
+				t.Fatal(err)
+			}
+			var log bytes.Buffer
+			before := slog.Default()
+			defer slog.SetDefault(before)
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			serve := &Serve{APIKeyFile: key}
+			err := serve.readKey()
+			if c.want == "" && (err != nil || serve.APIKey != "s3cret") ||
+				c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("key %q, %v; expected %q", serve.APIKey, err, c.want)
+			}
+			if warned := strings.Contains(log.String(), "chmod 600"); warned != (c.mode == 0o644) {
+				t.Errorf("the log has %q", log.String())
+			}
+		})
+	}
+	if o := (service.Options{}); o.CheckOpen() == nil { // "" means all addresses
+		t.Error("a server on all addresses may start without a key")
+	}
+	for _, o := range []service.Options{{Listen: "0.0.0.0", APIKey: "k"},
+		{Listen: "0.0.0.0", NoAPIKey: true}, {Listen: "127.0.0.1"}} {
+		// Only the check is tested: nothing listens beyond loopback here.
+		if err := o.CheckOpen(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
 	}
 }

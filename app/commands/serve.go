@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/app/service"
 	"headroom/app/version"
+	"headroom/engine/problem"
 )
 
 // Serve is `headroom serve`.
@@ -19,7 +24,9 @@ type Serve struct {
 	Model      string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
 	Host       string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port       int           `help:"Port to listen on; 0: any free one." default:"11811"`
-	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
+	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
+	APIKeyFile string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
+	NoAPIKey   bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
 	IdleUnload time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
 	InProcess  bool          `help:"Run the model in the server's process; a crash then ends the server too."`
 	AllowHost  []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
@@ -28,9 +35,12 @@ type Serve struct {
 // Run listens before it loads the model, so that a port in use is reported immediately. It serves
 // while the model loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
+	if err := c.readKey(); err != nil {
+		return err
+	}
 	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
-	o.ReadOnly, o.Logs = c.readOnlySettings(), t.logs
+	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -62,7 +72,42 @@ func (c *Serve) readOnlySettings() []string {
 	return readOnly
 }
 
-// greet prints the addresses.
+// readKey reads the API key from its file, if one is given.
+func (c *Serve) readKey() error {
+	if c.APIKeyFile == "" {
+		return nil
+	}
+	const most = 4096 // bytes; a longer file is a mistake
+	fail := func(why string) error {
+		return problem.New(problem.BadRequest, "The API key could not be read", why,
+			"--api-key-file needs a file with one line: the key.")
+	}
+	info, err := os.Stat(c.APIKeyFile)
+	switch {
+	case err != nil:
+		return fail(err.Error())
+	case !info.Mode().IsRegular():
+		return fail(c.APIKeyFile + " is not a file")
+	case info.Size() > most:
+		return fail(fmt.Sprintf("%s has %d bytes, the limit is %d", c.APIKeyFile, info.Size(),
+			most))
+	case info.Mode().Perm()&0o077 != 0:
+		slog.Warn("others on this machine can read the API key", "file", c.APIKeyFile,
+			"mode", info.Mode().Perm(), "fix", "chmod 600 "+c.APIKeyFile)
+	}
+	data, err := os.ReadFile(c.APIKeyFile)
+	if err != nil {
+		return fail(err.Error())
+	}
+	c.APIKey = strings.TrimSpace(string(data))
+	if c.APIKey == "" || strings.ContainsAny(c.APIKey, "\r\n\x00") {
+		return fail(c.APIKeyFile + " does not have one line")
+	}
+	return nil
+}
+
+// greet prints the addresses. Standard output often goes to a log that others read: it never gets
+// the API key, and the token of the web UI only on a terminal.
 func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 	body, _ := json.Marshal(map[string]any{
 		"model":    s.Engine.Model,
@@ -70,12 +115,18 @@ func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 	})
 	key := ""
 	if c.APIKey != "" {
-		key = " -H " + quote("Authorization: Bearer "+c.APIKey)
+		key = ` -H "Authorization: Bearer $HEADROOM_API_KEY"`
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
-		oneLine(s.Engine.Model), s.Engine.Device, s.Engine.ContextTokens)
+		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
-	fmt.Fprintf(out, "web UI: http://%s/#token=%s\n", address, token)
+	if isTerminal(out) {
+		fmt.Fprintf(out, "web UI: http://%s/#token=%s\n", address, token)
+	} else {
+		dir, _ := control.SettingsDir()
+		fmt.Fprintf(out, "web UI: http://%s/\ntoken: add #token= and the text of %s\n", address,
+			filepath.Join(dir, "token"))
+	}
 	fmt.Fprintf(out,
 		"try: curl http://%s/v1/chat/completions -H 'Content-Type: application/json'%s -d %s\n",
 		address, key, quote(string(body)))

@@ -103,6 +103,9 @@ func TestInvalidAnswers(t *testing.T) {
 		{"an unsupported model_type", func(l map[string]any) {
 			l["config"] = map[string]any{"model_type": "strange"}
 		}, "the architecture \"strange\""},
+		{"a long answer", func(l map[string]any) {
+			l["padding"] = strings.Repeat("x", maxAnswerBytes)
+		}, "exceeds 33554432 bytes"},
 		{"no weights", func(l map[string]any) {
 			l["siblings"] = l["siblings"].([]map[string]any)[:1]
 		}, "no .safetensors files"},

@@ -7,6 +7,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -29,6 +30,7 @@ import (
 	"headroom/engine/generate"
 	"headroom/engine/guard"
 	"headroom/engine/openai"
+	"headroom/engine/problem"
 	"headroom/engine/server"
 )
 
@@ -43,6 +45,7 @@ type Options struct {
 	Listen     string   // host name or address to listen on; "": all interfaces
 	Port       int      // 0: any free port
 	APIKey     string   // "": the key in the settings, if any
+	NoAPIKey   bool     // let everybody on the network use a server without a key
 	AllowHosts []string // see guard.Guard
 
 	// NewHost returns the host that finds and runs models. Service.Close closes it.
@@ -80,12 +83,15 @@ type Service struct {
 // New opens the port. It loads no model. Close ends the service. The error is a Problem, with the
 // code problem.PortTaken if the port cannot be opened.
 func New(o Options) (*Service, error) {
+	if o.Settings == nil {
+		o.Settings = OpenSettings()
+	}
+	if err := o.CheckOpen(); err != nil {
+		return nil, err
+	}
 	listener, err := listen(o.Listen, o.Port)
 	if err != nil {
 		return nil, err
-	}
-	if o.Settings == nil {
-		o.Settings = OpenSettings()
 	}
 	if o.Vault == nil {
 		o.Vault = OpenVault()
@@ -100,7 +106,7 @@ func New(o Options) (*Service, error) {
 	access := o.guard(s.Token)
 	if access.Open() {
 		slog.Warn("everyone on the network can use this server: it needs no API key",
-			"listen", o.Listen, "fix", "set --api-key, HEADROOM_API_KEY, or a key in the settings")
+			"listen", o.Listen)
 	}
 	endpoint := s.endpoint(o.Settings, access)
 	s.api = control.New(control.Options{
@@ -113,10 +119,28 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
+// CheckOpen returns a Problem if everybody on the network could use the server, and nobody asked
+// for that. New calls it.
+func (o *Options) CheckOpen() error {
+	if o.NoAPIKey || !o.guard("").Open() {
+		return nil
+	}
+	return problem.New(problem.Unauthorized,
+		"Headroom does not open to the network without an API key",
+		"other computers can reach it at "+cmp.Or(o.Listen, "all addresses"),
+		"Set a key with --api-key-file, HEADROOM_API_KEY or in the settings. To let everybody on "+
+			"the network use it, add --no-api-key.")
+}
+
 // guard returns the access rules. Changes of the settings apply at once.
 func (o *Options) guard(token string) *guard.Guard {
-	return &guard.Guard{Listen: o.Listen, AllowHosts: o.AllowHosts, APIKey: o.APIKey,
+	return &guard.Guard{Listen: cmp.Or(o.Listen, "0.0.0.0"), AllowHosts: o.AllowHosts,
+		APIKey: o.APIKey,
+		NoKey:  o.NoAPIKey,
 		Bypass: control.TokenCheck(token), Live: func() guard.Access {
+			if o.Settings == nil {
+				return guard.Access{}
+			}
 			now := o.Settings.Get()
 			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
 		}}

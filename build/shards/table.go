@@ -30,7 +30,7 @@ var shards = []shard{
 
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
 	{"long_store", minutes(3), minutes(12), []string{"engine/blockstore", "app/worker",
-		"app/library"}},
+		"app/library", "app/commands", "engine/server", "engine/openai"}},
 	{"race_kernels", minutes(4), minutes(15), []string{"kernels", "metal"}},
 	{"nocgo_engine", minutes(3), minutes(12), []string{"engine"}},
 	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},

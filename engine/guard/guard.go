@@ -36,6 +36,9 @@ type Guard struct {
 	// APIKey is the key that requests must send; "": no key is needed. They send it as
 	// "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
+	// NoKey lets everybody on the network use a server that listens beyond loopback without a key.
+	// Otherwise such a server refuses all requests that need the key.
+	NoKey bool
 	// Live returns the rules that may change while the server runs. It is called for each request.
 	// It may be nil.
 	Live func() Access
@@ -174,11 +177,20 @@ func (g *Guard) CORS(next http.Handler) http.Handler {
 	})
 }
 
-// Key refuses requests without the API key, if one is set.
+// Key refuses requests without the API key, if one is set. If none is set, it refuses requests to a
+// server that others can reach, unless NoKey is set: the key may have been removed while it runs.
 func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := cmp.Or(g.APIKey, g.live().APIKey)
-		if key != "" && !sameSecret(keyOf(r), key) && (g.Bypass == nil || !g.Bypass(r)) {
+		bypass := g.Bypass != nil && g.Bypass(r)
+		if key == "" && g.Open() && !g.NoKey && !bypass {
+			refuse(w, r, problem.New(problem.Unauthorized,
+				"This server needs an API key, and none is set",
+				"other computers can reach it",
+				"Set a key, or start it with --no-api-key to let everybody use it."))
+			return
+		}
+		if key != "" && !sameSecret(keyOf(r), key) && !bypass {
 			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
 				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))
 			return

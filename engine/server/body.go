@@ -3,8 +3,10 @@ package server
 // Bodies of requests: their size, and the memory of all of them at once.
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -21,8 +23,24 @@ import (
 const (
 	freeBody        = 16 << 10
 	smallBodyBudget = 16 << 20
-	largeBodyBudget = 2 * maxBodyBytes
+	largeBodyBudget = maxBodyBytes
 	budgetWait      = 10 * time.Second
+)
+
+// The memory for what is built from bodies: values, messages, the prompt. It is estimated from the
+// body. Requests that need little never wait for others.
+const (
+	buildBudget  = 32 << 20
+	freeBuild    = 256 << 10
+	bytesPerByte = 4   // the text of a request is copied into a message, a prompt, a template
+	bytesPerMark = 128 // one value, for each comma and bracket
+)
+
+// maxBytesPerToken bounds a body by the context of the model: no text has more bytes per token. A
+// body may have baseBodyBytes in addition, for what does not reach the prompt.
+const (
+	maxBytesPerToken = 64
+	baseBodyBytes    = 1 << 20
 )
 
 // maxBodyBytes is the longest body, unless Options.MaxBodyBytes sets another limit.
@@ -31,7 +49,47 @@ const maxBodyBytes = 16 << 20
 var (
 	smallBodies = &budget{free: smallBodyBudget}
 	largeBodies = &budget{free: largeBodyBudget}
+	building    = &budget{free: buildBudget}
 )
+
+// takeBuild waits until there is memory for what is built from a body. The caller must call done.
+func takeBuild(ctx context.Context, body []byte) (done func(), err error) {
+	marks := 0
+	for _, mark := range []byte{',', '[', '{'} {
+		marks += bytes.Count(body, []byte{mark})
+	}
+	cost := min(int64(bytesPerByte*len(body)+bytesPerMark*marks), buildBudget)
+	if cost <= freeBuild {
+		return func() {}, nil
+	}
+	// Those who wait have their body in memory, and others have to finish first.
+	if _, err := building.take(ctx, cost, 3*budgetWait); err != nil {
+		return nil, bodyProblem(err)
+	}
+	return sync.OnceFunc(func() { building.give(cost) }), nil
+}
+
+// bodyLimit returns how long the body of a request for the loaded model may be, and the error of a
+// longer one.
+func (s *Server) bodyLimit() (limit int64, tooLong error) {
+	m, err := s.models.Acquire("")
+	if err != nil {
+		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
+	}
+	context := m.Engine.Info().ContextTokens
+	limit = baseBodyBytes + maxBytesPerToken*int64(context)
+	if context == 0 || limit >= s.maxBodyBytes {
+		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
+	}
+	return limit, problem.New(problem.ContextExceeded,
+		"The request is longer than the model's context",
+		fmt.Sprintf("it has more than %d bytes, the context holds %d tokens", limit, context), "")
+}
+
+func tooLarge(limit int64) error {
+	return problem.New(problem.TooLarge, "The request's body is too large",
+		"the limit is "+strconv.FormatInt(limit, 10)+" bytes", "")
+}
 
 // Body is the body of a request. Its memory counts until Release.
 type Body struct {
@@ -49,10 +107,12 @@ func (b *Body) Release() {
 // ReadBody reads a body of at most limit bytes. A body whose declared length is over the limit is
 // refused unread. The caller must release the body. Errors are Problems.
 func ReadBody(r *http.Request, limit int64) (*Body, error) {
-	tooLarge := problem.New(problem.TooLarge, "The request's body is too large",
-		"the limit is "+strconv.FormatInt(limit, 10)+" bytes", "")
+	return readBody(r, limit, tooLarge(limit))
+}
+
+func readBody(r *http.Request, limit int64, tooLong error) (*Body, error) {
 	if r.ContentLength > limit {
-		return nil, tooLarge
+		return nil, tooLong
 	}
 	b := &Body{}
 	most := limit + 1 // one more byte tells that a body without a declared length is too large
@@ -61,7 +121,7 @@ func ReadBody(r *http.Request, limit int64) (*Body, error) {
 	}
 	err := b.read(r, most)
 	if err == nil && int64(len(b.Bytes)) > limit {
-		err = tooLarge
+		err = tooLong
 	}
 	if err != nil {
 		b.Release()

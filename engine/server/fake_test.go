@@ -30,6 +30,7 @@ const patience = 20 * time.Second
 type fakeEngine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
+	info      engine.Info
 	refusal   error               // the error of Submit
 	streams   chan *fakeStream    // one per request
 	script    func(*fakeStream)   // runs at Submit; nil: the test takes the stream from streams
@@ -62,7 +63,7 @@ func newFakeEngine(script func(*fakeStream)) *fakeEngine {
 		streams: make(chan *fakeStream, 16), requests: make(chan engine.Request, 16)}
 }
 
-func (e *fakeEngine) Info() engine.Info               { return engine.Info{} }
+func (e *fakeEngine) Info() engine.Info               { return e.info }
 func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return e.tokenizer }
 func (e *fakeEngine) Template() *chat.Template        { return e.template }
 func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{} }

@@ -52,11 +52,17 @@ type generation struct {
 
 // prepare parses the request, finds its model and encodes the prompt.
 func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
-	body, err := ReadBody(r, s.maxBodyBytes)
+	limit, tooLong := s.bodyLimit()
+	body, err := readBody(r, limit, tooLong)
 	if err != nil {
 		return nil, err
 	}
 	defer body.Release()
+	built, err := takeBuild(r.Context(), body.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	defer built()
 	call, err := route.Parse(body.Bytes)
 	if err == nil {
 		err = readCacheHeader(call, r)

@@ -113,7 +113,7 @@ func TestDisconnectInMidStream(t *testing.T) {
 // server.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
-	s := start(t, nil, server.Options{Models: &panicking{},
+	s := start(t, nil, server.Options{Models: &panicking{fakeModels{engine: newFakeEngine(nil)}},
 		Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	if status != 500 || !strings.Contains(text, `"code":"internal"`) ||

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -90,4 +91,29 @@ func waitForClaims(b *budget, n int) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// TestBuildBudget: a body that builds much waits for others, and a normal one does not.
+func TestBuildBudget(t *testing.T) {
+	large := bytes.Repeat([]byte("[],"), 1<<20)
+	done, err := takeBuild(t.Context(), large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	normal, err := takeBuild(t.Context(), []byte(`{"prompt":"a"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	normal()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := takeBuild(ctx, large); err == nil {
+		t.Error("two large bodies are built at once")
+	}
+	done()
+	done, err = takeBuild(t.Context(), large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
 }

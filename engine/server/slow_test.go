@@ -330,3 +330,29 @@ func TestSlowReaderIsCancelled(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 	waitFor(t, lines, `"code":"timeout"`)
 }
+
+// TestIdleConnection: a connection without a request is closed after a while.
+func TestIdleConnection(t *testing.T) {
+	address := serveWith(t, http.NotFoundHandler(),
+		server.ServeOptions{Limits: server.Limits{Idle: 50 * time.Millisecond}})
+	conn := dial(t, address, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if status, _, _, _ := answerOf(t, conn); status != 404 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestBodyLongerThanTheContext: a body that no context of the model could hold is refused unread.
+func TestBodyLongerThanTheContext(t *testing.T) {
+	e := newFakeEngine(nil)
+	e.info.ContextTokens = 4096 // 256 KiB of text at most, and 1 MiB for the rest
+	address := serveWith(t, server.New(server.Options{Models: &fakeModels{engine: e},
+		Dialects: dialects, Log: slog.New(slog.DiscardHandler)}),
+		server.ServeOptions{Limits: quick})
+	conn := dial(t, address, strings.Replace(withBody("POST", "/v1/completions", ""), "1000",
+		"1310721", 1))
+	status, body, answered, _ := answerOf(t, conn)
+	if status != 400 || !strings.Contains(body, `"code":"context_length_exceeded"`) ||
+		!strings.Contains(body, "the context holds 4096 tokens") || answered > 2*time.Second {
+		t.Errorf("%d %s after %v, expected 400", status, body, answered)
+	}
+}

@@ -5,7 +5,7 @@
 // A missing program is an error. The fake never takes its place.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -123,7 +123,7 @@ export async function startBinary(path, plant = plantModels) {
   });
   return {
     name: path,
-    url,
+    url: await withToken(url, home),
     isFake: false,
     kill,
     finishDownload,
@@ -132,4 +132,14 @@ export async function startBinary(path, plant = plantModels) {
         ? join(home, 'Library/Application Support/Headroom/chats')
         : join(home, 'data/headroom/chats'),
   };
+}
+
+/** Adds the token of the server's settings folder to its address, as serve prints it nowhere. */
+async function withToken(url, home) {
+  const settings =
+    process.platform === 'darwin'
+      ? join(home, 'Library/Application Support/headroom')
+      : join(home, 'config/headroom');
+  const token = await readFile(join(settings, 'token'), 'utf8');
+  return `${url}#token=${token.trim()}`;
 }
