@@ -162,6 +162,34 @@ func TestExitReason(t *testing.T) {
 	}
 }
 
+// TestBusError: Go's runtime prints a stack trace and its registers when a worker gets SIGBUS. The
+// reason is a sentence all the same, and no prompt is blamed.
+func TestBusError(t *testing.T) {
+	suspects := NewSuspects()
+	o := small
+	o.ContextTokens = 32768
+	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet, Suspects: suspects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "Hello."), IgnoreEOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(m.PID(), syscall.SIGBUS); err != nil {
+		t.Fatal(err)
+	}
+	events := read(t, s)
+	why := problem.From(events[len(events)-1].Err).Why
+	if !strings.HasPrefix(why, "it read a part of a file") || strings.Contains(why, "0x") {
+		t.Errorf("the reason is %q", why)
+	}
+	if len(suspects.known) > 0 {
+		t.Error("the prompt is suspected")
+	}
+	_ = m.Close()
+}
+
 func octal(data []byte) string {
 	var b strings.Builder
 	for _, c := range data {
