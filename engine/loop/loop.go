@@ -84,6 +84,7 @@ type Loop struct {
 	heartbeat *atomic.Uint64
 	stepTime  stepTime
 	throttled throttle
+	turns     turns // of refused clients
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler

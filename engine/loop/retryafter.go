@@ -2,11 +2,13 @@ package loop
 
 // If the queue is full, a request is refused. The client is told to try again when the next request
 // is likely to end. The estimate uses the speed of recent requests, and the remaining tokens of the
-// requests in flight.
+// requests in flight. Several refused clients get times one after the other, because each end has
+// room for one of them.
 
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"headroom/engine/problem"
@@ -56,6 +58,28 @@ const (
 	defaultAnswerTokens = 256
 )
 
+// turns gives refused clients the times at which a request is likely to end, each to one client.
+// Its zero value is ready.
+type turns struct {
+	mu   sync.Mutex
+	last time.Time // the last time that was given
+}
+
+// next returns how long the next refused client should wait, if a request ends in each interval.
+func (t *turns) next(now time.Time, interval time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	turn := now.Add(interval)
+	if later := t.last.Add(interval); later.After(turn) {
+		turn = later
+	}
+	if latest := now.Add(maxRetryAfter); turn.After(latest) {
+		turn = latest
+	}
+	t.last = turn
+	return max(turn.Sub(now), minRetryAfter)
+}
+
 // retryAfter estimates the time until the first of the requests ends. It assumes that up to streams
 // requests run at once and that they end at equal intervals.
 func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
@@ -73,7 +97,10 @@ func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
 	}
 	n := len(requests)
 	each := total / time.Duration(max(1, n*min(n, streams)))
-	return min(max(each, minRetryAfter), maxRetryAfter)
+	if each == 0 { // nothing is known
+		return minRetryAfter
+	}
+	return min(each, maxRetryAfter)
 }
 
 // queueFull returns the Problem for a refused request. It tells how many requests are waiting and
@@ -91,7 +118,7 @@ func (l *Loop) queueFull(waiting int, submitted []*request) error {
 		s.Requests = append(s.Requests,
 			RequestStats{Usage: Usage{PromptTokens: len(q.Prompt)}, MaxTokens: q.MaxTokens})
 	}
-	after := p.retryAfter(s.Requests, l.config.Sched.Slots)
+	after := l.turns.next(time.Now(), p.retryAfter(s.Requests, l.config.Sched.Slots))
 	refused := problem.New(problem.Busy, "Too many requests are waiting",
 		fmt.Sprintf("%d are waiting, the limit is %d", waiting, l.config.QueueRequests),
 		fmt.Sprintf("Try again in about %d s.", int(math.Ceil(after.Seconds()))))

@@ -27,8 +27,9 @@ func TestRetryAfter(t *testing.T) {
 		{"half of prompt done", p, []RequestStats{at(200, 100, 0, 0)}, 8, 6 * time.Second},
 		{"half of answer done", p, []RequestStats{at(200, 200, 25, 0)}, 8, 2500 * time.Millisecond},
 		{"max tokens below average", p, []RequestStats{at(200, 200, 0, 20)}, 8, 2 * time.Second},
-		// The estimate is one token, 0.1 s, which is raised to the minimum of a second.
-		{"answer longer than average", p, []RequestStats{at(200, 200, 500, 0)}, 8, time.Second},
+		// The estimate is one token.
+		{"answer longer than average", p, []RequestStats{at(200, 200, 500, 0)}, 8,
+			100 * time.Millisecond},
 		{"very long prompts", p, []RequestStats{at(200000, 0, 0, 0)}, 1, 10 * time.Minute},
 		// 255 of defaultAnswerTokens remain.
 		{"no answer has ended", pace{decode: 10 * time.Millisecond}, []RequestStats{at(5, 5, 1, 0)},
