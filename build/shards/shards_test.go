@@ -112,7 +112,7 @@ func TestChangesMakeShardsDue(t *testing.T) {
 	turn := names(commit{number: 4,
 		changed: []string{"kernels/PERF.md", "kernels_x/a.c"}})
 	changed := names(commit{number: 4, changed: []string{"kernels/attention/a.c"}})
-	for _, name := range []string{"arm64_attention", "arm64_kernels", "race_kernels",
+	for _, name := range []string{"arm64_attention", "arm64_kernels", "race_attention",
 		"long_attention"} {
 		if !slices.Contains(changed, name) {
 			t.Errorf("kernels/attention makes %v due, expected %s too", changed, name)

@@ -21,23 +21,24 @@ const turns = 5
 // shards lists all shards. The shards of one turn are turns apart, so that each turn has about the
 // same length.
 var shards = []shard{
-	{"arm64_attention", minutes(5), minutes(15), []string{"kernels/attention", "kernels/common"}},
-	{"race_models", minutes(3), minutes(15), []string{"engine/models", "engine/nn"}},
-	{"arm64_recurrent", minutes(5), minutes(15), []string{"kernels/recurrent", "kernels/common"}},
+	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
+	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
+	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
 
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
-	{"long_store", minutes(3), minutes(12), []string{"engine/blockstore", "app/worker",
-		"app/library", "app/commands", "engine/server", "engine/openai"}},
-	{"race_kernels", minutes(4), minutes(15), []string{"kernels", "metal"}},
-	{"nocgo_engine", minutes(3), minutes(12), []string{"engine"}},
+	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"race_models", minutes(1), minutes(8), []string{"engine/models", "engine/nn"}},
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
 
-	{"long_attention", minutes(2), minutes(8), []string{"kernels/attention"}},
-	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
-	{"soak", minutes(4), minutes(15), []string{"app", "engine"}},
+	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
+	{"nocgo_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
+	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
+	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
