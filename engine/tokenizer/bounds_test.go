@@ -312,6 +312,16 @@ func TestFileLimits(t *testing.T) {
 			t.Errorf("got %.200v, expected %q", err, want)
 		}
 	}
+	empties := small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[` +
+		many(10_000_000, "{}") + `]}`)
+	used := allocated(func() {
+		if _, err := Parse([]byte(empties)); err == nil {
+			t.Error("a file with millions of empty objects was accepted")
+		}
+	})
+	if used > 100<<20 {
+		t.Errorf("%d MB were allocated for a file with millions of empty objects", used>>20)
+	}
 	if _, err := Parse(make([]byte, maxFileBytes+1)); err == nil {
 		t.Error("a file of more than 64 MB was accepted")
 	}

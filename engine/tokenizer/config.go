@@ -5,6 +5,7 @@ package tokenizer
 // are ignored.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,14 +89,15 @@ type modelJSON struct {
 // largest known files have 35 MB, 260,000 tokens and a few steps.
 const (
 	maxFileBytes      = 64 << 20
-	maxVocab          = 2 << 20
-	maxMerges         = 2 << 20
+	maxVocab          = 1 << 20
+	maxMerges         = 1 << 20
 	maxTokenBytes     = 64 << 10 // of one token in vocab
 	maxAddedTokens    = 100_000
 	maxAddedBytes     = 1 << 10 // of one added token
 	maxAddedTotal     = 2 << 20 // of all added tokens
 	maxSteps          = 32      // of the normalizer, and of the pre_tokenizer
-	maxTemplateTokens = 256     // that the post_processor adds
+	maxObjects        = 500_000
+	maxTemplateTokens = 256 // that the post_processor adds
 )
 
 // Parse parses a tokenizer.json. Its errors name the part that is invalid or not supported.
@@ -103,6 +105,11 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json has %d bytes, the limit is %d", len(data),
 			maxFileBytes)
+	}
+	// A part such as {} takes a hundred times its size in memory.
+	if n := bytes.Count(data, []byte("{")); n > maxObjects {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json has %d opening braces, the limit is %d",
+			n, maxObjects)
 	}
 	if !utf8.Valid(data) {
 		return nil, errors.New("tokenizer: not a tokenizer.json: not valid UTF-8")

@@ -39,6 +39,7 @@ type instruction struct {
 	next       int32
 	mark       int32 // number of the bit in the memo; -1: none
 	look       int32
+	exit       int32    // codeAlt: where to go if it has a mark already; -1: nowhere, fail
 	targets    []int32  // codeAlt: at most 64
 	filter     *filters // codeAlt
 }
@@ -117,7 +118,7 @@ func (c *compiler) add(in instruction) int32 {
 	if len(c.re.code) >= maxInstructions {
 		fail("it compiles to more than %d instructions", maxInstructions)
 	}
-	in.mark = -1
+	in.mark, in.exit = -1, -1
 	c.re.code = append(c.re.code, in)
 	return int32(len(c.re.code) - 1)
 }
@@ -259,20 +260,18 @@ func (c *compiler) loop(n *node, next int32) int32 {
 	return c.marked(in)
 }
 
-// star adds a repetition without a maximum and without the minimum. If the repeated part can be
-// empty, it is (part+)?, as an empty repetition ends the loop instead of failing.
+// star adds a repetition without a maximum and without the minimum. If the repeated part matches
+// nothing, the loop ends there: it is back at its start, which has a mark, and goes on to next.
 func (c *compiler) star(n *node, next int32) int32 {
 	next = c.join(next)
-	again := c.choice(0, next, n.lazy) // its first target is set below
+	again := c.choice(0, next, n.lazy) // the target for the repeated part is set below
 	body := c.compile(n.kids[0], again)
-	targets := c.re.code[again].targets
+	loop := &c.re.code[again]
+	loop.exit = next
 	if n.lazy {
-		targets[1] = body
+		loop.targets[1] = body
 	} else {
-		targets[0] = body
-	}
-	if canBeEmpty(n.kids[0]) {
-		return c.choice(body, next, n.lazy)
+		loop.targets[0] = body
 	}
 	return again
 }
@@ -283,29 +282,6 @@ func (c *compiler) choice(body, out int32, lazy bool) int32 {
 		body, out = out, body
 	}
 	return c.marked(instruction{code: codeAlt, targets: []int32{body, out}})
-}
-
-func canBeEmpty(n *node) bool {
-	switch n.op {
-	case opSet:
-		return false
-	case opConcat:
-		for _, kid := range n.kids {
-			if !canBeEmpty(kid) {
-				return false
-			}
-		}
-	case opAlternate:
-		for _, kid := range n.kids {
-			if canBeEmpty(kid) {
-				return true
-			}
-		}
-		return false
-	case opRepeat:
-		return n.min == 0 || canBeEmpty(n.kids[0])
-	}
-	return true
 }
 
 func (c *compiler) lookaround(n *node, next int32) int32 {

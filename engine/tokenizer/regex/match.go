@@ -153,9 +153,17 @@ func (m *Matcher) match(i int, rest uint64) (end int, ok bool) {
 			i, alive = m.loop(pc, i)
 		case codeAlt:
 			rest := in.filter.at(text, i)
-			if alive = rest != 0 && m.enter(in.mark, i); alive {
+			switch {
+			case rest == 0:
+				alive = false
+			case m.enter(in.mark, i):
 				pc = m.branch(pc, i, rest)
 				continue
+			case in.exit >= 0:
+				pc = in.exit
+				continue
+			default:
+				alive = false
 			}
 		case codeAssert:
 			alive = holds(in.assert, text, i)

@@ -43,6 +43,8 @@ SMALL = [r"a{1,3}+", r"a{1,2}+a", r"a$", r"^a", r"^", r"a.", r"(?m)a.", r"(?m:a.
     r"(?i)k+", r"(?i:S)s", r"(?i:[a-c])+", r"(?i:[^a])+", r"(?i)\p{Lu}+", r"a(?i)b|c", r"(a(?i)b|c)d", r"(?i-m:A)b", r"(?x) a b # c", r"(?<=a)b", r"(?<!a)b", r"(?<=ab|c)a", r"(?<!ab)b", r"(?<=a)(?<=b)", r"a(?=b)", r"a(?!b)", r"a(?=b+c)", r"(?=a.*c)b|a", r"(?!ab)a", r"(?=(?!ab)a)a|b",
     r"a*", r"a*?", r"a+?b", r"a??b", r"b|", r"|b", r"a{2}{3}", r"a**", r"a{", r"a{1", r"a{x}", r"]", r"}", r"\Aa", r"a\z", r"a\Z", r"\ba", r"\Ba", r"\b", r"(?<n>a)b", r"(?'n'a)b", r"(?#c)a", r"a++", r"a*+a", r"a?+a", r"a?+ab", r"a+?+b", r"a{2,3}?", r"a{2}?",
     r"\x{62}|\u0063|\x61", r"\07|\0", r"\a|\e|\f|\v|\t", r"\_|\-", r"[\b]", r"[\x61-\x63]+", r"[\p{L}\d_]+", r"[\w&&\D]+", r"[^\s\S]", r"[\s\S]", r"\N+", r"\O", r"(ab|a)(bc|c)?", r"(?:ab|a|abc)+c", r"(a+)+$", r"(a|aa)+$", r"(a*)*$b", r"(?:a|b|ab)*?c", r"x*y*z*a", r"(?:x+x+)+y|a",
+    # repetition of what can be empty
+    r"$|(?:1{,2})(?:[ab]*+|\s)*", r"(?:(?:b{,2}|\s|.)*)(?:c\s{2,}|(?:(?!a+b)|(?!a)))", r"(?:\s|(\s*+[^a]*?)*?|a*(?<=ab))*", r"(?:a|b{,2}|c?)+", r"(?:|a|b)*c", r"(?:a??|b)*?c", r"(?:(?:a?)*b?)*c",
     # refused by Oniguruma
     r"(?s)a", r"[\w-x]", r"[z-a]", r"[a", r"(a", r"a)", r"*a", r"\p{Foo}", r"[[:foo:]]", r"[a-\d]", r"\u{41}", r"(?P<n>a)", r"(?|a)", r"\p{L&}", r"\p{Script=Han}", r"(?=a)*", r""]
 SMALL_TEXTS = ["", "a", "b", "ab", "aab", "abc", "aaa", "aaaaaaa", "abcd", "aB C", "ac c bd", "a\nab\n", "\na", "aaab", "cabab", "baac", "a b-c_d!", "é\u0301ß1٣x", "KkK sSſ", "\t\v\f\x07\x1b\x08\x00", "a{1}a{x}]", "日本 Abc12", "abbcbc", "xxyyza", "\u0378$+<"]
