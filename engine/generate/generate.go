@@ -61,8 +61,15 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 	case r.Messages == nil:
 		options.AddSpecial = true
 	default:
+		leave, err := m.Tokenizer().Admit(ctx, r.messageBytes())
+		if err != nil {
+			return nil, nil, encodeProblem(ctx, err, 0, 0)
+		}
+		defer leave()
+		options.Admitted = true
 		options.Shield = m.Tokenizer().NewShield()
-		if text, err = r.render(ctx, m.Template(), options.Shield); err != nil {
+		text, err = r.render(ctx, m.Template(), options.Shield)
+		if err != nil {
 			return nil, nil, err
 		}
 		split = chat.NewSplitter(chat.StartsInReasoning(text), m.Template().Tools(r.Tools))
@@ -72,6 +79,18 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 		return nil, nil, encodeProblem(ctx, err, options.Limit, contextTokens)
 	}
 	return prompt, split, nil
+}
+
+// messageBytes returns the size of the conversation, in memory and not as JSON.
+func (r *Request) messageBytes() (n int) {
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		n += len(m.Content) + len(m.Parts) + len(m.ReasoningContent) + len(m.ToolCalls)
+	}
+	for _, tool := range r.Tools {
+		n += len(tool)
+	}
+	return n
 }
 
 // encodeProblem returns the Problem of an error of the tokenizer.

@@ -39,8 +39,12 @@ type edge struct {
 type trieNode struct {
 	depth int32
 	fail  int32 // the longest proper suffix that is a node too
-	token int32 // index into tokens plus 1, 0 for none
-	ends  int32 // the longest suffix, or itself, that has a token; 0 for none
+	child int32 // the node after the byte by; most nodes have no other
+	by    byte
+
+	children int32
+	token    int32 // index into tokens plus 1, 0 for none
+	ends     int32 // the longest suffix, or itself, that has a token; 0 for none
 }
 
 // add adds a token that matches content, which must not be empty. It replaces an earlier token that
@@ -60,6 +64,8 @@ func (a *addedTokens) add(content string, token addedToken) {
 				a.root[content[i]] = next
 			} else {
 				a.next[edge{node, content[i]}] = next
+				a.nodes[node].child, a.nodes[node].by = next, content[i]
+				a.nodes[node].children++
 			}
 		}
 		node = next
@@ -71,6 +77,12 @@ func (a *addedTokens) add(content string, token addedToken) {
 func (a *addedTokens) step(node int32, b byte) int32 {
 	if node == 0 {
 		return a.root[b]
+	}
+	switch n := &a.nodes[node]; {
+	case n.children > 0 && n.by == b:
+		return n.child
+	case n.children <= 1:
+		return 0
 	}
 	return a.next[edge{node, b}]
 }

@@ -49,6 +49,7 @@ func (s *Shield) Hide(text string) string {
 		return text
 	}
 	var b strings.Builder
+	b.Grow(len(text) + len(text)/4)
 	s.hide(&b, text)
 	return b.String()
 }

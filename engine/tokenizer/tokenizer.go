@@ -62,6 +62,8 @@ type EncodeOptions struct {
 	Limit int
 	// Shield is what Shield.Hide has hidden in the text. nil: nothing.
 	Shield *Shield
+	// Admitted is set by a caller that has called Admit for the text.
+	Admitted bool
 }
 
 // Errors of encoding. An expression of the tokenizer may also give regex.ErrTooComplex.
@@ -112,6 +114,15 @@ func (t *Tokenizer) EncodeContext(ctx context.Context, text string, options Enco
 	return t.AppendEncode(ctx, make([]int32, 0, min(size, maxFirstIDs)), text, options)
 }
 
+// Admit waits until text of size bytes may be prepared and encoded beside what others encode. Call
+// leave afterwards. The error is that of ctx.
+func (t *Tokenizer) Admit(ctx context.Context, size int) (leave func(), err error) {
+	if err := t.gates.enter(ctx, size); err != nil {
+		return nil, err
+	}
+	return func() { t.gates.leave(size) }, nil
+}
+
 // maxFirstIDs bounds the memory for ids that is allocated before encoding.
 const maxFirstIDs = 64 << 10
 
@@ -121,10 +132,13 @@ func (t *Tokenizer) AppendEncode(ctx context.Context, dst []int32, text string,
 	if options.Limit > 0 && t.faithful && len(text)/shrinkage/max(t.longest, 1) > options.Limit {
 		return dst, ErrTooLong
 	}
-	if err := t.gates.enter(ctx, len(text)); err != nil {
-		return dst, err
+	if !options.Admitted {
+		leave, err := t.Admit(ctx, len(text))
+		if err != nil {
+			return dst, err
+		}
+		defer leave()
 	}
-	defer t.gates.leave(len(text))
 	e := t.encoders.Get().(*encoder)
 	e.begin(ctx, text, options)
 	e.ids, e.base = dst, len(dst)
