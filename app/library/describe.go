@@ -32,8 +32,8 @@ type described struct {
 	err error
 }
 
-// staleAfter is the age at which a description is renewed. The memory that a model needs depends on
-// the free memory, because the size of its KV cache does.
+// staleAfter is the age at which the description of a usable model is renewed. The memory that a
+// model needs depends on the free memory, because the size of its KV cache does.
 const staleAfter = 30 * time.Second
 
 func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description,
@@ -54,7 +54,8 @@ func (d *describer) cached(key string, signature uint64, src engine.Source, o en
 	known, ok := d.known[key]
 	d.mu.Unlock()
 	if ok && known.signature == signature {
-		if time.Since(known.at) < staleAfter || s.renew <= 0 {
+		// The free memory does not change why a folder is refused.
+		if known.err != nil || time.Since(known.at) < staleAfter || s.renew <= 0 {
 			return known.Description, known.err
 		}
 		s.renew--

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strconv"
 
 	"headroom/engine/problem"
 )
@@ -22,6 +23,9 @@ type Config struct {
 	keys         map[string]json.RawMessage
 	merged       []byte // keys as one JSON object
 }
+
+// maxModelTypeBytes bounds the name of an architecture, which errors and lists show.
+const maxModelTypeBytes = 100
 
 // ParseConfig parses a config.json. Errors are Problems.
 func ParseConfig(data []byte) (*Config, error) {
@@ -57,6 +61,11 @@ func ParseConfig(data []byte) (*Config, error) {
 		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "",
 			"Choose the folder of a language model in MLX or Hugging Face format.")
 	}
+	if n := len(c.ModelType); n > maxModelTypeBytes {
+		return nil, problem.New(problem.ModelBroken, "The model_type in config.json is too long",
+			fmt.Sprintf("it has %d bytes, expected at most %d", n, maxModelTypeBytes),
+			"Download the model again.")
+	}
 	return c, c.Quantization.parse(quantization)
 }
 
@@ -65,7 +74,8 @@ func ParseConfig(data []byte) (*Config, error) {
 func (c *Config) Decode(v any) error {
 	if err := json.Unmarshal(c.merged, v); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
-			"config.json does not describe a "+c.ModelType+" model", "Download the model again.")
+			"config.json does not describe a model of type "+strconv.Quote(c.ModelType),
+			"Download the model again.")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
@@ -62,7 +63,8 @@ func divides(partKey string, part int, wholeKey string, whole int) error {
 func validate(modelType string, faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
-			"config.json does not describe a "+modelType+" model", "Download the model again.")
+			"config.json does not describe a model of type "+strconv.Quote(modelType),
+			"Download the model again.")
 	}
 	return nil
 }

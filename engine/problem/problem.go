@@ -62,17 +62,17 @@ type Problem struct {
 
 // New returns a Problem.
 func New(code Code, message, why, fix string) *Problem {
-	return &Problem{Code: code, Message: message, Why: bounded(why), Fix: fix}
+	return &Problem{Code: code, Message: bounded(message), Why: bounded(why), Fix: fix}
 }
 
-// maxWhyBytes bounds Why, which may repeat the content of a file that is not trusted.
-const maxWhyBytes = 2000
+// maxTextBytes bounds Message and Why, which may repeat the content of a file that is not trusted.
+const maxTextBytes = 2000
 
-func bounded(why string) string {
-	if len(why) <= maxWhyBytes {
-		return why
+func bounded(text string) string {
+	if len(text) <= maxTextBytes {
+		return text
 	}
-	return strings.ToValidUTF8(why[:maxWhyBytes], "") + "…"
+	return strings.ToValidUTF8(text[:maxTextBytes], "") + "…"
 }
 
 // Wrap returns a Problem whose Why is the text of err. If err is a Problem with the same Fix, Why
@@ -84,7 +84,7 @@ func Wrap(code Code, err error, message, fix string) *Problem {
 			why = strings.TrimSuffix(without, ".")
 		}
 	}
-	return &Problem{Code: code, Message: message, Why: bounded(why), Fix: fix, Err: err}
+	return &Problem{Code: code, Message: bounded(message), Why: bounded(why), Fix: fix, Err: err}
 }
 
 func (p *Problem) Error() string {

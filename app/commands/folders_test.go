@@ -1,0 +1,350 @@
+package commands
+
+// Model folders are not trusted: whatever one contains, the server stays alive and responsive, its
+// other models answer as before, and the work for a request ends when its client has left.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// maxFolderCPU is the CPU time that the server may use after a client has left, until it idles.
+	// That is a second of work, and the collection of what the work has left.
+	maxFolderCPU = 2500 * time.Millisecond
+	maxFolderRSS = 1500 << 20
+	// maxHealth is how long /health may take. It is a second, and more if the machine is busy with
+	// other tests.
+	maxHealth = 5 * time.Second
+)
+
+// TestHostileFolders starts hostile models one after another and asks each a question. With
+// HEADROOM_LONG set, it plants 500 folders. HEADROOM_SEED selects other seeds, and
+// HEADROOM_FOLDERS their number.
+func TestHostileFolders(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	seed, count := number(t, "HEADROOM_SEED", 0), number(t, "HEADROOM_FOLDERS", 20)
+	if os.Getenv("HEADROOM_LONG") != "" && os.Getenv("HEADROOM_FOLDERS") == "" {
+		count = 500
+	}
+	h := newHostile(t)
+	const together = 100 // folders that exist at the same time
+	for from := 0; from < count; from += together {
+		testFolders(t, h, seed+from, min(together, count-from))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func number(t *testing.T, variable string, otherwise int) int {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// testFolders plants folders, starts a server and uses each folder.
+func testFolders(t *testing.T, h *hostile, seed, count int) {
+	home := isolate(t)
+	root := filepath.Join(home, "hostile")
+	faults := map[string]string{}
+	for i := range count {
+		name := fmt.Sprintf("h%d", seed+i)
+		faults[name] = h.plant(filepath.Join(root, name), uint64(seed+i))
+	}
+	defer os.RemoveAll(root)
+	s := startHostile(t, root)
+	defer s.stop()
+	want := s.demoAnswer()
+	for i := range count {
+		name := fmt.Sprintf("h%d", seed+i)
+		outcome := s.use(name)
+		t.Logf("%s: %s: %s", name, faults[name], outcome)
+		if i%10 == 9 || i == count-1 {
+			if got := s.demoAnswer(); got != want {
+				t.Errorf("%s: the demo model answers %q, want %q", name, got, want)
+			}
+		}
+		if err := s.fault(); err != nil {
+			t.Errorf("seed %d, %s: %v\n%s", seed+i, faults[name], err, s.log.Bytes())
+			return
+		}
+	}
+	t.Logf("/health took at most %v; memory was at most %d MB", time.Duration(s.slowest.Load()),
+		s.largest.Load()>>20)
+}
+
+// hostileServer is a server process, and what a watcher has seen of it.
+type hostileServer struct {
+	t              *testing.T
+	cmd            *exec.Cmd
+	address, token string
+	log            *lockedBuffer
+	ended          chan struct{}
+	endWatch       context.CancelFunc
+	watched        chan struct{}
+
+	slowest, largest atomic.Int64 // time of /health; bytes of memory
+	unhealthy        atomic.Value // string: why /health failed
+}
+
+func startHostile(t *testing.T, root string) *hostileServer {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &hostileServer{t: t, log: &lockedBuffer{}, ended: make(chan struct{}),
+		watched: make(chan struct{})}
+	s.cmd = exec.Command(program, "serve", "--port", "0", "--models-dir", root, "--device", "cpu",
+		"--threads", "1", "--context", "4096", "--no-ssd-cache", "--log-level", "warn")
+	s.cmd.Env = append(os.Environ(), asCommand+"=1")
+	s.cmd.Stderr = s.log
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for s.token == "" && lines.Scan() {
+		if _, page, ok := strings.Cut(lines.Text(), "web UI: http://"); ok {
+			s.address, s.token, _ = strings.Cut(page, "/#token=")
+		}
+	}
+	if s.token == "" {
+		t.Fatalf("the server did not start: %s", s.log.Bytes())
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	var ctx context.Context
+	ctx, s.endWatch = context.WithCancel(context.Background())
+	go s.watch(ctx)
+	return s
+}
+
+func (s *hostileServer) stop() {
+	s.endWatch()
+	<-s.watched
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.t.Error("the server does not end")
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	}
+}
+
+// watch asks for /health and measures the memory all the time. It kills a server that takes too
+// much, so that the machine is safe.
+func (s *hostileServer) watch(ctx context.Context) {
+	defer close(s.watched)
+	for ctx.Err() == nil {
+		begin := time.Now()
+		limited, cancel := context.WithTimeout(ctx, 2*maxHealth)
+		status, text := s.request(limited, "GET", "/health", nil)
+		cancel()
+		if took := time.Since(begin); ctx.Err() == nil {
+			s.slowest.Store(max(s.slowest.Load(), int64(took)))
+			if status != http.StatusOK || took > maxHealth {
+				s.unhealthy.Store(fmt.Sprintf("/health: %d after %v: %s", status, took, text))
+			}
+		}
+		var pages int64
+		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+		_, _ = fmt.Sscan(string(statm), new(int64), &pages)
+		rss := pages * int64(os.Getpagesize())
+		s.largest.Store(max(s.largest.Load(), rss))
+		if rss > maxFolderRSS {
+			s.unhealthy.Store(fmt.Sprintf("the server has %d MB in memory", rss>>20))
+			_ = s.cmd.Process.Kill()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// fault returns why the server is not as it should be.
+func (s *hostileServer) fault() error {
+	if why, ok := s.unhealthy.Load().(string); ok {
+		return fmt.Errorf("%s", why)
+	}
+	select {
+	case <-s.ended:
+		return fmt.Errorf("the server has ended: %v", s.cmd.ProcessState)
+	default:
+		return nil
+	}
+}
+
+// use starts a model, asks it a question, leaves soon, stops it, and waits until the server idles.
+func (s *hostileServer) use(name string) string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	outcome := s.load(ctx, name)
+	question := strings.Repeat("a", 40) + "! " + "Tell me about KV caches."
+	body, _ := json.Marshal(map[string]any{"model": name, "max_tokens": 20,
+		"messages": []map[string]string{{"role": "user", "content": question}}})
+	leaving, leave := context.WithTimeout(ctx, 100*time.Millisecond)
+	status, text := s.request(leaving, "POST", "/v1/chat/completions", body)
+	leave()
+	before := s.cpu()
+	s.request(ctx, "POST", "/api/engine/stop", nil)
+	if status == 0 {
+		outcome += "; left"
+	} else {
+		outcome += fmt.Sprintf("; asked %d: %.150s", status, text)
+	}
+	used, idle := s.idle(ctx, before)
+	if s.fault() == nil && (!idle || used > maxFolderCPU) {
+		s.t.Errorf("%s: the server used %v of CPU after the client had left, idle %t", name, used,
+			idle)
+	}
+	return outcome + fmt.Sprintf("; %v of CPU", used)
+}
+
+// load starts a model, and waits a little until it is loaded. It returns what came of it.
+func (s *hostileServer) load(ctx context.Context, name string) string {
+	body, _ := json.Marshal(map[string]any{"model": name})
+	status, text := s.request(ctx, "POST", "/api/engine/start", body)
+	if len(text) > 16<<10 {
+		s.t.Errorf("%s: an answer of %d bytes", name, len(text))
+	}
+	if status != http.StatusAccepted {
+		return fmt.Sprintf("start %d: %.150s", status, text)
+	}
+	loaded := "loading"
+	for i := 0; loaded == "loading" && i < 500 && s.fault() == nil; i++ {
+		time.Sleep(10 * time.Millisecond)
+		loaded = s.status(ctx)
+	}
+	return loaded
+}
+
+// idle waits until the server uses hardly any CPU, and returns what it has used until then.
+func (s *hostileServer) idle(ctx context.Context, before time.Duration) (time.Duration, bool) {
+	const (
+		window = 50 * time.Millisecond
+		little = 20 * time.Millisecond // 2 ticks; /health is asked meanwhile
+	)
+	last := s.cpu()
+	for ctx.Err() == nil && s.fault() == nil {
+		time.Sleep(window)
+		now := s.cpu()
+		if now-last <= little {
+			return now - before, true
+		}
+		last = now
+	}
+	return last - before, false
+}
+
+// cpu returns the CPU time of the server, without its children.
+func (s *hostileServer) cpu() time.Duration {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // a tick is 1/100 s
+}
+
+func (s *hostileServer) status(ctx context.Context) string {
+	var state struct{ Engine struct{ Status string } }
+	_, text := s.request(ctx, "GET", "/api/state", nil)
+	_ = json.Unmarshal(text, &state)
+	return state.Engine.Status
+}
+
+// demoAnswer returns the demo model's answer to a question.
+func (s *hostileServer) demoAnswer() string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	s.load(ctx, "headroom-demo")
+	body, _ := json.Marshal(map[string]any{"model": "headroom-demo", "temperature": 0,
+		"max_tokens": 30, "messages": []map[string]string{{"role": "user", "content": question}}})
+	status, text := s.request(ctx, "POST", "/v1/chat/completions", body)
+	var answer struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.Unmarshal(text, &answer); err != nil || len(answer.Choices) != 1 {
+		return fmt.Sprintf("%d %s", status, text)
+	}
+	return answer.Choices[0].Message.Content
+}
+
+// request returns the answer's status and text; 0 and the error if there is none.
+func (s *hostileServer) request(ctx context.Context, method, path string, body []byte) (int,
+	[]byte) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+path,
+		bytes.NewReader(body))
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Headroom-Token", s.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	return answer.StatusCode, text
+}
+
+// lockedBuffer keeps the end of what a process writes.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	b.text = b.text[max(len(b.text)-most, 0):]
+	return len(p), nil
+}
+
+func (b *lockedBuffer) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.text)
+}
