@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
-.PHONY: soak app-check sign notarize dmg tarball clean arm64 setup
+.PHONY: audit sbom reproducible soak app-check sign notarize dmg tarball clean arm64 setup
 .PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
 # The build tags of window and tray. Without "production" Wails builds a program that refuses to
@@ -120,6 +120,18 @@ tarball: frontend/dist/index.html ## Make an archive for Linux with an install s
 	build/programs bin/release
 	build/linux/tarball bin/release \
 		bin/headroom-$$(build/version number)-linux-$$(go env GOARCH).tar.gz
+
+audit: ## Look up known vulnerabilities of Go modules and npm packages; needs the network
+	@build/setup frontend
+	build/audit
+
+sbom: ## Write bin/sbom.json, the software in the programs, in the form of CycloneDX
+	@mkdir -p bin
+	go run ./build/licences -sbom bin/sbom.json -version "$$(build/version)"
+
+reproducible: ## Build the checked-out commit twice, in different folders, and compare the bytes
+	@build/setup core frontend
+	build/reproducible
 
 clean: ## Remove bin/ and the web UI's build; installed packages stay
 	rm -rf bin frontend/dist/* frontend/node_modules/.vite

@@ -37,7 +37,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	file := service.OpenSettings()
 	h := c.newHost(file, hostUse{ssd: true})
 	defer h.Close()
-	if err := load(ctx, h, cmp.Or(c.Model, c.Named), t.err); err != nil {
+	if err := load(ctx, h, file, cmp.Or(c.Model, c.Named), t.err); err != nil {
 		return err
 	}
 	m, err := h.Acquire("")

@@ -86,7 +86,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		return exited // --help or --version have been printed
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "headroom: %v\nTry: headroom --help\n", err)
+		fmt.Fprintf(errOut, "headroom: %v\nTry: %s --help\n", err, nearest(err))
 		return int(exitUsage)
 	}
 	kept := cli.startLog(errOut, parsed.Command())
@@ -96,6 +96,17 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	context.AfterFunc(ctx, stop)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return report(parsed.Run(&terminal{in, out, errOut, kept}), errOut)
+}
+
+// nearest returns the command that the arguments name, as far as they do: "headroom cache move".
+func nearest(err error) string {
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) && wrong.Context != nil {
+		if node := wrong.Context.Selected(); node != nil {
+			return node.FullPath()
+		}
+	}
+	return "headroom"
 }
 
 // parse parses the arguments. It recovers the panic of kong.Exit.

@@ -20,6 +20,7 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/service"
+	"headroom/app/settings"
 	"headroom/engine/chat"
 )
 
@@ -164,10 +165,15 @@ func TestRefusals(t *testing.T) {
 			[]string{"--max-prefill-stall is -1s, expected 0 or more"}},
 		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2,
 			[]string{"--prompt-cache-size is -1, expected 0 or more"}},
-		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
+		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt", "Try: headroom run --help"}},
+		{"no folder", []string{"cache", "move"}, 2,
+			[]string{"<dir>", "Try: headroom cache move --help"}},
+		{"too many threads", []string{"run", "--threads", "100000", "x"}, 2,
+			[]string{"--threads is 100000, expected 0 to 1024"}},
 		{"not UTF-8", []string{"run", "-"}, 1,
 			[]string{"The user message is not valid UTF-8", "fix: "}},
-		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},
+		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty",
+			"fix: Write it in quotes, or pipe a text into: headroom run -"}},
 		{"too many words", []string{"run", "a", "b", "c"}, 1,
 			[]string{"got 3 words", "fix: Put the prompt into quotes"}},
 		{"two models", []string{"run", "--model", "headroom-demo", "headroom-demo", "x"}, 1,
@@ -182,7 +188,8 @@ func TestRefusals(t *testing.T) {
 			[]string{"The model does not fit", "GB is free", "fix: "}},
 		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1,
 			[]string{"longer than the model's context", "the context holds 20"}},
-		{"impossible host", []string{"serve", "--host", "not a host", "--port", "0"}, 1,
+		{"impossible host",
+			[]string{"serve", "--host", "not a host", "--port", "0", "--no-api-key"}, 1,
 			[]string{"cannot listen on not a host", "Check --host and --port"}},
 	}
 	for _, c := range cases {
@@ -197,6 +204,22 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInvalidModelSettings: a refusal of options from settings.json names the file.
+func TestInvalidModelSettings(t *testing.T) {
+	isolate(t)
+	file := service.OpenSettings()
+	if err := file.Change(func(s *settings.Settings) {
+		s.Models = map[string]settings.Model{"headroom-demo": {KVFormat: "q9"}}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errOut := headroom("", "run", "hi")
+	if code != 1 || !strings.Contains(errOut, `"q9"`) ||
+		!strings.Contains(errOut, "fix: The settings of models are in "+file.Path()) {
+		t.Errorf("exit %d, stderr %s", code, errOut)
 	}
 }
 

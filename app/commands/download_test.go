@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"headroom/app/library"
 	"headroom/engine"
@@ -136,5 +137,20 @@ func TestModelsToken(t *testing.T) {
 	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 ||
 		out != "The saved token was removed.\n" {
 		t.Errorf("remove: exit %d, %q", code, out)
+	}
+}
+
+// TestSlowDownloadIsNotSilent: without a terminal, a command that waits for the hub writes a line
+// from time to time.
+func TestSlowDownloadIsNotSilent(t *testing.T) {
+	isolate(t)
+	defer func(before time.Duration) { reportEvery = before }(reportEvery)
+	reportEvery = time.Millisecond
+	hub := demoHub(t, func(http.ResponseWriter, *http.Request) {
+		time.Sleep(300 * time.Millisecond) // longer than watchJob waits
+	})
+	code, _, errOut := headroom("", "models", "download", "demo/model", "--endpoint", hub)
+	if code != 0 || !strings.Contains(errOut, "demo/model: ") || strings.Contains(errOut, "\x1b") {
+		t.Errorf("exit %d, stderr %q", code, errOut)
 	}
 }

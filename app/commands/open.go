@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -22,6 +23,7 @@ import (
 	"headroom/app/version"
 	"headroom/app/worker"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // ModelFlags are the flags of every command that runs a model: where it is found and how it runs.
@@ -42,15 +44,29 @@ func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int
-	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences},
+	}{{"--context", f.Context}, {"--max-sequences", f.MaxSequences},
 		{"--max-kv-size", f.MaxKVSize},
 		{"--quantized-kv-start", f.QuantizedKVStart}, {"--prompt-cache-size", f.PromptCacheSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
 	}
+	if err := checkThreads(f.Threads); err != nil {
+		return err
+	}
 	if f.MaxPrefillStall < 0 {
 		return fmt.Errorf("--max-prefill-stall is %s, expected 0 or more", f.MaxPrefillStall)
+	}
+	return nil
+}
+
+// maxThreads is more than any machine has cores. The Go runtime ends a program that starts
+// thousands of threads.
+const maxThreads = 1024
+
+func checkThreads(n int) error {
+	if n < 0 || n > maxThreads {
+		return fmt.Errorf("--threads is %d, expected 0 to %d", n, maxThreads)
 	}
 	return nil
 }
@@ -201,15 +217,26 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 }
 
 // load starts a model and waits until it is loaded, with a progress bar on a terminal.
-func load(ctx context.Context, h *host.Host, model string, errOut io.Writer) error {
+func load(ctx context.Context, h *host.Host, s *settings.File, model string,
+	errOut io.Writer) error {
 	if err := h.Start(model); err != nil {
-		return err
+		return blameSettings(err, s)
 	}
 	if isTerminal(errOut) {
 		finish := showProgress(h, errOut)
 		defer finish()
 	}
-	return h.Wait(ctx)
+	return blameSettings(h.Wait(ctx), s)
+}
+
+// blameSettings adds to a refusal of options where the settings of models are, if there are any.
+func blameSettings(err error, s *settings.File) error {
+	if err == nil || problem.From(err).Code != problem.BadRequest || len(s.Get().Models) == 0 {
+		return err
+	}
+	named := *problem.From(err)
+	named.Fix = strings.TrimSpace(named.Fix + " The settings of models are in " + s.Path() + ".")
+	return &named
 }
 
 // showProgress draws a progress bar until the returned function is called, which erases it. A model

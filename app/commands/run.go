@@ -51,12 +51,13 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		prompt = strings.TrimRight(string(text), "\r\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
+		return problem.New(problem.BadRequest, "The prompt is empty", "",
+			"Write it in quotes, or pipe a text into: headroom run -")
 	}
 	file := service.OpenSettings()
 	h := c.newHost(file, hostUse{})
 	defer h.Close()
-	if err := load(ctx, h, model, t.err); err != nil {
+	if err := load(ctx, h, file, model, t.err); err != nil {
 		return err
 	}
 	m, err := h.Acquire("")

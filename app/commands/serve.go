@@ -41,6 +41,7 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
 	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
+	o.Settings = service.OpenSettings()
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	defer s.Close()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
-	if err := load(ctx, s.Host, c.Model, t.err); err != nil {
+	if err := load(ctx, s.Host, o.Settings, c.Model, t.err); err != nil {
 		if ctx.Err() != nil {
 			return <-served
 		}

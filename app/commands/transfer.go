@@ -12,17 +12,26 @@ import (
 	"headroom/app/jobs"
 )
 
-// watchJob waits for a job to end and shows its progress on a terminal. When ctx ends, it stops the
-// job, which keeps its work so far, and returns ctx's error.
+// reportEvery is how often a line of progress is written where there is no terminal. Tests shorten
+// it.
+var reportEvery = 5 * time.Second
+
+// watchJob waits for a job to end and shows its progress, in one line on a terminal. When ctx ends,
+// it stops the job, which keeps its work so far, and returns ctx's error.
 func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (jobs.Job, error) {
 	const step = 250 * time.Millisecond
 	onTerminal := isTerminal(out)
+	reported := time.Now()
 	for {
 		soon, cancel := context.WithTimeout(ctx, step)
 		job, err := list.Wait(soon, id)
 		cancel()
 		if onTerminal && err != nil {
 			fmt.Fprint(out, "\r\x1b[K"+clip(jobLine(job), 120))
+		}
+		if !onTerminal && err != nil && time.Since(reported) >= reportEvery {
+			reported = time.Now()
+			fmt.Fprintln(out, clip(jobLine(job), 120))
 		}
 		if err == nil || ctx.Err() != nil {
 			if onTerminal {

@@ -177,6 +177,10 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 			name = f.Name
 		}
 		properties[name] = s.of(f.Type)
+		if f.Type == rawMessage && schemaName(t) == "SettingsModel" {
+			properties[name] = object{"type": []any{"object", "null"},
+				"additionalProperties": object{}}
+		}
 		if values, ok := fieldEnums[schemaName(t)+"."+name]; ok {
 			properties[name] = object{"type": "string", "enum": values}
 		}

@@ -46,6 +46,7 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 	general := newGeneral(t)
 	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
 	withSettings := general.url
+	held := map[string]bool{"GET /api/events": true} // TestEvents reads the stream
 	for _, c := range []struct{ url, method, path, pattern, body string }{
 		{plain, "GET", "/api/state", "/api/state", ""},
 		{plain, "POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
@@ -75,13 +76,40 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		{withSettings, "GET", "/api/hub", "/api/hub", ""},
 		{withSettings, "GET", "/api/hub/search", "/api/hub/search", ""},
 		{withSettings, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
+		{withSettings, "PUT", "/api/hub", "/api/hub", `{"endpoint":"ftp://x"}`}, // an error
+		{withSettings, "POST", "/api/downloads", "/api/downloads", `{"id":"../x"}`},
+		{withSettings, "POST", "/api/imports", "/api/imports",
+			`{"paths":["/gone"],"mode":"copy"}`},
+		{withSettings, "DELETE", "/api/jobs/x", "/api/jobs/{id}", ""},
+		{withSettings, "POST", "/api/jobs/x/resume", "/api/jobs/{id}/resume", ""},
+		{withSettings, "POST", "/api/jobs/x/stop", "/api/jobs/{id}/stop", ""},
+		{withSettings, "PUT", "/api/settings/cache", "/api/settings/cache", `{"maxSize":"1GB"}`},
+		{withSettings, "PUT", "/api/models/m/settings", "/api/models/{id}/settings",
+			`{"templateArguments":{"enable_thinking":false}}`},
+		{withSettings, "GET", "/api/models/m/settings", "/api/models/{id}/settings", ""},
+		{withSettings, "DELETE", "/api/chats/c-1", "/api/chats/{id}", ""},
+		{plain, "POST", "/api/models/rescan", "/api/models/rescan", ""},
+		{plain, "POST", "/api/models/watching", "/api/models/watching", `{"on":true}`},
+		{plain, "POST", "/api/models/m/remove", "/api/models/{id}/remove", ""},
+		{plain, "POST", "/api/models/m/reveal", "/api/models/{id}/reveal", ""},
+		{plain, "POST", "/api/requests/1/cancel", "/api/requests/{id}/cancel", ""},
+		{plain, "POST", "/api/memory/wired", "/api/memory/wired", `{"action":"none"}`}, // an error
+		{plain, "POST", "/api/cache/abcd/pin", "/api/cache/{key}/pin", `{"pinned":true}`},
+		{plain, "DELETE", "/api/cache", "/api/cache", ""},
 	} {
+		held[c.method+" "+c.pattern] = true
 		document := described(t, c.url)
 		status, _, text := do(t, c.method, c.url+c.path, c.body, TokenHeader, "T")
 		operation := at(document, "paths", c.pattern, strings.ToLower(c.method))
 		response := at(operation, "responses", fmt.Sprint(status))
 		if response == nil {
 			response = at(operation, "responses", "default")
+		}
+		if status == http.StatusNotFound && strings.HasPrefix(text, "404") || status >= 500 {
+			t.Errorf("%s %s: %d %s", c.method, c.path, status, text)
+		}
+		if status == http.StatusNoContent && text == "" && at(response, "content") == nil {
+			continue
 		}
 		var body any
 		if err := json.Unmarshal([]byte(text), &body); err != nil {
@@ -90,6 +118,13 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 		if fault := fits(document, at(response, "content", "application/json", "schema"), body,
 			"body"); fault != "" {
 			t.Errorf("%s %s: %s", c.method, c.path, fault)
+		}
+	}
+	for pattern, operations := range described(t, withSettings)["paths"].(map[string]any) {
+		for method := range operations.(map[string]any) {
+			if name := strings.ToUpper(method) + " " + pattern; !held[name] {
+				t.Errorf("no answer of %s was held against the document", name)
+			}
 		}
 	}
 }

@@ -111,6 +111,9 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 		migrations[v](document)
 	}
 	delete(document, key)
+	if err := checkLaunch(document); err != nil {
+		invalid = append(invalid, err)
+	}
 	s = Default()
 	kept, dropped := valid(nil, document)
 	if err := json.Unmarshal(kept, &s); err != nil {
@@ -123,6 +126,19 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 	s.IdleUnloadMinutes = max(s.IdleUnloadMinutes, 0)
 	s.Cache.repair()
 	return s.clone(), append(invalid, dropped...), nil
+}
+
+// checkLaunch removes a value of launch that does not exist, and returns its error.
+func checkLaunch(document map[string]json.RawMessage) error {
+	key, ok := keyOf(document, "launch")
+	var launch Launch
+	if !ok || json.Unmarshal(document[key], &launch) != nil || // valid reports the type
+		launch == LaunchAsLeft || launch == LaunchOn || launch == LaunchOff {
+		return nil
+	}
+	delete(document, key)
+	return &valueError{[]string{key}, fmt.Errorf("%q is not a value, expected %q, %q or %q", launch,
+		LaunchOn, LaunchOff, LaunchAsLeft)}
 }
 
 // valid returns the members of an object that decode into Settings, as JSON, and errors for the

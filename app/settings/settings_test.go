@@ -147,6 +147,8 @@ func TestParse(t *testing.T) {
 		{"negative version", `{"version":-1,"port":80}`, with(func(s *Settings) { s.Port = 80 }),
 			"version: -1 is not a version"},
 		{"huge version", `{"version":1e30}`, d, "version: 1e30 is not a version"},
+		{"an unknown launch", `{"launch":"maybe","model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }), `launch: "maybe" is not a value`},
 		{"truncated", `{"version":1,`, Settings{}, "unexpected end"},
 		{"not an object", `[1]`, Settings{}, "cannot unmarshal array"},
 		{"null", `null`, Settings{}, "not a JSON object"},

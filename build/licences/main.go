@@ -2,6 +2,9 @@
 // licences. Every package includes that file.
 //
 //	go run ./build/licences          (needs frontend/node_modules: build/setup frontend)
+//	go run ./build/licences -sbom bin/sbom.json -version v0.1.0
+//
+// The second form writes a bill of materials instead (sbom.go). It needs no node_modules.
 //
 // It lists the Go modules that the three programs import on macOS and on Linux, and all npm
 // packages that the web UI depends on, although the bundler leaves most of them out. A test
@@ -12,6 +15,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -26,7 +30,19 @@ import (
 const output = "build/THIRD_PARTY.md"
 
 func main() {
-	if err := run("."); err != nil {
+	file := flag.String("sbom", "", "write a bill of materials to this `FILE` instead")
+	version := flag.String("version", "unknown", "version of Headroom in the bill")
+	flag.Parse()
+	var err error
+	if *file == "" {
+		err = run(".")
+	} else {
+		var data []byte
+		if data, err = sbom(".", *version); err == nil {
+			err = os.WriteFile(*file, data, 0o644)
+		}
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
@@ -54,6 +70,7 @@ type part struct {
 	name, version string
 	dir           string // folder of its files
 	licence       string // name of the licence, for packages without its text; "" if unknown
+	integrity     string // checksum in the lock file, of an npm package
 }
 
 func (p part) String() string { return strings.TrimSpace(p.name + " " + p.version) }
@@ -113,8 +130,8 @@ func npmPackages(root string) ([]part, error) {
 	}
 	var lock struct {
 		Packages map[string]struct {
-			Version, License string
-			Dev              bool
+			Version, License, Integrity string
+			Dev                         bool
 		}
 	}
 	if err := json.Unmarshal(data, &lock); err != nil {
@@ -125,7 +142,7 @@ func npmPackages(root string) ([]part, error) {
 		if entry := lock.Packages[path]; path != "" && !entry.Dev {
 			name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
 			parts = append(parts, part{name, entry.Version, filepath.Join(root, "frontend", path),
-				entry.License})
+				entry.License, entry.Integrity})
 		}
 	}
 	return parts, nil

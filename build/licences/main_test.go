@@ -69,11 +69,11 @@ func TestWrite(t *testing.T) {
 		return path
 	}
 	a := part{"a", "v1", folder("a",
-		map[string]string{"LICENSE": "Do as you like.\r\n\r\n## Odd\r\n"}), ""}
+		map[string]string{"LICENSE": "Do as you like.\r\n\r\n## Odd\r\n"}), "", ""}
 	b := part{"b", "v2", folder("b",
-		map[string]string{"licence.md": "\n\nDo as you like.  \n\n## Odd"}), ""}
-	c := part{"c", "v3", folder("c", nil), "MIT"}
-	d := part{"d", "v4", folder("d", map[string]string{"README": "x"}), ""}
+		map[string]string{"licence.md": "\n\nDo as you like.  \n\n## Odd"}), "", ""}
+	c := part{"c", "v3", folder("c", nil), "MIT", ""}
+	d := part{"d", "v4", folder("d", map[string]string{"README": "x"}), "", ""}
 	var page bytes.Buffer
 	if err := write(&page, []part{a, c, b}); err != nil {
 		t.Fatal(err)

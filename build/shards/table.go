@@ -39,6 +39,8 @@ var shards = []shard{
 	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
 	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
 	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
+	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
+		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

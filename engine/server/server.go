@@ -150,9 +150,9 @@ func New(o Options) *Server {
 }
 
 // Paths returns the paths that the server answers, as http.ServeMux reads them: the routes of the
-// dialects, its own, and "/v1/", where unknown addresses get the error of a dialect.
+// dialects, its own, and "/v1" with all below, where unknown addresses get the error of a dialect.
 func (s *Server) Paths() []string {
-	paths := []string{"/health", "/metrics", "/v1/"}
+	paths := []string{"/health", "/metrics", "/v1", "/v1/"}
 	for pattern := range s.byPattern {
 		_, path, _ := strings.Cut(pattern, " ") // without the method: a preflight has another
 		paths = append(paths, path)

@@ -139,7 +139,7 @@ func (a *agent) listen(f flags) (err error) {
 
 // begin starts the agent's goroutines. systray calls it when the icon can be shown.
 func (a *agent) begin(f flags) {
-	slog.Info("Headroom is in the tray", "endpoint", a.url()+"v1")
+	slog.Info("Headroom is running", "endpoint", a.url()+"v1")
 	nameIcon()
 	a.running.Go(func() {
 		if err := a.service.Serve(a.context); err != nil {

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: c729d2fc6a6dc270619ad873de6b381f9aa077943c445c3d0040c2bf723544d3
+// SHA-256 of openapi.json: 92b377c9232e5dcaac7ae9510f934056da14b143d980621f9d8a3a9e508767ab
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -576,7 +576,7 @@ export interface SettingsModel {
   seed?: number;
   stateFormat?: string;
   temperature?: number;
-  templateArguments?: unknown;
+  templateArguments?: Record<string, unknown>;
   topK?: number;
   topP?: number;
 }
