@@ -138,6 +138,7 @@ type Store struct {
 	modified time.Time        // modification time of the folder at that version
 	known    map[string]known // by ID
 	watchers map[chan struct{}]bool
+	erased   map[string]bool // IDs that Erase has removed
 }
 
 // known is the cached summary of a file. It is valid while the file's size and modification time
@@ -287,6 +288,9 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.checkErased(id); err != nil {
+		return Summary{}, err
+	}
 	unlock, err := s.lock()
 	if err != nil {
 		return Summary{}, err

@@ -313,7 +313,7 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	}
 	line("folder", "%s", s.Dir)
 	line("size", "%s (%s), %s, %s", formatBytes(s.Bytes), formatLimit(s.MaxBytes),
-		count(s.Entries, "file"), count(stored(list), "conversation"))
+		count(s.Entries, "file"), count(onDisk(list), "conversation"))
 	line("disk", "%s free; the cache leaves %s free", formatBytes(s.FreeBytes),
 		formatBytes(max(s.MinFreeBytes, 0)))
 	line("written", "%s today (%s), %s in total", formatBytes(s.TodayBytes),
@@ -333,8 +333,8 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return table.Flush()
 }
 
-// stored counts the conversations on disk.
-func stored(list cache.List) (n int) {
+// onDisk counts the conversations on disk.
+func onDisk(list cache.List) (n int) {
 	for _, c := range list.Conversations {
 		if c.Key != "" {
 			n++

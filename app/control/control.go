@@ -90,6 +90,8 @@ type Options struct {
 	Transfers *Transfers
 	// Chats holds the conversations of the Chat page. If it is nil, there are no such routes.
 	Chats *chats.Store
+	// Stored lists and deletes what is stored. If it is nil, there are no such routes.
+	Stored Stored
 	// Wired is the wired memory limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or brings it to the front. If it is nil, there is no such route.
@@ -116,6 +118,7 @@ type API struct {
 	modelOptions func(settings.Settings, string) engine.Options
 	transfers    *Transfers
 	chats        *chats.Store
+	stored       Stored
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -137,6 +140,7 @@ func New(o Options) *API {
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
+		stored:  o.Stored,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()

@@ -14,6 +14,7 @@ import (
 	"headroom/app/memory"
 	"headroom/app/power"
 	"headroom/app/settings"
+	"headroom/app/stored"
 	"headroom/app/wired"
 	"headroom/engine/cachemiss"
 )
@@ -44,6 +45,8 @@ var enums = map[reflect.Type][]any{
 		jobs.Stopped},
 	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
+	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Jobs, stored.Log,
+		stored.Settings, stored.Models},
 	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,
 		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
 		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,

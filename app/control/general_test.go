@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/logs"
 	"headroom/app/settings"
+	"headroom/app/stored"
 	"headroom/engine/problem"
 	"headroom/engine/seal"
 )
@@ -35,6 +37,18 @@ func (l *fakeLogin) Set(on bool) error {
 	}
 	l.on = on
 	return nil
+}
+
+// fakeStored has one chat, and deletes it.
+type fakeStored struct{}
+
+func (fakeStored) Stored() stored.List {
+	return stored.List{Items: []stored.Item{
+		{Kind: stored.Chats, Paths: []string{"/data/chats"}, Files: 1, Bytes: 9}}}
+}
+
+func (fakeStored) DeleteStored(context.Context, stored.Choice) (stored.Deleted, error) {
+	return stored.Deleted{Files: 1, Bytes: 9, Left: []string{"The key is left."}}, nil
 }
 
 // generalFixture is an API with a fake host and a new settings file.
@@ -59,7 +73,7 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
-		Chats: w.chats, Log: slog.New(slog.DiscardHandler)})
+		Chats: w.chats, Stored: fakeStored{}, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

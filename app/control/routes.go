@@ -138,6 +138,9 @@ func (a *API) Routes() []Route {
 	if a.chats != nil {
 		rows = append(rows, a.chatRoutes()...)
 	}
+	if a.stored != nil {
+		rows = append(rows, a.storedRoutes()...)
+	}
 	if a.logs != nil {
 		rows = append(rows, a.logRoutes()...)
 	}

@@ -41,6 +41,8 @@ type Logs struct {
 	mu     sync.Mutex
 	lines  []Line // a ring once it is full
 	number int    // of the latest line
+	// cleared is the number of the last line that Clear has removed.
+	cleared int
 }
 
 // New returns Logs that record lines at level and above.
@@ -75,7 +77,7 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 	defer l.mu.Unlock()
 	text = strings.ToLower(text)
 	lines = []Line{}
-	for n := max(after, l.number-len(l.lines)) + 1; n <= l.number; n++ {
+	for n := max(after, l.cleared, l.number-len(l.lines)) + 1; n <= l.number; n++ {
 		line := l.lines[(n-1)%maxLines]
 		var level slog.Level
 		_ = level.UnmarshalText([]byte(line.Level)) // it is valid: record wrote it
@@ -85,6 +87,28 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 		}
 	}
 	return lines[max(0, len(lines)-most):], l.number
+}
+
+// Clear forgets all lines. Numbers go on from the last line.
+func (l *Logs) Clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.lines {
+		l.lines[i] = Line{Number: l.lines[i].Number}
+	}
+	l.cleared = l.number
+}
+
+// Size returns the number of lines and their bytes.
+func (l *Logs) Size() (lines int, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if line.Number > l.cleared {
+			lines, bytes = lines+1, bytes+int64(len(line.Message)+len(line.Fields))
+		}
+	}
+	return lines, bytes
 }
 
 func (l *Logs) record(r slog.Record, fields string) {

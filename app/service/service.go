@@ -75,8 +75,13 @@ type Service struct {
 	listener net.Listener
 	api      *control.API
 	jobs     *jobs.List
-	withdraw func()       // undoes announce; nil if announce failed
-	endJobs  func()       // stops saving unfinished jobs
+	withdraw func() // undoes announce; nil if announce failed
+	endJobs  func() // stops saving unfinished jobs
+	settings *settings.File
+	vault    *vault.Vault
+	chats    *chats.Store // nil without a home folder
+	logs     *logs.Logs   // nil: none
+	erasing  sync.Mutex   // held while everything is deleted
 	awake    *power.Awake // keeps the machine awake during requests
 }
 
@@ -97,7 +102,8 @@ func New(o Options) (*Service, error) {
 		o.Vault = OpenVault()
 	}
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
-		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New()}
+		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
+		settings: o.Settings, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
 	transfers := s.transfers(o.Settings)
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
 	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
@@ -113,7 +119,7 @@ func New(o Options) (*Service, error) {
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
-		Transfers: transfers, Chats: openChats(o.Vault),
+		Transfers: transfers, Chats: s.chats, Stored: s,
 		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
 	return s, nil

@@ -18,11 +18,14 @@ import (
 	"headroom/app/jobs"
 )
 
+// jobsFile is the name of the file of unfinished jobs, in the settings folder.
+const jobsFile = "jobs.json"
+
 // KeepJobs adds the unfinished jobs in dir/jobs.json to the list, and keeps the file current until
 // the returned function is called. If another program already does this for the folder, KeepJobs
 // does nothing: otherwise both could resume the same job.
 func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
-	path := filepath.Join(dir, "jobs.json")
+	path := filepath.Join(dir, jobsFile)
 	lock, err := disk.TryLock(path+".lock", 0o600)
 	if err != nil {
 		slog.Debug("unfinished jobs are not saved: another program may save them", "err", err)

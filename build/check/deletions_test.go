@@ -12,6 +12,8 @@ const (
 
 // deletions are the Go files of the product that remove or overwrite files.
 var deletions = map[string]deletes{
+	"app/chats/erase.go":   {2, []string{"TestErase"}, ""},
+	"app/service/erase.go": {1, []string{"TestSetAside"}, ""},
 	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},
 	"app/chats/sealed.go":  {2, []string{"TestOtherFiles", "TestForgotten"}, ""},
 	"app/vault/vault.go": {1, []string{"TestKeyInAFile"},

@@ -36,7 +36,8 @@ var layers = []row{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/guard", "engine/sched",
 		"engine/blockstore", "engine/cachemiss",
-		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
+		"app/settings", "app/stored", "app/login", "app/logs", "app/version", "app/demo",
+		"app/jobs",
 		"frontend",
 	}},
 	{"The chats of the Chat page, on disk, and the installation's key.", []string{

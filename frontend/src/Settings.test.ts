@@ -178,3 +178,40 @@ test('the appearance is saved and applied', async () => {
   expect(document.documentElement.style.colorScheme).toBe('dark');
   expect(new SettingsStore(backend, localStorage).appearance).toBe('dark');
 });
+
+test('the card of what is stored lists kinds, places and sizes', async () => {
+  await open();
+  const rows = [...document.querySelectorAll('[data-testid="stored"]')].map((row) =>
+    row.textContent?.replace(/\s+/g, ' ').trim(),
+  );
+  expect(rows).toHaveLength(6);
+  expect(rows[0]).toBe('Chats /home/you/.local/share/headroom/chats None');
+  expect(rows[1]).toMatch(/^Cache on SSD \/.* 1\.2 GB$/);
+  expect(rows[3]).toMatch(/^Log in memory /);
+});
+
+test('everything is deleted after a question, and the page forgets what it stored', async () => {
+  await open((b) => (b.leaves = ['Another program has the cache open.']));
+  localStorage.setItem('headroom.tools', '[{"type":"SECRET"}]');
+  localStorage.setItem('other', 'kept');
+  const deletions = () => backend.calls.filter((call) => call.startsWith('delete everything'));
+  button('Delete everything…').click();
+  flushSync();
+  button('Cancel').click();
+  await pass(10);
+  expect(deletions()).toEqual([]);
+  button('Delete everything…').click();
+  flushSync();
+  document.querySelectorAll<HTMLInputElement>('dialog input')[1]!.click();
+  flushSync();
+  button('Delete everything').click();
+  await pass(50);
+  expect(deletions()).toEqual(['delete everything {"settings":false,"models":true}']);
+  expect([localStorage.getItem('headroom.tools'), localStorage.getItem('other')]).toEqual([
+    null,
+    'kept',
+  ]);
+  const said = document.querySelector('.foot [role="status"]')?.textContent;
+  expect(said).toContain('Deleted ');
+  expect(said).toContain('Another program has the cache open.');
+});

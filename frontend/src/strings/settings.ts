@@ -1,4 +1,5 @@
 // The Settings page.
+import type { StoredItem } from '../lib/backend/types';
 import type { Text } from './text';
 
 export const settings = {
@@ -23,6 +24,34 @@ export const settings = {
   storedInRest:
     ', which you may edit after you quit Headroom. Settings of single models are on the ' +
     'Models page, those of the cache on the Cache page.',
+};
+
+export const storedCard = {
+  title: 'On this computer',
+  help:
+    'What Headroom has stored, and where. Only you can read chats, cache and settings. The log ' +
+    'is in memory until Headroom quits.',
+  kinds: {
+    chats: 'Chats',
+    cache: 'Cache on SSD',
+    jobs: 'Unfinished downloads and imports',
+    log: 'Log',
+    settings: 'Settings',
+    models: 'Models in Headroom’s folders',
+  } satisfies Record<StoredItem['kind'], string>,
+  none: 'None',
+  inMemory: 'in memory',
+  deleteEverything: 'Delete everything…',
+  question: 'Delete everything?',
+  text: (chatsBytes: Text, cacheBytes: Text) =>
+    `Chats (${chatsBytes}), the cache (${cacheBytes}), unfinished downloads and imports, and the ` +
+    'log are deleted for good, in every window. Running answers stop. Downloaded models stay, ' +
+    'because other apps share them.',
+  alsoSettings: 'Also reset the settings, except for the API key',
+  alsoModels: (bytes: Text) => `Also move the models in Headroom’s folders to the Trash (${bytes})`,
+  deleteNow: 'Delete everything',
+  deleting: 'Deleting…',
+  deleted: (bytes: Text) => `Deleted ${bytes}.`,
 };
 
 export const engineSettings = {

@@ -21,6 +21,9 @@ import type {
   LogLines,
   Removed,
   State,
+  StoredChoice,
+  StoredDeleted,
+  StoredItem,
   WhatIf,
   WhatIfQuery,
   Wired,
@@ -105,6 +108,10 @@ export interface Backend {
   forget(key: string): Promise<Removed>;
   /** Empties the cache, or deletes the entries of the model with that fingerprint. */
   clearCache(fingerprint?: string): Promise<Removed>;
+  /** Lists what is stored on this computer. */
+  stored(): Promise<StoredItem[]>;
+  /** Deletes chats, cache, unfinished jobs and log, and what the choice adds. */
+  deleteStored(choice: StoredChoice): Promise<StoredDeleted>;
   cacheSettings(): Promise<CacheSettings>;
   /** Missing fields do not change. */
   changeCache(change: CacheChange): Promise<CacheSettings>;

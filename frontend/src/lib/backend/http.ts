@@ -36,6 +36,9 @@ import type {
   LogLines,
   Removed,
   State,
+  StoredChoice,
+  StoredDeleted,
+  StoredItem,
   WhatIf,
   WhatIfQuery,
   Wired,
@@ -174,6 +177,17 @@ export class HttpBackend implements Backend {
   async clearCache(fingerprint = ''): Promise<Removed> {
     const query = fingerprint ? `?model=${encodeURIComponent(fingerprint)}` : '';
     return this.#json('CacheRemoved', 'DELETE', `api/cache${query}`);
+  }
+
+  async stored(): Promise<StoredItem[]> {
+    return (await this.#json('StoredList', 'GET', 'api/stored')).items;
+  }
+
+  async deleteStored(choice: StoredChoice): Promise<StoredDeleted> {
+    return this.#json('StoredDeleted', 'POST', 'api/stored/delete', {
+      everything: true,
+      ...choice,
+    });
   }
 
   async cacheSettings(): Promise<CacheSettings> {

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 92b377c9232e5dcaac7ae9510f934056da14b143d980621f9d8a3a9e508767ab
+// SHA-256 of openapi.json: 723dd2ca8f3b3f80acae33b19eb4e8e20e74af76728bd857782fe8f791835299
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -182,6 +182,12 @@ export interface ChatsSummary {
   revision: number;
   title: string;
   updatedAt: number;
+}
+
+export interface DeleteStored {
+  everything?: boolean;
+  models?: boolean;
+  settings?: boolean;
 }
 
 export interface DownloadRequest {
@@ -585,6 +591,23 @@ export interface StartRequest {
   model?: string;
 }
 
+export interface StoredDeleted {
+  bytes: number;
+  files: number;
+  left: string[];
+}
+
+export interface StoredItem {
+  bytes: number;
+  files: number;
+  kind: 'chats' | 'cache' | 'jobs' | 'log' | 'settings' | 'models';
+  paths: string[];
+}
+
+export interface StoredList {
+  items: StoredItem[];
+}
+
 export interface WatchRequest {
   paused?: boolean;
 }
@@ -633,6 +656,7 @@ export interface Schemas {
   ChatsFigures: ChatsFigures;
   ChatsMessage: ChatsMessage;
   ChatsSummary: ChatsSummary;
+  DeleteStored: DeleteStored;
   DownloadRequest: DownloadRequest;
   ErrorBody: ErrorBody;
   GeneralChange: GeneralChange;
@@ -679,6 +703,9 @@ export interface Schemas {
   PowerMeasure: PowerMeasure;
   SettingsModel: SettingsModel;
   StartRequest: StartRequest;
+  StoredDeleted: StoredDeleted;
+  StoredItem: StoredItem;
+  StoredList: StoredList;
   WatchRequest: WatchRequest;
   WiredCommands: WiredCommands;
   WiredRequest: WiredRequest;
@@ -716,5 +743,8 @@ export const nested: Record<string, Record<string, string>> = {
   MemoryLedger: { segments: '[]MemorySegment' },
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
+  StoredDeleted: { left: '[]' },
+  StoredItem: { paths: '[]' },
+  StoredList: { items: '[]StoredItem' },
   WiredStatus: { commands: 'WiredCommands' },
 };

@@ -72,6 +72,11 @@ export type ConversationEntry = schema.CacheEntry;
 export type ConversationDetail = schema.CacheDetail;
 export type ConversationList = schema.CacheList;
 export type Removed = schema.CacheRemoved;
+/** What is stored on this computer, by kind. */
+export type StoredItem = schema.StoredItem;
+/** What to delete in addition to chats, cache, jobs and log. */
+export type StoredChoice = Pick<Required<schema.DeleteStored>, 'settings' | 'models'>;
+export type StoredDeleted = schema.StoredDeleted;
 /** A size of 0 is the default; below 0 there is no limit. */
 export type CacheSettings = schema.CacheSettings;
 export type CacheChange = schema.CacheChange;

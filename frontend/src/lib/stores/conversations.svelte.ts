@@ -300,6 +300,7 @@ export class Conversations {
     if (!this.all.includes(conversation)) return; // deleted meanwhile
     // A later write of flush contains this one.
     if (error.code === 'changed' && this.#overtaken.has(conversation.id)) return;
+    if (error.code === 'not_found') return this.#erased(conversation);
     if (error.code === 'changed') {
       this.#becomesACopy(conversation);
       return;
@@ -327,6 +328,14 @@ export class Conversations {
     });
     this.#unsaved.set(id, 0);
     void this.refresh();
+  }
+
+  /** Everything was deleted while this page still had the conversation. */
+  #erased(conversation: Conversation): void {
+    clearTimeout(this.#timers.get(conversation.id));
+    this.#timers.delete(conversation.id);
+    this.all.splice(this.all.indexOf(conversation), 1);
+    if (this.openId === conversation.id) this.show('');
   }
 
   rename(conversation: Conversation, title: string): void {

@@ -1,5 +1,6 @@
 // Private conversations: they work as others do, and nothing of them is stored.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { HeadroomError } from '../backend/backend';
 import { FakeBackend } from '../backend/fake';
 import { ChatStore } from './chat.svelte';
 
@@ -82,4 +83,16 @@ test('it stays in the list beside others, through reloads of the list and search
   store.conversations.search('');
   store.conversations.show(id);
   expect([store.private, store.open?.messages.length]).toEqual([true, 2]);
+});
+
+test('a conversation that was erased with everything is not saved again', async () => {
+  await ask('Hello');
+  const id = store.open!.id;
+  backend.chats.refuses = new HeadroomError({ code: 'not_found', message: '', why: '', fix: '' });
+  store.conversations.changed(store.open!, 0);
+  await pass(10_000);
+  backend.chats.refuses = null;
+  await pass(10_000);
+  expect(store.conversations.all.map((one) => one.id)).not.toContain(id);
+  expect(backend.chats.writes.filter((write) => write.id !== id)).toEqual([]);
 });

@@ -25,6 +25,9 @@ import type {
   Removed,
   RequestInFlight,
   State,
+  StoredChoice,
+  StoredDeleted,
+  StoredItem,
   WhatIf,
   WhatIfQuery,
   Wired,
@@ -71,6 +74,8 @@ export class FakeBackend implements Backend {
   readonly calls: string[] = [];
   /** The chat requests, in order. */
   readonly asked: ChatRequest[] = [];
+  /** What deleteStored cannot delete. */
+  leaves: string[] = [];
   /** The contexts for which models were listed. */
   readonly lists: number[] = [];
   found: Model[] = fakeModels();
@@ -290,6 +295,38 @@ export class FakeBackend implements Backend {
   async clearCache(fingerprint = ''): Promise<Removed> {
     this.#act(`clear ${fingerprint}`);
     return this.#remove(this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint));
+  }
+
+  async stored(): Promise<StoredItem[]> {
+    this.#failOnce();
+    const item = (kind: StoredItem['kind'], paths: string[], files: number, bytes: number) => ({
+      kind,
+      paths,
+      files,
+      bytes,
+    });
+    const chats = this.chats.kept.size;
+    return [
+      item('chats', ['/home/you/.local/share/headroom/chats'], chats, chats * 4000),
+      item('cache', [this.settings.dir], this.kept.length, 1.2e9 * Math.sign(this.kept.length)),
+      item('jobs', [], 0, 0),
+      item('log', [], this.log.length, 90 * this.log.length),
+      item('settings', ['/home/you/.config/headroom/settings.json'], 1, 700),
+      item('models', ['/home/you/.local/share/headroom/models'], 12, 18.6e9),
+    ];
+  }
+
+  async deleteStored(choice: StoredChoice): Promise<StoredDeleted> {
+    this.#act(`delete everything ${JSON.stringify(choice)}`);
+    const gone = await this.stored();
+    for (const id of [...this.chats.kept.keys()]) await this.chats.remove(id);
+    this.#remove(this.kept);
+    const chosen = gone.filter(({ kind }) => kind !== 'models' || choice.models);
+    return {
+      files: chosen.reduce((sum, { files }) => sum + files, 0),
+      bytes: chosen.reduce((sum, { bytes }) => sum + bytes, 0),
+      left: this.leaves,
+    };
   }
 
   async cacheSettings(): Promise<CacheSettings> {

@@ -72,6 +72,10 @@ const handlers: Record<Exclude<Route, 'GET /api/events'>, Handler> = {
   'PUT /api/settings/cache': (backend, { body }: Call<schema.CacheChange>) =>
     backend.changeCache(body),
 
+  'GET /api/stored': async (backend) => ({ items: await backend.stored() }),
+  'POST /api/stored/delete': (backend, { body }: Call<schema.DeleteStored>) =>
+    backend.deleteStored({ settings: body.settings ?? false, models: body.models ?? false }),
+
   'GET /api/settings': (backend) => backend.generalSettings(),
   'PUT /api/settings': (backend, { body }: Call<schema.GeneralChange>) =>
     backend.changeGeneral(body),

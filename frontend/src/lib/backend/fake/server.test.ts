@@ -55,6 +55,7 @@ const answers: [string, (backend: Backend) => Promise<unknown>][] = [
   ['conversations', (backend) => backend.conversations()],
   ['cacheSettings', (backend) => backend.cacheSettings()],
   ['changeCache', (backend) => backend.changeCache({ minFreeBytes: 3e9 })],
+  ['stored', (backend) => backend.stored()],
   ['generalSettings', (backend) => backend.generalSettings()],
   ['changeGeneral', (backend) => backend.changeGeneral({ port: 12_000 })],
   ['logs', (backend) => backend.logs(1)],

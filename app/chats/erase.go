@@ -1,0 +1,100 @@
+package chats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"headroom/app/disk"
+	"headroom/engine/problem"
+	"headroom/engine/seal"
+)
+
+// ownName matches the names of the files that a Store writes. The groups are a point, which begins
+// the name of an unfinished file, the ID, the suffix, and the number of an unfinished file.
+var ownName = regexp.MustCompile(
+	`^(\.?)([a-z0-9][a-z0-9-]{0,63})(\.json|\.chat|\.salt)([0-9]*)$`)
+
+// IsOurs reports whether a Store has written the file, by its name and its content.
+func IsOurs(path string) bool {
+	name := ownName.FindStringSubmatch(filepath.Base(path))
+	if name == nil || (name[1] == "") != (name[4] == "") {
+		return false
+	}
+	data, info, err := readFile(path, maxHeaderBytes)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	switch unfinished := name[1] != ""; name[3] {
+	case suffix:
+		_, err := seal.ParseHeader(data, info.Size())
+		return err == nil || errors.Is(err, seal.ErrLength) || unfinished && len(data) == 0
+	case saltSuffix:
+		return info.Size() == seal.KeyBytes || unfinished && info.Size() < seal.KeyBytes
+	}
+	var h header
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	return json.Unmarshal(first, &h) == nil && h.Version > 0 && h.ID == name[2]
+}
+
+// Erase removes all conversations, damaged ones too, and the folder if it is then empty. Until the
+// program ends, writes to these conversations fail with problem.NotFound: a page that still has one
+// open must not save it again. The error is a Problem.
+func (s *Store) Erase() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for _, e := range entries {
+		path := filepath.Join(s.dir, e.Name())
+		if !e.Type().IsRegular() || !IsOurs(path) {
+			continue
+		}
+		if s.erased == nil {
+			s.erased = map[string]bool{}
+		}
+		s.erased[ownName.FindStringSubmatch(e.Name())[2]] = true
+		if !strings.HasSuffix(path, suffix) { // a salt, or a text that is not encrypted
+			err = errors.Join(err, seal.OverwriteFile(path))
+		}
+		if removed := os.Remove(path); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	disk.SyncDir(s.dir)
+	_ = os.Remove(s.dir) // fails if it holds files of others
+	clear(s.known)
+	s.changed()
+	if err != nil {
+		return problem.Wrap(problem.Internal, err, "Not all conversations could be deleted",
+			"Check that you may change the files in "+s.dir+".")
+	}
+	return nil
+}
+
+// Dir returns the folder of the conversations.
+func (s *Store) Dir() string { return s.dir }
+
+// checkErased returns a Problem if Erase has removed the conversation.
+func (s *Store) checkErased(id string) error {
+	if s.erased[id] {
+		return problem.New(problem.NotFound, "This conversation no longer exists",
+			"all conversations were deleted", "Start a new chat.")
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"headroom/app/control"
+	"headroom/app/library"
+	"headroom/app/logs"
+	"headroom/app/service"
+	"headroom/app/settings"
+	"headroom/app/stored"
+	"headroom/engine/tokenizer"
+)
+
+// scenario is a server in a home folder of its own, with a model in a worker process.
+type scenario struct {
+	*testing.T
+	home string
+	s    *service.Service
+	end  func()
+}
+
+func (c *scenario) begin() {
+	c.Helper()
+	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 8192,
+		CacheFlags: CacheFlags{BlockSSDCacheMinFree: settings.Unlimited}}
+	o := flags.ServiceOptions(ServiceUse{})
+	o.Listen, o.Logs = "127.0.0.1", logs.New(0)
+	s, err := service.New(o)
+	if err != nil {
+		c.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(c.Context()) }()
+	if err := errors.Join(s.Host.Start(""), s.Host.Wait(c.Context())); err != nil {
+		c.Fatal(err)
+	}
+	c.s, c.end = s, func() { s.Close(); <-served }
+}
+
+// send sends a request with the token and returns the status and the body.
+func (c *scenario) send(method, path, body string) (status int, text string) {
+	c.Helper()
+	r, _ := http.NewRequestWithContext(c.Context(), method, "http://"+c.s.Address+path,
+		strings.NewReader(body))
+	r.Header.Set(control.TokenHeader, c.s.Token)
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.Error(err) // not Fatal, because goroutines call it
+		return 0, ""
+	}
+	defer got.Body.Close()
+	data, err := io.ReadAll(got.Body)
+	if err != nil && method == http.MethodGet {
+		c.Fatal(err)
+	}
+	return got.StatusCode, string(data)
+}
+
+func (c *scenario) must(method, path, body string) string {
+	c.Helper()
+	status, text := c.send(method, path, body)
+	if status >= 300 {
+		c.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	return text
+}
+
+// complete sends a prompt longer than a block that contains words.
+func (c *scenario) complete(words, fields string) {
+	c.Helper()
+	prompt, _ := json.Marshal(strings.Repeat(words+" are kept for each token. ", 60))
+	c.must(http.MethodPost, "/v1/completions",
+		`{"max_tokens":3,"prompt":`+string(prompt)+fields+"}")
+}
+
+// files returns the content of every file under home, by path.
+func (c *scenario) files() map[string][]byte {
+	c.Helper()
+	all := map[string][]byte{}
+	err := filepath.WalkDir(c.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		all[path], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return all
+}
+
+// holders returns the files that have the words as text or as tokens, in any of the encodings that
+// a program would choose.
+func (c *scenario) holders(words string) (paths []string) {
+	c.Helper()
+	model, err := c.s.Host.Acquire("")
+	if err != nil {
+		c.Fatal(err)
+	}
+	tokens := model.Engine.Tokenizer().Encode(" "+words, tokenizer.EncodeOptions{})
+	var forms [][]byte
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		var wide, long []byte
+		for _, id := range tokens[1 : len(tokens)-1] { // the edges may join other text
+			wide, long = order.AppendUint32(wide, uint32(id)), order.AppendUint64(long, uint64(id))
+		}
+		forms = append(forms, wide, long)
+	}
+	forms = append(forms, []byte(words), []byte(strings.ToLower(words)))
+	for path, data := range c.files() {
+		for _, form := range forms {
+			if bytes.Contains(data, form) {
+				paths = append(paths, path)
+				break
+			}
+		}
+	}
+	return paths
+}
+
+const (
+	marker  = "Zanzibar quixotic marzipan"
+	private = "Wolfgang byzantine kumquat"
+)
+
+// use does everything that a person can do: chats, requests, an import, a download, settings.
+func (c *scenario) use() {
+	c.Helper()
+	from := demoFolder(c.T, filepath.Join(c.T.TempDir(), "mine"))
+	c.Setenv("HF_ENDPOINT", demoHub(c.T, nil))
+	for _, args := range [][]string{{"models", "import", from},
+		{"models", "download", "demo/model"}, {"run", "What is 76 - 27?"}} {
+		if code, _, errOut := headroom("", args...); code != 0 {
+			c.Fatal(args, errOut)
+		}
+	}
+	c.begin()
+	c.must(http.MethodPut, "/api/chats/one", `{"revision":0,"title":"`+marker+
+		`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)
+	c.complete(marker, "")
+	c.complete(private, `,"cache":"memory"`)
+	c.must(http.MethodPost, "/v1/chat/completions",
+		`{"max_tokens":3,"store":false,"messages":[{"role":"user","content":"`+private+`"}]}`)
+	c.send(http.MethodPost, "/v1/chat/completions",
+		`{"store":false,"messages":[{"role":"`+private+`","content":""}]}`)
+	c.must(http.MethodPut, "/api/settings", `{"apiKey":"","idleUnloadMinutes":30}`)
+	log := c.must(http.MethodGet, "/api/logs?level=debug", "")
+	if strings.Contains(log, private) {
+		c.Error("the log quotes a private request")
+	}
+	c.end() // writes the ends of conversations
+}
+
+// TestPrivacyTable uses a new home folder, and looks for every file in the table of PRIVACY.md.
+// Files of which it says that only the user can read them must have such modes. Of private requests
+// nothing is left.
+func TestPrivacyTable(t *testing.T) {
+	c := &scenario{T: t, home: isolate(t)}
+	c.use()
+	c.begin()
+	defer c.end()
+	table := privacyTable(t)
+	for path := range c.files() {
+		row := -1
+		for i := range table {
+			if table[i].matches(c.home, path) {
+				row = i
+			}
+		}
+		if row < 0 {
+			t.Errorf("%s is not in PRIVACY.md", path)
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil || table[row].reader == "you" && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v, and PRIVACY.md says that only you can read it; %v", path,
+				info.Mode(), err)
+		}
+	}
+	if paths := c.holders(private); len(paths) > 0 {
+		t.Errorf("a private request is in %q", paths)
+	}
+	if sizes, text := 0, c.must(http.MethodGet, "/api/stored", ""); true {
+		var list stored.List
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list.Items {
+			if one.Files > 0 {
+				sizes++
+			}
+		}
+		if sizes < 5 {
+			t.Errorf("stored: %s, expected chats, cache, log, settings and models", text)
+		}
+	}
+}
+
+// privacyRow is a row of the table in PRIVACY.md.
+type privacyRow struct {
+	what, reader string
+	path         *regexp.Regexp // below the home folder
+}
+
+func (r privacyRow) matches(home, path string) bool {
+	rel, err := filepath.Rel(home, path)
+	return err == nil && r.path.MatchString(rel)
+}
+
+func privacyTable(t *testing.T) (rows []privacyRow) {
+	t.Helper()
+	text, err := os.ReadFile("../PRIVACY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := regexp.MustCompile("`~/([^`]*)`")
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`~/") {
+			continue
+		}
+		pattern := place.FindStringSubmatch(cells[1])[1]
+		for from, to := range map[string]string{".config/": "config/", ".cache/h": "cache/h",
+			".local/share/": "data/"} { // as isolate sets them
+			if rest, ok := strings.CutPrefix(pattern, from); ok &&
+				!strings.HasPrefix(rest, "uggingface") {
+				pattern = to + rest
+			}
+		}
+		quoted := regexp.QuoteMeta(pattern)
+		quoted = strings.ReplaceAll(quoted, `\*\*`, `.+`)
+		quoted = strings.ReplaceAll(quoted, `\*`, `[^/]*`)
+		rows = append(rows, privacyRow{strings.TrimPrefix(cells[0], "| "), cells[3],
+			regexp.MustCompile("^" + quoted + "$")})
+	}
+	if len(rows) < 10 {
+		t.Fatalf("%d rows in PRIVACY.md, expected at least 10", len(rows))
+	}
+	return rows
+}
+
+// TestDeleteEverything deletes everything while a request runs, and reads every byte that is left.
+func TestDeleteEverything(t *testing.T) {
+	c := &scenario{T: t, home: isolate(t)}
+	c.use()
+	c.begin()
+	if len(c.holders(marker)) == 0 && len(c.s.Stored().Items) == 0 {
+		t.Fatal("nothing is stored")
+	}
+	foreign := []string{filepath.Join(c.s.Host.State().Cache.Dir, "notes.txt"),
+		filepath.Join(c.s.Host.State().Cache.Dir, "tmp", "report.docx"),
+		filepath.Join(library.Data(), "chats", "letter.json"),
+		filepath.Join(c.home, "config", "headroom", "settings.json.damaged-old")}
+	for _, path := range foreign {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte("mine"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := len(c.files())
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // requests before, while and after everything is deleted
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			c.send(http.MethodPost, "/v1/completions",
+				`{"max_tokens":500,"stream":true,"cache":"memory","prompt":"`+marker+`"}`)
+		}
+	}()
+	for len(c.s.Host.State().Requests) == 0 {
+		runtime.Gosched()
+	}
+	if status, text := c.send(http.MethodPost, "/api/stored/delete", `{}`); status != 400 {
+		t.Errorf("without a confirmation: %d %s", status, text)
+	}
+	code, out, errOut := headroom("", "stored", "delete", "--settings", "--models")
+	if code != 1 || !strings.Contains(errOut, "--yes") || len(c.files()) < before {
+		t.Errorf("without --yes: exit %d, %s %s", code, out, errOut)
+	}
+	code, out, errOut = headroom("", "stored", "delete", "--yes", "--settings", "--models")
+	if code != 0 || !strings.HasPrefix(out, "Deleted ") {
+		t.Errorf("exit %d, %s %s", code, out, errOut)
+	}
+	close(stop)
+	<-stopped
+	if status, text := c.send(http.MethodPut, "/api/chats/one",
+		`{"revision":1,"title":"x","from":1,"messages":[]}`); status != http.StatusNotFound {
+		t.Errorf("a page saves a deleted chat again: %d %s", status, text)
+	}
+	if err := errors.Join(c.s.Host.Start(""), c.s.Host.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{marker, private} {
+		if paths := c.holders(words); len(paths) > 0 {
+			t.Errorf("%q is still in %q", words, paths)
+		}
+	}
+	for _, path := range foreign {
+		if text, err := os.ReadFile(path); string(text) != "mine" {
+			t.Errorf("%s of somebody else: %q, %v", path, text, err)
+		}
+	}
+	if file := service.OpenSettings().Get(); file.IdleUnloadMinutes != 0 {
+		t.Error("the settings were not reset")
+	}
+	c.complete(marker, "") // the server goes on
+	c.end()
+	if code, out, errOut := headroom("", "stored", "delete", "--yes"); code != 0 {
+		t.Errorf("without a server: exit %d, %s %s", code, out, errOut)
+	}
+	if code, out, _ := headroom("", "stored"); code != 0 ||
+		!regexp.MustCompile(`cache on SSD +0 files`).MatchString(out) {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}
