@@ -27,8 +27,8 @@ var faults = []fault{
 	{"worker killed", func(_ context.Context, b *bench, _ time.Duration) error {
 		return b.signalWorker(syscall.SIGKILL)
 	}},
-	{"worker aborted", func(_ context.Context, b *bench, _ time.Duration) error {
-		return b.signalWorker(syscall.SIGABRT)
+	{"worker ended by SIGBUS", func(_ context.Context, b *bench, _ time.Duration) error {
+		return b.signalWorker(syscall.SIGBUS) // SIGSEGV would blame the running prompts
 	}},
 	{"worker stopped for a while", func(ctx context.Context, b *bench, hold time.Duration) error {
 		return b.suspend(ctx, hold, false)

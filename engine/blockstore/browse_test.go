@@ -270,11 +270,11 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestPinnedWritesPastHalf checks that a pinned conversation may use the whole daily limit.
-func TestPinnedWritesPastHalf(t *testing.T) {
+// TestPinnedWritesPastQuarter checks that a pinned conversation may use the whole daily limit.
+func TestPinnedWritesPastQuarter(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
-	o.DailyWriteBytes = 4*size + size/2
+	o.DailyWriteBytes = 11 * size
 	s := open(t, t.TempDir(), o)
 	v := s.Model(testModel)
 	a := numbers(1, 1024)

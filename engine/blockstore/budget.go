@@ -81,7 +81,7 @@ func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
 	return dropRow(tx, k)
 }
 
-// checkDay refuses size bytes that would exceed the day's budget. Once half of it is spent, only
+// checkDay refuses size bytes that would exceed the day's budget. Once a quarter is spent, only
 // entries that are likely to be read again are written.
 func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	today, err := s.today(tx)
@@ -99,9 +99,9 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 				"%w: %d bytes were written today; %d more would exceed the daily limit of %d",
 				ErrBudget, today, size, limit)
 		}
-		if !likely && today+size > limit/2 {
-			return fmt.Errorf("%w: half of the daily limit of %d bytes is spent; the rest is for "+
-				"sequences that resumed a cached prefix", ErrBudget, limit)
+		if !likely && today+size > limit/4 {
+			return fmt.Errorf("%w: a quarter of the daily limit of %d bytes is spent; the rest is "+
+				"for sequences that resumed a cached prefix", ErrBudget, limit)
 		}
 	}
 	return nil

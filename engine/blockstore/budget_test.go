@@ -237,10 +237,10 @@ func TestDailyBudget(t *testing.T) {
 		reused bool
 		want   int
 	}{
-		{"new sequences may use the first half", 0, 8, false, 5},
-		{"reused sequences may use the second half", 0, 3, true, 3},
-		{"new sequences may not use the second half", 0, 2, false, 0},
-		{"reused sequences may use all of it", 0, 5, true, 2},
+		{"new sequences may use the first quarter", 0, 8, false, 2},
+		{"reused sequences may use the rest", 0, 3, true, 3},
+		{"new sequences may not use the rest", 0, 2, false, 0},
+		{"reused sequences may use all of it", 0, 8, true, 5},
 		{"one day back is still the same day", -1, 1, true, 0},
 		{"two days back is still the same day", -1, 1, true, 0},
 		{"forward again is still the same day", 2, 1, true, 0},

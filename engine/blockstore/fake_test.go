@@ -24,6 +24,12 @@ func (c *fakeClock) Now() time.Time {
 	return c.now
 }
 
+func (c *fakeClock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
 func (c *fakeClock) add(days int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import "database/sql"
 // are as in Options: 0 means the default, a negative value no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
-	// Sparing applies the rule for the second half of the daily budget to the whole budget: only
+	// Sparing applies the rule for the last three quarters of the daily budget to all of it: only
 	// sequences that resumed a cached prefix (Sequence.Reused) are written.
 	Sparing bool
 }
