@@ -12,8 +12,10 @@
 package cache
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +23,8 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/blockstore"
+	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // Options configure a cache. Dir is required.
@@ -29,6 +33,8 @@ type Options struct {
 	// Limits of the store. A MaxBytes of 0 means 20 GB, or a tenth of the disk if that is less.
 	// Other zeros mean the store's defaults.
 	Limits engine.BlockStoreOptions
+	// Key returns the installation's key, or a Problem. nil: the cache is not encrypted.
+	Key func() (seal.Key, error)
 }
 
 // Cache is an open cache. Its methods are safe for concurrent use. The caller must close it.
@@ -58,14 +64,79 @@ func DefaultDir() string {
 func Exists(dir string) bool { return blockstore.Exists(dir) }
 
 // Open opens the cache and creates its folder if necessary. Other processes may have it open too.
+// Without the installation's key there is no cache: it is not written in plain text instead.
 func Open(o Options) (*Cache, error) {
 	c := &Cache{dir: o.Dir}
 	o.Limits.MaxBytes = c.capOf(o.Limits.MaxBytes)
+	if o.Key != nil {
+		key, err := o.Key()
+		if err != nil {
+			return nil, err
+		}
+		o.Limits.Key = &key
+	}
 	var err error
 	if c.store, err = engine.OpenBlockStore(o.Dir, o.Limits); err != nil {
-		return nil, err
+		return nil, openProblem(err, o.Dir)
 	}
 	return c, nil
+}
+
+// openProblem turns errors of encryption into Problems. The folder stays as it is.
+func openProblem(err error, dir string) error {
+	switch {
+	case errors.Is(err, blockstore.ErrOtherKey):
+		return problem.New(problem.Locked, "The cache in "+dir+" cannot be read",
+			"it was encrypted with another key, perhaps on another computer or by another user",
+			"Export its key there with `headroom cache export-key` and import it here with "+
+				"`headroom cache import-key`, or choose another folder.")
+	case errors.Is(err, blockstore.ErrEncrypted):
+		return problem.New(problem.Locked, "The cache in "+dir+" is encrypted",
+			"the settings or a flag say that it is not",
+			"Run `headroom cache clear`, choose another folder, or turn encryption on again.")
+	}
+	return err
+}
+
+// Encrypted reports whether the folder has an encrypted cache.
+func Encrypted(dir string) bool { return blockstore.Encrypted(dir) }
+
+// ExportKey returns the key of an encrypted folder as text, for ImportKey of another installation.
+// It opens nothing else. The error is a Problem.
+func ExportKey(dir string, installation seal.Key) (string, error) {
+	key, err := blockstore.ExportKey(dir, installation)
+	if err != nil {
+		return "", keyProblem(err, dir)
+	}
+	return seal.FormatKey(key), nil
+}
+
+// ImportKey hands a folder that another installation has encrypted to this one. The error is a
+// Problem.
+func ImportKey(dir, text string, installation seal.Key) error {
+	key, err := seal.ParseKey(strings.TrimSpace(text))
+	if err != nil {
+		return problem.Wrap(problem.BadRequest, err, "This is not the key of a cache",
+			"Use a file that `headroom cache export-key` has written.")
+	}
+	err = blockstore.ImportKey(dir, key, installation)
+	if errors.Is(err, blockstore.ErrOtherKey) {
+		return problem.New(problem.BadRequest, "This is not the key of the cache in "+dir,
+			"it belongs to another folder", "Export the key of the folder that was copied.")
+	}
+	return keyProblem(err, dir)
+}
+
+func keyProblem(err error, dir string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, os.ErrNotExist):
+		return problem.New(problem.NotFound, "There is no encrypted cache in "+dir, "", "")
+	case errors.Is(err, blockstore.ErrOtherKey):
+		return openProblem(err, dir)
+	}
+	return problem.Wrap(problem.Internal, err, "The key of the cache in "+dir+" cannot be used", "")
 }
 
 // defaultCap returns the default cap on a disk of diskBytes. For a disk of unknown size (0) it is

@@ -1,12 +1,16 @@
 package cache
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // open opens a cache in dir. The test closes it.
@@ -106,5 +110,71 @@ func TestRecent(t *testing.T) {
 	c.at = c.at.Add(-recentAge - 1)
 	if got := c.Recent(); got.Dir != first.Dir || c.busy {
 		t.Errorf("after Close: %+v", got)
+	}
+}
+
+// TestWithoutKey: without the installation's key there is no cache, and no folder in plain text.
+func TestWithoutKey(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	locked := problem.New(problem.Locked, "The keychain is locked", "", "")
+	_, err := Open(Options{Dir: dir, Key: func() (seal.Key, error) { return seal.Key{}, locked }})
+	if !errors.Is(err, locked) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder was created")
+	}
+}
+
+// TestKeyOfAFolder: a folder is refused with another key, and used after an import.
+func TestKeyOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	mine, other := seal.NewKey(), seal.NewKey()
+	with := func(k seal.Key) Options {
+		return Options{Dir: dir, Key: func() (seal.Key, error) { return k, nil }}
+	}
+	open := func(o Options) error {
+		c, err := Open(o)
+		if err == nil {
+			_, listErr := c.List(nil)
+			err = errors.Join(listErr, c.Close())
+		}
+		return err
+	}
+	if err := open(with(mine)); err != nil || !Encrypted(dir) {
+		t.Fatal(err)
+	}
+	// An entry, so that the folder is not empty.
+	entry := filepath.Join(dir, "blocks", "ab", "ab"+strings.Repeat("0", 62)+".safetensors")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(entry), 0o700),
+		os.WriteFile(entry, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]Options{"another key": with(other), "no key": {Dir: dir}} {
+		if err := open(o); err == nil || problem.From(err).Code != problem.Locked {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ExportKey(dir, other); err == nil || problem.From(err).Code != problem.Locked {
+		t.Errorf("export with another key: %v", err)
+	}
+	text, err := ExportKey(dir, mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wrong, code := range map[string]problem.Code{"": problem.BadRequest,
+		text + "0": problem.BadRequest, seal.FormatKey(mine): problem.BadRequest} {
+		if err := ImportKey(dir, wrong, other); problem.From(err).Code != code {
+			t.Errorf("import of %.30q: %v", wrong, err)
+		}
+	}
+	if err := ImportKey(dir, text+"\n", other); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(with(other)); err != nil {
+		t.Error(err)
+	}
+	if err := ImportKey(t.TempDir(), text, other); problem.From(err).Code != problem.NotFound {
+		t.Errorf("import into an empty folder: %v", err)
 	}
 }

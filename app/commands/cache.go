@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,6 +34,9 @@ type Cache struct {
 	Move  CacheMove  `cmd:"" help:"Move the cache to another folder or disk, even while a server runs."`
 	Stats CacheStats `cmd:"" help:"Print the cache's statistics."`
 	Clear CacheClear `cmd:"" help:"Remove all conversations, or those of one model."`
+
+	ExportKey CacheExportKey `cmd:"" help:"Write the key of the cache's folder to a file, to read a copy of the folder on another computer."`
+	ImportKey CacheImportKey `cmd:"" help:"Use a folder that was encrypted on another computer, with its exported key."`
 }
 
 // CacheLs is `headroom cache ls`.
@@ -76,6 +80,10 @@ func (c *Cache) folder() (cache.Options, error) {
 			"this user has no home folder",
 			"Name one with --block-ssd-cache-dir.")
 	}
+	// These commands take the cache as it is: they neither encrypt it nor refuse it.
+	if o.Key = nil; cache.Encrypted(o.Dir) {
+		o.Key = service.OpenVault().Key
+	}
 	return o, nil
 }
 
@@ -90,6 +98,9 @@ func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 	}
 	kept, err := cache.Open(o)
 	if err != nil {
+		if known := (*problem.Problem)(nil); errors.As(err, &known) {
+			return known
+		}
 		return problem.Wrap(problem.Internal, err, "The cache in "+o.Dir+" cannot be opened", "")
 	}
 	defer kept.Close()

@@ -9,6 +9,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -22,6 +23,7 @@ type CacheFlags struct {
 	BlockSSDCacheMinFree     settings.Size `name:"block-ssd-cache-min-free" help:"Disk space that the cache leaves free. Default: 10GB." placeholder:"SIZE"`
 	BlockSSDCacheDailyWrites settings.Size `name:"block-ssd-cache-daily-writes" help:"Maximum amount that the cache writes per day. Default: 40GB." placeholder:"SIZE"`
 	NoSSDCache               bool          `name:"no-ssd-cache" help:"Keep no prefix cache on disk."`
+	NoSSDCacheEncryption     bool          `name:"no-ssd-cache-encryption" help:"Do not encrypt the prefix cache on disk."`
 	MemoryCacheSize          settings.Size `name:"memory-cache-size" aliases:"hot-cache-size" help:"Maximum memory for cached prefixes. Default: all that running requests leave free." placeholder:"SIZE"`
 	PromptCacheSize          int           `name:"prompt-cache-size" help:"Maximum number of conversations in the prefix cache in memory. Default: no limit." placeholder:"N"`
 	NoPreload                bool          `name:"no-preload" help:"Read no conversation from disk before it is continued. Default: the last used ones are read when a model is loaded."`
@@ -37,6 +39,7 @@ const preloadBytes = 1e9
 func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	f.NoSSDCache = f.NoSSDCache || s.Off && f.BlockSSDCacheDir == ""
 	f.NoPreload = f.NoPreload || s.NoPreload
+	f.NoSSDCacheEncryption = f.NoSSDCacheEncryption || s.Unencrypted
 	f.BlockSSDCacheMaxSize = cmp.Or(f.BlockSSDCacheMaxSize, s.MaxSize)
 	f.BlockSSDCacheMinFree = cmp.Or(f.BlockSSDCacheMinFree, s.MinFree)
 	f.BlockSSDCacheDailyWrites = cmp.Or(f.BlockSSDCacheDailyWrites, s.DailyWrites)
@@ -55,7 +58,7 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 func (f CacheFlags) given(noPrefixes bool) settings.Cache {
 	return settings.Cache{Off: f.NoSSDCache || noPrefixes, Dir: f.BlockSSDCacheDir,
 		MaxSize: f.BlockSSDCacheMaxSize, MinFree: f.BlockSSDCacheMinFree,
-		DailyWrites: f.BlockSSDCacheDailyWrites}
+		DailyWrites: f.BlockSSDCacheDailyWrites, Unencrypted: f.NoSSDCacheEncryption}
 }
 
 // apply returns o with the options that concern the engine.
@@ -81,10 +84,14 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	if flags.NoSSDCache || dir == "" {
 		return cache.Options{}
 	}
-	return cache.Options{Dir: cache.Target(dir),
+	o := cache.Options{Dir: cache.Target(dir),
 		Limits: engine.BlockStoreOptions{MaxBytes: int64(flags.BlockSSDCacheMaxSize),
 			MinFreeBytes:    int64(flags.BlockSSDCacheMinFree),
 			DailyWriteBytes: int64(flags.BlockSSDCacheDailyWrites)}}
+	if !flags.NoSSDCacheEncryption {
+		o.Key = service.OpenVault().Key
+	}
+	return o
 }
 
 // mover returns the Mover that moves a host's cache to another folder. The error is a Problem: a

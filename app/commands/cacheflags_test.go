@@ -148,9 +148,19 @@ func TestCacheFolder(t *testing.T) {
 			true, cache.Options{Dir: usual, Limits: limits(5e9, -1, 1.5e9)}},
 	}
 	for _, c := range cases {
-		if got := flagsOf(t, strings.Fields(c.args)...).ssd(c.settings,
-			c.byDefault); !reflect.DeepEqual(got, c.want) {
+		got := flagsOf(t, strings.Fields(c.args)...).ssd(c.settings, c.byDefault)
+		if encrypted := got.Key != nil; encrypted != (c.want.Dir != "") {
+			t.Errorf("%s: encrypted %v", c.name, encrypted)
+		}
+		if got.Key = nil; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+	for name, o := range map[string]cache.Options{
+		"flag":     flagsOf(t, "--no-ssd-cache-encryption").ssd(settings.Cache{}, true),
+		"settings": flagsOf(t).ssd(settings.Cache{Unencrypted: true}, true)} {
+		if o.Dir != usual || o.Key != nil {
+			t.Errorf("encryption turned off by a %s: %+v", name, o)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 // Cache configures the prefix cache on disk and in memory, and the balance of prefill and decode.
 type Cache struct {
 	Off bool `json:"off,omitempty"` // store nothing on disk
+	// Unencrypted stores the cache in plain text; see blockstore.Options.Key.
+	Unencrypted bool `json:"unencrypted,omitempty"`
 	// Dir is an absolute path; "": "headroom/blocks" in the user's cache folder.
 	Dir         string `json:"dir,omitempty"`
 	MaxSize     Size   `json:"maxSize,omitempty"`     // limit for all files together

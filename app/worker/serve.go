@@ -20,6 +20,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/cachemiss"
 	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // session serves one parent.
@@ -189,9 +190,7 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	options.Progress = s.progress()
 	if o.Store != nil {
 		l := o.Store.Limits
-		store, err = engine.OpenBlockStore(o.Store.Dir,
-			engine.BlockStoreOptions{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes,
-				DailyWriteBytes: l.DailyWriteBytes})
+		store, err = o.Store.open()
 		if err != nil { // continue without a block store
 			slog.Warn("the cache on disk is off: it cannot be opened", "dir", o.Store.Dir,
 				"err", err)
@@ -202,6 +201,20 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	}
 	e, err = engine.Open(s.context, src, options)
 	return e, store, err
+}
+
+// open opens the block store with the parent's key.
+func (s *store) open() (*engine.BlockStore, error) {
+	o := engine.BlockStoreOptions{MaxBytes: s.Limits.MaxBytes,
+		MinFreeBytes: s.Limits.MinFreeBytes, DailyWriteBytes: s.Limits.DailyWriteBytes}
+	if len(s.Key) > 0 {
+		key, err := seal.KeyOf(s.Key)
+		if err != nil {
+			return nil, err
+		}
+		o.Key = &key
+	}
+	return engine.OpenBlockStore(s.Dir, o)
 }
 
 // progress returns a function that sends the progress of loading in steps of half a percent.

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 3
+const protocol = 4
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
 // or Gate. The others follow after the worker's Opened.
@@ -90,6 +90,9 @@ type nothing struct{}
 type store struct {
 	Dir    string
 	Limits engine.BlockStoreLimits
+	// Key is the installation's key, which only this pipe carries: arguments and environments of
+	// processes can be read by others. Empty: the folder is not encrypted.
+	Key []byte
 }
 
 // streamNumber and callNumber identify requests and calls. The parent counts them from 1.

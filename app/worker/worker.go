@@ -148,7 +148,10 @@ func newHello() *hello { return &hello{Protocol: protocol, Version: version.Vers
 func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening {
 	w := &opening{Dir: src.Dir, LogLevel: levelOf(log)}
 	if b := o.BlockStore; b != nil {
-		w.Store = &store{b.Dir(), b.Limits()}
+		w.Store = &store{Dir: b.Dir(), Limits: b.Limits()}
+		if key := b.Key(); key != nil {
+			w.Store.Key = key.Bytes()
+		}
 	}
 	o.Progress, o.History, o.BlockStore = nil, nil, nil
 	w.Options.Options = o

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	filedisk "headroom/app/disk"
 )
 
 // fillIndex creates a folder with n entries in chains of 70 blocks. Their files are empty.
@@ -25,9 +27,15 @@ func fillIndex(b *testing.B, dir string, n int) {
 			chain := v.keys.chain(tokens)
 			for i := 0; i < len(chain) && rows < n && err == nil; i++ {
 				parent := v.indexParent(chain, i)
+				slot, entry, slotErr := s.safe().newSlot(tx)
+				if slotErr != nil {
+					return slotErr
+				}
+				r := s.safe().row(slot, entry, chain[i], parent, &header{title: "title",
+					tokens: tokens[i*BlockTokens : (i+1)*BlockTokens]})
 				_, err = tx.Exec(insertEntry, chain[i][:], parent[:], model, kindBlock, statusReady,
 					"", i*BlockTokens, BlockTokens, 800_000, rows,
-					false, 0, 1.0, "title", ordered(tokens[i*BlockTokens:(i+1)*BlockTokens]))
+					false, 0, 1.0, r.slot, r.title, r.tokens, r.codes)
 				rows++
 				path := entryPath(dir, chain[i])
 				if err == nil {
@@ -125,6 +133,38 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.SetBytes(saved.Bytes)
 	for b.Loop() {
+		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
+		if err := v.Load(context.Background(), p,
+			func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLoadCold loads the same blocks from the disk: each file is dropped from the page cache
+// first.
+func BenchmarkLoadCold(b *testing.B) {
+	o := options(b)
+	o.disk = osDisk{}
+	s := open(b, b.TempDir(), o)
+	v := s.Model(testModel)
+	q := large()
+	saved := save(b, v, q)
+	if saved.Err != nil {
+		b.Fatal(saved.Err)
+	}
+	b.SetBytes(saved.Bytes)
+	for b.Loop() {
+		b.StopTimer()
+		for _, path := range entryFiles(b, s.dir) {
+			f, err := os.Open(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			filedisk.DropCache(f)
+			f.Close()
+		}
+		b.StartTimer()
 		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
 		if err := v.Load(context.Background(), p,
 			func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headroom/engine/seal"
 )
 
 // Conversation is a chain of entries from the first token to its deepest entry.
@@ -79,10 +81,14 @@ func (s *Store) Conversations(filter Filter) ([]Conversation, error) {
 		}
 		list = list[:0]
 		for _, end := range f.ends() {
-			if c := f.describe(end, models); filter.Fingerprint == "" ||
-				c.Fingerprint == filter.Fingerprint {
-				list = append(list, c)
+			if filter.Fingerprint != "" && models[end.model].Fingerprint != filter.Fingerprint {
+				continue
 			}
+			c, err := f.describe(s.safe(), end, models)
+			if err != nil {
+				return err
+			}
+			list = append(list, c)
 		}
 		return nil
 	})
@@ -117,7 +123,11 @@ func (s *Store) Show(keyPrefix string) (Detail, error) {
 		if err != nil {
 			return err
 		}
-		d = Detail{Conversation: f.describe(end, models)}
+		c, err := f.describe(s.safe(), end, models)
+		if err != nil {
+			return err
+		}
+		d = Detail{Conversation: c}
 		for _, e := range f.conversation(end) {
 			d.Entries = append(d.Entries,
 				EntryInfo{e.key, e.kind.String(), e.position, e.n, e.bytes, e.leaves > 1, e.hits})
@@ -126,15 +136,15 @@ func (s *Store) Show(keyPrefix string) (Detail, error) {
 			return cmp.Or(cmp.Compare(a.Position+a.Tokens, b.Position+b.Tokens),
 				cmp.Compare(a.Position, b.Position))
 		})
-		d.tokens, err = pathTokens(x.db, end)
+		d.tokens, err = pathTokens(s.safe(), x.db, end)
 		return err
 	})
 	return d, err
 }
 
-// pathTokens returns the tokens from position 0 to the end of a chain, or nil if the chain's
-// beginning is gone.
-func pathTokens(q querier, end *node) ([]int32, error) {
+// pathTokens returns the tokens from position 0 to the end of a chain, or nil if a part of the
+// chain is gone.
+func pathTokens(safe *safe, q querier, end *node) ([]int32, error) {
 	first := end
 	var path []*node
 	for e := end; e != nil; e = e.above {
@@ -146,20 +156,29 @@ func pathTokens(q querier, end *node) ([]int32, error) {
 	}
 	var tokens []int32
 	for _, e := range slices.Backward(path) {
-		err := scanRows(q, "SELECT tokens FROM entries WHERE key = ?", func(rows *sql.Rows) error {
-			var text []byte
-			err := rows.Scan(&text)
-			tokens = append(tokens, fromOrdered(text)...)
-			return err
-		}, e.key[:])
+		var r secrets
+		err := scanRows(q, "SELECT slot, tokens, codes FROM entries WHERE key = ?",
+			func(rows *sql.Rows) error { return rows.Scan(&r.slot, &r.tokens, &r.codes) },
+			e.key[:])
 		if err != nil {
 			return nil, err
 		}
+		part, err := safe.tokens(r, e.key)
+		if errors.Is(err, seal.ErrNoSalt) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, part...)
 	}
 	return tokens, nil
 }
 
-// Remove removes the conversation's unshared files, pinned or not. keyPrefix is as for Show.
+// Remove removes the conversation's unshared files, pinned or not, and destroys their keys first.
+// In an encrypted folder, what the disk still holds of these files is noise when Remove returns.
+// Files that the conversation shares with others stay, with their keys, until the last of these is
+// removed. keyPrefix is as for Show.
 func (s *Store) Remove(keyPrefix string) (Removed, error) {
 	var removed Removed
 	err := s.browseChange(func(tx *sql.Tx) error {
@@ -171,15 +190,13 @@ func (s *Store) Remove(keyPrefix string) (Removed, error) {
 		if err != nil {
 			return err
 		}
+		var some []stored
 		for _, e := range f.nodes {
-			if e.leaf != end {
-				continue
-			}
-			if err := s.removeEntry(tx, e.key, e.bytes, &removed); err != nil {
-				return err
+			if e.leaf == end {
+				some = append(some, stored{e.key, e.bytes})
 			}
 		}
-		return nil
+		return s.removeEntries(tx, some, &removed)
 	})
 	return removed, err
 }
@@ -200,15 +217,11 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	for {
 		before := removed.Entries
 		err := s.browseChange(func(tx *sql.Tx) error {
-			type entry struct {
-				key   Key
-				bytes int64
-			}
-			var some []entry
+			var some []stored
 			query := fmt.Sprintf(`SELECT key, bytes FROM entries WHERE %s
 				ORDER BY position DESC, kind DESC LIMIT %d`, condition, batch)
 			err := scanRows(tx, query, func(rows *sql.Rows) error {
-				var e entry
+				var e stored
 				err := rows.Scan(keyColumn{&e.key}, &e.bytes)
 				some = append(some, e)
 				return err
@@ -216,12 +229,7 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 			if err != nil {
 				return err
 			}
-			for _, e := range some {
-				if err := s.removeEntry(tx, e.key, e.bytes, &removed); err != nil {
-					return err
-				}
-			}
-			return nil
+			return s.removeEntries(tx, some, &removed)
 		})
 		if err != nil || removed.Entries == before {
 			return removed, err
@@ -229,30 +237,59 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	}
 }
 
-// removeEntry removes an entry. Unlike eviction, it removes a pin on the entry and does not move it
-// to the parent.
-func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) error {
-	if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", k[:]); err != nil {
+// stored is an entry to remove.
+type stored struct {
+	key   Key
+	bytes int64
+}
+
+// removeEntries removes entries, all of their keys first. Unlike eviction, it removes pins on the
+// entries and does not move them to the parents.
+func (s *Store) removeEntries(tx *sql.Tx, some []stored, removed *Removed) error {
+	keys := make([]Key, len(some))
+	for i, e := range some {
+		keys[i] = e.key
+	}
+	if err := s.removeFiles(tx, keys...); err != nil {
 		return err
 	}
-	if err := s.removeFile(k); err != nil {
-		return err
+	for _, e := range some {
+		if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", e.key[:]); err != nil {
+			return err
+		}
+		if _, err := s.dropRow(tx, e.key); err != nil {
+			return err
+		}
+		removed.Entries++
+		removed.Bytes += e.bytes
 	}
-	if _, err := dropRow(tx, k); err != nil {
-		return err
-	}
-	removed.Entries++
-	removed.Bytes += bytes
 	return nil
 }
 
-// browse runs fn on the index, once it has all files and all pending counts.
+// browse runs fn on the index, once it has all files and all pending counts. It runs fn again if
+// another process has removed a row that fn has read.
 func (s *Store) browse(fn func(x *index) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
 	}
 	s.flush()
-	return s.read(fn)
+	const attempts = 10
+	err := s.read(fn)
+	for range attempts {
+		stale := staleRow{}
+		if !errors.As(err, &stale) {
+			break
+		}
+		if err := s.change(func(tx *sql.Tx) error {
+			return s.confirmRow(tx, stale.key)
+		}); err != nil && !isDamage(err) { // the next read rebuilds a damaged index
+			return err
+		}
+		if err = s.waitAdopted(); err == nil {
+			err = s.read(fn)
+		}
+	}
+	return err
 }
 
 // browseChange runs fn in a transaction, once the index has all files, and updates the pins.
@@ -303,10 +340,14 @@ func readAll(q querier) (*forest, map[int64]Model, error) {
 }
 
 // describe summarizes the conversation whose last node is end.
-func (f *forest) describe(end *node, models map[int64]Model) Conversation {
+func (f *forest) describe(safe *safe, end *node, models map[int64]Model) (Conversation, error) {
 	m := models[end.model]
+	title, err := safe.title(end.secrets, end.key)
+	if err != nil {
+		return Conversation{}, err
+	}
 	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format,
-		Title: end.title, Tokens: end.position + end.n, Created: time.Unix(end.created, 0),
+		Title: title, Tokens: end.position + end.n, Created: time.Unix(end.created, 0),
 		Pinned: end.pin}
 	for _, e := range f.conversation(end) {
 		c.Hits += e.hits
@@ -323,7 +364,7 @@ func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 			c.Created = created
 		}
 	}
-	return c
+	return c, nil
 }
 
 // resolve returns the end of the only conversation whose key begins with a prefix.

@@ -330,7 +330,7 @@ func TestTwoProcessesBrowse(t *testing.T) {
 func TestLonger(t *testing.T) {
 	var group []*node
 	for _, tokens := range [][]int32{{1}, {1, 2}, {1, 2, 3}, {1, 3}, {2}} {
-		group = append(group, &node{tokens: ordered(tokens)})
+		group = append(group, &node{secrets: secrets{codes: ordered(tokens)}})
 	}
 	for i, want := range [][]*node{{group[2], group[3]}, {group[2]}, nil, nil, nil} {
 		if got := longer(group, group[i]); !slices.Equal(got, want) {

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"headroom/engine/seal"
 )
 
 // clockSlackDays is the number of days that the calendar may go back without starting a new day.
@@ -18,33 +20,39 @@ const clockSlackDays = 2
 // reserve creates the row of an entry that is about to be written, and makes room for it. It
 // returns false without an error if the row exists. After an error that wraps ErrBudget, the
 // transaction must still be committed, because evicted files are gone.
-func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bool, error) {
+func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (reserved bool,
+	slot uint32, entry seal.Key, err error) {
 	vacant, err := s.isVacant(tx, k)
 	if err != nil || !vacant {
-		return false, err
+		return false, 0, entry, err
 	}
 	parent, used, err := w.parentOf(tx, h)
 	if err != nil {
-		return false, err
+		return false, 0, entry, err
 	}
 	pinned := w.pin != nil
 	if err := s.checkDay(tx, size, w.q.Reused || pinned); err != nil {
-		return false, err
+		return false, 0, entry, err
 	}
 	if err := s.reserveRoom(tx, size, w.path); err != nil {
-		return false, err
+		return false, 0, entry, err
 	}
 	model, err := modelID(tx, w.model)
 	if err != nil {
-		return false, err
+		return false, 0, entry, err
 	}
+	if slot, entry, err = s.safe().newSlot(tx); err != nil {
+		return false, 0, entry, err
+	}
+	s.keysDirty.Store(true)
+	r := s.safe().row(slot, entry, k, parent, h)
 	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner,
 		h.position, len(h.tokens), size, used, pinned, h.created.Unix(),
-		h.seconds, h.title, ordered(h.tokens)); err != nil {
-		return false, err
+		h.seconds, r.slot, r.title, r.tokens, r.codes); err != nil {
+		return false, 0, entry, err
 	}
 	_, err = tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size)
-	return err == nil, err
+	return err == nil, slot, entry, err
 }
 
 // parentOf returns a new entry's parent as the index stores it, and the new entry's recency. The
@@ -63,8 +71,8 @@ func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err er
 }
 
 const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owner,
-		position, n, bytes, used, pinned, created, seconds, title, tokens)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		position, n, bytes, used, pinned, created, seconds, slot, title, tokens, codes)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // isVacant reports whether no row has the key. It first removes a row that a crashed write left.
 func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
@@ -78,7 +86,7 @@ func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
 	if err != nil || status == statusReady || owner != s.owner && s.alive(owner) {
 		return false, err
 	}
-	return dropRow(tx, k)
+	return s.dropRow(tx, k)
 }
 
 // checkDay refuses size bytes that would exceed the day's budget. Once a quarter is spent, only
@@ -209,10 +217,10 @@ func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 		}, s.owner)
 	for k, bytes := range dead {
 		if err == nil {
-			err = s.removeFile(k) // the process may have renamed it into place
+			err = s.removeFiles(tx, k) // the process may have renamed it into place
 		}
 		if err == nil {
-			_, err = dropRow(tx, k)
+			_, err = s.dropRow(tx, k)
 			freed += bytes
 		}
 	}
@@ -228,12 +236,17 @@ func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, 
 		if err != nil || !ok {
 			return freed, err
 		}
-		if err := s.removeFile(k); err != nil {
+		// The slot is synced with the next ones: nobody asked to forget this entry now.
+		err = s.destroySlot(tx, k)
+		if err == nil {
+			err = s.removeFile(k)
+		}
+		if err != nil {
 			// No error: rolling back would restore the rows of files that are gone.
 			s.warnOnce("evict", err)
 			return freed, nil
 		}
-		if _, err := dropRow(tx, k); err != nil {
+		if _, err := s.dropRow(tx, k); err != nil {
 			return freed, err
 		}
 		freed += n

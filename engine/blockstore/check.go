@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,42 @@ func (s *Store) Check() error {
 	}
 	s.flush()
 	return s.read(func(x *index) error {
-		return errors.Join(s.checkIndex(x), s.checkEntries(x), s.checkFolder(x), s.checkTemps())
+		return errors.Join(s.checkIndex(x), s.checkEntries(x), s.checkFolder(x), s.checkTemps(),
+			s.checkSlots(x))
 	})
+}
+
+// checkSlots compares the slots with the rows.
+func (s *Store) checkSlots(x *index) error {
+	if s.safe() == nil {
+		return nil
+	}
+	full, err := s.safe().slots.Full()
+	if err != nil {
+		return err
+	}
+	err = scanRows(x.db, "SELECT slot FROM entries", func(rows *sql.Rows) error {
+		var slot uint32
+		err := rows.Scan(&slot)
+		if err == nil && !full[slot] {
+			err = fmt.Errorf("check: slot %d of an entry is empty", slot)
+		}
+		delete(full, slot)
+		return err
+	})
+	if err == nil && len(full) > 0 {
+		err = fmt.Errorf("check: %d slots without an entry are not empty", len(full))
+	}
+	if err != nil {
+		return err
+	}
+	var slots, free, used int64
+	err = x.db.QueryRow(`SELECT slots, (SELECT count(*) FROM free_slots),
+		(SELECT count(*) FROM entries) FROM totals`).Scan(&slots, &free, &used)
+	if err == nil && slots != free+used {
+		err = fmt.Errorf("check: %d slots, %d of them free and %d used", slots, free, used)
+	}
+	return err
 }
 
 func (s *Store) checkIndex(x *index) error {
@@ -66,16 +101,17 @@ func (s *Store) checkIndex(x *index) error {
 // checkEntries compares each row with its file.
 func (s *Store) checkEntries(x *index) error {
 	return scanRows(x.db, `SELECT key, parent, fingerprint, format, kind, status, owner, position,
-			n, bytes, tokens
+			n, bytes, slot, title, tokens, codes
 		FROM entries JOIN models ON id = model`, func(rows *sql.Rows) error {
 		var k, parent Key
 		var h header
 		var status, n int
 		var owner string
 		var size int64
-		var tokens []byte
+		var secret secrets
 		if err := rows.Scan(keyColumn{&k}, keyColumn{&parent}, &h.fingerprint, &h.format, &h.kind,
-			&status, &owner, &h.position, &n, &size, &tokens); err != nil {
+			&status, &owner, &h.position, &n, &size, &secret.slot, &secret.title, &secret.tokens,
+			&secret.codes); err != nil {
 			return err
 		}
 		if status == statusWriting {
@@ -84,16 +120,26 @@ func (s *Store) checkEntries(x *index) error {
 			}
 			return nil
 		}
-		file, fileBytes, err := s.readHeader(k)
+		file, slot, fileBytes, err := s.readHeader(k)
 		if err != nil {
 			return fmt.Errorf("check: row without a valid file: %w", err)
 		}
 		if file.position == 0 {
-			file.parent = newKeys(file.fingerprint, file.format).root
+			file.parent = newKeys(file.fingerprint, file.format, s.safe().secret()).root
+		}
+		tokens, err := s.safe().tokens(secret, k)
+		if err != nil {
+			return fmt.Errorf("check: the tokens of row %s: %w", k, err)
+		}
+		title, err := s.safe().title(secret, k)
+		if err != nil || title != file.title || s.safe() != nil && int64(slot) != secret.slot {
+			return fmt.Errorf("check: row %s has the title %q and slot %d, its file %q and %d, %v",
+				k, title, secret.slot, file.title, slot, err)
 		}
 		if fileBytes != size || file.kind != h.kind || file.position != h.position ||
 			file.parent != parent || file.fingerprint != h.fingerprint ||
-			file.format != h.format || !bytes.Equal(ordered(file.tokens), tokens) ||
+			file.format != h.format || !slices.Equal(file.tokens, tokens) ||
+			!bytes.Equal(s.safe().codes(parent, tokens), secret.codes) ||
 			n != len(file.tokens) {
 			return fmt.Errorf("check: %s: the row differs from its file of %d bytes", k, fileBytes)
 		}

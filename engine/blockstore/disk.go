@@ -12,6 +12,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
+
+	"headroom/engine/seal"
 )
 
 // Folders and files under the store's folder.
@@ -31,7 +33,8 @@ type disk interface {
 	Remove(path string) error
 	MkdirAll(path string) error // mode 0700
 	Stat(path string) (os.FileInfo, error)
-	FreeBytes(path string) (int64, error) // available to ordinary users on path's volume
+	OpenKeys(path string) (seal.SlotFile, error) // to read and write
+	FreeBytes(path string) (int64, error)        // available to ordinary users on path's volume
 }
 
 type writeFile interface {
@@ -70,6 +73,22 @@ func (osDisk) Open(path string) (readFile, error) {
 		err = damage{fmt.Errorf("%s is not a regular file", path)}
 	}
 	return nil, err
+}
+
+// OpenKeys opens regular files only, like Open.
+func (osDisk) OpenKeys(path string) (seal.SlotFile, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func (osDisk) Rename(from, to string) error          { return os.Rename(from, to) }

@@ -14,11 +14,15 @@
 // everything it was computed from (key.go), and one row of the index (index.go). The files are
 // authoritative. The index only finds them, and is rebuilt from them if it is lost.
 //
+// With Options.Key the folder is encrypted (sealed.go): files are sealed, names are keyed hashes,
+// and rows have no readable tokens or titles. Each entry has a key of its own, which removing the
+// entry destroys.
+//
 // # Guarantees
 //
-//   - No wrong byte is returned. A file ends with a checksum over all of it, its name follows from
-//     its content, and Load compares its tokens with the requested ones. A file that fails a check
-//     is a miss: it is removed and counted.
+//   - No wrong byte is returned. A file ends with a checksum over all of it, or is sealed with
+//     AES-256-GCM. Its name follows from its content, and Load compares its tokens with the
+//     requested ones. A file that fails a check is a miss: it is removed and counted.
 //   - A file appears whole: it is written under a temporary name, synced and renamed. Its row is
 //     created earlier, to reserve its bytes, but queries return the row only once the file is in
 //     place.

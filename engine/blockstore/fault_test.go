@@ -89,24 +89,28 @@ func TestEveryByteCounts(t *testing.T) {
 		for i := range right {
 			wrong := bytes.Clone(right)
 			wrong[i] ^= 0x10
-			err := readContent(t.Context(), memoryFile{bytes.NewReader(wrong), int64(len(wrong))},
-				reading{entry: Entry{Key: k, Bytes: int64(len(wrong))}})
+			err := readMemory(t, s, wrong, k)
 			if d := (damage{}); !errors.As(err, &d) {
 				t.Fatalf("byte %d of %d changed: got %v, expected damage", i, len(right), err)
 			}
 		}
 		for n := range right {
-			err := readContent(t.Context(), memoryFile{bytes.NewReader(right[:n]), int64(n)},
-				reading{entry: Entry{Key: k, Bytes: int64(n)}})
+			err := readMemory(t, s, right[:n], k)
 			if d := (damage{}); !errors.As(err, &d) {
 				t.Fatalf("cut to %d of %d bytes: got %v, expected damage", n, len(right), err)
 			}
 		}
-		if err := readContent(t.Context(), memoryFile{bytes.NewReader(right), int64(len(right))},
-			reading{entry: Entry{Key: k, Bytes: int64(len(right))}}); err != nil {
+		if err := readMemory(t, s, right, k); err != nil {
 			t.Errorf("the unchanged file: %v", err)
 		}
 	}
+}
+
+// readMemory reads an entry's file with this content.
+func readMemory(t *testing.T, s *Store, b []byte, k Key) error {
+	t.Helper()
+	return s.safe().readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
+		reading{entry: Entry{Key: k, Bytes: int64(len(b))}})
 }
 
 // memoryFile is a file in memory.
@@ -138,16 +142,14 @@ func FuzzRead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		f.Fatal(err)
-	}
+	f.Cleanup(func() { s.Close() })
 	f.Add(right)
 	f.Add(right[:len(right)-1])
 	f.Add([]byte{})
-	key := newKeys(testModel.Fingerprint, testModel.Format).key(kindTail, Key{}, tokens)
+	key := s.Model(testModel).keys.key(kindTail, Key{}, tokens)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		piece := make([]byte, 96)
-		err := readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
+		err := s.safe().readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
 			reading{Entry{Key: key, Bytes: int64(len(b)), want: tokens},
 				[]Tensor{{"0.k", [][]byte{piece}}}})
 		if (err == nil) != bytes.Equal(b, right) {
@@ -162,7 +164,8 @@ func TestDamagedFiles(t *testing.T) {
 		"empty":  func(b []byte) []byte { return nil },
 		"longer": func(b []byte) []byte { return append(b, 0) },
 		"other format": func(b []byte) []byte {
-			return bytes.Replace(b, []byte("block 1"), []byte("block 0"), 1)
+			b = bytes.Replace(b, []byte("block 1"), []byte("block 0"), 1)
+			return bytes.Replace(b, []byte("HRSEAL01"), []byte("HRSEAL00"), 1)
 		},
 		"zeros": func(b []byte) []byte { return make([]byte, len(b)) },
 	} {
@@ -254,7 +257,8 @@ func TestWrongTokensInTheIndex(t *testing.T) {
 	v := s.Model(testModel)
 	a, b := numbers(1, 100), numbers(2, 100)
 	save(t, v, sequence(a, true))
-	if _, err := s.index.db.Exec("UPDATE entries SET tokens = ?", ordered(b)); err != nil {
+	if _, err := s.index.db.Exec("UPDATE entries SET codes = ?",
+		s.safe().codes(v.keys.root, b)); err != nil {
 		t.Fatal(err)
 	}
 	p := v.Find(b, 100, 0, false)

@@ -2,8 +2,9 @@ package blockstore
 
 // This file finds the longest stored prefix. Full blocks and states are looked up by key. After the
 // last matching block, a block or tail may still begin with the requested tokens. Among the entries
-// of one parent, sorted by tokens, the one with the longest common prefix is directly before or
-// after the requested tokens. So two index lookups find it, regardless of the number of entries.
+// of one parent, sorted by codes (safe.codes), the one with the longest common prefix is directly
+// before or after the requested tokens. So two index lookups find it, regardless of the number of
+// entries.
 
 import (
 	"database/sql"
@@ -47,8 +48,8 @@ func (q *findQueries) prepare(db *sql.DB) error {
 		"SELECT bytes, seconds, n FROM entries WHERE key = ? AND status = 1": &q.entry,
 		"SELECT DISTINCT n FROM entries WHERE parent = ? AND kind = 3 AND n <= ? AND status = 1 " +
 			"ORDER BY n DESC": &q.states,
-		neighbour + "tokens <= ? ORDER BY tokens DESC LIMIT 1": &q.before,
-		neighbour + "tokens > ? ORDER BY tokens LIMIT 1":       &q.after,
+		neighbour + "codes <= ? ORDER BY codes DESC LIMIT 1": &q.before,
+		neighbour + "codes > ? ORDER BY codes LIMIT 1":       &q.after,
 	} {
 		var err error
 		if *stmt, err = db.Prepare(text); err != nil {
@@ -58,7 +59,7 @@ func (q *findQueries) prepare(db *sql.DB) error {
 	return nil
 }
 
-const neighbour = "SELECT key, bytes, seconds, n, tokens FROM entries " +
+const neighbour = "SELECT key, bytes, seconds, n, codes FROM entries " +
 	"WHERE parent = ? AND kind <> 3 AND status = 1 AND "
 
 // Find returns the longest prefix of tokens[:limit] at which a sequence can resume. The caller
@@ -135,7 +136,7 @@ func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Bl
 	if from+len(rest) <= have {
 		return blocks, nil
 	}
-	e, n, err := x.find.closest(v.indexParent(chain, i), rest)
+	e, n, err := v.closest(x, v.indexParent(chain, i), rest)
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +207,12 @@ func (q *findQueries) stateLengths(parent Key, n int) ([]int, error) {
 
 // closest returns the block or tail after parent that has the longest common prefix with tokens,
 // and the length of that prefix.
-func (q *findQueries) closest(parent Key, tokens []int32) (best Entry, common int, err error) {
-	wanted := ordered(tokens)
+func (v *View) closest(x *index, parent Key, tokens []int32) (best Entry, common int, err error) {
+	return x.find.closest(parent, v.store.safe().codes(parent, tokens))
+}
+
+// closest does it for codes.
+func (q *findQueries) closest(parent Key, wanted []byte) (best Entry, common int, err error) {
 	for _, stmt := range []*sql.Stmt{q.before, q.after} {
 		var e Entry
 		var key, text []byte
@@ -218,7 +223,8 @@ func (q *findQueries) closest(parent Key, tokens []int32) (best Entry, common in
 		if err != nil {
 			return Entry{}, 0, err
 		}
-		if n := commonPrefix(fromOrdered(text), tokens); n > common && len(key) == len(e.Key) {
+		n := commonPrefix(fromOrdered(text), fromOrdered(wanted))
+		if n > common && len(key) == len(e.Key) {
 			copy(e.Key[:], key)
 			best, common = e, n
 		}

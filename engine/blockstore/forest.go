@@ -25,8 +25,7 @@ type node struct {
 	hit         int64
 	hits        int
 	saved       float64
-	title       string
-	tokens      []byte // as encoded by ordered; nil if they need not be compared
+	secrets     // codes are nil if they need not be compared; tokens are not read
 
 	above    *node   // the parent; nil if it has none or the parent is gone
 	children []*node // blocks and tails that follow it, except attached tails
@@ -45,14 +44,14 @@ type forest struct {
 func readForest(q querier) (*forest, error) {
 	f := &forest{byKey: map[Key]*node{}}
 	err := scanRows(q, `SELECT key, parent, model, kind, position, n, bytes, pin, pinned,
-			created, hit, hits, saved, title,
-			CASE WHEN parent IN (SELECT parent FROM entries WHERE kind <> 1) THEN tokens END
+			created, hit, hits, saved, slot, title,
+			CASE WHEN parent IN (SELECT parent FROM entries WHERE kind <> 1) THEN codes END
 		FROM entries WHERE status = 1
 		ORDER BY position DESC, kind DESC, key`, func(rows *sql.Rows) error {
 		e := &node{}
 		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&e.parent}, &e.model, &e.kind, &e.position,
-			&e.n, &e.bytes, &e.pin, &e.pinned, &e.created, &e.hit, &e.hits, &e.saved, &e.title,
-			&e.tokens); err != nil {
+			&e.n, &e.bytes, &e.pin, &e.pinned, &e.created, &e.hit, &e.hits, &e.saved, &e.slot,
+			&e.title, &e.codes); err != nil {
 			return err
 		}
 		f.nodes = append(f.nodes, e)
@@ -78,7 +77,7 @@ func (f *forest) connect() {
 	}
 	for _, group := range siblings {
 		slices.SortFunc(group, func(a, b *node) int {
-			return cmp.Or(bytes.Compare(a.tokens, b.tokens), bytes.Compare(a.key[:], b.key[:]))
+			return cmp.Or(bytes.Compare(a.codes, b.codes), bytes.Compare(a.key[:], b.key[:]))
 		})
 	}
 	for _, e := range f.nodes {
@@ -101,12 +100,12 @@ func (f *forest) connect() {
 // for entries that a longer entry of the group continues.
 func longer(group []*node, e *node) []*node {
 	var hosts []*node
-	from, _ := slices.BinarySearchFunc(group, e.tokens,
-		func(s *node, tokens []byte) int { return bytes.Compare(s.tokens, tokens) })
-	for i := from; i < len(group) && bytes.HasPrefix(group[i].tokens, e.tokens); i++ {
+	from, _ := slices.BinarySearchFunc(group, e.codes,
+		func(s *node, codes []byte) int { return bytes.Compare(s.codes, codes) })
+	for i := from; i < len(group) && bytes.HasPrefix(group[i].codes, e.codes); i++ {
 		// In a sorted group, the entries that continue group[i] come directly after it.
-		continued := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) &&
-			bytes.HasPrefix(group[i+1].tokens, group[i].tokens)
+		continued := i+1 < len(group) && len(group[i].codes) < len(group[i+1].codes) &&
+			bytes.HasPrefix(group[i+1].codes, group[i].codes)
 		if group[i] != e && !continued {
 			hosts = append(hosts, group[i])
 		}

@@ -8,6 +8,9 @@ package blockstore
 //	the engine's tensors, each U8 [pieces, bytes of a piece]
 //	crc32c U8 [4]
 //
+// In an encrypted folder the file is a sealed file (engine/seal), whose content is the same without
+// crc32c: opening it verifies every byte.
+//
 // The JSON holds __metadata__, then the tensors in file order. The metadata are strings in
 // ascending order of their names. The index row and the key are computed from the metadata and the
 // tokens. crc32c is the little-endian CRC-32C of every byte before it, header included.
@@ -48,6 +51,7 @@ type header struct {
 	created     time.Time
 	tokens      []int32
 	tensors     []layout
+	sealed      bool // the file has no crc32c
 }
 
 // layout is one of the engine's tensors in the file.
@@ -59,14 +63,17 @@ type layout struct {
 
 func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
 
-// key computes the key from the content.
-func (h *header) key() Key {
-	return newKeys(h.fingerprint, h.format).key(h.kind, h.parent, h.tokens)
+// key computes the key from the content, with the secret of an encrypted folder.
+func (h *header) key(secret []byte) Key {
+	return newKeys(h.fingerprint, h.format, secret).key(h.kind, h.parent, h.tokens)
 }
 
-// dataBytes returns the length of the file after its JSON.
+// dataBytes returns the length of the content after its JSON.
 func (h *header) dataBytes() int64 {
-	n := int64(4*len(h.tokens)) + checksumBytes
+	n := int64(4 * len(h.tokens))
+	if !h.sealed {
+		n += checksumBytes
+	}
 	for _, t := range h.tensors {
 		n += t.bytes()
 	}
@@ -116,7 +123,9 @@ func (h *header) encode() ([]byte, error) {
 		seen[t.name] = true
 		tensor(t.name, "U8", fmt.Sprintf("%d,%d", t.pieces, t.pieceBytes), t.bytes())
 	}
-	tensor(checksumName, "U8", strconv.Itoa(checksumBytes), checksumBytes)
+	if !h.sealed {
+		tensor(checksumName, "U8", strconv.Itoa(checksumBytes), checksumBytes)
+	}
 	b = append(b, '}')
 	for len(b)%8 != 0 {
 		b = append(b, ' ')
@@ -153,10 +162,10 @@ func jsonLength(first []byte, fileBytes int64) (int, error) {
 	return int(n), nil
 }
 
-// decode parses the beginning of a file of fileBytes bytes: 8 bytes of length, the JSON and the
-// tokens. head may be longer. decode also returns the offset of the engine's first tensor. It
-// checks every length against fileBytes before using it.
-func decode(head []byte, fileBytes int64) (*header, int, error) {
+// decode parses the beginning of a content of fileBytes bytes: 8 bytes of length, the JSON and the
+// tokens. sealed is as in header. head may be longer. decode also returns the offset of the
+// engine's first tensor. It checks every length against fileBytes before using it.
+func decode(head []byte, fileBytes int64, sealed bool) (*header, int, error) {
 	n, err := jsonLength(head, fileBytes)
 	if err != nil {
 		return nil, 0, err
@@ -165,7 +174,7 @@ func decode(head []byte, fileBytes int64) (*header, int, error) {
 		return nil, 0, fmt.Errorf("header of %d bytes is cut off after %d", n, len(head)-8)
 	}
 	s := scanner{text: head[8 : 8+n]}
-	h, nTokens := s.header()
+	h, nTokens := s.header(sealed)
 	if s.err != nil {
 		return nil, 0, s.err
 	}
@@ -259,9 +268,10 @@ func (s *scanner) quoted() string {
 
 // header parses the whole text. It returns the number of tokens separately, because the header does
 // not hold them yet.
-func (s *scanner) header() (*header, int) {
+func (s *scanner) header(sealed bool) (*header, int) {
 	s.expect(`{"__metadata__":{`)
 	h := s.metadata()
+	h.sealed = sealed
 	s.expect("},")
 	at := int64(0)
 	name, nTokens, _ := s.tensor(&at, "I32", 1)
@@ -269,9 +279,12 @@ func (s *scanner) header() (*header, int) {
 		s.fail("%d tokens in %q, which does not fit a %s", nTokens, name, h.kind)
 	}
 	for s.err == nil {
+		if sealed && s.at < len(s.text) && s.text[s.at] == '}' {
+			break
+		}
 		s.expect(",")
 		from := s.at
-		if s.accept(`"` + checksumName + `":`) {
+		if !sealed && s.accept(`"`+checksumName+`":`) {
 			s.at = from
 			if _, n, _ := s.tensor(&at, "U8", 1); s.err == nil && n != checksumBytes {
 				s.fail("the checksum has %d bytes, expected %d", n, checksumBytes)

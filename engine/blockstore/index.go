@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	schemaVersion  = 1
-	applicationID  = 0x48524243 // "HRBC"
-	indexConns     = 4          // concurrent queries
+	schemaVersion  = 2
+	sealedVersion  = 1000 + schemaVersion // of an encrypted folder
+	applicationID  = 0x48524243           // "HRBC"
+	indexConns     = 4                    // concurrent queries
 	statusWriting  = 0
 	statusReady    = 1
 	busyTimeoutMS  = 5000
@@ -34,8 +35,9 @@ const (
 const sinceCount = "since"
 
 // schema creates the tables of the index. parent is the key of the parent block, or the model's
-// root key at position 0. tokens are encoded by ordered. today is the number of bytes written on
-// the calendar day "day" (days since 1970). pin marks the end of a pinned conversation, pinned the
+// root key at position 0. codes, title, tokens and slot are those of type secrets. free_slots has
+// the slots below the total "slots" that no entry has. today is the number of bytes written on the
+// calendar day "day" (days since 1970). pin marks the end of a pinned conversation, pinned the
 // entries that the mark protects.
 const schema = `
 CREATE TABLE models (
@@ -44,9 +46,12 @@ CREATE TABLE entries (
 	key BLOB PRIMARY KEY, parent BLOB NOT NULL, model INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL,
 	owner TEXT NOT NULL, position INTEGER NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL, used INTEGER NOT NULL,
 	pin INTEGER NOT NULL DEFAULT 0, pinned INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL, hit INTEGER NOT NULL DEFAULT 0,
-	hits INTEGER NOT NULL DEFAULT 0, saved REAL NOT NULL DEFAULT 0, seconds REAL NOT NULL, title TEXT NOT NULL, tokens BLOB NOT NULL);
+	hits INTEGER NOT NULL DEFAULT 0, saved REAL NOT NULL DEFAULT 0, seconds REAL NOT NULL,
+	slot INTEGER NOT NULL, title BLOB NOT NULL, tokens BLOB NOT NULL, codes BLOB NOT NULL);
 CREATE INDEX entries_children ON entries (parent, kind, n, status);
-CREATE INDEX entries_tokens ON entries (parent, tokens) WHERE kind <> 3;
+CREATE INDEX entries_codes ON entries (parent, codes) WHERE kind <> 3;
+CREATE UNIQUE INDEX entries_slot ON entries (slot) WHERE slot >= 0;
+CREATE TABLE free_slots (slot INTEGER PRIMARY KEY);
 CREATE INDEX entries_used ON entries (used, position DESC) WHERE pinned = 0;
 CREATE INDEX entries_pin ON entries (pin) WHERE pin = 1;
 CREATE INDEX entries_pinned ON entries (pinned) WHERE pinned = 1;
@@ -54,14 +59,15 @@ CREATE INDEX entries_model ON entries (model, bytes);
 CREATE INDEX entries_writing ON entries (status) WHERE status = 0;
 CREATE TABLE totals (
 	bytes INTEGER NOT NULL, entries INTEGER NOT NULL, clock INTEGER NOT NULL, complete INTEGER NOT NULL,
-	day INTEGER NOT NULL, today INTEGER NOT NULL, ever INTEGER NOT NULL);
+	day INTEGER NOT NULL, today INTEGER NOT NULL, ever INTEGER NOT NULL, slots INTEGER NOT NULL);
 CREATE TABLE counts (name TEXT PRIMARY KEY, n REAL NOT NULL, text TEXT NOT NULL DEFAULT '');
-INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0);
+INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0, 0);
 INSERT INTO counts (name, n) VALUES ('` + sinceCount + `', unixepoch());
 CREATE TRIGGER entries_insert AFTER INSERT ON entries BEGIN
 	UPDATE totals SET bytes = bytes + new.bytes, entries = entries + 1; END;
 CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
-	UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1; END;
+	UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1;
+	INSERT OR IGNORE INTO free_slots SELECT old.slot WHERE old.slot >= 0; END;
 `
 
 // index is an open index.
@@ -74,17 +80,13 @@ type index struct {
 	find     findQueries
 }
 
-// openIndex opens the index in dir. If the index is missing, damaged or of another version,
-// openIndex replaces it with an empty one. With force it replaces any index.
-func openIndex(dir string, force bool) (*index, error) {
-	lock, err := lockFile(filepath.Join(dir, lockName))
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
+// openIndex opens the index in dir, of an encrypted folder or another one. If the index is missing,
+// damaged, of another version or of the other kind of folder, openIndex replaces it with an empty
+// one. With force it replaces any index. The caller holds the index's lock.
+func openIndex(dir string, sealed, force bool) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	if !force {
-		x, err := tryIndex(path, false)
+		x, err := tryIndex(path, sealed, false)
 		if err == nil {
 			return x, nil
 		}
@@ -96,7 +98,7 @@ func openIndex(dir string, force bool) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := tryIndex(path, true)
+	x, err := tryIndex(path, sealed, true)
 	if x != nil {
 		x.aside = aside
 	}
@@ -137,7 +139,7 @@ func makePrivate(path string, create bool) error {
 }
 
 // tryIndex opens the index at path, or creates it.
-func tryIndex(path string, create bool) (*index, error) {
+func tryIndex(path string, sealed, create bool) (*index, error) {
 	if err := makePrivate(path, create); err != nil {
 		return nil, err
 	}
@@ -145,6 +147,7 @@ func tryIndex(path string, create bool) (*index, error) {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
 		fmt.Sprintf("page_size(%d)", indexPageBytes), "journal_mode(WAL)",
 		"synchronous(NORMAL)", "journal_size_limit(8388608)", "cache_size(-4096)",
+		"secure_delete(ON)",
 	}, "_txlock": {"immediate"}}
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
@@ -154,17 +157,21 @@ func tryIndex(path string, create bool) (*index, error) {
 	x := &index{db: db, adopted: make(chan struct{})}
 	x.db.SetMaxOpenConns(indexConns)
 	x.db.SetMaxIdleConns(indexConns)
-	if err := x.prepare(path, create); err != nil {
+	if err := x.prepare(path, sealed, create); err != nil {
 		return nil, errors.Join(err, x.db.Close())
 	}
 	return x, nil
 }
 
-func (x *index) prepare(path string, create bool) error {
+func (x *index) prepare(path string, sealed, create bool) error {
+	want := schemaVersion
+	if sealed {
+		want = sealedVersion
+	}
 	if create {
 		if _, err := x.db.Exec(fmt.Sprintf(
 			"BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
-			applicationID, schemaVersion, schema)); err != nil {
+			applicationID, want, schema)); err != nil {
 			return err
 		}
 		// The header now reaches the file itself, where isIndex looks for it.
@@ -177,9 +184,9 @@ func (x *index) prepare(path string, create bool) error {
 		&version); err != nil {
 		return err
 	}
-	if id != applicationID || version != schemaVersion {
+	if id != applicationID || version != want {
 		return fmt.Errorf("%w: application %#x version %d, expected %#x version %d",
-			errIndexVersion, id, version, applicationID, schemaVersion)
+			errIndexVersion, id, version, applicationID, want)
 	}
 	err := x.db.QueryRow("SELECT complete FROM totals").Scan(&x.complete)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -246,8 +253,11 @@ func touch(tx *sql.Tx, k Key, clock int64) error {
 }
 
 // dropRow removes an entry's row. A pin on the entry moves to the parent, so that the entries
-// before it stay protected.
-func dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
+// before it stay protected. The entry's key is destroyed.
+func (s *Store) dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
+	if err := s.destroySlot(tx, k); err != nil {
+		return false, err
+	}
 	_, err = tx.Exec(`UPDATE entries SET pin = 1
 		WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:])
 	if err != nil {

@@ -5,6 +5,7 @@ package blockstore
 // position 0, so a prefix is found by looking up keys.
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -64,12 +65,14 @@ func (k kind) fits(n int) bool {
 
 // keys computes the keys of one model in one cache format.
 type keys struct {
-	head []byte // hashed first in every key
-	root Key    // see kindRoot
+	head   []byte // hashed first in every key
+	secret []byte // of an encrypted folder: without it, nobody can check a guess of the tokens
+	root   Key    // see kindRoot
 }
 
-func newKeys(fingerprint, format string) keys {
-	var k keys
+// newKeys returns the keys of a model. secret is nil in a folder that is not encrypted.
+func newKeys(fingerprint, format string, secret []byte) keys {
+	k := keys{secret: secret}
 	for _, s := range []string{formatVersion, fingerprint, format} {
 		k.head = appendField(k.head, []byte(s))
 	}
@@ -78,7 +81,8 @@ func newKeys(fingerprint, format string) keys {
 }
 
 // key returns the key of an entry: the SHA-256 of format version, fingerprint, cache format, kind,
-// parent and tokens (u32, little-endian), each preceded by its length.
+// parent and tokens (u32, little-endian), each preceded by its length. In an encrypted folder it is
+// the HMAC-SHA-256 of that.
 func (k keys) key(kind kind, parent Key, tokens []int32) Key {
 	b := make([]byte, 0, len(k.head)+64+4*len(tokens))
 	b = append(b, k.head...)
@@ -86,6 +90,11 @@ func (k keys) key(kind kind, parent Key, tokens []int32) Key {
 	b = appendField(b, parent[:])
 	b = binary.LittleEndian.AppendUint32(b, uint32(4*len(tokens)))
 	b = appendTokens(b, tokens)
+	if k.secret != nil {
+		mac := hmac.New(sha256.New, k.secret)
+		mac.Write(b)
+		return Key(mac.Sum(nil))
+	}
 	return sha256.Sum256(b)
 }
 

@@ -17,7 +17,7 @@ func count(from, to int) []int32 {
 // TestKeys compares with keys that Python (hashlib and struct) computed from the layout in the
 // comment of keys.key.
 func TestKeys(t *testing.T) {
-	k := newKeys("fp", "k8v4")
+	k := newKeys("fp", "k8v4", nil)
 	block := k.key(kindBlock, Key{}, count(0, 256))
 	for _, c := range []struct {
 		name string
@@ -52,11 +52,11 @@ func TestKeysDiffer(t *testing.T) {
 		seen[k] = what
 	}
 	tokens := count(0, 256)
-	k := newKeys("fp", "k8v4")
+	k := newKeys("fp", "k8v4", nil)
 	add("plain", k.key(kindBlock, Key{}, tokens))
-	add("fingerprint", newKeys("fq", "k8v4").key(kindBlock, Key{}, tokens))
-	add("format", newKeys("fp", "k8v8").key(kindBlock, Key{}, tokens))
-	add("shifted fields", newKeys("fpk", "8v4").key(kindBlock, Key{}, tokens))
+	add("fingerprint", newKeys("fq", "k8v4", nil).key(kindBlock, Key{}, tokens))
+	add("format", newKeys("fp", "k8v8", nil).key(kindBlock, Key{}, tokens))
+	add("shifted fields", newKeys("fpk", "8v4", nil).key(kindBlock, Key{}, tokens))
 	add("parent", k.key(kindBlock, Key{1}, tokens))
 	add("state", k.key(kindState, Key{}, tokens))
 	add("tail", k.key(kindTail, Key{}, tokens))

@@ -1,6 +1,11 @@
 package blockstore
 
-import "database/sql"
+import (
+	"database/sql"
+	"errors"
+
+	"headroom/engine/seal"
+)
 
 // Limits bound the disk space and the writes of a store. MaxBytes, MinFreeBytes and DailyWriteBytes
 // are as in Options: 0 means the default, a negative value no limit.
@@ -29,11 +34,15 @@ func (l Limits) withDefaults() Limits {
 func (s *Store) SetLimits(l Limits) error {
 	l = l.withDefaults()
 	s.limits.Store(&l)
-	return s.change(s.evictOver)
+	return errors.Join(s.change(s.evictOver), s.syncKeys())
 }
 
 // Limits returns the current limits.
 func (s *Store) Limits() Limits { return *s.limits.Load() }
+
+// Key returns the installation's key that the store was opened with; nil: the folder is not
+// encrypted.
+func (s *Store) Key() *seal.Key { return s.o.Key }
 
 // Dir returns the absolute path of the store's folder.
 func (s *Store) Dir() string { return s.dir }

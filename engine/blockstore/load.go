@@ -16,12 +16,17 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+
+	"headroom/engine/seal"
 )
 
 // readBytes is the size of one read: large enough for the disk, small enough for the CPU cache.
 const readBytes = 256 << 10
 
-var readBuffers = sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }}
+// bufferBytes is room for readBytes of content in sealed chunks.
+const bufferBytes = readBytes + readBytes/sealedChunk*seal.TagBytes
+
+var readBuffers = sync.Pool{New: func() any { b := make([]byte, bufferBytes); return &b }}
 
 // reading is one file to read.
 type reading struct {
@@ -132,7 +137,7 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	}
 	if err == nil {
 		defer f.Close()
-		err = readContent(ctx, f, r)
+		err = s.safe().readContent(ctx, f, r)
 	}
 	if d := (damage{}); errors.As(err, &d) {
 		s.drop(r.entry.Key, err)
@@ -150,13 +155,13 @@ func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {
 		if why != nil {
-			if err := s.removeFile(k); err != nil {
+			if err := s.removeFiles(tx, k); err != nil {
 				return err
 			}
 		} else if s.exists(k) { // written again meanwhile
 			return nil
 		}
-		dropped, err := dropRow(tx, k)
+		dropped, err := s.dropRow(tx, k)
 		if dropped || why != nil {
 			s.count("damaged", 1)
 		}
@@ -179,20 +184,23 @@ func (s *Store) exists(k Key) bool {
 	return err == nil
 }
 
-func readContent(ctx context.Context, f readFile, r reading) error {
+func (s *safe) readContent(ctx context.Context, f readFile, r reading) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	buffer := readBuffers.Get().(*[]byte)
 	defer readBuffers.Put(buffer)
-	src := &source{ctx: ctx, f: f, buffer: *buffer, left: info.Size() - checksumBytes}
-	h, err := src.header(info.Size())
+	src := &source{ctx: ctx, f: f, buffer: *buffer}
+	if err := s.begin(src, info.Size(), r.entry.Key); err != nil {
+		return err
+	}
+	h, err := src.header()
 	if err != nil {
 		return err
 	}
-	if info.Size() != r.entry.Bytes || h.key() != r.entry.Key {
-		return damage{fmt.Errorf("%d bytes of entry %s, expected %d of %s", info.Size(), h.key(),
+	if k := h.key(s.secret()); info.Size() != r.entry.Bytes || k != r.entry.Key {
+		return damage{fmt.Errorf("%d bytes of entry %s, expected %d of %s", info.Size(), k,
 			r.entry.Bytes, r.entry.Key)}
 	}
 	if w := r.entry.want; len(w) > len(h.tokens) || !slices.Equal(w, h.tokens[:len(w)]) {
@@ -202,7 +210,7 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 		return err
 	}
 	sum, err := src.checksum()
-	if err != nil {
+	if err != nil || src.box != nil {
 		return err
 	}
 	if sum != src.crc {
@@ -211,14 +219,81 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 	return nil
 }
 
-// source reads a file from the beginning up to the checksum, and computes the checksum.
+// source reads a content from the beginning up to the checksum, and computes the checksum. Of a
+// sealed file it reads several chunks at once and opens them in place, one by one.
 type source struct {
 	ctx      context.Context
 	f        io.Reader
 	buffer   []byte
-	from, to int   // buffer[from:to] is read and not yet used
-	left     int64 // unread bytes before the checksum
+	from, to int   // buffer[from:to] is content that is not yet used
+	size     int64 // of the content, with the checksum
+	left     int64 // bytes before the checksum that are not in the buffer yet
 	crc      uint32
+
+	box    *seal.Box // nil: the file is not encrypted
+	sealed seal.Header
+	chunk  int64 // the next one to open
+	// buffer[rawFrom:rawTo] has sealed chunks.
+	rawFrom, rawTo int
+}
+
+// begin prepares to read the content of a file of fileBytes bytes.
+func (s *safe) begin(src *source, fileBytes int64, k Key) error {
+	if s == nil {
+		src.size, src.left = fileBytes, fileBytes-checksumBytes
+		return nil
+	}
+	var head [seal.HeaderBytes]byte
+	if _, err := io.ReadFull(src.f, head[:]); err != nil {
+		return damage{err}
+	}
+	h, err := seal.ParseHeader(head[:], fileBytes)
+	if err != nil {
+		return damage{err}
+	}
+	if h.Key != s.id || h.Chunk != sealedChunk {
+		return damage{errors.New("another folder's key sealed it, or another version did")}
+	}
+	entry, err := s.slots.Key(h.Slot)
+	if errors.Is(err, seal.ErrNoSalt) {
+		return damage{err}
+	}
+	if err != nil {
+		return err
+	}
+	src.sealed, src.box = h, h.Box(entry, k[:])
+	src.size, src.left = h.Length, h.Length
+	return nil
+}
+
+// open opens the next chunk in place, and reads more chunks first if necessary. All content in the
+// buffer has been used.
+func (s *source) open() error {
+	if err := s.ctx.Err(); err != nil {
+		return err // as in more
+	}
+	if s.chunk == s.sealed.Chunks() {
+		return damage{io.ErrUnexpectedEOF}
+	}
+	const sealedBytes = sealedChunk + seal.TagBytes
+	if s.rawFrom == s.rawTo {
+		want := min(int64(len(s.buffer)/sealedBytes*sealedBytes),
+			s.left+seal.TagBytes*(s.sealed.Chunks()-s.chunk))
+		if _, err := io.ReadFull(s.f, s.buffer[:want]); err != nil {
+			return damage{err}
+		}
+		s.rawFrom, s.rawTo = 0, int(want)
+	}
+	n := s.sealed.ChunkBytes(s.chunk)
+	if _, err := s.box.Open(s.chunk,
+		s.buffer[s.rawFrom:s.rawFrom+n+seal.TagBytes]); err != nil {
+		return damage{err}
+	}
+	s.from, s.to = s.rawFrom, s.rawFrom+n
+	s.rawFrom += n + seal.TagBytes
+	s.chunk++
+	s.left -= int64(n)
+	return nil
 }
 
 // more reads into the free end of the buffer, which must not be empty. A file that ends early, or
@@ -241,30 +316,55 @@ func (s *source) more() error {
 	return nil
 }
 
-// header reads and checks the beginning of a file of size bytes.
-func (s *source) header(size int64) (*header, error) {
-	if s.left < 8 {
-		return nil, damage{fmt.Errorf("%d bytes, too few for an entry", size)}
-	}
-	if err := s.more(); err != nil {
+// header reads and checks the beginning of the content.
+func (s *source) header() (*header, error) {
+	head, err := s.head()
+	if err != nil {
 		return nil, err
 	}
-	n, err := jsonLength(s.buffer[:s.to], size)
+	h, at, err := decode(head, s.size, s.box != nil)
 	if err != nil {
 		return nil, damage{err}
 	}
-	if need := 8 + n + 4*BlockTokens; need > len(s.buffer) {
-		s.buffer = append(bytes.Clone(s.buffer[:s.to]), make([]byte, need-s.to)...)
-		if err := s.more(); err != nil {
+	s.from = s.to - (len(head) - at)
+	return h, nil
+}
+
+// head reads the content up to the engine's first tensor or beyond. The content's end in the buffer
+// is the end of the result.
+func (s *source) head() ([]byte, error) {
+	if s.left < 8 {
+		return nil, damage{fmt.Errorf("%d bytes, too few for an entry", s.size)}
+	}
+	if err := s.refill(); err != nil {
+		return nil, err
+	}
+	n, err := jsonLength(s.buffer[s.from:s.to], s.size)
+	if err != nil {
+		return nil, damage{err}
+	}
+	need := int(min(int64(8+n+4*BlockTokens), s.size))
+	head := s.buffer[s.from:s.to]
+	if need <= len(head) || s.left == 0 {
+		return head, nil
+	}
+	head = bytes.Clone(head)
+	for len(head) < need && s.left > 0 {
+		if err := s.refill(); err != nil {
 			return nil, err
 		}
+		head = append(head, s.buffer[s.from:s.to]...)
 	}
-	h, at, err := decode(s.buffer[:s.to], size)
-	if err != nil {
-		return nil, damage{err}
+	return head, nil
+}
+
+// refill reads or opens the next part of the content. All content in the buffer has been used.
+func (s *source) refill() error {
+	if s.box != nil {
+		return s.open()
 	}
-	s.from = at
-	return h, nil
+	s.from, s.to = 0, 0
+	return s.more()
 }
 
 // fill reads the tensors in file order into the targets with their names. For a tensor without a
@@ -306,8 +406,7 @@ func (s *source) fill(tensors []layout, targets []Tensor) error {
 func (s *source) take(piece []byte, n int) error {
 	for n > 0 {
 		if s.from == s.to {
-			s.from, s.to = 0, 0
-			if err := s.more(); err != nil {
+			if err := s.refill(); err != nil {
 				return err
 			}
 		}
@@ -321,11 +420,14 @@ func (s *source) take(piece []byte, n int) error {
 	return nil
 }
 
-// checksum reads the checksum at the end of the file.
+// checksum reads the checksum at the end of the file. A sealed file has none.
 func (s *source) checksum() (uint32, error) {
 	var last [checksumBytes]byte
 	if s.from != s.to || s.left != 0 {
 		return 0, damage{errors.New("bytes follow the last tensor")}
+	}
+	if s.box != nil { // opening the chunks has verified them
+		return 0, nil
 	}
 	if _, err := io.ReadFull(s.f, last[:]); err != nil {
 		return 0, damage{err}

@@ -28,6 +28,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"headroom/engine/seal"
 )
 
 const (
@@ -140,6 +142,11 @@ func (m *Move) Check() error {
 			if _, err := os.Lstat(filepath.Join(m.To, name)); !errors.Is(err, fs.ErrNotExist) {
 				return errors.Join(ErrOccupied, err)
 			}
+		}
+	}
+	if path := filepath.Join(m.To, keysName); !isKeys(path) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(ErrOccupied, err) // a file of others
 		}
 	}
 	if m.links() {
@@ -328,11 +335,10 @@ func (m *Move) Settle(ctx context.Context) error {
 	if err := m.pins(); err != nil {
 		return err
 	}
-	x, err := openIndex(m.From, false) // closing it checkpoints the write-ahead log
-	if err == nil {
-		err = x.close()
+	if err := checkpoint(m.From); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := m.keys(ctx); err != nil {
 		return err
 	}
 	index := filepath.Join(m.From, indexName)
@@ -345,6 +351,70 @@ func (m *Move) Settle(ctx context.Context) error {
 	}
 	m.syncFolders()
 	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
+}
+
+// checkpoint writes the index's write-ahead log into the index.
+func checkpoint(dir string) error {
+	lock, err := lockFile(filepath.Join(dir, lockName))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	x, err := openIndex(dir, Encrypted(dir), false)
+	if err != nil {
+		return err
+	}
+	return x.close() // checkpoints
+}
+
+// keys replaces the new folder's file of slots, if it has one from an earlier Settle, with the old
+// folder's.
+func (m *Move) keys(ctx context.Context) error {
+	to := filepath.Join(m.To, keysName)
+	if isKeys(to) {
+		if err := seal.DestroyFile(to); err != nil {
+			return err
+		}
+	}
+	if !Encrypted(m.From) {
+		return nil
+	}
+	return m.copyFile(ctx, filepath.Join(m.From, keysName), to)
+}
+
+// destroyEntry destroys the key of an entry in the folder dir, and removes its file.
+func (m *Move) destroyEntry(dir string, slots seal.SlotFile, f entryFile) error {
+	path := filepath.Join(dir, f.rel)
+	if slots != nil {
+		if err := destroySlotOf(path, slots); ignoreGone(err) != nil {
+			return err
+		}
+	}
+	return ignoreGone(m.files().Remove(path))
+}
+
+// destroySlotOf destroys the key of a sealed file. It does nothing for other files.
+func destroySlotOf(path string, slots seal.SlotFile) error {
+	f, err := osDisk{}.Open(path)
+	if d := (damage{}); err != nil && !errors.As(err, &d) {
+		return err
+	} else if err != nil {
+		return nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	head := make([]byte, seal.HeaderBytes)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil
+	}
+	h, err := seal.ParseHeader(head, info.Size())
+	if err != nil {
+		return nil
+	}
+	return seal.DestroySlots(slots, h.Slot)
 }
 
 // syncFolders makes the new names durable before Clear removes the old ones. It ignores errors,
@@ -450,14 +520,24 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 	if err != nil {
 		return 0, err
 	}
+	var slots seal.SlotFile
+	if Encrypted(dir) {
+		if slots, err = m.files().OpenKeys(filepath.Join(dir, keysName)); err != nil {
+			return 0, err
+		}
+		defer slots.Close()
+	}
 	for _, f := range files {
 		if !may(f) {
 			kept++
-		} else if err := m.files().Remove(filepath.Join(dir, f.rel)); ignoreGone(err) != nil {
+		} else if err := m.destroyEntry(dir, slots, f); err != nil {
 			return kept, err
 		}
 	}
-	return kept, nil
+	if slots != nil {
+		err = slots.Sync()
+	}
+	return kept, err
 }
 
 // clearRest removes the remaining files of a store that has no entries, and the folder if it is
@@ -473,6 +553,13 @@ func clearRest(dir string) error {
 	}
 	if _, err := discardIndex(filepath.Join(dir, indexName)); err != nil {
 		return err
+	}
+	for _, name := range []string{keysName, keysName + copySuffix} {
+		if path := filepath.Join(dir, name); isKeys(path) {
+			if err := seal.DestroyFile(path); err != nil {
+				return err
+			}
+		}
 	}
 	for _, name := range []string{indexName + copySuffix, lockName, markName,
 		markName + copySuffix} {

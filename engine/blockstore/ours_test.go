@@ -15,6 +15,7 @@ var people = map[string]string{
 	"tmp/a.b.c": "e", "tmp/.hidden.txt": "f", "tmp/123-abc.1": "g", "tmp/lock": "h",
 	"tmp/folder.1/x.1": "i", "blocks/castle.schem": "j", "blocks/ab/notes.txt": "k",
 	"pins/board.txt": "l", "index.sqlite-backup": "m", "index.lock.txt": "n",
+	"keys.headroom.txt": "o", "keys": "p",
 }
 
 func fill(t *testing.T, dir string, files map[string]string) {

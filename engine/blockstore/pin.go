@@ -6,13 +6,13 @@ package blockstore
 // the loss of the index.
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 const pinsDir = "pins"
@@ -55,21 +55,21 @@ type pinnedEnd struct {
 // findPin returns the deepest pinned end that the sequence continues, or nil.
 func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 	var found *pinnedEnd
-	err := scanRows(tx, `SELECT key, parent, position, tokens FROM entries JOIN models ON id = model
+	err := scanRows(tx, `SELECT key, parent, position, n, codes FROM entries JOIN models ON id = model
 		WHERE pin = 1 AND fingerprint = ? AND format = ?`, func(rows *sql.Rows) error {
 		var e pinnedEnd
 		var parent Key
-		var text []byte
-		var position int
-		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&parent}, &position, &text); err != nil {
+		var codes []byte
+		var position, n int
+		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&parent}, &position, &n,
+			&codes); err != nil {
 			return err
 		}
-		tokens := fromOrdered(text)
-		e.end = position + len(tokens)
+		e.end = position + n
 		continued := position >= 0 && e.end <= len(w.q.Tokens) &&
 			position/BlockTokens <= len(w.chain) &&
 			w.indexParent(w.chain, position/BlockTokens) == parent &&
-			slices.Equal(w.q.Tokens[position:e.end], tokens)
+			bytes.Equal(w.store.safe().codes(parent, w.q.Tokens[position:e.end]), codes)
 		if continued && (found == nil || e.end > found.end) {
 			found = &e
 		}

@@ -21,7 +21,10 @@ func (v *View) Recent(n int) ([][]int32, error) {
 		}
 		var ends []end
 		for _, e := range f.ends() {
-			c := f.describe(e, models)
+			c, err := f.describe(v.store.safe(), e, models)
+			if err != nil {
+				return err
+			}
 			if c.Fingerprint == v.model.Fingerprint && c.Format == v.model.Format {
 				ends = append(ends, end{e, c})
 			}
@@ -35,7 +38,7 @@ func (v *View) Recent(n int) ([][]int32, error) {
 		})
 		list = list[:0]
 		for _, e := range ends {
-			tokens, err := pathTokens(x.db, e.node)
+			tokens, err := pathTokens(v.store.safe(), x.db, e.node)
 			if err != nil {
 				return err
 			}

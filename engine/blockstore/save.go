@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -82,9 +83,21 @@ func (v *View) Save(q Sequence) bool {
 // write is the writer's loop.
 func (s *Store) write() {
 	defer close(s.written)
+	idle := time.NewTimer(syncKeysAfter)
+	defer idle.Stop()
 	for open := true; open; {
 		var j job
+		var sync <-chan time.Time
+		if s.keysDirty.Load() {
+			idle.Reset(syncKeysAfter)
+			sync = idle.C
+		}
 		select {
+		case <-sync:
+			if err := s.syncKeys(); err != nil {
+				s.warnOnce("keys", err)
+			}
+			continue
 		case j, open = <-s.queue:
 			if open {
 				saved := s.save(j)
@@ -225,10 +238,10 @@ func (w *saving) block(i, to int) error {
 // tokens of a tail.
 func (w *saving) covered(x *index, h *header) (bool, error) {
 	if h.kind == kindBlock {
-		_, ok, err := x.find.byKey(h.key())
+		_, ok, err := x.find.byKey(h.key(w.keys.secret))
 		return ok, err
 	}
-	_, n, err := x.find.closest(w.indexParent(w.chain, h.position/BlockTokens), h.tokens)
+	_, n, err := w.closest(x, w.indexParent(w.chain, h.position/BlockTokens), h.tokens)
 	return n == len(h.tokens), err
 }
 
@@ -237,7 +250,7 @@ func (w *saving) state(state State) error {
 	h := w.header(kindState, from, state.Position)
 	stored := false
 	err := w.store.read(func(x *index) (err error) {
-		_, stored, err = x.find.byKey(h.key())
+		_, stored, err = x.find.byKey(h.key(w.keys.secret))
 		return err
 	})
 	if err != nil || stored {
@@ -260,7 +273,7 @@ func (w *saving) header(k kind, from, to int) *header {
 		parent: parentAt(w.chain, from/BlockTokens), position: from, title: cutTitle(w.q.Title),
 		created: w.store.o.now(), tokens: w.q.Tokens[from:to],
 	}
-	w.path[h.key()] = true
+	w.path[h.key(w.keys.secret)] = true
 	return h
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"headroom/engine/seal"
 )
 
 // Options configures a store. The zero value is ready to use. SetLimits changes the first three
@@ -30,6 +32,9 @@ type Options struct {
 	// Visit is for a command that opens the folder of a running server: the store then evicts
 	// nothing to reach MaxBytes.
 	Visit bool
+	// Key is the installation's key. A folder that has no entries yet, or plain ones, which are
+	// removed, becomes encrypted. nil: the folder is not encrypted.
+	Key *seal.Key
 
 	disk disk             // nil: osDisk
 	now  func() time.Time // nil: time.Now
@@ -80,7 +85,11 @@ type Store struct {
 	indexMu sync.RWMutex // locked for reading to use the index, for writing to replace it
 	index   *index       // nil: reopening failed; the next use tries again
 	broken  atomic.Bool  // a query found the index damaged
-	writeMu sync.Mutex   // serializes writing transactions, because SQLite waits by sleeping
+	// sealer has nil if the folder is not encrypted. It is changed with index.
+	sealer atomic.Pointer[safe]
+
+	keysDirty atomic.Bool // slots have changed since the last sync
+	writeMu   sync.Mutex  // serializes writing transactions, because SQLite waits by sleeping
 
 	owner string       // unique; part of the names of temporary files, and of unfinished rows
 	lock  *flock.Flock // held while the store is open
@@ -137,7 +146,7 @@ type View struct {
 
 // Model returns the view of one model.
 func (s *Store) Model(m Model) *View {
-	return &View{store: s, model: m, keys: newKeys(m.Fingerprint, m.Format)}
+	return &View{store: s, model: m, keys: newKeys(m.Fingerprint, m.Format, s.safe().secret())}
 }
 
 // Close waits for queued saves for at most CloseTimeout. Saves that have not run by then fail with
@@ -162,7 +171,10 @@ func (s *Store) Close() error {
 	s.swept.Wait()
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	err := s.removeOwner(s.owner)
+	err := errors.Join(s.syncKeys(), s.removeOwner(s.owner))
+	if s.safe() != nil {
+		err = errors.Join(err, s.safe().slots.Close())
+	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
@@ -205,7 +217,7 @@ func (s *Store) reopen(old *index) error {
 	}
 	// The damage concerns the index that this store has open, not one that replaced it.
 	damaged := s.broken.Load() && old != nil && !old.replaced(filepath.Join(s.dir, indexName))
-	x, err := openIndex(s.dir, damaged)
+	x, err := s.openLocked(damaged)
 	if err != nil {
 		return err
 	}
@@ -220,6 +232,28 @@ func (s *Store) reopen(old *index) error {
 	s.index = x
 	s.swept.Go(func() { s.sweep(x) })
 	return nil
+}
+
+// safe returns what encrypts the folder's entries, nil for nothing.
+func (s *Store) safe() *safe { return s.sealer.Load() }
+
+// openLocked opens the file of slots and the index, while no other process does.
+func (s *Store) openLocked(force bool) (*index, error) {
+	lock, err := lockFile(filepath.Join(s.dir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	held := s.safe()
+	opened, err := s.openSafe(held)
+	if err != nil {
+		return nil, err
+	}
+	if held != nil && opened != held {
+		held.slots.Close() // the file was removed; its folder's key is still the same
+	}
+	s.sealer.Store(opened)
+	return openIndex(s.dir, opened != nil, force)
 }
 
 // lockPath returns the path of an owner's lock file.

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
+
+	"headroom/engine/seal"
 )
 
 // The model of these tests has 2 tensors of keys and values in pieces of 32 tokens, and a state of
@@ -16,9 +20,49 @@ const pieceTokens = 32
 
 var testModel = Model{Fingerprint: "fp", Format: "k8v4", Name: "Test 1B"}
 
+// testKey is the installation's key of all tests, nil while TestMain runs them without encryption.
+var testKey = fixedKey()
+
+func fixedKey() *seal.Key {
+	k, err := seal.KeyOf(bytes.Repeat([]byte{7}, seal.KeyBytes))
+	if err != nil {
+		panic(err)
+	}
+	return &k
+}
+
+func testSealed() bool { return testKey != nil }
+
+// plainTests is the environment variable that makes the tests of this package, and their child
+// processes, use folders that are not encrypted.
+const plainTests = "HEADROOM_BLOCKSTORE_PLAIN"
+
+// TestMain runs the tests with encryption and then, unless they are to be short, a short run of
+// them without it.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if os.Getenv(plainTests) != "" {
+		testKey = nil
+		os.Exit(m.Run())
+	}
+	code := m.Run()
+	again := code == 0 && !testing.Short() && flag.Lookup("test.fuzz").Value.String() == "" &&
+		flag.Lookup("test.bench").Value.String() == "" &&
+		os.Getenv(killDir) == ""
+	if again {
+		testKey = nil
+		os.Setenv(plainTests, "1")
+		if os.Getenv("HEADROOM_LONG") == "" {
+			flag.Set("test.short", "true")
+		}
+		code = m.Run()
+	}
+	os.Exit(code)
+}
+
 // options returns options without limits.
 func options(t testing.TB) Options {
-	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64,
+	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64, Key: testKey,
 		Log: slog.New(slog.DiscardHandler), disk: &fakeDisk{}}
 }
 

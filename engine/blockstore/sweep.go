@@ -5,16 +5,18 @@ package blockstore
 // without a row. The files are authoritative.
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"headroom/engine/seal"
 )
 
 // alive reports whether the store with this owner name is still open, in any process: an open store
@@ -58,13 +60,16 @@ func (s *Store) sweep(x *index) {
 					return err
 				}
 			}
+			if err := s.sweepSlots(tx); err != nil {
+				return err
+			}
 			if _, err := tx.Exec("UPDATE totals SET complete = 1"); err != nil {
 				return err
 			}
 			return s.evictOver(tx)
 		})
 	}
-	if err != nil {
+	if err = errors.Join(err, s.syncKeys()); err != nil {
 		s.warnOnce("sweep", err)
 	}
 	if !x.complete {
@@ -165,8 +170,9 @@ func (s *Store) sweepEntries(x *index) error {
 	return s.adoptAll(files)
 }
 
-// dropSuspect removes a row if it still has no file, or if a crash interrupted its write. If a file
-// exists in the latter case, the sweep adopts it like any other.
+// dropSuspect removes a row if it still has no file, or if a crash interrupted its write. If the
+// crash came after the file was in place, it marks the row ready instead: without the row, the
+// file's key would be lost.
 func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	var status int
 	var owner string
@@ -179,8 +185,15 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 		status == statusWriting && s.alive(owner) {
 		return err
 	}
+	if status == statusWriting {
+		if _, _, size, err := s.readHeader(k); err == nil {
+			_, err = tx.Exec("UPDATE entries SET status = 1, owner = '', bytes = ? WHERE key = ?",
+				size, k[:])
+			return err
+		}
+	}
 	delete(rows, k)
-	_, err = dropRow(tx, k)
+	_, err = s.dropRow(tx, k)
 	return err
 }
 
@@ -250,7 +263,7 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 		k[:]).Scan(&row); err != nil || row > 0 {
 		return false, err
 	}
-	h, size, err := s.readHeader(k)
+	h, slot, size, err := s.readHeader(k)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -272,48 +285,63 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	}
 	parent := h.parent
 	if h.position == 0 {
-		parent = newKeys(h.fingerprint, h.format).root
+		parent = newKeys(h.fingerprint, h.format, s.safe().secret()).root
+	}
+	r, err := s.adoptSecrets(tx, slot, k, parent, h)
+	if err != nil {
+		return false, err
 	}
 	_, err = tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusReady, "", h.position,
-		len(h.tokens), size, clock, false, h.created.Unix(), h.seconds, h.title, ordered(h.tokens))
+		len(h.tokens), size, clock, false, h.created.Unix(), h.seconds, r.slot, r.title, r.tokens,
+		r.codes)
 	return err == nil, err
 }
 
+// adoptSecrets returns the secret columns of an adopted file, and takes its slot. No other row has
+// it: the file has opened with the slot's key.
+func (s *Store) adoptSecrets(tx *sql.Tx, slot uint32, k, parent Key, h *header) (secrets, error) {
+	safe := s.safe()
+	if safe == nil {
+		return safe.row(0, seal.Key{}, k, parent, h), nil
+	}
+	entry, err := safe.slots.Key(slot)
+	if err != nil {
+		return secrets{}, err
+	}
+	_, err = tx.Exec("DELETE FROM free_slots WHERE slot = ?", slot)
+	return safe.row(slot, entry, k, parent, h), err
+}
+
 // readHeader reads the beginning of an entry's file and checks that the content matches the key.
-// Load verifies the checksum.
-func (s *Store) readHeader(k Key) (*header, int64, error) {
+// Load verifies the rest. readHeader also returns the entry's slot and the length of the file.
+func (s *Store) readHeader(k Key) (*header, uint32, int64, error) {
 	f, err := s.o.disk.Open(entryPath(s.dir, k))
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	head := make([]byte, min(info.Size(), 16<<10))
-	if _, err := io.ReadFull(f, head); err != nil {
-		return nil, 0, damage{err}
+	const headBytes = 16 << 10 // more than most headers
+	src := &source{ctx: context.Background(), f: f,
+		buffer: make([]byte, max(headBytes, sealedChunk+seal.TagBytes))}
+	safe := s.safe()
+	if safe == nil {
+		src.buffer = src.buffer[:headBytes]
 	}
-	n, err := jsonLength(head, info.Size())
+	if err := safe.begin(src, info.Size(), k); err != nil {
+		return nil, 0, 0, err
+	}
+	h, err := src.header()
 	if err != nil {
-		return nil, 0, damage{err}
+		return nil, 0, 0, err
 	}
-	if need := int(min(info.Size(), int64(8+n+4*BlockTokens))); need > len(head) {
-		rest := make([]byte, need-len(head))
-		if _, err := io.ReadFull(f, rest); err != nil {
-			return nil, 0, damage{err}
-		}
-		head = append(head, rest...)
+	if got := h.key(safe.secret()); got != k {
+		return nil, 0, 0, damage{fmt.Errorf("its content has the key %s", got)}
 	}
-	h, _, err := decode(head, info.Size())
-	if err != nil {
-		return nil, 0, damage{err}
-	}
-	if h.key() != k {
-		return nil, 0, damage{fmt.Errorf("its content has the key %s", h.key())}
-	}
-	return h, info.Size(), nil
+	return h, src.sealed.Slot, info.Size(), nil
 }
 
 // settleRecency makes every entry at least as recent as its children. Adoption gives parents a

@@ -101,7 +101,7 @@ func TestIndexRebuilt(t *testing.T) {
 			})
 		},
 		"version": func(t *testing.T, path string) {
-			x, err := tryIndex(path, false)
+			x, err := tryIndex(path, testSealed(), false)
 			if err == nil {
 				_, err = x.db.Exec("PRAGMA user_version = 99")
 				err = errors.Join(err, x.close())
@@ -111,7 +111,7 @@ func TestIndexRebuilt(t *testing.T) {
 			}
 		},
 		"no tables": func(t *testing.T, path string) {
-			x, err := tryIndex(path, false)
+			x, err := tryIndex(path, testSealed(), false)
 			if err == nil {
 				_, err = x.db.Exec("DROP TABLE entries")
 				err = errors.Join(err, x.close())

@@ -13,7 +13,7 @@ func (s *Store) EachTokens(filter Filter, see func(key Key, tokens []int32)) err
 			if filter.Fingerprint != "" && models[end.model].Fingerprint != filter.Fingerprint {
 				continue
 			}
-			tokens, err := pathTokens(x.db, end)
+			tokens, err := pathTokens(s.safe(), x.db, end)
 			if err != nil {
 				return err
 			}

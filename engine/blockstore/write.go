@@ -14,6 +14,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+
+	"headroom/engine/seal"
 )
 
 // writeEntry reserves an entry's bytes, writes its file and marks its row ready. It returns the
@@ -35,16 +37,28 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 		}
 		h.tensors = append(h.tensors, l)
 	}
+	h.sealed = w.keys.secret != nil
 	head, err := h.encode()
 	if err != nil {
 		return 0, err
 	}
-	size := int64(len(head)-4*len(h.tokens)) + h.dataBytes()
-	key := h.key()
+	length := int64(len(head)-4*len(h.tokens)) + h.dataBytes()
+	size := length
+	if h.sealed {
+		size = seal.NewHeader(seal.ID{}, sealedChunk, 0, length).FileBytes()
+	}
+	key := h.key(w.keys.secret)
 	reserved := false
+	out := sink{head: head, tensors: tensors}
 	var refused error
 	if err := s.change(func(tx *sql.Tx) (err error) {
-		reserved, err = s.reserve(tx, w, h, key, size)
+		var slot uint32
+		var entry seal.Key
+		reserved, slot, entry, err = s.reserve(tx, w, h, key, size)
+		if reserved && h.sealed {
+			out.sealed = seal.NewHeader(s.safe().id, sealedChunk, slot, length)
+			out.box = out.sealed.Box(entry, key[:])
+		}
 		if errors.Is(err, ErrBudget) {
 			refused, err = err, nil
 		}
@@ -52,7 +66,7 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 	}); err != nil || !reserved {
 		return 0, errors.Join(err, refused)
 	}
-	written, err := s.writeFile(key, head, tensors)
+	written, err := s.writeFile(key, out)
 	if err == nil {
 		err = s.change(func(tx *sql.Tx) error { return s.ready(tx, key) })
 		if err == nil {
@@ -87,18 +101,22 @@ func (s *Store) ready(tx *sql.Tx, k Key) error {
 // giveUp removes the row of an entry whose write failed and returns its unwritten bytes to the
 // day's budget.
 func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
-	r, err := tx.Exec("DELETE FROM entries WHERE key = ? AND owner = ?", k[:], s.owner)
-	if err != nil {
+	var rows int
+	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ? AND owner = ?", k[:],
+		s.owner).Scan(&rows); err != nil || rows == 0 {
 		return err
 	}
-	if n, err := r.RowsAffected(); err != nil || n == 0 {
+	if err := s.destroySlot(tx, k); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("DELETE FROM entries WHERE key = ?", k[:]); err != nil {
 		return err
 	}
 	// The file may be in place, if only marking its row ready has failed.
 	if err := s.removeFile(k); err != nil {
 		return err
 	}
-	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)",
+	_, err := tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)",
 		unwritten, unwritten)
 	return err
 }
@@ -107,7 +125,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // writeFile writes an entry's file under a temporary name and renames it. It creates missing
 // folders.
-func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, err error) {
+func (s *Store) writeFile(k Key, out sink) (written int64, err error) {
 	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
 	f, err := s.o.disk.Create(temp)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +138,7 @@ func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, 
 		return 0, err
 	}
 	c := &countingWriter{w: f}
-	err = writeContent(c, head, tensors)
+	err = out.write(c)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -141,13 +159,24 @@ func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, 
 	return c.n, err
 }
 
-func writeContent(w io.Writer, head []byte, tensors []Tensor) error {
-	crc := crc32.Update(0, castagnoli, head)
-	if _, err := w.Write(head); err != nil {
+// sink is a file to write.
+type sink struct {
+	head    []byte // the content up to the engine's first tensor
+	tensors []Tensor
+	sealed  seal.Header
+	box     *seal.Box // nil: the file is not encrypted
+}
+
+func (o sink) write(w io.Writer) error {
+	if o.box != nil {
+		return o.writeSealed(w)
+	}
+	crc := crc32.Update(0, castagnoli, o.head)
+	if _, err := w.Write(o.head); err != nil {
 		return err
 	}
 	var small bytes.Buffer // collects short pieces for one write
-	for _, t := range tensors {
+	for _, t := range o.tensors {
 		for _, p := range t.Pieces {
 			crc = crc32.Update(crc, castagnoli, p)
 			small.Write(p)
@@ -160,6 +189,44 @@ func writeContent(w io.Writer, head []byte, tensors []Tensor) error {
 	}
 	_, err := w.Write(binary.LittleEndian.AppendUint32(small.Bytes(), crc))
 	return err
+}
+
+// writeSealed collects chunks, seals them in place, and writes several at once.
+func (o sink) writeSealed(w io.Writer) error {
+	const sealedBytes = sealedChunk + seal.TagBytes
+	buffer := o.sealed.Append(make([]byte, 0, readBytes+seal.HeaderBytes+sealedBytes))
+	from, chunk := len(buffer), int64(0) // of the chunk that is being collected
+	add := func(b []byte) error {
+		for len(b) > 0 {
+			n := min(len(b), o.sealed.ChunkBytes(chunk)-(len(buffer)-from))
+			buffer = append(buffer, b[:n]...)
+			b = b[n:]
+			if len(buffer)-from < o.sealed.ChunkBytes(chunk) {
+				return nil
+			}
+			buffer = append(buffer[:from], o.box.Seal(chunk, buffer[from:])...)
+			from = len(buffer)
+			chunk++
+			if len(buffer) >= readBytes || chunk == o.sealed.Chunks() {
+				if _, err := w.Write(buffer); err != nil {
+					return err
+				}
+				buffer, from = buffer[:0], 0
+			}
+		}
+		return nil
+	}
+	if err := add(o.head); err != nil {
+		return err
+	}
+	for _, t := range o.tensors {
+		for _, p := range t.Pieces {
+			if err := add(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // countingWriter counts the bytes written.

@@ -196,7 +196,7 @@ func TestLengths(t *testing.T) {
 func TestSlots(t *testing.T) {
 	installation := NewKey()
 	f := slotsIn(t, nil)
-	s, err := CreateSlots(f, installation)
+	s, err := CreateSlots(f, installation, NewKey())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestSlots(t *testing.T) {
 func TestRewrap(t *testing.T) {
 	mine, theirs := NewKey(), NewKey()
 	f := slotsIn(t, nil)
-	s, err := CreateSlots(f, mine)
+	s, err := CreateSlots(f, mine, NewKey())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,10 +45,10 @@ type Slots struct {
 // IsSlots reports whether the bytes are the beginning of a file of slots.
 func IsSlots(b []byte) bool { return len(b) >= len(slotsMagic) && string(b[:8]) == slotsMagic }
 
-// CreateSlots writes the header of a new file, for a new folder key, and syncs it. Slots owns the
-// file.
-func CreateSlots(f SlotFile, installation Key) (*Slots, error) {
-	s := &Slots{f, NewKey()}
+// CreateSlots writes the header of a new file and syncs it. folder is the folder's key, usually a
+// new one. Slots owns the file if the error is nil.
+func CreateSlots(f SlotFile, installation, folder Key) (*Slots, error) {
+	s := &Slots{f, folder}
 	if err := s.Rewrap(installation); err != nil {
 		return nil, err
 	}
@@ -138,10 +138,20 @@ func (s *Slots) Key(slot uint32) (Key, error) {
 }
 
 // Destroy empties slots. The salts are gone once Sync has returned.
-func (s *Slots) Destroy(slots ...uint32) error {
+func (s *Slots) Destroy(slots ...uint32) error { return DestroySlots(s.file, slots...) }
+
+// DestroySlots empties slots of a file without its key. A slot after the end is no error.
+func DestroySlots(f SlotFile, slots ...uint32) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
 	var zeros [KeyBytes]byte
 	for _, slot := range slots {
-		if _, err := s.file.WriteAt(zeros[:], slotAt(slot)); err != nil {
+		if slotAt(slot) >= info.Size() {
+			continue
+		}
+		if _, err := f.WriteAt(zeros[:], slotAt(slot)); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,7 @@ const fileOnly: Record<string, string> = {
   recent: remembered,
   engineOn: remembered,
   welcomed: remembered,
+  unencrypted: 'a decision about one folder, which makes it less safe: a flag sets it, too',
   memoryCacheSize: tuning,
   promptCacheSize: tuning,
   noPreload: tuning,
