@@ -56,7 +56,7 @@ func startServer(t *testing.T) *serverProcess {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if page, ok := strings.CutPrefix(lines.Text(), "web UI: http://"); ok {
-			s.address, s.token, _ = strings.Cut(page, "/#token=")
+			s.address = strings.TrimSuffix(page, "/")
 			break
 		}
 	}
@@ -67,6 +67,13 @@ func startServer(t *testing.T) *serverProcess {
 	}()
 	if s.address == "" {
 		t.Fatal("it did not start")
+	}
+	dir, err := control.SettingsDir()
+	if err == nil {
+		s.token, err = control.LoadToken(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -121,7 +128,9 @@ func (s *serverProcess) ask(method, path, body string) (status int, text string,
 // stream begins a long generation, waits for its first tokens, and returns its lines.
 func (s *serverProcess) stream() *bufio.Scanner {
 	s.t.Helper()
-	body := `{"prompt":"Once upon a time","max_tokens":30000,"stream":true,"temperature":0}`
+	// 2084 and 2086 are the model's end tokens.
+	body := `{"prompt":"Once upon a time","max_tokens":30000,"stream":true,"temperature":0,` +
+		`"logit_bias":{"2084":-100,"2086":-100}}`
 	answer, err := http.Post("http://"+s.address+"/v1/completions", "application/json",
 		strings.NewReader(body))
 	if err != nil {
@@ -196,8 +205,8 @@ func TestStoppedWorker(t *testing.T) {
 	var api struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(document), &api); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal([]byte(document), &api); err != nil || len(api.Paths) == 0 {
+		t.Fatalf("%.200s, %v", document, err)
 	}
 	first := s.worker()
 	s.signal(first, syscall.SIGSTOP)
