@@ -1,7 +1,8 @@
 // Soak runs a Headroom server for hours under the load of agents, chats, batches and clients that
 // leave, while it kills, stops and starves the server's processes. Every answer must equal the
 // answer of a server without caches that was asked alone. After each cycle the load pauses, and
-// the server must be as it was: no growth of memory, goroutines, descriptors or files.
+// the server must be as it was: no growth of memory, goroutines, descriptors or files, and an index
+// that lists the files of the cache.
 //
 //	make soak HOURS=8            real time: a cycle takes a minute
 //	make soak HOURS=1 CYCLE=8s   the same number of cycles, each of eight seconds

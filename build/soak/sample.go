@@ -64,10 +64,25 @@ func (b *bench) take(ctx context.Context, cycle int) (sample, error) {
 		}
 		s.descriptors += len(open)
 	}
-	return s, b.countFiles(&s)
+	return s, b.server.await(ctx, "an index that lists the files of the cache", func() error {
+		var state struct {
+			Cache struct{ Entries int }
+		}
+		err := b.server.control(ctx, "GET", "/api/state", nil, &state)
+		if err == nil {
+			err = b.countFiles(&s)
+		}
+		if err == nil && state.Cache.Entries != s.cacheFiles {
+			err = fmt.Errorf("the index lists %d files, the folder has %d", state.Cache.Entries,
+				s.cacheFiles)
+		}
+		return err
+	})
 }
 
+// countFiles counts the files of the cache and of the home folder.
 func (b *bench) countFiles(s *sample) error {
+	s.otherFiles = 0
 	files, err := cacheFiles(b.cacheDir())
 	if err != nil {
 		return err
