@@ -21,6 +21,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"headroom/app/control"
 )
 
 const (
@@ -130,13 +132,20 @@ func startHostile(t *testing.T, root string) *hostileServer {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	for s.token == "" && lines.Scan() {
+	for s.address == "" && lines.Scan() {
 		if _, page, ok := strings.Cut(lines.Text(), "web UI: http://"); ok {
-			s.address, s.token, _ = strings.Cut(page, "/#token=")
+			s.address = strings.TrimSuffix(page, "/")
 		}
 	}
-	if s.token == "" {
+	if s.address == "" {
 		t.Fatalf("the server did not start: %s", s.log.Bytes())
+	}
+	dir, err := control.SettingsDir()
+	if err == nil {
+		s.token, err = control.LoadToken(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	go func() {
 		_, _ = io.Copy(io.Discard, out)

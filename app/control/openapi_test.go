@@ -88,6 +88,8 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 			`{"templateArguments":{"enable_thinking":false}}`},
 		{withSettings, "GET", "/api/models/m/settings", "/api/models/{id}/settings", ""},
 		{withSettings, "DELETE", "/api/chats/c-1", "/api/chats/{id}", ""},
+		{withSettings, "GET", "/api/stored", "/api/stored", ""},
+		{withSettings, "POST", "/api/stored/delete", "/api/stored/delete", `{}`},
 		{plain, "POST", "/api/models/rescan", "/api/models/rescan", ""},
 		{plain, "POST", "/api/models/watching", "/api/models/watching", `{"on":true}`},
 		{plain, "POST", "/api/models/m/remove", "/api/models/{id}/remove", ""},
