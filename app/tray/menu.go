@@ -110,6 +110,9 @@ func engineSwitch(s State) Item {
 	case host.Ready, host.Busy, host.IdleUnloaded:
 		return Item{Title: "Stop Engine", Click: Action{Verb: Stop}}
 	case host.Failed:
+		if s.Engine.RetryAtUnixMs > 0 { // it is loaded again without a click, but later
+			return Item{Title: "Try Now", Click: Action{Start, s.Engine.Model}}
+		}
 		return Item{Title: "Try Again", Click: Action{Start, s.Engine.Model}}
 	}
 	return Item{Title: "Start Engine", Click: Action{Verb: Start}}

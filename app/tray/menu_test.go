@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"headroom/app/cache"
@@ -58,6 +59,13 @@ func onBattery(s *State) {
 func failed(s *State) {
 	s.Engine.Error = &host.Error{Message: "The model does not fit",
 		Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
+}
+
+// retried is a model that has crashed several times and is loaded again later.
+func retried(s *State) {
+	s.Engine.Error = &host.Error{Message: "The model crashed 3 times in a row",
+		Why: "it was killed"}
+	s.Engine.RetryAtUnixMs = time.Date(2026, 11, 23, 14, 5, 7, 0, time.Local).UnixMilli()
 }
 
 // picture returns a menu as text, with one line for each row: its title, then its action.
@@ -132,6 +140,11 @@ func TestRows(t *testing.T) {
 		{"failed: why", state(host.Failed, failed), " It needs 19.4 GB, 12.3 GB are free. -> open",
 			""},
 		{"failed: again", state(host.Failed, failed), " Try Again -> start headroom-demo", ""},
+		{"loaded again", state(host.Failed, retried),
+			" Loading headroom-demo again at 14:05:07 (grey)", "did not start"},
+		{"loaded again: why", state(host.Failed, retried), " It was killed. -> open", ""},
+		{"loaded again: now", state(host.Failed, retried), " Try Now -> start headroom-demo",
+			"Try Again"},
 		{"notice", state(host.Stopped, func(s *State) { s.Notice = "Port 11811 is taken" }),
 			" Port 11811 is taken -> open", ""},
 		{"failure before notice",

@@ -6,6 +6,7 @@ package tray
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -28,6 +29,10 @@ func stateLine(s State) string {
 	case host.Busy:
 		return "Answering, " + name + speed(s)
 	case host.Failed:
+		if e.RetryAtUnixMs > 0 {
+			return "Loading " + name + " again at " +
+				time.UnixMilli(e.RetryAtUnixMs).Format(time.TimeOnly)
+		}
 		return name + " did not start"
 	case host.IdleUnloaded:
 		return "Unloaded, " + name

@@ -192,6 +192,48 @@ test('a failed engine offers Try again', async () => {
   expect(byId('state')).toBe('Ready, Headroom demo');
 });
 
+/** A model that has crashed three times and is loaded again in 40 s. */
+const crashing = (state: ReturnType<typeof fakeState>) =>
+  Object.assign(state.engine, {
+    status: 'failed',
+    retryAt: Date.now() + 40_000,
+    error: {
+      code: 'model_crashed',
+      message: 'The model crashed 3 times in a row',
+      why: 'it was killed',
+      fix: 'It is loaded again at 10:00:40.',
+    },
+  });
+
+test('a model that is loaded again by itself shows when, and Try now does not wait', async () => {
+  await open(crashing);
+  expect(byId('state')).toBe('Failed');
+  expect(byId('facts')).toContain('Loading again in 40 s');
+  expect(byId('facts')).not.toContain('No model is loaded');
+  // A screen reader would read an alert again at each change, so the time is not in it.
+  expect(text('[role="alert"]')).toMatch(
+    /^The model crashed 3 times in a row\. It was killed\. Try now Stop trying Details/,
+  );
+  await pass(31_000);
+  expect(byId('facts')).toContain('Loading again in 9 s');
+  await pass(10_000);
+  expect(byId('facts')).toMatch(/Loading again(?! in)/);
+  button(/^Try now/).click();
+  await pass(1000);
+  expect(backend.calls).toEqual(['start headroom-demo']);
+  expect(byId('state')).toBe('Ready, Headroom demo');
+  expect(byId('facts')).not.toContain('Loading again');
+});
+
+test('Stop trying ends the attempts to load a model', async () => {
+  await open(crashing);
+  button(/^Stop trying/).click();
+  await pass(10);
+  expect(backend.calls).toEqual(['stop']);
+  expect(byId('state')).toBe('Stopped');
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
 test('Cancel ends the request', async () => {
   await open();
   button(/^Cancel/).click();

@@ -161,6 +161,50 @@ test('deleting asks first and shows the sizes', async () => {
   expect(text('.head [role="status"]')).toBe('Deleted 3 files, 502 MB, and 286 MB in memory.');
 });
 
+test('an old list says so, and is loaded again until the model answers', async () => {
+  await open((b) => (b.silent = true));
+  expect(text('[data-testid="stale"]')).toMatch(/^The model does not answer\. .*some time ago\.$/);
+  expect(rows().length).toBeGreaterThan(5);
+  await pass(10_000);
+  expect(lists()).toBeGreaterThan(2);
+  expect(lists()).toBeLessThan(8);
+  backend.wake();
+  await pass(5000);
+  expect(text('[data-testid="stale"]')).toBe('');
+  const settled = lists();
+  await pass(30_000);
+  expect(lists()).toBe(settled);
+});
+
+test('a removal that goes on says so until the list changes', async () => {
+  await open((b) => (b.silent = true));
+  await click(/^Delete from cache: Why does/);
+  await click(/^Delete$/, document.querySelector('dialog')!);
+  await pass(10_000);
+  expect(text('[data-testid="removing"]')).toMatch(/^The removal goes on until /);
+  expect(text('.head [role="status"]')).toBe('');
+  expect(rows()).toContain('Why does the build fail on arm64?');
+  expect(button(/^Delete from cache: Why does/).disabled).toBe(true);
+  backend.wake();
+  await pass(5000);
+  expect(text('[data-testid="removing"]')).toBe('');
+  expect(rows()).not.toContain('Why does the build fail on arm64?');
+  expect(text('.head [role="status"]')).toBe('Deleted.');
+});
+
+test('a removal that failed later leaves its rows, which can be deleted again', async () => {
+  await open((b) => (b.silent = true));
+  await click(/^Clear cache…/);
+  await click(/^Clear cache$/, document.querySelector('dialog')!);
+  await pass(5000);
+  expect(text('[data-testid="removing"]')).not.toBe('');
+  backend.silent = false;
+  await pass(10_000);
+  expect(text('[data-testid="removing"]')).toBe('');
+  expect(text('.head [role="status"]')).toBe('');
+  expect(button(/^Delete from cache: Why does/).disabled).toBe(false);
+});
+
 test('pinning shows at once; a failure says what to do and can be dismissed', async () => {
   await open();
   await click(/^Pin: Why does/);

@@ -84,6 +84,11 @@ export function duration(seconds: number): string {
   return parts(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
 }
 
+/** A duration without tenths, for countdowns: "9 s", "1 min 5 s". */
+export function wholeSeconds(seconds: number): string {
+  return duration(Math.round(seconds)).replace('.0', '');
+}
+
 function parts(large: number, largeUnit: string, small: number, smallUnit: string): string {
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }

@@ -20,6 +20,8 @@ export const cache = {
   turnsOn: 'The disk cache turns on when Headroom restarts.',
   tryAgain: 'Try again',
   noSettings: 'This server has no cache settings.',
+  stale: 'The model does not answer. What it has in memory is shown as it was some time ago.',
+  removing: 'The removal goes on until the model has freed its memory.',
 };
 
 /** The result of an action, beside the tabs. */
@@ -28,6 +30,7 @@ export const cacheDone = {
   unpinned: 'Unpinned: it may be evicted.',
   moving: (bytes: Text, dir: Text) => `Moving ${bytes} to ${dir}.`,
   nothingDeleted: 'Nothing to delete.',
+  deletedLater: 'Deleted.',
   deleted: (files: Text, bytes: Text) => `Deleted ${counted(files, 'file', 'files')}, ${bytes}.`,
   deletedWithMemory: (files: Text, bytes: Text, memoryBytes: Text) =>
     `Deleted ${counted(files, 'file', 'files')}, ${bytes}, and ${memoryBytes} in memory.`,

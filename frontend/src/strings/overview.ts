@@ -16,6 +16,11 @@ export const stateLine = {
   loadedHelp: 'The part of the model files that has been read. GB of 10^9 bytes.',
   unloaded: 'Unloaded; the next request loads it again',
   unloadedHelp: 'The model was idle for the time set in Settings.',
+  loadingAgain: 'Loading again',
+  loadingAgainIn: (duration: Text) => `Loading again in ${duration}`,
+  loadingAgainHelp:
+    'Headroom loads the model again by itself. After each failure it waits longer, up to ' +
+    '16 minutes.',
   deviceHelp: 'The device that runs the model.',
   context: (contextTokens: Text) => `${contextTokens} tokens of context`,
   contextHelp: 'Context: the tokens that the model can see at once, prompt and answer together.',
@@ -41,6 +46,8 @@ export const stateLine = {
   start: 'Start the engine',
   stop: 'Stop the engine',
   tryAgain: 'Try again',
+  tryNow: 'Try now',
+  stopTrying: 'Stop trying',
 };
 
 export const headroomBar = {

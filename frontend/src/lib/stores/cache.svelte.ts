@@ -31,9 +31,16 @@ export class CacheStore {
   actionError = $state.raw<HeadroomError | null>(null);
   /** The result of the last action, as a text. */
   done = $state('');
+  /** The model did not answer the last request: what the list says of its memory is old. */
+  stale = $state(false);
+  /** A removal goes on, because the model has not freed its memory yet. */
+  removing = $state(false);
   /** The ids of rows with a running action. */
   working = $state.raw<ReadonlySet<string>>(new Set());
 
+  /** The ids of the rows whose removal goes on, and the model's answers since it began. */
+  #leaving: ReadonlySet<string> = new Set();
+  #answers = 0;
   #shown = false;
   #listMark = '';
   #dir = '';
@@ -103,6 +110,7 @@ export class CacheStore {
   async remove(row: Row): Promise<boolean> {
     return this.#act([row.id], async () => {
       const removed = await this.backend.forget(row.conversation.key);
+      if (removed.pending) return this.#goesOn([row]);
       this.rows = this.rows?.filter((other) => other.id !== row.id) ?? null;
       return removedText(removed);
     });
@@ -111,6 +119,14 @@ export class CacheStore {
   async clear(fingerprint = ''): Promise<boolean> {
     return this.#act([], async () => {
       const removed = await this.backend.clearCache(fingerprint);
+      if (removed.pending) {
+        const all = this.rows ?? [];
+        return this.#goesOn(
+          all.filter(
+            ({ conversation }) => !fingerprint || conversation.fingerprint === fingerprint,
+          ),
+        );
+      }
       await this.#loadRows();
       return removedText(removed);
     });
@@ -147,8 +163,40 @@ export class CacheStore {
       this.actionError = asHeadroomError(cause);
       return false;
     } finally {
-      this.working = new Set([...this.working].filter((id) => !ids.includes(id)));
+      this.#release(ids.filter((id) => !this.#leaving.has(id)));
     }
+  }
+
+  #release(ids: Iterable<string>): void {
+    const free = new Set(ids);
+    this.working = new Set([...this.working].filter((id) => !free.has(id)));
+  }
+
+  /** Follows a removal that goes on after its answer, until a list shows its result. */
+  #goesOn(rows: readonly Row[]): string {
+    const ids = rows.filter(({ conversation }) => conversation.key).map(({ id }) => id);
+    this.#leaving = new Set([...this.#leaving, ...ids]);
+    this.working = new Set([...this.working, ...ids]);
+    this.#answers = 0;
+    this.removing = true;
+    this.#later();
+    return '';
+  }
+
+  /**
+   * Ends a removal when its rows are gone. Once the model has answered twice, it has freed its
+   * memory: rows that are still listed could not be removed.
+   */
+  #followRemoval(): void {
+    if (!this.removing) return;
+    if (!this.stale) this.#answers++;
+    const left = this.rows?.some(({ id }) => this.#leaving.has(id)) ?? false;
+    const gone = this.#leaving.size > 0 && !left;
+    if (!gone && this.#answers < 2) return;
+    this.removing = false;
+    this.#release(this.#leaving);
+    this.#leaving = new Set();
+    this.done = left ? '' : t.deletedLater;
   }
 
   #replace(id: string, change: (row: Row) => Row): void {
@@ -172,14 +220,18 @@ export class CacheStore {
     const mark = this.#listMark;
     const started = Date.now();
     try {
-      this.rows = rowsOf((await this.backend.conversations()).conversations);
+      const list = await this.backend.conversations();
+      this.rows = rowsOf(list.conversations);
+      this.stale = list.stale;
       this.loadError = null;
+      this.#followRemoval();
     } catch (cause) {
       this.loadError = asHeadroomError(cause);
     } finally {
       this.#loading = false;
       this.#notBefore = Date.now() + Math.max(leastPauseMs, pauseFactor * (Date.now() - started));
-      if (this.#shown && mark !== this.#listMark) this.#later();
+      const changes = this.stale || this.removing || mark !== this.#listMark;
+      if (this.#shown && changes) this.#later();
     }
   }
 

@@ -68,6 +68,10 @@ export class FakeBackend implements Backend {
   pauseMs: number;
   /** The prompt tokens of one step of prefill. */
   prefillTokens = 128;
+  /** The model's process does not answer. wake ends it. */
+  silent = false;
+  /** The conversations whose removal waits for the model. */
+  readonly #leaving: Conversation[] = [];
   /** Thrown by the next action, once. */
   nextError: HeadroomError | null = null;
   /** The actions, in order. */
@@ -153,7 +157,8 @@ export class FakeBackend implements Backend {
   async start(model: string): Promise<State> {
     this.#act(`start ${model}`);
     const loading = this.set(({ engine }) => {
-      Object.assign(engine, { status: 'loading', model: model || demo, progress: 0, error: null });
+      const idle = { progress: 0, error: null, retryAt: 0 };
+      Object.assign(engine, { ...idle, status: 'loading', model: model || demo });
     });
     void this.#load();
     return loading;
@@ -162,7 +167,8 @@ export class FakeBackend implements Backend {
   async stop(): Promise<State> {
     this.#act('stop');
     return this.set((state) => {
-      Object.assign(state.engine, { status: 'stopped', model: '', progress: 0 });
+      const idle = { progress: 0, error: null, retryAt: 0 };
+      Object.assign(state.engine, { ...idle, status: 'stopped', model: '' });
       Object.assign(state.speed, idleSpeed);
       state.requests = [];
       state.memory = fakeMemory(false);
@@ -273,7 +279,7 @@ export class FakeBackend implements Backend {
 
   async conversations(): Promise<ConversationList> {
     this.#act('conversations');
-    return { stats: this.state.cache, conversations: this.kept, stale: false };
+    return { stats: this.state.cache, conversations: this.kept, stale: this.silent };
   }
 
   async conversation(key: string): Promise<ConversationDetail> {
@@ -289,12 +295,14 @@ export class FakeBackend implements Backend {
 
   async forget(key: string): Promise<Removed> {
     this.#act(`forget ${key}`);
-    return this.#remove([this.#find(key)]);
+    return this.#removeSoon([this.#find(key)]);
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
     this.#act(`clear ${fingerprint}`);
-    return this.#remove(this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint));
+    return this.#removeSoon(
+      this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint),
+    );
   }
 
   async stored(): Promise<StoredItem[]> {
@@ -471,6 +479,18 @@ export class FakeBackend implements Backend {
     const found = this.kept.find((one) => one.key === key);
     if (!found) throw refusal('not_found', `No conversation has the key ${key}`);
     return found;
+  }
+
+  /** The model answers again: removals that wait for it are completed. */
+  wake(): void {
+    this.silent = false;
+    this.#remove(this.#leaving.splice(0));
+  }
+
+  #removeSoon(gone: Conversation[]): Removed {
+    if (!this.silent) return this.#remove(gone);
+    this.#leaving.push(...gone);
+    return { entries: 0, bytes: 0, memoryBytes: 0, pending: true };
   }
 
   #remove(gone: Conversation[]): Removed {
