@@ -1,6 +1,6 @@
 // The end-to-end steps of the Settings page.
 import assert from 'node:assert/strict';
-import { until, goTo } from './helpers.mjs';
+import { ask, finished, goTo, ready, shortText, until } from './helpers.mjs';
 
 export const settingsSteps = [
   [
@@ -45,6 +45,52 @@ export const settingsSteps = [
         'rgb(244, 246, 246)',
       );
       await shot('settings-light');
+    },
+  ],
+];
+
+/** Deletes everything, so no later step may need a conversation. */
+export const storedSteps = [
+  [
+    'Settings shows what is stored, and everything is deleted after a question',
+    async ({ page, shot }) => {
+      await goTo(page, 'Chat');
+      await page.getByRole('button', { name: 'New chat', exact: true }).click();
+      await finished(await ask(page, shortText));
+      await goTo(page, 'Settings');
+      const row = (kind) => page.getByTestId('stored').filter({ hasText: kind });
+      await until('the chat is stored', async () => {
+        await goTo(page, 'Overview');
+        await goTo(page, 'Settings');
+        await row('Chats').waitFor();
+        return /\d [KMG]B$/.test(await row('Chats').innerText());
+      });
+      await page.evaluate(() => localStorage.setItem('headroom.step', '"kept?"'));
+      await page.getByRole('button', { name: 'Delete everything…' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Delete everything?' });
+      await dialog.getByText(/^Chats \(\d.*are deleted for good/).waitFor();
+      await shot('delete-everything-light');
+      await page.keyboard.press('Escape');
+      await until('Escape declines', async () => (await dialog.count()) === 0);
+      assert.match(await row('Chats').innerText(), /\d [KMG]B$/);
+      await page.getByRole('button', { name: 'Delete everything…' }).click();
+      await dialog.getByRole('button', { name: 'Delete everything' }).click();
+      await page
+        .getByRole('status')
+        .filter({ hasText: /^Deleted \d/ })
+        .waitFor();
+      // The folder of the cache has a new index at once, so only its page can say that it is empty.
+      await until('no chat is stored', async () => /None$/.test(await row('Chats').innerText()));
+      assert.equal(await page.evaluate(() => localStorage.getItem('headroom.step')), null);
+      await goTo(page, 'Overview');
+      await ready(page);
+      await goTo(page, 'Cache');
+      await page.getByText('Nothing is cached yet').waitFor();
+      await goTo(page, 'Chat');
+      await until(
+        'no chat is listed',
+        async () => !/Repeat this text/.test(await page.getByRole('main').innerText()),
+      );
     },
   ],
 ];

@@ -8,7 +8,7 @@ import { chatSteps } from './chat-steps.mjs';
 import { memorySteps } from './memory-steps.mjs';
 import { modelsSteps } from './models-steps.mjs';
 import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
-import { settingsSteps } from './settings-steps.mjs';
+import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
 import { welcomeSteps } from './welcome.mjs';
@@ -27,5 +27,6 @@ export const steps = [
   ...memorySteps,
   ...transferSteps,
   ...sheetSteps,
+  ...storedSteps,
   ...windowSteps,
 ];
