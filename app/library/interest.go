@@ -5,13 +5,19 @@ package library
 // because the kernel has one watch per folder, however it is reached. The method stale returns the
 // listings that must be read again after an event.
 //
+// A renamed folder keeps its watch under the old path, and if only a parent without a watch was
+// renamed, no event says so. Then another folder at the old path would seem to be watched. And the
+// folder at its new path would share the watch, because inotify watches inodes, and lose it with
+// the old path. Therefore cover compares inodes and moves such watches.
+//
 // The number of watches is limited. A folder without a watch (over the limit, refused by the
-// system, or on a network) is polled.
+// system, on a network, or mounted at two paths) is polled.
 
 import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // notifier is the part of fsnotify.Watcher that interest uses.
@@ -28,6 +34,8 @@ type interest struct {
 	cost     func(dir string) int
 
 	dirs       map[string]*watched        // by real path
+	byInode    map[inode]string           // real paths of the folders with a watch
+	away       map[string]bool            // real paths that cover found moved; see takeAway
 	dependents map[string]map[string]bool // by real path: paths of listings
 }
 
@@ -35,11 +43,13 @@ type interest struct {
 type watched struct {
 	cost  int
 	err   error // why it is polled instead of watched; nil: it is watched
-	inUse bool  // set during sweep
+	inode inode
+	inUse bool // set during sweep
 }
 
 func newInterest(n notifier, budget int, cost func(string) int) *interest {
 	return &interest{notifier: n, budget: budget, cost: cost, dirs: map[string]*watched{},
+		byInode: map[inode]string{}, away: map[string]bool{},
 		dependents: map[string]map[string]bool{}}
 }
 
@@ -69,8 +79,11 @@ const maxCost = 512
 // cover watches the folder at a real path, and reports whether it added a watch. Callers call it
 // before they read the folder, so that they miss no change.
 func (in *interest) cover(dir string) (fresh bool) {
-	if in.dirs[dir] != nil {
-		return false
+	if old := in.dirs[dir]; old != nil {
+		if old.err != nil || old.inode == inodeOf(dir) {
+			return false
+		}
+		in.leave(dir)
 	}
 	w := &watched{}
 	in.dirs[dir] = w
@@ -82,14 +95,60 @@ func (in *interest) cover(dir string) (fresh bool) {
 	case isRemote(dir):
 		w.err = errRemote
 	default:
-		w.err = in.notifier.Add(dir)
+		w.inode = inodeOf(dir)
+		if w.err = in.release(w.inode); w.err == nil {
+			w.err = in.notifier.Add(dir)
+		}
 	}
 	if w.err != nil {
 		w.cost = 0
 		return false
 	}
+	if w.inode != (inode{}) {
+		in.byInode[w.inode] = dir
+	}
 	in.budget -= w.cost
 	return true
+}
+
+// inode identifies a folder. The zero value means that it is not known.
+type inode struct{ device, number uint64 }
+
+// inodeOf returns the inode at a real path.
+func inodeOf(path string) inode {
+	var s syscall.Stat_t
+	if err := syscall.Lstat(path, &s); err != nil {
+		return inode{}
+	}
+	return inode{uint64(s.Dev), s.Ino}
+}
+
+// release removes the watch that the folder has under a path from which it has been moved away. It
+// returns an error if the path still leads to the folder.
+func (in *interest) release(i inode) error {
+	old, ok := in.byInode[i]
+	if !ok {
+		return nil
+	}
+	if inodeOf(old) == i {
+		return errTwoPaths
+	}
+	in.leave(old)
+	return nil
+}
+
+// leave removes the watch of a folder that was moved away from its path without an event.
+func (in *interest) leave(path string) {
+	in.unwatch(path)
+	in.away[path] = true
+}
+
+// takeAway returns the paths from which folders were moved away without an event, as the argument
+// of stale, and forgets them.
+func (in *interest) takeAway() map[string]bool {
+	away := in.away
+	in.away = map[string]bool{}
+	return away
 }
 
 // pollReason is the reason why a folder is polled.
@@ -100,6 +159,7 @@ func (r pollReason) Error() string { return string(r) }
 const (
 	errNoEvents = pollReason("this system does not report changes to folders")
 	errBudget   = pollReason("the limit on watched folders is reached")
+	errTwoPaths = pollReason("it is mounted at two paths, of which one is watched")
 	errRemote   = pollReason("it is on a network volume, which does not report changes")
 )
 
@@ -202,6 +262,9 @@ func (in *interest) unwatch(dir string) {
 	w := in.dirs[dir]
 	delete(in.dirs, dir)
 	if w != nil && w.err == nil {
+		if in.byInode[w.inode] == dir {
+			delete(in.byInode, w.inode)
+		}
 		in.budget += w.cost
 		_ = in.notifier.Remove(dir) // the system may have removed it already
 	}
@@ -231,6 +294,7 @@ func (in *interest) reset() {
 		in.unwatch(dir)
 	}
 	clear(in.dependents)
+	clear(in.away)
 }
 
 // isCovered reports whether every path that the listing depends on is watched.

@@ -326,19 +326,32 @@ func (w *Watcher) renew(renewals int) {
 	if w.lost {
 		w.startOver()
 	}
-	f := w.scanner.folders
-	for path := range w.interest.stale(w.pending) {
-		if l := f.known[path]; l != nil {
-			f.forget(l)
-		}
-	}
+	w.forget(w.pending)
 	clear(w.pending)
 	w.lost = false
 	w.scanner.renew = renewals
 	models := w.scanner.scan()
-	f.prune()
+	for range maxReadings {
+		away := w.interest.takeAway()
+		if len(away) == 0 {
+			break
+		}
+		w.forget(away)
+		models = w.scanner.scan()
+	}
+	w.scanner.folders.prune()
 	w.interest.sweep()
 	w.publish(models, time.Since(started))
+}
+
+// forget drops the listings that events make stale.
+func (w *Watcher) forget(events map[string]bool) {
+	f := w.scanner.folders
+	for path := range w.interest.stale(events) {
+		if l := f.known[path]; l != nil {
+			f.forget(l)
+		}
+	}
 }
 
 // report updates the status.

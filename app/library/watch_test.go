@@ -74,7 +74,20 @@ func (w *watching) events() (events, error) {
 			}
 		}
 	}()
-	return events{real, out, real.Errors}, nil
+	return events{markerKeeper{real, w.markerDir}, out, real.Errors}, nil
+}
+
+// markerKeeper never removes the watch of markerDir, which a link in a root may lead to.
+type markerKeeper struct {
+	notifier
+	markerDir string
+}
+
+func (k markerKeeper) Remove(dir string) error {
+	if dir == k.markerDir {
+		return nil
+	}
+	return k.notifier.Remove(dir)
 }
 
 // settle waits until all earlier events are delivered, then brings the list up to date.
@@ -304,25 +317,65 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestParentsThatMove: a moved mount point causes no event, but the next poll finds it.
+// TestParentsThatMove: if a parent of a root is renamed, or another volume is mounted there, no
+// event says so, but the next poll finds it. Afterwards all folders are watched under their paths.
 func TestParentsThatMove(t *testing.T) {
-	top := t.TempDir()
-	w := watch(t, []string{filepath.Join(top, "volume/deep/models")}, nil)
-	plant(t, top, "volume/deep/models/m/config.json = 1", "volume2/deep/models/m2/config.json = 1")
-	w.settle()
-	w.published()
-	if err := errors.Join(os.Rename(filepath.Join(top, "volume"), filepath.Join(top, "away")),
-		os.Rename(filepath.Join(top, "volume2"), filepath.Join(top, "volume"))); err != nil {
-		t.Fatal(err)
+	const root = "volume/deep/models" // the other root is "near"
+	cases := map[string]struct {
+		before  []string
+		renames [][2]string
+		poll    string // published by a poll
+		change  string // a file changed afterwards
+		after   string // published by the event
+	}{
+		"out of the roots": {[]string{root + "/m/config.json = 1"},
+			[][2]string{{"volume", "away"}},
+			"vanished m ready", root + "/m/config.json = 22", "appeared m ready"},
+		"another volume": {
+			[]string{root + "/m/config.json = 1", "volume2/deep/models/m2/config.json = 1"},
+			[][2]string{{"volume", "away"}, {"volume2", "volume"}},
+			"appeared m2 ready; vanished m ready",
+			root + "/m2/config.json = 22", "changed m2 ready"},
+		"another volume, then an event in the old one": {
+			[]string{root + "/m/config.json = 1", "volume2/deep/models/m2/config.json = 1"},
+			[][2]string{{"volume", "away"}, {"volume2", "volume"},
+				{"away/deep/models/m", "away/deep/models/n"}},
+			"appeared m2 ready; vanished m ready",
+			root + "/m3/config.json = 1", "appeared m3 ready"},
+		"into another root": {[]string{root + "/config.json = 1"},
+			[][2]string{{"volume/deep", "near/x"}},
+			"appeared x/models ready; vanished models ready",
+			"near/x/models/config.json = 22", "changed x/models ready"},
+		"into another root and back": {[]string{root + "/config.json = 1"},
+			[][2]string{{"volume/deep", "near/x"}, {"near/x", "volume/deep"}},
+			"", root + "/config.json = 22", "changed models ready"},
 	}
-	w.tick()
-	w.expectFresh("a change of volumes")
-	if got := strings.Join(w.published(), "; "); got != "appeared m2 ready; vanished m ready" {
-		t.Errorf("published %q", got)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			plant(t, top, append(c.before, "near/")...)
+			w := watch(t, []string{filepath.Join(top, "near"), filepath.Join(top, root)}, nil)
+			expect := func(after, want string) {
+				t.Helper()
+				w.expectFresh(after)
+				w.expectBudget()
+				if got := strings.Join(w.published(), "; "); got != want {
+					t.Errorf("%s: published %q, want %q", after, got, want)
+				}
+			}
+			for _, r := range c.renames {
+				if err := os.Rename(filepath.Join(top, r[0]), filepath.Join(top, r[1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.settle()
+			w.tick()
+			expect("a poll", c.poll)
+			plant(t, top, c.change)
+			w.settle()
+			expect("an event", c.after)
+		})
 	}
-	plant(t, top, "volume/deep/models/m2/config.json = 22", "volume/deep/models/m3/config.json = 1")
-	w.settle()
-	w.expectFresh("an event on the new volume")
 }
 
 // TestWatchLimit: folders beyond the limit on watches are polled, and the status has the reason.
@@ -534,7 +587,8 @@ func BenchmarkChange(b *testing.B) {
 }
 
 // TestRandomSequences: after random creations, renames, removals and links, the list equals the
-// list of a fresh scan.
+// list of a fresh scan, and again after every file has changed. Only if a folder outside the roots
+// was renamed, the list may need a poll; see TestParentsThatMove.
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
 	if os.Getenv("HEADROOM_LONG") != "" {
@@ -555,9 +609,17 @@ func TestRandomSequences(t *testing.T) {
 				}
 			}
 			w.settle()
+			if s.unseen {
+				w.tick()
+			}
+			log := strings.ReplaceAll(strings.Join(s.log, "\n"), top, "")
 			w.expectBudget()
-			w.expectFresh(strings.ReplaceAll(strings.Join(s.log, "\n"), top, ""))
+			w.expectFresh(log)
 			ready += len(w.Models()) - 1
+			s.grow()
+			w.settle()
+			w.expectBudget()
+			w.expectFresh(log + "\na change of every file")
 		})
 	}
 	if ready < sequences {
@@ -571,6 +633,7 @@ type sequence struct {
 	top    string
 	roots  []string
 	log    []string
+	unseen bool // a folder outside the roots was renamed, which may cause no event
 }
 
 func (s *sequence) pick(list ...string) string { return list[s.random.IntN(len(list))] }
@@ -626,6 +689,7 @@ func (s *sequence) step() {
 	case 6, 7:
 		from, to := s.existing(), s.path()
 		_ = os.MkdirAll(filepath.Dir(to), 0o755)
+		s.unseen = s.unseen || !s.inRoot(from)
 		do("rename "+from+" to "+to, os.Rename(from, to))
 	case 8:
 		link, target := s.pick(s.path(), s.filePath()), s.pick(s.path(), s.existing())
@@ -635,4 +699,22 @@ func (s *sequence) step() {
 		_ = os.MkdirAll(filepath.Dir(link), 0o755)
 		do("link "+link+" to "+target, os.Symlink(target, link))
 	}
+}
+
+// inRoot reports whether path is a root or inside one.
+func (s *sequence) inRoot(path string) bool {
+	return slices.ContainsFunc(s.roots, func(root string) bool {
+		return strings.HasPrefix(path+string(filepath.Separator), root+string(filepath.Separator))
+	})
+}
+
+// grow appends to every file.
+func (s *sequence) grow() {
+	_ = filepath.WalkDir(s.top, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			text, _ := os.ReadFile(path)
+			err = os.WriteFile(path, append(text, '+'), 0o644)
+		}
+		return err
+	})
 }
