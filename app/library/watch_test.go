@@ -592,7 +592,7 @@ func BenchmarkChange(b *testing.B) {
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
 	if os.Getenv("HEADROOM_LONG") != "" {
-		sequences = 5000
+		sequences = 1000
 	}
 	ready := 0
 	for seed := range sequences {
