@@ -163,6 +163,7 @@ func (b *bench) cycles(ctx context.Context) error {
 		if len(order) == 0 {
 			order = b.random.Perm(len(faults))
 		}
+		begin := time.Now()
 		pause(ctx, b.o.cycle/4)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -171,7 +172,7 @@ func (b *bench) cycles(ctx context.Context) error {
 			return err
 		}
 		order = order[1:]
-		pause(ctx, b.o.cycle/4)
+		pause(ctx, max(b.o.cycle/4, b.o.cycle-time.Since(begin)))
 		if err := b.rest(ctx, cycle); err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (b *bench) report(took time.Duration) error {
 		out = io.MultiWriter(os.Stdout, file)
 	}
 	l := b.load
-	fmt.Fprintf(out, "%d cycles of %s in %s, seed %d: %d answers equal, %d refused, %d failed "+
+	fmt.Fprintf(out, "%d cycles of %s in %s, seed %d: %d answers equal, %d refused,\n%d failed "+
 		"while a fault was at work, %d clients left.\n\n", b.o.cycles(), b.o.cycle,
 		took.Round(time.Second), b.o.seed, l.equal.Load(), l.refused.Load(), l.failed.Load(),
 		l.left.Load())

@@ -7,8 +7,8 @@
 //	make soak HOURS=8            real time: a cycle takes a minute
 //	make soak HOURS=1 CYCLE=8s   the same number of cycles, each of eight seconds
 //
-// The result is a table in Markdown, with a row for each kind of fault and the samples of the run.
-// The exit status is 1 if an invariant was broken.
+// The result is a table in Markdown, with a row for each kind of fault and the samples of the run;
+// SOAK.md has some. The exit status is 1 if an invariant was broken.
 //
 // The clock of the computer is not changed: Go reads it without a system call, so a test cannot
 // replace it for one process.
