@@ -36,10 +36,10 @@ type preload struct {
 	done    []preloaded
 }
 
-// preloaded is a prefix in memory that no request has used yet.
+// preloaded is the longest preloaded prefix of a conversation.
 type preloaded struct {
-	tokens []int32
-	found  blockstore.Prefix
+	tokens  []int32
+	counted int // the tokens of it that requests have used, as far as the store has counted them
 }
 
 // stop ends preloading. A read in progress is discarded.
@@ -152,7 +152,7 @@ func (l *Loop) readPreload(ctx context.Context, p *sched.Promotion, bytes int64)
 		ok := err == nil && ctx.Err() == nil
 		l.sched.Promoted(p, ok)
 		if ok {
-			pre.done = append(pre.done, preloaded{p.Tokens, found})
+			pre.add(p.Tokens)
 			n, used = len(p.Tokens), bytes
 		}
 		pre.cancel()
@@ -171,18 +171,35 @@ func (l *Loop) orderPreloaded() {
 	}
 }
 
-// countPreloaded counts the preloaded prefixes that r resumes after as read from the store, since
-// without preloading they would be read now.
-func (l *Loop) countPreloaded(r *request) {
-	pre := &l.stored.preload
-	kept := pre.done[:0]
-	for _, p := range pre.done {
-		if len(p.tokens) > r.seq.Cached || prefix.Common(p.tokens, r.Prompt) < len(p.tokens) {
-			kept = append(kept, p)
-			continue
-		}
-		l.stored.view.Used(p.found)
+// add remembers a prefix, unless it is the beginning of one that is known.
+func (p *preload) add(tokens []int32) {
+	if !slices.ContainsFunc(p.done, func(d preloaded) bool {
+		return prefix.Common(d.tokens, tokens) == len(tokens)
+	}) {
+		p.done = append(p.done, preloaded{tokens: tokens})
 	}
-	clear(pre.done[len(kept):])
-	pre.done = kept
+}
+
+// countPreloaded counts the preloaded prefix that r resumes after as read from the store, since
+// without preloading it would be read now. A private request leaves no count on disk.
+func (l *Loop) countPreloaded(r *request) {
+	if r.Private {
+		return
+	}
+	used := 0
+	for i := range l.stored.preload.done {
+		d := &l.stored.preload.done[i]
+		if n := min(r.seq.Cached, prefix.Common(d.tokens, r.Prompt)); n > d.counted {
+			d.counted, used = n, max(used, n)
+		}
+	}
+	if used == 0 {
+		return
+	}
+	l.stored.pending++
+	go func() {
+		found := l.stored.view.Find(r.Prompt[:used], used, 0, l.config.Sched.Recurrent)
+		l.stored.view.Used(found)
+		l.runOnLoop(func() { l.stored.pending-- })
+	}()
 }
