@@ -95,8 +95,9 @@ func (v *Vault) Key() (seal.Key, error) {
 	return key, nil
 }
 
-// Destroy removes the key from the keychain and overwrites its file. Everything that it encrypted
-// is then noise. The next Key makes a new one.
+// Destroy removes the key from the keychain, and overwrites and removes its file. Everything that it
+// encrypted is then noise. The next Key makes a new one. A file that is not a key of Headroom's
+// stays: the error then names it.
 func (v *Vault) Destroy() error {
 	if v == nil || v.dir == "" {
 		return nil
@@ -109,7 +110,7 @@ func (v *Vault) Destroy() error {
 	}
 	defer unlock()
 	v.key, v.failure = nil, nil
-	err = seal.DestroyFile(v.path())
+	err = destroyFile(v.path())
 	if v.chain != nil {
 		if removed := v.chain.remove(); !errors.Is(removed, errNoKeychain) {
 			err = errors.Join(err, removed)
@@ -118,6 +119,25 @@ func (v *Vault) Destroy() error {
 	disk.SyncDir(v.dir)
 	return cannotDestroy(err)
 }
+
+// destroyFile destroys the key's file, if it holds a key, or the zeros of a destruction that was
+// interrupted.
+func destroyFile(path string) error {
+	text, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !isDestroyed(text) {
+		_, err = parse(text)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is not a key of Headroom's, and was left: %w", path, err)
+	}
+	return seal.DestroyFile(path)
+}
+
+// isDestroyed reports whether text is what seal.DestroyFile makes of a key before it removes it.
+func isDestroyed(text string) bool { return text == strings.Repeat("\x00", 2*seal.KeyBytes+1) }
 
 func (v *Vault) path() string { return filepath.Join(v.dir, fileName) }
 

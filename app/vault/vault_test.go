@@ -74,13 +74,14 @@ func TestOneKey(t *testing.T) {
 	}
 }
 
-// TestNeverReplaced: what cannot be read as a key stays as it is.
+// TestNeverReplaced: what cannot be read as a key stays as it is. Destroy names it.
 func TestNeverReplaced(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
-		"cut":    func(p string) error { return os.WriteFile(p, []byte("00112233"), 0o600) },
-		"empty":  func(p string) error { return os.WriteFile(p, nil, 0o600) },
-		"link":   func(p string) error { return os.Symlink("elsewhere", p) },
-		"folder": func(p string) error { return os.Mkdir(p, 0o700) },
+		"cut":     func(p string) error { return os.WriteFile(p, []byte("00112233"), 0o600) },
+		"foreign": func(p string) error { return os.WriteFile(p, []byte("mine key\n"), 0o600) },
+		"empty":   func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"link":    func(p string) error { return os.Symlink("elsewhere", p) },
+		"folder":  func(p string) error { return os.Mkdir(p, 0o700) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := fileVault(t.TempDir())
@@ -92,6 +93,13 @@ func TestNeverReplaced(t *testing.T) {
 			if err == nil || problem.From(err).Code != problem.Locked {
 				t.Errorf("got %v", err)
 			}
+			text, _ := os.ReadFile(v.path())
+			if err := v.Destroy(); err == nil || !strings.Contains(err.Error(), v.path()) {
+				t.Errorf("Destroy does not name the file: %v", err)
+			}
+			if left, _ := os.ReadFile(v.path()); string(left) != string(text) {
+				t.Errorf("Destroy has changed the file to %q", left)
+			}
 			if after, err := os.Lstat(v.path()); err != nil || !os.SameFile(before, after) ||
 				after.Size() != before.Size() {
 				t.Errorf("the file has changed: %v", err)
@@ -102,6 +110,19 @@ func TestNeverReplaced(t *testing.T) {
 	if _, err := none.Key(); err == nil || problem.From(err).Code != problem.Locked {
 		t.Errorf("without a settings folder: %v", err)
 	}
+}
+
+// TestDestroyInterrupted: zeros that a killed program left of a key are removed.
+func TestDestroyInterrupted(t *testing.T) {
+	v := fileVault(t.TempDir())
+	mustKey(t, v)
+	if err := seal.OverwriteFile(v.path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	mustKey(t, v)
 }
 
 // fakeTool writes a program that acts like the Mac's `security`, for one keychain item. The file
