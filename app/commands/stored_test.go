@@ -15,12 +15,14 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/library"
 	"headroom/app/logs"
 	"headroom/app/service"
 	"headroom/app/settings"
 	"headroom/app/stored"
+	"headroom/app/vault"
 	"headroom/engine/tokenizer"
 )
 
@@ -322,7 +324,16 @@ func TestDeleteEverything(t *testing.T) {
 		t.Error("the settings were not reset")
 	}
 	c.complete(marker, "") // the server goes on
+	dir := c.s.Host.State().Cache.Dir
 	c.end()
+	settingsDir, _ := control.SettingsDir()
+	key, err := vault.Open(settingsDir).Key() // of the next process
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.ExportKey(dir, key); err != nil {
+		t.Errorf("what was cached afterwards cannot be read after a restart: %v", err)
+	}
 	if code, out, errOut := headroom("", "stored", "delete", "--yes"); code != 0 {
 		t.Errorf("without a server: exit %d, %s %s", code, out, errOut)
 	}

@@ -228,14 +228,19 @@ func OpenSettings() *settings.File {
 	return file
 }
 
+// vaults are this process's vaults, by settings folder. A vault remembers its key: after one has
+// destroyed it, another would still give the cache a key that no later process can find.
+var vaults sync.Map
+
 // OpenVault returns the place of the installation's key; nil without a settings folder. It reads
-// nothing.
+// nothing. All callers of a process share it.
 func OpenVault() *vault.Vault {
 	dir, err := control.SettingsDir()
 	if err != nil {
 		return nil
 	}
-	return vault.Open(dir)
+	v, _ := vaults.LoadOrStore(dir, vault.Open(dir))
+	return v.(*vault.Vault)
 }
 
 // openChats opens the Chat page's conversations; nil without a home folder.
