@@ -4,11 +4,14 @@ package control
 // programs. Each user has one, in a file of the settings folder that only the user can read.
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +21,9 @@ import (
 
 // tokenBytes is the length of a token: 256 random bits, written as 64 hexadecimal digits.
 const tokenBytes = 32
+
+// maxTokenFile is the longest file that LoadToken copies to make room for a token.
+const maxTokenFile = 1 << 20
 
 // SettingsDir returns Headroom's settings folder: "headroom" in os.UserConfigDir.
 func SettingsDir() (string, error) {
@@ -29,15 +35,25 @@ func SettingsDir() (string, error) {
 }
 
 // LoadToken returns the token in the settings folder dir. It creates the token on first use, in a
-// file with mode 0600, and replaces a file that holds anything else.
+// file with mode 0600. It replaces a file that holds anything else, after copying it to
+// token.set-aside-1, or 2 if that exists, and so on.
 func LoadToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path)
 	if token := strings.TrimSpace(string(data)); err == nil && isToken(token) {
 		return token, os.Chmod(path, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("reading the control token: %w", err)
+	}
+	if len(bytes.TrimSpace(data)) > 0 {
+		copied, err := disk.KeepCopy(path, "set-aside", data)
+		if err != nil {
+			return "", fmt.Errorf("%s is not a token of Headroom's, and copying it failed: %w",
+				path, err)
+		}
+		slog.Warn("the file token in the settings folder was not a token of Headroom's; it was "+
+			"replaced", "copy", copied)
 	}
 	token := NewToken()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -48,6 +64,21 @@ func LoadToken(dir string) (string, error) {
 		return "", fmt.Errorf("writing the control token: %w", err)
 	}
 	return token, nil
+}
+
+// readBounded returns the content of a file that is no longer than maxTokenFile.
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
+	if err == nil && len(data) > maxTokenFile {
+		err = fmt.Errorf("%s has more than %d bytes, so it is not a token of Headroom's: move it "+
+			"to another folder", path, maxTokenFile)
+	}
+	return data, err
 }
 
 // NewToken returns a random token without saving it.

@@ -1,6 +1,10 @@
 package disk
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,4 +53,41 @@ func RemoveTemporary(dir string, written func(name string) bool) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
+}
+
+// maxCopies bounds the number of copies that KeepCopy and SetAside make beside a file.
+const maxCopies = 100
+
+// SetAside renames the file at path to path.label-1, or 2 if that exists, and so on, and returns the
+// new path. It replaces nothing.
+func SetAside(path, label string) (aside string, err error) {
+	for n := 1; n <= maxCopies; n++ {
+		aside = fmt.Sprintf("%s.%s-%d", path, label, n)
+		if err = Rename(path, aside); !errors.Is(err, fs.ErrExist) {
+			return aside, err
+		}
+	}
+	return aside, fmt.Errorf("there are %d copies beside %s: remove them", maxCopies, path)
+}
+
+// KeepCopy writes data, the content of the file at path, to path.label-1, or 2 if that exists, and
+// so on, and returns the path of the copy. It replaces nothing, and makes no second copy of the same
+// data. Only the user can read the copy.
+func KeepCopy(path, label string, data []byte) (copied string, err error) {
+	for n := 1; n <= maxCopies; n++ {
+		copied = fmt.Sprintf("%s.%s-%d", path, label, n)
+		if earlier, err := os.ReadFile(copied); err == nil && bytes.Equal(earlier, data) {
+			return copied, nil
+		}
+		file, err := os.OpenFile(copied, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return copied, err
+		}
+		_, err = file.Write(data)
+		return copied, errors.Join(err, file.Sync(), file.Close())
+	}
+	return copied, fmt.Errorf("there are %d copies beside %s: remove them", maxCopies, path)
 }

@@ -7,6 +7,7 @@ package jobs
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -26,7 +27,11 @@ type Kept struct {
 // maxKeptBytes is the longest file that ReadKept reads.
 const maxKeptBytes = 1 << 20
 
-// ReadKept reads the file that Keep writes. A missing file is no error.
+// ErrDamaged means that Keep did not write the whole file.
+var ErrDamaged = errors.New("the file of unfinished jobs is damaged, or another program's")
+
+// ReadKept reads the file that Keep writes. A missing file is no error. If the file holds anything
+// else, the error is ErrDamaged.
 func ReadKept(path string) ([]Kept, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,9 +41,20 @@ func ReadKept(path string) ([]Kept, error) {
 		return nil, err
 	}
 	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxKeptBytes))
+	if err != nil {
+		return nil, err
+	}
 	var kept []Kept
-	err = json.NewDecoder(io.LimitReader(file, maxKeptBytes)).Decode(&kept)
-	return kept, err
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	for _, k := range kept {
+		if k.Kind == "" {
+			return nil, fmt.Errorf("%w: a job has no kind", ErrDamaged)
+		}
+	}
+	return kept, nil
 }
 
 // Recall adds a job that an earlier run of the program left unfinished, as a stopped job. Resume

@@ -23,7 +23,8 @@ const jobsFile = "jobs.json"
 
 // KeepJobs adds the unfinished jobs in dir/jobs.json to the list, and keeps the file current until
 // the returned function is called. If another program already does this for the folder, KeepJobs
-// does nothing: otherwise both could resume the same job.
+// does nothing: otherwise both could resume the same job. A file that cannot be read is renamed to
+// jobs.json.damaged-1, or 2 if that exists, and so on.
 func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	path := filepath.Join(dir, jobsFile)
 	lock, err := disk.TryLock(path+".lock", 0o600)
@@ -33,7 +34,15 @@ func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	}
 	kept, err := jobs.ReadKept(path)
 	if err != nil {
-		slog.Warn("unfinished jobs cannot be read: start them again to resume them", "err", err)
+		aside, failed := disk.SetAside(path, "damaged")
+		if failed != nil {
+			slog.Warn("unfinished jobs can be neither read nor saved: move the file away", "err",
+				errors.Join(err, failed))
+			lock.Unlock()
+			return func() {}
+		}
+		slog.Warn("unfinished jobs cannot be read: start them again to resume them", "err", err,
+			"setAside", aside)
 	}
 	for _, k := range kept {
 		if spec, err := specOf(k, t); errors.Is(err, errEnded) {

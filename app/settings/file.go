@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -96,29 +95,10 @@ func (f *File) keepInvalid(data []byte, invalid []error) error {
 		"apply, and the file was copied to %s: %w", copied, errors.Join(invalid...)), err)
 }
 
-// maxDamaged bounds the number of copies of damaged files.
-const maxDamaged = 100
-
 // keepDamaged copies the text of a damaged file, and returns the path of the copy. It replaces no
 // earlier copy, and makes no second one of the same text.
 func (f *File) keepDamaged(data []byte) (path string, err error) {
-	for n := 1; n <= maxDamaged; n++ {
-		path = fmt.Sprintf("%s.damaged-%d", f.path, n)
-		if earlier, err := os.ReadFile(path); err == nil && bytes.Equal(earlier, data) {
-			return path, nil
-		}
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return path, err
-		}
-		_, err = file.Write(data)
-		return path, errors.Join(err, file.Sync(), file.Close())
-	}
-	return path, fmt.Errorf("there are %d copies of damaged settings files beside %s: remove them",
-		maxDamaged, f.path)
+	return disk.KeepCopy(f.path, "damaged", data)
 }
 
 // apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
