@@ -27,13 +27,15 @@ const (
 )
 
 // Announce publishes the address of a server, such as "http://127.0.0.1:11811/", until withdraw is
-// called or the process ends. dir is the settings folder.
+// called or the process ends. It removes the files of servers that were killed. dir is the settings
+// folder.
 func Announce(dir, url string) (withdraw func(), err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("announcing the address: %w", err)
 		}
 	}()
+	_ = Running(dir) // removes stale files
 	dir = filepath.Join(dir, runningDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,24 @@ func TestRunning(t *testing.T) {
 	check()
 	if files, _ := os.ReadDir(filepath.Join(dir, runningDir)); len(files) != 0 {
 		t.Errorf("%d files remain", len(files))
+	}
+}
+
+// TestAnnounceRemovesStale: a server that starts removes the files of killed ones.
+func TestAnnounceRemovesStale(t *testing.T) {
+	dir := t.TempDir()
+	stale := filepath.Join(dir, runningDir, "123"+runningSuffix)
+	if err := errors.Join(os.Mkdir(filepath.Dir(stale), 0o700),
+		os.WriteFile(stale, []byte("http://127.0.0.1:3/\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	end, err := Announce(dir, "http://127.0.0.1:1/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if _, err := os.Stat(stale); !os.IsNotExist(err) {
+		t.Errorf("the stale file was not removed: %v", err)
 	}
 }
 
