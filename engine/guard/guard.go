@@ -87,8 +87,19 @@ func (g *Guard) check(r *http.Request) error {
 			"The request came from a web page that may not use Headroom",
 			"its Origin header is "+origin,
 			"To allow that page, start Headroom with --allow-host and its host name.")
+	} else if origin == "" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && changes(r) {
+		return problem.New(problem.Forbidden,
+			"The request came from a web page that may not use Headroom",
+			"its Sec-Fetch-Site header is cross-site, and it has no Origin header",
+			"Send it from a page that names its origin, and allow that page with --allow-host.")
 	}
 	return nil
+}
+
+// changes reports whether a request may change something. Browsers send an Origin header with each.
+func changes(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead &&
+		r.Method != http.MethodOptions
 }
 
 // allowedOrigin reports whether a page of this origin may send requests to host, which is allowed.

@@ -71,3 +71,36 @@ func TestOpen(t *testing.T) {
 		}
 	}
 }
+
+// TestCrossSite: a browser's cross-site request that changes something is refused, even without an
+// Origin header. Links to the pages and clients other than browsers are allowed.
+func TestCrossSite(t *testing.T) {
+	refuse := func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(403) }
+	for _, c := range []struct {
+		method, site, origin string
+		want                 int
+	}{
+		{"POST", "cross-site", "", 403},
+		{"DELETE", "cross-site", "", 403},
+		{"POST", "cross-site", "http://localhost:3000", 200},
+		{"POST", "cross-site", "http://evil.example", 403},
+		{"POST", "same-origin", "", 200},
+		{"POST", "none", "", 200},
+		{"POST", "", "", 200},
+		{"GET", "cross-site", "", 200},
+	} {
+		r := httptest.NewRequest(c.method, "http://localhost/", nil)
+		if c.site != "" {
+			r.Header.Set("Sec-Fetch-Site", c.site)
+		}
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		new(Guard).Origin(refuse, http.HandlerFunc(
+			func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		if w.Code != c.want {
+			t.Errorf("%+v: status %d", c, w.Code)
+		}
+	}
+}
