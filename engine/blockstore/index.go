@@ -85,7 +85,8 @@ type index struct {
 // one. With force it replaces any index. The caller holds the index's lock.
 func openIndex(dir string, sealed, force bool) (*index, error) {
 	path := filepath.Join(dir, indexName)
-	if !force {
+	// SQLite would remove the log beside a file that is not a database.
+	if !force && !isForeignIndex(path) {
 		x, err := tryIndex(path, sealed, false)
 		if err == nil {
 			return x, nil

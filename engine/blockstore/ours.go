@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -75,20 +76,27 @@ func isIndex(path string) bool {
 		binary.BigEndian.Uint32(head[68:]) == applicationID
 }
 
+// isForeignIndex reports whether there is a file at path that is neither empty nor an index.
+func isForeignIndex(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Size() > 0 && !isIndex(path)
+}
+
 // indexSuffixes are those of the files that SQLite keeps for an index, the database first.
 var indexSuffixes = []string{"", "-wal", "-shm", "-journal"}
 
 // discardIndex makes room for a new index at path. It removes a store's index. Any other file of
 // that name, perhaps an index whose header is damaged, is renamed, and set aside under the returned
-// path.
+// path. So are the files that SQLite may have kept for it, first of all: if a crash interrupts this,
+// the file that shows whose they are is still in its place.
 func discardIndex(path string) (aside string, err error) {
-	info, err := os.Lstat(path)
-	if err == nil && info.Size() > 0 && !isIndex(path) {
-		aside = fmt.Sprintf("%s.set-aside-%d", path, time.Now().UnixNano())
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); ignoreGone(err) != nil {
 		return "", err
 	}
-	for _, suffix := range indexSuffixes {
+	if isForeignIndex(path) {
+		aside = fmt.Sprintf("%s.set-aside-%d", path, time.Now().UnixNano())
+	}
+	for _, suffix := range slices.Backward(indexSuffixes) {
 		if aside != "" {
 			err = os.Rename(path+suffix, aside+suffix)
 		} else {

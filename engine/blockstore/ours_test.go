@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headroom/engine/seal"
 )
 
 // people is what a person may have in the folder that becomes the cache's.
@@ -104,11 +106,18 @@ func TestIndexOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
+			beside := map[string]string{}
+			for _, suffix := range indexSuffixes[1:] {
+				beside[suffix] = "my file" + suffix
+				if name == "text" {
+					fill(t, dir, map[string]string{indexName + suffix: beside[suffix]})
+				}
+			}
 			if err := write(filepath.Join(dir, indexName)); err != nil {
 				t.Fatal(err)
 			}
 			saveAndPin(t, dir, 1)
-			aside, err := filepath.Glob(filepath.Join(dir, indexName+".set-aside-*"))
+			aside, err := filepath.Glob(filepath.Join(dir, indexName+".set-aside-*[0-9]"))
 			if err != nil || len(aside) != 1 {
 				t.Fatalf("set aside: %q, %v", aside, err)
 			}
@@ -117,10 +126,35 @@ func TestIndexOfAnother(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), want) {
 				t.Errorf("%s has %d bytes without %q, %v", aside[0], len(text), want, err)
 			}
+			for suffix, want := range beside {
+				if got, err := os.ReadFile(aside[0] + suffix); name == "text" &&
+					string(got) != want {
+					t.Errorf("beside it, %s has %q, %v", suffix, got, err)
+				}
+			}
 			if !isIndex(filepath.Join(dir, indexName)) {
 				t.Error("the store has no index")
 			}
 		})
+	}
+}
+
+// TestForeignKeys: a folder with a foreign file of the keys' name is refused with a key and without,
+// and stays as it is.
+func TestForeignKeys(t *testing.T) {
+	dir := t.TempDir()
+	mine := map[string]string{keysName: "my keys", indexName: "my index",
+		indexName + "-wal": "my log", lockName: "", "blocks/a.txt": "a", "tmp/b.txt": "b"}
+	fill(t, dir, mine)
+	plain, sealed := options(t), options(t)
+	key := seal.NewKey()
+	plain.Key, sealed.Key = nil, &key
+	for _, o := range []Options{plain, sealed} {
+		if s, err := Open(dir, o); err == nil {
+			s.Close()
+			t.Errorf("opened, with a key: %v", o.Key != nil)
+		}
+		expectFiles(t, dir, mine)
 	}
 }
 

@@ -240,10 +240,14 @@ func (s *Store) createSafe(path string, held *safe) (*safe, error) {
 }
 
 // checkPlain returns ErrEncrypted if the folder is encrypted and has entries. Without entries, the
-// folder's key has no use and is destroyed.
+// folder's key has no use and is destroyed. Like with a key, it refuses a foreign file at path.
 func (s *Store) checkPlain(path string) error {
-	if !isKeys(path) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if !isKeys(path) {
+		return fmt.Errorf("blockstore: %s is not a file of Headroom's: choose another folder, or "+
+			"move the file", path)
 	}
 	files, err := filesOf(s.dir, false)
 	if err != nil {
