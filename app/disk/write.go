@@ -58,8 +58,8 @@ func RemoveTemporary(dir string, written func(name string) bool) {
 // maxCopies bounds the number of copies that KeepCopy and SetAside make beside a file.
 const maxCopies = 100
 
-// SetAside renames the file at path to path.label-1, or 2 if that exists, and so on, and returns the
-// new path. It replaces nothing.
+// SetAside renames the file at path to path.label-1, or 2 if that exists, and so on, and returns
+// the new path. It replaces nothing.
 func SetAside(path, label string) (aside string, err error) {
 	for n := 1; n <= maxCopies; n++ {
 		aside = fmt.Sprintf("%s.%s-%d", path, label, n)
@@ -71,8 +71,8 @@ func SetAside(path, label string) (aside string, err error) {
 }
 
 // KeepCopy writes data, the content of the file at path, to path.label-1, or 2 if that exists, and
-// so on, and returns the path of the copy. It replaces nothing, and makes no second copy of the same
-// data. Only the user can read the copy.
+// so on, and returns the path of the copy. It replaces nothing, and makes no second copy of the
+// same data. Only the user can read the copy.
 func KeepCopy(path, label string, data []byte) (copied string, err error) {
 	for n := 1; n <= maxCopies; n++ {
 		copied = fmt.Sprintf("%s.%s-%d", path, label, n)

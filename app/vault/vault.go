@@ -95,8 +95,8 @@ func (v *Vault) Key() (seal.Key, error) {
 	return key, nil
 }
 
-// Destroy removes the key from the keychain, and overwrites and removes its file. Everything that it
-// encrypted is then noise. The next Key makes a new one. A file that is not a key of Headroom's
+// Destroy removes the key from the keychain, and overwrites and removes its file. Everything that
+// it encrypted is then noise. The next Key makes a new one. A file that is not a key of Headroom's
 // stays: the error then names it.
 func (v *Vault) Destroy() error {
 	if v == nil || v.dir == "" {

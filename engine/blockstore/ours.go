@@ -87,8 +87,8 @@ var indexSuffixes = []string{"", "-wal", "-shm", "-journal"}
 
 // discardIndex makes room for a new index at path. It removes a store's index. Any other file of
 // that name, perhaps an index whose header is damaged, is renamed, and set aside under the returned
-// path. So are the files that SQLite may have kept for it, first of all: if a crash interrupts this,
-// the file that shows whose they are is still in its place.
+// path. So are the files that SQLite may have kept for it, and they come first: if a crash
+// interrupts this, the file that shows whose they are is still in its place.
 func discardIndex(path string) (aside string, err error) {
 	if _, err := os.Lstat(path); ignoreGone(err) != nil {
 		return "", err

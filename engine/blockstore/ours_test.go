@@ -139,8 +139,8 @@ func TestIndexOfAnother(t *testing.T) {
 	}
 }
 
-// TestForeignKeys: a folder with a foreign file of the keys' name is refused with a key and without,
-// and stays as it is.
+// TestForeignKeys: a folder with a foreign file of the keys' name is refused with a key and
+// without, and stays as it is.
 func TestForeignKeys(t *testing.T) {
 	dir := t.TempDir()
 	mine := map[string]string{keysName: "my keys", indexName: "my index",
