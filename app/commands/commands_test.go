@@ -500,6 +500,11 @@ func TestOpenToTheNetwork(t *testing.T) {
 			}
 		})
 	}
+	for _, key := range []string{" ", "k\n", "\tk"} { // no header can have them
+		if err := (&Serve{APIKey: key}).readKey(); err == nil {
+			t.Errorf("key %q: no error", key)
+		}
+	}
 	if o := (service.Options{}); o.CheckOpen() == nil { // "" means all addresses
 		t.Error("a server on all addresses may start without a key")
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"headroom/app/control"
 	"headroom/app/host"
@@ -76,6 +77,11 @@ func (c *Serve) readOnlySettings() []string {
 // readKey reads the API key from its file, if one is given.
 func (c *Serve) readKey() error {
 	if c.APIKeyFile == "" {
+		if !sendable(c.APIKey) {
+			return problem.New(problem.BadRequest, "The API key is not valid",
+				"no request can send it: it has a space at an end, or a control character",
+				"Use a key of letters, digits and punctuation with --api-key or HEADROOM_API_KEY.")
+		}
 		return nil
 	}
 	const most = 4096 // bytes; a longer file is a mistake
@@ -101,10 +107,16 @@ func (c *Serve) readKey() error {
 		return fail(err.Error())
 	}
 	c.APIKey = strings.TrimSpace(string(data))
-	if c.APIKey == "" || strings.ContainsAny(c.APIKey, "\r\n\x00") {
+	if c.APIKey == "" || !sendable(c.APIKey) {
 		return fail(c.APIKeyFile + " does not have one line")
 	}
 	return nil
+}
+
+// sendable reports whether the header of a request can have the key: HTTP trims spaces and has no
+// control characters.
+func sendable(key string) bool {
+	return strings.TrimSpace(key) == key && !strings.ContainsFunc(key, unicode.IsControl)
 }
 
 // greet prints the addresses. Standard output often goes to a log that others read: it never gets

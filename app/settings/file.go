@@ -20,6 +20,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
+	"headroom/engine/modelfile"
 )
 
 const (
@@ -27,6 +28,8 @@ const (
 	maxBytes   = 1 << 20
 	checkEvery = time.Second     // how often Get looks whether another program has written
 	lockWait   = 5 * time.Second // for another program that is writing
+	// lostKeyWait is short, because requests wait for it.
+	lostKeyWait = 100 * time.Millisecond
 )
 
 // File is the settings file. Its methods are safe for concurrent use, also by other processes.
@@ -51,34 +54,48 @@ type File struct {
 //   - Of a file that is not a JSON object, only the API key applies, and the file is replaced.
 //   - Of a file that cannot be read, nothing applies. It is not overwritten.
 //
-// An API key that was set but cannot be read is replaced by a random one. So the endpoint stays
-// closed.
+// If the last two have no readable API key, or the key makes no sense, a random one applies. So the
+// endpoint stays closed, because there may have been a key.
 func Open(dir string) (*File, error) {
 	f := &File{path: filepath.Join(dir, fileName), now: Default()}
 	disk.RemoveTemporary(dir, func(name string) bool { return name == fileName })
 	err := f.load()
 	f.checked = time.Now()
+	if strings.HasPrefix(f.now.APIKey, lostKey) {
+		slog.Warn("a random API key closes the endpoint, because the settings file was damaged",
+			"file", f.path, "fix", howToOpen)
+	}
 	return f, err
 }
+
+// lostKey begins the random key that applies if there may have been one. It says in the file and on
+// the Settings page where that key comes from.
+const lostKey = "lost-key-"
+
+const howToOpen = "set or remove the API key in Settings, or quit Headroom and remove the file"
+
+func randomKey() string { return lostKey + rand.Text() }
 
 // load reads the file. f.mu is locked, or f is new.
 func (f *File) load() error {
 	data, info, err := read(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, exists := os.Lstat(f.path); errors.Is(err, fs.ErrNotExist) &&
+		errors.Is(exists, fs.ErrNotExist) { // not a link to a missing file
 		return nil
 	}
 	if err != nil {
 		f.unread = fmt.Errorf("the settings file cannot be read: %w", err)
-		f.now.APIKey = rand.Text()
+		f.now.APIKey = randomKey()
 		return fmt.Errorf("%w. The defaults apply, and a random API key closes the endpoint, "+
-			"because the file may have one", f.unread)
+			"because the file may have one. Quit Headroom, and repair or remove %s", f.unread,
+			f.path)
 	}
 	s, invalid, err := parse(data)
 	if err != nil {
 		return f.replaceDamaged(data, err)
 	}
 	if invalidKey(invalid) {
-		s.APIKey = rand.Text()
+		s.APIKey = cmp.Or(keyInText(data), randomKey())
 	}
 	f.now, f.info, f.readOnly, f.unread = s, info, s.Version > version, nil
 	return f.keepInvalid(data, invalid)
@@ -104,15 +121,19 @@ func (f *File) keepDamaged(data []byte) (path string, err error) {
 // apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
 var apiKeyText = regexp.MustCompile(`(?i)"apiKey"\s*:\s*("(?:[^"\\\n]|\\.)*")`)
 
+// keyInText returns the API key in damaged text, or "". The last one counts, as in JSON.
+func keyInText(data []byte) (key string) {
+	for _, m := range apiKeyText.FindAllSubmatch(data, -1) {
+		_ = json.Unmarshal(m[1], &key)
+	}
+	return key
+}
+
 // replaceDamaged copies a file that is not JSON and replaces it by one that has only its API key.
+// Text without a key may have had one: it may be cut off, empty or in another encoding.
 func (f *File) replaceDamaged(data []byte, cause error) error {
 	f.now = Default()
-	if strings.Contains(strings.ToLower(string(data)), "apikey") {
-		for _, m := range apiKeyText.FindAllSubmatch(data, -1) { // the last counts, as in JSON
-			_ = json.Unmarshal(m[1], &f.now.APIKey)
-		}
-		f.now.APIKey = cmp.Or(f.now.APIKey, rand.Text())
-	}
+	f.now.APIKey = cmp.Or(keyInText(data), randomKey())
 	copied, copyErr := f.keepDamaged(data)
 	err := fmt.Errorf("the settings file is damaged; it was copied to %s, and the defaults apply, "+
 		"but for the API key: %w", copied, cause)
@@ -127,15 +148,16 @@ func (f *File) Get() Settings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if time.Since(f.checked) >= checkEvery {
-		f.refresh()
+		f.refresh(false)
 	}
 	return f.now.clone()
 }
 
 // refresh reads the file again if another program has replaced it. Of a file with values that make
-// no sense, the others apply, and an API key stays. A file that is not a JSON object changes
-// nothing: its program may still be writing it. f.mu is locked.
-func (f *File) refresh() {
+// no sense, the others apply. A file that is not a JSON object changes nothing: its program may
+// still be writing it. An API key that the file has lost stays, and is written back. f.mu is
+// locked; locked reports whether other programs are kept from writing, too.
+func (f *File) refresh(locked bool) {
 	f.checked = time.Now()
 	info, err := os.Stat(f.path)
 	if err != nil || f.unsaved || f.unread != nil || same(info, f.info) {
@@ -149,13 +171,40 @@ func (f *File) refresh() {
 	if err != nil {
 		return
 	}
-	if invalidKey(invalid) {
-		s.APIKey = cmp.Or(f.now.APIKey, rand.Text())
+	unreadable := invalidKey(invalid)
+	lost := unreadable || s.APIKey == "" && f.now.APIKey != "" && !s.NoAPIKey
+	if lost && !locked {
+		unlock, err := f.lock(lostKeyWait)
+		if err != nil {
+			return // the key stays; the next Get tries again
+		}
+		defer unlock()
+		f.refresh(true)
+		return
+	}
+	if lost {
+		s.APIKey, s.NoAPIKey = cmp.Or(f.now.APIKey, randomKey()), false
 	}
 	f.now, f.info, f.readOnly = s, info, s.Version > version
-	if err := f.keepInvalid(data, invalid); err != nil {
+	if err = f.keepInvalid(data, invalid); err != nil {
 		slog.Warn("another program has changed the settings file", "err", err)
 	}
+	if lost {
+		f.restoreKey()
+	}
+}
+
+// restoreKey writes the API key back into a file that another program has left without it. The
+// folder is locked.
+func (f *File) restoreKey() {
+	var err error
+	if !f.readOnly {
+		err = f.write()
+		f.unsaved = err != nil
+	}
+	slog.Warn("another program has removed the API key from the settings file, or it cannot be "+
+		"read; the key stays", "file", f.path, "fix", "to remove the key, use Settings, or "+
+		`PUT {"apiKey": ""} to /api/settings`, "err", err)
 }
 
 // keepUnread copies the file, if another program has left text there that refresh did not
@@ -185,15 +234,16 @@ func same(a, b os.FileInfo) bool {
 func (f *File) Change(change func(*Settings)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	unlock, err := f.lock()
+	unlock, err := f.lock(lockWait)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	f.refresh()
+	f.refresh(true)
 	next := f.now.clone()
 	change(&next)
 	next.Version = f.now.Version
+	next.NoAPIKey = next.APIKey == "" && (f.now.APIKey != "" || f.now.NoAPIKey)
 	before, after := encode(f.now), encode(next)
 	f.now = next
 	if string(before) == string(after) && !f.unsaved || f.readOnly {
@@ -216,18 +266,18 @@ func (f *File) Change(change func(*Settings)) error {
 
 // lock keeps other programs from writing. It locks the folder, so that no file is left behind. On
 // file systems without locks it does nothing.
-func (f *File) lock() (unlock func(), err error) {
+func (f *File) lock(wait time.Duration) (unlock func(), err error) {
 	dir := filepath.Dir(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return func() {}, nil // writing has the same error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	l := flock.New(dir, flock.SetFlag(os.O_RDONLY))
 	_, err = l.TryLockContext(ctx, 10*time.Millisecond)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, fmt.Errorf("writing the settings: another program has locked %s for %v", dir,
-			lockWait)
+			wait)
 	}
 	return func() { _ = l.Close() }, nil
 }
@@ -248,17 +298,13 @@ func (f *File) write() error {
 // Path returns the path of the file, which need not exist.
 func (f *File) Path() string { return f.path }
 
-// read returns the file's text, and its state before it was read.
+// read returns the file's text, and its state before it was read. It does not wait for a pipe.
 func read(path string) ([]byte, os.FileInfo, error) {
-	file, err := os.Open(path)
+	file, info, err := modelfile.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
 	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
 	if err == nil && len(data) > maxBytes {
 		err = fmt.Errorf("%s is longer than %d bytes", path, maxBytes)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -32,6 +33,15 @@ func TestKeySurvives(t *testing.T) {
 		{"not a text", `{"apiKey":5}`, true},
 		{"in capitals, not a text", `{"APIKEY":["secret"]}`, true},
 		{"two documents", `{"apiKey":"secret \"1\""}{}`, false},
+		{"empty", "", true},
+		{"zeros", strings.Repeat("\x00", 300), true},
+		{"UTF-16", "\xff\xfe{\x00\"\x00a\x00p\x00i\x00K\x00e\x00y\x00", true},
+		{"cut off before the key", `{"version":2,`, true},
+		{"null", "null", true},
+		{"a list", "[]", true},
+		{"deep", strings.Repeat("[", 100_000), true},
+		{"twice", `{"apiKey":"","APIKEY":"secret \"1\""}`, false},
+		{"twice, empty", `{"apiKey":"secret \"1\"","apiKey":""}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -71,6 +81,64 @@ func TestUnreadableFile(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(filepath.Join(dir, fileName)); string(data) != text {
 		t.Errorf("the file is now %.100s", data)
+	}
+}
+
+// TestNoRegularFile: a pipe, or a link to nothing, in the place of the file closes the endpoint. A
+// start does not wait for the pipe.
+func TestNoRegularFile(t *testing.T) {
+	for name, create := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":   func(path string) error { return os.Symlink(path+".missing", path) },
+		"device": func(path string) error { return os.Symlink(os.DevNull, path) },
+	} {
+		dir := t.TempDir()
+		if err := create(filepath.Join(dir, fileName)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // also at the next start
+			if f, err := Open(dir); err == nil || f.Get().APIKey == "" {
+				t.Errorf("%s: key %q, error %v", name, f.Get().APIKey, err)
+			}
+		}
+	}
+}
+
+// TestKeyOfRunningServer: a running program keeps its key if the file loses it, and writes it back.
+// Only a change by a Headroom removes it, also from other programs.
+func TestKeyOfRunningServer(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	f, _ := Open(dir)
+	other, _ := Open(dir)
+	if err := f.Change(func(s *Settings) { s.APIKey = "k" }); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`{"apiKex":"k"}`, `{"apiKey":"k","apiKey":""}`, `{"apikey":""}`,
+		`{}`, `{"apiKey":null}`} {
+		for _, get := range []bool{true, false} {
+			writeFile(t, path, text)
+			f.checked = time.Time{}
+			if get && f.Get().APIKey != "k" {
+				t.Errorf("%s: the key is gone", text)
+			}
+			if err := f.Change(func(s *Settings) { s.IdleUnloadMinutes++ }); err != nil {
+				t.Error(err)
+			}
+			again, err := Open(dir)
+			if got := again.Get().APIKey; f.Get().APIKey != "k" || got != "k" || err != nil {
+				t.Errorf("%s: key %q, at the next start %q, %v", text, f.Get().APIKey, got, err)
+			}
+		}
+	}
+	for _, key := range []string{"k", ""} {
+		if err := f.Change(func(s *Settings) { s.APIKey = key }); err != nil {
+			t.Fatal(err)
+		}
+		other.checked = time.Time{}
+		if got := other.Get().APIKey; got != key {
+			t.Errorf("another program has the key %q, want %q", got, key)
+		}
 	}
 }
 

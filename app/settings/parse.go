@@ -3,6 +3,7 @@ package settings
 // The document in the file: its versions, and what becomes of values that make no sense.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,6 +99,7 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 	if document == nil {
 		return Settings{}, nil, errors.New("not a JSON object")
 	}
+	invalid = dropTwice(data, document)
 	written := 0
 	key, ok := keyOf(document, "version")
 	if text := document[key]; ok {
@@ -125,7 +127,38 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 	}
 	s.IdleUnloadMinutes = max(s.IdleUnloadMinutes, 0)
 	s.Cache.repair()
+	s.NoAPIKey = s.NoAPIKey && s.APIKey == ""
 	return s.clone(), append(invalid, dropped...), nil
+}
+
+// dropTwice removes the keys that the text has more than once, also in another case, and returns
+// their errors: which of the values was meant is unknown. data is a JSON object.
+func dropTwice(data []byte, document map[string]json.RawMessage) (invalid []error) {
+	names := topKeys(data)
+	for i, name := range names {
+		same := func(other string) bool { return strings.EqualFold(other, name) }
+		if slices.IndexFunc(names, same) == i && slices.ContainsFunc(names[i+1:], same) {
+			maps.DeleteFunc(document, func(key string, _ json.RawMessage) bool { return same(key) })
+			invalid = append(invalid, &valueError{[]string{name}, errors.New("it occurs twice")})
+		}
+	}
+	return invalid
+}
+
+// topKeys returns the keys of a JSON object in their order.
+func topKeys(data []byte) (names []string) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	_, _ = d.Token() // the brace; data was parsed before
+	for d.More() {
+		name, _ := d.Token()
+		text, _ := name.(string)
+		names = append(names, text)
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return names
+		}
+	}
+	return names
 }
 
 // checkLaunch removes a value of launch that does not exist, and returns its error.

@@ -8,7 +8,8 @@
 // what others have written.
 //
 // A value that makes no sense is replaced by its default, and the others apply. A damaged file must
-// not remove the need for an API key: if the key cannot be read, a random one applies.
+// not remove the need for an API key: if the key cannot be read, a random one applies. A running
+// Headroom drops its key only if a Headroom has removed it.
 package settings
 
 import "slices"
@@ -29,6 +30,9 @@ type Settings struct {
 	DefaultModel string `json:"defaultModel,omitempty"`
 	// APIKey is the key that requests to the endpoint must have; "": none.
 	APIKey string `json:"apiKey,omitempty"`
+	// NoAPIKey reports whether a change by Headroom has removed the key; see Change. A file that
+	// lacks both makes no running Headroom drop its key.
+	NoAPIKey bool `json:"noApiKey,omitempty"`
 	// AllowHosts are additional host names that requests to the endpoint may use.
 	AllowHosts []string `json:"allowHosts,omitempty"`
 	LogLevel   string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info

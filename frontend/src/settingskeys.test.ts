@@ -37,6 +37,7 @@ const fileOnly: Record<string, string> = {
   version: 'the version of the file format',
   cache: sections,
   models: sections,
+  noApiKey: 'written when the API key is removed on the Settings page',
   model: remembered,
   recent: remembered,
   engineOn: remembered,
