@@ -193,7 +193,7 @@ func (l *Loop) countPreloaded(r *request) {
 			d.counted, used = n, max(used, n)
 		}
 	}
-	if used == 0 {
+	if used == 0 || r.blockHits > 0 { // r has read from the store itself, which counts as its hit
 		return
 	}
 	l.stored.pending++
