@@ -88,6 +88,9 @@ func postTo(c net.Conn, route, body string) {
 // TestGreedyClients attacks a server with many of the worst clients at once. Its memory stays
 // bounded, and a normal client is answered within seconds. With HEADROOM_LONG there are 500.
 func TestGreedyClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures memory, which the race detector multiplies")
+	}
 	clients, duration := 60, 4*time.Second
 	if os.Getenv("HEADROOM_LONG") != "" {
 		clients, duration = 500, 40*time.Second

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,7 +94,10 @@ func TestRedirectInside(t *testing.T) {
 		if problem.From(err).Code != problem.Upstream || !errors.Is(err, errInside) {
 			t.Errorf("%s: error %v", host, err)
 		}
-		for _, r := range f.requests {
+		f.mu.Lock()
+		requests := slices.Clone(f.requests)
+		f.mu.Unlock()
+		for _, r := range requests {
 			if strings.HasPrefix(r, "CDN ") {
 				t.Errorf("%s: the other server received %q", host, r)
 			}
