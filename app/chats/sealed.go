@@ -185,8 +185,8 @@ func (k keys) beginning(path, id string) (text []byte, size int64, damage string
 	return k.open(data, id, info.Size())
 }
 
-// open opens as many chunks as data has. fileBytes is the length of the file, and size the length
-// of its text.
+// open opens as many chunks as data has, at least the first. fileBytes is the length of the file,
+// and size the length of its text.
 func (k keys) open(data []byte, id string, fileBytes int64) (text []byte, size int64,
 	damage string) {
 	h, err := seal.ParseHeader(data, fileBytes)
@@ -205,7 +205,7 @@ func (k keys) open(data []byte, id string, fileBytes int64) (text []byte, size i
 	}
 	box, bad := h.Box(k.chats.Derive("chat", salt), []byte(id)), 0
 	text, data = []byte{}, data[seal.HeaderBytes:]
-	for i := int64(0); i < h.Chunks() && len(data) > 0; i++ {
+	for i := int64(0); i < h.Chunks() && (i == 0 || len(data) > 0); i++ {
 		n := h.ChunkBytes(i)
 		sealed := data[:min(n+seal.TagBytes, len(data))]
 		data = data[len(sealed):]
@@ -215,6 +215,9 @@ func (k keys) open(data []byte, id string, fileBytes int64) (text []byte, size i
 			chunk = bytes.Repeat([]byte("\n"), n)
 		}
 		text = append(text, chunk...)
+	}
+	if len(data) > 0 && damage == "" {
+		damage = fmt.Sprintf("%d bytes follow its end", len(data))
 	}
 	if bad > 0 && damage == "" {
 		damage = fmt.Sprintf("%d of its %d parts are damaged", bad, h.Chunks())

@@ -443,7 +443,8 @@ func says(t *testing.T, lines *bufio.Scanner) []string {
 	return words
 }
 
-// FuzzOpenFile checks that no file causes a panic.
+// FuzzOpenFile checks that no file causes a panic, and that only the file that was written opens
+// without damage.
 func FuzzOpenFile(f *testing.F) {
 	dir := f.TempDir()
 	s := openStore(dir)
@@ -454,6 +455,8 @@ func FuzzOpenFile(f *testing.F) {
 	right := folder(f, dir)["a.chat"]
 	f.Add(right, int64(len(right)))
 	f.Add(right[:70], int64(len(right)))
+	f.Add(right[:seal.HeaderBytes], int64(len(right)))
+	f.Add(append(slices.Clone(right), 0), int64(len(right)))
 	f.Add([]byte("{}\n"), int64(3))
 	f.Fuzz(func(t *testing.T, data []byte, size int64) {
 		text, _, damage := k.open(slices.Clone(data), "a", size)
