@@ -319,6 +319,27 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	return w
 }
 
+// Pick returns a weight of n rows that are copies of rows of w: row i is a copy of row from(i). The
+// rows stay packed or plain.
+func (s Scope) Pick(w *kernels.Weight, n int, from func(i int) int) *kernels.Weight {
+	if s.w.err != nil {
+		return w
+	}
+	picked := *w
+	picked.Experts, picked.N = 1, n
+	for _, t := range []*kernels.Tensor{&picked.Data, &picked.Scales, &picked.Biases} {
+		if t.IsNone() {
+			continue
+		}
+		all := *t
+		*t = kernels.NewTensor(s.w.Device, all.DType, n, all.Cols)
+		for i := 0; i < n && t.Buffer.Bytes != nil; i++ {
+			copy(t.RowRange(i, i+1).Bytes(), all.RowRange(from(i), from(i)+1).Bytes())
+		}
+	}
+	return &picked
+}
+
 // Halves loads a plain stack of shape [e, 2n, k] as two weights: a copy of the first n rows of each
 // expert, and a copy of the last n rows. name is the full name of the tensor; see Plain.
 func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {

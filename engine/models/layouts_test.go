@@ -121,8 +121,6 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})
 }
 
-const tinyExperts = 16
-
 // stacked returns f with the experts of every layer stacked into tensors [E, n, k], such as
 // mlp.switch_mlp.gate_proj.weight.
 func (f folder) stacked() folder {
@@ -133,10 +131,15 @@ func (f folder) stacked() folder {
 		if part == nil {
 			out.put(name, x)
 		} else if part[2] == "0" {
-			x.Shape, x.Data = append([]int{tinyExperts}, x.Shape...), nil
-			for e := range tinyExperts {
-				x.Data = append(x.Data, f.tensors[fmt.Sprintf("%sexperts.%d.%s", part[1], e,
-					part[3])].Data...)
+			shape := x.Shape
+			x.Data = nil
+			for e := 0; ; e++ {
+				one, ok := f.tensors[fmt.Sprintf("%sexperts.%d.%s", part[1], e, part[3])]
+				if !ok {
+					x.Shape = append([]int{e}, shape...)
+					break
+				}
+				x.Data = append(x.Data, one.Data...)
 			}
 			out.put(part[1]+"switch_mlp."+part[3], x)
 		}
@@ -157,8 +160,8 @@ func (f folder) fused() folder {
 			out.tensors[path+"switch_mlp.down_proj.weight"]
 		both := gate
 		both.Shape, both.Data = []int{gate.Shape[0], 2 * gate.Shape[1], gate.Shape[2]}, nil
-		size := len(gate.Data) / tinyExperts
-		for e := range tinyExperts {
+		size := len(gate.Data) / gate.Shape[0]
+		for e := range gate.Shape[0] {
 			both.Data = append(append(both.Data, gate.Data[e*size:(e+1)*size]...),
 				up.Data[e*size:(e+1)*size]...)
 		}
@@ -221,7 +224,7 @@ func nested(modelType, config string) string {
 
 func TestLayouts(t *testing.T) {
 	d := cpuDevice(t, 2)
-	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text"} {
+	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text", "qwen3_moe", "qwen3_next"} {
 		original := readTiny(t, name)
 		want := original.logits(t, d)
 		check := func(layout string, f folder) {
@@ -230,13 +233,37 @@ func TestLayouts(t *testing.T) {
 					layout)
 			}
 		}
-		check("MLX", original.mlx())
+		if name == "qwen3_moe" { // has only "model." before its names, and no zero-centred norms
+			check("MLX", original.stacked())
+		} else {
+			check("MLX", original.mlx())
+		}
 		check("Hugging Face, fused experts", original.fused())
+		if !strings.HasSuffix(name, "_text") {
+			continue
+		}
 		inside := original.fused().rename(func(name string) string {
 			return strings.Replace(name, "model.", "model.language_model.", 1)
 		})
 		inside.config = nested(strings.TrimSuffix(name, "_text"), original.config)
 		check("Hugging Face, multimodal names", inside)
+	}
+}
+
+// TestSparseStep checks that decoder_sparse_step selects the layers that have experts. Here every
+// second one has.
+func TestSparseStep(t *testing.T) {
+	d := cpuDevice(t, 1)
+	two := readTiny(t, "qwen3_moe").rename(strings.NewReplacer("layers.0.", "layers.1.",
+		"layers.1.", "layers.0.").Replace)
+	two.config = strings.Replace(two.config, `"num_hidden_layers": 4`, `"num_hidden_layers": 2`, 1)
+	listed, stepped := two, two
+	list := regexp.MustCompile(`"mlp_only_layers": \[\s*1\s*\]`)
+	listed.config = list.ReplaceAllString(two.config, `"mlp_only_layers": [0]`)
+	stepped.config = strings.Replace(list.ReplaceAllString(two.config, `"mlp_only_layers": null`),
+		`"decoder_sparse_step": 1`, `"decoder_sparse_step": 2`, 1)
+	if !equalBits(stepped.logits(t, d), listed.logits(t, d)) {
+		t.Error("decoder_sparse_step 2 and mlp_only_layers [0] give other logits")
 	}
 }
 

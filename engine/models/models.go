@@ -43,6 +43,8 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_5_text":     loadQwen35,
 	"qwen3_5_moe":      loadQwen35,
 	"qwen3_5_moe_text": loadQwen35,
+	"qwen3_moe":        loadQwen3MoE,
+	"qwen3_next":       loadQwen3Next,
 }
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is

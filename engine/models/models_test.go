@@ -32,7 +32,7 @@ type expected struct {
 // layout of Hugging Face. Two architectures also have a model that MLX has packed in mxfp4, with
 // some affine and some plain weights.
 var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text",
-	"qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
+	"qwen3_moe", "qwen3_next", "qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
 
 const packedByMLX = "_mxfp4"
 

@@ -41,17 +41,22 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 		model:  w.At("model."),
 		lmHead: "lm_head",
 		layer: func(_ int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-			return c.layer(s, invFreq), c.attentionSpec()
+			return c.layer(s, invFreq, func(s checkpoint.Scope) feedForward {
+				mlp := loadMLP(s, c.HiddenSize, c.IntermediateSize)
+				return &mlp
+			}), c.attentionSpec()
 		},
 	}.load(w, &c.decoderConfig), nil
 }
 
-func (c *qwen3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *qwen3Layer {
+// layer loads a layer. mlp loads its feed-forward part from the given scope.
+func (c *qwen3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor,
+	mlp func(checkpoint.Scope) feedForward) *qwen3Layer {
 	attn := s.Sub("self_attn")
 	return &qwen3Layer{
 		inputLayernorm:         s.Vector("input_layernorm.weight", c.HiddenSize, 0),
 		postAttentionLayernorm: s.Vector("post_attention_layernorm.weight", c.HiddenSize, 0),
-		mlp:                    loadMLP(s.Sub("mlp"), c.HiddenSize, c.IntermediateSize),
+		mlp:                    mlp(s.Sub("mlp")),
 		selfAttn:               loadAttention(attn, &c.decoderConfig, invFreq, false, 0),
 	}
 }
@@ -60,7 +65,7 @@ type qwen3Layer struct {
 	inputLayernorm         kernels.Tensor
 	selfAttn               nn.Attention
 	postAttentionLayernorm kernels.Tensor
-	mlp                    nn.MLP
+	mlp                    feedForward
 }
 
 func (l *qwen3Layer) inputNorm() kernels.Tensor { return l.inputLayernorm }

@@ -24,6 +24,7 @@ const qwen35RopeTheta = 1e7 // the default of rope_theta
 
 type qwen35Config struct {
 	decoderConfig
+	mixtureConfig
 	FullAttentionInterval int      `json:"full_attention_interval"`
 	LayerTypes            []string `json:"layer_types"`
 	LinearNumKeyHeads     int      `json:"linear_num_key_heads"`
@@ -32,64 +33,55 @@ type qwen35Config struct {
 	LinearValueHeadDim    int      `json:"linear_value_head_dim"`
 	LinearConvKernelDim   int      `json:"linear_conv_kernel_dim"`
 
-	// Mixture of experts. NumExperts is 0 in dense models.
-	NumExperts                   int  `json:"num_experts"`
-	NumExpertsPerTok             int  `json:"num_experts_per_tok"`
-	MoEIntermediateSize          int  `json:"moe_intermediate_size"`
-	SharedExpertIntermediateSize int  `json:"shared_expert_intermediate_size"`
-	NormTopKProb                 bool `json:"norm_topk_prob"`
+	interleaved bool // the projections of GatedDeltaNet are those of Qwen3-Next (qwen3_next.go)
 }
 
 func (c *qwen35Config) validate(modelType string) error {
-	faults := append(c.resolve(),
+	faults := append(c.decoderConfig.resolve(),
 		positive("linear_conv_kernel_dim", c.LinearConvKernelDim),
 		positive("linear_key_head_dim", c.LinearKeyHeadDim),
 		positive("linear_value_head_dim", c.LinearValueHeadDim),
 		divides("linear_num_key_heads", c.LinearNumKeyHeads,
 			"linear_num_value_heads", c.LinearNumValueHeads))
-	if c.NumExperts > 0 {
-		faults = append(faults, c.validateExperts()...)
-	} else {
-		faults = append(faults, positive("intermediate_size", c.IntermediateSize))
+	faults = append(faults, c.mixtureConfig.resolve(&c.decoderConfig)...)
+	if c.NumExperts != 0 {
+		faults = append(faults, positive("shared_expert_intermediate_size",
+			c.SharedExpertIntermediateSize))
 	}
 	var err error
 	c.LayerTypes, err = c.layerTypes(c.LayerTypes, c.FullAttentionInterval, linearAttention)
 	return validate(modelType, append(faults, err)...)
 }
 
-func (c *qwen35Config) validateExperts() []error {
-	faults := []error{
-		positive("num_experts", c.NumExperts),
-		positive("num_experts_per_tok", c.NumExpertsPerTok),
-		positive("moe_intermediate_size", c.MoEIntermediateSize),
-		positive("shared_expert_intermediate_size", c.SharedExpertIntermediateSize),
+func newQwen35Config() qwen35Config {
+	return qwen35Config{
+		decoderConfig: decoderConfig{RMSNormEps: defaultRMSNormEps},
+		mixtureConfig: mixtureConfig{NormTopKProb: true},
 	}
-	if c.NumExpertsPerTok > c.NumExperts {
-		faults = append(faults, fmt.Errorf("num_experts_per_tok is %d, but num_experts is %d",
-			c.NumExpertsPerTok, c.NumExperts))
-	}
-	return faults
 }
 
 func loadQwen35(w *checkpoint.Weights) (Model, error) {
-	c := qwen35Config{
-		decoderConfig: decoderConfig{RMSNormEps: defaultRMSNormEps},
-		NormTopKProb:  true,
-	}
-	if err := w.Config.Decode(&c); err != nil {
+	c := newQwen35Config()
+	return c.load(w, qwen35RopeTheta)
+}
+
+// load reads config.json into c, which has the defaults, and builds the model. theta is the default
+// of rope_theta.
+func (c *qwen35Config) load(w *checkpoint.Weights, theta float64) (Model, error) {
+	if err := w.Config.Decode(c); err != nil {
 		return nil, err
 	}
 	if err := c.validate(w.Config.ModelType); err != nil {
 		return nil, err
 	}
-	invFreq, err := invFreq(w, qwen35RopeTheta, c.HeadDim)
+	invFreq, err := invFreq(w, theta, c.HeadDim)
 	if err != nil {
 		return nil, err
 	}
 	from := textWeights(w)
 	from.normOffset = c.normOffset(from.model)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, c.LayerTypes[i], invFreq, from.normOffset)
+		return c.layer(i, s, invFreq, from.normOffset)
 	}
 	return from.load(w, &c.decoderConfig), nil
 }
@@ -107,7 +99,7 @@ func (c *qwen35Config) normOffset(model checkpoint.Scope) float32 {
 	return 0
 }
 
-func (c *qwen35Config) layer(s checkpoint.Scope, kind string, invFreq kernels.Tensor,
+func (c *qwen35Config) layer(i int, s checkpoint.Scope, invFreq kernels.Tensor,
 	normOffset float32) (decoderLayer, cache.LayerSpec) {
 	l := &qwen35Layer{
 		inputLayernorm: s.Vector("input_layernorm.weight", c.HiddenSize, normOffset),
@@ -115,43 +107,32 @@ func (c *qwen35Config) layer(s checkpoint.Scope, kind string, invFreq kernels.Te
 			normOffset),
 	}
 	var spec cache.LayerSpec
-	if kind == fullAttention {
+	if c.LayerTypes[i] == fullAttention {
 		attn := loadAttention(s.Sub("self_attn"), &c.decoderConfig, invFreq, true, normOffset)
 		l.selfAttn, spec = &attn, c.attentionSpec()
 	} else {
 		l.linearAttn = c.gatedDeltaNet(s.Sub("linear_attn"))
 		spec = c.linearAttentionSpec()
 	}
-	if c.NumExperts > 0 {
-		l.moe = c.experts(s.Sub("mlp"))
-	} else {
-		mlp := loadMLP(s.Sub("mlp"), c.HiddenSize, c.IntermediateSize)
-		l.mlp = &mlp
-	}
+	l.mlp = c.mixtureConfig.load(s.Sub("mlp"), i, &c.decoderConfig)
 	return l, spec
-}
-
-func (c *qwen35Config) experts(s checkpoint.Scope) *nn.MoE {
-	shared := loadMLP(s.Sub("shared_expert"), c.HiddenSize, c.SharedExpertIntermediateSize)
-	return &nn.MoE{
-		Gate:             s.Linear("gate", c.NumExperts, c.HiddenSize),
-		SwitchMLP:        loadExperts(s, c.NumExperts, c.HiddenSize, c.MoEIntermediateSize),
-		SharedExpert:     &shared,
-		SharedExpertGate: s.Linear("shared_expert_gate", 1, c.HiddenSize),
-		TopK:             c.NumExpertsPerTok,
-		NormTopKProb:     c.NormTopKProb,
-	}
 }
 
 func (c *qwen35Config) gatedDeltaNet(s checkpoint.Scope) *nn.GatedDeltaNet {
 	shape := c.deltaShape()
 	channels, valueDim := c.convChannels(), shape.Hv*shape.Dv
+	var qkv, z, beta, a *kernels.Weight
+	if c.interleaved {
+		qkv, z, beta, a = c.splitProjections(s)
+	} else {
+		qkv = s.Linear("in_proj_qkv", channels, c.HiddenSize)
+		z = s.Linear("in_proj_z", valueDim, c.HiddenSize)
+		beta = s.Linear("in_proj_b", shape.Hv, c.HiddenSize)
+		a = s.Linear("in_proj_a", shape.Hv, c.HiddenSize)
+	}
 	return &nn.GatedDeltaNet{
-		InProjQKV: s.Linear("in_proj_qkv", channels, c.HiddenSize),
-		InProjZ:   s.Linear("in_proj_z", valueDim, c.HiddenSize),
-		InProjB:   s.Linear("in_proj_b", shape.Hv, c.HiddenSize),
-		InProjA:   s.Linear("in_proj_a", shape.Hv, c.HiddenSize),
-		OutProj:   s.Linear("out_proj", c.HiddenSize, valueDim),
+		InProjQKV: qkv, InProjZ: z, InProjB: beta, InProjA: a,
+		OutProj: s.Linear("out_proj", c.HiddenSize, valueDim),
 		// The checkpoint has [C, taps, 1] or [C, 1, taps].
 		Conv1D:     s.Matrix("conv1d.weight", channels, c.LinearConvKernelDim, 0),
 		ALog:       s.Vector("A_log", shape.Hv, 0),
@@ -184,14 +165,13 @@ func (c *qwen35Config) linearAttentionSpec() cache.LayerSpec {
 	}
 }
 
-// qwen35Layer has either selfAttn or linearAttn, and either mlp or moe.
+// qwen35Layer has either selfAttn or linearAttn.
 type qwen35Layer struct {
 	inputLayernorm         kernels.Tensor
 	selfAttn               *nn.Attention
 	linearAttn             *nn.GatedDeltaNet
 	postAttentionLayernorm kernels.Tensor
-	mlp                    *nn.MLP
-	moe                    *nn.MoE
+	mlp                    feedForward
 }
 
 func (l *qwen35Layer) inputNorm() kernels.Tensor { return l.inputLayernorm }
@@ -204,8 +184,5 @@ func (l *qwen35Layer) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tenso
 		x = l.linearAttn.Forward(c, b, x, memory)
 	}
 	x = c.AddRMSNorm(h, x, l.postAttentionLayernorm, eps)
-	if l.moe != nil {
-		return l.moe.Forward(c, x)
-	}
 	return l.mlp.Forward(c, x)
 }

@@ -1,0 +1,97 @@
+package models
+
+// Mixtures of experts: the keys of config.json that architectures share, and the loading of a
+// layer's feed-forward part, which is a mixture in some layers and an MLP in others.
+
+import (
+	"fmt"
+	"slices"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/ops"
+	"headroom/kernels"
+)
+
+// feedForward is the part of a layer after attention: an nn.MLP or an nn.MoE.
+type feedForward interface {
+	Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor
+}
+
+// mixtureConfig holds the keys of config.json that mixtures of experts have in common. NumExperts
+// is 0 in models without experts.
+type mixtureConfig struct {
+	NumExperts                   int   `json:"num_experts"`
+	NumLocalExperts              int   `json:"num_local_experts"` // another name of num_experts
+	NumExpertsPerTok             int   `json:"num_experts_per_tok"`
+	MoEIntermediateSize          int   `json:"moe_intermediate_size"`
+	SharedExpertIntermediateSize int   `json:"shared_expert_intermediate_size"` // 0: none
+	NormTopKProb                 bool  `json:"norm_topk_prob"`
+	DecoderSparseStep            int   `json:"decoder_sparse_step"` // 0: every layer has experts
+	MLPOnlyLayers                []int `json:"mlp_only_layers"`
+}
+
+// resolve sets num_experts if it has its other name, and checks the keys. It returns an error, or
+// nil, for each check.
+func (c *mixtureConfig) resolve(d *decoderConfig) []error {
+	if c.NumExperts == 0 {
+		c.NumExperts = c.NumLocalExperts
+	}
+	if n := len(c.MLPOnlyLayers); n > maxLayers {
+		return []error{fmt.Errorf("mlp_only_layers has %d entries, expected at most %d", n,
+			maxLayers)}
+	}
+	var faults []error
+	dense, sparse := c.split(d.NumHiddenLayers)
+	if dense {
+		faults = append(faults, positive("intermediate_size", d.IntermediateSize))
+	}
+	if !sparse {
+		return faults
+	}
+	if c.NumExpertsPerTok > c.NumExperts {
+		faults = append(faults, fmt.Errorf("num_experts_per_tok is %d, but num_experts is %d",
+			c.NumExpertsPerTok, c.NumExperts))
+	}
+	if c.SharedExpertIntermediateSize != 0 {
+		faults = append(faults, positive("shared_expert_intermediate_size",
+			c.SharedExpertIntermediateSize))
+	}
+	return append(faults,
+		positive("num_experts", c.NumExperts),
+		positive("num_experts_per_tok", c.NumExpertsPerTok),
+		positive("moe_intermediate_size", c.MoEIntermediateSize))
+}
+
+// sparse reports whether a layer has experts.
+func (c *mixtureConfig) sparse(layer int) bool {
+	return c.NumExperts != 0 && (layer+1)%max(c.DecoderSparseStep, 1) == 0 &&
+		!slices.Contains(c.MLPOnlyLayers, layer)
+}
+
+// split reports whether any of the layers have an MLP, and whether any have experts.
+func (c *mixtureConfig) split(layers int) (dense, sparse bool) {
+	for i := range min(layers, maxLayers) {
+		dense, sparse = dense || !c.sparse(i), sparse || c.sparse(i)
+	}
+	return dense, sparse
+}
+
+// load loads the feed-forward part s of a layer.
+func (c *mixtureConfig) load(s checkpoint.Scope, layer int, d *decoderConfig) feedForward {
+	if !c.sparse(layer) {
+		mlp := loadMLP(s, d.HiddenSize, d.IntermediateSize)
+		return &mlp
+	}
+	m := &nn.MoE{TopK: c.NumExpertsPerTok, NormTopKProb: c.NormTopKProb}
+	if n := c.SharedExpertIntermediateSize; n > 0 {
+		shared := loadMLP(s.Sub("shared_expert"), d.HiddenSize, n)
+		m.SharedExpert = &shared
+	}
+	m.Gate = s.Linear("gate", c.NumExperts, d.HiddenSize)
+	m.SwitchMLP = loadExperts(s, c.NumExperts, d.HiddenSize, c.MoEIntermediateSize)
+	if m.SharedExpert != nil {
+		m.SharedExpertGate = s.Linear("shared_expert_gate", 1, d.HiddenSize)
+	}
+	return m
+}

@@ -1,0 +1,46 @@
+package models
+
+// Qwen3 as a mixture of experts has the attention of Qwen3, and experts instead of the MLP. The
+// layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP.
+//
+// Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
+// models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder, MLX conversions
+// included.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+)
+
+type qwen3MoEConfig struct {
+	qwen3Config
+	mixtureConfig
+}
+
+func (c *qwen3MoEConfig) validate(modelType string) error {
+	faults := c.decoderConfig.resolve()
+	return validate(modelType, append(faults, c.mixtureConfig.resolve(&c.decoderConfig)...)...)
+}
+
+func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
+	c := qwen3MoEConfig{qwen3Config: qwen3Config{decoderConfig{RMSNormEps: defaultRMSNormEps}}}
+	if err := w.Config.Decode(&c); err != nil {
+		return nil, err
+	}
+	if err := c.validate(w.Config.ModelType); err != nil {
+		return nil, err
+	}
+	invFreq, err := invFreq(w, qwen3RopeTheta, c.HeadDim)
+	if err != nil {
+		return nil, err
+	}
+	return decoderWeights{
+		model:  w.At("model."),
+		lmHead: "lm_head",
+		layer: func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+			return c.layer(s, invFreq, func(s checkpoint.Scope) feedForward {
+				return c.mixtureConfig.load(s, i, &c.decoderConfig)
+			}), c.attentionSpec()
+		},
+	}.load(w, &c.decoderConfig), nil
+}
