@@ -3,6 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
+.PHONY: oracle-templates
 .PHONY: audit sbom reproducible soak app-check sign notarize dmg tarball clean arm64 setup
 .PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
@@ -64,6 +65,9 @@ bench: bin/headroom ## Measure speed; a part: ARGS="--only dense --quick"; compa
 
 bench-peer: bin/headroom ## Compare with llama.cpp: PEER=path/to/llama-bench MODEL=x.gguf
 	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
+
+oracle-templates: ## Compare chat templates with Jinja2; other ones: TEMPLATES=folder
+	@build/oracle/templates/run $(TEMPLATES)
 
 soak: bin/headroom ## Test a server for HOURS under load and faults; shorter cycles: CYCLE=6s
 	@go run ./build/soak -hours $(or $(HOURS),1) -cycle $(or $(CYCLE),1m) -out bin/soak.md

@@ -64,6 +64,7 @@ type (
 		op          string
 		left, right expr
 		line        int
+		markup      bool // a sum that is Markup in Python; see markup.go
 	}
 	// logicExpr is "and" or "or": it returns an operand, not a bool.
 	logicExpr struct {

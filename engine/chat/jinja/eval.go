@@ -155,7 +155,7 @@ func (e *binaryExpr) eval(r *renderer, s *scope) any {
 	r.line = e.line
 	switch e.op {
 	case "+":
-		return r.add(a, b)
+		return r.add(e.escaped(r, e.left, a), e.escaped(r, e.right, b))
 	case "%":
 		if format, ok := a.(string); ok {
 			return r.percent(format, b)

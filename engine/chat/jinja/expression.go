@@ -108,7 +108,8 @@ func (p *parser) binary(next func() expr, ops ...string) expr {
 		found := false
 		for _, op := range ops {
 			if p.skipOp(op) {
-				e, found = &binaryExpr{op, e, next(), t.line}, true
+				right := next()
+				e, found = &binaryExpr{op, e, right, t.line, sumsMarkup(op, e, right)}, true
 				break
 			}
 		}
@@ -355,7 +356,11 @@ func (p *parser) filter(input expr, name string) *filterExpr {
 	f := &filterExpr{input: input, name: name, line: p.tokens[p.pos-1].line}
 	var ok bool
 	if f.run, ok = filters[name]; !ok {
-		p.fail(p.tokens[p.pos-1], "there is no filter '%s'", name)
+		p.unknown(p.tokens[p.pos-1], "filter", name)
+		f.run = func(r *renderer, _ any, _ *args) any {
+			r.fail("there is no filter '%s'", excerpt(name, maxNameBytes))
+			return nil
+		}
 	}
 	if p.isOp("(") {
 		f.args = p.arguments()
@@ -370,7 +375,11 @@ func (p *parser) test(input expr) expr {
 	name := p.name()
 	var ok bool
 	if e.run, ok = predicates[name]; !ok {
-		p.fail(t, "there is no test '%s'", name)
+		p.unknown(t, "test", name)
+		e.run = func(r *renderer, _ any, _ *args) bool {
+			r.fail("there is no test '%s'", excerpt(name, maxNameBytes))
+			return false
+		}
 	}
 	if p.isOp("(") {
 		e.args = p.arguments()
@@ -381,6 +390,14 @@ func (p *parser) test(input expr) expr {
 		return &notExpr{e}
 	}
 	return e
+}
+
+// unknown is called for a filter or test that does not exist. As in Jinja2, it fails only when it
+// runs if it is inside an if statement: a template may ask for it where another program has it.
+func (p *parser) unknown(t token, kind, name string) {
+	if p.ifs == 0 {
+		p.fail(t, "there is no %s '%s'", kind, name)
+	}
 }
 
 // startsTestArgument reports whether the next token is an argument without

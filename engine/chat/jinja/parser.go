@@ -25,6 +25,7 @@ type parser struct {
 	loops   int       // nesting depth of for loops in the current macro
 	uses    macroUses // of the current macro
 	content bool      // a for loop iterates over a variable, attribute or key named content
+	ifs     int       // nesting depth of if statements
 }
 
 func (p *parser) peek() token { return p.tokens[p.pos] }
@@ -181,6 +182,8 @@ func (p *parser) statement(name string, t token) node {
 
 func (p *parser) ifStatement(t token) node {
 	n := &ifNode{line: t.line}
+	p.ifs++
+	defer func() { p.ifs-- }()
 	for {
 		n.conds = append(n.conds, p.tuple(false))
 		p.blockEnd()

@@ -134,7 +134,10 @@ func (r *renderer) lookup(v any, step string) any {
 
 // mapFilter is map(attribute=..., default=...) or map('filter', args...).
 func mapFilter(r *renderer, v any, a *args) any {
-	items := r.iterate(v)
+	var items []any
+	if truth(v) { // none, for example, has no items here
+		items = r.iterate(v)
+	}
 	r.list(len(items))
 	out := make([]any, len(items))
 	var get func(any) any
@@ -181,6 +184,9 @@ func (r *renderer) condition(pos []any) func(any) bool {
 // choose returns the items of v with holds(item) == keep.
 func (r *renderer) choose(v any, keep bool, holds func(any) bool) *List {
 	var out []any
+	if !truth(v) { // none, for example, has no items here
+		return newGenerator(nil)
+	}
 	for _, item := range r.iterate(v) {
 		r.step()
 		if holds(item) == keep {
