@@ -48,6 +48,8 @@ type (
 	Stream = loop.Stream
 	// Event reports the progress of a request, one of its tokens, or its end.
 	Event = loop.Event
+	// Score is the log-probability of a prompt token.
+	Score = loop.Score
 	// EventType tells which of these an Event reports.
 	EventType = loop.EventType
 	// FinishReason tells why a generation ended.
@@ -61,6 +63,7 @@ type (
 // The events of a request, in this order; see loop.EventType.
 const (
 	Prefill = loop.Prefill
+	Scored  = loop.Scored
 	Token   = loop.Token
 	Done    = loop.Done
 )

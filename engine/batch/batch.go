@@ -9,7 +9,6 @@ import "headroom/kernels"
 type Batch struct {
 	Tokens kernels.Tensor // I32 [M, 1]
 	Spans  []kernels.Span // in row order
-	Logits []int32        // rows whose next-token logits are needed, in order
 	// Rounds lists the same rows again, for recurrent layers, which process a sequence in order. If
 	// a state must be kept inside a span, the span is split there, and its pieces are in
 	// consecutive rounds. If no span is split, there is one round with all Spans.

@@ -43,6 +43,7 @@ type ToolCall struct {
 type Token struct {
 	Bytes   []byte // its text; may be an incomplete character
 	Logprob float32
+	First   bool    // the first token of an echoed prompt, which has no log-probability
 	NoText  bool    // the answer omits its text, as that of every special token
 	Top     []Token // the most likely tokens at this position, most likely first; their Top is nil
 }

@@ -11,7 +11,11 @@ import (
 // Params are the parameters of a generation. If a request omits a parameter, its pointer is nil.
 type Params struct {
 	MaxTokens int      // maximum length of the answer; 0: the rest of the context
+	NoAnswer  bool     // generate nothing; MaxTokens does not matter
 	Stop      []string // texts that end the answer; none of them is empty
+	// Echo begins the answer with the prompt. With Logprobs it also returns the log-probability of
+	// each token of the prompt. The request is then private, and its whole prompt is computed.
+	Echo bool
 
 	Temperature       *float64 // [0, 2]
 	TopP              *float64 // [0, 1]

@@ -117,6 +117,9 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if left := l.config.ContextTokens - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
+	if r.ScorePrompt {
+		r.Private, r.NoCache = true, true
+	}
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
 	if !r.Private {
 		q.miss, q.title = l.log.compare(r.Prompt), l.text.Title(r.Prompt)
@@ -124,7 +127,8 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
-		Private: r.Private, NoCache: r.NoCache, Owner: q}
+		Private: r.Private, NoCache: r.NoCache, Whole: r.ScorePrompt,
+		Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)
 	}
@@ -140,16 +144,19 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 
 // validate returns a Problem if the request is not valid.
 func (l *Loop) validate(r *Request) error {
+	most, room := l.config.ContextTokens-1, ", and the answer needs at least one"
+	if r.NoAnswer {
+		most, room = most+1, ""
+	}
 	switch {
 	case len(r.Prompt) == 0:
 		return problem.New(problem.BadRequest, "The prompt is empty", "",
 			"Send at least one token.")
-	case len(r.Prompt) >= l.config.ContextTokens:
+	case len(r.Prompt) > most:
 		return problem.New(problem.ContextExceeded,
 			"The prompt is longer than the model's context",
-			fmt.Sprintf(
-				"it has %d tokens, the context holds %d, and the answer needs at least one",
-				len(r.Prompt), l.config.ContextTokens),
+			fmt.Sprintf("it has %d tokens, the context holds %d%s", len(r.Prompt),
+				l.config.ContextTokens, room),
 			"Shorten the conversation, or load the model with a longer context.")
 	}
 	vocab := l.runner.VocabSize()
@@ -157,7 +164,8 @@ func (l *Loop) validate(r *Request) error {
 		if t < 0 || int(t) >= vocab {
 			return problem.New(problem.BadRequest,
 				"The prompt contains a token that the model does not have",
-				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, vocab), "")
+				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, vocab),
+				"Send token ids of this model's tokenizer.")
 		}
 	}
 	if err := r.Sampling.Validate(); err != nil {

@@ -28,16 +28,22 @@ type Request struct {
 	Private bool
 	// NoCache frees the memory of the request when it ends, instead of caching its prefix.
 	NoCache bool
+	// ScorePrompt reports the log-probability of every prompt token after the first. The whole
+	// prompt is computed, also what is cached. The request is then Private and NoCache too.
+	ScorePrompt bool
+	NoAnswer    bool // end after the prompt, with FinishLength; MaxTokens does not matter
 }
 
 // EventType tells what an Event reports.
 type EventType uint8
 
 // The events of a request, in this order. A Prefill event is sent when the first pass is launched,
-// and whenever more of the prompt has been computed. Then there is a Token event for each generated
-// token, and at the end one Done event. A request that is cancelled while it waits has only Done.
+// and whenever more of the prompt has been computed. A Scored event with new scores comes with it,
+// if the request asks for them. Then there is a Token event for each generated token, and at the
+// end one Done event. A request that is cancelled while it waits has only Done.
 const (
 	Prefill EventType = iota // prompt progress, in Usage
+	Scored                   // log-probabilities of prompt tokens
 	Token                    // one generated token
 	Done                     // the end: Finish, Err, Timing
 )
@@ -56,6 +62,10 @@ const (
 // Event reports the progress of a request, one of its tokens, or its end.
 type Event struct {
 	Type EventType
+
+	// Set in Scored events: the scores of the prompt tokens from Position on.
+	Position int
+	Scores   []Score
 
 	// Set in Token events. Text is the text that this token completes. A character that is split
 	// across tokens comes with the last of them. Text that may be the beginning of a stop text is
@@ -87,7 +97,7 @@ type Usage struct {
 // Timing holds the durations of the phases of a request. A phase that was not reached is 0.
 type Timing struct {
 	Queued      time.Duration // from Submit to the first pass
-	Prefill     time.Duration // from the first pass to the first token
+	Prefill     time.Duration // from the first pass to the first token, or to the end of the prompt
 	Decode      time.Duration // from the first token to the last
 	FirstToken  time.Duration // from Submit to the first token
 	LongestGap  time.Duration // the longest time between two tokens
@@ -111,6 +121,7 @@ type request struct {
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
 	stopped bool // a stop text ended the generation
+	scored  int  // prompt tokens whose scores have been sent
 	ended   bool // finish was called; a step in flight may still hold the request
 	stream  *Stream
 	usage   Usage
@@ -147,6 +158,8 @@ func (r *request) timing() Timing {
 		t.Decode = r.last.Sub(r.first)
 		t.LongestGap = r.longestGap
 		t.DecodeSteps = r.usage.CompletionTokens - 1
+	} else if !r.last.IsZero() { // NoAnswer: the prompt was computed
+		t.Prefill = r.last.Sub(r.started)
 	}
 	return t
 }

@@ -49,6 +49,7 @@ const maxRecent = 64
 type record struct {
 	Finished
 	miss     cachemiss.Match
+	scored   bool    // Request.ScorePrompt
 	computed []int32 // the tokens to add to the history; nil after an error or if private
 }
 
@@ -82,7 +83,7 @@ func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *reque
 // record adds a request that has ended. The loop calls it before it sends Done, so that the
 // client's next prompt is compared with this one.
 func (g *requestLog) record(r *request, reason FinishReason) {
-	n := record{miss: r.miss,
+	n := record{miss: r.miss, scored: r.ScorePrompt,
 		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
 			Timing: r.timing(), Private: r.Private, BlockHits: r.blockHits,
 			BlockWrites: r.blockWrites}}
@@ -150,6 +151,13 @@ func (g *requestLog) explain(n *record) {
 				ReadTokens:   n.Usage.PromptTokens - n.Usage.CachedTokens}
 		}
 	}()
+	if n.scored {
+		n.Report = cachemiss.Report{Break: -1, Cause: cachemiss.Private,
+			ReadTokens: n.Usage.PromptTokens,
+			Advice: "The request asked for the log-probability of every token of its prompt, so " +
+				"all of them were computed. Such a prompt is neither kept nor compared."}
+		return
+	}
 	if n.Private { // its prompt was not compared, and is not in the history
 		n.Report = cachemiss.Report{Break: -1, Cause: cachemiss.Private,
 			ReadTokens: n.Usage.PromptTokens - n.Usage.CachedTokens,

@@ -7,9 +7,9 @@ package loop
 // pass computes the request's last token, which can then be cached. The token that this pass
 // samples is dropped.
 //
-// A step is synchronous if one of its sequences needs logits on the host, for example for logprobs
-// or for a bias on very many tokens. The host then samples all tokens of the step, with the same
-// result.
+// A step is synchronous if one of its sequences needs logits on the host, for example for logprobs,
+// for the scores of its prompt, or for a bias on very many tokens. The host then samples all tokens
+// of the step, with the same result.
 
 import (
 	"fmt"
@@ -57,6 +57,11 @@ type step struct {
 	// If the host samples them:
 	logits []float32 // [len(logitRows), vocab]
 	vocab  int
+
+	// If prompt tokens are scored (score.go):
+	scorings   []scoring
+	scoredRows []int32     // the rows whose logits score them
+	scoredAt   []scoredRow // of the same length
 }
 
 // token returns the next token for logitRows[row]. Either the device has sampled it, or s samples
@@ -77,7 +82,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	l.steps.launched++
 	s.launched, s.vocab = time.Now(), l.runner.VocabSize()
 	s.work = append(s.work[:0], work...)
-	s.async = l.runner.Async() && !slices.ContainsFunc(work, samplesOnHost)
+	s.async = l.runner.Async() && !slices.ContainsFunc(work, needsHost)
 	l.gather(s)
 	l.stepTime.launch(s.work)
 	if s.err = restoreErr; restoreErr == nil {
@@ -97,15 +102,19 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	return s
 }
 
-// samplesOnHost reports whether the next token of w must be sampled on the host.
-func samplesOnHost(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() }
+// needsHost reports whether the host needs logits of w, to sample the next token or to score
+// prompt tokens.
+func needsHost(w sched.Work) bool {
+	return !w.Seq.Owner.(*request).sampler.OnDevice() || needsScores(w)
+}
 
 // gather fills in the batch of a step from its work.
 func (l *Loop) gather(s *step) {
 	s.logitIndex, s.tokens = s.logitIndex[:0], s.tokens[:0]
 	s.spans, s.logitRows = s.spans[:0], s.logitRows[:0]
+	s.scorings, s.scoredRows, s.scoredAt = s.scorings[:0], s.scoredRows[:0], s.scoredAt[:0]
 	s.choices.Reset()
-	for _, w := range s.work {
+	for i, w := range s.work {
 		r := w.Seq.Owner.(*request)
 		if r.started.IsZero() {
 			l.start(r, s.launched)
@@ -116,8 +125,9 @@ func (l *Loop) gather(s *step) {
 			// Tokens generated before a preemption are not part of the prompt.
 			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From),
 		})
+		s.gatherScores(i, len(s.tokens))
 		s.tokens = append(s.tokens, w.Seq.Tokens[w.From:w.To]...)
-		if w.To < len(w.Seq.Tokens) {
+		if w.To < len(w.Seq.Tokens) || r.NoAnswer {
 			s.logitIndex = append(s.logitIndex, -1)
 			continue
 		}
@@ -145,9 +155,13 @@ func (l *Loop) start(r *request, now time.Time) {
 // architecture fails this step only.
 func (l *Loop) execute(s *step) (err error) {
 	defer recovered(&err)
-	if s.async {
+	switch {
+	case s.async:
 		s.pass, err = l.runner.Start(s.tokens, s.spans, s.logitRows, &s.choices, s.rounds()...)
-	} else {
+	case len(s.scoredRows) > 0:
+		s.logits, err = l.runner.StepScored(s.tokens, s.spans, s.logitRows, s.scoredRows, s.score,
+			s.rounds()...)
+	default:
 		s.logits, err = l.runner.Step(s.tokens, s.spans, s.logitRows, s.rounds()...)
 	}
 	return err

@@ -3,13 +3,11 @@ package loop
 import (
 	"slices"
 	"time"
-
-	"headroom/engine/problem"
 )
 
-// deliver gives each request of a step its result: prefill progress, the next token, or both.
+// deliver gives each request of a step its result: prefill progress, scores, the next token.
 func (l *Loop) deliver(s *step, now time.Time) {
-	for i, w := range s.work {
+	for _, w := range s.work {
 		r := w.Seq.Owner.(*request)
 		if r.ended {
 			continue
@@ -23,8 +21,17 @@ func (l *Loop) deliver(s *step, now time.Time) {
 			r.usage.PromptDoneTokens = done
 			r.stream.put(Event{Type: Prefill, Usage: r.usage})
 		}
-		if row := s.logitIndex[i]; row >= 0 {
+	}
+	l.deliverScores(s)
+	for i, w := range s.work {
+		r := w.Seq.Owner.(*request)
+		switch row := s.logitIndex[i]; {
+		case r.ended:
+		case row >= 0:
 			l.emitToken(r, s, row, w.To, now)
+		case r.NoAnswer && w.To == len(r.Prompt):
+			r.last = now
+			l.finish(r, FinishLength, nil)
 		}
 	}
 }
@@ -42,9 +49,7 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 	defer recovered(&failed)
 	s, err := step.token(r.sampler, row)
 	if err != nil {
-		l.finish(r, FinishError,
-			problem.Wrap(problem.Internal, err, "The model computed no usable token",
-				"Check whether the model's files are damaged."))
+		l.finish(r, FinishError, unusable(err))
 		return
 	}
 	l.counters.addGenerated(now, r.usage.CompletionTokens == 0)

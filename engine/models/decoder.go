@@ -197,5 +197,9 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 		c.AddRMSNormTo(x, h, delta, nextNorm, m.eps)
 		c.Release(mark)
 	}
-	return c.Logits(x, b.Logits, m.lmHead)
+	return x
+}
+
+func (m *decoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor {
+	return c.Logits(x, rows, m.lmHead)
 }

@@ -60,8 +60,8 @@ type CompletionLogprobs struct {
 	// Tokens are the texts of the tokens. As in OpenAI's API, a token that is not valid UTF-8 has
 	// the form `bytes:\xf0\x9f`.
 	Tokens        []string             `json:"tokens"`
-	TokenLogprobs []float32            `json:"token_logprobs"`
-	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
+	TokenLogprobs []*float32           `json:"token_logprobs"` // null for the first of a prompt
+	TopLogprobs   []map[string]float32 `json:"top_logprobs"`   // null for the first of a prompt
 	// TextOffset has the offsets of the tokens' texts in the answer, in characters. The tokens of a
 	// stop text continue after the end of the answer. A token without text has the offset of the
 	// next one.
@@ -77,12 +77,16 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 	}
 	l := &CompletionLogprobs{}
 	for _, t := range tokens {
-		top := map[string]float32{}
+		var logprob *float32
+		var top map[string]float32
+		if !t.First {
+			logprob, top = new(finite(t.Logprob)), map[string]float32{}
+		}
 		for _, candidate := range t.Top {
 			top[escaped(candidate.Bytes)] = finite(candidate.Logprob)
 		}
 		l.Tokens = append(l.Tokens, escaped(t.Bytes))
-		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
+		l.TokenLogprobs = append(l.TokenLogprobs, logprob)
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, offset)
 		if t.NoText {

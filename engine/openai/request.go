@@ -138,6 +138,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 	}
 	r := &CompletionRequest{}
 	err := first(
+		func() error { return r.readNoAnswer(&w) },
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readExtras(&w) },
 		func() (err error) { r.Prompt, r.PromptTokens, err = parsePrompt(w.Prompt); return },
@@ -218,6 +219,21 @@ func (r *ChatRequest) readLogprobs(w *wireChat) error {
 	return nil
 }
 
+// readNoAnswer reads a max_tokens of 0, which only a completion may have: the client wants the
+// prompt's log-probabilities, or its keys and values in the cache.
+func (r *CompletionRequest) readNoAnswer(w *wireCompletion) error {
+	for _, limit := range []**int{&w.MaxCompletionTokens, &w.MaxTokens} {
+		if *limit != nil {
+			r.NoAnswer = **limit == 0
+			if r.NoAnswer {
+				w.MaxCompletionTokens, w.MaxTokens = nil, nil
+			}
+			break
+		}
+	}
+	return nil
+}
+
 func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	if w.Logprobs != nil {
 		if n := *w.Logprobs; n < 0 || n > MaxTopLogprobs {
@@ -225,9 +241,8 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 		}
 		r.Logprobs, r.TopLogprobs = true, *w.Logprobs
 	}
+	r.Echo = w.Echo != nil && *w.Echo
 	switch {
-	case w.Echo != nil && *w.Echo:
-		return badParam("echo", "is not supported: the answer never repeats the prompt")
 	case w.Suffix != nil && *w.Suffix != "":
 		return badParam("suffix", "is not supported: text cannot be inserted before a suffix")
 	}

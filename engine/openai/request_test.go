@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/engine/generate"
+
 	"headroom/engine/problem"
 )
 
@@ -253,7 +255,7 @@ func TestParseCompletionRefuses(t *testing.T) {
 		{`{"prompt":[1,-2]}`, "prompt[1]", "expected a token id, got -2"},
 		{`{"prompt":[1,99999999999]}`, "prompt[1]", "expected a token id, got 99999999999"},
 		{`{"prompt":[{}]}`, "prompt[0]", "expected a token id, got {}"},
-		{`{"prompt":"x","echo":true}`, "echo", "not supported"},
+		{`{"prompt":"x","max_tokens":-2}`, "max_tokens", "must be at least 1, got -2"},
 		{`{"prompt":"x","suffix":"y"}`, "suffix", "not supported"},
 		{`{"prompt":"x","best_of":3}`, "best_of", "must be 1, got 3"},
 		{`{"prompt":"x","logprobs":true}`, "logprobs",
@@ -263,6 +265,26 @@ func TestParseCompletionRefuses(t *testing.T) {
 	for _, c := range cases {
 		_, err := ParseCompletion([]byte(c.body))
 		t.Run(c.body, func(t *testing.T) { checkError(t, err, c.param, c.message) })
+	}
+}
+
+func TestParseEcho(t *testing.T) {
+	for body, want := range map[string]generate.Params{
+		`"max_tokens":0`:               {NoAnswer: true},
+		`"max_completion_tokens":0`:    {NoAnswer: true},
+		`"echo":true,"max_tokens":1`:   {Echo: true, MaxTokens: 1},
+		`"echo":false,"max_tokens":-1`: {},
+		`"echo":true,"logprobs":0`:     {Echo: true, Logprobs: true},
+		`"echo":true,"max_tokens":0,"logprobs":3`: {Echo: true, NoAnswer: true, Logprobs: true,
+			TopLogprobs: 3},
+	} {
+		r, err := ParseCompletion([]byte(`{"prompt":[1],` + body + `}`))
+		if err != nil || !reflect.DeepEqual(r.Params.Params, want) {
+			t.Errorf("%s: %+v, %v, expected %+v", body, r, err, want)
+		}
+	}
+	if _, err := ParseChat([]byte(chatBody(`"max_tokens":0`))); err == nil {
+		t.Error("a chat completion with max_tokens 0 was accepted")
 	}
 }
 

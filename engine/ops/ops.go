@@ -46,6 +46,9 @@ func NewContext(d kernels.Device, arenaBytes int) *Context {
 // PeakBytes returns the maximum number of bytes of the arena that were in use at once.
 func (c *Context) PeakBytes() int { return c.peak }
 
+// FreeBytes returns the number of bytes of the arena that a few tensors can certainly use.
+func (c *Context) FreeBytes() int { return max(0, c.arena.Size-c.used-8*alignBytes) }
+
 // Temp allocates a contiguous tensor in the arena. Its elements are not initialized. It panics if
 // the arena is full.
 func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {

@@ -27,15 +27,17 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 		cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: sequences,
 			SpanTokens: sequences * rows})
 	b := batch.Batch{Tokens: kernels.NewTensor(d, kernels.I32, sequences*rows, 1)}
+	var last []int32 // rows whose logits are computed
 	for i := range sequences {
 		b.Spans = append(b.Spans,
 			kernels.Span{Row: i * rows, Rows: rows, Pos: contextTokens, Pages: table,
 				Slot: int32(i)})
 		if logits {
-			b.Logits = append(b.Logits, int32((i+1)*rows-1))
+			last = append(last, int32((i+1)*rows-1))
 		}
 	}
 	b.Rounds = []batch.Round{{Spans: b.Spans}}
-	r.model.Forward(ops.NewContext(d, 0), &b, layers)
+	c := ops.NewContext(d, 0)
+	r.model.Logits(c, r.model.Forward(c, &b, layers), last)
 	return Cost{Bytes: d.TrafficBytes, Operations: d.Operations}
 }

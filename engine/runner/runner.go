@@ -45,6 +45,8 @@ type Runner struct {
 	batch  batch.Batch
 	round  [1]batch.Round
 
+	logitsRows int // of Options
+
 	async  kernels.AsyncDevice // equal to device; nil: device is synchronous
 	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]; passes alternate between the two
 	last   int                 // index in chosen that the last Start used
@@ -55,11 +57,12 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	spec := m.Spec()
 	spec.Layers = cache.Limit(spec.Layers, o.MaxKVTokens)
 	r := &Runner{
-		device: d,
-		model:  m,
-		spec:   spec,
-		kv:     o.KV,
-		state:  o.State,
+		device:     d,
+		model:      m,
+		spec:       spec,
+		logitsRows: o.LogitsRows,
+		kv:         o.KV,
+		state:      o.State,
 		layers: cache.New(d, spec.Layers,
 			cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, StartPages: o.StartPages,
 				Slots: o.Slots, SpanTokens: o.BatchRows}),
@@ -96,10 +99,9 @@ func ScratchBytes(m models.Model, o Options) int {
 	r.batch = batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		Spans:  []kernels.Span{{Rows: o.BatchRows, Pages: table}},
-		Logits: make([]int32, o.LogitsRows),
 	}
 	r.batch.Rounds = []batch.Round{{Spans: r.batch.Spans}}
-	m.Forward(r.ops, &r.batch, r.layers)
+	m.Logits(r.ops, m.Forward(r.ops, &r.batch, r.layers), make([]int32, o.LogitsRows))
 	return r.ops.PeakBytes()
 }
 
@@ -119,11 +121,45 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 		return nil, err
 	}
 	defer r.ops.Release(r.ops.Mark()) // also frees the activations if the pass panics
-	out := r.forward(tokens, spans, logits, rounds)
+	x := r.forward(tokens, spans, rounds)
+	return r.logits(x, logits)
+}
+
+// logits computes the logits of some rows of x and waits for them.
+func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
+	out := r.model.Logits(r.ops, x, rows)
 	if err := r.Sync(); err != nil {
 		return nil, err
 	}
 	return out.Float32s(), nil
+}
+
+// StepScored is Step for a pass that also needs the logits of many rows, one after the other. It
+// calls score for each of the rows that scored lists, in order; i is the index in scored. The
+// logits are valid until score returns, and score may change them. At any time, only as many rows
+// of logits are in memory as fit into the scratch memory of an ordinary pass.
+func (r *Runner) StepScored(tokens []int32, spans []kernels.Span, logits, scored []int32,
+	score func(i int, logits []float32), rounds ...batch.Round) ([]float32, error) {
+	if err := r.fits(tokens); err != nil {
+		return nil, err
+	}
+	defer r.ops.Release(r.ops.Mark())
+	x := r.forward(tokens, spans, rounds)
+	mark := r.ops.Mark()
+	rowBytes := (x.Cols + r.spec.VocabSize) * kernels.F32.Size()
+	n := max(r.logitsRows, r.ops.FreeBytes()/rowBytes)
+	for from := 0; from < len(scored); from += n {
+		rows := scored[from:min(from+n, len(scored))]
+		out, err := r.logits(x, rows)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			score(from+i, out[i*r.spec.VocabSize:][:r.spec.VocabSize])
+		}
+		r.ops.Release(mark)
+	}
+	return r.logits(x, logits)
 }
 
 // Async reports whether the device runs passes asynchronously. Otherwise Start and Await must not
@@ -146,9 +182,10 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 		return Pass{}, err
 	}
 	defer r.ops.Release(r.ops.Mark())
-	out := r.forward(tokens, spans, logits, rounds)
+	x := r.forward(tokens, spans, rounds)
 	p := Pass{chosen: r.chosen[1-r.last].RowRange(0, len(logits))}
 	if len(logits) > 0 {
+		out := r.model.Logits(r.ops, x, logits)
 		r.ops.Choose(p.chosen, out, choices.Settings, choices.Adjusted(), r.chosen[r.last])
 	}
 	r.last = 1 - r.last
@@ -182,8 +219,8 @@ func (r *Runner) fits(tokens []int32) error {
 	return nil
 }
 
-// forward runs a pass and returns the logits.
-func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
+// forward runs a pass and returns the hidden states.
+func (r *Runner) forward(tokens []int32, spans []kernels.Span,
 	rounds []batch.Round) kernels.Tensor {
 	if len(rounds) == 0 {
 		r.round[0] = batch.Round{Spans: spans}
@@ -191,7 +228,7 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	}
 	in := r.tokens.RowRange(0, len(tokens))
 	r.ops.Feed(in, tokens, r.chosen[r.last])
-	r.batch = batch.Batch{Tokens: in, Spans: spans, Logits: logits, Rounds: rounds}
+	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds}
 	r.ops.SetPrefill(spans)
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }

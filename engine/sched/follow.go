@@ -18,7 +18,8 @@ const followPages = 2
 // only if that saves enough pages, and more than the present leader of q. The new leader will keep
 // its state where the two diverge, so that q can resume there.
 func (s *Scheduler) tryFollow(leader, q *Sequence) {
-	if s.tree == nil || q == leader || leader.NoCache || len(leader.Tokens)-leader.Computed <= 1 {
+	if s.tree == nil || q == leader || q.Whole || leader.NoCache ||
+		len(leader.Tokens)-leader.Computed <= 1 {
 		return
 	}
 	least := followPages * s.o.PageTokens

@@ -99,7 +99,7 @@ func (s *Scheduler) Use(tokens []int32) {
 // followsPromotion reports whether the waiting sequence q should wait for a promotion of another
 // sequence, because that promotion reads a long prefix of q.
 func (s *Scheduler) followsPromotion(q *Sequence) bool {
-	return slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
+	return !q.Whole && slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
 		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
 		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
 			return false

@@ -38,6 +38,8 @@ type Sequence struct {
 	StorePending bool
 	// Private marks the tokens as private in the prefix tree; see prefix.Leaf.
 	Private bool
+	// Whole computes the sequence from its first token, even if a prefix of it is cached.
+	Whole bool
 	// NoCache keeps the tokens out of the prefix tree. The sequence may still resume a prefix that
 	// is in it.
 	NoCache bool
@@ -333,7 +335,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	q := s.waiting[i]
 	none := prefix.Hit{Copy: -1, Slot: -1}
 	hit := none
-	if s.tree != nil {
+	if s.tree != nil && !q.Whole {
 		// The last token must be computed for its logits.
 		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1)
 	}

@@ -14,6 +14,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
+	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
 )
 
@@ -40,6 +41,7 @@ type answer struct {
 	split     *chat.Splitter // nil: all text is content
 	tokenizer *tokenizer.Tokenizer
 	logprobs  bool
+	echo      *echo // nil: the answer does not begin with the prompt
 	keepAlive time.Duration
 	record    *record
 
@@ -65,8 +67,12 @@ func (a *answer) run(ctx context.Context) error {
 			switch e.Type {
 			case engine.Prefill:
 				err = a.out.progress(e.Usage.PromptDoneTokens, e.Usage.PromptTokens)
+			case engine.Scored:
+				err = a.scored(e)
 			case engine.Token:
-				err = a.token(e)
+				if err = a.sendEcho(); err == nil {
+					err = a.token(e)
+				}
 			case engine.Done:
 				if e.Finish == engine.FinishError && !a.generating && lostProcess(e.Err) {
 					return e.Err
@@ -167,9 +173,13 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 
 // logprob returns the token of an event with its log-probability and its candidates.
 func (a *answer) logprob(e engine.Event) generate.Token {
-	token := generate.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob,
-		NoText: a.tokenizer.IsSpecial(e.Token)}
-	for _, candidate := range e.Top {
+	return a.describe(e.Token, e.Logprob, e.Top)
+}
+
+func (a *answer) describe(id int32, logprob float32, top []sample.TokenLogprob) generate.Token {
+	token := generate.Token{Bytes: a.tokenizer.TokenBytes(id), Logprob: logprob,
+		NoText: a.tokenizer.IsSpecial(id)}
+	for _, candidate := range top {
 		token.Top = append(token.Top,
 			generate.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),
 				Logprob: candidate.Logprob})
@@ -180,6 +190,9 @@ func (a *answer) logprob(e engine.Event) generate.Token {
 // done sends the text that was held back and the tokens without text, and completes the answer.
 func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
+	if e.Finish != engine.FinishError && e.Finish != engine.FinishCancelled && a.sendEcho() != nil {
+		return
+	}
 	d := a.add(e.Text)
 	if a.split != nil {
 		rest := a.join(a.split.Close())

@@ -47,6 +47,7 @@ type generation struct {
 	dialect Dialect
 	model   Model
 	prompt  []int32
+	text    string         // of the prompt, if it is to be echoed and not a list of tokens
 	split   *chat.Splitter // nil: all text is content
 }
 
@@ -84,8 +85,12 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 		return nil, err
 	}
 	// The text may take megabytes, and the request may wait for long.
+	g := &generation{Call: call, model: model, prompt: prompt, split: split}
+	if call.Echo {
+		g.text = call.Prompt
+	}
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
-	return &generation{Call: call, model: model, prompt: prompt, split: split}, nil
+	return g, nil
 }
 
 // cacheHeader is the request header that says where a request may be cached, in every dialect. It
@@ -117,6 +122,12 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		Stop:      g.Stop,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
+		NoAnswer:  g.NoAnswer,
+	}
+	var echo *echo
+	if g.Echo {
+		echo = newEcho(g)
+		request.ScorePrompt = g.Logprobs
 	}
 	stream, err := g.model.Engine.Submit(request)
 	if err != nil && !lostProcess(err) {
@@ -124,7 +135,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		return
 	}
 	a := &answer{stream: stream, split: g.split, tokenizer: g.model.Engine.Tokenizer(),
-		logprobs: g.Logprobs, keepAlive: s.keepAlive, record: rec,
+		logprobs: g.Logprobs, echo: echo, keepAlive: s.keepAlive, record: rec,
 		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: s.output(w, r, g)}
 	finished := false
 	defer func() {
