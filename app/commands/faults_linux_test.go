@@ -2,13 +2,10 @@ package commands
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,66 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/engine/problem"
 )
-
-// serverProcess is a `headroom serve` in a process of its own, with the demo model in its worker.
-type serverProcess struct {
-	t       *testing.T
-	command *exec.Cmd
-	ended   chan struct{}
-	address string
-	token   string
-	log     *bytes.Buffer // readable once the process has ended
-}
-
-func startServer(t *testing.T) *serverProcess {
-	isolate(t)
-	t.Setenv(asCommand, "1")
-	s := &serverProcess{t: t, ended: make(chan struct{}), log: &bytes.Buffer{},
-		command: exec.Command(os.Args[0], "serve", "--port", "0", "--device", "cpu", "--threads",
-			"1", "--context", "32768")}
-	s.command.Stderr = s.log
-	out, err := s.command.StdoutPipe()
-	if err == nil {
-		err = s.command.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = s.command.Process.Kill()
-		<-s.ended
-		if t.Failed() {
-			t.Log(s.log)
-		}
-	})
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if page, ok := strings.CutPrefix(lines.Text(), "web UI: http://"); ok {
-			s.address = strings.TrimSuffix(page, "/")
-			break
-		}
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		_ = s.command.Wait()
-		close(s.ended)
-	}()
-	if s.address == "" {
-		t.Fatal("it did not start")
-	}
-	dir, err := control.SettingsDir()
-	if err == nil {
-		s.token, err = control.LoadToken(dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 // worker returns the process ID of the worker; 0: there is none.
 func (s *serverProcess) worker() (pid int) {
@@ -91,7 +31,7 @@ func (s *serverProcess) worker() (pid int) {
 		_, rest, _ := strings.Cut(string(data), ") ")
 		_, _ = fmt.Sscan(string(data), &child)
 		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && state != "Z" &&
-			parent == s.command.Process.Pid {
+			parent == s.pid() {
 			return child
 		}
 	}
@@ -108,21 +48,9 @@ func (s *serverProcess) signal(pid int, signal syscall.Signal) {
 // ask sends a request with the token and returns the answer, and how long it took.
 func (s *serverProcess) ask(method, path, body string) (status int, text string,
 	took time.Duration) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.address+path,
-		strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set(control.TokenHeader, s.token)
 	begun := time.Now()
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err.Error(), time.Since(begun)
-	}
-	defer answer.Body.Close()
-	data, _ := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(data), time.Since(begun)
+	status, answer := s.request(s.t.Context(), method, path, []byte(body))
+	return status, string(answer), time.Since(begun)
 }
 
 // stream begins a long generation, waits for its first tokens, and returns its lines.
@@ -167,7 +95,8 @@ func TestServeEndsSoon(t *testing.T) {
 		"a generation that is stopped": {syscall.SIGINT, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := startServer(t)
+			isolate(t)
+			s := startServer(t, "--context", "32768")
 			var lines *bufio.Scanner
 			if c.generation {
 				lines = s.stream()
@@ -177,7 +106,7 @@ func TestServeEndsSoon(t *testing.T) {
 				s.signal(pid, syscall.SIGSTOP)
 			}
 			begun := time.Now()
-			s.signal(s.command.Process.Pid, c.signal)
+			s.signal(s.pid(), c.signal)
 			last := ""
 			for c.generation && lines.Scan() {
 				if lines.Text() != "" {
@@ -200,7 +129,8 @@ func TestServeEndsSoon(t *testing.T) {
 // TestStoppedWorker: while the worker is stopped, every route that asks for something answers
 // within a second, and /health says so. A waiting request is answered by the next worker.
 func TestStoppedWorker(t *testing.T) {
-	s := startServer(t)
+	isolate(t)
+	s := startServer(t, "--context", "32768")
 	_, document, _ := s.ask("GET", "/api/openapi.json", "")
 	var api struct {
 		Paths map[string]map[string]any `json:"paths"`
@@ -248,8 +178,9 @@ func TestStoppedWorker(t *testing.T) {
 
 // TestNoDescriptors: the model is loaded again by itself after file descriptors were lacking.
 func TestNoDescriptors(t *testing.T) {
-	s := startServer(t)
-	pid := s.command.Process.Pid
+	isolate(t)
+	s := startServer(t, "--context", "32768")
+	pid := s.pid()
 	var limit unix.Rlimit
 	open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {

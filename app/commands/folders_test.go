@@ -4,25 +4,18 @@ package commands
 // other models answer as before, and the work for a request ends when its client has left.
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"headroom/app/control"
 )
 
 const (
@@ -101,57 +94,17 @@ func testFolders(t *testing.T, h *hostile, seed, count int) {
 
 // hostileServer is a server process, and what a watcher has seen of it.
 type hostileServer struct {
-	t              *testing.T
-	cmd            *exec.Cmd
-	address, token string
-	log            *lockedBuffer
-	ended          chan struct{}
-	endWatch       context.CancelFunc
-	watched        chan struct{}
+	*serverProcess
+	endWatch context.CancelFunc
+	watched  chan struct{}
 
 	slowest, largest atomic.Int64 // time of /health; bytes of memory
 	unhealthy        atomic.Value // string: why /health failed
 }
 
 func startHostile(t *testing.T, root string) *hostileServer {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &hostileServer{t: t, log: &lockedBuffer{}, ended: make(chan struct{}),
-		watched: make(chan struct{})}
-	s.cmd = exec.Command(program, "serve", "--port", "0", "--models-dir", root, "--device", "cpu",
-		"--threads", "1", "--context", "4096", "--no-ssd-cache", "--log-level", "warn")
-	s.cmd.Env = append(os.Environ(), asCommand+"=1")
-	s.cmd.Stderr = s.log
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for s.address == "" && lines.Scan() {
-		if _, page, ok := strings.Cut(lines.Text(), "web UI: http://"); ok {
-			s.address = strings.TrimSuffix(page, "/")
-		}
-	}
-	if s.address == "" {
-		t.Fatalf("the server did not start: %s", s.log.Bytes())
-	}
-	dir, err := control.SettingsDir()
-	if err == nil {
-		s.token, err = control.LoadToken(dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		_ = s.cmd.Wait()
-		close(s.ended)
-	}()
+	s := &hostileServer{watched: make(chan struct{}), serverProcess: startServer(t, "--models-dir",
+		root, "--context", "4096", "--no-ssd-cache", "--log-level", "warn")}
 	var ctx context.Context
 	ctx, s.endWatch = context.WithCancel(context.Background())
 	go s.watch(ctx)
@@ -161,14 +114,7 @@ func startHostile(t *testing.T, root string) *hostileServer {
 func (s *hostileServer) stop() {
 	s.endWatch()
 	<-s.watched
-	_ = s.cmd.Process.Signal(os.Interrupt)
-	select {
-	case <-s.ended:
-	case <-time.After(patience):
-		s.t.Error("the server does not end")
-		_ = s.cmd.Process.Kill()
-		<-s.ended
-	}
+	s.serverProcess.stop()
 }
 
 // watch asks for /health and measures the memory all the time. It kills a server that takes too
@@ -187,13 +133,13 @@ func (s *hostileServer) watch(ctx context.Context) {
 			}
 		}
 		var pages int64
-		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+		statm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.pid()))
 		_, _ = fmt.Sscan(string(statm), new(int64), &pages)
 		rss := pages * int64(os.Getpagesize())
 		s.largest.Store(max(s.largest.Load(), rss))
 		if rss > maxFolderRSS {
 			s.unhealthy.Store(fmt.Sprintf("the server has %d MB in memory", rss>>20))
-			_ = s.cmd.Process.Kill()
+			_ = s.command.Process.Kill()
 			return
 		}
 		select {
@@ -210,7 +156,7 @@ func (s *hostileServer) fault() error {
 	}
 	select {
 	case <-s.ended:
-		return fmt.Errorf("the server has ended: %v", s.cmd.ProcessState)
+		return fmt.Errorf("the server has ended: %v", s.command.ProcessState)
 	default:
 		return nil
 	}
@@ -280,7 +226,7 @@ func (s *hostileServer) idle(ctx context.Context, before time.Duration) (time.Du
 
 // cpu returns the CPU time of the server, without its children.
 func (s *hostileServer) cpu() time.Duration {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid()))
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
@@ -313,47 +259,4 @@ func (s *hostileServer) demoAnswer() string {
 		return fmt.Sprintf("%d %s", status, text)
 	}
 	return answer.Choices[0].Message.Content
-}
-
-// request returns the answer's status and text; 0 and the error if there is none.
-func (s *hostileServer) request(ctx context.Context, method, path string, body []byte) (int,
-	[]byte) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+path,
-		bytes.NewReader(body))
-	if err != nil {
-		return 0, []byte(err.Error())
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-Headroom-Token", s.token)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, []byte(err.Error())
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, []byte(err.Error())
-	}
-	return answer.StatusCode, text
-}
-
-// lockedBuffer keeps the end of what a process writes.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	const most = 64 << 10
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	b.text = b.text[max(len(b.text)-most, 0):]
-	return len(p), nil
-}
-
-func (b *lockedBuffer) Bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.text)
 }

@@ -1,14 +1,12 @@
 package commands
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,7 +93,9 @@ func TestGreedyClients(t *testing.T) {
 	if os.Getenv("HEADROOM_LONG") != "" {
 		clients, duration = 500, 40*time.Second
 	}
-	pid, address := serveAlone(t)
+	isolate(t)
+	s := startServer(t, "--context", "32768")
+	pid, address := s.pid(), s.address
 	if peakMemory(t, pid) == 0 {
 		t.Skip("there is no /proc to measure memory in")
 	}
@@ -147,38 +147,6 @@ func TestGreedyClients(t *testing.T) {
 	}
 }
 
-// serveAlone runs `headroom serve` as a process of its own, with the demo model.
-func serveAlone(t *testing.T) (pid int, address string) {
-	t.Helper()
-	isolate(t)
-	cmd := exec.Command(os.Args[0], "serve", "--port", "0", "--threads", "1", "--context", "32768")
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		timer := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		timer.Stop()
-	})
-	found := regexp.MustCompile(`endpoint: http://(\S+)/v1`)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if m := found.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return cmd.Process.Pid, m[1]
-		}
-	}
-	t.Fatalf("serve ended: %s", log.String())
-	return 0, ""
-}
-
 // peakMemory returns the most memory that a process had so far, 0 without /proc.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
@@ -200,7 +168,8 @@ func TestStuckClients(t *testing.T) {
 	if os.Getenv("HEADROOM_LONG") == "" {
 		t.Skip("takes half a minute; set HEADROOM_LONG=1. TestStuckReader tests the same rule")
 	}
-	_, address := serveAlone(t)
+	isolate(t)
+	address := startServer(t, "--context", "32768").address
 	for range 8 {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {

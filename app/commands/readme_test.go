@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -90,15 +89,14 @@ func TestReadmeCommands(t *testing.T) {
 		ran[strings.Join(words[:2], " ")]++
 		switch {
 		case words[0] == "curl":
-			address, end := r.serve("bin/headroom serve")
-			if out := r.run(strings.Replace(line, "http://127.0.0.1:11811", address, 1),
+			s := r.serve("bin/headroom serve")
+			if out := r.run(strings.Replace(line, "127.0.0.1:11811", s.address, 1),
 				""); !strings.Contains(out, `"content":"The KV cache keeps`) {
 				t.Errorf("%s\nanswers %s", line, out)
 			}
-			end()
+			s.stop()
 		case words[1] == "serve":
-			_, end := r.serve(line)
-			end()
+			r.serve(line).stop()
 		case words[1] == "selftest": // it takes minutes and compiles kernels; see TestSelftest
 			r.checkArgs(words[1:])
 		case words[1] == "chat":
@@ -180,38 +178,10 @@ func (r *shell) run(line, stdin string) string {
 	return output.String()
 }
 
-// serve starts a server on a free port. It returns the address and the function that stops it.
-func (r *shell) serve(line string) (address string, end func()) {
+// serve starts a server on a free port.
+func (r *shell) serve(line string) *serverProcess {
 	r.t.Helper()
-	c := r.command(line + " --port 0")
-	var errOut bytes.Buffer
-	c.Stderr = &errOut
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	end = func() {
-		_ = c.Process.Signal(syscall.SIGTERM)
-		_ = c.Wait()
-	}
-	seen := make([]byte, 0, 1024)
-	for part := make([]byte, 1024); !bytes.Contains(seen, []byte("try: ")); {
-		n, err := out.Read(part)
-		seen = append(seen, part[:n]...)
-		if err != nil {
-			end()
-			r.t.Fatalf("%s\nended: %s%s", line, seen, &errOut)
-		}
-	}
-	address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(seen))
-	if address == "" {
-		end()
-		r.t.Fatalf("%s\nprints no address: %s", line, seen)
-	}
-	return address, end
+	return awaitServer(r.t, r.command(line+" --port 0"))
 }
 
 // checkArgs checks that the arguments parse.
