@@ -1,5 +1,8 @@
 package blockstore
 
+// This file removes a cache that no process uses, and tells its files from those of others. It
+// needs neither the index nor a key, so that a damaged or foreign cache can be removed too.
+
 import (
 	"path/filepath"
 	"slices"

@@ -1,5 +1,9 @@
 package blockstore
 
+// This file answers which conversations are read before the first request of a process (see
+// engine/loop's preload). Order matters more than completeness, since the caller stops when its
+// memory is full. The index has the time of every entry's last use, so nothing else is recorded.
+
 import (
 	"cmp"
 	"slices"

@@ -1,5 +1,8 @@
 package blockstore
 
+// This file reads the tokens of many conversations with one query of the index. A process that
+// explains cache misses keeps them all; see engine/loop.
+
 // EachTokens calls see(key, tokens) for every conversation that the filter selects. The tokens are
 // nil if the first part of the conversation is no longer stored. EachTokens reads the index once;
 // for a single conversation, use Show.
