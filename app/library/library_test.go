@@ -112,6 +112,12 @@ func TestScan(t *testing.T) {
 				"ok x"}},
 		{"linked folder, listed once", []string{"zz/config.json = x", "aa -> zz"},
 			[]string{"aa x"}},
+		{"links to the folder itself and to those above it",
+			[]string{"org/m/config.json = x", "plain/config.json = y", "loose.gguf = z", "a -> .",
+				"org/a -> ..", "org/b -> ../org", "org/c -> ../../..", "top -> /"},
+			[]string{"loose: This model is in GGUF format: Headroom runs .safetensors. Download " +
+				"the model in MLX's or Hugging Face's format: a folder of .safetensors files.",
+				"org/m x", "plain y"}},
 		{"odd names", []string{"a[b]*/model.safetensors = x", "a[b]*/config.json = x"},
 			[]string{"a[b]* x"}},
 	}

@@ -194,7 +194,10 @@ func (f *folders) add(l *listing, e fs.DirEntry, withSizes bool) {
 		case t.real == "":
 			return
 		case t.info.IsDir():
-			l.dirs = append(l.dirs, name)
+			// A link to l or a folder above it would show the models below it under second names.
+			if !within(l.real, t.real) {
+				l.dirs = append(l.dirs, name)
+			}
 		case t.info.Mode().IsRegular():
 			l.files = append(l.files, file{name, t.real, t.info.Size(), t.info.ModTime()})
 		}
