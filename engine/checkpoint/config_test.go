@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -171,88 +170,6 @@ func TestConfigFaults(t *testing.T) {
 			!strings.Contains(err.Error(), c.says) ||
 			strings.Count(err.Error(), "Download the model again.") > 1 {
 			t.Errorf("%s: got %v, expected %s saying %q", c.json, err, c.code, c.says)
-		}
-	}
-}
-
-// TestRope compares with frequencies computed by hand. With theta 16 and 4 rotated dimensions, the
-// frequencies are 1 and 16^(-2/4) = 1/4.
-func TestRope(t *testing.T) {
-	const llama3 = `"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": `
-	for _, c := range []struct {
-		name, keys string
-		headDim    int
-		want       []float64
-	}{
-		{"default theta", `"x": 0`, 4, []float64{1, 1.0 / 16}}, // 256^(-1/2)
-		{"top-level theta", `"rope_theta": 16`, 4, []float64{1, 0.25}},
-		{"rope_parameters", `"rope_parameters": {"rope_theta": 16, "rope_type": "default"}`, 4,
-			[]float64{1, 0.25}},
-		{"rope_parameters and top-level theta",
-			`"rope_theta": 9, "rope_parameters": {"rope_theta": 16}`, 4, []float64{1, 0.25}},
-		{"mrope, which equals rope for text",
-			`"rope_parameters": {"rope_theta": 16, "rope_type": "mrope", "mrope_section": [1, 1]}`,
-			4, []float64{1, 0.25}},
-		{"linear", `"rope_theta": 16, "rope_scaling": {"type": "linear", "factor": 2}`, 4,
-			[]float64{0.5, 0.125}},
-		{"partial", `"rope_theta": 16, "partial_rotary_factor": 0.5`, 8, []float64{1, 0.25}},
-		// 5.6 dimensions are rounded down to 4.
-		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}},
-		{"no scaling", `"rope_theta": 16, "rope_scaling": null`, 4, []float64{1, 0.25}},
-		// The wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions, the bounds
-		// are 100/4 = 25 and 100/1 = 100. The first frequency is unchanged. The second is
-		// interpolated with the weight (100/25.13 - 1)/3 = 0.99296, which gives 0.00704*0.25/8 +
-		// 0.99296*0.25.
-		{"llama3, short and interpolated", `"rope_theta": 16, ` + llama3 + `100}`, 4,
-			[]float64{1, 0.2484591}},
-		// With 20 original positions, the bounds are 5 and 20. The first frequency is interpolated
-		// with the weight (20/6.2832 - 1)/3 = 0.727699. The second is divided by the factor.
-		{"llama3, interpolated and long", `"rope_theta": 16, ` + llama3 + `20}`, 4,
-			[]float64{0.7617369, 0.03125}},
-	} {
-		config, err := ParseConfig([]byte(`{"model_type": "m", ` + c.keys + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := config.Rope(256)
-		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		got, err := r.InvFreq(c.headDim)
-		if err != nil || len(got) != len(c.want) {
-			t.Errorf("%s: got %v, %v, expected %v", c.name, got, err, c.want)
-			continue
-		}
-		for i, w := range c.want {
-			if math.Abs(float64(got[i])-w) > 1e-6 {
-				t.Errorf("%s: got %v, expected %v", c.name, got, c.want)
-				break
-			}
-		}
-	}
-}
-
-func TestRopeFaults(t *testing.T) {
-	for keys, says := range map[string]string{
-		`"rope_theta": -1`:                      "rope_theta -1",
-		`"partial_rotary_factor": 1.5`:          "partial_rotary_factor 1.5",
-		`"rope_theta": "fast"`:                  "rope_theta",
-		`"rope_scaling": [1]`:                   "rope parameters",
-		`"rope_scaling": {"type": "linear"}`:    "factor 0",
-		`"rope_scaling": {"rope_type": "yarn"}`: `"yarn"`,
-		`"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4, "original_max_position_embeddings": 8}`: "low_freq_factor 4",
-	} {
-		config, err := ParseConfig([]byte(`{"model_type": "m", ` + keys + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := config.Rope(10000)
-		if err == nil {
-			_, err = r.InvFreq(64)
-		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, expected an error saying %q", keys, err, says)
 		}
 	}
 }

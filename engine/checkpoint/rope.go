@@ -1,0 +1,305 @@
+package checkpoint
+
+// The rotary position embedding in config.json: where its parameters are, and the frequencies of
+// every scaling that extends the context of a model. A scaling is a row of ropeTypes. Frequencies
+// never depend on the length of a sequence, because cached keys have been rotated already.
+//
+// Sources: Hugging Face transformers, modeling_rope_utils.py; Peng et al. 2023, "YaRN"; Ding et al.
+// 2024, "LongRoPE".
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"headroom/engine/problem"
+)
+
+// RopeParameters are the parameters of the rotary position embedding. New configs have these keys
+// under rope_parameters. Old configs have them at the top level and under rope_scaling.
+type RopeParameters struct {
+	Theta           float64   `json:"rope_theta"`
+	PartialFactor   float64   `json:"partial_rotary_factor"`
+	Type            string    `json:"rope_type"`
+	LegacyType      string    `json:"type"`
+	Factor          float64   `json:"factor"`
+	LowFreq         float64   `json:"low_freq_factor"`
+	HighFreq        float64   `json:"high_freq_factor"`
+	BetaFast        float64   `json:"beta_fast"`
+	BetaSlow        float64   `json:"beta_slow"`
+	Truncate        *bool     `json:"truncate"` // nil: true
+	AttentionFactor float64   `json:"attention_factor"`
+	MScale          float64   `json:"mscale"`
+	MScaleAllDim    float64   `json:"mscale_all_dim"`
+	ShortFactor     []float64 `json:"short_factor"`
+	LongFactor      []float64 `json:"long_factor"`
+	OriginalMax     float64   `json:"original_max_position_embeddings"`
+	Max             float64   `json:"max_position_embeddings"`
+}
+
+// Rope returns the rope parameters of a model. theta is the architecture's default of rope_theta.
+func (c *Config) Rope(theta float64) (RopeParameters, error) {
+	r := RopeParameters{Theta: theta, PartialFactor: 1}
+	var outer struct {
+		Scaling    json.RawMessage `json:"rope_scaling"`
+		Parameters json.RawMessage `json:"rope_parameters"`
+	}
+	if err := c.Decode(&r); err != nil {
+		return r, err
+	}
+	if err := c.Decode(&outer); err != nil {
+		return r, err
+	}
+	err := r.read(outer.Scaling, outer.Parameters)
+	return r, err
+}
+
+// LayerRope returns the rope parameters of one kind of layer, such as "full_attention" or
+// "sliding_attention". In some models rope_parameters has an entry for each kind. If there is no
+// entry for this kind, ok is false and r has the defaults.
+func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
+	var outer struct {
+		Parameters map[string]json.RawMessage `json:"rope_parameters"`
+		Max        float64                    `json:"max_position_embeddings"`
+	}
+	if err := c.Decode(&outer); err != nil {
+		return r, false, err
+	}
+	part, ok := outer.Parameters[kind]
+	r = RopeParameters{Theta: theta, PartialFactor: 1, Max: outer.Max}
+	err = r.read(part)
+	return r, ok, err
+}
+
+// read decodes the JSON objects of parts into r, except for nil parts, and checks the result.
+func (r *RopeParameters) read(parts ...json.RawMessage) error {
+	context := r.Max // rope_parameters may repeat the key
+	for _, part := range parts {
+		if part == nil {
+			continue
+		}
+		if err := json.Unmarshal(part, r); err != nil {
+			return problem.Wrap(problem.ModelBroken, err,
+				"The rope parameters in config.json are damaged", "Download the model again.")
+		}
+	}
+	if r.Max = context; r.Type == "" {
+		r.Type = r.LegacyType
+	}
+	scaling, ok := ropeTypes[r.Type]
+	if !ok {
+		return problem.New(problem.UnknownArchitecture,
+			"This type of rotary position embedding is not supported",
+			fmt.Sprintf("rope_type is %q, expected %s", r.Type,
+				strings.Join(slices.Sorted(maps.Keys(ropeTypes))[1:], ", ")),
+			"Pick another model.")
+	}
+	r.setDefaults()
+	if !(r.Theta > 0 && r.PartialFactor > 0 && r.PartialFactor <= 1 && scaling.valid(r)) {
+		return r.invalid()
+	}
+	return nil
+}
+
+// setDefaults sets the keys of YaRN and LongRoPE that config.json may omit.
+func (r *RopeParameters) setDefaults() {
+	if r.OriginalMax == 0 {
+		r.OriginalMax = r.Max
+	}
+	if r.Type == "yarn" && r.Factor == 0 && r.OriginalMax > 0 {
+		r.Factor = r.Max / r.OriginalMax
+	}
+	if r.BetaFast == 0 {
+		r.BetaFast = 32
+	}
+	if r.BetaSlow == 0 {
+		r.BetaSlow = 1
+	}
+}
+
+func (r *RopeParameters) invalid() error {
+	return problem.New(problem.ModelBroken, "The rope parameters in config.json are not valid",
+		fmt.Sprintf(
+			"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, low_freq_factor %g, "+
+				"high_freq_factor %g, beta_fast %g, beta_slow %g, "+
+				"original_max_position_embeddings %g, %d short and %d long factors",
+			r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.BetaFast,
+			r.BetaSlow, r.OriginalMax, len(r.ShortFactor), len(r.LongFactor)),
+		"Download the model again.")
+}
+
+// ropeScaling is a way to extend the context of a model.
+type ropeScaling struct {
+	// valid reports whether the parameters are in their ranges.
+	valid func(r *RopeParameters) bool
+	// scale changes the frequencies f = theta^(-2i/rotary) in place. It returns false if the
+	// parameters are for another number of frequencies.
+	scale func(r *RopeParameters, f []float64) bool
+	// attention returns the factor of cosine and sine, if config.json does not state it. nil: 1.
+	attention func(r *RopeParameters) float64
+}
+
+var plainRope = ropeScaling{
+	valid: func(*RopeParameters) bool { return true },
+	scale: func(*RopeParameters, []float64) bool { return true },
+}
+
+var (
+	yarnScaling = ropeScaling{
+		valid: func(r *RopeParameters) bool {
+			return r.Factor > 0 && r.OriginalMax > 0 && r.BetaSlow > 0 && r.BetaFast > r.BetaSlow
+		},
+		scale:     (*RopeParameters).yarn,
+		attention: (*RopeParameters).yarnAttention,
+	}
+	longScaling = ropeScaling{
+		valid:     func(r *RopeParameters) bool { return r.OriginalMax > 0 && r.Max > 0 },
+		scale:     (*RopeParameters).longRope,
+		attention: (*RopeParameters).longAttention,
+	}
+)
+
+// ropeTypes maps each supported rope_type to its scaling. "su" is an old name of longrope.
+var ropeTypes = map[string]ropeScaling{
+	"":        plainRope,
+	"default": plainRope,
+	"mrope":   plainRope, // the three sections of a text token have the same position
+	// Dynamic NTK changes the frequencies only beyond max_position_embeddings, and no sequence of
+	// Headroom is longer.
+	"dynamic": plainRope,
+	"linear": {
+		valid: func(r *RopeParameters) bool { return r.Factor > 0 },
+		scale: func(r *RopeParameters, f []float64) bool {
+			for i := range f {
+				f[i] /= r.Factor
+			}
+			return true
+		},
+	},
+	"llama3": {
+		valid: func(r *RopeParameters) bool {
+			return r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq && r.LowFreq < r.HighFreq
+		},
+		scale: (*RopeParameters).llama3,
+	},
+	"yarn":     yarnScaling,
+	"longrope": longScaling,
+	"su":       longScaling,
+}
+
+// maxFrequency bounds the angle per position: kernels compute angles exactly only below it.
+const maxFrequency = 1 << 20
+
+// InvFreq returns the angle per position of each rotated pair of dimensions in a head. It returns
+// rotary/2 values, where rotary is headDim times PartialFactor, rounded down to an even number.
+// Errors are Problems.
+func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
+	rotary := int(float64(headDim) * r.PartialFactor)
+	rotary -= rotary % 2
+	f := make([]float64, rotary/2)
+	for i := range f {
+		f[i] = math.Pow(r.Theta, -float64(2*i)/float64(rotary))
+	}
+	ok := ropeTypes[r.Type].scale(&r, f) && len(f) > 0
+	freqs := make([]float32, len(f))
+	for i := range f {
+		ok = ok && f[i] >= 0 && f[i] < maxFrequency
+		freqs[i] = float32(f[i])
+	}
+	if !ok {
+		return nil, r.invalid()
+	}
+	return freqs, nil
+}
+
+// Attention returns the factor by which cosine and sine are multiplied. It is 1 unless the type is
+// yarn or longrope.
+func (r RopeParameters) Attention() float32 {
+	scaling := ropeTypes[r.Type]
+	switch {
+	case scaling.attention == nil:
+		return 1
+	case r.AttentionFactor > 0:
+		return float32(r.AttentionFactor)
+	}
+	return float32(scaling.attention(&r))
+}
+
+// llama3 scales the frequencies as in Llama 3.1. The frequency of a long wavelength is divided by
+// Factor, and that of a short wavelength is unchanged. Between them it is interpolated.
+func (r *RopeParameters) llama3(f []float64) bool {
+	for i := range f {
+		wavelength := 2 * math.Pi / f[i]
+		if wavelength > r.OriginalMax/r.LowFreq {
+			f[i] /= r.Factor
+		} else if wavelength >= r.OriginalMax/r.HighFreq {
+			blend := (r.OriginalMax/wavelength - r.LowFreq) / (r.HighFreq - r.LowFreq)
+			f[i] = (1-blend)*f[i]/r.Factor + blend*f[i]
+		}
+	}
+	return true
+}
+
+// yarn divides the low frequencies by Factor and keeps the high ones. Between them it is
+// interpolated by index. The bounds are the indices whose dimensions make BetaFast and BetaSlow
+// rotations in the original context.
+func (r *RopeParameters) yarn(f []float64) bool {
+	rotary := float64(2 * len(f))
+	index := func(rotations float64) float64 {
+		return rotary * math.Log(r.OriginalMax/(rotations*2*math.Pi)) / (2 * math.Log(r.Theta))
+	}
+	low, high := index(r.BetaFast), index(r.BetaSlow)
+	if r.Truncate == nil || *r.Truncate {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(low, 0), min(high, rotary-1)
+	if low == high {
+		high += 0.001 // as in the reference, to avoid a division by zero
+	}
+	for i := range f {
+		ramp := min(max((float64(i)-low)/(high-low), 0), 1)
+		f[i] = f[i]/r.Factor*ramp + f[i]*(1-ramp)
+	}
+	return true
+}
+
+func (r *RopeParameters) yarnAttention() float64 {
+	mscale := func(m float64) float64 {
+		if r.Factor <= 1 {
+			return 1
+		}
+		return 0.1*m*math.Log(r.Factor) + 1
+	}
+	if r.MScale != 0 && r.MScaleAllDim != 0 {
+		return mscale(r.MScale) / mscale(r.MScaleAllDim)
+	}
+	return mscale(1)
+}
+
+// longRope divides each frequency by a factor of its own: a long factor if the model's context is
+// longer than the original one, a short factor otherwise. Like mlx-lm and llama.cpp, and unlike
+// transformers, it uses the long factors for short sequences too. Changing to them in the middle
+// of a sequence would make its cached keys useless.
+func (r *RopeParameters) longRope(f []float64) bool {
+	factors := r.LongFactor
+	if r.Max <= r.OriginalMax {
+		factors = r.ShortFactor
+	}
+	if len(factors) != len(f) {
+		return false
+	}
+	for i := range f {
+		f[i] /= factors[i]
+	}
+	return true
+}
+
+func (r *RopeParameters) longAttention() float64 {
+	if factor := r.Max / r.OriginalMax; factor > 1 && r.OriginalMax > 1 {
+		return math.Sqrt(1 + math.Log(factor)/math.Log(r.OriginalMax))
+	}
+	return 1
+}
