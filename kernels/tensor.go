@@ -27,7 +27,7 @@ type Tensor struct {
 	DType  DType
 	Rows   int
 	Cols   int
-	Stride int // elements between the starts of consecutive rows, at least Cols
+	Stride int // elements between the starts of consecutive rows, at least Cols; see Repeat
 }
 
 // NewTensor allocates a contiguous tensor of zeros on d.
@@ -69,6 +69,16 @@ func (t Tensor) Columns(from, to int) Tensor {
 	}
 	t.Offset += from * t.DType.Size()
 	t.Cols = to - from
+	return t
+}
+
+// Repeat returns a view of rows rows that are all the same row, the only one of t. Its Stride is 0.
+// It is for operands that are only read. It panics if t has another number of rows.
+func (t Tensor) Repeat(rows int) Tensor {
+	if t.Rows != 1 {
+		panic(fmt.Sprintf("kernels: Tensor.Repeat of %s: expected one row", t))
+	}
+	t.Rows, t.Stride = rows, 0
 	return t
 }
 

@@ -51,6 +51,19 @@ func (w *Weight) Bytes() int {
 	return n
 }
 
+// RowRange returns the view of rows [from, to) of a single matrix. Like the slices of a projection
+// in which a checkpoint has fused several, it shares the memory of w.
+func (w *Weight) RowRange(from, to int) *Weight {
+	part := *w
+	part.N = to - from
+	for _, t := range []*Tensor{&part.Data, &part.Scales, &part.Biases} {
+		if !t.IsNone() {
+			*t = t.RowRange(from, to)
+		}
+	}
+	return &part
+}
+
 // Format names the encoding, for example "4-bit g64", "mxfp4" or "bfloat16".
 func (w *Weight) Format() string {
 	switch {

@@ -1,5 +1,6 @@
-// Package activation implements elementwise operators: the product of GEGLU, output gates and sums.
-// The product of SwiGLU is part of matmul.GateUp.
+// Package activation implements elementwise operators: the products of GEGLU and SwiGLU, output
+// gates and sums. Where the projections of SwiGLU have no bias, its product is part of
+// matmul.GateUp.
 package activation
 
 import "headroom/kernels"
@@ -8,6 +9,7 @@ import "headroom/kernels"
 func Cases() []kernels.Case {
 	var cases []kernels.Case
 	cases = append(cases, geluMulCases()...)
+	cases = append(cases, siluMulCases()...)
 	cases = append(cases, sigmoidMulCases()...)
 	return append(cases, addCases()...)
 }

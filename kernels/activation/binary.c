@@ -35,6 +35,7 @@ SIMD f32x16 v_gelu(f32x16 x) {
     return v_mul(x, v_sigmoid(z));
 }
 BINARY(gelu_mul, v_mul(v_gelu(a), b))
+BINARY(silu_mul, v_mul(v_mul(a, v_sigmoid(a)), b))
 #undef BINARY
 
 #else
@@ -56,6 +57,10 @@ void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, 
     case 2:
         DISPATCH(
             isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
+    case 3:
+        DISPATCH(
+            isa, silu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
         break;
     }
 }

@@ -22,6 +22,7 @@ const (
 	sigmoidMul function = 0 // x * sigmoid(y)
 	add        function = 1 // x + y
 	geluMul    function = 2 // gelu(x) * y
+	siluMul    function = 3 // x * sigmoid(x) * y
 )
 
 const (
@@ -35,6 +36,8 @@ func (f function) apply(x, y float32) float32 {
 		return float32(float64(x) * sigmoid(y))
 	case geluMul:
 		return float32(gelu(float64(x)) * float64(y))
+	case siluMul:
+		return float32(float64(x) * sigmoid(x) * float64(y))
 	}
 	return x + y
 }

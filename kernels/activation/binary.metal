@@ -27,7 +27,8 @@ inline float apply(float x, float y) {
   switch (operation) {
     case 0: return x * sigmoid(y);
     case 1: return x + y;
-    default: return gelu(x) * y;
+    case 2: return gelu(x) * y;
+    default: return x * sigmoid(x) * y;
   }
 }
 

@@ -16,6 +16,7 @@ var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText
 // binaryKernels are the kernels of each function, with one and with four elements per thread.
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
 	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
+	siluMul: binaryPair(siluMul),
 }
 
 func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
@@ -52,6 +53,9 @@ func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 
 // Metal implements gpu.Op.
 func (o *GELUMul) Metal(c *gpu.Context) { geluMul.metal(c, o.Gate, o.Up, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *SiLUMul) Metal(c *gpu.Context) { siluMul.metal(c, o.Gate, o.Up, o.Out) }
 
 // Metal implements gpu.Op.
 func (o *SigmoidMul) Metal(c *gpu.Context) { sigmoidMul.metal(c, o.X, o.Gate, o.Out) }
