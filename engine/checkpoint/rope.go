@@ -123,8 +123,8 @@ func (r *RopeParameters) setDefaults() {
 func (r *RopeParameters) invalid() error {
 	return problem.New(problem.ModelBroken, "The rope parameters in config.json are not valid",
 		fmt.Sprintf(
-			"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, low_freq_factor %g, "+
-				"high_freq_factor %g, beta_fast %g, beta_slow %g, "+
+			"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, "+
+				"low_freq_factor %g, high_freq_factor %g, beta_fast %g, beta_slow %g, "+
 				"original_max_position_embeddings %g, %d short and %d long factors",
 			r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.BetaFast,
 			r.BetaSlow, r.OriginalMax, len(r.ShortFactor), len(r.LongFactor)),

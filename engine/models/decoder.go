@@ -6,12 +6,11 @@ package models
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
-	"headroom/engine/nn"
 	"headroom/engine/ops"
 	"headroom/kernels"
 )
@@ -35,14 +34,54 @@ type decoderConfig struct {
 	RMSNormEps            float32 `json:"rms_norm_eps"`
 	MaxPositionEmbeddings int     `json:"max_position_embeddings"`
 	TieWordEmbeddings     bool    `json:"tie_word_embeddings"`
+
+	// The keys below do not matter to all architectures.
+	HiddenAct     string   `json:"hidden_act"`
+	AttentionBias bool     `json:"attention_bias"` // of q, k, v and o_proj
+	MLPBias       bool     `json:"mlp_bias"`
+	SlidingWindow int      `json:"sliding_window"`
+	LayerTypes    []string `json:"layer_types"`
 }
 
 // defaultRMSNormEps is the default of rms_norm_eps in transformers.
 const defaultRMSNormEps = 1e-6
 
-// resolve sets head_dim if it is missing, and checks all keys except intermediate_size, which a
-// mixture of experts may omit. It returns an error, or nil, for each check.
+// newDecoderConfig returns the defaults that most architectures have in transformers.
+func newDecoderConfig() decoderConfig {
+	return decoderConfig{RMSNormEps: defaultRMSNormEps, HiddenAct: "silu"}
+}
+
+// check checks the keys of an architecture with attention and an MLP in every layer. Then every
+// layer has a kind in LayerTypes.
+func (c *decoderConfig) check(w *checkpoint.Weights) error {
+	if !slices.Contains([]string{"silu", "swish"}, c.HiddenAct) && !c.isGELU() {
+		return unsupported(w, "hidden_act is %q, expected silu or gelu_pytorch_tanh", c.HiddenAct)
+	}
+	faults := append(c.resolve(), positive("intermediate_size", c.IntermediateSize))
+	interval := 0
+	if len(c.LayerTypes) == 0 {
+		interval = 1 // all layers have full attention
+	}
+	var err error
+	c.LayerTypes, err = c.layerTypes(c.LayerTypes, interval, slidingAttention)
+	if slices.Contains(c.LayerTypes, slidingAttention) {
+		faults = append(faults, positive("sliding_window", c.SlidingWindow))
+	}
+	return validate(w.Config.ModelType, append(faults, err)...)
+}
+
+// isGELU reports whether the activation is GELU in its tanh approximation.
+func (c *decoderConfig) isGELU() bool {
+	return c.HiddenAct == "gelu_pytorch_tanh" || c.HiddenAct == "gelu_new"
+}
+
+// resolve sets head_dim and num_key_value_heads if they are missing. It checks the keys that matter
+// to all architectures, except intermediate_size, which a mixture of experts may omit. It returns
+// an error, or nil, for each check.
 func (c *decoderConfig) resolve() []error {
+	if c.NumKeyValueHeads == 0 {
+		c.NumKeyValueHeads = c.NumAttentionHeads
+	}
 	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
 		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
 	}
@@ -91,11 +130,11 @@ func (c *decoderConfig) attentionSpec() cache.LayerSpec {
 
 // decoderLayer is one layer of an architecture.
 type decoderLayer interface {
-	// inputNorm returns the weight [1, hidden] of the norm before the layer.
+	// inputNorm returns the weight [1, hidden] of the norm before the layer, or none.
 	inputNorm() kernels.Tensor
-	// forward computes the layer. h is the residual stream and x is h after the norm, both
-	// [M, hidden]. forward adds the output of attention to h. It returns the output of the MLP
-	// [M, hidden], which the decoder then adds to h.
+	// forward computes the layer. h is the residual stream, and x is h after the norm, or h if
+	// there is none. Both are [M, hidden]. forward adds the output of attention to h. It returns
+	// the output of the MLP [M, hidden], which the decoder then adds to h.
 	forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor, memory cache.Layer,
 		eps float32) kernels.Tensor
 }
@@ -156,43 +195,25 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 	return m
 }
 
-// loadAttention loads an attention module. If outputGate is true, q_proj has, for each head, the
-// rows of the query and then the rows of a gate.
-func loadAttention(s checkpoint.Scope, c *decoderConfig, invFreq kernels.Tensor, outputGate bool,
-	normOffset float32) nn.Attention {
-	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
-	outputRows := queryRows
-	if outputGate {
-		queryRows *= 2
-	}
-	return nn.Attention{
-		QProj:      s.Linear("q_proj", queryRows, c.HiddenSize),
-		KProj:      s.Linear("k_proj", kvRows, c.HiddenSize),
-		VProj:      s.Linear("v_proj", kvRows, c.HiddenSize),
-		OProj:      s.Linear("o_proj", c.HiddenSize, outputRows),
-		QNorm:      s.Vector("q_norm.weight", c.HeadDim, normOffset),
-		KNorm:      s.Vector("k_norm.weight", c.HeadDim, normOffset),
-		InvFreq:    invFreq,
-		Heads:      c.NumAttentionHeads,
-		KVHeads:    c.NumKeyValueHeads,
-		HeadDim:    c.HeadDim,
-		Scale:      float32(1 / math.Sqrt(float64(c.HeadDim))),
-		Eps:        c.RMSNormEps,
-		OutputGate: outputGate,
-	}
-}
-
 func (m *decoder) Spec() Spec { return m.spec }
 
 func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
 	h := c.ScaledEmbed(b.Tokens, m.embedTokens, m.embedScale) // the residual stream [M, hidden]
-	x := c.RMSNorm(h, m.layers[0].inputNorm(), m.eps)
+	normed := c.Temp(kernels.F32, h.Rows, h.Cols)
+	x := h
+	if norm := m.layers[0].inputNorm(); !norm.IsNone() {
+		x = normed
+		c.RMSNormTo(x, h, norm, m.eps)
+	}
 	for i, layer := range m.layers {
 		mark := c.Mark()
 		delta := layer.forward(c, b, h, x, memory[i], m.eps)
 		nextNorm := m.norm
 		if i+1 < len(m.layers) {
 			nextNorm = m.layers[i+1].inputNorm()
+		}
+		if x = normed; nextNorm.IsNone() {
+			x = h
 		}
 		c.AddRMSNormTo(x, h, delta, nextNorm, m.eps)
 		c.Release(mark)

@@ -2,6 +2,7 @@ package models
 
 import (
 	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
 	"headroom/kernels"
 )
 
@@ -11,24 +12,20 @@ func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (
 	return func() { delete(registry, modelType) }
 }
 
-// RoundInvFreq rounds the rotary frequencies of Qwen3 and Gemma 3 to bfloat16, as in their
-// reference outputs: transformers created the tiny models in bfloat16, buffers included, and then
-// converted them to float32. With float32 frequencies, the logits of Qwen3 differ from the
-// reference by up to 0.04, and the difference grows with the position. With rounded frequencies
-// they differ by 8e-6. Real models use float32 frequencies.
+// RoundInvFreq rounds the rotary frequencies of m to bfloat16, as in the reference outputs of some
+// tiny models: transformers created them in bfloat16, buffers included, and then converted them to
+// float32. With float32 frequencies, the logits of Qwen3 differ from the reference by up to 0.04,
+// and the difference grows with the position. With rounded frequencies they differ by 8e-6. Real
+// models use float32 frequencies.
 func RoundInvFreq(m Model) {
 	rounded := map[*kernels.Buffer]bool{} // layers share their frequencies
 	for _, layer := range m.(*decoder).layers {
-		var freqs kernels.Tensor
-		switch layer := layer.(type) {
-		case *qwen3Layer:
-			freqs = layer.selfAttn.InvFreq
-		case *gemma3Layer:
-			freqs = layer.selfAttn.InvFreq
-		default:
-			return
+		attention, ok := layer.(*transformerLayer).mixer.(*nn.Attention)
+		if !ok {
+			continue
 		}
-		if rounded[freqs.Buffer] {
+		freqs := attention.Rope.InvFreq
+		if freqs.IsNone() || rounded[freqs.Buffer] {
 			continue
 		}
 		rounded[freqs.Buffer] = true

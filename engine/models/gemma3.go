@@ -13,10 +13,8 @@ import (
 	"fmt"
 	"math"
 
-	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
-	"headroom/engine/nn"
 	"headroom/engine/ops"
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -29,16 +27,13 @@ const (
 
 type gemma3Config struct {
 	decoderConfig
-	QueryPreAttnScalar   float64  `json:"query_pre_attn_scalar"`
-	SlidingWindow        int      `json:"sliding_window"`
-	SlidingWindowPattern int      `json:"sliding_window_pattern"`
-	LayerTypes           []string `json:"layer_types"`
-	RopeLocalBaseFreq    float64  `json:"rope_local_base_freq"`
-	HiddenActivation     string   `json:"hidden_activation"`
-	AttentionBias        bool     `json:"attention_bias"`
-	Bidirectional        bool     `json:"use_bidirectional_attention"`
-	AttnLogitSoftcap     float64  `json:"attn_logit_softcapping"`
-	FinalLogitSoftcap    float64  `json:"final_logit_softcapping"`
+	QueryPreAttnScalar   float64 `json:"query_pre_attn_scalar"`
+	SlidingWindowPattern int     `json:"sliding_window_pattern"`
+	RopeLocalBaseFreq    float64 `json:"rope_local_base_freq"`
+	HiddenActivation     string  `json:"hidden_activation"`
+	Bidirectional        bool    `json:"use_bidirectional_attention"`
+	AttnLogitSoftcap     float64 `json:"attn_logit_softcapping"`
+	FinalLogitSoftcap    float64 `json:"final_logit_softcapping"`
 }
 
 // newGemma3Config returns the defaults of transformers. Multimodal checkpoints omit many keys.
@@ -52,9 +47,9 @@ func newGemma3Config() gemma3Config {
 			MaxPositionEmbeddings: 131072,
 			RMSNormEps:            defaultRMSNormEps,
 			TieWordEmbeddings:     true,
+			SlidingWindow:         4096,
 		},
 		QueryPreAttnScalar:   256,
-		SlidingWindow:        4096,
 		SlidingWindowPattern: 6,
 		RopeLocalBaseFreq:    1e4,
 		HiddenActivation:     "gelu_pytorch_tanh",
@@ -85,10 +80,10 @@ func (c *gemma3Config) validate(modelType string) error {
 	return validate(modelType, append(faults, err)...)
 }
 
-// invFreqs returns the rotary frequencies of each kind of layer. New configs have an entry for each
-// kind in rope_parameters. In old configs, rope_theta and rope_scaling apply to full attention
+// ropes returns the rotary position embedding of each kind of layer. New configs have an entry for
+// each kind in rope_parameters. In old configs, rope_theta and rope_scaling apply to full attention
 // only.
-func (c *gemma3Config) invFreqs(w *checkpoint.Weights) (map[string]kernels.Tensor, error) {
+func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]ops.Rope, error) {
 	full, nested, err := w.Config.LayerRope(fullAttention, gemma3RopeTheta)
 	if err == nil && !nested {
 		full, err = w.Config.Rope(gemma3RopeTheta)
@@ -100,12 +95,12 @@ func (c *gemma3Config) invFreqs(w *checkpoint.Weights) (map[string]kernels.Tenso
 	if err != nil {
 		return nil, err
 	}
-	freqs := map[string]kernels.Tensor{}
-	if freqs[fullAttention], err = ropeFreq(w, full, c.HeadDim); err != nil {
+	ropes := map[string]ops.Rope{}
+	if ropes[fullAttention], err = newRope(w, full, c.HeadDim); err != nil {
 		return nil, err
 	}
-	freqs[slidingAttention], err = ropeFreq(w, sliding, c.HeadDim)
-	return freqs, err
+	ropes[slidingAttention], err = newRope(w, sliding, c.HeadDim)
+	return ropes, err
 }
 
 func loadGemma3(w *checkpoint.Weights) (Model, error) {
@@ -116,39 +111,36 @@ func loadGemma3(w *checkpoint.Weights) (Model, error) {
 	if err := c.validate(w.Config.ModelType); err != nil {
 		return nil, err
 	}
-	freqs, err := c.invFreqs(w)
+	ropes, err := c.ropes(w)
 	if err != nil {
 		return nil, err
 	}
 	from := textWeights(w)
 	from.normOffset = gemma3NormOffset
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		kind, spec := c.LayerTypes[i], c.attentionSpec()
-		if kind == slidingAttention {
-			spec.Window = c.SlidingWindow
-		}
-		return c.layer(s, freqs[kind]), spec
+		return c.sandwichLayer(s, ropes[c.LayerTypes[i]]), c.memory(i)
 	}
 	m := from.load(w, &c.decoderConfig)
 	m.embedScale = bfloat16(float32(math.Sqrt(float64(c.HiddenSize))))
 	return m, nil
 }
 
-func (c *gemma3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *gemma3Layer {
+// sandwichLayer loads the layer s, which has a norm before and after each part.
+func (c *gemma3Config) sandwichLayer(s checkpoint.Scope, rope ops.Rope) *transformerLayer {
 	norm := func(name string) kernels.Tensor {
 		return s.Vector(name+".weight", c.HiddenSize, gemma3NormOffset)
 	}
-	l := &gemma3Layer{
-		inputLayernorm:           norm("input_layernorm"),
-		postAttentionLayernorm:   norm("post_attention_layernorm"),
-		preFeedforwardLayernorm:  norm("pre_feedforward_layernorm"),
-		postFeedforwardLayernorm: norm("post_feedforward_layernorm"),
-		mlp:                      loadMLP(s.Sub("mlp"), c.HiddenSize, c.IntermediateSize),
-		selfAttn: loadAttention(s.Sub("self_attn"), &c.decoderConfig, invFreq, false,
-			gemma3NormOffset),
-	}
-	l.selfAttn.Scale = float32(1 / math.Sqrt(c.QueryPreAttnScalar))
-	l.mlp.GELU = true
+	l := &transformerLayer{norms: layerNorms{
+		beforeMixer: norm("input_layernorm"),
+		afterMixer:  norm("post_attention_layernorm"),
+		beforeMLP:   norm("pre_feedforward_layernorm"),
+		afterMLP:    norm("post_feedforward_layernorm"),
+	}}
+	mlp := loadMLP(s.Sub("mlp"), c.HiddenSize, c.IntermediateSize)
+	mlp.GELU = true
+	l.mlp = &mlp
+	l.mixer = c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, headNorm: true,
+		normOffset: gemma3NormOffset, scale: float32(1 / math.Sqrt(c.QueryPreAttnScalar))})
 	return l
 }
 
@@ -157,22 +149,4 @@ func (c *gemma3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *gemma3
 func bfloat16(x float32) float32 {
 	bits := math.Float32bits(x)
 	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
-}
-
-type gemma3Layer struct {
-	inputLayernorm           kernels.Tensor
-	selfAttn                 nn.Attention
-	postAttentionLayernorm   kernels.Tensor
-	preFeedforwardLayernorm  kernels.Tensor
-	mlp                      nn.MLP
-	postFeedforwardLayernorm kernels.Tensor
-}
-
-func (l *gemma3Layer) inputNorm() kernels.Tensor { return l.inputLayernorm }
-
-func (l *gemma3Layer) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor,
-	memory cache.Layer, eps float32) kernels.Tensor {
-	x = c.RMSNorm(l.selfAttn.Forward(c, b, x, memory), l.postAttentionLayernorm, eps)
-	x = l.mlp.Forward(c, c.AddRMSNorm(h, x, l.preFeedforwardLayernorm, eps))
-	return c.RMSNorm(x, l.postFeedforwardLayernorm, eps)
 }

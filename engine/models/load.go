@@ -10,6 +10,7 @@ import (
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
+	"headroom/engine/ops"
 	"headroom/engine/problem"
 	"headroom/kernels"
 )
@@ -69,32 +70,48 @@ func validate(modelType string, faults ...error) error {
 	return nil
 }
 
-// invFreq returns the rotary frequencies [1, rotary/2] of w's config, in device memory. theta is
-// the default of rope_theta.
-func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor, error) {
+// unsupported returns the error for a variant of an architecture that Headroom cannot run.
+func unsupported(w *checkpoint.Weights, format string, args ...any) error {
+	return problem.New(problem.UnknownArchitecture,
+		"Headroom cannot run this variant of "+strconv.Quote(w.Config.ModelType),
+		fmt.Sprintf(format, args...), "Pick another model.")
+}
+
+// rope returns the rotary position embedding of w's config. theta is the default of rope_theta.
+func (c *decoderConfig) rope(w *checkpoint.Weights, theta float64) (ops.Rope, error) {
 	r, err := w.Config.Rope(theta)
 	if err != nil {
-		return kernels.Tensor{}, err
+		return ops.Rope{}, err
 	}
-	return ropeFreq(w, r, headDim)
+	return newRope(w, r, c.HeadDim)
 }
 
-// ropeFreq returns the rotary frequencies [1, rotary/2] of r, in device memory.
-func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters,
-	headDim int) (kernels.Tensor, error) {
+// newRope returns the rotary position embedding that r describes, with its frequencies in device
+// memory.
+func newRope(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (ops.Rope, error) {
 	f, err := r.InvFreq(headDim)
 	if err != nil {
-		return kernels.Tensor{}, err
+		return ops.Rope{}, err
 	}
-	return kernels.FromFloat32s(w.Device, 1, len(f), f), nil
+	return ops.Rope{InvFreq: kernels.FromFloat32s(w.Device, 1, len(f), f), Scale: r.Attention()},
+		nil
 }
 
-// loadMLP loads the three projections of an MLP.
+// loadLinear loads the projection name of shape [n, k], and its bias if there is one.
+func loadLinear(s checkpoint.Scope, name string, n, k int, bias bool) nn.Linear {
+	l := nn.Linear{Weight: s.Linear(name, n, k)}
+	if bias {
+		l.Bias = s.Vector(name+".bias", n, 0)
+	}
+	return l
+}
+
+// loadMLP loads the three projections of an MLP without biases.
 func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	return nn.MLP{
-		GateProj: s.Linear("gate_proj", intermediate, hidden),
-		UpProj:   s.Linear("up_proj", intermediate, hidden),
-		DownProj: s.Linear("down_proj", hidden, intermediate),
+		GateProj: loadLinear(s, "gate_proj", intermediate, hidden, false),
+		UpProj:   loadLinear(s, "up_proj", intermediate, hidden, false),
+		DownProj: loadLinear(s, "down_proj", hidden, intermediate, false),
 	}
 }
 
@@ -106,21 +123,22 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	case s.Has("switch_mlp.gate_proj.weight"):
 		s = s.Sub("switch_mlp")
 		return nn.MLP{
-			GateProj: s.Experts("gate_proj", experts, intermediate, hidden),
-			UpProj:   s.Experts("up_proj", experts, intermediate, hidden),
-			DownProj: s.Experts("down_proj", experts, hidden, intermediate),
+			GateProj: nn.Linear{Weight: s.Experts("gate_proj", experts, intermediate, hidden)},
+			UpProj:   nn.Linear{Weight: s.Experts("up_proj", experts, intermediate, hidden)},
+			DownProj: nn.Linear{Weight: s.Experts("down_proj", experts, hidden, intermediate)},
 		}
 	case s.Has("experts.gate_up_proj"):
 		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
-		return nn.MLP{GateProj: gate, UpProj: up,
-			DownProj: s.Plain("experts.down_proj", experts, hidden, intermediate)}
+		down := s.Plain("experts.down_proj", experts, hidden, intermediate)
+		return nn.MLP{GateProj: nn.Linear{Weight: gate}, UpProj: nn.Linear{Weight: up},
+			DownProj: nn.Linear{Weight: down}}
 	}
 	name := func(part string) func(int) string {
 		return func(e int) string { return fmt.Sprintf("experts.%d.%s", e, part) }
 	}
 	return nn.MLP{
-		GateProj: s.Stack(experts, name("gate_proj"), intermediate, hidden),
-		UpProj:   s.Stack(experts, name("up_proj"), intermediate, hidden),
-		DownProj: s.Stack(experts, name("down_proj"), hidden, intermediate),
+		GateProj: nn.Linear{Weight: s.Stack(experts, name("gate_proj"), intermediate, hidden)},
+		UpProj:   nn.Linear{Weight: s.Stack(experts, name("up_proj"), intermediate, hidden)},
+		DownProj: nn.Linear{Weight: s.Stack(experts, name("down_proj"), hidden, intermediate)},
 	}
 }

@@ -9,14 +9,7 @@ import (
 
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
-	"headroom/engine/ops"
-	"headroom/kernels"
 )
-
-// feedForward is the part of a layer after attention: an nn.MLP or an nn.MoE.
-type feedForward interface {
-	Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor
-}
 
 // mixtureConfig holds the keys of config.json that mixtures of experts have in common. NumExperts
 // is 0 in models without experts.

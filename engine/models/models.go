@@ -41,6 +41,7 @@ type Spec struct {
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":           loadGemma3,
 	"gemma3_text":      loadGemma3,
+	"qwen2":            loadQwen2,
 	"qwen3":            loadQwen3,
 	"qwen3_5":          loadQwen35,
 	"qwen3_5_text":     loadQwen35,

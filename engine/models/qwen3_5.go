@@ -12,7 +12,6 @@ package models
 import (
 	"fmt"
 
-	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
@@ -25,13 +24,12 @@ const qwen35RopeTheta = 1e7 // the default of rope_theta
 type qwen35Config struct {
 	decoderConfig
 	mixtureConfig
-	FullAttentionInterval int      `json:"full_attention_interval"`
-	LayerTypes            []string `json:"layer_types"`
-	LinearNumKeyHeads     int      `json:"linear_num_key_heads"`
-	LinearNumValueHeads   int      `json:"linear_num_value_heads"`
-	LinearKeyHeadDim      int      `json:"linear_key_head_dim"`
-	LinearValueHeadDim    int      `json:"linear_value_head_dim"`
-	LinearConvKernelDim   int      `json:"linear_conv_kernel_dim"`
+	FullAttentionInterval int `json:"full_attention_interval"`
+	LinearNumKeyHeads     int `json:"linear_num_key_heads"`
+	LinearNumValueHeads   int `json:"linear_num_value_heads"`
+	LinearKeyHeadDim      int `json:"linear_key_head_dim"`
+	LinearValueHeadDim    int `json:"linear_value_head_dim"`
+	LinearConvKernelDim   int `json:"linear_conv_kernel_dim"`
 
 	interleaved bool // the projections of GatedDeltaNet are those of Qwen3-Next (qwen3_next.go)
 }
@@ -55,7 +53,7 @@ func (c *qwen35Config) validate(modelType string) error {
 
 func newQwen35Config() qwen35Config {
 	return qwen35Config{
-		decoderConfig: decoderConfig{RMSNormEps: defaultRMSNormEps},
+		decoderConfig: newDecoderConfig(),
 		mixtureConfig: mixtureConfig{NormTopKProb: true},
 	}
 }
@@ -74,14 +72,14 @@ func (c *qwen35Config) load(w *checkpoint.Weights, theta float64) (Model, error)
 	if err := c.validate(w.Config.ModelType); err != nil {
 		return nil, err
 	}
-	invFreq, err := invFreq(w, theta, c.HeadDim)
+	rope, err := c.rope(w, theta)
 	if err != nil {
 		return nil, err
 	}
 	from := textWeights(w)
 	from.normOffset = c.normOffset(from.model)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(i, s, invFreq, from.normOffset)
+		return c.hybridLayer(i, s, rope, from.normOffset)
 	}
 	return from.load(w, &c.decoderConfig), nil
 }
@@ -99,20 +97,16 @@ func (c *qwen35Config) normOffset(model checkpoint.Scope) float32 {
 	return 0
 }
 
-func (c *qwen35Config) layer(i int, s checkpoint.Scope, invFreq kernels.Tensor,
+func (c *qwen35Config) hybridLayer(i int, s checkpoint.Scope, rope ops.Rope,
 	normOffset float32) (decoderLayer, cache.LayerSpec) {
-	l := &qwen35Layer{
-		inputLayernorm: s.Vector("input_layernorm.weight", c.HiddenSize, normOffset),
-		postAttentionLayernorm: s.Vector("post_attention_layernorm.weight", c.HiddenSize,
-			normOffset),
-	}
+	l := &transformerLayer{norms: c.preNorms(s, normOffset)}
 	var spec cache.LayerSpec
 	if c.LayerTypes[i] == fullAttention {
-		attn := loadAttention(s.Sub("self_attn"), &c.decoderConfig, invFreq, true, normOffset)
-		l.selfAttn, spec = &attn, c.attentionSpec()
+		l.mixer = c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, headNorm: true,
+			normOffset: normOffset, outputGate: true})
+		spec = c.attentionSpec()
 	} else {
-		l.linearAttn = c.gatedDeltaNet(s.Sub("linear_attn"))
-		spec = c.linearAttentionSpec()
+		l.mixer, spec = c.gatedDeltaNet(s.Sub("linear_attn")), c.linearAttentionSpec()
 	}
 	l.mlp = c.mixtureConfig.load(s.Sub("mlp"), i, &c.decoderConfig)
 	return l, spec
@@ -163,26 +157,4 @@ func (c *qwen35Config) linearAttentionSpec() cache.LayerSpec {
 		StateValues:  s.Hv * s.Dv * s.Dk,
 		StateRow:     s.Dk,
 	}
-}
-
-// qwen35Layer has either selfAttn or linearAttn.
-type qwen35Layer struct {
-	inputLayernorm         kernels.Tensor
-	selfAttn               *nn.Attention
-	linearAttn             *nn.GatedDeltaNet
-	postAttentionLayernorm kernels.Tensor
-	mlp                    feedForward
-}
-
-func (l *qwen35Layer) inputNorm() kernels.Tensor { return l.inputLayernorm }
-
-func (l *qwen35Layer) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor,
-	memory cache.Layer, eps float32) kernels.Tensor {
-	if l.selfAttn != nil {
-		x = l.selfAttn.Forward(c, b, x, memory)
-	} else {
-		x = l.linearAttn.Forward(c, b, x, memory)
-	}
-	x = c.AddRMSNorm(h, x, l.postAttentionLayernorm, eps)
-	return l.mlp.Forward(c, x)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 type qwen3MoEConfig struct {
-	qwen3Config
+	decoderConfig
 	mixtureConfig
 }
 
@@ -23,24 +23,24 @@ func (c *qwen3MoEConfig) validate(modelType string) error {
 }
 
 func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
-	c := qwen3MoEConfig{qwen3Config: qwen3Config{decoderConfig{RMSNormEps: defaultRMSNormEps}}}
+	c := qwen3MoEConfig{decoderConfig: newDecoderConfig()}
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
 	if err := c.validate(w.Config.ModelType); err != nil {
 		return nil, err
 	}
-	invFreq, err := invFreq(w, qwen3RopeTheta, c.HeadDim)
+	rope, err := c.rope(w, qwen3RopeTheta)
 	if err != nil {
 		return nil, err
 	}
-	return decoderWeights{
-		model:  w.At("model."),
-		lmHead: "lm_head",
-		layer: func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-			return c.layer(s, invFreq, func(s checkpoint.Scope) feedForward {
-				return c.mixtureConfig.load(s, i, &c.decoderConfig)
-			}), c.attentionSpec()
-		},
-	}.load(w, &c.decoderConfig), nil
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return &transformerLayer{
+			norms: c.preNorms(s, 0),
+			mlp:   c.mixtureConfig.load(s.Sub("mlp"), i, &c.decoderConfig),
+			mixer: c.attention(s.Sub("self_attn"), c.qwen3Attention(rope)),
+		}, c.attentionSpec()
+	}
+	return from.load(w, &c.decoderConfig), nil
 }

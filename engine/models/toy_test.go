@@ -12,20 +12,16 @@ import (
 	"headroom/kernels"
 )
 
-type toyConfig struct{ decoderConfig }
-
-func (c *toyConfig) validate(modelType string) error { return validate(modelType, c.resolve()...) }
-
 // LoadToy loads the toy architecture. The test adds it to the registry.
 func LoadToy(w *checkpoint.Weights) (Model, error) {
-	c := toyConfig{decoderConfig{RMSNormEps: defaultRMSNormEps}}
+	c := newDecoderConfig()
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
-	if err := c.validate(w.Config.ModelType); err != nil {
+	if err := validate(w.Config.ModelType, c.resolve()...); err != nil {
 		return nil, err
 	}
-	invFreq, err := invFreq(w, 1e4, c.HeadDim)
+	rope, err := c.rope(w, 1e4)
 	if err != nil {
 		return nil, err
 	}
@@ -35,15 +31,15 @@ func LoadToy(w *checkpoint.Weights) (Model, error) {
 		layer: func(_ int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 			return &toyLayer{
 				norm: s.Vector("input_layernorm.weight", c.HiddenSize, 0),
-				attn: loadAttention(s.Sub("self_attn"), &c.decoderConfig, invFreq, false, 0),
+				attn: c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, headNorm: true}),
 			}, c.attentionSpec()
 		},
-	}.load(w, &c.decoderConfig), nil
+	}.load(w, &c), nil
 }
 
 type toyLayer struct {
 	norm kernels.Tensor
-	attn nn.Attention
+	attn *nn.Attention
 }
 
 func (l *toyLayer) inputNorm() kernels.Tensor { return l.norm }

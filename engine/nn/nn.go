@@ -11,16 +11,29 @@ import (
 	"headroom/kernels"
 )
 
+// Linear is a projection x Wᵀ + bias.
+type Linear struct {
+	Weight *kernels.Weight
+	Bias   kernels.Tensor // [1, N], or none
+}
+
+// Forward computes the projection of x [M, K] and returns [M, N].
+func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
+	return c.AddBias(c.Linear(x, l.Weight), l.Bias)
+}
+
 // Attention is grouped-query attention with rotary position embeddings. It uses the paged KV cache,
 // or a ring of pages in layers with a window.
 //
-// QNorm and KNorm normalize each head before the rotation (Qwen3). They are zero tensors if a model
-// does not have them. If OutputGate is true, q_proj computes a query and a gate of the same width
-// for each head, and the output of the head is multiplied by the sigmoid of the gate (Qwen3.5).
+// QNorm and KNorm normalize queries and keys before the rotation. With HeadDim columns they
+// normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
+// zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
+// gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
+// the gate (Qwen3.5).
 type Attention struct {
-	QProj, KProj, VProj, OProj *kernels.Weight
-	QNorm, KNorm               kernels.Tensor // [1, D]
-	InvFreq                    kernels.Tensor // [1, rotary dims / 2]
+	QProj, KProj, VProj, OProj Linear
+	QNorm, KNorm               kernels.Tensor // [1, D], [1, H*D] and [1, KVH*D], or none
+	Rope                       ops.Rope
 	Heads, KVHeads, HeadDim    int
 	Scale                      float32 // multiplies the scores before softmax
 	Eps                        float32 // of QNorm and KNorm
@@ -33,7 +46,10 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
 	// q is [M, H*D], or with a gate [M, H*2D]; k and v are [M, KVH*D].
-	q, k, v := c.Linear3(x, l.QProj, l.KProj, l.VProj)
+	q, k, v := c.Linear3(x, l.QProj.Weight, l.KProj.Weight, l.VProj.Weight)
+	c.AddBias(q, l.QProj.Bias)
+	c.AddBias(k, l.KProj.Bias)
+	c.AddBias(v, l.VProj.Bias)
 	var gate kernels.Tensor
 	if l.OutputGate {
 		q = q.Reshape(m*h, 2*d)
@@ -42,14 +58,24 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	} else {
 		q = q.Reshape(m*h, d)
 	}
-	q = c.NormRope(q, l.QNorm, l.InvFreq, b.Spans, h, l.Eps).Reshape(m, h*d)
-	k = c.NormRope(k.Reshape(m*l.KVHeads, d), l.KNorm, l.InvFreq, b.Spans, l.KVHeads,
-		l.Eps).Reshape(m, l.KVHeads*d)
+	q = l.normRope(c, b, q, l.QNorm, h)
+	k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.KVHeads)
 	out := attend(c, b, q, k, v, kv, l.Scale)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
 	}
-	return c.Linear(out, l.OProj)
+	return l.OProj.Forward(c, out)
+}
+
+// normRope normalizes and rotates the heads of x [M*heads, D], and returns [M, heads*D].
+func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Tensor,
+	heads int) kernels.Tensor {
+	rows, cols := x.Rows/heads, heads*l.HeadDim
+	if norm.Cols == cols && heads > 1 {
+		x = c.RMSNorm(x.Reshape(rows, cols), norm, l.Eps).Reshape(rows*heads, l.HeadDim)
+		norm = kernels.Tensor{}
+	}
+	return c.NormRope(x, norm, l.Rope, b.Spans, heads, l.Eps).Reshape(rows, cols)
 }
 
 // attend writes k and v to the cache of a layer and computes attention over it. If the layer has a
@@ -104,17 +130,22 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 
 // MLP computes down(silu(gate(x)) * up(x)). If GELU is true, gelu replaces silu.
 type MLP struct {
-	GateProj, UpProj, DownProj *kernels.Weight
+	GateProj, UpProj, DownProj Linear
 	GELU                       bool
 }
 
 // Forward computes the MLP of x [M, hidden] and returns [M, hidden].
 func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
-	if l.GELU {
-		gate, up := c.Linear2(x, l.GateProj, l.UpProj)
-		return c.Linear(c.GELUMul(gate, up), l.DownProj)
+	if !l.GELU && l.GateProj.Bias.IsNone() && l.UpProj.Bias.IsNone() {
+		return l.DownProj.Forward(c, c.GateUp(x, l.GateProj.Weight, l.UpProj.Weight))
 	}
-	return c.Linear(c.GateUp(x, l.GateProj, l.UpProj), l.DownProj)
+	gate, up := c.Linear2(x, l.GateProj.Weight, l.UpProj.Weight)
+	c.AddBias(gate, l.GateProj.Bias)
+	c.AddBias(up, l.UpProj.Bias)
+	if l.GELU {
+		return l.DownProj.Forward(c, c.GELUMul(gate, up))
+	}
+	return l.DownProj.Forward(c, c.SiLUMul(gate, up))
 }
 
 // MoE is a mixture of experts. For each row, the router Gate chooses TopK experts. Their outputs
@@ -139,8 +170,8 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 		logits = c.Linear(x, l.Gate)
 	}
 	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb)
-	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj), ids,
-		l.SwitchMLP.DownProj)
+	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj.Weight,
+		l.SwitchMLP.UpProj.Weight), ids, l.SwitchMLP.DownProj.Weight)
 	if l.SharedExpert != nil {
 		shared = l.SharedExpert.Forward(c, x)
 	}

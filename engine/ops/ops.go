@@ -87,6 +87,7 @@ type operators struct {
 	gatedNorm  norm.GatedRMSNorm
 	normRope   rope.NormRope
 	geluMul    activation.GELUMul
+	siluMul    activation.SiLUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
 	append     attention.Append
@@ -172,15 +173,24 @@ func (c *Context) RMSNormTo(out, x, weight kernels.Tensor, eps float32) {
 	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Weight: weight, Out: out, Eps: eps})
 }
 
-// AddRMSNorm adds x to residual in place, and returns the RMSNorm of the sum.
+// AddRMSNorm adds x to residual in place, and returns the RMSNorm of the sum. If weight is the zero
+// tensor, it returns residual.
 func (c *Context) AddRMSNorm(residual, x, weight kernels.Tensor, eps float32) kernels.Tensor {
-	out := c.f32(x.Rows, x.Cols)
+	out := residual
+	if !weight.IsNone() {
+		out = c.f32(x.Rows, x.Cols)
+	}
 	c.AddRMSNormTo(out, residual, x, weight, eps)
 	return out
 }
 
-// AddRMSNormTo writes the result of AddRMSNorm to out.
+// AddRMSNormTo writes the result of AddRMSNorm to out, which is residual if weight is the zero
+// tensor.
 func (c *Context) AddRMSNormTo(out, residual, x, weight kernels.Tensor, eps float32) {
+	if weight.IsNone() {
+		c.AddTo(out, residual, x)
+		return
+	}
 	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out,
 		Eps: eps})
 }
@@ -196,14 +206,34 @@ func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kern
 // Add returns x + y.
 func (c *Context) Add(x, y kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c, &c.ops.add, activation.Add{X: x, Y: y, Out: out})
+	c.AddTo(out, x, y)
 	return out
+}
+
+// AddTo writes x + y to out, which may be x or y.
+func (c *Context) AddTo(out, x, y kernels.Tensor) {
+	run(c, &c.ops.add, activation.Add{X: x, Y: y, Out: out})
+}
+
+// AddBias adds bias [1, N] to every row of x in place, unless it is the zero tensor. It returns x.
+func (c *Context) AddBias(x, bias kernels.Tensor) kernels.Tensor {
+	if !bias.IsNone() {
+		c.AddTo(x, x, bias.Repeat(x.Rows))
+	}
+	return x
 }
 
 // GELUMul returns gelu(gate) * up, with the tanh approximation of GELU.
 func (c *Context) GELUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
 	run(c, &c.ops.geluMul, activation.GELUMul{Gate: gate, Up: up, Out: out})
+	return out
+}
+
+// SiLUMul returns silu(gate) * up.
+func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
+	out := c.f32(up.Rows, up.Cols)
+	run(c, &c.ops.siluMul, activation.SiLUMul{Gate: gate, Up: up, Out: out})
 	return out
 }
 
@@ -312,13 +342,27 @@ func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) ke
 	return out
 }
 
+// Rope is a rotary position embedding. The zero Rope rotates nothing.
+type Rope struct {
+	InvFreq kernels.Tensor // [1, rotary dims / 2], or none
+	Scale   float32        // multiplies cosine and sine (YaRN, LongRoPE); 0 means 1
+}
+
 // NormRope applies RMSNorm, unless weight is the zero tensor, and then the rotary position
-// embedding to each head. x is [M*heads, D] and may be a view.
-func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int,
+// embedding to each head. x is [M*heads, D] and may be a view. If there is nothing to do, NormRope
+// returns x.
+func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Span, heads int,
 	eps float32) kernels.Tensor {
+	switch {
+	case !r.InvFreq.IsNone():
+	case !weight.IsNone():
+		return c.RMSNorm(x, weight, eps)
+	default:
+		return x
+	}
 	out := c.f32(x.Rows, x.Cols)
-	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: invFreq, Out: out,
-		Spans: spans, Heads: heads, Eps: eps})
+	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: r.InvFreq, Out: out,
+		Spans: spans, Heads: heads, Eps: eps, Scale: r.Scale})
 	return out
 }
 

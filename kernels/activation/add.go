@@ -10,8 +10,8 @@ import (
 
 // Add computes out = x + y.
 //
-// X, Y and Out are float32 [M, N], and their strides may differ. Out may be X or Y. Y may be a bias,
-// one row for all rows of X (Tensor.Repeat).
+// X, Y and Out are float32 [M, N], and their strides may differ. Out may be X or Y. Y may be a
+// bias, one row for all rows of X (Tensor.Repeat).
 type Add struct {
 	X   kernels.Tensor
 	Y   kernels.Tensor

@@ -1,0 +1,139 @@
+package models
+
+// The layer that most architectures have. A mixer, which is attention or recurrent, and a
+// feed-forward part, which is an MLP or a mixture of experts, each add their output to the residual
+// stream. Architectures differ in the norms around the two and in the options of attention.
+
+import (
+	"math"
+
+	"headroom/engine/batch"
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/ops"
+	"headroom/kernels"
+)
+
+// mixer is the part of a layer that mixes tokens: an nn.Attention or an nn.GatedDeltaNet.
+type mixer interface {
+	Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, memory cache.Layer) kernels.Tensor
+}
+
+// feedForward is the part of a layer after the mixer: an nn.MLP or an nn.MoE.
+type feedForward interface {
+	Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor
+}
+
+// layerNorms are the weights [1, hidden] of the norms around the two parts of a layer. Each may be
+// none. A norm after a part normalizes its output, before it is added to the residual stream.
+type layerNorms struct {
+	beforeMixer, afterMixer, beforeMLP, afterMLP kernels.Tensor
+}
+
+// transformerLayer implements decoderLayer.
+type transformerLayer struct {
+	norms layerNorms
+	mixer mixer
+	mlp   feedForward
+}
+
+func (l *transformerLayer) inputNorm() kernels.Tensor { return l.norms.beforeMixer }
+
+func (l *transformerLayer) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor,
+	memory cache.Layer, eps float32) kernels.Tensor {
+	x = l.mixer.Forward(c, b, x, memory)
+	if !l.norms.afterMixer.IsNone() {
+		x = c.RMSNorm(x, l.norms.afterMixer, eps)
+	}
+	x = l.mlp.Forward(c, c.AddRMSNorm(h, x, l.norms.beforeMLP, eps))
+	if !l.norms.afterMLP.IsNone() {
+		x = c.RMSNorm(x, l.norms.afterMLP, eps)
+	}
+	return x
+}
+
+// preNorms loads the norms of Llama, one before each part of the layer s. offset is added to their
+// weights.
+func (c *decoderConfig) preNorms(s checkpoint.Scope, offset float32) layerNorms {
+	return layerNorms{
+		beforeMixer: s.Vector("input_layernorm.weight", c.HiddenSize, offset),
+		beforeMLP:   s.Vector("post_attention_layernorm.weight", c.HiddenSize, offset),
+	}
+}
+
+// layer loads the layer s of an architecture that differs from Llama only in its attention.
+func (c *decoderConfig) layer(s checkpoint.Scope, o attentionOptions) *transformerLayer {
+	return &transformerLayer{
+		norms: c.preNorms(s, 0),
+		mlp:   c.mlp(s.Sub("mlp")),
+		mixer: c.attention(s.Sub("self_attn"), o),
+	}
+}
+
+// mlp loads the MLP s. It has biases if MLPBias is true.
+func (c *decoderConfig) mlp(s checkpoint.Scope) *nn.MLP {
+	return &nn.MLP{
+		GateProj: loadLinear(s, "gate_proj", c.IntermediateSize, c.HiddenSize, c.MLPBias),
+		UpProj:   loadLinear(s, "up_proj", c.IntermediateSize, c.HiddenSize, c.MLPBias),
+		DownProj: loadLinear(s, "down_proj", c.HiddenSize, c.IntermediateSize, c.MLPBias),
+		GELU:     c.isGELU(),
+	}
+}
+
+// attentionOptions say how the attention of an architecture differs from that of Llama without
+// rotation, biases and norms, which is the zero value.
+type attentionOptions struct {
+	rope       ops.Rope
+	qkvBias    bool
+	outputBias bool
+	headNorm   bool    // q_norm and k_norm normalize each head
+	wideNorm   bool    // q_norm and k_norm normalize the whole projection
+	normOffset float32 // added to the weights of q_norm and k_norm
+	outputGate bool    // q_proj has, for each head, the rows of the query and then those of a gate
+	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
+}
+
+// attention loads the attention module s.
+func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.Attention {
+	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
+	outputRows := queryRows
+	if o.outputGate {
+		queryRows *= 2
+	}
+	a := &nn.Attention{
+		QProj:      loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias),
+		KProj:      loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias),
+		VProj:      loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias),
+		OProj:      loadLinear(s, "o_proj", c.HiddenSize, outputRows, o.outputBias),
+		Rope:       o.rope,
+		Heads:      c.NumAttentionHeads,
+		KVHeads:    c.NumKeyValueHeads,
+		HeadDim:    c.HeadDim,
+		Scale:      o.scale,
+		Eps:        c.RMSNormEps,
+		OutputGate: o.outputGate,
+	}
+	if a.Scale == 0 {
+		a.Scale = float32(1 / math.Sqrt(float64(c.HeadDim)))
+	}
+	switch {
+	case o.headNorm:
+		a.QNorm = s.Vector("q_norm.weight", c.HeadDim, o.normOffset)
+		a.KNorm = s.Vector("k_norm.weight", c.HeadDim, o.normOffset)
+	case o.wideNorm:
+		a.QNorm = s.Vector("q_norm.weight", outputRows, o.normOffset)
+		a.KNorm = s.Vector("k_norm.weight", kvRows, o.normOffset)
+	}
+	return a
+}
+
+// memory returns the cache memory of layer i, which has attention. In a sliding-window layer it is
+// limited to the window, unless that is as long as the context.
+func (c *decoderConfig) memory(i int) cache.LayerSpec {
+	spec := c.attentionSpec()
+	if c.LayerTypes[i] == slidingAttention && c.SlidingWindow < c.MaxPositionEmbeddings {
+		spec.Window = c.SlidingWindow
+	}
+	return spec
+}

@@ -1,0 +1,59 @@
+package models
+
+// Qwen2 and Qwen2.5 have the layers of Llama with biases in q_proj, k_proj and v_proj. If
+// use_sliding_window is true, the layers from max_window_layers on see a window.
+//
+// Sources: Qwen2 Technical Report (2024); Hugging Face transformers, models/qwen2. Checkpoints:
+// Qwen2 and Qwen2.5 of 0.5B to 72B, DeepSeek-R1-Distill-Qwen, MLX conversions included.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+)
+
+const qwen2RopeTheta = 1e4 // the default of rope_theta
+
+type qwen2Config struct {
+	decoderConfig
+	UseSlidingWindow bool `json:"use_sliding_window"`
+	MaxWindowLayers  int  `json:"max_window_layers"`
+}
+
+func newQwen2Config() qwen2Config {
+	c := qwen2Config{decoderConfig: newDecoderConfig(), MaxWindowLayers: 28}
+	c.MaxPositionEmbeddings, c.SlidingWindow = 32768, 4096
+	return c
+}
+
+// read reads config.json. Old configs have no layer_types.
+func (c *qwen2Config) read(w *checkpoint.Weights) error {
+	if err := w.Config.Decode(c); err != nil {
+		return err
+	}
+	if len(c.LayerTypes) == 0 && c.UseSlidingWindow && c.SlidingWindow > 0 {
+		for i := range min(c.NumHiddenLayers, maxLayers) {
+			kind := fullAttention
+			if i >= c.MaxWindowLayers {
+				kind = slidingAttention
+			}
+			c.LayerTypes = append(c.LayerTypes, kind)
+		}
+	}
+	return c.check(w)
+}
+
+func loadQwen2(w *checkpoint.Weights) (Model, error) {
+	c := newQwen2Config()
+	if err := c.read(w); err != nil {
+		return nil, err
+	}
+	rope, err := c.rope(w, qwen2RopeTheta)
+	if err != nil {
+		return nil, err
+	}
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return c.layer(s, attentionOptions{rope: rope, qkvBias: true}), c.memory(i)
+	}
+	return from.load(w, &c.decoderConfig), nil
+}
