@@ -286,6 +286,38 @@ func TestAddedTokensTakeLinearTime(t *testing.T) {
 	}
 }
 
+// TestEmptyAddedTokens: a token without content matches nowhere, also if only normalizing empties
+// it. The text has the same ids as without the token, in the same time.
+func TestEmptyAddedTokens(t *testing.T) {
+	text := strings.Repeat("many words, ", 20_000) + "<x>"
+	for name, attributes := range map[string]string{
+		"raw":                `"content":""`,
+		"special":            `"content":"","special":true`,
+		"between words":      `"content":"","single_word":true,"lstrip":true,"rstrip":true`,
+		"normalized":         `"content":"","normalized":true,"special":true`,
+		"empty normalized":   `"content":"~","normalized":true,"special":true`,
+		"empty, with spaces": `"content":"~","normalized":true,"lstrip":true,"rstrip":true`,
+	} {
+		const other = `{"id":300,"content":"<x>","special":true}`
+		const normalizer = `"normalizer":{"type":"Replace","pattern":{"String":"~"},"content":""}`
+		encode := func(added string) (ids []int32, hidden string, took time.Duration) {
+			tok := parseSmall(t, normalizer+`,"added_tokens":[`+added+`]`)
+			begun := time.Now()
+			ids = tok.Encode(text, EncodeOptions{})
+			return ids, tok.NewShield().Hide(text), time.Since(begun)
+		}
+		want, wantHidden, _ := encode(other)
+		ids, hidden, took := encode(other + `,{"id":301,` + attributes + `}`)
+		if !slices.Equal(ids, want) || hidden != wantHidden {
+			t.Errorf("%s: %d ids, expected %d; hidden text equal: %t", name, len(ids), len(want),
+				hidden == wantHidden)
+		}
+		if took > 5*time.Second {
+			t.Errorf("%s: it took %v", name, took)
+		}
+	}
+}
+
 // TestFileLimits checks that a file over a limit is refused with an error that names it.
 func TestFileLimits(t *testing.T) {
 	many := func(n int, entry string) string {
