@@ -48,8 +48,7 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 	if p.tokenizer, err = tokenizer.Parse(data); err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model's tokenizer.json cannot be used",
-			"Headroom supports byte-level BPE tokenizers. Choose a model that has one. If this "+
-				"model should have one, download it again.")
+			"Download the model again. If that does not help, choose another one.")
 	}
 	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err

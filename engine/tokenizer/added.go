@@ -189,7 +189,7 @@ func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder,
 			plain(e, text[done:start])
 		}
 		e.append(token.ID)
-		done = end
+		done, e.first = end, false
 	}
 	if done < len(text) && e.err == nil {
 		plain(e, text[done:])
@@ -208,6 +208,10 @@ func startsInWord(s string) bool {
 
 // isWord reports whether r matches \w as defined by UTS 18 and by Rust's regex crate.
 func isWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		c := r | 0x20
+		return c >= 'a' && c <= 'z' || r >= '0' && r <= '9' || r == '_'
+	}
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc,
 		unicode.Other_Alphabetic, unicode.Join_Control) ||
 		addedClass(r) != other

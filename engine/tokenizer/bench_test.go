@@ -47,7 +47,7 @@ func BenchmarkEncodeUncached(b *testing.B) {
 	for b.Loop() {
 		e.ids = e.ids[:0]
 		for _, word := range words {
-			e.ids = e.appendBPE(e.ids, word)
+			e.ids = tok.model.(*bpe).appendBPE(e, e.ids, word)
 		}
 	}
 }

@@ -7,29 +7,28 @@ import (
 	"sync/atomic"
 )
 
-// Byte-pair encoding of one word. The word starts as one symbol per byte. Then the pair of adjacent
-// symbols with the lowest rank is merged into one symbol, and so on until no pair has a rank. Among
-// pairs of equal rank, the leftmost is merged first.
+// Byte-pair encoding of one word. The word starts as one symbol per byte, or per character if the
+// model is not byte-level; see bpe_symbols.go. Then the pair of adjacent symbols with the lowest
+// rank is merged into one symbol, and so on until no pair has a rank. Among pairs of equal rank,
+// the leftmost is merged first.
 //
 // The symbols are in a linked list within an array, and the candidate pairs in a heap. So a word of
 // n bytes takes O(n log n) time, even a megabyte without a space. A cache holds the ids of recent
 // words.
 
-// bpe is the model of tokenizer.json; see modelJSON.
+// bpe is the model BPE of tokenizer.json; see modelJSON.
 type bpe struct {
-	byteID       [256]int32 // id of each byte; -1: the byte has no id
+	alphabet
 	merges       map[uint64]merged
 	ignoreMerges bool // a word that is in the vocabulary is one token
-	unknownID    int32
-	hasUnknown   bool // bytes without an id become unknownID; otherwise they are dropped
-	fuseUnknown  bool // consecutive bytes without an id become one unknownID
-	complete     bool // every byte has an id
-	longest      int  // bytes of the longest token that merges can make
 	cache        wordCache
 
-	// longestWith has for each two bytes the length of the longest token in which they are
-	// adjacent, or 0 if there is none. See longWord.
-	longestWith []uint16
+	// complete says that a word has at least as many tokens as tooMany counts, and separable that
+	// it can be encoded in parts; see longword.go.
+	complete  bool
+	separable bool
+	longest   int // bytes of the longest token that merges can make
+	pairs     pairTable
 }
 
 // merged is the rank of a pair and the id of the symbol into which it is merged.
@@ -39,51 +38,61 @@ type merged struct {
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// symbol is a node of the linked list. The symbol at index i covers the bytes [i, end) of the word.
+// symbol is a node of the linked list. The symbol at index i covers the symbols [i, end) with which
+// the word has started.
 type symbol struct {
 	id         int32 // -1 once it has been merged into its left neighbor
 	prev, next int32 // indexes of its neighbors; -1 at the ends
-	end        int32 // index after the last byte that has been merged into it
+	end        int32 // index after the last symbol that has been merged into it
 }
 
 // encodeWord appends the ids of word, which is not empty.
-func (e *encoder) encodeWord(word string) {
-	m := &e.model
+func (m *bpe) encodeWord(e *encoder, word string) {
 	if ids, ok := m.cache.get(word); ok {
 		e.append(ids...)
 		return
 	}
 	start := len(e.ids)
-	if len(word) > longWordBytes {
-		e.longWord(word)
-	} else {
-		e.ids = e.appendBPE(e.ids, word)
+	switch id, ok := m.wholeWord(e, word); {
+	case ok:
+		e.ids = append(e.ids, id)
+	case len(word) > longWordBytes || len(word) > maxCachedBytes && !m.bytes:
+		m.longWord(e, word)
+	default:
+		e.ids = m.appendBPE(e, e.ids, word)
 	}
 	if e.append(); e.err == nil {
 		m.cache.put(word, e.ids[start:])
 	}
 }
 
-func (e *encoder) appendBPE(dst []int32, word string) []int32 {
-	m := &e.model
-	if m.ignoreMerges {
-		e.word = appendByteLevel(e.word[:0], word)
-		if id, ok := e.vocab[string(e.word)]; ok && !e.pieces.added(id) {
-			return append(dst, id)
-		}
+// wholeWord returns the id of word if merges are ignored and it is in the vocabulary.
+func (m *bpe) wholeWord(e *encoder, word string) (id int32, ok bool) {
+	if !m.ignoreMerges || len(word) > m.longest {
+		return 0, false
 	}
+	if m.bytes {
+		e.word = appendByteLevel(e.word[:0], word)
+	} else {
+		e.word = append(e.word[:0], word...)
+	}
+	return e.modelID(e.word)
+}
+
+// appendBPE appends the ids of a word by merging its symbols.
+func (m *bpe) appendBPE(e *encoder, dst []int32, word string) []int32 {
 	if len(word) > longWordBytes {
 		e.symbols = slices.Grow(e.symbols[:0], len(word))
 		e.queue = slices.Grow(e.queue[:0], len(word))
 	}
-	e.symbols = m.appendSymbols(e.symbols[:0], word)
+	e.symbols = m.appendSymbols(e, e.symbols[:0], word)
 	symbols := e.symbols
 	e.queue = e.queue[:0]
 	for i := range len(symbols) - 1 {
 		if (i+1)&(checkBytes-1) == 0 && e.check() {
 			return dst
 		}
-		e.pushPair(int32(i))
+		m.pushPair(e, int32(i))
 	}
 	for steps := 1; len(e.queue) > 0; steps++ {
 		if steps&(checkBytes-1) == 0 && e.check() {
@@ -101,10 +110,10 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 		right.id = -1
 		if left.next >= 0 {
 			symbols[left.next].prev = c.at()
-			e.pushPair(c.at())
+			m.pushPair(e, c.at())
 		}
 		if left.prev >= 0 {
-			e.pushPair(left.prev)
+			m.pushPair(e, left.prev)
 		}
 	}
 	for i := int32(0); i >= 0 && len(symbols) > 0; i = symbols[i].next {
@@ -113,33 +122,11 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 	return dst
 }
 
-// appendSymbols appends the single-byte symbols of word.
-func (m *bpe) appendSymbols(symbols []symbol, word string) []symbol {
-	fusing := false
-	for i := range len(word) {
-		id := m.byteID[word[i]]
-		if id < 0 {
-			if !m.hasUnknown || fusing && m.fuseUnknown {
-				continue
-			}
-			fusing, id = true, m.unknownID
-		} else {
-			fusing = false
-		}
-		n := int32(len(symbols))
-		symbols = append(symbols, symbol{id: id, prev: n - 1, next: n + 1, end: n + 1})
-	}
-	if len(symbols) > 0 {
-		symbols[len(symbols)-1].next = -1
-	}
-	return symbols
-}
-
 // pushPair queues the pair of the symbol at index left and its right neighbor, if the pair has a
 // rank.
-func (e *encoder) pushPair(left int32) {
+func (m *bpe) pushPair(e *encoder, left int32) {
 	right := e.symbols[left].next
-	if m, ok := e.model.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
+	if m, ok := m.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
 		e.queue.push(candidate{uint64(uint32(m.rank))<<32 | uint64(uint32(left)), m.id,
 			e.symbols[right].end})
 	}

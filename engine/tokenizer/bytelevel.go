@@ -1,9 +1,13 @@
 package tokenizer
 
-// The alphabet of byte-level BPE, in which tokenizer.json spells tokens, and a table with the bytes
-// of every token, for decoding.
+// The alphabet of byte-level BPE, in which tokenizer.json spells tokens, and the parts ByteLevel of
+// a normalizer and of a pre_tokenizer, which spell text in it. For byte-level BPE itself, words are
+// not spelled; see isByteLevel in config.go.
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Byte-level BPE spells every byte as one printable character, so that its vocabulary is plain
 // text. Bytes that are printable in Latin-1 are spelled as that character. The others are spelled,
@@ -49,35 +53,60 @@ func appendBytes(dst []byte, token string) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// pieceTable maps ids to bytes. The bytes of id are blob[ends[id-1]:ends[id]].
-type pieceTable struct {
-	blob  []byte
-	ends  []uint32
-	flags []uint8
-}
+// gpt2Pattern is the regular expression that ByteLevel uses if use_regex is true.
+const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-const (
-	flagUsed    uint8 = 1 << iota
-	flagSpecial       // omitted if skipSpecial is true
-	flagAdded         // only in added_tokens, not in the model's vocab
-)
-
-func (p *pieceTable) size() int { return len(p.ends) }
-
-func (p *pieceTable) bytes(id int32) []byte {
-	if id < 0 || int(id) >= len(p.ends) || p.flags[id]&flagUsed == 0 {
-		return nil
+func byteLevelSplitter(t *Tokenizer, p *part) error {
+	f := struct {
+		AddPrefixSpace bool `json:"add_prefix_space"`
+		UseRegex       bool `json:"use_regex"`
+	}{true, true}
+	if err := p.read(&f); err != nil {
+		return err
 	}
-	from := uint32(0)
-	if id > 0 {
-		from = p.ends[id-1]
+	if f.AddPrefixSpace {
+		t.splitters = append(t.splitters, prefixSpace{})
 	}
-	to := p.ends[id]
-	return p.blob[from:to:to]
+	if f.UseRegex {
+		if err := t.addPattern(gpt2Pattern, "Isolated", false); err != nil {
+			return err
+		}
+	}
+	if !t.byteLevel {
+		t.splitters = append(t.splitters, byteSpeller{})
+	}
+	return nil
 }
 
-func (p *pieceTable) special(id int32) bool {
-	return id >= 0 && int(id) < len(p.flags) && p.flags[id]&flagSpecial != 0
+// prefixSpace implements add_prefix_space of the ByteLevel pre-tokenizer.
+type prefixSpace struct{}
+
+func (prefixSpace) split(e *encoder, at int, text string) {
+	if !strings.HasPrefix(text, " ") {
+		text = " " + text
+	}
+	e.split(at+1, text)
 }
 
-func (p *pieceTable) added(id int32) bool { return p.flags[id]&flagAdded != 0 }
+// byteSpeller spells text in the byte-level alphabet.
+type byteSpeller struct{}
+
+func (byteSpeller) split(e *encoder, at int, text string) {
+	e.split(at+1, spellBytes(e, text))
+}
+
+func byteLevelNormalizer(t *Tokenizer, _ *part) (normalizeStep, error) {
+	t.faithful = false // a token's length counts spelled bytes
+	return spellBytes, nil
+}
+
+func spellBytes(e *encoder, s string) string {
+	size := 0
+	for i := range len(s) {
+		size += utf8.RuneLen(runeOfByte[s[i]])
+	}
+	if size == len(s) || !e.grow(size-len(s)) {
+		return s
+	}
+	return string(appendByteLevel(make([]byte, 0, size), s))
+}

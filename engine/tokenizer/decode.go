@@ -1,9 +1,19 @@
 package tokenizer
 
+import "sync"
+
 // Decode returns the text of ids. If skipSpecial is true, it omits special tokens. It ignores ids
 // that are not in the vocabulary. Bytes that are not valid UTF-8, such as an incomplete character
 // at the end, become U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+	if !t.byteLevel {
+		s := t.NewStream(skipSpecial)
+		for _, id := range ids {
+			s.add(id)
+		}
+		s.stage.end()
+		return string(s.text)
+	}
 	size := 0
 	for _, id := range ids {
 		size += len(t.pieces.bytes(id))
@@ -23,18 +33,31 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	pending     []byte // up to three bytes of an incomplete character
-	text        []byte // scratch memory of Add
+	pending     []byte      // up to three bytes of an incomplete character, in byte-level BPE
+	text        []byte      // what Add returns
+	stage       decodeStage // the first; nil for byte-level BPE
 }
 
 // NewStream returns a Stream. If skipSpecial is true, the Stream omits special tokens.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
-	return &Stream{t: t, skipSpecial: skipSpecial}
+	s := &Stream{t: t, skipSpecial: skipSpecial}
+	if !t.byteLevel {
+		s.stage = (*streamEnd)(s)
+		for i := len(t.decoders) - 1; i >= 0; i-- {
+			s.stage = t.decoders[i](s.stage)
+		}
+	}
+	return s
 }
 
-// Add adds the next id and returns the text that it completes. It returns "" if the bytes so far
-// end inside a character.
+// Add adds the next id and returns the text that it completes. It returns "" if the text depends on
+// later ids, for example because the bytes so far end inside a character.
 func (s *Stream) Add(id int32) string {
+	if s.stage != nil {
+		s.text = s.text[:0]
+		s.add(id)
+		return string(s.text)
+	}
 	if s.skipSpecial && s.t.pieces.special(id) {
 		return ""
 	}
@@ -45,12 +68,61 @@ func (s *Stream) Add(id int32) string {
 	return string(text)
 }
 
-// Close ends the text. It returns U+FFFD if the last character is incomplete, and otherwise "".
-// After Close the stream is empty and can be used again.
+// add passes a token to the stages.
+func (s *Stream) add(id int32) {
+	if !s.t.pieces.used(id) || s.skipSpecial && s.t.pieces.special(id) {
+		return
+	}
+	s.stage.write(s.t.pieces.bytes(id))
+	s.stage.endToken()
+}
+
+// Close ends the text, and returns what Add has held back: in byte-level BPE U+FFFD if the last
+// character is incomplete. After Close the stream is empty and can be used again.
 func (s *Stream) Close() string {
+	if s.stage != nil {
+		s.text = s.text[:0]
+		s.stage.end()
+		return string(s.text)
+	}
 	if len(s.pending) == 0 {
 		return ""
 	}
 	s.pending = s.pending[:0]
 	return replacement
+}
+
+// streamEnd is the end of the stages of a Stream.
+type streamEnd Stream
+
+func (s *streamEnd) write(part []byte) { s.text = append(s.text, part...) }
+func (s *streamEnd) endToken()         {}
+func (s *streamEnd) end()              {}
+
+// buildTexts sets texts.
+func (t *Tokenizer) buildTexts() {
+	t.texts = func() *pieceTable { return &t.pieces }
+	if t.byteLevel {
+		return
+	}
+	t.texts = sync.OnceValue(func() *pieceTable {
+		out := pieceTable{flags: t.pieces.flags}
+		s := t.NewStream(false)
+		for id := range int32(t.pieces.size()) {
+			piece := t.pieces.bytes(id)
+			if b, ok := byteToken(piece); ok && t.hasByteFallback {
+				out.blob = append(out.blob, b)
+			} else if piece != nil {
+				// The text after that of another token, because the first one may lose a space.
+				s.text = s.text[:0]
+				s.stage.write([]byte("x"))
+				s.stage.endToken()
+				s.add(id)
+				s.stage.end()
+				out.blob = append(out.blob, s.text[min(1, len(s.text)):]...)
+			}
+			out.ends = append(out.ends, uint32(len(out.blob)))
+		}
+		return &out
+	})
 }

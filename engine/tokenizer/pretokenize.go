@@ -1,9 +1,11 @@
 package tokenizer
 
-// Splitting text into words. BPE merges only within a word. The splitters form a chain, in which
-// each passes its pieces to the next. Pieces are substrings, so no text is copied.
+// Splitting text into words. A model merges only within a word. The splitters form a chain, in
+// which each passes its pieces to the next. Most pieces are substrings, so no text is copied. Each
+// kind of pre_tokenizer is one row of splitterKinds.
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,10 +13,217 @@ import (
 	"headroom/engine/tokenizer/regex"
 )
 
-// splitter is one pre_tokenizer. split splits text, which is not empty, and calls
+// splitter is one step of a pre_tokenizer. split splits text, which is not empty, and calls
 // e.split(at+1, piece) for each piece. The parameter at is the index of the splitter in the chain.
+// A splitter that drops the beginning of the text calls e.dropStart.
 type splitter interface {
 	split(e *encoder, at int, text string)
+}
+
+// splitterKinds has the kinds of pre_tokenizers by their names in tokenizer.json. Each appends its
+// splitters.
+var splitterKinds = map[string]func(*Tokenizer, *part) error{
+	"BertPreTokenizer":   bertSplitter,
+	"ByteLevel":          byteLevelSplitter,
+	"CharDelimiterSplit": delimiterSplitter,
+	"Digits":             digitSplitter,
+	"FixedLength":        lengthSplitter,
+	"Metaspace":          metaspaceSplitter,
+	"Punctuation":        punctuationSplitter,
+	"Split":              patternSplit,
+	"UnicodeScripts":     scriptSplitter,
+	"Whitespace":         whitespaceSplitter,
+	"WhitespaceSplit":    spaceSplitter,
+}
+
+func (t *Tokenizer) buildSplitters(parts []*part) error {
+	for _, p := range parts {
+		build, ok := splitterKinds[p.kind]
+		if !ok {
+			return fmt.Errorf("type %q is not supported", p.kind)
+		}
+		if err := build(t, p); err != nil {
+			return fmt.Errorf("%s: %w", p.kind, err)
+		}
+	}
+	return nil
+}
+
+// patternSplit splits text at the matches of a pattern.
+func patternSplit(t *Tokenizer, p *part) error {
+	var f struct {
+		Pattern  patternJSON `json:"pattern"`
+		Behavior string      `json:"behavior"`
+		Invert   bool        `json:"invert"`
+	}
+	if err := p.read(&f); err != nil {
+		return err
+	}
+	if f.Pattern.Regex != nil {
+		return t.addPattern(*f.Pattern.Regex, f.Behavior, f.Invert)
+	}
+	found, err := f.Pattern.finder()
+	if err != nil {
+		return err
+	}
+	return t.addFinder(found, f.Behavior, f.Invert)
+}
+
+func (t *Tokenizer) addPattern(pattern, behavior string, invert bool) error {
+	if s, known := knownPatterns[pattern]; known && behavior == "Isolated" && !invert {
+		t.splitters = append(t.splitters, s)
+		return nil
+	}
+	f, err := patternJSON{Regex: &pattern}.finder()
+	if err != nil {
+		return err
+	}
+	return t.addFinder(f, behavior, invert)
+}
+
+func (t *Tokenizer) addFinder(f finder, name string, invert bool) error {
+	b, ok := behaviors[name]
+	if !ok {
+		return fmt.Errorf("behavior %q is unknown", name)
+	}
+	if b == removed {
+		t.faithful = false
+	}
+	t.splitters = append(t.splitters,
+		&patternSplitter{slot: t.addSearch(f), behavior: b, invert: invert})
+	return nil
+}
+
+// digitSplitter separates digits from other text, and from each other if individual_digits is true.
+func digitSplitter(t *Tokenizer, p *part) error {
+	var f struct {
+		IndividualDigits bool `json:"individual_digits"`
+	}
+	err := p.read(&f)
+	behavior := "Contiguous"
+	if f.IndividualDigits {
+		behavior = "Isolated"
+	}
+	t.mustAddFinder(runes(isNumber), behavior)
+	return err
+}
+
+// punctuationSplitter splits text at punctuation.
+func punctuationSplitter(t *Tokenizer, p *part) error {
+	f := struct {
+		Behavior string `json:"behavior"`
+	}{"Isolated"}
+	if err := p.read(&f); err != nil {
+		return err
+	}
+	return t.addFinder(runes(isPunctuation), f.Behavior, false)
+}
+
+// spaceSplitter splits text at spaces, and drops them.
+func spaceSplitter(t *Tokenizer, _ *part) error {
+	t.mustAddFinder(runes(unicode.IsSpace), "Removed")
+	return nil
+}
+
+// bertSplitter drops spaces and isolates punctuation.
+func bertSplitter(t *Tokenizer, _ *part) error {
+	t.mustAddFinder(runes(unicode.IsSpace), "Removed")
+	t.mustAddFinder(runes(isPunctuation), "Isolated")
+	return nil
+}
+
+// delimiterSplitter splits text at a character, and drops it.
+func delimiterSplitter(t *Tokenizer, p *part) error {
+	var f struct {
+		Delimiter string `json:"delimiter"`
+	}
+	if err := p.read(&f); err != nil {
+		return err
+	}
+	if utf8.RuneCountInString(f.Delimiter) != 1 {
+		return fmt.Errorf("delimiter is %q, expected one character", f.Delimiter)
+	}
+	t.mustAddFinder(literal(f.Delimiter), "Removed")
+	return nil
+}
+
+// mustAddFinder is addFinder for a behavior that exists.
+func (t *Tokenizer) mustAddFinder(f finder, behavior string) {
+	if err := t.addFinder(f, behavior, false); err != nil {
+		panic(err)
+	}
+}
+
+// whitespaceSplitter splits text into words and other characters that are no spaces.
+func whitespaceSplitter(t *Tokenizer, _ *part) error {
+	t.faithful = false
+	t.splitters = append(t.splitters, wordRuns{})
+	return nil
+}
+
+// wordRuns implements the expression \w+|[^\w\s]+ of the pre_tokenizer Whitespace.
+type wordRuns struct{}
+
+func (wordRuns) split(e *encoder, at int, text string) {
+	const space, word, other = 0, 1, 2
+	last, from := -1, 0
+	flush := func(to int) {
+		switch {
+		case last == space:
+			e.dropStart()
+		case last > space:
+			e.split(at+1, text[from:to])
+		}
+		from = to
+	}
+	for i, r := range text {
+		if (i+1)&(checkBytes-1) == 0 && e.check() {
+			return
+		}
+		kind := other
+		switch {
+		case isWord(r):
+			kind = word
+		case unicode.IsSpace(r):
+			kind = space
+		}
+		if kind != last {
+			if flush(i); e.err != nil {
+				return
+			}
+			last = kind
+		}
+	}
+	flush(len(text))
+}
+
+// lengthSplitter splits text into pieces of some characters.
+func lengthSplitter(t *Tokenizer, p *part) error {
+	f := struct {
+		Length int `json:"length"`
+	}{5}
+	err := p.read(&f)
+	if err == nil && f.Length <= 0 {
+		err = fmt.Errorf("length is %d, expected at least 1", f.Length)
+	}
+	t.splitters = append(t.splitters, fixedLength(f.Length))
+	return err
+}
+
+type fixedLength int
+
+func (n fixedLength) split(e *encoder, at int, text string) {
+	from, count := 0, 0
+	for i := range text {
+		if count == int(n) {
+			if e.split(at+1, text[from:i]); e.err != nil {
+				return
+			}
+			from, count = i, 0
+		}
+		count++
+	}
+	e.split(at+1, text[from:])
 }
 
 // split makes the scanner a splitter. It has the behavior Isolated.
@@ -24,16 +233,6 @@ func (s scanner) split(e *encoder, at int, text string) {
 		e.split(at+1, text[i:end])
 		i = end
 	}
-}
-
-// prefixSpace implements add_prefix_space of the ByteLevel pre-tokenizer.
-type prefixSpace struct{}
-
-func (prefixSpace) split(e *encoder, at int, text string) {
-	if !strings.HasPrefix(text, " ") {
-		text = " " + text
-	}
-	e.split(at+1, text)
 }
 
 // finder finds the matches of a pattern. It is immutable; a search has the state of one search.
@@ -115,6 +314,8 @@ func (j *joiner) add(from, to int, match bool) {
 	case removed:
 		if !match {
 			j.e.split(j.at+1, j.text[from:to])
+		} else if from < to {
+			j.e.dropStart()
 		}
 		return
 	case contiguous:
@@ -185,24 +386,29 @@ func (s *patternSearch) next() (from, to int, ok bool) {
 	return from, to, ok
 }
 
-// numerals finds each character of \p{N}.
-type numerals struct{}
+// runes finds each character of a class.
+type runes func(rune) bool
 
-func (numerals) newSearch() search { return &numeralSearch{} }
+func (r runes) newSearch() search { return &runeSearch{is: r} }
 
-type numeralSearch struct {
+type runeSearch struct {
+	is   runes
+	e    *encoder
 	text string
 	done int
 }
 
-func (s *numeralSearch) reset(_ *encoder, text string) { s.text, s.done = text, 0 }
+func (s *runeSearch) reset(e *encoder, text string) { s.e, s.text, s.done = e, text, 0 }
 
-func (s *numeralSearch) next() (from, to int, ok bool) {
+func (s *runeSearch) next() (from, to int, ok bool) {
 	for i, r := range s.text[s.done:] {
-		if unicode.IsNumber(r) {
+		if s.is(r) {
 			from = s.done + i
 			s.done = from + utf8.RuneLen(r)
 			return from, s.done, true
+		}
+		if (i+1)&(checkBytes-1) == 0 && s.e.check() {
+			break
 		}
 	}
 	s.done = len(s.text)

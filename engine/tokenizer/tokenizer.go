@@ -1,19 +1,28 @@
 // Package tokenizer encodes text as token ids and decodes ids, as the Hugging Face tokenizer.json
-// of a model describes. It supports byte-level BPE, which Qwen, Llama 3, GPT-2 and related models
-// use. For other tokenizers, Parse returns an error that names the unsupported part.
+// of a model describes. If the file needs something that this package does not have, Parse returns
+// an error that names it.
 //
 // Encoding is a pipeline. Its steps have the order and the names of tokenizer.json:
 //
 //	text → added tokens (raw) → normalizer → added tokens (normalized)
-//	     → pre_tokenizer: words → model: BPE over the bytes of a word → ids
+//	     → pre_tokenizer: words → model: words to ids
 //	     → post_processor: special tokens before and after them, on request
 //
-// Decoding joins the bytes of the tokens and reads them as UTF-8.
+// Decoding is a pipeline too, the decoder: token after token becomes text. Each kind of part is a
+// row in a table; config.go names the tables.
+//
+// Most models use byte-level BPE. Its pipeline has a short form, in which words and tokens are
+// bytes; see isByteLevel in config.go.
 //
 // The reference is Hugging Face's tokenizers (https://github.com/huggingface/tokenizers). Tests
-// compare ids with stored ids of the reference. There are two intended differences. Truncation and
-// padding are ignored, because the engine limits the length. An added token that is not in vocab
-// decodes to exactly its text, even if that text is in the alphabet of byte-level BPE.
+// compare ids with stored ids of the reference. The intended differences are these:
+//
+//   - Truncation and padding are ignored, because the engine limits the length.
+//   - In byte-level BPE, an added token that is not in vocab decodes to exactly its text, even if
+//     that text is in the byte-level alphabet. A decoder may be missing.
+//   - If some bytes of a row of byte tokens are invalid, the valid characters beside them are still
+//     text, because a Stream must not wait for the end of the row.
+//   - Special tokens are omitted by their id, also if they are normalized.
 //
 // In text that is not valid UTF-8, each maximal invalid part is read as U+FFFD. Python and Rust
 // replace invalid bytes in the same way.
@@ -33,19 +42,25 @@ type Tokenizer struct {
 	vocab  map[string]int32 // from tokens, as spelled in the file, to ids; includes added tokens
 	pieces pieceTable       // from ids to bytes
 
+	byteLevel bool // byte-level BPE: words and pieces are bytes
+
 	raw        addedTokens // matched before normalization
 	normalized addedTokens // matched after normalization
 	special    addedTokens // special tokens of both, for Shield
 	normalizer []normalizeStep
 	splitters  []splitter
 	finders    []finder // of the normalizer and the splitters
-	model      bpe
+	model      model
+	decoders   []decoderStep      // in order; not for byte-level BPE
+	texts      func() *pieceTable // from ids to text, see TokenBytes
 
 	longest  int  // bytes of the longest token
 	faithful bool // no step drops text, so a text has at least len/longest tokens
 	gates    gates
 
 	normalizedSpecial bool // a special token matches normalized text
+
+	hasByteFallback bool // a decoder reads byte tokens such as <0x0A>
 
 	prefix, suffix []int32 // ids that AddSpecial adds before and after the text
 
@@ -172,11 +187,15 @@ type encoder struct {
 	words  int
 	shield *Shield
 
+	// first says that the next word is the beginning of the text, and nothing before it was
+	// dropped.
+	first bool
+
 	ids      []int32
 	searches []search // of finders
 	symbols  []symbol
 	queue    mergeQueue
-	word     []byte // a word in the byte-level alphabet
+	word     []byte // a word as it is spelled in vocab
 	stop     func() error
 }
 
@@ -195,6 +214,7 @@ func (t *Tokenizer) newEncoder() *encoder {
 // begin prepares the encoder for a text.
 func (e *encoder) begin(ctx context.Context, text string, options EncodeOptions) {
 	e.ctx, e.err, e.limit, e.shield = ctx, nil, options.Limit, options.Shield
+	e.first = true
 	e.growth = min(growthBytes+maxGrowth*len(text), maxAdded)
 }
 
@@ -270,8 +290,9 @@ func (e *encoder) split(from int, text string) {
 	case text == "" || e.err != nil:
 	case from == len(e.splitters):
 		if e.words++; e.words%1024 != 0 || !e.check() {
-			e.encodeWord(text)
+			e.model.encodeWord(e, text)
 		}
+		e.first = false
 	default:
 		e.splitters[from].split(e, from, text)
 	}
@@ -288,9 +309,10 @@ func (t *Tokenizer) TokenID(token string) (int32, bool) {
 	return id, ok
 }
 
-// TokenBytes returns the bytes of the token id. They may contain incomplete UTF-8 characters. If id
-// is not in the vocabulary, the result is nil. The caller must not change the bytes.
-func (t *Tokenizer) TokenBytes(id int32) []byte { return t.pieces.bytes(id) }
+// TokenBytes returns the bytes that the token id adds to a text that has begun. They may contain
+// incomplete UTF-8 characters. If id is not in the vocabulary, the result is nil. The caller must
+// not change the bytes.
+func (t *Tokenizer) TokenBytes(id int32) []byte { return t.texts().bytes(id) }
 
 // IsSpecial reports whether id is an added token that is marked as special. Decode omits such
 // tokens if skipSpecial is true.

@@ -207,15 +207,21 @@ func TestParseRefuses(t *testing.T) {
 			"id 2000000000, expected 0"},
 		{"byte_fallback", small(model(`"byte_fallback":true,"vocab":{"a":0},"merges":[]`)),
 			"byte_fallback"},
-		{"suffix", small(model(`"end_of_word_suffix":"</w>","vocab":{"a":0},"merges":[]`)),
-			"end_of_word_suffix"},
 		{"unknown unk_token", small(model(`"unk_token":"?","vocab":{"a":0},"merges":[]`)),
 			"unk_token"},
-		{"no ByteLevel", small(`"pre_tokenizer":null`), "no ByteLevel"},
-		{"ByteLevel first", small(
-			`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`), "must be the last"},
-		{"Metaspace", small(`"pre_tokenizer":{"type":"Metaspace"}`),
-			`"Metaspace" is not supported`},
+		{"Metaspace", small(`"pre_tokenizer":{"type":"Metaspace","replacement":"ab"}`),
+			"expected one character"},
+		{"prepend_scheme", small(
+			`"pre_tokenizer":{"type":"Metaspace","prepend_scheme":"last"}`), `"last" is unknown`},
+		{"delimiter", small(`"pre_tokenizer":{"type":"CharDelimiterSplit"}`),
+			"expected one character"},
+		{"length", small(`"pre_tokenizer":{"type":"FixedLength","length":0}`), "at least 1"},
+		{"unknown splitter", small(`"pre_tokenizer":{"type":"Cut"}`), `"Cut" is not supported`},
+		{"null in a Sequence", small(`"normalizer":{"type":"Sequence","normalizers":[null]}`),
+			"null for a part"},
+		{"dropout", small(model(`"dropout":0.1,"vocab":{"a":0},"merges":[]`)), "dropout"},
+		{"short merge", small(model(
+			`"continuing_subword_prefix":"##","vocab":{"a":0},"merges":["a a"]`)), "is shorter"},
 		{"bad regex",
 			small(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}`),
 			"regular expression"},
@@ -225,9 +231,10 @@ func TestParseRefuses(t *testing.T) {
 		{"bad behavior",
 			small(`"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Cut"}`),
 			`"Cut" is unknown`},
-		{"Lowercase", small(`"normalizer":{"type":"Lowercase"}`), `"Lowercase" is not supported`},
-		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`),
-			`"BertProcessing" is not supported`},
+		{"unknown normalizer", small(`"normalizer":{"type":"Upper"}`), `"Upper" is not supported`},
+		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`), "no sep or no cls"},
+		{"Bert id", small(
+			`"post_processor":{"type":"BertProcessing","sep":["x",999],"cls":["y",0]}`), "id 999"},
 		{"template without text",
 			small(`"post_processor":{"type":"TemplateProcessing","single":[]}`),
 			"single has 0 Sequence parts"},
@@ -236,7 +243,10 @@ func TestParseRefuses(t *testing.T) {
 		{"template id",
 			small(
 				`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[999]}}}`), "id 999"},
-		{"Fuse", small(`"decoder":{"type":"Fuse"}`), `"Fuse" is not supported`},
+		{"unknown decoder", small(`"decoder":{"type":"Glue"}`), `"Glue" is not supported`},
+		{"Strip", small(`"decoder":{"type":"Strip","content":"","start":1,"stop":0}`),
+			"expected one character"},
+		{"BPEDecoder", small(`"decoder":{"type":"BPEDecoder","suffix":""}`), "suffix is empty"},
 		{"added token's id taken", small(`"added_tokens":[{"id":5,"content":"<x>"}]`),
 			"belongs to"},
 	}
@@ -303,6 +313,8 @@ func FuzzParse(f *testing.F) {
 		small(`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`),
 		small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`),
 		`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`,
+		llama(`"added_tokens":[{"id":300,"content":"<x>","rstrip":true,"special":true}]`),
+		llama(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Metaspace","prepend_scheme":"first"},{"type":"BertPreTokenizer"},{"type":"UnicodeScripts"},{"type":"FixedLength"},{"type":"Whitespace"},{"type":"ByteLevel"},{"type":"Punctuation"}]},"decoder":{"type":"Sequence","decoders":[{"type":"Strip","content":"a","start":1,"stop":2},{"type":"WordPiece"},{"type":"BPEDecoder"},{"type":"CTC"},{"type":"ByteLevel"},{"type":"Metaspace"}]}`),
 	} {
 		f.Add([]byte(text))
 	}

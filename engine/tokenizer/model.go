@@ -1,6 +1,6 @@
 package tokenizer
 
-// Building the model and the added tokens from tokenizer.json: vocabulary, merges, pieces.
+// The models of tokenizer.json, and the vocabulary that they share.
 
 import (
 	"context"
@@ -9,73 +9,49 @@ import (
 	"math"
 )
 
-// buildModel sets vocab and model.
+// model turns words into ids. It is immutable.
+type model interface {
+	// encodeWord appends the ids of word, which is not empty, to e.ids.
+	encodeWord(e *encoder, word string)
+	// measure prepares the model for the pieces of t. longest is the number of bytes of a word that
+	// one id can stand for. faithful is false if an id can stand for more, or if the model drops
+	// text.
+	measure(t *Tokenizer) (longest int, faithful bool)
+}
+
+// modelKinds has the kinds of models by their names in tokenizer.json. Each sets vocab and model.
+var modelKinds = map[string]func(*Tokenizer, *modelJSON) error{
+	"BPE": (*Tokenizer).buildBPE,
+}
+
 func (t *Tokenizer) buildModel(file *fileJSON) error {
-	f := &file.Model
-	// In old files a BPE model has merges but no type.
-	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
-		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
+	kind := file.Model.Type
+	if kind == "" && len(file.Model.Merges) > 0 {
+		kind = "BPE" // in old files, a model has no type
 	}
-	if f.ContinuingSubwordPrefix != "" || f.EndOfWordSuffix != "" || f.Dropout != nil &&
-		*f.Dropout != 0 {
-		return errors.New(
-			"continuing_subword_prefix, end_of_word_suffix and dropout are not supported")
+	build, ok := modelKinds[kind]
+	if !ok {
+		return fmt.Errorf("type %q is not supported", kind)
 	}
-	var err error
+	return build(t, &file.Model)
+}
+
+// readVocab sets vocab from an object of tokens and ids.
+func (t *Tokenizer) readVocab(f *modelJSON) (err error) {
 	if t.vocab, err = parseVocab(f.Vocab); err != nil {
 		return fmt.Errorf("vocab: %w", err)
 	}
 	if len(t.vocab) == 0 {
 		return errors.New("vocab is empty")
 	}
-	m := &t.model
-	m.ignoreMerges, m.fuseUnknown, m.cache = f.IgnoreMerges, f.FuseUnk, newWordCache()
-	complete := true
-	for b, r := range runeOfByte {
-		id, ok := t.vocab[string(r)]
-		if !ok {
-			id, complete = -1, false
-		}
-		m.byteID[b] = id
-	}
-	m.complete = complete
-	if f.ByteFallback && !complete {
-		return errors.New("byte_fallback is not supported for a vocab that lacks single bytes")
-	}
-	if f.UnkToken != nil && !complete {
-		id, ok := t.vocab[*f.UnkToken]
-		if !ok {
-			return fmt.Errorf("unk_token %q is not in vocab", *f.UnkToken)
-		}
-		m.unknownID, m.hasUnknown = id, true
-	}
-	return t.buildMerges(f.Merges)
+	return nil
 }
 
-func (t *Tokenizer) buildMerges(raw []byte) error {
-	merges := make(map[uint64]merged, min(len(t.vocab), len(raw)/5)) // about one per token
-	var joined []byte
-	rank := int32(0)
-	err := eachMerge(raw, func(left, right []byte) error {
-		if rank >= maxMerges {
-			return fmt.Errorf("there are more than %d", maxMerges)
-		}
-		leftID, ok1 := t.vocab[string(left)]
-		rightID, ok2 := t.vocab[string(right)]
-		joined = append(append(joined[:0], left...), right...)
-		id, ok3 := t.vocab[string(joined)]
-		if !ok1 || !ok2 || !ok3 {
-			return fmt.Errorf("vocab must have %q, %q and %q", left, right, joined)
-		}
-		merges[pairKey(leftID, rightID)] = merged{rank, id}
-		rank++
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("merge %d: %w", rank, err)
-	}
-	t.model.merges = merges
-	return nil
+// modelID returns the id of a token of the model. An added token counts only if it is in the
+// model's vocab too.
+func (t *Tokenizer) modelID(token []byte) (int32, bool) {
+	id, ok := t.vocab[string(token)]
+	return id, ok && !t.pieces.added(id)
 }
 
 // buildAdded adds the added tokens to vocab, and sets pieces, raw and normalized.
@@ -88,6 +64,7 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 		return err
 	}
 	e := t.newEncoder()
+	total := 0 // bytes of normalized tokens
 	for _, token := range file.AddedTokens {
 		if token.Content == "" {
 			continue
@@ -113,6 +90,10 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 				return fmt.Errorf("%q has %d bytes when it is normalized, the limit is %d",
 					token.Content, len(content), maxAddedBytes)
 			}
+			if total += len(content); total > maxAddedTotal {
+				return fmt.Errorf("normalized, they have more than %d bytes", maxAddedTotal)
+			}
+			p.decodes = content
 		}
 		if content != "" {
 			set.add(content, token)
@@ -130,7 +111,7 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	t.special.link()
 	t.raw.link()
 	t.normalized.link()
-	return t.pieces.build(pieces)
+	return t.pieces.build(pieces, t.byteLevel)
 }
 
 // checkAdded checks the limits of added tokens.
@@ -153,8 +134,9 @@ func checkAdded(tokens []addedToken) error {
 // piece is the token with a certain id.
 type piece struct {
 	text    string
-	used    bool // false: there is no token with this id
-	added   bool // not in the model's vocab, so text is not in the byte-level alphabet
+	decodes string // what decoders read, if not text; not for byte-level BPE
+	used    bool   // false: there is no token with this id
+	added   bool   // not in the model's vocab
 	special bool
 }
 
@@ -192,11 +174,51 @@ func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	return pieces, nil
 }
 
-// build fills the table with pieces.
-func (p *pieceTable) build(pieces []piece) error {
+// pieceTable maps ids to the bytes of tokens. They are those of a word of the model. For byte-level
+// BPE they are the bytes of the text, otherwise a spelling such as ▁the or <0x0A>. The bytes of id
+// are blob[ends[id-1]:ends[id]].
+type pieceTable struct {
+	blob  []byte
+	ends  []uint32
+	flags []uint8
+}
+
+const (
+	flagUsed    uint8 = 1 << iota
+	flagSpecial       // omitted if skipSpecial is true
+	flagAdded         // only in added_tokens, not in the model's vocab
+)
+
+func (p *pieceTable) size() int { return len(p.ends) }
+
+func (p *pieceTable) bytes(id int32) []byte {
+	if id < 0 || int(id) >= len(p.ends) || p.flags[id]&flagUsed == 0 {
+		return nil
+	}
+	from := uint32(0)
+	if id > 0 {
+		from = p.ends[id-1]
+	}
+	to := p.ends[id]
+	return p.blob[from:to:to]
+}
+
+func (p *pieceTable) special(id int32) bool {
+	return id >= 0 && int(id) < len(p.flags) && p.flags[id]&flagSpecial != 0
+}
+
+func (p *pieceTable) used(id int32) bool {
+	return id >= 0 && int(id) < len(p.flags) && p.flags[id]&flagUsed != 0
+}
+
+func (p *pieceTable) added(id int32) bool { return p.flags[id]&flagAdded != 0 }
+
+// build fills the table with pieces. If byteLevel is true, the tokens of the model are spelled in
+// the byte-level alphabet.
+func (p *pieceTable) build(pieces []piece, byteLevel bool) error {
 	total := 0
 	for i := range pieces {
-		total += len(pieces[i].text)
+		total += max(len(pieces[i].text), len(pieces[i].decodes))
 	}
 	if total > math.MaxUint32 {
 		return fmt.Errorf("all tokens together have %d bytes, at most %d are supported", total,
@@ -208,8 +230,11 @@ func (p *pieceTable) build(pieces []piece) error {
 	for i := range pieces {
 		piece := &pieces[i]
 		start, spelled := len(p.blob), false
-		if !piece.added {
+		switch {
+		case byteLevel && !piece.added:
 			p.blob, spelled = appendBytes(p.blob, piece.text)
+		case !byteLevel && piece.decodes != "":
+			p.blob, spelled = append(p.blob, piece.decodes...), true
 		}
 		if !spelled {
 			p.blob = append(p.blob[:start], piece.text...)

@@ -1,0 +1,126 @@
+package tokenizer
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"unicode/utf8"
+)
+
+// oracleCase is a line of the files that build/oracle/tokenizers writes: a tokenizer.json, and what
+// the reference makes of some texts. A field is null where the reference fails.
+type oracleCase struct {
+	Tokenizer json.RawMessage `json:"tokenizer"`
+	Vectors   []struct {
+		Text        string   `json:"text"`
+		IDs         *[]int32 `json:"ids"`
+		WithSpecial *[]int32 `json:"with_special"`
+		Decode      []int32  `json:"decode"`
+		Decoded     *string  `json:"decoded"`
+		DecodedSkip *string  `json:"decoded_skip"`
+	} `json:"vectors"`
+}
+
+// eachOracleCase calls check for each line of a file.
+func eachOracleCase(t *testing.T, path string, check func(line int, c *oracleCase)) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	d := json.NewDecoder(r)
+	for line := 1; d.More(); line++ {
+		var c oracleCase
+		if err := d.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		check(line, &c)
+	}
+}
+
+// checkOracleCase compares with the reference.
+func checkOracleCase(t *testing.T, line int, tok *Tokenizer, c *oracleCase) {
+	t.Helper()
+	for _, v := range c.Vectors {
+		for special, want := range map[bool]*[]int32{false: v.IDs, true: v.WithSpecial} {
+			got, err := tok.EncodeContext(t.Context(), v.Text, EncodeOptions{AddSpecial: special})
+			if want != nil && (err != nil || !slices.Equal(got, *want)) {
+				t.Errorf("line %d: Encode(%q, %v)\n got %v, %v\nwant %v", line, v.Text, special,
+					got, err, *want)
+			}
+		}
+		for skip, want := range map[bool]*string{false: v.Decoded, true: v.DecodedSkip} {
+			got := tok.Decode(v.Decode, skip)
+			if want != nil && got != *want && decodesAlike(tok, v.Decode, skip) {
+				t.Errorf("line %d: Decode(%v, %v)\n got %q\nwant %q", line, v.Decode, skip, got,
+					*want)
+			}
+			if s := streamed(tok, v.Decode, skip); s != got {
+				t.Errorf("line %d: Stream(%v, %v)\n got %q\nwant %q", line, v.Decode, skip, s, got)
+			}
+		}
+	}
+}
+
+// decodesAlike reports whether ids have none of the intended differences; see the package comment.
+func decodesAlike(tok *Tokenizer, ids []int32, skip bool) bool {
+	var row []byte
+	for _, id := range append(slices.Clone(ids), -1) {
+		if tok.byteLevel && tok.pieces.used(id) && tok.pieces.added(id) {
+			return false
+		}
+		if id >= 0 && (!tok.pieces.used(id) || skip && tok.pieces.special(id)) {
+			spelled, ok := tok.vocab[string(tok.pieces.bytes(id))]
+			if tok.pieces.used(id) && (!ok || spelled != id) {
+				return false
+			}
+			continue
+		}
+		if b, ok := byteToken(tok.pieces.bytes(id)); ok {
+			row = append(row, b)
+			continue
+		}
+		if !utf8.Valid(row) {
+			return false
+		}
+		row = row[:0]
+	}
+	return true
+}
+
+// TestOracle compares with the file in HEADROOM_TOKENIZER_ORACLE, which `make oracle-tokenizers`
+// writes with random tokenizers and texts.
+func TestOracle(t *testing.T) {
+	path := os.Getenv("HEADROOM_TOKENIZER_ORACLE")
+	if path == "" {
+		t.Skip("make oracle-tokenizers runs this test")
+	}
+	cases, refused := 0, 0
+	eachOracleCase(t, path, func(line int, c *oracleCase) {
+		cases++
+		var file fileJSON
+		if err := json.Unmarshal(c.Tokenizer, &file); err != nil {
+			t.Fatal(err)
+		}
+		tok, err := Parse(c.Tokenizer)
+		if err != nil {
+			t.Logf("line %d: refused: %v", line, err)
+			refused++
+			return
+		}
+		if file.Decoder == nil && tok.byteLevel { // the reference shows the byte-level alphabet
+			for i := range c.Vectors {
+				c.Vectors[i].Decoded, c.Vectors[i].DecodedSkip = nil, nil
+			}
+		}
+		checkOracleCase(t, line, tok, c)
+	})
+	t.Logf("%d tokenizers, %d refused", cases, refused)
+	if refused*5 > cases {
+		t.Errorf("%d of %d tokenizers were refused", refused, cases)
+	}
+}
