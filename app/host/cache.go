@@ -2,7 +2,7 @@ package host
 
 // The host's cache on SSD. The host opens it before the first model and closes it after the last;
 // every engine in between uses it. Models also run without it, only slower. So if the cache cannot
-// be opened, State reports that, and the host continues.
+// be opened, State reports that, and the host continues; cachereopen.go tries again.
 
 import (
 	"log/slog"
@@ -19,24 +19,29 @@ import (
 type diskCache struct {
 	mu      sync.Mutex
 	o       cache.Options
-	cache   *cache.Cache // nil: none
-	failure string       // why the cache could not be opened, "" if it is open or off
+	cache   *cache.Cache  // nil: none
+	failure string        // why the cache could not be opened, "" if it is open or off
+	again   bool          // cachereopen.go tries to open it again
+	pause   time.Duration // Options.ReopenPause
 	closed  bool
 }
 
 func (k *diskCache) open(o cache.Options, log *slog.Logger) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.o, k.cache, k.failure, k.closed = o, nil, "", false; o.Dir == "" {
+	k.o, k.cache, k.failure, k.again, k.closed = o, nil, "", false, false
+	if o.Dir == "" {
 		return
 	}
 	o.Limits.Log = log
+	k.o = o
 	if err := cache.FinishMove(o.Dir); err != nil { // o.Dir is complete all the same
 		log.Warn("a move of the cache left files behind", "dir", o.Dir, "err", err)
 	}
 	var err error
 	if k.cache, err = cache.Open(o); err != nil {
-		k.cache, k.failure = nil, err.Error()
+		k.cache = nil
+		k.failure, k.again = openFailure(err, k.pause)
 		log.Warn("the cache on SSD is off: it could not be opened", "dir", o.Dir, "err", err)
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"headroom/app/cache"
 	"headroom/engine"
 	"headroom/engine/blockstore"
 	"headroom/engine/problem"
+	"headroom/engine/seal"
 )
 
 // withCache returns a host with a disk cache in dir.
@@ -77,6 +80,76 @@ func TestCacheThatCannotBeOpened(t *testing.T) {
 	}
 	if c := h.expect(Ready, "a").Cache; c.On || !strings.Contains(c.Error, "not a directory") {
 		t.Errorf("cache %+v", c)
+	}
+}
+
+// TestCacheIsOpenedLater: a cache that could not be opened is opened once its disk is there again.
+// The running model is loaded again with it, after it was idle for some minutes.
+func TestCacheIsOpenedLater(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newTestHostWith(t, func(o *Options) {
+		o.Cache, o.ReopenPause = cache.Options{Dir: filepath.Join(file, "blocks")}, time.Millisecond
+	})
+	e := h.run("a")
+	if c := h.expect(Ready, "a").Cache; !strings.Contains(c.Error, "tries again") {
+		t.Errorf("cache %+v", c)
+	}
+	now := time.Now()
+	h.unloadIdle(now) // idle from here on
+	h.reloadForCache(now.Add(time.Hour))
+	h.expect(Ready, "a")
+
+	changed, done := h.Subscribe()
+	defer done()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	for !h.State().Cache.On {
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the cache stays off: %+v", h.State().Cache)
+		}
+	}
+	if c := h.State().Cache; c.Error != notYetUsed {
+		t.Errorf("cache %+v", c)
+	}
+	h.reloadForCache(now.Add(reloadIdle - time.Second))
+	h.expect(Ready, "a")
+	h.reloadForCache(now.Add(reloadIdle))
+	<-e.closed
+	e = h.loading("a")
+	e.finish <- nil
+	if err := h.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.expect(Ready, "a").Cache; e.o.BlockStore == nil || c.Error != "" {
+		t.Errorf("store %p, cache %+v", e.o.BlockStore, c)
+	}
+	h.unloadIdle(now)
+	h.reloadForCache(now.Add(2 * time.Hour)) // it has the cache
+	h.expect(Ready, "a")
+}
+
+// TestLockedCacheIsNotTriedAgain: an attempt may ask the user to unlock the keychain.
+func TestLockedCacheIsNotTriedAgain(t *testing.T) {
+	var attempts atomic.Int32
+	h := newTestHostWith(t, func(o *Options) {
+		o.ReopenPause = time.Millisecond
+		o.Cache = cache.Options{Dir: filepath.Join(t.TempDir(), "blocks"),
+			Key: func() (seal.Key, error) {
+				attempts.Add(1)
+				return seal.Key{}, problem.New(problem.Locked, "The keychain is locked", "", "")
+			}}
+	})
+	if c := h.State().Cache; c.On || strings.Contains(c.Error, "again") {
+		t.Errorf("cache %+v", c)
+	}
+	if _, due := h.cache.failed(); due || attempts.Load() != 1 {
+		t.Errorf("%d attempts, another is due: %t", attempts.Load(), due)
 	}
 }
 

@@ -99,7 +99,7 @@ func (h *Host) runCacheClosed(do func() (string, error)) error {
 	h.mu.Unlock()
 	if err == nil && failure != "" {
 		err = problem.New(problem.Internal, "The cache in "+dir+" cannot be opened", failure,
-			"Restart Headroom. Until then, no conversations are written to disk.")
+			"Until it is open, no conversations are written to disk.")
 	}
 	return err
 }

@@ -71,6 +71,9 @@ type Options struct {
 	// ReloadPause is the pause before a crashed model is loaded again. It grows with each further
 	// crash; see retry.go. 0 means half a second.
 	ReloadPause time.Duration
+	// ReopenPause is the pause before a cache that could not be opened is opened again. It doubles
+	// up to 64 times its length; see cachereopen.go. 0 means ten seconds.
+	ReopenPause time.Duration
 	// RememberPause stores whether the watching of folders is paused. It may be nil.
 	RememberPause func(paused bool) error
 }
@@ -111,8 +114,8 @@ type Host struct {
 // background has the host's goroutines.
 type background struct {
 	wakeLoader chan struct{}      // capacity 1: Host.want may differ from Host.have
-	stop       context.CancelFunc // ends loader and sampler
-	ended      chan struct{}      // closed when both have returned
+	stop       context.CancelFunc // ends loader, sampler and reopening
+	ended      chan struct{}      // closed when they have returned
 	processes  sync.WaitGroup     // goroutines that wait for a worker process to end
 }
 
@@ -126,6 +129,7 @@ type target struct {
 	pause        time.Duration // before loading
 	retryAt      time.Time     // when loading is tried again after a failure; zero: it is not
 	loadedAt     time.Time
+	stores       bool    // it was loaded with the cache on SSD; guarded by Host.mu
 	progress     float64 // [0, 1] while loading; guarded by Host.mu
 	context      context.Context
 	cancel       context.CancelFunc
@@ -140,11 +144,13 @@ func New(o Options) *Host {
 		o.Log = slog.Default()
 	}
 	o.ReloadPause = cmp.Or(o.ReloadPause, firstPause)
+	o.ReopenPause = cmp.Or(o.ReopenPause, firstReopenPause)
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{options: o, log: o.Log, computed: engine.NewHistory(), last: o.LastModel,
 		subscribers: subscribers{}, background: background{
 			wakeLoader: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}}
 	h.models.library = o.Library
+	h.cache.pause = o.ReopenPause
 	h.cache.open(o.Cache, o.Log)
 	h.settled = sync.NewCond(&h.mu)
 	if o.Watch != nil {
@@ -158,6 +164,9 @@ func New(o Options) *Host {
 	var running sync.WaitGroup
 	running.Go(func() { h.runLoader(ctx) })
 	running.Go(func() { h.runSampler(ctx) })
+	if o.Cache.Dir != "" {
+		running.Go(func() { h.runReopen(ctx) })
+	}
 	go func() { running.Wait(); close(h.background.ended) }()
 	return h
 }

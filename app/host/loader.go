@@ -122,6 +122,9 @@ func (h *Host) open(t *target) (e Engine, err error) {
 		return nil, problem.From(err)
 	}
 	o.ModelName, o.History, o.BlockStore = t.model.ID, h.computed, h.cache.store()
+	h.mu.Lock()
+	t.stores = o.BlockStore != nil
+	h.mu.Unlock()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
 		// No model is loaded at this point.
 		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{})

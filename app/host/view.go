@@ -34,6 +34,7 @@ func (h *Host) State() State {
 		Requests: []Request{},
 	}
 	s.Engine.Notice = NewError(h.notice(running))
+	lacksCache := h.lacksCache(running)
 	h.mu.Unlock()
 
 	var stats engine.Stats
@@ -51,6 +52,9 @@ func (h *Host) State() State {
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
 	s.Cache = h.cache.stats(engineBytes(stats).KVCached)
+	if lacksCache {
+		s.Cache.Error = notYetUsed
+	}
 	s.RoomBytes = s.Memory.HeadroomBytes + engineBytes(stats).Total()
 	_, s.ModelsVersion = h.models.changesAfter(math.MaxInt)
 	return s
@@ -136,6 +140,7 @@ func (h *Host) runSampler(ctx context.Context) {
 			h.addSample(now)
 			h.updatePower()
 			h.unloadIdle(now)
+			h.reloadForCache(now)
 		}
 	}
 }

@@ -11,7 +11,7 @@ export const cache = {
   card: 'Cached conversations, requests and limits',
   notWorking: 'The disk cache is not working',
   makeFolderAvailable: (dir: Text) =>
-    `Make the folder ${dir} available, or choose another one under Limits, then restart Headroom`,
+    `Make the folder ${dir} available; or choose another one under Limits and restart Headroom`,
   off: 'The disk cache is off',
   memoryOnly: 'Prompts are cached in memory only, until the engine stops.',
   offByFlag: 'A command-line flag turned the disk cache off.',
