@@ -41,6 +41,8 @@ type decoderConfig struct {
 	MLPBias       bool     `json:"mlp_bias"`
 	SlidingWindow int      `json:"sliding_window"`
 	LayerTypes    []string `json:"layer_types"`
+	// RopeTraditional is a key of mlx-lm. It pairs each dimension with the next one.
+	RopeTraditional bool `json:"rope_traditional"`
 }
 
 // defaultRMSNormEps is the default of rms_norm_eps in transformers.
@@ -51,11 +53,22 @@ func newDecoderConfig() decoderConfig {
 	return decoderConfig{RMSNormEps: defaultRMSNormEps, HiddenAct: "silu"}
 }
 
+// read decodes config.json into config, which embeds c, and checks the keys in c.
+func (c *decoderConfig) read(w *checkpoint.Weights, config any) error {
+	if err := w.Config.Decode(config); err != nil {
+		return err
+	}
+	return c.check(w)
+}
+
 // check checks the keys of an architecture with attention and an MLP in every layer. Then every
 // layer has a kind in LayerTypes.
 func (c *decoderConfig) check(w *checkpoint.Weights) error {
 	if !slices.Contains([]string{"silu", "swish"}, c.HiddenAct) && !c.isGELU() {
 		return unsupported(w, "hidden_act is %q, expected silu or gelu_pytorch_tanh", c.HiddenAct)
+	}
+	if c.RopeTraditional {
+		return unsupported(w, "rope_traditional is true, expected false")
 	}
 	faults := append(c.resolve(), positive("intermediate_size", c.IntermediateSize))
 	interval := 0

@@ -41,6 +41,7 @@ type Spec struct {
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":           loadGemma3,
 	"gemma3_text":      loadGemma3,
+	"llama":            loadLlama,
 	"qwen2":            loadQwen2,
 	"qwen3":            loadQwen3,
 	"qwen3_5":          loadQwen35,
@@ -65,10 +66,26 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	if err == nil {
 		err = w.Err()
 	}
+	if err == nil {
+		err = checkHeads(m.Spec(), w)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// headMultiple divides the head dimensions that the cache can store; see attention.Cache.
+const headMultiple = 16
+
+func checkHeads(s Spec, w *checkpoint.Weights) error {
+	for _, layer := range s.Layers {
+		if layer.KVHeads > 0 && layer.HeadDim%headMultiple != 0 {
+			return unsupported(w, "head_dim is %d, expected a multiple of %d", layer.HeadDim,
+				headMultiple)
+		}
+	}
+	return nil
 }
 
 // Architectures returns the values of model_type that Load supports, sorted.

@@ -32,6 +32,7 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 
 // qwen3Attention returns the options of attention in Qwen3.
 func (c *decoderConfig) qwen3Attention(rope ops.Rope) attentionOptions {
-	return attentionOptions{rope: rope, headNorm: true, qkvBias: c.AttentionBias,
-		outputBias: c.AttentionBias}
+	o := c.llamaAttention(rope)
+	o.headNorm = true
+	return o
 }

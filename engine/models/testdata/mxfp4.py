@@ -82,6 +82,7 @@ def make(source, target, six, plain):
     (out / "expected.json").write_text(json.dumps([answers(model, ids) for ids in prompts]))
 
 
-mx.set_default_device(mx.cpu)
-make("qwen3", "qwen3_mxfp4", six="layers.1.mlp.down_proj", plain="layers.2.self_attn.v_proj")
-make("qwen3_5_moe_text", "qwen3_5_moe_mxfp4", six="layers.2.linear_attn.out_proj", plain="layers.1.linear_attn.in_proj_b")
+if __name__ == "__main__":
+    mx.set_default_device(mx.cpu)
+    make("qwen3", "qwen3_mxfp4", six="layers.1.mlp.down_proj", plain="layers.2.self_attn.v_proj")
+    make("qwen3_5_moe_text", "qwen3_5_moe_mxfp4", six="layers.2.linear_attn.out_proj", plain="layers.1.linear_attn.in_proj_b")
