@@ -94,6 +94,7 @@ type operators struct {
 	attention  attention.Attention
 	delta      recurrent.ConvGatedDelta
 	route      moe.Route
+	clamped    moe.ClampedSwiGLU
 	combine    moe.Combine
 	copy       transfer.Copy
 	feed       sampling.Feed
@@ -332,6 +333,16 @@ func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	return ids, weights
 }
 
+// ClampedSwiGLU returns the activation of gpt-oss for each pair of token and expert, from the
+// products gate and up [M*k, I] and their biases [E, I]. ids is I32 [M, k].
+func (c *Context) ClampedSwiGLU(gate, up, ids, gateBias, upBias kernels.Tensor, limit,
+	alpha float32) kernels.Tensor {
+	out := c.f32(gate.Rows, gate.Cols)
+	run(c, &c.ops.clamped, moe.ClampedSwiGLU{Gate: gate, Up: up, IDs: ids, GateBias: gateBias,
+		UpBias: upBias, Limit: limit, Alpha: alpha, Out: out})
+	return out
+}
+
 // Combine returns, for each token, the sum of its k rows of expert [M*k, H] multiplied by weights
 // [M, k], plus shared [M, H] multiplied by sigmoid(sharedGate [M, 1]). shared and sharedGate may be
 // zero tensors.
@@ -339,6 +350,15 @@ func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) ke
 	out := c.f32(weights.Rows, expert.Cols)
 	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared,
 		SharedGate: sharedGate, Out: out})
+	return out
+}
+
+// CombineBiased is Combine without a shared expert. It adds to each row of expert the row of bias
+// [E, H] that ids (I32 [M, k]) chooses.
+func (c *Context) CombineBiased(expert, weights, bias, ids kernels.Tensor) kernels.Tensor {
+	out := c.f32(weights.Rows, expert.Cols)
+	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Bias: bias, IDs: ids,
+		Out: out})
 	return out
 }
 

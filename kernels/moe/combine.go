@@ -17,11 +17,16 @@ import (
 // and so on. Weights is contiguous float32 [M, K]. Shared, float32 [M, H], is the output of the
 // expert that every token uses, or none. SharedGate, float32 [M, 1], is its gate; without one
 // Shared is added unscaled. Out is float32 [M, H] and may be Shared.
+//
+// Bias, contiguous float32 [E, H], is added to the outputs of the experts before they are weighted,
+// or none. It needs IDs, the chosen experts as contiguous int32 [M, K]. IDs are computed on the
+// device, where Check cannot see them: for one outside [0, E) no bias is added.
 type Combine struct {
 	Experts    kernels.Tensor
 	Weights    kernels.Tensor
 	Shared     kernels.Tensor
 	SharedGate kernels.Tensor
+	Bias, IDs  kernels.Tensor
 	Out        kernels.Tensor
 }
 
@@ -41,6 +46,14 @@ func (o *Combine) Check() error {
 	if !o.Weights.Contiguous() {
 		err = errors.Join(err, errors.New(
 			"weights: got gaps between rows, expected a contiguous tensor"))
+	}
+	if !o.Bias.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("bias", o.Bias, kernels.F32, -1, h),
+			kernels.CheckShape("ids", o.IDs, kernels.I32, m, o.Weights.Cols))
+		if !o.Bias.Contiguous() || !o.IDs.Contiguous() {
+			err = errors.Join(err, errors.New(
+				"bias, ids: got gaps between rows, expected contiguous tensors"))
+		}
 	}
 	if !o.Shared.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("shared", o.Shared, kernels.F32, m, h))
@@ -73,7 +86,11 @@ func (o *Combine) units(from, to int) {
 		for i := first; i < min(first+combineCols, len(out)); i++ {
 			var sum float64
 			for j, w := range weights {
-				sum += float64(w) * float64(o.Experts.Float32s()[(r*k+j)*o.Experts.Stride+i])
+				x := o.Experts.Float32s()[(r*k+j)*o.Experts.Stride+i]
+				if bias := o.biasOf(r*k + j); bias != nil {
+					x += bias[i]
+				}
+				sum += float64(w) * float64(x)
 			}
 			if !o.Shared.IsNone() {
 				sum += gate * float64(o.Shared.Row(r)[i])
@@ -81,6 +98,18 @@ func (o *Combine) units(from, to int) {
 			out[i] = float32(sum)
 		}
 	}
+}
+
+// biasOf returns the bias of a row of Experts, or nil if it has none.
+func (o *Combine) biasOf(row int) []float32 {
+	if o.Bias.IsNone() {
+		return nil
+	}
+	id := int(o.IDs.Int32s()[row])
+	if id < 0 || id >= o.Bias.Rows {
+		return nil
+	}
+	return o.Bias.Row(id)
 }
 
 // CPU implements kernels.Op.
@@ -104,11 +133,18 @@ func combineCases() []kernels.Case {
 	for _, s := range []struct {
 		rows, k, h   int
 		shared, gate bool
-	}{{1, 2, 7, false, false}, {3, 3, 100, true, false}, {5, 8, 600, true, true},
-		{1, 8, 2048, true, true}, {512, 8, 2048, true, true}} {
+		experts      int // with biases, or 0
+	}{{1, 2, 7, false, false, 0}, {3, 3, 100, true, false, 0}, {5, 8, 600, true, true, 0},
+		{1, 8, 2048, true, true, 0}, {512, 8, 2048, true, true, 0}, {3, 2, 7, false, false, 3},
+		{5, 4, 600, true, true, 32}, {1, 4, 2880, false, false, 32},
+		{512, 4, 2880, false, false, 32}} {
+		name := fmt.Sprintf("combine_f32_m%d_k%d_h%d_shared_%t_gate_%t", s.rows, s.k, s.h, s.shared,
+			s.gate)
+		if s.experts > 0 {
+			name += fmt.Sprintf("_bias_%d", s.experts)
+		}
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("combine_f32_m%d_k%d_h%d_shared_%t_gate_%t", s.rows, s.k, s.h,
-				s.shared, s.gate),
+			Name:   name,
 			AbsTol: 6e-6, RelTol: 1e-6,
 			Why: "up to 9 products of size up to 5 are added in float32: 9 roundings of at most " +
 				"2^-24 times the largest partial sum, about 10",
@@ -124,6 +160,13 @@ func combineCases() []kernels.Case {
 				}
 				if s.gate {
 					o.SharedGate = kernels.RandomTensor(d, r, s.rows, 1, 1)
+				}
+				if s.experts > 0 {
+					o.Bias = kernels.RandomTensor(d, r, s.experts, s.h, 1)
+					o.IDs = kernels.NewTensor(d, kernels.I32, s.rows, s.k)
+					for i := range o.IDs.Int32s() {
+						o.IDs.Int32s()[i] = r.Int32N(int32(s.experts))
+					}
 				}
 				return o, []kernels.Tensor{o.Out}
 			},

@@ -1,7 +1,8 @@
 // out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared for a token. Experts are
 // added in the order of choice, so an element is one chain of fused multiply-adds with the bits of
-// combine.c. Grid: a threadgroup per block of columns of a token; a thread takes one column, or
-// four where rows begin and end at multiples of 16 bytes. out may be shared.
+// combine.c. With a bias, a row of it is added to each row of experts first. Grid: a threadgroup
+// per block of columns of a token; a thread takes one column, or four where rows begin and end at
+// multiples of 16 bytes. out may be shared.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
@@ -15,6 +16,7 @@ struct CombineParams {
   uint out_stride;
   uint has_shared;
   uint has_gate;
+  uint biases;  // rows of bias, 0 if there is none
 };
 
 template <typename T>
@@ -24,7 +26,9 @@ kernel void combine(
     device const float* weights  [[buffer(2)]],   // [M, chosen]
     device const T* shared       [[buffer(3)]],   // [M, cols], or nothing
     device const float* gate     [[buffer(4)]],   // [M], or nothing
-    device T* out                [[buffer(5)]],   // [M, cols]
+    device const T* bias         [[buffer(5)]],   // [biases, cols], or nothing
+    device const int* ids        [[buffer(6)]],   // [M, chosen], or nothing
+    device T* out                [[buffer(7)]],   // [M, cols]
     uint2 group                  [[threadgroup_position_in_grid]],   // token, block of columns
     uint tid                     [[thread_index_in_threadgroup]],
     uint2 threads                [[threads_per_threadgroup]]) {
@@ -37,7 +41,14 @@ kernel void combine(
   weights += token * p.chosen;
   T sum = T(0.0f);
   for (uint j = 0; j < p.chosen; j++) {
-    sum = fma(T(weights[j]), experts[ulong(j) * p.experts_stride], sum);
+    T x = experts[ulong(j) * p.experts_stride];
+    if (p.biases != 0) {
+      const uint id = uint(ids[token * p.chosen + j]);
+      if (id < p.biases) {
+        x = x + bias[ulong(id) * p.cols + c];
+      }
+    }
+    sum = fma(T(weights[j]), x, sum);
   }
   if (p.has_shared != 0) {
     const float g = p.has_gate != 0 ? sigmoid(gate[token * p.gate_stride]) : 1.0f;

@@ -18,7 +18,7 @@ var (
 // combineParams mirrors CombineParams in combine.metal.
 type combineParams struct {
 	Cols, Chosen, ExpertsStride, SharedStride, GateStride, OutStride uint32
-	HasShared, HasGate                                               uint32
+	HasShared, HasGate, Biases                                       uint32
 }
 
 const combineThreads = 256
@@ -26,13 +26,13 @@ const combineThreads = 256
 // Metal implements gpu.Op.
 func (o *Combine) Metal(c *gpu.Context) {
 	k, width := combine1, 1
-	if gpu.Aligned16(o.Experts, o.Shared, o.Out) {
+	if gpu.Aligned16(o.Experts, o.Shared, o.Bias, o.Out) {
 		k, width = combine4, 4
 	}
 	p := combineParams{Cols: uint32(o.Out.Cols / width), Chosen: uint32(o.Weights.Cols),
 		ExpertsStride: uint32(o.Experts.Stride / width),
 		SharedStride:  uint32(o.Shared.Stride / width), GateStride: uint32(o.SharedGate.Stride),
-		OutStride: uint32(o.Out.Stride / width)}
+		OutStride: uint32(o.Out.Stride / width), Biases: uint32(o.Bias.Rows)}
 	if !o.Shared.IsNone() {
 		p.HasShared = 1
 	}
@@ -41,5 +41,5 @@ func (o *Combine) Metal(c *gpu.Context) {
 	}
 	k.Dispatch(c, p, gpu.RowsByColumns(o.Out.Rows, o.Out.Cols/width, combineThreads),
 		gpu.Read(o.Experts), gpu.Read(o.Weights), gpu.Read(o.Shared), gpu.Read(o.SharedGate),
-		gpu.Write(o.Out))
+		gpu.Read(o.Bias), gpu.Read(o.IDs), gpu.Write(o.Out))
 }

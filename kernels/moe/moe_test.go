@@ -129,35 +129,74 @@ func TestCombineByHand(t *testing.T) {
 		o.SharedGate = kernels.NewTensor(d, kernels.F32, 1, 1)
 		run(d, &o)
 		expect(t, "with gated shared", o.Out.Float32s(), []float32{304, 3023})
+		// 2*(1+5, 10+6) + 3*(100, 1000) = (312, 3032): expert 3 does not exist.
+		o.Bias = kernels.FromFloat32s(d, 3, 2, []float32{7, 7, 5, 6, 7, 7})
+		o.IDs = kernels.NewTensor(d, kernels.I32, 1, 2)
+		copy(o.IDs.Int32s(), []int32{1, 3})
+		run(d, &o)
+		expect(t, "with biases", o.Out.Float32s(), []float32{314, 3035})
+	})
+}
+
+// TestClampedSwiGLUByHand has an alpha of ln 3, so that sigmoid(alpha) is 3/4 and sigmoid(2*alpha)
+// is 9/10. Row 0 has the biases of expert 1. Its columns are gate 1 and up 2, then both above the
+// limit, then up below it, then gate 0. The expert of row 1 does not exist.
+func TestClampedSwiGLUByHand(t *testing.T) {
+	nan := float32(math.NaN())
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		o := ClampedSwiGLU{
+			Gate:     kernels.FromFloat32s(d, 2, 5, []float32{2, 8, 1, 1, nan, 1, 1, 1, 1, 1}),
+			Up:       kernels.FromFloat32s(d, 2, 5, []float32{2, 8, -9, 2, 1, 1, 1, 1, 1, nan}),
+			IDs:      kernels.NewTensor(d, kernels.I32, 1, 2),
+			GateBias: kernels.FromFloat32s(d, 2, 5, []float32{9, 9, 9, 9, 9, -1, -1, 0, -1, 0}),
+			UpBias:   kernels.FromFloat32s(d, 2, 5, []float32{9, 9, 9, 9, 9, 0, 1, 1, 0, 0}),
+			Limit:    2, Alpha: float32(math.Log(3)), Out: kernels.NewTensor(d, kernels.F32, 2, 5)}
+		for _, id := range []int32{2, -1} {
+			copy(o.IDs.Int32s(), []int32{1, id})
+			run(d, &o)
+			expect(t, "row 0", o.Out.Row(0)[:4], []float32{1 * 3. / 4 * 3, 2 * 9. / 10 * 3,
+				1 * 3. / 4 * -1, 0})
+			for i, x := range append(o.Out.Row(1), o.Out.Row(0)[4]) {
+				if x == x {
+					t.Errorf("element %d without an expert, or of a NaN: got %g, expected NaN", i,
+						x)
+				}
+			}
+		}
 	})
 }
 
 // TestTokenAloneOrInBatch checks that a token gives the same bits alone and in a batch.
 func TestTokenAloneOrInBatch(t *testing.T) {
-	const m, e, k, h = 9, 40, 6, 530
+	const m, e, k, h = 9, 40, 6, 1030
 	for _, d := range kerneltest.Devices(t) {
 		r := rand.New(rand.NewPCG(3, 4))
 		logits, experts := kernels.RandomTensor(d, r, m, e, 2),
 			kernels.RandomTensor(d, r, m*k, h, 1)
 		shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 1)
-		both := func(from, to int) (ids, weights, out kernels.Tensor) {
+		bias, up := kernels.RandomTensor(d, r, e, h, 1), kernels.RandomTensor(d, r, m*k, h, 1)
+		both := func(from, to int) (ids, weights, acted, out kernels.Tensor) {
 			n := to - from
 			ids, weights, out = kernels.NewTensor(d, kernels.I32, n, k),
 				kernels.NewTensor(d, kernels.F32, n, k), kernels.NewTensor(d, kernels.F32, n, h)
+			acted = kernels.NewTensor(d, kernels.F32, n*k, h)
 			run(d, &Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids,
 				Weights: weights})
-			run(d, &Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights,
-				Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
+			run(d, &ClampedSwiGLU{Gate: experts.RowRange(from*k, to*k),
+				Up: up.RowRange(from*k, to*k), IDs: ids, GateBias: bias, UpBias: bias, Limit: 1,
+				Alpha: 1.702, Out: acted})
+			run(d, &Combine{Experts: acted, Weights: weights, Shared: shared.RowRange(from, to),
+				SharedGate: gate.RowRange(from, to), Bias: bias, IDs: ids, Out: out})
 			return
 		}
-		ids, weights, out := both(0, m)
+		ids, weights, acted, out := both(0, m)
 		for i := range m {
-			oneIDs, oneWeights, oneOut := both(i, i+1)
+			oneIDs, oneWeights, oneActed, oneOut := both(i, i+1)
 			for j, pair := range [][2]kernels.Tensor{{oneIDs, ids}, {oneWeights, weights},
-				{oneOut, out}} {
+				{oneActed, acted.Reshape(m, k*h)}, {oneOut, out}} {
 				if !bytes.Equal(pair[0].Bytes(), pair[1].RowRange(i, i+1).Bytes()) {
 					t.Errorf("%s: token %d: %s differ from those in the batch", d.Name(), i,
-						[]string{"ids", "weights", "outputs"}[j])
+						[]string{"ids", "weights", "activations", "outputs"}[j])
 				}
 			}
 		}
@@ -171,6 +210,10 @@ func TestCheck(t *testing.T) {
 	}
 	ids := func(rows, cols int) kernels.Tensor {
 		return kernels.NewTensor(d, kernels.I32, rows, cols)
+	}
+	swiglu := func(ids, bias kernels.Tensor, limit float32) kernels.Op {
+		return &ClampedSwiGLU{Gate: tensor(4, 8), Up: tensor(4, 8), IDs: ids, GateBias: bias,
+			UpBias: bias, Limit: limit, Alpha: 1, Out: tensor(4, 8)}
 	}
 	for _, c := range []struct {
 		op   kernels.Op
@@ -190,6 +233,17 @@ func TestCheck(t *testing.T) {
 			SharedGate: tensor(2, 1)}, "without a shared expert"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
 			Shared: tensor(2, 7)}, "shared"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
+			Bias: tensor(3, 8), IDs: ids(2, 2)}, ""},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
+			Bias: tensor(3, 8)}, "ids"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
+			Bias: tensor(3, 7), IDs: ids(2, 2)}, "bias"},
+		{swiglu(ids(2, 2), tensor(3, 8), 7), ""},
+		{swiglu(ids(2, 1), tensor(3, 8), 7), "ids"},
+		{swiglu(ids(2, 2), tensor(3, 7), 7), "gate bias"},
+		{swiglu(ids(2, 2), tensor(3, 9).Columns(0, 8), 7), "contiguous"},
+		{swiglu(ids(2, 2), tensor(3, 8), 0), "limit"},
 	} {
 		err := c.op.Check()
 		if c.want == "" && err != nil || c.want != "" &&
@@ -199,25 +253,39 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCombineMatchesCPUBits checks that Combine on Metal gives the bits of the CPU's kernel, with
-// four columns at a time and with one.
-func TestCombineMatchesCPUBits(t *testing.T) {
+// TestMetalMatchesCPUBits checks that ClampedSwiGLU and Combine on Metal give the bits of the CPU's
+// kernels, with four columns at a time and with one.
+func TestMetalMatchesCPUBits(t *testing.T) {
+	const m, e, k, h = 3, 7, 5, 1028
 	devices := kerneltest.Devices(t)
-	var want []byte
+	var want [2][]byte
 	for _, d := range devices[1:] { // the first is Go, in float64
 		for _, gap := range []int{0, 1} { // with a gap rows are not aligned
-			const m, k, h = 3, 5, 1028
 			r := rand.New(rand.NewPCG(1, 2))
 			experts, weights := kernels.RandomTensor(d, r, m*k, h, 1),
 				kernels.RandomTensor(d, r, m, k, 1)
 			shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 2)
+			up, bias := kernels.RandomTensor(d, r, m*k, h, 4), kernels.RandomTensor(d, r, e, h, 4)
+			ids := kernels.NewTensor(d, kernels.I32, m, k)
+			for i := range ids.Int32s() {
+				ids.Int32s()[i] = r.Int32N(e)
+			}
+			acted := kernels.NewTensor(d, kernels.F32, m*k, h+gap).Columns(0, h)
+			run(d, &ClampedSwiGLU{Gate: experts, Up: up, IDs: ids, GateBias: bias, UpBias: bias,
+				Limit: 3, Alpha: 1.702, Out: acted})
 			out := kernels.NewTensor(d, kernels.F32, m, h+gap).Columns(0, h)
-			run(d, &Combine{Experts: experts, Weights: weights, Shared: shared, SharedGate: gate,
-				Out: out})
-			if got := kerneltest.Elements(out); want == nil {
-				want = got
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s, gap %d: bits differ from %s", d.Name(), gap, devices[1].Name())
+			for i, o := range []Combine{
+				{Experts: experts, Weights: weights, Shared: shared, SharedGate: gate},
+				{Experts: acted, Weights: weights, Bias: bias, IDs: ids},
+			} {
+				o.Out = out
+				run(d, &o)
+				if got := kerneltest.Elements(out); want[i] == nil {
+					want[i] = got
+				} else if !bytes.Equal(got, want[i]) {
+					t.Errorf("%s, gap %d, %d: bits differ from %s", d.Name(), gap, i,
+						devices[1].Name())
+				}
 			}
 		}
 	}

@@ -6,5 +6,8 @@ import "headroom/kernels/cpu"
 
 // Without cgo the CPU has only the instruction set Generic, so these functions are never called.
 
-func (o *Route) native(cpu.ISA, int, int)   { panic("moe: native kernels in a build without cgo") }
-func (o *Combine) native(cpu.ISA, int, int) { panic("moe: native kernels in a build without cgo") }
+const noNative = "moe: native kernels in a build without cgo"
+
+func (o *Route) native(cpu.ISA, int, int)         { panic(noNative) }
+func (o *ClampedSwiGLU) native(cpu.ISA, int, int) { panic(noNative) }
+func (o *Combine) native(cpu.ISA, int, int)       { panic(noNative) }
