@@ -298,7 +298,7 @@ func TestUnreadTensorsAreSkipped(t *testing.T) {
 	}
 }
 
-// TestOddHeaderLengths pads the header of every architecture's file, with tensors of an MTP block
+// TestOddHeaderLengths pads the header of every architecture's file, with a complete MTP block
 // beside the others, so that no tensor is aligned. The model must compute the same logits, and its
 // memory must be planned.
 func TestOddHeaderLengths(t *testing.T) {
@@ -307,7 +307,17 @@ func TestOddHeaderLengths(t *testing.T) {
 		f := readTiny(t, name)
 		want := f.logits(t, d)
 		for _, x := range maps.Clone(f.tensors) {
-			f.put("mtp.layers.0."+strings.TrimPrefix(x.Name, "model."), x)
+			if strings.HasSuffix(x.Name, "model.norm.weight") {
+				hidden := x.Shape[0]
+				f.put("mtp.fc.weight", safetensors.Tensor{DType: safetensors.BF16,
+					Shape: []int{hidden, 2 * hidden}, Data: make([]byte, 4*hidden*hidden)})
+				f.put("mtp.norm.weight", x)
+				f.put("mtp.pre_fc_norm_embedding.weight", x)
+				f.put("mtp.pre_fc_norm_hidden.weight", x)
+			}
+			if _, rest, found := strings.Cut(x.Name, "model.layers.3."); found {
+				f.put("mtp.layers.0."+rest, x)
+			}
 		}
 		f.config = strings.Replace(f.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
 		for _, pad := range []int{1, 2, 3, 5, 7} {
