@@ -463,6 +463,11 @@ func TestPortTaken(t *testing.T) {
 // that is asked for. The key may come from a file.
 func TestOpenToTheNetwork(t *testing.T) {
 	home := isolate(t)
+	for _, address := range []string{"", "0.0.0.0"} { // "" means all addresses
+		if o := (service.Options{Listen: address}); o.CheckOpen() == nil {
+			t.Fatalf("a server on %q may start without a key", address)
+		}
+	}
 	code, _, errOut := headroom("", "serve", "--host", "0.0.0.0", "--port", "0")
 	if code != 1 || !strings.Contains(errOut, "--api-key-file") ||
 		!strings.Contains(errOut, "HEADROOM_API_KEY") || !strings.Contains(errOut, "--no-api-key") {
@@ -504,9 +509,6 @@ func TestOpenToTheNetwork(t *testing.T) {
 		if err := (&Serve{APIKey: key}).readKey(); err == nil {
 			t.Errorf("key %q: no error", key)
 		}
-	}
-	if o := (service.Options{}); o.CheckOpen() == nil { // "" means all addresses
-		t.Error("a server on all addresses may start without a key")
 	}
 	for _, o := range []service.Options{{Listen: "0.0.0.0", APIKey: "k"},
 		{Listen: "0.0.0.0", NoAPIKey: true}, {Listen: "127.0.0.1"}} {
