@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
-.PHONY: oracle-templates
+.PHONY: oracle oracle-templates
 .PHONY: audit sbom reproducible soak app-check sign notarize dmg tarball clean arm64 setup
 .PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
@@ -65,6 +65,9 @@ bench: bin/headroom ## Measure speed; a part: ARGS="--only dense --quick"; compa
 
 bench-peer: bin/headroom ## Compare with llama.cpp: PEER=path/to/llama-bench MODEL=x.gguf
 	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
+
+oracle: bin/headroom ## Compare with mlx-lm on small models; a part: TYPES=qwen3,llama
+	@build/oracle/models/run --types "$(TYPES)" $(ARGS)
 
 oracle-templates: ## Compare chat templates with Jinja2; other ones: TEMPLATES=folder
 	@build/oracle/templates/run $(TEMPLATES)

@@ -1,0 +1,128 @@
+"""Compares Headroom with mlx-lm on random small models: `make oracle`, or for a part
+`make oracle TYPES=qwen3,llama`.
+
+For every model_type of engine/models, table.py has a row with at least two configurations. Each is
+made in several packings by mlx-lm's own model class, with random weights, and saved as mlx-lm saves
+it. mlx-lm and `headroom serve` get the same token ids, the server by /v1/completions. The
+log-probabilities of every position must agree: that of the prompt's next token, those of the 20 most
+likely tokens, and of the token after the prompt.
+
+Both compute in float32: mlx-lm after set_dtype, Headroom with --float32 and --kv-format f32. Sums
+have another order, which costs about 1e-5 here; the tolerance is 2e-3. A wrong scale, a swapped
+order or a window off by one costs 1e-1 and more (`make oracle ARGS=--mutants` shows it).
+
+Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
+Headroom, golden.py writes engine/models/testdata/tiny, mutants.py shows that faults are found.
+"""
+
+import argparse
+import math
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import server
+import weights
+from table import TYPES
+
+ROOT = Path(__file__).resolve().parents[3]
+PROMPT_TOKENS = 150
+
+
+def registered():
+    """The model_types in the registry of engine/models."""
+    text = (ROOT / "engine/models/models.go").read_text()
+    table = text[text.index("var registry ="):]
+    return set(re.findall(r'^\t"(\w+)":', table[:table.index("\n}")], re.M))
+
+
+def compare(reply, ids, want):
+    """Returns the largest difference between the log-probabilities of the server's reply and those
+    of mlx-lm [len(ids), vocabulary], and the position where it is."""
+    answered = reply["choices"][0]["logprobs"]
+    worst, at = 0.0, 0
+    given, tops = answered["token_logprobs"], answered["top_logprobs"]
+    if len(given) != len(ids) + 1 or given[0] is not None:
+        raise ValueError(f"{len(given)} log-probabilities for {len(ids)} tokens and one more")
+    for i in range(1, len(given)):
+        row = want[i - 1]
+        pairs = [(weights.token_id(text), value) for text, value in tops[i].items()]
+        if i < len(ids):
+            pairs.append((ids[i], given[i]))
+        if len(pairs) < 20:
+            raise ValueError(f"{len(pairs)} log-probabilities at position {i}")
+        for token, value in pairs:
+            difference = abs(value - row[token])
+            if not difference <= worst:  # also if it is not a number
+                worst, at = difference, i - 1
+    return worst, at
+
+
+def check(row, model, ids, folder, headroom):
+    """Runs one model. Returns the largest difference and its position."""
+    want = weights.logprobs(model, ids)
+    with server.Server(headroom, folder, context=len(ids) + 2) as s:
+        reply = s.complete({"prompt": ids, "echo": True, "logprobs": 20, "max_tokens": 1,
+                            "temperature": 0})
+    return compare(reply, ids, want)
+
+
+def run(types, headroom, keep, verbose=False, report=print):
+    """Compares all variants and packings of the given rows. Returns the descriptions of failures."""
+    failed = []
+    for name in types:
+        row, begun, worst, count = TYPES[name], time.time(), 0.0, 0
+        for number, variant in enumerate(row.variants):
+            for packing in row.packings:
+                title = f"{name} {number} {packing}"
+                folder = Path(keep) / title.replace(" ", "-")
+                shutil.rmtree(folder, ignore_errors=True)
+                try:
+                    model = weights.make(name, row, variant, packing, folder,
+                                         seed=title)
+                    ids = weights.tokens(PROMPT_TOKENS, variant.get("vocab_size",
+                                                                    row.base["vocab_size"]))
+                    difference, at = check(row, model, ids, folder, headroom)
+                except (server.Failed, ValueError) as err:
+                    difference, at = math.inf, 0
+                    report(f"  {title}: {err}")
+                count += 1
+                if verbose:
+                    report(f"  {title}: {difference:.1e}")
+                worst = max(worst, difference)
+                if not difference <= row.tolerance:
+                    failed.append(title)
+                    report(f"  {title}: FAILED, the log-probabilities differ by "
+                           f"{difference:.3g} at position {at}, the tolerance is {row.tolerance}")
+        report(f"{name:20} {count:3} models, largest difference {worst:.1e}, "
+               f"{time.time() - begun:.1f} s")
+    return failed
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    p.add_argument("--types", default="", help="the rows to run, separated by commas; default: all")
+    p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
+    p.add_argument("--verbose", action="store_true", help="print a line for each model")
+    p.add_argument("--keep", default="", help="folder that keeps the models")
+    o = p.parse_args()
+    types = [t for t in o.types.replace(",", " ").split() if t] or sorted(TYPES)
+    if unknown := [t for t in types if t not in TYPES]:
+        sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
+    with tempfile.TemporaryDirectory() as folder:
+        failed = run(types, o.headroom, o.keep or folder, o.verbose)
+    if not o.types:
+        for name in sorted(registered() ^ set(TYPES)):
+            failed.append(name)
+            print(f"{name}: engine/models/models.go and build/oracle/models/table.py do not agree; "
+                  "every registered model_type needs a row")
+    if failed:
+        sys.exit(f"oracle: {len(failed)} failed: {', '.join(failed)}")
+    print(f"oracle: {len(types)} architectures agree with mlx-lm")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""The table of the oracle: one row for each model_type that engine/models registers.
+
+To add an architecture, add a row, in alphabetical order, and run
+
+    make oracle TYPES=my_type
+
+A row has the keys of config.json that all its variants share, and the variants, at least two. The
+keys are those of real checkpoints, so mlx-lm's model class and Headroom read the same file. Choose
+odd sizes, and let the variants differ in what can go wrong:
+
+  - one key-value head, and several that do not equal the number of heads
+  - a tied and an untied head, if the architecture allows both
+  - a sliding window far shorter than the prompt of 150 tokens, and every kind of layer
+  - head_dim other than hidden_size / num_attention_heads
+  - every option of the architecture: biases, gates, scalings of rotary frequencies
+
+Keep it small: hidden_size about 100, 3 or 4 layers, a vocabulary of up to 512. Sizes are multiples
+of 32, so that the packings can pack them; a matrix whose rows are no multiple of the group size
+stays plain, as in mlx-lm.
+"""
+
+from dataclasses import dataclass, field
+
+# The packings of oracle.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 is that of MLX.
+USUAL = ("float32", "bfloat16", "affine", "mxfp4")
+
+
+@dataclass
+class Row:
+    base: dict
+    variants: list
+    packings: tuple = USUAL
+    # The model_type under which mlx-lm has the architecture, if it does not know this one.
+    mlx: str = ""
+    # The config is the text_config of a multimodal model, of this inner model_type.
+    inside: str = ""
+    # mlx-lm's class puts this in front of every tensor name, but checkpoints of this type do not
+    # have it.
+    strip: str = ""
+    # The largest difference of two log-probabilities. Say in a comment where MLX itself rounds.
+    tolerance: float = 2e-3
+    # Paths of modules that the packing mxfp4_experts packs; the others stay bfloat16.
+    experts: tuple = field(default=("experts",))
+
+
+def sizes(**keys):
+    """The keys of nearly every config.json. A key whose value is None is left out."""
+    usual = {"hidden_size": 96, "intermediate_size": 160, "num_hidden_layers": 3,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 32, "vocab_size": 131,
+            "rms_norm_eps": 1e-6, "max_position_embeddings": 512, "rope_theta": 1e4}
+    return {key: value for key, value in {**usual, **keys}.items() if value is not None}
+
+
+# Two ways to divide heads: 3 heads on 1 with a tied head, 6 on 2 with a head of its own.
+NARROW = {"tie_word_embeddings": True}
+WIDE = {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 283,
+        "tie_word_embeddings": False}
+
+GEMMA3 = sizes(
+    num_hidden_layers=4, sliding_window_pattern=3, sliding_window=20, rms_norm_eps=1e-6,
+    rope_theta=1e6, rope_local_base_freq=1e4, query_pre_attn_scalar=40,
+    hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True)
+GEMMA3_VARIANTS = [
+    {},
+    {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 283,
+     "num_hidden_layers": 5, "sliding_window_pattern": 2, "sliding_window": 33,
+     "query_pre_attn_scalar": 32, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+]
+
+QWEN3_5 = sizes(
+    num_hidden_layers=4, head_dim=64, num_attention_heads=2, num_key_value_heads=1,
+    full_attention_interval=3, linear_num_value_heads=3, linear_num_key_heads=3,
+    linear_key_head_dim=32, linear_value_head_dim=32, linear_conv_kernel_dim=4,
+    attn_output_gate=True,
+    rope_parameters={"rope_type": "default", "rope_theta": 1e5, "partial_rotary_factor": 0.25})
+QWEN3_5_VARIANTS = [
+    {"tie_word_embeddings": True},
+    {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 283,
+     "head_dim": 32, "linear_num_value_heads": 6, "linear_num_key_heads": 2,
+     "linear_value_head_dim": 64, "full_attention_interval": 2, "tie_word_embeddings": False,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 1e7,
+                         "partial_rotary_factor": 0.5}},
+]
+QWEN3_5_MOE = {**QWEN3_5, "hidden_size": 192, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
+               "shared_expert_intermediate_size": 96, "norm_topk_prob": True}
+
+QWEN3_NEXT = {**{k: v for k, v in QWEN3_5_MOE.items() if k != "rope_parameters"},
+              "rope_theta": 1e5, "partial_rotary_factor": 0.25, "decoder_sparse_step": 1,
+              "mlp_only_layers": []}
+
+TYPES = {
+    "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
+    "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
+    "qwen2": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
+        NARROW,
+        {**WIDE, "hidden_size": 192, "rope_scaling": {"type": "linear", "factor": 4.0}},
+    ]),
+    "qwen3": Row(sizes(), [NARROW, WIDE]),
+    "qwen3_5": Row(QWEN3_5, QWEN3_5_VARIANTS, inside="qwen3_5_text"),
+    "qwen3_5_moe": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, inside="qwen3_5_moe_text"),
+    "qwen3_5_moe_text": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, mlx="qwen3_5_moe",
+                            strip="language_model."),
+    "qwen3_5_text": Row(QWEN3_5, QWEN3_5_VARIANTS, mlx="qwen3_5", strip="language_model."),
+    "qwen3_moe": Row(
+        sizes(hidden_size=192, num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64), [
+            {**NARROW, "hidden_size": 192, "norm_topk_prob": True, "decoder_sparse_step": 1,
+             "mlp_only_layers": [1]},
+            {**WIDE, "norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": []},
+        ]),
+    "qwen3_next": Row(QWEN3_NEXT, [
+        {"tie_word_embeddings": True},
+        {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 32,
+         "vocab_size": 283, "linear_num_value_heads": 6, "linear_num_key_heads": 2,
+         "linear_value_head_dim": 64, "full_attention_interval": 2, "rope_theta": 1e7,
+         "partial_rotary_factor": 0.5, "mlp_only_layers": [1], "tie_word_embeddings": False},
+    ]),
+}

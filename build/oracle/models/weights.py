@@ -1,0 +1,160 @@
+"""Makes random models with mlx-lm's classes, and their log-probabilities.
+
+Weights are drawn so that an error anywhere shows in the log-probabilities: matrices keep the size
+of what they multiply, vectors differ from their initial values (norm weights from 1, biases from
+0), and the logits differ by about 3.
+"""
+
+import copy
+import json
+import re
+import zlib
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+from mlx.utils import tree_flatten
+from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.utils import _get_classes, quantize_model
+
+mx.set_default_device(mx.cpu)
+
+# MLX rounds the rows of an embedding packed in mxfp4 to bfloat16, whatever the model's type is. The
+# rows are exact in it, but what a model multiplies them with, as Gemma does, is rounded too.
+look_up = nn.QuantizedEmbedding.__call__
+nn.QuantizedEmbedding.__call__ = lambda self, ids: look_up(self, ids).astype(mx.float32)
+
+VOCABULARY = 512  # tokens of the tokenizer; models may have fewer
+LOGITS = 3.0  # their standard deviation
+
+
+def config_of(name, row, variant, mlx=False):
+    """The config.json of a variant; with mlx, under the name that mlx-lm knows."""
+    text = copy.deepcopy({**row.base, **variant})
+    outer = (row.mlx if mlx else "") or name
+    if not row.inside:
+        return {"model_type": outer, **text}
+    tied = {k: text[k] for k in ("tie_word_embeddings",) if k in text}
+    return {"model_type": outer, **tied, "vocab_size": text["vocab_size"],
+            "text_config": {"model_type": row.inside, **text}}
+
+
+def fan_in(shape):
+    """The number of inputs of an output of a matrix, a stack of matrices or a convolution."""
+    return shape[-1] if shape[-1] > 1 else int(np.prod(shape[1:]))
+
+
+def draw(model, seed):
+    """Returns random values for the weights of a model, by path."""
+    rng = np.random.default_rng(zlib.crc32(seed.encode()))
+    new = []
+    for path, old in tree_flatten(model.parameters()):
+        x = rng.standard_normal(old.shape).astype(np.float32)
+        if len(old.shape) < 2:
+            new.append((path, old.astype(mx.float32) + mx.array(0.2 * x)))
+            continue
+        gain = LOGITS if re.search(r"(embed_tokens|lm_head|wte|embedding)\.weight$", path) else 1
+        new.append((path, mx.array(gain * x / np.sqrt(fan_in(old.shape)).astype(np.float32))))
+    return dict(new)
+
+
+def initialize(model, config, seed):
+    """Gives a model random weights as if they came from a checkpoint. A tied head is in no
+    checkpoint, and some classes learn from that alone that it is tied."""
+    drawn = draw(model, seed)
+    if config.get("text_config", config).get("tie_word_embeddings"):
+        drawn = {path: x for path, x in drawn.items() if not path.endswith("lm_head.weight")}
+    if hasattr(model, "sanitize"):
+        drawn = model.sanitize(drawn)
+    model.load_weights(list(drawn.items()))
+
+
+def pack(model, config, row, packing):
+    """Packs the weights of a model. Returns the model and its config."""
+    if packing == "float32":
+        return model, config
+    model.set_dtype(mx.bfloat16)
+    if packing == "bfloat16":
+        return model, config
+    usual = getattr(model, "quant_predicate", None)
+    hidden = config.get("text_config", config)["hidden_size"]
+    group = 64 if hidden % 64 == 0 else 32
+    if packing == "affine":
+        return quantize_model(model, config, group, 4, mode="affine")
+    if packing == "mxfp4":
+        return quantize_model(model, config, 32, 4, mode="mxfp4")
+    if packing == "mxfp4_experts":
+        def experts(path, module):
+            if any(part in path.split(".") for part in row.experts):
+                return {"group_size": 32, "bits": 4, "mode": "mxfp4"}
+            return False
+        return quantize_model(model, config, 32, 4, mode="mxfp4", quant_predicate=experts)
+    raise ValueError(f"unknown packing {packing}")
+
+
+def make(name, row, variant, packing, folder, seed):
+    """Writes a checkpoint to a folder and returns the model, which computes in float32."""
+    config = config_of(name, row, variant, mlx=True)
+    mx.random.seed(zlib.crc32(seed.encode()))
+    model_class, args = _get_classes(config)
+    model = model_class(args.from_dict(copy.deepcopy(config)))
+    initialize(model, config, seed)
+    model, config = pack(model, config, row, packing)
+    tensors = {path.removeprefix(row.strip): x for path, x in tree_flatten(model.parameters())}
+    config["model_type"] = name
+    if row.strip and "quantization" in config:
+        config["quantization"] = {path.removeprefix(row.strip): x
+                                  for path, x in config["quantization"].items()}
+        config.pop("quantization_config", None)
+    folder.mkdir(parents=True)
+    mx.save_safetensors(str(folder / "model.safetensors"), tensors, metadata={"format": "mlx"})
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
+    model.set_dtype(mx.float32)
+    return model
+
+
+def tokens(count, vocabulary, seed=1):
+    """Random token ids."""
+    return [int(t) for t in np.random.default_rng(seed).integers(0, vocabulary, count)]
+
+
+def logits(model, ids):
+    """The logits [len(ids), vocabulary] after each token, as mlx-lm computes a prompt."""
+    return model(mx.array([ids]), cache=make_prompt_cache(model))[0].astype(mx.float32)
+
+
+def logprobs(model, ids):
+    x = logits(model, ids)
+    return np.array(x - mx.logsumexp(x, axis=-1, keepdims=True))
+
+
+def byte_letters():
+    """The letters by which byte-level BPE writes the 256 bytes."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in plain]
+    return {**{b: chr(b) for b in plain}, **{b: chr(256 + i) for i, b in enumerate(others)}}
+
+
+def tokenizer():
+    """A tokenizer.json with a token for each byte, and <t256>, <t257> and so on."""
+    added = [{"id": i, "content": f"<t{i}>", "special": False, "single_word": False,
+              "lstrip": False, "rstrip": False, "normalized": False}
+             for i in range(256, VOCABULARY)]
+    return {
+        "version": "1.0", "added_tokens": added, "normalizer": None, "post_processor": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False,
+                          "use_regex": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {c: b for b, c in byte_letters().items()},
+                  "merges": []},
+    }
+
+
+def token_id(text):
+    """The id of a token, from its text in an answer."""
+    if found := re.fullmatch(r"<t(\d+)>", text):
+        return int(found[1])
+    if found := re.fullmatch(r"bytes:\\x([0-9a-f]{2})", text):
+        return int(found[1], 16)
+    return ord(text)
