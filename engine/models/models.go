@@ -48,8 +48,13 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_5_text":     loadQwen35,
 	"qwen3_5_moe":      loadQwen35,
 	"qwen3_5_moe_text": loadQwen35,
+	"qwen3_8":          loadQwen35, // what some programs call the conversions of Qwen3.8
+	"qwen3_8_moe":      loadQwen35,
+	"qwen3_8_text":     loadQwen35,
 	"qwen3_moe":        loadQwen3MoE,
 	"qwen3_next":       loadQwen3Next,
+	"qwen3_vl":         loadQwen3, // the language model
+	"qwen3_vl_text":    loadQwen3,
 }
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is

@@ -4,7 +4,8 @@ package models
 // head has an RMSNorm before RoPE.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3. Checkpoints:
-// Qwen3-0.6B to 32B, MLX conversions included.
+// Qwen3-0.6B to 32B, MLX conversions included, and the language model of Qwen3-VL, in which the
+// positions of text are those of Qwen3. Its embedding of images is not read.
 
 import (
 	"headroom/engine/cache"

@@ -4,8 +4,8 @@
 For every model_type of engine/models, table.py has a row with at least two configurations. Each is
 made in several packings by mlx-lm's own model class, with random weights, and saved as mlx-lm saves
 it. mlx-lm and `headroom serve` get the same token ids, the server by /v1/completions. The
-log-probabilities of every position must agree: that of the prompt's next token, those of the 20 most
-likely tokens, and of the token after the prompt.
+log-probabilities of every position must agree, also of the last: that of the prompt's next token
+and those of the 20 most likely tokens.
 
 Both compute in float32: mlx-lm after set_dtype, Headroom with --float32 and --kv-format f32. Sums
 have another order, which costs about 1e-5 here; the tolerance is 2e-3. A wrong scale, a swapped
@@ -71,7 +71,7 @@ def check(row, model, ids, folder, headroom):
 
 
 def run(types, headroom, keep, verbose=False, report=print):
-    """Compares all variants and packings of the given rows. Returns the descriptions of failures."""
+    """Compares all variants and packings of the given rows. Returns the titles of failures."""
     failed = []
     for name in types:
         row, begun, worst, count = TYPES[name], time.time(), 0.0, 0

@@ -21,7 +21,7 @@ stays plain, as in mlx-lm.
 
 from dataclasses import dataclass, field
 
-# The packings of oracle.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 is that of MLX.
+# The packings of weights.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 is MLX's.
 USUAL = ("float32", "bfloat16", "affine", "mxfp4")
 
 
@@ -81,16 +81,26 @@ QWEN3_5_VARIANTS = [
      "rope_parameters": {"rope_type": "default", "rope_theta": 1e7,
                          "partial_rotary_factor": 0.5}},
 ]
-QWEN3_5_MOE = {**QWEN3_5, "hidden_size": 192, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 64,
-               "shared_expert_intermediate_size": 96, "norm_topk_prob": True}
-
+QWEN3_5_MOE = {**QWEN3_5, "hidden_size": 192, "num_experts": 7, "num_experts_per_tok": 3,
+               "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96,
+               "norm_topk_prob": True}
 QWEN3_NEXT = {**{k: v for k, v in QWEN3_5_MOE.items() if k != "rope_parameters"},
               "rope_theta": 1e5, "partial_rotary_factor": 0.25, "decoder_sparse_step": 1,
               "mlp_only_layers": []}
 
+# The positions of text are the same in the three parts of its rotary embedding.
+QWEN3_VL = sizes(rope_theta=5e6, rope_scaling={
+    "rope_type": "default", "mrope_interleaved": True, "mrope_section": [6, 5, 5]})
+
 TYPES = {
     "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
     "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
+    "llama": Row(sizes(), [
+        {**NARROW, "attention_bias": True, "mlp_bias": True},
+        {**WIDE, "rope_scaling": {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64}},
+    ]),
     "qwen2": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
         NARROW,
         {**WIDE, "hidden_size": 192, "rope_scaling": {"type": "linear", "factor": 4.0}},
@@ -101,6 +111,10 @@ TYPES = {
     "qwen3_5_moe_text": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, mlx="qwen3_5_moe",
                             strip="language_model."),
     "qwen3_5_text": Row(QWEN3_5, QWEN3_5_VARIANTS, mlx="qwen3_5", strip="language_model."),
+    "qwen3_8": Row(QWEN3_5, QWEN3_5_VARIANTS, inside="qwen3_8_text", mlx="qwen3_5"),
+    "qwen3_8_moe": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, inside="qwen3_8_moe_text",
+                       mlx="qwen3_5_moe"),
+    "qwen3_8_text": Row(QWEN3_5, QWEN3_5_VARIANTS, mlx="qwen3_5", strip="language_model."),
     "qwen3_moe": Row(
         sizes(hidden_size=192, num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64), [
             {**NARROW, "hidden_size": 192, "norm_topk_prob": True, "decoder_sparse_step": 1,
@@ -114,4 +128,6 @@ TYPES = {
          "linear_value_head_dim": 64, "full_attention_interval": 2, "rope_theta": 1e7,
          "partial_rotary_factor": 0.5, "mlp_only_layers": [1], "tie_word_embeddings": False},
     ]),
+    "qwen3_vl": Row(QWEN3_VL, [NARROW, WIDE], inside="qwen3_vl_text"),
+    "qwen3_vl_text": Row(QWEN3_VL, [NARROW, WIDE], mlx="qwen3"),
 }
