@@ -32,7 +32,7 @@ type StoredShow struct {
 // StoredDelete is `headroom stored delete`.
 type StoredDelete struct {
 	Yes      bool `help:"Delete without asking. Required."`
-	Settings bool `help:"Also reset the settings, except for the API key."`
+	Settings bool `help:"Also reset the settings, except for the API key and the allowed host names."`
 	Models   bool `help:"Also move the models in Headroom's folders to the Trash; needs a running server."`
 }
 

@@ -22,7 +22,7 @@ type Stored interface {
 type DeleteStored struct {
 	// Everything must be true, so that no request deletes by mistake.
 	Everything bool `json:"everything"`
-	Settings   bool `json:"settings"` // also reset the settings, except for the API key
+	Settings   bool `json:"settings"` // also reset all but the API key and allowed hosts
 	Models     bool `json:"models"`   // also move models in Headroom's folders to the Trash
 }
 

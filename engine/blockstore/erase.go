@@ -4,25 +4,36 @@ package blockstore
 // needs neither the index nor a key, so that a damaged or foreign cache can be removed too.
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
 // Erase removes all files that a store has written to dir, and dir itself if it is then empty. It
-// returns ErrInUse if a store has the folder open, in any process. Files of others stay.
+// returns ErrInUse if a store has the folder open, in any process. Files of others stay. The error
+// names files that were set aside and may be a store's or not.
 func Erase(dir string) error {
-	if !Exists(dir) {
-		return nil
+	if Exists(dir) {
+		if err := checkUnused(dir); err != nil {
+			return err
+		}
+		m := &Move{To: dir}
+		if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
+			return err
+		}
+		if err := clearRest(dir); err != nil {
+			return err
+		}
 	}
-	if err := checkUnused(dir); err != nil {
-		return err
+	others, err := clearAside(dir)
+	_ = os.Remove(dir) // fails if it holds other files
+	if err == nil && len(others) > 0 {
+		err = fmt.Errorf("blockstore: %s may be a damaged index or somebody's file, and is left: "+
+			"delete it unless you need it", strings.Join(others, ", "))
 	}
-	m := &Move{To: dir}
-	if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
-		return err
-	}
-	return clearRest(dir)
+	return err
 }
 
 // IsOurs reports whether a store in dir has written the file at path, by its name and place.
@@ -37,6 +48,9 @@ func IsOurs(dir, path string) bool {
 	case tempDir:
 		return isTemp(name)
 	case ".":
+		if m := asideName.FindStringSubmatch(name); m != nil {
+			return isDamagedIndex(filepath.Join(dir, m[1]))
+		}
 		rest, found := strings.CutPrefix(name, indexName)
 		return name == lockName || name == markName || found && slices.Contains(indexSuffixes, rest)
 	}

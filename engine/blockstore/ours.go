@@ -5,6 +5,7 @@ package blockstore
 // wrote it.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -107,6 +108,44 @@ func discardIndex(path string) (aside string, err error) {
 		}
 	}
 	return aside, nil
+}
+
+// asideName matches the names that discardIndex gives, those of indexSuffixes among them.
+var asideName = regexp.MustCompile(`^(` + regexp.QuoteMeta(indexName) +
+	`\.set-aside-\d+)(?:-wal|-shm|-journal)?$`)
+
+// indexMark is a part of every index's schema. SQLite keeps the text of CREATE TABLE on its first
+// pages.
+const indexMark = "fingerprint TEXT NOT NULL, format TEXT NOT NULL, name TEXT NOT NULL"
+
+// isDamagedIndex reports whether a file that isIndex refuses was an index: its header is damaged,
+// but its schema is not.
+func isDamagedIndex(path string) bool {
+	f, err := osDisk{}.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	return err == nil && bytes.Contains(start, []byte(indexMark))
+}
+
+// clearAside removes damaged indexes that were set aside in dir, and returns the files that may be
+// somebody else's.
+func clearAside(dir string) (others []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range slices.Backward(entries) { // a database comes after its -wal and the others
+		m := asideName.FindStringSubmatch(e.Name())
+		if m == nil {
+			continue
+		}
+		if path := filepath.Join(dir, e.Name()); isDamagedIndex(filepath.Join(dir, m[1])) {
+			err = errors.Join(err, ignoreGone(os.Remove(path)))
+		} else {
+			others = append(others, path)
+		}
+	}
+	return others, ignoreGone(err)
 }
 
 // removeNamed removes the files in dir whose name a store gave them, and then dir if it is empty.

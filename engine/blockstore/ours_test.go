@@ -139,6 +139,52 @@ func TestIndexOfAnother(t *testing.T) {
 	}
 }
 
+// TestEraseSetAside: Erase removes indexes with a damaged header that were set aside, and names the
+// files of that name that no store wrote.
+func TestEraseSetAside(t *testing.T) {
+	dir := t.TempDir()
+	saveAndPin(t, dir, 1)
+	path := filepath.Join(dir, indexName)
+	index, err := os.ReadFile(path)
+	if err != nil || !isDamagedIndex(path) {
+		t.Fatalf("an index of %d bytes without the mark, %v", len(index), err)
+	}
+	copy(index, "garbage garbage garbage")
+	fill(t, dir, map[string]string{indexName: string(index), indexName + "-wal": "secret"})
+	saveAndPin(t, dir, 1) // sets it aside
+	aside, _ := filepath.Glob(path + ".set-aside-*")
+	if len(aside) < 2 {
+		t.Fatalf("set aside: %q", aside)
+	}
+	for _, one := range aside {
+		if !IsOurs(dir, one) {
+			t.Errorf("%s does not count as stored", one)
+		}
+	}
+	mine := map[string]string{indexName + ".set-aside-7": "mine",
+		indexName + ".set-aside-7-wal": "mine", indexName + ".set-aside-copy": "mine"}
+	fill(t, dir, mine)
+	for range 2 { // the second time, there is nothing but these files
+		err = Erase(dir)
+		if err == nil || !strings.Contains(err.Error(), ".set-aside-7-wal") ||
+			strings.Contains(err.Error(), "copy") {
+			t.Errorf("Erase: %v", err)
+		}
+		expectFiles(t, dir, mine)
+	}
+	for name := range mine {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Erase(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the empty folder is left: %v", err)
+	}
+}
+
 // TestForeignKeys: a folder with a foreign file of the keys' name is refused with a key and
 // without, and stays as it is.
 func TestForeignKeys(t *testing.T) {

@@ -190,6 +190,14 @@ test('the card of what is stored lists kinds, places and sizes', async () => {
   expect(rows[3]).toMatch(/^Log in memory /);
 });
 
+test('models in the own folders are offered for deletion only if there are any', async () => {
+  await open((b) => (b.storedModels = [0, 0]));
+  button('Delete everything…').click();
+  flushSync();
+  expect(document.querySelectorAll('dialog input')).toHaveLength(1);
+  expect(document.querySelector('dialog')?.textContent).not.toContain('to the Trash');
+});
+
 test('everything is deleted after a question, and the page forgets what it stored', async () => {
   await open((b) => (b.leaves = ['Another program has the cache open.']));
   localStorage.setItem('headroom.tools', '[{"type":"SECRET"}]');

@@ -47,7 +47,7 @@ export const storedCard = {
     `Chats (${chatsBytes}), the cache (${cacheBytes}), unfinished downloads and imports, and the ` +
     'log are deleted for good, in every window. Running answers stop. Downloaded models stay, ' +
     'because other apps share them.',
-  alsoSettings: 'Also reset the settings, except for the API key',
+  alsoSettings: 'Also reset the settings, except for the API key and the allowed host names',
   alsoModels: (bytes: Text) => `Also move the models in Headroom’s folders to the Trash (${bytes})`,
   deleteNow: 'Delete everything',
   deleting: 'Deleting…',

@@ -80,6 +80,8 @@ export class FakeBackend implements Backend {
   readonly asked: ChatRequest[] = [];
   /** What deleteStored cannot delete. */
   leaves: string[] = [];
+  /** Files and bytes of the models in Headroom’s own folders. */
+  storedModels: [number, number] = [12, 18.6e9];
   /** The contexts for which models were listed. */
   readonly lists: number[] = [];
   found: Model[] = fakeModels();
@@ -320,7 +322,7 @@ export class FakeBackend implements Backend {
       item('jobs', [], 0, 0),
       item('log', [], this.log.length, 90 * this.log.length),
       item('settings', ['/home/you/.config/headroom/settings.json'], 1, 700),
-      item('models', ['/home/you/.local/share/headroom/models'], 12, 18.6e9),
+      item('models', ['/home/you/.local/share/headroom/models'], ...this.storedModels),
     ];
   }
 
