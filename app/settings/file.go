@@ -61,10 +61,7 @@ func Open(dir string) (*File, error) {
 	disk.RemoveTemporary(dir, func(name string) bool { return name == fileName })
 	err := f.load()
 	f.checked = time.Now()
-	if strings.HasPrefix(f.now.APIKey, lostKey) {
-		slog.Warn("a random API key closes the endpoint, because the settings file was damaged",
-			"file", f.path, "fix", howToOpen)
-	}
+	f.warnOfLostKey()
 	return f, err
 }
 
@@ -72,7 +69,19 @@ func Open(dir string) (*File, error) {
 // the Settings page where that key comes from.
 const lostKey = "lost-key-"
 
-const howToOpen = "set or remove the API key in Settings, or quit Headroom and remove the file"
+// warnOfLostKey logs that a random key applies. A file that cannot be read is never overwritten, so
+// changing the key on the Settings page is no way out of that.
+func (f *File) warnOfLostKey() {
+	why := "the settings file was damaged"
+	fix := "set or remove the API key in Settings, or quit Headroom and remove the file"
+	if f.unread != nil {
+		why = "the settings file cannot be read"
+		fix = "quit Headroom, repair or remove the file, and start Headroom again"
+	}
+	if strings.HasPrefix(f.now.APIKey, lostKey) {
+		slog.Warn("a random API key closes the endpoint, because "+why, "file", f.path, "fix", fix)
+	}
+}
 
 func randomKey() string { return lostKey + rand.Text() }
 

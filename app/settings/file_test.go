@@ -1,8 +1,10 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,9 +74,18 @@ func TestUnreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"apiKey":"k"}` + strings.Repeat(" ", maxBytes)
 	writeFile(t, filepath.Join(dir, fileName), text)
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	f, err := Open(dir)
+	slog.SetDefault(before)
 	if err == nil || f.Get().APIKey == "" {
 		t.Errorf("key %q, error %v", f.Get().APIKey, err)
+	}
+	// A key that is set in Settings could not be saved.
+	if s := log.String(); !strings.Contains(s, "repair or remove") ||
+		strings.Contains(s, "in Settings") {
+		t.Errorf("the log says %s", s)
 	}
 	if err := f.Change(func(s *Settings) { s.Port = 80 }); err == nil {
 		t.Error("a change was written")
