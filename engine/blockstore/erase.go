@@ -5,7 +5,6 @@ package blockstore
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,6 @@ func Erase(dir string) error {
 		}
 	}
 	others, err := clearAside(dir)
-	_ = os.Remove(dir) // fails if it holds other files
 	if err == nil && len(others) > 0 {
 		err = fmt.Errorf("blockstore: %s may be a damaged index or somebody's file, and is left: "+
 			"delete it unless you need it", strings.Join(others, ", "))

@@ -130,8 +130,8 @@ func isDamagedIndex(path string) bool {
 	return err == nil && bytes.Contains(start, []byte(indexMark))
 }
 
-// clearAside removes damaged indexes that were set aside in dir, and returns the files that may be
-// somebody else's.
+// clearAside removes damaged indexes that were set aside in dir, and dir if it is then empty. It
+// returns the files that may be somebody else's.
 func clearAside(dir string) (others []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range slices.Backward(entries) { // a database comes after its -wal and the others
@@ -141,6 +141,7 @@ func clearAside(dir string) (others []string, err error) {
 		}
 		if path := filepath.Join(dir, e.Name()); isDamagedIndex(filepath.Join(dir, m[1])) {
 			err = errors.Join(err, ignoreGone(os.Remove(path)))
+			_ = os.Remove(dir) // fails while it holds other files
 		} else {
 			others = append(others, path)
 		}

@@ -180,8 +180,16 @@ func TestEraseSetAside(t *testing.T) {
 	if err := Erase(dir); err != nil {
 		t.Error(err)
 	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("an empty folder that no store uses was removed: %v", err)
+	}
+	saveAndPin(t, dir, 1)
+	fill(t, dir, map[string]string{indexName: string(index)})
+	if err := Erase(dir); err != nil {
+		t.Error(err)
+	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the empty folder is left: %v", err)
+		t.Errorf("the store's own folder is left: %v", err)
 	}
 }
 
