@@ -101,6 +101,8 @@ type modelJSON struct {
 	FuseUnk                 bool            `json:"fuse_unk"`                  // BPE
 	ByteFallback            bool            `json:"byte_fallback"`             // BPE, Unigram
 	IgnoreMerges            bool            `json:"ignore_merges"`             // BPE
+	UnkID                   *int64          `json:"unk_id"`                    // Unigram
+	MaxInputCharsPerWord    *int64          `json:"max_input_chars_per_word"`  // WordPiece
 }
 
 // Limits of a tokenizer.json. They bound the time and the memory of loading it and of encoding. The

@@ -21,6 +21,7 @@ const maxIncompleteBytes = 8 << 20
 // longest token in which they are adjacent, and 0 if there is none. For rare characters the length
 // may be that of other ones, if those have longer tokens.
 type pairTable struct {
+	bytes  bool     // pairs of bytes, not of characters
 	common []uint16 // of two characters below commonRunes; see commonIndex
 	others []uint16 // by a hash of the characters; nil: no others
 }
@@ -53,47 +54,52 @@ func (p *pairTable) add(left, right rune, n int) {
 	*length = max(*length, uint16(min(n, math.MaxUint16)))
 }
 
-// measure sets pairs and what depends on the tokens.
-func (m *bpe) measure(t *Tokenizer) (longest int, faithful bool) {
-	m.pairs.common = make([]uint16, commonRunes*commonRunes)
-	if m.bytes {
-		m.measureBytes(&t.pieces)
-		m.complete = m.hasAllBytes()
-		m.separable = m.complete
-		return m.longest, m.complete
+// fill adds the tokens of t's model, and returns the length of the longest.
+func (p *pairTable) fill(t *Tokenizer) (longest int) {
+	p.bytes = t.byteLevel
+	p.common = make([]uint16, commonRunes*commonRunes)
+	if p.bytes {
+		for id := range int32(t.pieces.size()) {
+			if t.pieces.added(id) {
+				continue
+			}
+			b := t.pieces.bytes(id)
+			longest = max(longest, len(b))
+			for i := 1; i < len(b); i++ {
+				p.add(rune(b[i-1]), rune(b[i]), len(b))
+			}
+		}
+		return longest
 	}
-	m.pairs.others = make([]uint16, otherPairs)
+	p.others = make([]uint16, otherPairs)
 	for token, id := range t.vocab {
 		if t.pieces.added(id) {
 			continue
 		}
-		m.longest = max(m.longest, len(token))
+		longest = max(longest, len(token))
 		last := rune(-1)
 		for _, r := range token {
 			if last >= 0 {
-				m.pairs.add(last, r, len(token))
+				p.add(last, r, len(token))
 			}
 			last = r
 		}
 	}
+	return longest
+}
+
+// measure sets pairs and what depends on the tokens.
+func (m *bpe) measure(t *Tokenizer) (longest int, faithful bool) {
+	m.longest = m.pairs.fill(t)
 	known := m.hasAllBytes()
+	if m.bytes {
+		m.complete, m.separable = known, known
+		return m.longest, known
+	}
 	m.separable = m.prefix == "" && m.suffix == "" && (known || m.hasUnknown && !m.byteFallback) &&
 		!m.mergesSpecial()
 	m.complete = m.separable && (known || !m.fuseUnknown)
 	return m.longest, m.complete
-}
-
-func (m *bpe) measureBytes(pieces *pieceTable) {
-	for id := range int32(pieces.size()) {
-		if pieces.added(id) {
-			continue
-		}
-		b := pieces.bytes(id)
-		m.longest = max(m.longest, len(b))
-		for i := 1; i < len(b); i++ {
-			m.pairs.add(rune(b[i-1]), rune(b[i]), len(b))
-		}
-	}
 }
 
 // mergesSpecial reports whether a merge has the unknown token or a byte, which do not spell the
@@ -117,8 +123,8 @@ func (m *bpe) mergesSpecial() bool {
 }
 
 // unit returns the character at word[i:], or the byte in byte-level BPE, and its length.
-func (m *bpe) unit(word string, i int) (rune, int) {
-	if m.bytes || word[i] < utf8.RuneSelf {
+func (p *pairTable) unit(word string, i int) (rune, int) {
+	if p.bytes || word[i] < utf8.RuneSelf {
 		return rune(word[i]), 1
 	}
 	return utf8.DecodeRuneInString(word[i:])
@@ -151,14 +157,14 @@ func (m *bpe) longWord(e *encoder, word string) {
 		e.ids = m.appendBPE(e, e.ids, word)
 		return
 	}
-	if m.complete && len(word) > longWordBytes && m.tooMany(e, word) || e.err != nil {
+	if m.complete && len(word) > longWordBytes && m.pairs.tooMany(e, word) || e.err != nil {
 		return
 	}
-	last, size := m.unit(word, 0)
+	last, size := m.pairs.unit(word, 0)
 	from, checkAt := 0, checkBytes
 	for i := size; i < len(word); i += size {
 		var next rune
-		if next, size = m.unit(word, i); m.separate(last, next) {
+		if next, size = m.pairs.unit(word, i); m.separate(last, next) {
 			m.part(e, word[from:i])
 			if from = i; e.append() {
 				return
@@ -192,20 +198,20 @@ func (m *bpe) part(e *encoder, part string) {
 // tooMany reports whether the ids of word exceed the limit in any case, and then ends the encoding.
 //
 // A token of n bytes covers n bytes of word. Each character in it is beside another one of the
-// token, and no token with these two is longer than pairs says. So a character of k bytes adds at
-// least k/n tokens.
-func (m *bpe) tooMany(e *encoder, word string) bool {
+// token, and no token with these two is longer than the table says. So a character of k bytes adds
+// at least k/n tokens.
+func (p *pairTable) tooMany(e *encoder, word string) bool {
 	if e.limit <= 0 {
 		return false
 	}
 	tokens, left, checkAt := float64(len(e.ids)-e.base), uint16(0), 0
-	next, size := m.unit(word, 0)
+	next, size := p.unit(word, 0)
 	for i := 0; i < len(word); {
 		here, width := next, size
 		right := uint16(0)
 		if i += width; i < len(word) {
-			next, size = m.unit(word, i)
-			right = *m.pairs.at(here, next)
+			next, size = p.unit(word, i)
+			right = *p.at(here, next)
 		}
 		tokens += float64(width) / float64(max(left, right, uint16(width)))
 		left = right

@@ -21,7 +21,10 @@ type model interface {
 
 // modelKinds has the kinds of models by their names in tokenizer.json. Each sets vocab and model.
 var modelKinds = map[string]func(*Tokenizer, *modelJSON) error{
-	"BPE": (*Tokenizer).buildBPE,
+	"BPE":       (*Tokenizer).buildBPE,
+	"Unigram":   (*Tokenizer).buildUnigram,
+	"WordLevel": (*Tokenizer).buildWordLevel,
+	"WordPiece": (*Tokenizer).buildWordPiece,
 }
 
 func (t *Tokenizer) buildModel(file *fileJSON) error {
@@ -59,7 +62,7 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	if err := checkAdded(file.AddedTokens); err != nil {
 		return err
 	}
-	pieces, err := newPieces(t.vocab, file.AddedTokens)
+	pieces, err := newPieces(t.vocab, t.duplicates, file.AddedTokens)
 	if err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ type piece struct {
 // newPieces returns a slice with the tokens of vocab, indexed by id, and with room for the tokens
 // of added. Ids may have gaps. The slice is as long as the highest id, so newPieces limits ids in
 // proportion to the number of tokens.
-func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
+func newPieces(vocab map[string]int32, duplicates []entry, added []addedToken) ([]piece, error) {
 	limit := int32(min(4*(len(vocab)+len(added))+1<<16, math.MaxInt32-1))
 	last := int32(0)
 	check := func(text string, id int32) error {
@@ -164,12 +167,20 @@ func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 			return nil, err
 		}
 	}
+	for _, d := range duplicates {
+		if err := check(d.token, d.id); err != nil {
+			return nil, err
+		}
+	}
 	pieces := make([]piece, last+1)
 	for text, id := range vocab {
 		if p := pieces[id]; p.used {
 			return nil, fmt.Errorf("vocab has id %d for both %q and %q", id, p.text, text)
 		}
 		pieces[id] = piece{text: text, used: true}
+	}
+	for _, d := range duplicates {
+		pieces[d.id] = piece{text: d.token, used: true}
 	}
 	return pieces, nil
 }

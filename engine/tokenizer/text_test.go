@@ -143,7 +143,7 @@ func TestGreatTexts(t *testing.T) {
 // TestTextOracle compares with stored results of the reference for random tokenizers; see
 // build/oracle/tokenizers.
 func TestTextOracle(t *testing.T) {
-	for _, path := range []string{"testdata/oracle_bpe.jsonl"} {
+	for _, path := range []string{"testdata/oracle_bpe.jsonl", "testdata/oracle_words.jsonl"} {
 		cases := 0
 		eachOracleCase(t, path, func(line int, c *oracleCase) {
 			cases++
@@ -155,6 +155,71 @@ func TestTextOracle(t *testing.T) {
 		})
 		if cases < 30 {
 			t.Errorf("%s has %d tokenizers, expected at least 30", path, cases)
+		}
+	}
+}
+
+// TestUnigramParts checks that a long word has the same ids in parts and as a whole, and that its
+// rounding is that of one sum.
+func TestUnigramParts(t *testing.T) {
+	tok, err := Parse([]byte(`{"model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1.1],` +
+		`["b",-1.3],["ab",-2.4],["ba",-2.4],["é",-0.7],["aé",-1.8],["x",-3]]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := tok.model.(*unigram)
+	text := strings.Repeat("abaéabx日本xbbaab日é", 500)
+	got := tok.Encode(text, EncodeOptions{})
+	e := tok.newEncoder()
+	e.begin(t.Context(), text, EncodeOptions{})
+	e.unknownFrom = -1
+	m.part(e, text, 0, len(text), 0)
+	m.endUnknown(e, text, len(text))
+	if !slices.Equal(got, e.ids) || len(got) < 5000 {
+		t.Errorf("%d ids in parts, %d as a whole", len(got), len(e.ids))
+	}
+}
+
+// TestUnknown checks that a model without an unknown token refuses text that has no tokens.
+func TestUnknown(t *testing.T) {
+	for name, model := range map[string]string{
+		"WordLevel": `{"type":"WordLevel","unk_token":"?","vocab":{"a":0}}`,
+		"WordPiece": `{"type":"WordPiece","unk_token":"?","vocab":{"a":0}}`,
+		"Unigram":   `{"type":"Unigram","vocab":[["a",-1]]}`,
+	} {
+		tok, err := Parse([]byte(`{"model":` + model + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tok.EncodeContext(t.Context(), "b", EncodeOptions{}); !errors.Is(err,
+			ErrUnknown) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := tok.Encode("a", EncodeOptions{}); !slices.Equal(got, []int32{0}) {
+			t.Errorf("%s: a is %v", name, got)
+		}
+	}
+}
+
+// TestLongWordsOfOtherModels encodes 256 KB without a space, with a token whose beginning
+// matches everywhere.
+func TestLongWordsOfOtherModels(t *testing.T) {
+	for name, model := range map[string]string{
+		"WordPiece": `{"type":"WordPiece","max_input_chars_per_word":9999999,"vocab":` +
+			`{"[UNK]":0,"a":1,"##a":2,"##` + strings.Repeat("a", 200) + `b":3}}`,
+		"Unigram": `{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["a",-1],["aa",-1.5],["` +
+			strings.Repeat("a", 200) + `b",-2]]}`,
+	} {
+		tok, err := Parse([]byte(`{"model":` + model + `,"decoder":{"type":"WordPiece"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if got := tok.Encode(strings.Repeat("a", 1<<18), EncodeOptions{}); len(got) < 1<<17 {
+			t.Errorf("%s: %d ids", name, len(got))
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%s took %v", name, took)
 		}
 	}
 }

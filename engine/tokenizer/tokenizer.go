@@ -42,6 +42,8 @@ type Tokenizer struct {
 	vocab  map[string]int32 // from tokens, as spelled in the file, to ids; includes added tokens
 	pieces pieceTable       // from ids to bytes
 
+	duplicates []entry // tokens of the model that have another id in vocab
+
 	byteLevel bool // byte-level BPE: words and pieces are bytes
 
 	raw        addedTokens // matched before normalization
@@ -87,6 +89,7 @@ var (
 	ErrGrowth  = errors.New("the tokenizer's normalizer makes too much text of this text")
 	ErrWord    = errors.New(
 		"the text has a word of more than 8 MB, and the tokenizer lacks tokens for some bytes")
+	ErrUnknown = errors.New("the tokenizer has no token for a part of the text")
 )
 
 // Load reads the tokenizer.json at path.
@@ -196,7 +199,11 @@ type encoder struct {
 	symbols  []symbol
 	queue    mergeQueue
 	word     []byte // a word as it is spelled in vocab
-	stop     func() error
+	steps    []step // of unigram
+	path     []int32
+
+	unknownFrom int // where the unknown text of a word begins, in unigram; -1: nowhere
+	stop        func() error
 }
 
 // checkBytes is the number of bytes or steps between two looks at the context; a power of two.
@@ -229,6 +236,9 @@ func (e *encoder) end() {
 	}
 	if cap(e.symbols)*16 > keptScratch || cap(e.queue)*16 > keptScratch {
 		e.symbols, e.queue = nil, nil
+	}
+	if cap(e.steps)*16 > keptScratch {
+		e.steps, e.path = nil, nil
 	}
 }
 

@@ -181,10 +181,13 @@ func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, json, want string }{
 		{"not JSON", "x", "not a tokenizer.json"},
 		{"empty", "{}", `type "" is not supported`},
-		{"Unigram", `{"model":{"type":"Unigram","vocab":[["a",-1.5]]}}`,
-			`"Unigram" is not supported`},
-		{"WordPiece", `{"model":{"type":"WordPiece","vocab":{"a":0}}}`,
-			`"WordPiece" is not supported`},
+		{"Unigram scores", `{"model":{"type":"Unigram","vocab":[["a","b"]]}}`,
+			"expected a number"},
+		{"Unigram unk_id", `{"model":{"type":"Unigram","unk_id":1,"vocab":[["a",-1.5]]}}`,
+			"unk_id is 1"},
+		{"long piece", `{"model":{"type":"Unigram","vocab":[["` + strings.Repeat("a", 300) +
+			`",-1.5]]}}`, "the limit is 256"},
+		{"WordPiece", `{"model":{"type":"WordPiece","vocab":{}}}`, "vocab is empty"},
 		{"no vocab", small(model(`"merges":[]`)), "vocab"},
 		{"empty vocab", small(model(`"vocab":{},"merges":[]`)), "vocab is empty"},
 		{"merge of unknown", small(model(`"vocab":{"a":0,"b":1},"merges":["a b"]`)),

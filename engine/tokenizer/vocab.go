@@ -63,14 +63,21 @@ func (r *jsonReader) text() ([]byte, error) {
 	return nil, errors.New("a string is not closed")
 }
 
-// id reads an integer that fits an int32.
-func (r *jsonReader) id() (int32, error) {
+// number reads the characters of a number.
+func (r *jsonReader) number() string {
 	r.peek()
 	start := r.at
 	for r.at < len(r.data) && bytes.IndexByte([]byte("+-.0123456789eE"), r.data[r.at]) >= 0 {
 		r.at++
 	}
-	n, err := strconv.ParseInt(string(r.data[start:r.at]), 10, 32)
+	return string(r.data[start:r.at])
+}
+
+// id reads an integer that fits an int32.
+func (r *jsonReader) id() (int32, error) {
+	r.peek()
+	start := r.at
+	n, err := strconv.ParseInt(r.number(), 10, 32)
 	if err != nil {
 		r.at = start
 		return 0, r.errorf("an integer below 2^31")
@@ -168,4 +175,37 @@ func (r *jsonReader) merge() (left, right []byte, err error) {
 		return nil, nil, r.errorf("two tokens")
 	}
 	return left, right, nil
+}
+
+// parseScores parses [["token", score], …].
+func parseScores(raw []byte) (tokens []string, scores []float64, err error) {
+	r := jsonReader{data: raw}
+	if !r.take('[') {
+		return nil, nil, r.errorf("an array of tokens and scores")
+	}
+	for !r.take(']') {
+		if len(tokens) > 0 && !r.take(',') {
+			return nil, nil, r.errorf("a comma")
+		}
+		if len(tokens) >= maxVocab {
+			return nil, nil, fmt.Errorf("it has more than %d tokens", maxVocab)
+		}
+		if !r.take('[') {
+			return nil, nil, r.errorf("a token and its score")
+		}
+		token, err := r.text()
+		if err != nil {
+			return nil, nil, err
+		}
+		if !r.take(',') {
+			return nil, nil, r.errorf("a token and its score")
+		}
+		text := r.number()
+		score, err := strconv.ParseFloat(text, 64)
+		if err != nil || !r.take(']') {
+			return nil, nil, fmt.Errorf("%.40q has the score %.20q, expected a number", token, text)
+		}
+		tokens, scores = append(tokens, string(token)), append(scores, score)
+	}
+	return tokens, scores, nil
 }

@@ -132,10 +132,13 @@ var (
 	anyRune = set{{0, unicode.MaxRune}}
 	notLine = single('\n').negate()
 
-	// wordSet has, as in Oniguruma, the numbers of Latin-1 but not the others of \p{No}.
+	// wordSet has, as in Oniguruma, the numbers of Latin-1 but not the others of \p{No}. Within a
+	// class, \w has none of them; it is classWordSet there.
 	wordSet = sync.OnceValue(func() set {
-		return slices.Concat(alphabetic(), category("M"), category("Nd"), category("Pc"),
-			set{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}}).sorted()
+		return classWordSet().union(set{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}})
+	})
+	classWordSet = sync.OnceValue(func() set {
+		return slices.Concat(alphabetic(), category("M"), category("Nd"), category("Pc")).sorted()
 	})
 )
 
@@ -242,7 +245,7 @@ func posix(name string) (set, bool) {
 	case "xdigit":
 		return hex, true
 	case "word":
-		return wordSet(), true
+		return classWordSet(), true
 	}
 	return nil, false
 }

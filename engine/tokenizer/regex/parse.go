@@ -340,14 +340,15 @@ func (p *parser) escape() *node {
 		fail("\\%c is not supported", p.text[start])
 	}
 	p.at = start
-	if s, ok := p.classEscape(); ok {
+	if s, ok := p.classEscape(wordSet()); ok {
 		return &node{op: opSet, set: s} // never folded: (?i)\p{Lu} does not match a
 	}
 	return p.literal(p.characterEscape())
 }
 
 // classEscape parses \d, \p{…} and other escapes that stand for a class, and consumes nothing else.
-func (p *parser) classEscape() (s set, ok bool) {
+// words is what \w stands for.
+func (p *parser) classEscape(words set) (s set, ok bool) {
 	start := p.at
 	r := p.next()
 	switch r {
@@ -356,11 +357,11 @@ func (p *parser) classEscape() (s set, ok bool) {
 	case 's', 'S':
 		s = spaces()
 	case 'w', 'W':
-		s = wordSet()
+		s = words
 	case 'h', 'H':
 		s = hex
 	case 'p', 'P':
-		return p.property(r == 'P'), true
+		return p.property(r == 'P', words), true
 	default:
 		p.at = start
 		return nil, false
@@ -372,7 +373,7 @@ func (p *parser) classEscape() (s set, ok bool) {
 }
 
 // property parses {name} or {^name} after \p.
-func (p *parser) property(negative bool) set {
+func (p *parser) property(negative bool, words set) set {
 	end := strings.IndexByte(p.text[p.at:], '}')
 	if !p.take("{") || end < 0 {
 		fail("\\p must be followed by a name in braces")
@@ -384,6 +385,9 @@ func (p *parser) property(negative bool) set {
 	name := p.text[p.at : p.at+end-1]
 	p.at += end
 	s, ok := named(name)
+	if strings.EqualFold(name, "word") {
+		s = words
+	}
 	if !ok {
 		fail("the property \\p{%.40s} is not supported", name)
 	}
@@ -500,7 +504,7 @@ func (p *parser) classItem() set {
 	if !p.take("\\") {
 		return p.classRange(p.next())
 	}
-	s, ok := p.classEscape()
+	s, ok := p.classEscape(classWordSet())
 	if !ok {
 		if p.take("b") {
 			return p.classRange('\b')

@@ -128,3 +128,18 @@ func TestAddedIsSorted(t *testing.T) {
 		t.Errorf("other characters have category %q", got)
 	}
 }
+
+// TestWordsOfLatinNumbers checks that ½ is \w outside a class alone, as in Oniguruma.
+func TestWordsOfLatinNumbers(t *testing.T) {
+	for pattern, want := range map[string]bool{`\w`: true, `\p{Word}`: true, `\W`: false,
+		`[\w]`: false, `[^\w]`: true, `[\W]`: true, `[[:word:]]`: false, `[\p{Word}]`: false} {
+		re, err := Compile(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := re.NewMatcher()
+		if got := len(spans(t, m, "½")) > 0; got != want {
+			t.Errorf("%s matches ½: %v, expected %v", pattern, got, want)
+		}
+	}
+}
