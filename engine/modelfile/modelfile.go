@@ -31,6 +31,8 @@ var Limits = []Limit{
 	{"config.json", 4 << 20, 32, 200_000, "0.3 MB, with a packing for each module"},
 	{"generation_config.json", 1 << 20, 16, 20_000, "2 KB"},
 	{"tokenizer.json", 64 << 20, 64, 8_000_000, "34 MB, 1.5 million values"},
+	{"tokenizer.model", 32 << 20, 0, 0, "5 MB, 256,000 tokens"},
+	{"tekken.json", 64 << 20, 16, 4_000_000, "20 MB, 600,000 values"},
 	{"tokenizer_config.json", 16 << 20, 32, 1_000_000, "2 MB, with all added tokens"},
 	{"chat_template.jinja", 1 << 20, 0, 0, "40 KB"},
 	{"model.safetensors.index.json", 64 << 20, 8, 1_000_000, "20 MB, 210,000 tensors"},

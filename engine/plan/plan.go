@@ -142,10 +142,10 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !src.Has("tokenizer.json") {
+	if textproc.TokenizerFile(src) == "" {
 		return nil, problem.New(problem.ModelBroken,
 			"The model in "+src.String()+" has no tokenizer.json", "",
-			"Download it again. Models with other tokenizer files are not supported.")
+			"Download it again. A tokenizer.model or tekken.json does as well.")
 	}
 	defer refusedShape(&err)
 	p.measure(m, w)

@@ -38,18 +38,11 @@ func Read(src checkpoint.Source) (*Processor, error) {
 
 // ReadWithConfig is like Read, for callers that have already parsed the model's config.json.
 func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processor, error) {
-	p := &Processor{eos: map[int32]bool{}}
-	data, err := src.ReadFile("tokenizer.json")
+	t, err := ReadTokenizer(src)
 	if err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model has no readable tokenizer.json",
-			"Download it again; models with other tokenizer files are not supported.")
+		return nil, err
 	}
-	if p.tokenizer, err = tokenizer.Parse(data); err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model's tokenizer.json cannot be used",
-			"Download the model again. If that does not help, choose another one.")
-	}
+	p := &Processor{tokenizer: t, eos: map[int32]bool{}}
 	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
 	}
@@ -62,7 +55,7 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 			p.addEOS(d.EOSTokenIDs)
 		}
 	}
-	data, err = src.ReadFile("generation_config.json")
+	data, err := src.ReadFile("generation_config.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -75,6 +68,49 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 	}
 	p.addEOS(p.defaults.EOSTokenIDs)
 	return p, nil
+}
+
+// tokenizerFiles has the files with a tokenizer, in order of precedence.
+var tokenizerFiles = []struct {
+	name  string
+	parse func([]byte) (*tokenizer.Tokenizer, error)
+}{
+	{"tokenizer.json", tokenizer.Parse},
+	{"tokenizer.model", tokenizer.ParseSentencePiece},
+	{"tekken.json", tokenizer.ParseTekken},
+}
+
+// TokenizerFile returns the name of the file with the model's tokenizer, or "" if it has none.
+func TokenizerFile(src checkpoint.Source) string {
+	for _, f := range tokenizerFiles {
+		if src.Has(f.name) {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// ReadTokenizer reads a model's tokenizer. Errors are Problems.
+func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
+	for _, f := range tokenizerFiles {
+		if !src.Has(f.name) {
+			continue
+		}
+		data, err := src.ReadFile(f.name)
+		if err != nil {
+			return nil, problem.Wrap(problem.ModelBroken, err,
+				"The model's "+f.name+" cannot be read", "Download the model again.")
+		}
+		t, err := f.parse(data)
+		if err != nil {
+			return nil, problem.Wrap(problem.ModelBroken, err,
+				"The model's "+f.name+" cannot be used",
+				"Download the model again. If that does not help, choose another one.")
+		}
+		return t, nil
+	}
+	return nil, problem.New(problem.ModelBroken, "The model has no tokenizer",
+		"It needs a tokenizer.json, a tokenizer.model or a tekken.json.", "Download it again.")
 }
 
 func (p *Processor) addEOS(ids []int32) {

@@ -18,6 +18,8 @@ type addedToken struct {
 	Rstrip     bool   `json:"rstrip"`      // also matches the spaces after it
 	Normalized bool   `json:"normalized"`  // matches normalized text
 	Special    bool   `json:"special"`
+
+	verbatim bool // matches normalized text, but is not normalized itself
 }
 
 // addedTokens finds added tokens in text: the leftmost match, and if several matches start there,

@@ -28,7 +28,13 @@ type fileJSON struct {
 type part struct {
 	kind string // the field "type"
 	json []byte
+
+	inner []*part       // the parts of a Sequence that is not read from JSON
+	code  normalizeStep // a normalizer that tokenizer.json does not have; see sentencepiece.go
 }
+
+// sequence returns a Sequence of parts.
+func sequence(parts ...*part) *part { return &part{kind: "Sequence", inner: parts} }
 
 func (p *part) UnmarshalJSON(data []byte) error {
 	if len(data) > maxPartBytes {
@@ -59,13 +65,15 @@ func (p *part) flatten(field string) ([]*part, error) {
 			out = append(out, p)
 			return nil
 		}
-		var fields map[string]json.RawMessage
-		if err := p.read(&fields); err != nil {
-			return err
-		}
-		var parts []*part
-		if err := json.Unmarshal(fields[field], &parts); err != nil {
-			return fmt.Errorf("%s: %w", field, err)
+		parts := p.inner
+		if parts == nil {
+			var fields map[string]json.RawMessage
+			if err := p.read(&fields); err != nil {
+				return err
+			}
+			if err := json.Unmarshal(fields[field], &parts); err != nil {
+				return fmt.Errorf("%s: %w", field, err)
+			}
 		}
 		for _, inner := range parts {
 			if inner == nil {
@@ -139,6 +147,11 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.json: %w", err)
 	}
+	return assemble(&file, (*Tokenizer).buildModel)
+}
+
+// assemble makes a tokenizer of its parts. build sets vocab and model.
+func assemble(file *fileJSON, build func(*Tokenizer, *fileJSON) error) (*Tokenizer, error) {
 	t := &Tokenizer{faithful: true, gates: newGates()}
 	splitters, err := file.PreTokenizer.flatten("pretokenizers")
 	if err != nil {
@@ -149,7 +162,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 		part  string
 		build func(*fileJSON) error
 	}{
-		{"model", t.buildModel},
+		{"model", func(f *fileJSON) error { return build(t, f) }},
 		{"normalizer", t.buildNormalizer},
 		{"added_tokens", t.buildAdded},
 		{"pre_tokenizer", func(*fileJSON) error { return t.buildSplitters(splitters) }},
@@ -157,7 +170,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 		{"decoder", t.buildDecoder},
 	}
 	for _, s := range steps {
-		if err := s.build(&file); err != nil {
+		if err := s.build(file); err != nil {
 			return nil, fmt.Errorf("tokenizer: %s: %w", s.part, err)
 		}
 	}

@@ -85,6 +85,8 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 		content, set := token.Content, &t.raw
 		if token.Normalized {
 			set = &t.normalized
+		}
+		if token.Normalized && !token.verbatim {
 			e.begin(context.Background(), content, EncodeOptions{})
 			if content = e.applyNormalizer(content); e.err != nil {
 				return fmt.Errorf("%q: %w", token.Content, e.err)

@@ -39,6 +39,10 @@ func (t *Tokenizer) buildNormalizer(file *fileJSON) error {
 		return err
 	}
 	for _, p := range parts {
+		if p.code != nil {
+			t.normalizer, t.faithful = append(t.normalizer, p.code), false
+			continue
+		}
 		build, ok := normalizerKinds[p.kind]
 		if !ok {
 			return fmt.Errorf("type %q is not supported", p.kind)

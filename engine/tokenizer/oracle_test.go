@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -13,6 +15,9 @@ import (
 // the reference makes of some texts. A field is null where the reference fails.
 type oracleCase struct {
 	Tokenizer json.RawMessage `json:"tokenizer"`
+	Path      string          `json:"path"` // of a vocabulary file, in place of Tokenizer
+	Data      []byte          `json:"data"` // such a file itself
+	Kind      string          `json:"kind"` // of that file
 	Vectors   []struct {
 		Text        string   `json:"text"`
 		IDs         *[]int32 `json:"ids"`
@@ -24,7 +29,7 @@ type oracleCase struct {
 }
 
 // eachOracleCase calls check for each line of a file.
-func eachOracleCase(t *testing.T, path string, check func(line int, c *oracleCase)) {
+func eachOracleCase(t testing.TB, path string, check func(line int, c *oracleCase)) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -47,7 +52,12 @@ func checkOracleCase(t *testing.T, line int, tok *Tokenizer, c *oracleCase) {
 	t.Helper()
 	for _, v := range c.Vectors {
 		for special, want := range map[bool]*[]int32{false: v.IDs, true: v.WithSpecial} {
-			got, err := tok.EncodeContext(t.Context(), v.Text, EncodeOptions{AddSpecial: special})
+			text, options := v.Text, EncodeOptions{AddSpecial: special}
+			if c.Kind != "" { // the libraries of vocabulary files find no special tokens in text
+				options.Shield = tok.NewShield()
+				text = options.Shield.Hide(text)
+			}
+			got, err := tok.EncodeContext(t.Context(), text, options)
 			if want != nil && (err != nil || !slices.Equal(got, *want)) {
 				t.Errorf("line %d: Encode(%q, %v)\n got %v, %v\nwant %v", line, v.Text, special,
 					got, err, *want)
@@ -123,4 +133,73 @@ func TestOracle(t *testing.T) {
 	if refused*5 > cases {
 		t.Errorf("%d of %d tokenizers were refused", refused, cases)
 	}
+}
+
+// vocabularyParsers has the parsers of vocabulary files by their names in the lines of
+// build/oracle/tokenizers.
+var vocabularyParsers = map[string]func([]byte) (*Tokenizer, error){
+	"sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
+}
+
+// TestVocabularyFiles compares with the file in HEADROOM_TOKENIZER_FILES, which
+// `make oracle-tokenizers` writes. Its lines name a vocabulary file and what its own library makes
+// of some texts.
+func TestVocabularyFiles(t *testing.T) {
+	path := os.Getenv("HEADROOM_TOKENIZER_FILES")
+	if path == "" {
+		t.Skip("make oracle-tokenizers runs this test")
+	}
+	eachOracleCase(t, path, func(line int, c *oracleCase) {
+		data, err := os.ReadFile(c.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		tok, err := vocabularyParsers[c.Kind](data)
+		if err != nil {
+			t.Errorf("%s: %v", c.Path, err)
+			return
+		}
+		t.Logf("%s: %d tokens, loaded in %v", filepath.Base(c.Path), tok.VocabSize(),
+			time.Since(start))
+		checkOracleCase(t, line, tok, c)
+	})
+}
+
+// TestSmallVocabularyFiles is TestVocabularyFiles with small files that are stored here.
+func TestSmallVocabularyFiles(t *testing.T) {
+	cases := 0
+	eachOracleCase(t, "testdata/oracle_files.jsonl", func(line int, c *oracleCase) {
+		cases++
+		tok, err := vocabularyParsers[c.Kind](c.Data)
+		if err != nil {
+			t.Fatalf("line %d: %v", line, err)
+		}
+		checkOracleCase(t, line, tok, c)
+	})
+	if cases < 4 {
+		t.Errorf("%d files, expected at least 4", cases)
+	}
+}
+
+// FuzzVocabularyFiles checks that the parsers return an error or a working tokenizer for any input.
+func FuzzVocabularyFiles(f *testing.F) {
+	eachOracleCase(f, "testdata/oracle_files.jsonl", func(_ int, c *oracleCase) { f.Add(c.Data) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for kind, parse := range vocabularyParsers {
+			tok, err := parse(data)
+			if err != nil {
+				continue
+			}
+			ids := tok.Encode("a b  the\n\n<tool> e\u0301日\x00", EncodeOptions{AddSpecial: true})
+			for _, id := range ids {
+				if tok.TokenBytes(id) == nil {
+					t.Fatalf("%s: encoding gave id %d, which is not in the vocabulary", kind, id)
+				}
+			}
+			if got, want := streamed(tok, ids, false), tok.Decode(ids, false); got != want {
+				t.Fatalf("%s: decoded %q, streamed %q", kind, want, got)
+			}
+		}
+	})
 }

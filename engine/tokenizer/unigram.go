@@ -6,7 +6,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -49,30 +49,32 @@ func (t *Tokenizer) buildUnigram(f *modelJSON) error {
 		}
 		unknown = int32(*f.UnkID)
 	}
-	return t.setUnigram(tokens, scores, unknown, f.ByteFallback)
-}
-
-// setUnigram sets vocab and model. tokens and scores are indexed by id.
-func (t *Tokenizer) setUnigram(tokens []string, scores []float64, unknown int32,
-	byteFallback bool) error {
-	m := &unigram{scores: scores, unknownID: unknown, hasBytes: byteFallback, allBytes: true,
-		cache: newWordCache()}
-	t.model = m
 	t.vocab = make(map[string]int32, len(tokens))
-	lowest := math.Inf(1)
-	entries := make([]entry, 0, len(tokens))
 	for id, token := range tokens {
-		if len(token) > maxPieceBytes {
-			return fmt.Errorf("vocab: %.40q… has %d bytes, the limit is %d", token, len(token),
-				maxPieceBytes)
-		}
 		if old, twice := t.vocab[token]; twice {
 			t.duplicates = append(t.duplicates, entry{token, old})
 		}
 		t.vocab[token] = int32(id)
-		lowest = min(lowest, scores[id])
-		if token != "" {
-			entries = append(entries, entry{token, int32(id)})
+	}
+	return t.setUnigram(scores, slices.Min(scores), unknown, f.ByteFallback,
+		func(int32) bool { return true })
+}
+
+// setUnigram sets the model. scores are indexed by id; vocab has been set. lowest is the lowest
+// score. Only tokens for which inText is true are made from text.
+func (t *Tokenizer) setUnigram(scores []float64, lowest float64, unknown int32, byteFallback bool,
+	inText func(id int32) bool) error {
+	m := &unigram{scores: scores, unknownID: unknown, hasBytes: byteFallback, allBytes: true,
+		cache: newWordCache()}
+	t.model = m
+	entries := make([]entry, 0, len(t.vocab))
+	for token, id := range t.vocab {
+		if len(token) > maxPieceBytes {
+			return fmt.Errorf("vocab: %.40q… has %d bytes, the limit is %d", token, len(token),
+				maxPieceBytes)
+		}
+		if token != "" && inText(id) {
+			entries = append(entries, entry{token, id})
 		}
 	}
 	m.tokens, m.unknown = newTrie(entries), lowest-unknownPenalty
