@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -139,6 +140,7 @@ func TestOracle(t *testing.T) {
 // build/oracle/tokenizers.
 var vocabularyParsers = map[string]func([]byte) (*Tokenizer, error){
 	"sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
+	"gguf": func(data []byte) (*Tokenizer, error) { return ParseGGUF(bytes.NewReader(data)) },
 }
 
 // TestVocabularyFiles compares with the file in HEADROOM_TOKENIZER_FILES, which
@@ -156,6 +158,10 @@ func TestVocabularyFiles(t *testing.T) {
 		}
 		start := time.Now()
 		tok, err := vocabularyParsers[c.Kind](data)
+		if err != nil && len(c.Vectors) == 0 { // an old file that does not name its expressions
+			t.Logf("%s is refused: %v", filepath.Base(c.Path), err)
+			return
+		}
 		if err != nil {
 			t.Errorf("%s: %v", c.Path, err)
 			return
@@ -185,6 +191,9 @@ func TestSmallVocabularyFiles(t *testing.T) {
 // FuzzVocabularyFiles checks that the parsers return an error or a working tokenizer for any input.
 func FuzzVocabularyFiles(f *testing.F) {
 	eachOracleCase(f, "testdata/oracle_files.jsonl", func(_ int, c *oracleCase) { f.Add(c.Data) })
+	for _, file := range ggufFiles() {
+		f.Add(file)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for kind, parse := range vocabularyParsers {
 			tok, err := parse(data)

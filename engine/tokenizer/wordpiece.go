@@ -26,7 +26,27 @@ func (t *Tokenizer) buildWordPiece(f *modelJSON) error {
 	if err := t.readVocab(f); err != nil {
 		return err
 	}
-	m := &wordPiece{unknownID: -1, maxChars: 100, cache: newWordCache()}
+	prefix, unknown, maxChars := "##", "[UNK]", int64(100)
+	if f.ContinuingSubwordPrefix != nil {
+		prefix = *f.ContinuingSubwordPrefix
+	}
+	if f.UnkToken != nil {
+		unknown = *f.UnkToken
+	}
+	if f.MaxInputCharsPerWord != nil {
+		maxChars = *f.MaxInputCharsPerWord
+	}
+	id, ok := t.vocab[unknown]
+	if !ok {
+		id = -1
+	}
+	return t.setWordPiece(prefix, id, maxChars)
+}
+
+// setWordPiece sets the model; vocab has been set. unknown is -1 if there is no unknown token.
+func (t *Tokenizer) setWordPiece(prefix string, unknown int32, maxChars int64) error {
+	m := &wordPiece{unknownID: unknown, maxChars: maxChars, hasPrefixed: true,
+		cache: newWordCache()}
 	t.model = m
 	entries := make([]entry, 0, len(t.vocab))
 	for token, id := range t.vocab {
@@ -37,20 +57,6 @@ func (t *Tokenizer) buildWordPiece(f *modelJSON) error {
 		entries = append(entries, entry{token, id})
 	}
 	m.tokens = newTrie(entries)
-	prefix, unknown := "##", "[UNK]"
-	if f.ContinuingSubwordPrefix != nil {
-		prefix = *f.ContinuingSubwordPrefix
-	}
-	if f.UnkToken != nil {
-		unknown = *f.UnkToken
-	}
-	if id, ok := t.vocab[unknown]; ok {
-		m.unknownID = id
-	}
-	if f.MaxInputCharsPerWord != nil {
-		m.maxChars = *f.MaxInputCharsPerWord
-	}
-	m.hasPrefixed = true
 	for i := range len(prefix) {
 		if m.continuation = m.tokens.step(m.continuation, prefix[i]); m.continuation == 0 {
 			m.hasPrefixed = false
