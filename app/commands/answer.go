@@ -62,7 +62,7 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (reply, er
 		return reply{}, err
 	}
 	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: q.MaxTokens,
-		Sampling: q.Sampling(t.model.Engine.Defaults())})
+		Sampling: q.Sampling(t.model.Engine.Defaults()), ShowTags: split != nil})
 	if err != nil {
 		return reply{}, err
 	}
@@ -94,6 +94,9 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 	paint := painter{out: t.out, style: t.style, safe: isTerminal(t.out)}
 	show := func(pieces []chat.Piece) {
 		for _, p := range pieces {
+			if p.Kind == chat.Broken {
+				continue
+			}
 			paint.write(p)
 			if p.Kind == chat.Reasoning {
 				reasoning.WriteString(p.Text)

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"regexp"
@@ -144,70 +143,4 @@ func number(text string, whole bool) (string, bool) {
 	}
 	data, err := json.Marshal(f)
 	return string(data), err == nil
-}
-
-// lenientJSON returns JSON text without white space between tokens. It accepts raw control
-// characters inside strings, because models write line breaks instead of \n.
-func lenientJSON(text string) (string, bool) {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	var repaired strings.Builder
-	inString, escaped := false, false
-	for i := range len(text) {
-		c := text[i]
-		if inString && c < ' ' {
-			if escaped { // a backslash before a control character is not an escape
-				return "", false
-			}
-			repaired.WriteString(`\u00` + string("0123456789abcdef"[c>>4]) +
-				string("0123456789abcdef"[c&15]))
-			continue
-		}
-		if c == '"' && !escaped {
-			inString = !inString
-		}
-		escaped = inString && c == '\\' && !escaped
-		repaired.WriteByte(c)
-	}
-	var out bytes.Buffer
-	if json.Compact(&out, []byte(repaired.String())) != nil || out.Len() == 0 {
-		return "", false
-	}
-	return out.String(), true
-}
-
-// quote returns text as a JSON string. It does not escape < and &.
-func quote(text string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(strings.ToValidUTF8(text, "\uFFFD")) // a string always encodes
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// object is a JSON object that keeps the order in which keys were first set. A
-// repeated key has its last value.
-type object struct {
-	keys   []string
-	values map[string]string // JSON
-}
-
-func (o *object) set(key, value string) {
-	if o.values == nil {
-		o.values = map[string]string{}
-	}
-	if _, has := o.values[key]; !has {
-		o.keys = append(o.keys, key)
-	}
-	o.values[key] = value
-}
-
-func (o *object) String() string {
-	var b strings.Builder
-	for i, key := range o.keys {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quote(key) + ": " + o.values[key])
-	}
-	return "{" + b.String() + "}"
 }

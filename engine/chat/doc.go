@@ -3,10 +3,12 @@
 //
 //   - Template renders a model's own chat template (template.go, message.go),
 //     with the interpreter of the subpackage jinja.
-//   - Splitter separates reasoning from content as text arrives (splitter.go).
-//   - With Tools, the Splitter also parses tool calls. tools.go has the part that all formats
-//     share, qwen3_coder.go and json_tools.go have one format each, and arguments.go and literal.go
-//     convert arguments to JSON.
+//   - Splitter separates content, reasoning and tool calls as text arrives (splitter.go). For
+//     models that write several messages with headers, channels.go does.
+//   - The tables in reasoning.go, tools.go and channels.go have a row for each format, which a mark
+//     in the template selects. A format of tool calls has a file, such as gemma4.go. Formats with
+//     the same form share a reader: invoke.go, separated.go.
+//   - arguments.go, json_object.go and literal.go convert arguments to JSON.
 //   - StopMatcher cuts a text at a stop string (stop.go).
 //
 // The package does no I/O.

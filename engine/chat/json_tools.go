@@ -1,78 +1,54 @@
 package chat
 
-// Tool calls written as JSON objects. The reader returns undecided until the closing tag has
-// arrived.
+// Tool calls written as JSON objects between tags.
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "regexp"
 
-// jsonTools is the format of Qwen2.5 and Qwen3, after Hermes:
+// jsonTools is the format of Hermes, Qwen2.5, Qwen3, Granite and others:
 //
 //	<tool_call>
 //	{"name": NAME, "arguments": {...}}
 //	</tool_call>
 //
 // A </tool_call> inside a string of the object is part of that string.
-type jsonTools struct{}
-
-func (jsonTools) begin(map[string]schema) callReader { return jsonTools{} }
-
-func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
-	from := skipSpaces(text, 0)
-	if from == len(text) {
-		return ToolCall{}, 0, undecided
-	}
-	if text[from] != '{' {
-		return ToolCall{}, from, isText
-	}
-	first := strings.Index(text[from:], toolClose)
-	if first < 0 {
-		return ToolCall{}, 0, undecided
-	}
-	to := outsideStrings(text, from, toolClose)
-	if to < 0 {
-		return ToolCall{}, 0, undecided // if a quote is missing, Close returns the text
-	}
-	if call, ok := readJSONCall(text[from:to]); ok {
-		return call, to + len(toolClose), isCall
-	}
-	return ToolCall{}, from + first + len(toolClose), isText
+var jsonTools = toolFormat{
+	name: "json_tools",
+	// In the source of a template, a line break is a newline or the two characters \n of a string
+	// literal. Hermes' example begins with the letters of the template.
+	mark: regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?"(name|arguments)\\?"|` +
+		`(?s)<tool_call>(\n|\\n).*tool_call\.name`),
+	open:  []string{toolOpen},
+	close: toolClose,
+	begin: func(schemas map[string]schema) callReader {
+		return &jsonReader{schemas: schemas, fault: -1}
+	},
 }
 
-// outsideStrings returns the index in text of the first occurrence of word in text[from:] that is
-// not inside a JSON string. It returns -1 if there is none.
-func outsideStrings(text string, from int, word string) int {
-	inString := false
-	for at := from; at < len(text); at++ {
-		switch {
-		case text[at] == '"':
-			inString = !inString
-		case inString && text[at] == '\\':
-			at++
-		case !inString && strings.HasPrefix(text[at:], word):
-			return at
+// jsonReader parses one call.
+type jsonReader struct {
+	schemas map[string]schema
+	object  objectSpan
+	fault   int // where the call is malformed; -1: nowhere yet
+}
+
+func (r *jsonReader) read(text string) (ToolCall, int, verdict) {
+	if r.fault >= 0 {
+		return skipCall(text, r.fault, toolOpen, toolClose)
+	}
+	if v := r.object.read(text, 0); v != isCall {
+		return ToolCall{}, 0, v
+	}
+	at := skipSpaces(text, r.object.end)
+	word, decided := expect(text[at:], toolClose)
+	if !decided {
+		return ToolCall{}, 0, undecided
+	}
+	if word != "" {
+		call, ok := readJSONCall(text[r.object.from:r.object.end], r.schemas)
+		if ok {
+			return call, at + len(word), isCall
 		}
 	}
-	return -1
-}
-
-// readJSONCall parses the object of a call. Missing arguments become {}.
-func readJSONCall(text string) (ToolCall, bool) {
-	var wire struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	body, ok := lenientJSON(text)
-	if !ok || json.Unmarshal([]byte(body), &wire) != nil || wire.Name == "" {
-		return ToolCall{}, false
-	}
-	switch {
-	case isNull(wire.Arguments):
-		return ToolCall{Name: wire.Name, Arguments: "{}"}, true
-	case wire.Arguments[0] != '{':
-		return ToolCall{}, false
-	}
-	return ToolCall{Name: wire.Name, Arguments: string(wire.Arguments)}, true
+	r.fault = r.object.from
+	return r.read(text)
 }

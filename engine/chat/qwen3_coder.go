@@ -3,7 +3,10 @@ package chat
 // Tool calls written as tags around unescaped values. The types of values come from the schema of
 // the tool, and the end of a value is inferred.
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // qwen3Coder is the format of Qwen3-Coder, Qwen3.5 and Qwen3.6:
 //
@@ -20,7 +23,15 @@ import "strings"
 // directly followed by </tool_call> inside a value means that the model forgot a closing tag: the
 // call is malformed. A value that contains a complete call ends too early, because the format is
 // ambiguous.
-type qwen3Coder struct{}
+var qwen3Coder = toolFormat{
+	name:  "qwen3_coder",
+	mark:  regexp.MustCompile(`<tool_call>(\s|\\n)*<function=`),
+	open:  []string{toolOpen},
+	close: toolClose,
+	begin: func(schemas map[string]schema) callReader {
+		return &coderReader{schemas: schemas, fault: -1}
+	},
+}
 
 const (
 	functionOpen   = "<function="
@@ -28,10 +39,6 @@ const (
 	parameterOpen  = "<parameter="
 	parameterClose = "</parameter>"
 )
-
-func (qwen3Coder) begin(schemas map[string]schema) callReader {
-	return &coderReader{schemas: schemas}
-}
 
 // coderReader parses one call. It keeps its position between calls of read, so it scans each byte
 // only once: an argument may be a whole file.
@@ -41,6 +48,7 @@ type coderReader struct {
 	at         int    // text[:at] has been read
 	parameters []parameter
 	inValue    bool // text[at:] begins inside the value of the last parameter
+	fault      int  // where the call is malformed; -1: nowhere yet
 }
 
 // parameter is a key and its raw value text[from:to], which is converted when the
@@ -51,6 +59,9 @@ type parameter struct {
 }
 
 func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
+	if r.fault >= 0 {
+		return skipCall(text, r.fault, toolOpen, toolClose)
+	}
 	for v = isCall; v == isCall; {
 		switch {
 		case r.name == "":
@@ -67,7 +78,15 @@ func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
 			r.at = n
 		}
 	}
-	return ToolCall{}, n, v
+	if v != isText {
+		return ToolCall{}, n, v
+	}
+	at := skipSpaces(text, 0)
+	if !strings.HasPrefix(text[at:], functionOpen) {
+		return ToolCall{}, 0, isText
+	}
+	r.fault = max(n, at+len(functionOpen))
+	return r.read(text)
 }
 
 // next reads a <parameter=KEY> or the end of the call.
@@ -114,7 +133,7 @@ func (r *coderReader) value(text string) (n int, v verdict) {
 		case !decided:
 			return 0, undecided
 		case follower == toolClose:
-			return after + len(toolClose), isText
+			return n, isText
 		case follower != "" && word == parameterClose:
 			r.parameters[len(r.parameters)-1].to, r.inValue = r.at, false
 			return n, isCall

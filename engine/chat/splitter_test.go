@@ -6,9 +6,18 @@ import (
 	"testing"
 )
 
+// newSplitter returns a Splitter of a template without tools whose reasoning is in think tags.
+func newSplitter(startInReasoning bool) *Splitter {
+	template, prompt := &Template{reasoning: reasoningOf("")}, ""
+	if startInReasoning {
+		prompt = "<think>\n"
+	}
+	return template.NewSplitter(prompt, nil)
+}
+
 // split runs a Splitter over pieces and joins the text of each kind.
 func split(startInReasoning bool, pieces []string) (reasoning, content string) {
-	s := NewSplitter(startInReasoning, nil)
+	s := newSplitter(startInReasoning)
 	var all []Piece
 	for _, p := range pieces {
 		all = append(all, s.Add(p)...)
@@ -89,7 +98,7 @@ func cut(rng *rand.Rand, text string) (pieces []string) {
 
 // TestSplitterStreams checks that text that cannot be part of a tag is returned immediately.
 func TestSplitterStreams(t *testing.T) {
-	s := NewSplitter(true, nil)
+	s := newSplitter(true)
 	for _, step := range []struct {
 		add, want string
 		kind      Kind
@@ -111,7 +120,7 @@ func TestSplitterStreams(t *testing.T) {
 	}
 }
 
-func TestStartsInReasoning(t *testing.T) {
+func TestOpensReasoning(t *testing.T) {
 	for prompt, want := range map[string]bool{
 		"":                                   false,
 		"assistant\n":                        false,
@@ -125,7 +134,7 @@ func TestStartsInReasoning(t *testing.T) {
 		"user\nwhat is <think>?<|im_end|>\n<|im_start|>assistant\n":         false,
 		"user\nwhat is </think>?<|im_end|>\n<|im_start|>assistant\n<think>": true,
 	} {
-		if got := StartsInReasoning(prompt); got != want {
+		if got := reasoningOf("").opens(prompt); got != want {
 			t.Errorf("%q: got %v", prompt, got)
 		}
 	}

@@ -33,9 +33,11 @@ type TemplateError = jinja.Error
 
 // Template is a parsed chat template. It is safe for concurrent use.
 type Template struct {
-	jinja   *jinja.Template
-	format  toolFormat        // nil if the template has no known tool call format
-	special map[string]string // variables for special tokens, such as bos_token
+	jinja     *jinja.Template
+	channels  *channelFormat    // nil if the template has none; if set, the next two are unused
+	reasoning reasoningFormat   // the tags of reasoning
+	tools     *toolFormat       // nil if the template has no known tool call format
+	special   map[string]string // variables for special tokens, such as bos_token
 }
 
 // ParseTemplate parses a chat template. The error of an empty source is
@@ -48,7 +50,8 @@ func ParseTemplate(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{jinja: t, format: formatOf(source)}, nil
+	return &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
+		tools: toolFormatOf(source)}, nil
 }
 
 // WithSpecialTokens returns a copy of the template with variables for special

@@ -3,23 +3,23 @@ package chat
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// Tool calls. A model that was offered tools writes its calls into its answer,
-// between <tool_call> and </tool_call>, in the format that its chat template shows.
-// The Splitter takes them out of the text, and a toolFormat (qwen3_coder.go,
-// json_tools.go) parses the text between the tags.
+// Tool calls. A model that was offered tools writes its calls into its answer, between tags, in the
+// format that its chat template shows. The Splitter takes them out of the text, and the reader of
+// a toolFormat parses what follows an opening tag. Each format has a file and a row in toolFormats.
 //
-//   - A call is returned when its </tool_call> has arrived.
+//   - A call is returned when it is complete: with its closing tag, or where its JSON object ends.
 //   - The white space around a call belongs to it: templates write it, and content
 //     should not consist of line breaks alone.
 //   - A call of a function that was not offered is returned too: the client answers it with an
 //     error that the model can read. Its arguments stay strings.
-//   - A malformed call is content, tags included, so that nothing is lost. The
-//     text after the fault is parsed as usual.
-//   - A call that is cut off by the end of the answer is content too.
-//   - A <tool_call> in reasoning is not a call. Tags inside a call have no meaning:
+//   - A malformed call is Broken, up to its closing tag. A tag that no call follows is text about
+//     tags: it is dropped alone, and the text after it is parsed as usual.
+//   - A call that is cut off by the end of the answer is Broken.
+//   - A tag in reasoning is not a call. Tags inside a call have no meaning:
 //     an argument may mention <think>.
 //
 // Source: mlx_lm/tokenizer_utils.py, mlx_lm/tool_parsers.
@@ -37,21 +37,19 @@ type ToolCall struct {
 	Arguments string // a JSON object, its keys as the model wrote them
 }
 
-// Tools are the functions that a request offers, and the format of the model's
-// calls. They are safe for concurrent use.
+// Tools are the functions that a request offers. They are safe for concurrent use.
 type Tools struct {
-	format  toolFormat
 	schemas map[string]schema // by function
 }
 
-// Tools returns the offered tools for NewSplitter. Each tool is {"type": "function", "function":
-// {...}}, as in the request. It returns nil if no tools are offered, or if the tool call format of
-// the template is unknown. Calls then stay text.
+// Tools returns the offered tools. Each is {"type": "function", "function": {...}}, as in the
+// request. It returns nil if no tools are offered, or if the tool call format of the template is
+// unknown. Calls then stay text, unless their tags are control tokens.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
-	if len(offered) == 0 || t.format == nil {
+	if len(offered) == 0 || t.tools == nil && t.channels == nil {
 		return nil
 	}
-	tools := &Tools{format: t.format, schemas: map[string]schema{}}
+	tools := &Tools{schemas: map[string]schema{}}
 	for _, raw := range offered {
 		var tool struct {
 			Function struct {
@@ -66,46 +64,111 @@ func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	return tools
 }
 
-// verdict is a callReader's decision about the text after <tool_call>.
+// toolFormat is a format of tool calls with tags.
+type toolFormat struct {
+	name  string
+	mark  *regexp.Regexp // identifies the format in a template; (?s)a.*b for two marks
+	open  []string       // tags, each of which begins a call or a block of calls
+	close string         // the tag that ends a call; "": none
+	drop  []string       // more tags that may stand around calls, and mean nothing elsewhere
+	in    []string       // more tags inside calls
+	ends  []string       // tokens that end an answer with calls
+	// bare: an answer that begins with { may be a call without a tag.
+	bare bool
+	// control: the tags are control tokens, which a model does not write to mention them. Calls
+	// are no content even if no tools were offered.
+	control bool
+	// begin returns a reader for the text after an opening tag.
+	begin func(schemas map[string]schema) callReader
+}
+
+// toolFormats has a row for each format. The first whose mark is in the template applies.
+var toolFormats = []*toolFormat{
+	&minimax, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &glm, &pythonic,
+	&qwen3Coder, &kimi, &mistral, &jsonTools, &llama3,
+}
+
+// toolFormatOf returns the format of tool calls in a chat template, or nil if it is unknown.
+func toolFormatOf(source string) *toolFormat {
+	for _, f := range toolFormats {
+		if f.mark.MatchString(source) {
+			return f
+		}
+	}
+	return nil
+}
+
+// outside returns the tags that the Splitter looks for outside of calls.
+func (f *toolFormat) outside() []string {
+	tags := slices.Concat(f.open, f.drop)
+	if f.close != "" {
+		tags = append(tags, f.close)
+	}
+	return tags
+}
+
+// Tags returns the tags that the template's Splitter needs to see. Where they are special tokens,
+// the text of an answer must contain them.
+func (t *Template) Tags() []string {
+	if t.channels != nil {
+		return t.channels.tags()
+	}
+	tags := []string{t.reasoning.open, t.reasoning.close}
+	if t.reasoning.mark != t.reasoning.open {
+		tags = append(tags, t.reasoning.mark)
+	}
+	if t.tools != nil {
+		tags = slices.Concat(tags, t.tools.outside(), t.tools.in)
+	}
+	return tags
+}
+
+// EndTags returns tokens that end an answer, besides those that the model's configuration names.
+func (t *Template) EndTags() []string {
+	switch {
+	case t.channels != nil:
+		return t.channels.finals
+	case t.tools != nil:
+		return t.tools.ends
+	}
+	return nil
+}
+
+// verdict is a callReader's decision about the text after an opening tag.
 type verdict uint8
 
 const (
 	undecided verdict = iota // more text is needed
-	isText                   // not a call
-	isCall
+	isText                   // not a call, up to the fault
+	isCall                   // a call, and the end of its block
+	inBlock                  // a call, and the block goes on
+	isEnd                    // the end of the block, without another call
 )
 
-// toolFormat is a format of tool calls.
-type toolFormat interface {
-	// begin returns a reader for the text after a <tool_call>.
-	begin(schemas map[string]schema) callReader
-}
-
-// callReader parses one call. Its verdict depends only on the text, not on the pieces in which the
-// text arrives.
+// callReader parses the calls of one block. Its verdict depends only on the text, not on the pieces
+// in which the text arrives.
 type callReader interface {
-	// read parses the text after <tool_call>. Each call of read passes the text of the previous
-	// call and the text that has arrived since. n is the number of bytes that the verdict covers. A
-	// call ends with its </tool_call>. Text ends at the fault, and n may be 0.
+	// read parses the text after an opening tag, or after the call before. Each call of read passes
+	// the text of the previous call and the text that has arrived since. n is the number of bytes
+	// that the verdict covers. It is 0 for a tag that no call follows.
 	read(text string) (call ToolCall, n int, v verdict)
 }
 
-// Patterns that identify the format from a template's instructions and calls. In the source of a
-// template, a line break is a newline or the two characters \n of a string literal.
-var (
-	qwen3CoderMark = regexp.MustCompile(`<tool_call>(\s|\\n)*<function=`)
-	jsonToolsMark  = regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?"(name|arguments)\\?"`)
-)
-
-// formatOf returns the format of tool calls in a chat template, or nil if it is unknown.
-func formatOf(source string) toolFormat {
-	switch {
-	case qwen3CoderMark.MatchString(source):
-		return qwen3Coder{}
-	case jsonToolsMark.MatchString(source):
-		return jsonTools{}
+// skipCall is the verdict on a malformed call: it ends with its closing tag, if the format has one,
+// or where another opening tag begins. from is the fault.
+func skipCall(text string, from int, open, closing string) (ToolCall, int, verdict) {
+	end := -1
+	if closing != "" {
+		end = strings.Index(text[from:], closing)
 	}
-	return nil
+	next := strings.Index(text[from:], open)
+	switch {
+	case end < 0 && next < 0:
+		return ToolCall{}, 0, undecided
+	case end < 0 || next >= 0 && next < end:
+		return ToolCall{}, from + next, isText
+	}
+	return ToolCall{}, from + end + len(closing), isText
 }
 
 // expect returns the word that text begins with, or "" for none. decided is false if text is a

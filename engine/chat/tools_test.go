@@ -4,36 +4,34 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Excerpts of templates that show the two formats.
-const (
-	coderSource = `{{- '<tool_call>\n<function=' + tool_call.name + '>\n' }}`
-	jsonSource  = `{{- "XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n" }}`
-)
+// toolTest is a text that a model writes, and what becomes of it.
+type toolTest struct {
+	name, text       string
+	startInReasoning bool   // the prompt ends with the opening tag of reasoning
+	want             string // see summary
+}
 
-func TestFormatOf(t *testing.T) {
-	for source, want := range map[string]toolFormat{
-		coderSource:                                      qwen3Coder{},
-		jsonSource:                                       jsonTools{},
-		"use\n<tool_call>\n<function=example>\n":         qwen3Coder{},
-		`{{- '\n<tool_call>\n{"name": "' }}`:             jsonTools{},
-		`<tool_call>{'{"arguments": <args-dict>`:         nil,
-		`<tool_call>\n{"arguments": <args-dict>, "name"`: jsonTools{},
-		`<tool_call>{function-name}\n<arg_key>`:          nil, // GLM's
-		`<|tool_call>call:`:                              nil, // Gemma's
-		"{{ messages }}":                                 nil,
-	} {
-		if got := formatOf(source); got != want {
-			t.Errorf("%q: got %T, want %T", source, got, want)
-		}
+// formatTests are the cases of one format.
+type formatTests struct {
+	format string
+	source string // an excerpt of a template that shows the format
+	tests  []toolTest
+}
+
+func (f *formatTests) template(t testing.TB) *Template {
+	t.Helper()
+	template, err := ParseTemplate("{% raw %}" + f.source + "{% endraw %}")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if format := parseFile(t,
-		"../../app/demo/model/chat_template.jinja").format; format != (qwen3Coder{}) {
-		t.Errorf("the bundled model's template: %T", format)
-	}
+	return template
 }
 
 // offered returns the tools that these tests offer.
@@ -45,27 +43,28 @@ func offered() []json.RawMessage {
 	}
 }
 
-func toolsOf(t testing.TB, source string) *Tools {
-	t.Helper()
-	template, err := ParseTemplate(source)
-	if err != nil {
-		t.Fatal(err)
+// splitterOf returns the Splitter of an answer to a prompt that ends inside reasoning or not.
+func splitterOf(template *Template, startInReasoning bool) *Splitter {
+	prompt := "assistant"
+	switch {
+	case template.channels != nil:
+		prompt = template.channels.start + prompt
+	case startInReasoning:
+		prompt += template.reasoning.open
 	}
-	tools := template.Tools(offered())
-	if tools == nil {
-		t.Fatalf("%q: no tools", source)
-	}
-	return tools
+	return template.NewSplitter(prompt, offered())
 }
 
-// summary returns the pieces of a text on one line: "reasoning | content | calls".
-func summary(startInReasoning bool, tools *Tools, pieces []string) string {
-	s := NewSplitter(startInReasoning, tools)
-	var all []Piece
-	for _, p := range pieces {
+// pieces returns the pieces of a text that arrives in parts.
+func pieces(s *Splitter, parts []string) (all []Piece) {
+	for _, p := range parts {
 		all = append(all, s.Add(p)...)
 	}
-	all = append(all, s.Close()...)
+	return append(all, s.Close()...)
+}
+
+// summary returns pieces on one line: "reasoning | content | calls".
+func summary(all []Piece) string {
 	var reasoning, content string
 	var calls []string
 	for _, p := range all {
@@ -74,145 +73,28 @@ func summary(startInReasoning bool, tools *Tools, pieces []string) string {
 			reasoning += p.Text
 		case Call:
 			calls = append(calls, p.Call.Name+p.Call.Arguments)
-		default:
+		case Content:
 			content += p.Text
 		}
 	}
 	return fmt.Sprintf("%s | %s | %s", reasoning, content, strings.Join(calls, " "))
 }
 
-// coder returns a call in the format of qwen3Coder.
-func coder(name string, pairs ...string) string {
-	text := "<tool_call>\n<function=" + name + ">\n"
-	for i := 0; i < len(pairs); i += 2 {
-		text += "<parameter=" + pairs[i] + ">\n" + pairs[i+1] + "\n</parameter>\n"
-	}
-	return text + "</function>\n</tool_call>"
-}
-
-type toolTest struct {
-	name, text       string
-	startInReasoning bool
-	want             string // see summary
-}
-
-var coderTests = []toolTest{
-	{"only a call", coder("f", "s", "a", "n", "3"), false, ` |  | f{"s": "a", "n": 3}`},
-	{"no arguments", coder("now"), false, " |  | now{}"},
-	{"after reasoning", "why\n</think>\n\n" + coder("now"), true, "why |  | now{}"},
-	{"text before and after", "Wait.\n\n" + coder("now") + "\n\nDone. ", false,
-		" | Wait.Done.  | now{}"},
-	{"several", coder("now") + "\n" + coder("f", "n", "1") + "\n and \n" + coder("f", "n", "2"),
-		false, ` | and | now{} f{"n": 1} f{"n": 2}`},
-	{"without line breaks",
-		"<tool_call><function=f><parameter=s>a</parameter><parameter=n>1</parameter></function></tool_call>", false, ` |  | f{"s": "a", "n": 1}`},
-	{"more white space",
-		"<tool_call> \n\n<function= f >\r\n\n <parameter=n>\n1\n</parameter> </function>\t\n " +
-			"</tool_call>", false, ` |  | f{"n": 1}`},
-	{"one line break is stripped from each side", coder("f", "s", "\n a\n\n"), false,
-		` |  | f{"s": "\n a\n\n"}`},
-	{"not offered", coder("g", "n", "3"), false, ` |  | g{"n": "3"}`},
-	{"a key twice", coder("f", "n", "1", "s", "a", "n", "2"), false, ` |  | f{"n": 2, "s": "a"}`},
-	{"tags in a value", coder("f", "s",
-		"<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"),
-		false,
-		` |  | f{"s": "<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"}`},
-	{"quotes and letters", coder("f", "s", "\"é\" \\ & <b>"), false,
-		` |  | f{"s": "\"é\" \\ & <b>"}`},
-	{"in reasoning", "I may write " + coder("now") + "\n</think>\nNo.", true,
-		"I may write " + coder("now") + " | No. | "},
-	{"in unclosed reasoning", "<think>" + coder("now"), false, coder("now") + " |  | "},
-	{"reasoning between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false,
-		"hm |  | now{} now{}"},
-
-	{"cut off in a value", "So:\n\n" + "<tool_call>\n<function=f>\n<parameter=s>\nhalf </think> ",
-		false, " | So:\n\n<tool_call>\n<function=f>\n<parameter=s>\nhalf </think>  | "},
-	{"cut off before the end", strings.TrimSuffix(coder("f", "n", "1"), "call>"), false,
-		" | " + strings.TrimSuffix(coder("f", "n", "1"), "call>") + " | "},
-	{"cut off in the tag", "a\n<tool_", false, " | a\n<tool_ | "},
-	{"cut off after a call", coder("now") + "\n<tool_call>\n<fun", false,
-		" | <tool_call>\n<fun | now{}"},
-
-	{"the tag in prose", "Write <tool_call> first. ", false, " | Write <tool_call> first.  | "},
-	{"the tag in prose, then a call", "Write <tool_call>: " + coder("now"), false,
-		" | Write <tool_call>: | now{}"},
-	{"JSON where XML belongs", "<tool_call>\n{\"name\": \"f\"}\n</tool_call> x", false,
-		" | <tool_call>\n{\"name\": \"f\"}\n</tool_call> x | "},
-	{"no name", "<tool_call>\n<function=>\n</function>\n</tool_call>", false,
-		" | <tool_call>\n<function=>\n</function>\n</tool_call> | "},
-	{"a name that does not end",
-		"<tool_call>\n<function=f\n</function>\n</tool_call>" + coder("now"), false,
-		" | <tool_call>\n<function=f\n</function>\n</tool_call> | now{}"},
-	{"a name over two lines", "<tool_call>\n<function=f\n<x>\n</function>\n</tool_call>", false,
-		" | <tool_call>\n<function=f\n<x>\n</function>\n</tool_call> | "},
-	{"text between parameters",
-		"<tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call>",
-		false,
-		" | <tool_call>\n<function=f>\nhm " +
-			"<parameter=s>\na\n</parameter>\n</function>\n</tool_call> | "},
-	{"text after the function", "<tool_call>\n<function=now>\n</function> ok </tool_call>", false,
-		" | <tool_call>\n<function=now>\n</function> ok </tool_call> | "},
-	{"a parameter that does not end, then a call",
-		"<tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call>\n" + coder("now"),
-		false,
-		" | <tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call> | now{}"},
-	{"a function that does not end, then a call",
-		"<tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</tool_call>\n" + coder("now"),
-		false,
-		" | <tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</tool_call> | now{}"},
-}
-
-var jsonTests = []toolTest{
-	{"only a call",
-		"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a\", \"n\": 3}}\n</tool_call>",
-		false, ` |  | f{"s":"a","n":3}`},
-	{"arguments first", `<tool_call>{"arguments":{"z":1,"a":2.50},"name":"f"}</tool_call>`, false,
-		` |  | f{"z":1,"a":2.50}`},
-	{"no arguments",
-		`<tool_call>{"name":"now"}</tool_call><tool_call>{"name":"now","arguments":null}</tool_call>`, false, " |  | now{} now{}"},
-	{"values are not converted",
-		`<tool_call>{"name":"f","arguments":{"n":"null","s":5}}</tool_call>`, false, ` |  | f{"n":"null","s":5}`},
-	{"text around", "A\n<tool_call>\n{\"name\":\"now\"}\n</tool_call>\nB", false, " | AB | now{}"},
-	{"tags in a string",
-		`<tool_call>{"name":"f","arguments":{"s":"</tool_call> \"</tool_call> <think> \\"}}</tool_call>`, false,
-		` |  | f{"s":"</tool_call> \"</tool_call> <think> \\"}`},
-	{"a line break in a string",
-		"<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"a\nb\"}}</tool_call>", false,
-		` |  | f{"s":"a\u000ab"}`},
-	{"in reasoning", `<tool_call>{"name":"now"}</tool_call></think>x`, true,
-		`<tool_call>{"name":"now"}</tool_call> | x | `},
-	{"cut off", `<tool_call>{"name":"now"}</tool_`, false,
-		` | <tool_call>{"name":"now"}</tool_ | `},
-	{"no name", `<tool_call>{"arguments":{}}</tool_call> x`, false,
-		` | <tool_call>{"arguments":{}}</tool_call> x | `},
-	{"arguments of another type", `<tool_call>{"name":"f","arguments":"{}"}</tool_call>`, false,
-		` | <tool_call>{"name":"f","arguments":"{}"}</tool_call> | `},
-	{"invalid JSON, then a call",
-		`<tool_call>{name: "f"}</tool_call><tool_call>{"name":"now"}</tool_call>`, false,
-		` | <tool_call>{name: "f"}</tool_call> | now{}`},
-	{"not an object", `<tool_call>now()</tool_call>`, false, ` | <tool_call>now()</tool_call> | `},
-	{"a missing quote", `<tool_call>{"name":"f}</tool_call> and`, false,
-		` | <tool_call>{"name":"f}</tool_call> and | `},
-	{"text after the object", `<tool_call>{"name":"now"} ok</tool_call>`, false,
-		` | <tool_call>{"name":"now"} ok</tool_call> | `},
-}
-
-// forAllToolTests calls run for every case of both tables.
-func forAllToolTests(t *testing.T, run func(t *testing.T, tools *Tools, tt toolTest)) {
-	for source, tests := range map[string][]toolTest{coderSource: coderTests,
-		jsonSource: jsonTests} {
-		tools := toolsOf(t, source)
-		for _, tt := range tests {
-			t.Run(fmt.Sprintf("%T/%s", tools.format, tt.name),
-				func(t *testing.T) { run(t, tools, tt) })
+// forAllToolTests calls run for every case of every format.
+func forAllToolTests(t *testing.T, run func(t *testing.T, template *Template, tt toolTest)) {
+	for _, f := range allFormats {
+		template := f.template(t)
+		for _, tt := range f.tests {
+			t.Run(f.format+"/"+tt.name, func(t *testing.T) { run(t, template, tt) })
 		}
 	}
 }
 
 func TestToolCalls(t *testing.T) {
-	forAllToolTests(t, func(t *testing.T, tools *Tools, tt toolTest) {
-		if got := summary(tt.startInReasoning, tools, []string{tt.text}); got != tt.want {
-			t.Errorf("got  %s\nwant %s", got, tt.want)
+	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
+		all := pieces(splitterOf(template, tt.startInReasoning), []string{tt.text})
+		if got := summary(all); got != tt.want {
+			t.Errorf("%q:\ngot  %s\nwant %s", tt.text, got, tt.want)
 		}
 	})
 }
@@ -221,7 +103,7 @@ func TestToolCalls(t *testing.T) {
 // split in two, single bytes, and random pieces.
 func TestToolCallPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	forAllToolTests(t, func(t *testing.T, tools *Tools, tt toolTest) {
+	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
 		cuts := [][]string{strings.Split(tt.text, "")}
 		for at := range len(tt.text) + 1 {
 			cuts = append(cuts, []string{tt.text[:at], tt.text[at:]})
@@ -229,18 +111,140 @@ func TestToolCallPieces(t *testing.T) {
 		for range 50 {
 			cuts = append(cuts, cut(rng, tt.text))
 		}
-		for _, pieces := range cuts {
-			if got := summary(tt.startInReasoning, tools, pieces); got != tt.want {
-				t.Fatalf("cut as %q:\ngot  %s\nwant %s", pieces, got, tt.want)
+		for _, parts := range cuts {
+			all := pieces(splitterOf(template, tt.startInReasoning), parts)
+			if got := summary(all); got != tt.want {
+				t.Fatalf("cut as %q:\ngot  %s\nwant %s", parts, got, tt.want)
 			}
 		}
 	})
 }
 
+// TestCutOff ends every answer after each of its bytes. The calls are then the first ones of the
+// whole answer, and no tag is in the content, except for the beginning of one.
+func TestCutOff(t *testing.T) {
+	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
+		whole := callsOf(pieces(splitterOf(template, tt.startInReasoning), []string{tt.text}))
+		for at := range len(tt.text) {
+			all := pieces(splitterOf(template, tt.startInReasoning), []string{tt.text[:at]})
+			calls := callsOf(all)
+			if len(calls) > len(whole) || !slices.Equal(calls, whole[:len(calls)]) {
+				t.Fatalf("%q has the calls %v, the whole answer %v", tt.text[:at], calls, whole)
+			}
+			checkPieces(t, template, all)
+		}
+	})
+}
+
+func callsOf(all []Piece) (calls []ToolCall) {
+	for _, p := range all {
+		if p.Kind == Call {
+			calls = append(calls, p.Call)
+		}
+	}
+	return calls
+}
+
+// checkPieces checks what holds for every text: calls are valid, and no tag is in the content.
+func checkPieces(t *testing.T, template *Template, all []Piece) {
+	t.Helper()
+	content := ""
+	for _, p := range all {
+		if p.Text == "" && p.Kind != Call {
+			t.Fatal("a piece without text")
+		}
+		if p.Kind == Content {
+			content += p.Text
+		}
+		if p.Kind != Call {
+			continue
+		}
+		var arguments map[string]any
+		if err := json.Unmarshal([]byte(p.Call.Arguments), &arguments); err != nil ||
+			arguments == nil || p.Call.Name == "" {
+			t.Fatalf("the call %+v: %v", p.Call, err)
+		}
+	}
+	tags := template.Tags()
+	if template.tools != nil && !template.tools.control {
+		tags = append([]string{template.reasoning.open, template.reasoning.close},
+			template.tools.outside()...)
+	}
+	for _, tag := range tags {
+		if strings.Contains(content, tag) && !slices.Contains(inTags(template), tag) {
+			t.Fatalf("the content %q contains %s", content, tag)
+		}
+	}
+}
+
+// inTags returns the tags that are dropped only inside calls.
+func inTags(template *Template) []string {
+	if template.tools == nil {
+		return nil
+	}
+	return append(template.tools.in, template.reasoning.mark)
+}
+
+// TestFormatsOfTemplates checks which format each excerpt selects, and the templates of peers if
+// they are there.
+func TestFormatsOfTemplates(t *testing.T) {
+	for _, f := range allFormats {
+		if got := formatName(f.template(t)); got != f.format {
+			t.Errorf("%q: got %q, want %q", f.source, got, f.format)
+		}
+	}
+	if got := formatName(parseFile(t,
+		"../../app/demo/model/chat_template.jinja")); got != "qwen3_coder" {
+		t.Errorf("the bundled model's template: %q", got)
+	}
+	if got := formatName(parse(t, "{{ messages }}")); got != "" {
+		t.Errorf("a template without tools: %q", got)
+	}
+	folder := os.Getenv("HEADROOM_TEMPLATES")
+	if folder == "" {
+		return
+	}
+	for name, want := range templateFormats {
+		if got := formatName(parseFile(t, filepath.Join(folder, name+".jinja"))); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func formatName(t *Template) string {
+	switch {
+	case t.channels != nil:
+		return t.channels.name
+	case t.tools != nil:
+		return t.tools.name
+	}
+	return ""
+}
+
+// TestTags checks that no tag of a format begins with another one: the result would depend on the
+// pieces of the text.
+func TestTags(t *testing.T) {
+	for _, f := range allFormats {
+		template := f.template(t)
+		tags := template.Tags()
+		if template.channels == nil {
+			tags = append([]string{template.reasoning.open, template.reasoning.close},
+				template.tools.outside()...)
+		}
+		for i, a := range tags {
+			for j, b := range tags {
+				if i != j && strings.HasPrefix(a, b) {
+					t.Errorf("%s: %s begins with %s", f.format, a, b)
+				}
+			}
+		}
+	}
+}
+
 // TestToolCallsStream checks that text is returned as soon as it cannot be part of a call, and that
 // a call is returned with its last byte.
 func TestToolCallsStream(t *testing.T) {
-	s := NewSplitter(false, toolsOf(t, coderSource))
+	s := splitterOf(parse(t, coderSource), false)
 	for _, step := range []struct {
 		add, want string
 	}{
@@ -249,7 +253,7 @@ func TestToolCallsStream(t *testing.T) {
 		{"tool_call>", ""}, {"\n<function=now", ""},
 		{">\n</function>\n</tool_call", ""}, {">", "call now"},
 		{"\n\n", ""}, {"Done", "content Done"}, {"<tool_call>", ""},
-		{"x", "content <tool_call>,content x"},
+		{"x", "broken <tool_call>,content x"},
 	} {
 		var got []string
 		for _, p := range s.Add(step.add) {
@@ -265,55 +269,54 @@ func TestToolCallsStream(t *testing.T) {
 	}
 }
 
-// TestNoTools checks that there are no calls unless tools were offered and their
-// format is known.
+// TestNoTools checks that there are no calls unless tools were offered and their format is known.
+// Calls whose tags are control tokens are no content either.
 func TestNoTools(t *testing.T) {
 	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}")
 	if known.Tools(nil) != nil || unknown.Tools(offered()) != nil {
 		t.Error("Tools is not nil, although no tools are offered or the format is unknown")
 	}
 	text := "a\n" + coder("now") + "\n"
-	if got, want := summary(false, nil, []string{text}), " | "+text+" | "; got != want {
+	if got, want := summary(pieces(known.NewSplitter("", nil), []string{text})),
+		" | "+text+" | "; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	gemma := parse(t, "<|tool_call><|channel>")
+	text = "a\n<|tool_call>call:now{}<tool_call|>\n"
+	if got := summary(pieces(gemma.NewSplitter("", nil), []string{text})); got != " | a | " {
+		t.Errorf("got %q", got)
 	}
 }
 
-// FuzzToolParser checks that the result does not depend on the pieces, that calls are valid, and
-// that only white space around calls is lost.
+// FuzzToolParser checks for all formats that the result does not depend on the pieces, that calls
+// are valid, that no tag is in the content, and that nothing but white space and tags is lost.
 func FuzzToolParser(f *testing.F) {
-	for _, tt := range coderTests {
-		f.Add(tt.text, true, tt.startInReasoning, uint64(1))
+	var templates []*Template
+	for i, format := range allFormats {
+		templates = append(templates, format.template(f))
+		for _, tt := range format.tests {
+			f.Add(tt.text, uint8(i), tt.startInReasoning, uint64(1))
+		}
 	}
-	for _, tt := range jsonTests {
-		f.Add(tt.text, false, tt.startInReasoning, uint64(1))
-	}
-	forms := map[bool]*Tools{true: toolsOf(f, coderSource), false: toolsOf(f, jsonSource)}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
-	f.Fuzz(func(t *testing.T, text string, xml, startInReasoning bool, seed uint64) {
-		tools := forms[xml]
-		whole := summary(startInReasoning, tools, []string{text})
-		if got := summary(startInReasoning, tools,
-			cut(rand.New(rand.NewPCG(seed, 0)), text)); got != whole {
-			t.Fatalf("cutting changed the result:\n%s\n%s", got, whole)
+	f.Fuzz(func(t *testing.T, text string, format uint8, startInReasoning bool, seed uint64) {
+		template := templates[int(format)%len(templates)]
+		all := pieces(splitterOf(template, startInReasoning), []string{text})
+		parts := cut(rand.New(rand.NewPCG(seed, 0)), text)
+		whole := summary(all)
+		if got := summary(pieces(splitterOf(template, startInReasoning), parts)); got != whole {
+			t.Fatalf("%s: cut as %q:\n%s\n%s", formatName(template), parts, got, whole)
 		}
-		s, all := NewSplitter(startInReasoning, tools), ""
-		for _, p := range append(s.Add(text), s.Close()...) {
-			all += p.Text
-			if p.Kind != Call {
-				continue
-			}
-			var arguments map[string]any
-			if err := json.Unmarshal([]byte(p.Call.Arguments), &arguments); err != nil ||
-				arguments == nil || p.Call.Name == "" {
-				t.Fatalf("the call %+v: %v", p.Call, err)
-			}
-			if raw := strings.TrimSpace(p.Text); !strings.HasPrefix(raw, toolOpen) ||
-				!strings.HasSuffix(raw, toolClose) {
-				t.Fatalf("the call's text is %q", p.Text)
-			}
+		checkPieces(t, template, all)
+		joined, plain := "", true
+		for _, p := range all {
+			joined += p.Text
 		}
-		if !strings.Contains(text, "think>") && squeeze(all) != squeeze(text) {
-			t.Fatalf("%q became %q", text, all)
+		for _, tag := range template.Tags() {
+			plain = plain && !strings.Contains(text, tag)
+		}
+		if plain && template.channels == nil && squeeze(joined) != squeeze(text) {
+			t.Fatalf("%q became %q", text, joined)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 		if err != nil {
 			return nil, nil, err
 		}
-		split = chat.NewSplitter(chat.StartsInReasoning(text), m.Template().Tools(r.Tools))
+		split = m.Template().NewSplitter(text, r.Tools)
 	}
 	prompt, err = m.Tokenizer().EncodeContext(ctx, text, options)
 	if err != nil {

@@ -160,6 +160,8 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 		switch piece.Kind {
 		case chat.Reasoning:
 			d.Reasoning += piece.Text
+		case chat.Broken:
+			// Nothing: the client cannot use it.
 		case chat.Call:
 			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
 				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
@@ -198,6 +200,7 @@ func (a *answer) done(e engine.Event) {
 		rest := a.join(a.split.Close())
 		d.Content += rest.Content
 		d.Reasoning += rest.Reasoning
+		d.ToolCalls = append(d.ToolCalls, rest.ToolCalls...)
 	}
 	d.Tokens = a.pending
 	if !d.Empty() && a.out.delta(d) != nil {

@@ -56,9 +56,9 @@ func TestLongCallKeepsTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &outputCounts{}
-	tools := template.Tools([]json.RawMessage{json.RawMessage(`{"function":{"name":"f"}}`)})
+	tools := []json.RawMessage{json.RawMessage(`{"function":{"name":"f"}}`)}
 	a := &answer{out: out, keepAlive: time.Hour,
-		split: chat.NewSplitter(false, tools)}
+		split: template.NewSplitter("", tools)}
 	for i, step := range []struct {
 		text string
 		ago  time.Duration // since the last output

@@ -120,6 +120,7 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation)
 		MaxTokens: g.MaxTokens,
 		Sampling:  g.Sampling(g.model.Engine.Defaults()),
 		Stop:      g.Stop,
+		ShowTags:  g.split != nil,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,

@@ -25,6 +25,7 @@ type Processor struct {
 	template  *chat.Template // nil: none
 	defaults  sample.Defaults
 	eos       map[int32]bool
+	tags      map[int32]bool // special tokens that the template's Splitter needs
 }
 
 // Read reads a model's Processor from the model's files. Errors are Problems.
@@ -46,6 +47,7 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
 	}
+	p.readTags()
 	var eos struct {
 		ID json.RawMessage `json:"eos_token_id"`
 	}
@@ -113,10 +115,39 @@ func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
 		"It needs a tokenizer.json, a tokenizer.model or a tekken.json.", "Download it again.")
 }
 
+// readTags finds the tokens of the tags that the template's format has.
+func (p *Processor) readTags() {
+	p.tags = map[int32]bool{}
+	if p.template == nil {
+		return
+	}
+	// A tag may be longer than its token: Gemma's reasoning begins with a token and a word.
+	for _, tag := range p.template.Tags() {
+		if id, ok := p.tokenizer.TokenID(tag); ok && p.tokenizer.IsSpecial(id) {
+			p.tags[id] = true
+		}
+	}
+	for _, tag := range p.template.EndTags() {
+		if id, ok := p.tokenizer.TokenID(tag); ok && p.tokenizer.IsSpecial(id) {
+			p.addEOS([]int32{id})
+		}
+	}
+}
+
 func (p *Processor) addEOS(ids []int32) {
 	for _, id := range ids {
 		p.eos[id] = true
 	}
+}
+
+// NewStream returns a stream that omits special tokens. With tags, it keeps those that the
+// template's Splitter needs.
+func (p *Processor) NewStream(tags bool) *tokenizer.Stream {
+	s := p.tokenizer.NewStream(true)
+	if tags {
+		s.Keep(p.tags)
+	}
+	return s
 }
 
 // Tokenizer returns the model's tokenizer.

@@ -33,9 +33,10 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	pending     []byte      // up to three bytes of an incomplete character, in byte-level BPE
-	text        []byte      // what Add returns
-	stage       decodeStage // the first; nil for byte-level BPE
+	keep        map[int32]bool // special tokens that are not skipped
+	pending     []byte         // up to three bytes of an incomplete character, in byte-level BPE
+	text        []byte         // what Add returns
+	stage       decodeStage    // the first; nil for byte-level BPE
 }
 
 // NewStream returns a Stream. If skipSpecial is true, the Stream omits special tokens.
@@ -50,6 +51,13 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return s
 }
 
+// Keep returns the stream, which does not omit the given special tokens. The caller must not change
+// the map.
+func (s *Stream) Keep(special map[int32]bool) *Stream {
+	s.keep = special
+	return s
+}
+
 // Add adds the next id and returns the text that it completes. It returns "" if the text depends on
 // later ids, for example because the bytes so far end inside a character.
 func (s *Stream) Add(id int32) string {
@@ -58,7 +66,7 @@ func (s *Stream) Add(id int32) string {
 		s.add(id)
 		return string(s.text)
 	}
-	if s.skipSpecial && s.t.pieces.special(id) {
+	if s.skips(id) {
 		return ""
 	}
 	s.pending = append(s.pending, s.t.pieces.bytes(id)...)
@@ -68,9 +76,14 @@ func (s *Stream) Add(id int32) string {
 	return string(text)
 }
 
+// skips reports whether the stream omits a token.
+func (s *Stream) skips(id int32) bool {
+	return s.skipSpecial && s.t.pieces.special(id) && !s.keep[id]
+}
+
 // add passes a token to the stages.
 func (s *Stream) add(id int32) {
-	if !s.t.pieces.used(id) || s.skipSpecial && s.t.pieces.special(id) {
+	if !s.t.pieces.used(id) || s.skips(id) {
 		return
 	}
 	s.stage.write(s.t.pieces.bytes(id))

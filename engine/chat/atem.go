@@ -1,0 +1,69 @@
+package chat
+
+// The messages of Muse Glimmer. Source: the model's chat template.
+
+// atem is the format of Muse Glimmer:
+//
+//	to=self<|message|>TEXT<|eom|>
+//	<|start|>assistant to=NAME<|message|><atem:function_calls>
+//	<atem:invoke name="NAME">
+//	<atem:parameter name="KEY">VALUE</atem:parameter>
+//	</atem:invoke>
+//	</atem:function_calls><|eom|>
+//	<|start|>assistant to=user<|message|>TEXT<|eot|>
+//
+// A message to the model itself is reasoning.
+var atem = channelFormat{
+	name:    "atem",
+	marks:   []string{"<atem:function_calls>", "<|message|>", "<|start|>"},
+	start:   "<|start|>",
+	message: "<|message|>",
+	ends:    []string{"<|eom|>", "<|eot|>"},
+	finals:  []string{"<|eot|>"},
+	kind: func(header string, _ map[string]schema) (Kind, string) {
+		to := recipientPattern.FindStringSubmatch(header)
+		switch {
+		case to == nil || to[1] == "user":
+			return Content, ""
+		case to[1] == "self":
+			return Reasoning, ""
+		}
+		return Call, to[1]
+	},
+	begin: func(_ string, schemas map[string]schema) callReader {
+		return &atemReader{invoke: newInvokeReader(atemTags, schemas)}
+	},
+}
+
+var atemTags = invokeTags{
+	invoke: "<atem:invoke", invokeEnd: "</atem:invoke>",
+	parameter: "<atem:parameter", parameterEnd: "</atem:parameter>",
+	blockOpen: "<atem:function_calls>", blockEnd: "</atem:function_calls>",
+}
+
+// atemReader parses the block of calls in a message.
+type atemReader struct {
+	invoke *invokeReader
+	opened bool // the opening tag of the block has been read
+	prefix int  // its length, with the white space before it
+}
+
+func (r *atemReader) read(text string) (ToolCall, int, verdict) {
+	if !r.opened {
+		at := skipSpaces(text, 0)
+		word, decided := expect(text[at:], atemTags.blockOpen)
+		switch {
+		case !decided:
+			return ToolCall{}, 0, undecided
+		case word == "":
+			return ToolCall{}, 0, isText
+		}
+		r.opened, r.prefix = true, at+len(word)
+	}
+	call, n, v := r.invoke.read(text[r.prefix:])
+	if v != undecided {
+		n += r.prefix
+		r.prefix = 0
+	}
+	return call, n, v
+}

@@ -1,0 +1,210 @@
+package chat
+
+// Tool calls whose strings stand between tags instead of quotes.
+
+import (
+	"regexp"
+	"strings"
+)
+
+// gemma4 is the format of Gemma 4:
+//
+//	<|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:1,KEY:{KEY:true},KEY:[null]}<tool_call|>
+var gemma4 = gemmaFormat("gemma4", "<|tool_call>", "<tool_call|>", `<|"|>`)
+
+// functionGemma is the format of FunctionGemma:
+//
+//	<start_function_call>call:NAME{KEY:<escape>TEXT<escape>,KEY:1}<end_function_call>
+var functionGemma = gemmaFormat("function_gemma", "<start_function_call>", "<end_function_call>",
+	"<escape>")
+
+func gemmaFormat(name, open, closing, quote string) toolFormat {
+	return toolFormat{
+		name:    name,
+		mark:    regexp.MustCompile(regexp.QuoteMeta(open)),
+		open:    []string{open},
+		close:   closing,
+		in:      []string{quote},
+		ends:    []string{"<|tool_response>", "<start_function_response>"},
+		control: true,
+		begin: func(schemas map[string]schema) callReader {
+			return &gemmaReader{open: open, closing: closing, quote: quote, schemas: schemas}
+		},
+	}
+}
+
+// gemmaReader parses one call. A string ends with the next quote, so it cannot contain one.
+type gemmaReader struct {
+	open, closing, quote string
+	schemas              map[string]schema
+	at                   int // text[:at] has been read: no closing tag outside of strings
+	inString             bool
+	fault                bool
+}
+
+const gemmaCall = "call:"
+
+func (r *gemmaReader) read(text string) (ToolCall, int, verdict) {
+	from := skipSpaces(text, 0)
+	word, decided := expect(text[from:], gemmaCall)
+	switch {
+	case !decided:
+		return ToolCall{}, 0, undecided
+	case word == "":
+		return ToolCall{}, 0, isText
+	case r.fault:
+		return skipCall(text, from, r.open, r.closing)
+	}
+	end, found := r.end(text)
+	if !found {
+		return ToolCall{}, 0, undecided
+	}
+	p := gemmaParser{text: strings.ToValidUTF8(text[from+len(word):end], "\uFFFD"),
+		quote: r.quote}
+	if call, ok := p.call(r.schemas); ok {
+		return call, end + len(r.closing), isCall
+	}
+	r.fault = true
+	return skipCall(text, from, r.open, r.closing)
+}
+
+// end returns the index of the closing tag, outside of strings.
+func (r *gemmaReader) end(text string) (int, bool) {
+	for {
+		tags := []string{r.quote, r.closing}
+		if r.inString {
+			tags = tags[:1]
+		}
+		at, tag := firstTag(text[r.at:], tags)
+		r.at += at
+		switch tag {
+		case "":
+			return 0, false
+		case r.closing:
+			return r.at, true
+		}
+		r.at += len(tag)
+		r.inString = !r.inString
+	}
+}
+
+// gemmaParser parses NAME{…} and writes the arguments as JSON. Its methods return false where the
+// text is malformed.
+type gemmaParser struct {
+	text, quote string
+	at          int
+	out         strings.Builder
+}
+
+func (p *gemmaParser) call(schemas map[string]schema) (ToolCall, bool) {
+	brace := strings.IndexByte(p.text, '{')
+	if brace < 0 {
+		return ToolCall{}, false
+	}
+	name := strings.TrimSpace(p.text[:brace])
+	p.at = brace
+	if name == "" || strings.ContainsAny(name, "<>\n") || !p.items(0, '{', '}') {
+		return ToolCall{}, false
+	}
+	if skipSpaces(p.text, p.at) != len(p.text) {
+		return ToolCall{}, false
+	}
+	return callWithJSON(name, p.out.String(), schemas)
+}
+
+// items reads the members of an object or the elements of a list, with its brackets.
+func (p *gemmaParser) items(depth int, open, end byte) bool {
+	p.at++
+	p.out.WriteByte(open)
+	for n := 0; ; n++ {
+		p.at = skipSpaces(p.text, p.at)
+		if p.at == len(p.text) {
+			return false
+		}
+		if p.text[p.at] == end {
+			break
+		}
+		if n > 0 {
+			if p.text[p.at] != ',' {
+				return false
+			}
+			p.at++
+			p.out.WriteByte(',')
+		}
+		if open == '{' && !p.key() || !p.value(depth+1) {
+			return false
+		}
+	}
+	p.at++
+	p.out.WriteByte(end)
+	return true
+}
+
+// key reads a key and the colon after it.
+func (p *gemmaParser) key() bool {
+	p.at = skipSpaces(p.text, p.at)
+	key, quoted := p.str()
+	if !quoted {
+		n := strings.IndexAny(p.text[p.at:], ":,{}[]")
+		if n <= 0 {
+			return false
+		}
+		key = strings.TrimSpace(p.text[p.at : p.at+n])
+		p.at += n
+	}
+	p.at = skipSpaces(p.text, p.at)
+	if key == "" || p.at == len(p.text) || p.text[p.at] != ':' {
+		return false
+	}
+	p.at++
+	p.out.WriteString(quote(key) + ":")
+	return true
+}
+
+// value reads a value. A word without quotes is a number, true, false, null or a string.
+func (p *gemmaParser) value(depth int) bool {
+	p.at = skipSpaces(p.text, p.at)
+	if p.at == len(p.text) || depth > maxLiteralDepth {
+		return false
+	}
+	switch p.text[p.at] {
+	case '{':
+		return p.items(depth, '{', '}')
+	case '[':
+		return p.items(depth, '[', ']')
+	}
+	if text, ok := p.str(); ok {
+		p.out.WriteString(quote(text))
+		return true
+	}
+	n := strings.IndexAny(p.text[p.at:], ",{}[]")
+	if n <= 0 {
+		return false
+	}
+	word := strings.TrimSpace(p.text[p.at : p.at+n])
+	p.at += n
+	switch json, ok := number(word, false); {
+	case word == "" || strings.Contains(word, p.quote):
+		return false
+	case word == "true" || word == "false" || word == "null":
+		p.out.WriteString(word)
+	case ok:
+		p.out.WriteString(json)
+	default:
+		p.out.WriteString(quote(word))
+	}
+	return true
+}
+
+// str reads a string between quotes, if one is next.
+func (p *gemmaParser) str() (string, bool) {
+	rest, ok := strings.CutPrefix(p.text[p.at:], p.quote)
+	if !ok {
+		return "", false
+	}
+	text, _, ok := strings.Cut(rest, p.quote)
+	if ok {
+		p.at += len(text) + 2*len(p.quote)
+	}
+	return text, ok
+}

@@ -1,0 +1,85 @@
+package chat
+
+// The messages of gpt-oss.
+// Source: https://developers.openai.com/cookbook/articles/openai-harmony
+
+import (
+	"regexp"
+	"strings"
+)
+
+// harmony is the format of gpt-oss:
+//
+//	<|channel|>analysis<|message|>TEXT<|end|>
+//	<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json
+//	<|message|>{…}<|call|>
+//	<|start|>assistant<|channel|>final<|message|>TEXT<|return|>
+//
+// The channel analysis is reasoning. The channels final and commentary are content: in commentary
+// the model says what it is going to do. The recipient, to=…, may also stand before the channel. A
+// message for a tool of another kind, such as the browser, is reasoning: it is not for the user.
+var harmony = channelFormat{
+	name:    "harmony",
+	marks:   []string{"<|channel|>", "<|message|>", "<|start|>"},
+	start:   "<|start|>",
+	message: "<|message|>",
+	ends:    []string{"<|end|>", "<|return|>", "<|call|>"},
+	header:  []string{"<|channel|>", "<|constrain|>"},
+	finals:  []string{"<|return|>", "<|call|>"},
+	kind:    harmonyKind,
+	begin: func(function string, schemas map[string]schema) callReader {
+		return &harmonyReader{function: function, schemas: schemas}
+	},
+}
+
+var (
+	recipientPattern = regexp.MustCompile(`\bto=([^\s<]+)`)
+	channelPattern   = regexp.MustCompile(`<\|channel\|>\s*([a-z]+)`)
+)
+
+func harmonyKind(header string, schemas map[string]schema) (Kind, string) {
+	if to := recipientPattern.FindStringSubmatch(header); to != nil {
+		if name, ok := strings.CutPrefix(to[1], "functions."); ok && name != "" {
+			return Call, name
+		}
+		if _, offered := schemas[to[1]]; offered {
+			return Call, to[1]
+		}
+		if to[1] != "user" && to[1] != "all" {
+			return Reasoning, ""
+		}
+	}
+	if channel := channelPattern.FindStringSubmatch(header); channel != nil &&
+		channel[1] == "analysis" {
+		return Reasoning, ""
+	}
+	return Content, ""
+}
+
+// harmonyReader parses the arguments of a call, which are a JSON object. A message without text
+// that ends is a call without arguments.
+type harmonyReader struct {
+	function string
+	schemas  map[string]schema
+	object   objectSpan
+}
+
+func (r *harmonyReader) read(text string) (ToolCall, int, verdict) {
+	switch r.object.read(text, 0) {
+	case undecided:
+		return ToolCall{}, 0, undecided
+	case isCall:
+		call, ok := callWithJSON(r.function, text[r.object.from:r.object.end], r.schemas)
+		if ok {
+			return call, r.object.end, isCall
+		}
+		return ToolCall{}, r.object.end, isText
+	}
+	at := skipSpaces(text, 0)
+	if word, decided := expect(text[at:], harmony.ends...); !decided {
+		return ToolCall{}, 0, undecided
+	} else if word != "" {
+		return ToolCall{Name: r.function, Arguments: "{}"}, at, isCall
+	}
+	return ToolCall{}, 0, isText
+}

@@ -1,0 +1,214 @@
+package chat
+
+// Arguments that models write as JSON. An object shows by itself where it ends, so a call is
+// complete with its last brace, and one that is cut off never is.
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// objectSpan finds a JSON object in a text that grows. It reads each byte once. With python set, it
+// finds the arguments of a call in Python: parentheses, in which strings may have single quotes.
+type objectSpan struct {
+	python    bool
+	from, end int  // text[from:end] is the object, once read returns isCall
+	begun     bool // from is known
+	complete  bool // end is known; before, text[:end] has been read
+	depth     int
+	quote     byte // of the string around text[end:]; 0: none
+	escaped   bool
+}
+
+// read looks for an object at text[at:], after white space. It returns isText if there is none, and
+// isCall when the object has ended. Brackets in strings do not count. The object may still be
+// invalid.
+func (o *objectSpan) read(text string, at int) verdict {
+	if !o.begun {
+		if at = skipSpaces(text, at); at == len(text) {
+			return undecided
+		}
+		if text[at] != '{' && !(o.python && text[at] == '(') {
+			return isText
+		}
+		o.from, o.end, o.begun = at, at, true
+	}
+	for ; !o.complete; o.end++ {
+		if o.end == len(text) {
+			return undecided
+		}
+		c := text[o.end]
+		switch {
+		case o.escaped:
+			o.escaped = false
+		case o.quote != 0:
+			o.escaped = c == '\\'
+			if c == o.quote {
+				o.quote = 0
+			}
+		case c == '"' || c == '\'' && o.python:
+			o.quote = c
+		case c == '{' || c == '[' || c == '(' && o.python:
+			o.depth++
+		case c == '}' || c == ']' || c == ')' && o.python:
+			o.depth--
+			o.complete = o.depth == 0
+		}
+	}
+	return isCall
+}
+
+// readJSONCall parses the object of a call, such as {"name": NAME, "arguments": {...}}. Llama's key
+// is parameters. Missing arguments become {}, and a string with an object becomes that object.
+func readJSONCall(text string, schemas map[string]schema) (ToolCall, bool) {
+	var wire struct {
+		Name       string          `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Parameters json.RawMessage `json:"parameters"`
+	}
+	body, ok := lenientJSON(text)
+	if !ok || json.Unmarshal([]byte(body), &wire) != nil || wire.Name == "" {
+		return ToolCall{}, false
+	}
+	arguments := wire.Arguments
+	if isNull(arguments) {
+		arguments = wire.Parameters
+	}
+	if isNull(arguments) {
+		return ToolCall{Name: wire.Name, Arguments: "{}"}, true
+	}
+	var quoted string
+	if json.Unmarshal(arguments, &quoted) == nil {
+		arguments = json.RawMessage(quoted)
+	}
+	return callWithJSON(wire.Name, string(arguments), schemas)
+}
+
+// callWithJSON returns a call whose arguments are a JSON object, with the declared types. It
+// returns false if they are not an object.
+func callWithJSON(name, arguments string, schemas map[string]schema) (ToolCall, bool) {
+	body, ok := lenientJSON(arguments)
+	if !ok || name == "" || body[0] != '{' {
+		return ToolCall{}, false
+	}
+	return ToolCall{Name: name, Arguments: coerce(body, schemas[name])}, true
+}
+
+// coerce converts the members of a JSON object to the types that the tool's schema declares, where
+// that loses nothing: "3" becomes 3 for an integer, and 3 becomes "3" for a string. If no member
+// changes, the object is returned as it is.
+func coerce(arguments string, types schema) string {
+	if len(types) == 0 {
+		return arguments
+	}
+	d := json.NewDecoder(strings.NewReader(arguments))
+	if _, err := d.Token(); err != nil {
+		return arguments
+	}
+	var out object
+	changed := false
+	for d.More() {
+		key, err := d.Token()
+		name, ok := key.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return arguments
+		}
+		typed := coerceValue(string(value), types[name])
+		changed = changed || typed != string(value)
+		out.set(name, typed)
+	}
+	if !changed {
+		return arguments
+	}
+	return out.String()
+}
+
+// coerceValue converts one JSON value to a type.
+func coerceValue(value, kind string) string {
+	var text string
+	switch quoted := value[0] == '"'; {
+	case kind == "":
+	case kind == "string":
+		if value[0] != '"' && value[0] != '{' && value[0] != '[' && value != "null" {
+			return quote(value)
+		}
+	case quoted && json.Unmarshal([]byte(value), &text) == nil:
+		if typed := convert(text, kind); typed[0] != '"' && typed != "null" &&
+			!(strings.HasPrefix(kind, "bool") && !isBoolean(text)) {
+			return typed
+		}
+	}
+	return value
+}
+
+func isBoolean(text string) bool {
+	return strings.EqualFold(text, "true") || strings.EqualFold(text, "false")
+}
+
+// lenientJSON returns JSON text without white space between tokens. It accepts raw control
+// characters inside strings, because models write line breaks instead of \n.
+func lenientJSON(text string) (string, bool) {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	var repaired strings.Builder
+	inString, escaped := false, false
+	for i := range len(text) {
+		c := text[i]
+		if inString && c < ' ' {
+			if escaped { // a backslash before a control character is not an escape
+				return "", false
+			}
+			repaired.WriteString(`\u00` + string("0123456789abcdef"[c>>4]) +
+				string("0123456789abcdef"[c&15]))
+			continue
+		}
+		if c == '"' && !escaped {
+			inString = !inString
+		}
+		escaped = inString && c == '\\' && !escaped
+		repaired.WriteByte(c)
+	}
+	var out bytes.Buffer
+	if json.Compact(&out, []byte(repaired.String())) != nil || out.Len() == 0 {
+		return "", false
+	}
+	return out.String(), true
+}
+
+// quote returns text as a JSON string. It does not escape < and &.
+func quote(text string) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(strings.ToValidUTF8(text, "\uFFFD")) // a string always encodes
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// object is a JSON object that keeps the order in which keys were first set. A
+// repeated key has its last value.
+type object struct {
+	keys   []string
+	values map[string]string // JSON
+}
+
+func (o *object) set(key, value string) {
+	if o.values == nil {
+		o.values = map[string]string{}
+	}
+	if _, has := o.values[key]; !has {
+		o.keys = append(o.keys, key)
+	}
+	o.values[key] = value
+}
+
+func (o *object) String() string {
+	var b strings.Builder
+	for i, key := range o.keys {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quote(key) + ": " + o.values[key])
+	}
+	return "{" + b.String() + "}"
+}
