@@ -36,6 +36,9 @@ type Template struct {
 	jinja     *jinja.Template
 	channels  *channelFormat    // nil if the template has none; if set, the next two are unused
 	reasoning reasoningFormat   // the tags of reasoning
+	effort    *effortFormat     // nil if the template knows no effort
+	switches  bool              // enable_thinking turns reasoning on and off
+	thinking  bool              // the template reads reasoning_content as thinking
 	tools     *toolFormat       // nil if the template has no known tool call format
 	special   map[string]string // variables for special tokens, such as bos_token
 }
@@ -50,8 +53,10 @@ func ParseTemplate(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
-		tools: toolFormatOf(source)}, nil
+	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
+		tools: toolFormatOf(source)}
+	parsed.readEffort(source)
+	return parsed, nil
 }
 
 // WithSpecialTokens returns a copy of the template with variables for special
@@ -100,6 +105,7 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("messages[%d]: %w", i, err)
 		}
+		t.setThinking(v)
 		messages.Items = append(messages.Items, in.hidden(v))
 	}
 	vars.Set("messages", messages)

@@ -34,6 +34,9 @@ type Request struct {
 	Tools []json.RawMessage
 	// TemplateKwargs is a JSON object with variables for the chat template, or nil.
 	TemplateKwargs json.RawMessage
+	// Effort is how much the model shall think: one of chat.Efforts, or "" for the template's
+	// default. TemplateKwargs take precedence.
+	Effort string
 
 	Prompt       string // plain text to continue, without a chat template
 	PromptTokens []int32
@@ -117,7 +120,7 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 			"Send plain text to /v1/completions, or add a chat_template.jinja to the model's "+
 				"folder.")
 	}
-	kwargs, err := r.templateKwargs()
+	kwargs, err := r.templateKwargs(template)
 	if err != nil {
 		return "", err
 	}
@@ -139,16 +142,13 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 	return text, nil
 }
 
-func (r *Request) templateKwargs() (map[string]any, error) {
-	if r.TemplateKwargs == nil {
-		return nil, nil
-	}
+func (r *Request) templateKwargs(template *chat.Template) (map[string]any, error) {
+	kwargs := template.EffortVariables(r.Effort, len(r.Tools) > 0)
 	members, err := objectMembers(r.TemplateKwargs)
 	if err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err,
 			"chat_template_kwargs is not a JSON object", "")
 	}
-	kwargs := make(map[string]any, len(members))
 	for name, value := range members {
 		kwargs[name] = value
 	}

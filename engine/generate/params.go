@@ -189,6 +189,19 @@ func mergeObjects(under, over json.RawMessage) json.RawMessage {
 	return merged
 }
 
+// WithDefault returns a JSON object with another member, unless it has one of that name. A nil
+// object is empty.
+func WithDefault(object json.RawMessage, name string, value bool) json.RawMessage {
+	member, err := json.Marshal(map[string]bool{name: value})
+	if err != nil {
+		return object
+	}
+	if object == nil {
+		return member
+	}
+	return mergeObjects(member, object)
+}
+
 // objectMembers returns the members of a JSON object, or an empty map if object is nil.
 func objectMembers(object json.RawMessage) (map[string]json.RawMessage, error) {
 	members := map[string]json.RawMessage{}

@@ -6,7 +6,10 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
+	"headroom/engine/chat"
 	"headroom/engine/generate"
 )
 
@@ -29,6 +32,7 @@ type ChatRequest struct {
 	// TemplateKwargs is the JSON object chat_template_kwargs: variables for the chat template. It
 	// may be nil.
 	TemplateKwargs json.RawMessage
+	Effort         string // reasoning_effort, or reasoning.effort; "" if not sent
 }
 
 // CompletionRequest is a POST to /v1/completions. If PromptTokens is nil, Prompt is the prompt.
@@ -83,8 +87,17 @@ type wireChat struct {
 	ChatTemplateKwargs json.RawMessage   `json:"chat_template_kwargs"`
 	Tools              []json.RawMessage `json:"tools"`
 	ToolChoice         json.RawMessage   `json:"tool_choice"`
+	ReasoningEffort    *string           `json:"reasoning_effort"`
+	Reasoning          *wireReasoning    `json:"reasoning"`
+	EnableThinking     *bool             `json:"enable_thinking"`
 	Functions          []json.RawMessage `json:"functions"`
 	ResponseFormat     *wireFormat       `json:"response_format"`
+}
+
+// wireReasoning is how OpenRouter's clients send the effort.
+type wireReasoning struct {
+	Effort  *string `json:"effort"`
+	Enabled *bool   `json:"enabled"`
 }
 
 type wireFormat struct {
@@ -120,6 +133,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
 			return
 		},
+		func() error { return r.readEffort(&w) },
 	)
 	if err != nil {
 		return nil, err
@@ -247,6 +261,32 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 		return badParam("suffix", "is not supported: text cannot be inserted before a suffix")
 	}
 	return onlyOne("best_of", w.BestOf)
+}
+
+// readEffort reads how much the model shall think: reasoning_effort, which is OpenAI's, or else
+// reasoning, or else enable_thinking.
+func (r *ChatRequest) readEffort(w *wireChat) error {
+	name, effort := "reasoning_effort", w.ReasoningEffort
+	enabled := w.EnableThinking
+	if w.Reasoning != nil {
+		if effort == nil {
+			name, effort = "reasoning.effort", w.Reasoning.Effort
+		}
+		if w.Reasoning.Enabled != nil {
+			enabled = w.Reasoning.Enabled
+		}
+	}
+	switch {
+	case effort != nil && !slices.Contains(chat.Efforts, *effort):
+		return badParam(name, "must be one of %s, got %q", strings.Join(chat.Efforts, ", "),
+			*effort)
+	case effort != nil:
+		r.Effort = *effort
+	}
+	if enabled != nil {
+		r.TemplateKwargs = generate.WithDefault(r.TemplateKwargs, "enable_thinking", *enabled)
+	}
+	return nil
 }
 
 // refuseUnsupported returns an error for unsupported parameters that would change the form of the

@@ -65,6 +65,19 @@ func TestParseChat(t *testing.T) {
 		{"template variables", chatBody(`"chat_template_kwargs":{"enable_thinking":false}`),
 			func(r *ChatRequest) any { return string(r.TemplateKwargs) },
 			`{"enable_thinking":false}`},
+		{"effort", chatBody(`"reasoning_effort":"high"`),
+			func(r *ChatRequest) any { return r.Effort }, "high"},
+		{"null effort", chatBody(`"reasoning_effort":null,"reasoning":null`),
+			func(r *ChatRequest) any { return r.Effort }, ""},
+		{"effort in reasoning", chatBody(`"reasoning":{"effort":"none"}`),
+			func(r *ChatRequest) any { return r.Effort }, "none"},
+		{"thinking on", chatBody(`"enable_thinking":true,"chat_template_kwargs":{"a":1}`),
+			func(r *ChatRequest) any { return string(r.TemplateKwargs) },
+			`{"a":1,"enable_thinking":true}`},
+		{"chat_template_kwargs take precedence", chatBody(
+			`"reasoning":{"enabled":true},"chat_template_kwargs":{"enable_thinking":false}`),
+			func(r *ChatRequest) any { return string(r.TemplateKwargs) },
+			`{"enable_thinking":false}`},
 		{"tools are unchanged", chatBody(
 			`"tools":[ {"function":{"z":1,"name":"f"},"type":"function"} ],"tool_choice":"auto","parallel_tool_calls":true`),
 			func(r *ChatRequest) any { return r.Tools },
@@ -190,6 +203,8 @@ func TestParseChatRefuses(t *testing.T) {
 		{"tool_choice of a function", chatBody(
 			`"tool_choice":{"type":"function","function":{"name":"f"}}`),
 			"tool_choice", `only "auto" and "none"`},
+		{"effort", chatBody(`"reasoning_effort":"much"`), "reasoning_effort",
+			`must be one of none, minimal, low`},
 		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
 		{"format", chatBody(`"response_format":{"type":"json_object"}`), "response_format",
 			`"json_object" is not supported`},

@@ -52,3 +52,36 @@ func renderHi(t *testing.T, src checkpoint.Source, kwargs map[string]any) string
 	}
 	return text
 }
+
+// TestTags checks that the text of a conversation keeps the special tokens which the template's
+// format needs, and that the tokens that end a call end an answer.
+func TestTags(t *testing.T) {
+	const vocabulary = `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},
+		"decoder":{"type":"ByteLevel"},"pre_tokenizer":{"type":"ByteLevel"},"added_tokens":[
+		{"id":1,"content":"<|channel|>","special":true},{"id":2,"content":"<|pad|>","special":true},
+		{"id":3,"content":"<|message|>","special":true},{"id":4,"content":"<|call|>","special":true}]}`
+	src := checkpoint.Source{FS: fstest.MapFS{
+		"config.json":         {Data: []byte(`{"model_type":"gpt_oss"}`)},
+		"tokenizer.json":      {Data: []byte(vocabulary)},
+		"chat_template.jinja": {Data: []byte("<|start|><|channel|>final<|message|>")},
+	}}
+	p, err := Read(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tags bool
+		want string
+	}{{true, "<|channel|>a<|message|>"}, {false, "a"}} {
+		got, stream := "", p.NewStream(tt.tags)
+		for _, id := range []int32{1, 0, 2, 3} {
+			got += stream.Add(id)
+		}
+		if got += stream.Close(); got != tt.want {
+			t.Errorf("tags %t: got %q, want %q", tt.tags, got, tt.want)
+		}
+	}
+	if !p.IsEOS(4) || p.IsEOS(1) {
+		t.Error("<|call|> does not end an answer, or <|channel|> does")
+	}
+}

@@ -14,6 +14,7 @@ import copy
 import datetime
 import json
 import pathlib
+import re
 import sys
 
 import jinja2
@@ -195,6 +196,17 @@ def joined(messages):
     return messages
 
 
+def with_thinking(source, messages):
+    """The messages with reasoning as thinking too, for templates that read that."""
+    if re.search(r"message\.thinking\b|message\[['\"]thinking['\"]\]", source):
+        for m in messages:
+            if m.get("reasoning_content"):
+                m["thinking"] = m["reasoning_content"]
+                if "tool_calls" in m and "<|channel|>" in source:
+                    m["content"] = ""
+    return messages
+
+
 def render(template, messages, tools, variables):
     given = {"add_generation_prompt": True, **SPECIAL, **variables}
     try:
@@ -209,10 +221,11 @@ def render(template, messages, tools, variables):
 def main():
     results = []
     for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja")):
-        template = env.from_string(path.read_text(encoding="utf-8"))
+        source = path.read_text(encoding="utf-8")
+        template = env.from_string(source)
         for name, (messages, tools, variables) in CONVERSATIONS.items():
             entry = {"template": path.name, "conversation": name}
-            entry |= render(template, decoded(messages), tools, variables)
+            entry |= render(template, with_thinking(source, decoded(messages)), tools, variables)
             if joined(messages) != messages:
                 entry["joined"] = render(template, joined(decoded(messages)), tools, variables)
             results.append(entry)
