@@ -415,6 +415,12 @@ const (
 // allFormats has every format.
 var allFormats = []formatTests{
 	{"qwen3_coder", coderSource, coderTests},
+	{"seed_oss", "<seed:tool_call>\n<function=example>", []toolTest{
+		{"a call", "<seed:tool_call>\n<function=f>\n<parameter=n>3</parameter>\n</function>\n" +
+			"</seed:tool_call>", false, ` |  | f{"n": 3}`},
+		{"cut off", "a\n<seed:tool_call>\n<function=f>\n<parameter=s>x", false, " | a | "},
+		{"malformed", "<seed:tool_call><function=f>x</seed:tool_call>y", false, " | y | "},
+	}},
 	{"json_tools", jsonSource, jsonTests},
 	{"gemma4", "<|tool_call>call: <|channel>thought", gemmaTests},
 	{"function_gemma", "<start_function_call>call:", functionGemmaTests},
@@ -443,6 +449,7 @@ func dsmlV4Tests() (tests []toolTest) {
 
 // templateFormats has the formats of peers' templates.
 var templateFormats = map[string]string{
+	"ByteDance-Seed-OSS":                  "seed_oss",
 	"GLM-4.6":                             "glm",
 	"GLM-4.7-Flash":                       "glm",
 	"Kimi-K2-Instruct":                    "kimi",

@@ -55,6 +55,7 @@ const (
 // channelSplitter splits an answer that consists of messages.
 type channelSplitter struct {
 	format  *channelFormat
+	tags    []string
 	tools   *Tools // nil: no calls are allowed
 	schemas map[string]schema
 
@@ -69,7 +70,7 @@ type channelSplitter struct {
 }
 
 func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *channelSplitter {
-	s := &channelSplitter{format: format, tools: tools, inHeader: true}
+	s := &channelSplitter{format: format, tags: format.tags(), tools: tools, inHeader: true}
 	if tools != nil {
 		s.schemas = tools.schemas
 	}
@@ -119,7 +120,7 @@ func (s *channelSplitter) advance(out *[]Piece) bool {
 	case s.inHeader:
 		return s.advanceHeader(out)
 	}
-	at, tag := firstTag(s.held, s.format.tags())
+	at, tag := firstTag(s.held, s.tags)
 	text := s.held[:at]
 	s.emit(out, s.kind, text)
 	switch {

@@ -85,7 +85,7 @@ func (r *llama3Reader) foreign(text string) bool {
 		return len(text) > maxFunctionName
 	}
 	switch key[1] {
-	case "name", "type", "function", "parameters", "arguments", "id":
+	case "name", "type", "function", "parameters", "arguments":
 		return false
 	}
 	return true

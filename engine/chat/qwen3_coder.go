@@ -23,14 +23,24 @@ import (
 // directly followed by </tool_call> inside a value means that the model forgot a closing tag: the
 // call is malformed. A value that contains a complete call ends too early, because the format is
 // ambiguous.
-var qwen3Coder = toolFormat{
-	name:  "qwen3_coder",
-	mark:  regexp.MustCompile(`<tool_call>(\s|\\n)*<function=`),
-	open:  []string{toolOpen},
-	close: toolClose,
-	begin: func(schemas map[string]schema) callReader {
-		return &coderReader{schemas: schemas, fault: -1}
-	},
+//
+// Seed-OSS has other tags around the function.
+var (
+	qwen3Coder = coderFormat("qwen3_coder", `<tool_call>(\s|\\n)*<function=`, toolOpen, toolClose)
+	seedOSS    = coderFormat("seed_oss", `<seed:tool_call>`, "<seed:tool_call>",
+		"</seed:tool_call>")
+)
+
+func coderFormat(name, mark, open, closing string) toolFormat {
+	return toolFormat{
+		name:  name,
+		mark:  regexp.MustCompile(mark),
+		open:  []string{open},
+		close: closing,
+		begin: func(schemas map[string]schema) callReader {
+			return &coderReader{open: open, closing: closing, schemas: schemas, fault: -1}
+		},
+	}
 }
 
 const (
@@ -43,6 +53,8 @@ const (
 // coderReader parses one call. It keeps its position between calls of read, so it scans each byte
 // only once: an argument may be a whole file.
 type coderReader struct {
+	open       string // tags around the function
+	closing    string
 	schemas    map[string]schema
 	name       string // of the function; "" until it has been read
 	at         int    // text[:at] has been read
@@ -60,7 +72,7 @@ type parameter struct {
 
 func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
 	if r.fault >= 0 {
-		return skipCall(text, r.fault, toolOpen, toolClose)
+		return skipCall(text, r.fault, r.open, r.closing)
 	}
 	for v = isCall; v == isCall; {
 		switch {
@@ -95,14 +107,14 @@ func (r *coderReader) next(text string) (n int, closed bool, v verdict) {
 	word, decided := expect(text[at:], parameterOpen, functionClose)
 	if decided && word == functionClose {
 		at = skipSpaces(text, at+len(word))
-		word, decided = expect(text[at:], toolClose)
+		word, decided = expect(text[at:], r.closing)
 	}
 	switch {
 	case !decided:
 		return 0, false, undecided
 	case word == "":
 		return at, false, isText
-	case word == toolClose:
+	case word == r.closing:
 		return at + len(word), true, isCall
 	}
 	key, n, v := tagName(text, at, parameterOpen)
@@ -127,12 +139,12 @@ func (r *coderReader) value(text string) (n int, v verdict) {
 		after := skipSpaces(text, n)
 		follower := ""
 		if word != "" {
-			follower, decided = expect(text[after:], parameterOpen, functionClose, toolClose)
+			follower, decided = expect(text[after:], parameterOpen, functionClose, r.closing)
 		}
 		switch {
 		case !decided:
 			return 0, undecided
-		case follower == toolClose:
+		case follower == r.closing:
 			return n, isText
 		case follower != "" && word == parameterClose:
 			r.parameters[len(r.parameters)-1].to, r.inValue = r.at, false

@@ -146,7 +146,7 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 			s.trim = ""
 		}
 	}
-	if s.fresh && s.format != nil && s.format.bare {
+	if s.fresh && s.tools != nil && s.format.bare {
 		if at := skipSpaces(s.held, 0); at < len(s.held) && s.held[at] == '{' {
 			s.beginCall(0, at)
 			return true

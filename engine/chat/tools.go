@@ -85,7 +85,7 @@ type toolFormat struct {
 // toolFormats has a row for each format. The first whose mark is in the template applies.
 var toolFormats = []*toolFormat{
 	&minimax, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &glm, &pythonic,
-	&qwen3Coder, &kimi, &mistral, &jsonTools, &llama3,
+	&seedOSS, &qwen3Coder, &kimi, &mistral, &jsonTools, &llama3,
 }
 
 // toolFormatOf returns the format of tool calls in a chat template, or nil if it is unknown.

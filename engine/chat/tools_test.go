@@ -286,6 +286,12 @@ func TestNoTools(t *testing.T) {
 	if got := summary(pieces(gemma.NewSplitter("", nil), []string{text})); got != " | a | " {
 		t.Errorf("got %q", got)
 	}
+	llama := parse(t, `{% raw %}"parameters": dictionary of argument name{% endraw %}`)
+	text = `{"name": "f", "parameters": {`
+	if got := summary(pieces(llama.NewSplitter("", nil), []string{text})); got !=
+		" | "+text+" | " {
+		t.Errorf("got %q", got)
+	}
 }
 
 // FuzzToolParser checks for all formats that the result does not depend on the pieces, that calls
