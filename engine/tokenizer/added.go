@@ -177,8 +177,9 @@ func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder,
 		if token.SingleWord && (endsInWord(text[:start]) || startsInWord(text[end:])) {
 			continue
 		}
-		if token.Lstrip && done < start {
-			start = done + len(strings.TrimRightFunc(text[done:start], unicode.IsSpace))
+		if token.Lstrip {
+			rest := text[done:max(done, start)]
+			start = done + len(strings.TrimRightFunc(rest, unicode.IsSpace))
 		}
 		if token.Rstrip {
 			if end < spaceFrom || end > spaceTo {
@@ -190,7 +191,9 @@ func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder,
 		if done < start {
 			plain(e, text[done:start])
 		}
-		e.append(token.ID)
+		if start < end { // else the token before it has taken all of it
+			e.append(token.ID)
+		}
 		done, e.first = end, false
 	}
 	if done < len(text) && e.err == nil {

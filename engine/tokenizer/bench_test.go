@@ -103,3 +103,6 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkEncodeText encodes text that is one word, with byte fallback.
+func BenchmarkEncodeText(b *testing.B) { benchmarkEncode(b, parseLlama(b, ""), prose(b)) }

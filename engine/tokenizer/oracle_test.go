@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +17,10 @@ import (
 // the reference makes of some texts. A field is null where the reference fails.
 type oracleCase struct {
 	Tokenizer json.RawMessage `json:"tokenizer"`
-	Path      string          `json:"path"` // of a vocabulary file, in place of Tokenizer
-	Data      []byte          `json:"data"` // such a file itself
-	Kind      string          `json:"kind"` // of that file
+	Path      string          `json:"path"`    // of a vocabulary file, in place of Tokenizer
+	Data      []byte          `json:"data"`    // such a file itself
+	Kind      string          `json:"kind"`    // of that file
+	Seconds   float64         `json:"seconds"` // that the reference took; 0: not measured
 	Vectors   []struct {
 		Text        string   `json:"text"`
 		IDs         *[]int32 `json:"ids"`
@@ -139,7 +141,7 @@ func TestOracle(t *testing.T) {
 // vocabularyParsers has the parsers of vocabulary files by their names in the lines of
 // build/oracle/tokenizers.
 var vocabularyParsers = map[string]func([]byte) (*Tokenizer, error){
-	"sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
+	"json": Parse, "sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
 	"gguf": func(data []byte) (*Tokenizer, error) { return ParseGGUF(bytes.NewReader(data)) },
 }
 
@@ -169,7 +171,34 @@ func TestVocabularyFiles(t *testing.T) {
 		t.Logf("%s: %d tokens, loaded in %v", filepath.Base(c.Path), tok.VocabSize(),
 			time.Since(start))
 		checkOracleCase(t, line, tok, c)
+		if c.Seconds > 0 {
+			checkSpeed(t, data, c)
+		}
 	})
+}
+
+// checkSpeed encodes the text of c as often as the reference, with an empty cache at first.
+func checkSpeed(t *testing.T, data []byte, c *oracleCase) {
+	t.Helper()
+	fresh, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, best, first := c.Vectors[0].Text, math.Inf(1), 0.0
+	for n := range 5 {
+		start := time.Now()
+		fresh.Encode(text, EncodeOptions{})
+		took := time.Since(start).Seconds()
+		if best = min(best, took); n == 0 {
+			first = took
+		}
+	}
+	mb := float64(len(text)) / 1e6
+	t.Logf("%s: %.1f MB/s, the first time %.1f, the reference %.1f", filepath.Base(c.Path),
+		mb/best, mb/first, mb/c.Seconds)
+	if best > c.Seconds {
+		t.Errorf("%s is slower than the reference", c.Path)
+	}
 }
 
 // TestSmallVocabularyFiles is TestVocabularyFiles with small files that are stored here.

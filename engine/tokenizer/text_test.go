@@ -223,3 +223,15 @@ func TestLongWordsOfOtherModels(t *testing.T) {
 		}
 	}
 }
+
+// TestTokenTakenByAnother checks that a token is dropped if the one before it has taken its text,
+// with the spaces that both strip.
+func TestTokenTakenByAnother(t *testing.T) {
+	for lstrip, want := range map[bool][]int32{true: {300, 257}, false: {300, 300, 257}} {
+		tok := parseLlama(t, fmt.Sprintf(`"added_tokens":[{"id":300,"content":"  ","lstrip":%v,`+
+			`"rstrip":true}],"normalizer":{"type":"NFC"}`, lstrip))
+		if got := tok.Encode("    a", EncodeOptions{}); !slices.Equal(got, want) {
+			t.Errorf("lstrip %v: %v, expected %v", lstrip, got, want)
+		}
+	}
+}
