@@ -14,6 +14,10 @@ const (
 	weightSuffix = ".weight"
 	scalesSuffix = ".scales"
 	biasesSuffix = ".biases"
+
+	// The suffixes of MXFP4 experts in Hugging Face checkpoints.
+	blocksSuffix   = "_blocks"
+	hfScalesSuffix = "_scales"
 )
 
 // Parameters returns the number of parameters in all tensors of the files, including tensors that
@@ -38,6 +42,14 @@ func (w *Weights) parametersOf(t safetensors.Tensor) int64 {
 		}
 	}
 	elements := int64(t.Elements())
+	if module, ok := strings.CutSuffix(t.Name, hfScalesSuffix); ok {
+		if _, packed := w.files.Tensor(module + blocksSuffix); packed {
+			return 0
+		}
+	}
+	if strings.HasSuffix(t.Name, blocksSuffix) && t.DType == safetensors.U8 {
+		return 2 * elements
+	}
 	module, ok := strings.CutSuffix(t.Name, weightSuffix)
 	if !ok || !w.isPacked(module) {
 		return elements

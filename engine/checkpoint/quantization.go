@@ -106,6 +106,10 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		Method string `json:"quant_method"` // for example "gptq" or "awq"; empty in MLX conversions
 	}
 	_ = json.Unmarshal(data, &foreign)
+	if foreign.Method == kernels.MXFP4.String() { // the original gpt-oss: experts in blocks
+		q.pack = modes[foreign.Method]
+		return nil
+	}
 	if foreign.Method != "" {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
 			fmt.Sprintf("config.json has quant_method %q", foreign.Method),

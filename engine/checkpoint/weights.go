@@ -364,6 +364,88 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	return pick(0), pick(n)
 }
 
+// Blocks loads the MXFP4 stack of shape [e, n, k] that Hugging Face stores as name_blocks, bytes
+// [e, n, k/32, 16], and name_scales, bytes [e, n, k/32]. The bytes are those of MLX's codes.
+func (s Scope) Blocks(name string, e, n, k int) *kernels.Weight {
+	w := &kernels.Weight{Experts: e, N: n, K: k, Mode: kernels.MXFP4, Bits: 4, Group: 32}
+	const elements = 32 // of a block
+	blocks, scales := s.raw(name+blocksSuffix), s.raw(name+hfScalesSuffix)
+	if s.w.err != nil {
+		return w
+	}
+	if k%elements != 0 || blocks.DType != kernels.U8 || scales.DType != kernels.U8 ||
+		blocks.Rows*blocks.Cols != e*n*k/2 || scales.Rows*scales.Cols != e*n*k/elements {
+		s.w.Failf("%s%s has blocks of shape %v and scales of shape %v, expected bytes "+
+			"[%d, %d, %d, 16] and [%d, %d, %d]", s.path, name, s.Shape(name+blocksSuffix),
+			s.Shape(name+hfScalesSuffix), e, n, k/elements, e, n, k/elements)
+		return w
+	}
+	if blocks.Offset%kernels.U32.Size() != 0 { // kernels read codes as words
+		blocks = s.copied(blocks)
+	}
+	blocks.DType, blocks.Rows, blocks.Cols, blocks.Stride = kernels.U32, e*n, k/8, k/8
+	w.Data, w.Scales = blocks, scales.Reshape(e*n, k/elements)
+	return w
+}
+
+// copied returns a copy of a contiguous tensor.
+func (s Scope) copied(t kernels.Tensor) kernels.Tensor {
+	out := kernels.NewTensor(s.w.Device, t.DType, t.Rows, t.Cols)
+	if out.Buffer.Bytes != nil {
+		copy(out.Bytes(), t.Bytes())
+	}
+	return out
+}
+
+// Alternate returns the even and the odd rows of w as two weights. They are views, so nothing is
+// copied.
+func (s Scope) Alternate(w *kernels.Weight) (even, odd *kernels.Weight) {
+	if s.w.err != nil {
+		return w, w
+	}
+	pick := func(first int) *kernels.Weight {
+		half := *w
+		half.N /= 2
+		for _, t := range []*kernels.Tensor{&half.Data, &half.Scales, &half.Biases} {
+			if !t.IsNone() {
+				*t = t.RowRange(first, t.Rows)
+				t.Rows = (t.Rows + 1) / 2
+				t.Stride *= 2
+			}
+		}
+		return &half
+	}
+	return pick(0), pick(1)
+}
+
+// Transposed loads the plain stack called name, of shape [e, k, n], as a stack [e, n, k]. The
+// result is a copy.
+func (s Scope) Transposed(name string, e, n, k int) *kernels.Weight {
+	t := s.raw(name)
+	w := &kernels.Weight{Experts: e, N: n, K: k}
+	if s.w.err != nil {
+		return w
+	}
+	if t.Rows != e*k || t.Cols != n || !isFloat(t) {
+		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
+			t.DType, s.Shape(name), e, k, n)
+		return w
+	}
+	w.Data = kernels.NewTensor(s.w.Device, t.DType, e*n, k)
+	if w.Data.Buffer.Bytes == nil {
+		return w
+	}
+	size, from, to := t.DType.Size(), t.Bytes(), w.Data.Bytes()
+	for x := range e {
+		for i := range n {
+			for j := range k {
+				copy(to[((x*n+i)*k+j)*size:][:size], from[((x*k+j)*n+i)*size:])
+			}
+		}
+	}
+	return w
+}
+
 // Plain loads the plain stack called name, of shape [e, n, k]. Unlike in Experts, name is the full
 // name of the tensor, without the suffix ".weight".
 func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {

@@ -87,6 +87,7 @@ type attentionOptions struct {
 	rope       ops.Rope
 	qkvBias    bool
 	outputBias bool
+	sinks      bool    // every head has a logit that only the denominator of the softmax counts
 	headNorm   bool    // q_norm and k_norm normalize each head
 	wideNorm   bool    // q_norm and k_norm normalize the whole projection
 	normOffset float32 // added to the weights of q_norm and k_norm
@@ -116,6 +117,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	}
 	if a.Scale == 0 {
 		a.Scale = float32(1 / math.Sqrt(float64(c.HeadDim)))
+	}
+	if o.sinks {
+		a.Sinks = s.Vector("sinks", c.NumAttentionHeads, 0)
 	}
 	switch {
 	case o.headNorm:

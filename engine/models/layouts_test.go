@@ -67,10 +67,10 @@ func (f folder) rename(newName func(string) string) folder {
 	return out
 }
 
-// load writes f to a temporary folder and loads the model from there.
-func (f folder) load(t testing.TB, d kernels.Device) models.Model {
+// write writes f to a temporary folder.
+func (f folder) write(t testing.TB) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	var file bytes.Buffer
 	err := safetensors.Write(&file, slices.Collect(maps.Values(f.tensors)), nil)
 	data := file.Bytes()
@@ -91,7 +91,13 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := checkpoint.Source{Dir: dir}
+	return dir
+}
+
+// load writes f to a temporary folder and loads the model from there.
+func (f folder) load(t testing.TB, d kernels.Device) models.Model {
+	t.Helper()
+	src := checkpoint.Source{Dir: f.write(t)}
 	config, err := src.Config()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,8 @@ const ringRows = 40
 var ringed = []struct {
 	model       string
 	maxKVTokens int
-}{{"gemma3_text", 0}, {"gemma3_text", 48}, {"qwen3", 48}, {"qwen3_5_text", 48}}
+}{{"gemma3_text", 0}, {"gemma3_text", 48}, {"gpt_oss", 0}, {"gpt_oss", 48}, {"qwen3", 48},
+	{"qwen3_5_text", 48}}
 
 // eachRing runs test for every entry of ringed, in several formats. small returns a new rig with
 // small rings. ids is a prompt, and want has its logits from one pass with large rings.

@@ -29,10 +29,12 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // normalize each head (Qwen3), and with those of all heads the whole projection (OLMo 3). They are
 // zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
-// the gate (Qwen3.5).
+// the gate (Qwen3.5). Sinks has a logit per head that only the denominator of the softmax counts
+// (gpt-oss), or is the zero tensor.
 type Attention struct {
 	QProj, KProj, VProj, OProj Linear
 	QNorm, KNorm               kernels.Tensor // [1, D], [1, H*D] and [1, KVH*D], or none
+	Sinks                      kernels.Tensor // [1, H], or none
 	Rope                       ops.Rope
 	Heads, KVHeads, HeadDim    int
 	Scale                      float32 // multiplies the scores before softmax
@@ -60,7 +62,7 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	}
 	q = l.normRope(c, b, q, l.QNorm, h)
 	k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.KVHeads)
-	out := attend(c, b, q, k, v, kv, l.Scale)
+	out := l.attend(c, b, q, k, v, kv)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
 	}
@@ -81,13 +83,13 @@ func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Ten
 // attend writes k and v to the cache of a layer and computes attention over it. If the layer has a
 // ring, attend also makes the copies of the ring that b.Rounds lists, after all rows have been
 // written. Such a copy is also valid for positions inside the pass (see cache/ring.go).
-func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer,
-	scale float32) kernels.Tensor {
+func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor,
+	kv cache.Layer) kernels.Tensor {
 	r := kv.Ring
 	if r == nil {
-		return c.Attention(q, k, v, kv.KV, b.Spans, scale, 0, 0)
+		return c.Attention(q, k, v, kv.KV, b.Spans, l.Scale, l.Sinks, 0, 0)
 	}
-	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), scale, r.Window, r.SinkTokens)
+	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), l.Scale, l.Sinks, r.Window, r.SinkTokens)
 	for i := range b.Rounds {
 		for _, keep := range b.Rounds[i].Keeps {
 			c.CopyPages(kv.KV, int(keep.From)*r.SlotPages, int(keep.To)*r.SlotPages, r.SlotPages)
@@ -176,4 +178,22 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 		shared = l.SharedExpert.Forward(c, x)
 	}
 	return c.Combine(expert, weights, shared, sharedGate)
+}
+
+// ClampedMoE is the mixture of experts of gpt-oss. All its projections have biases, and the
+// activation is moe.ClampedSwiGLU. The weights of the TopK experts are the softmax over their
+// logits alone.
+type ClampedMoE struct {
+	Router                     Linear
+	GateProj, UpProj, DownProj Linear // stacked experts; biases [E, I], [E, I] and [E, hidden]
+	TopK                       int
+	Limit, Alpha               float32
+}
+
+// Forward computes the mixture for x [M, hidden] and returns [M, hidden].
+func (l *ClampedMoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
+	ids, weights := c.Route(l.Router.Forward(c, x), l.TopK, true)
+	gate, up := c.Experts2(x, ids, l.GateProj.Weight, l.UpProj.Weight)
+	y := c.ClampedSwiGLU(gate, up, ids, l.GateProj.Bias, l.UpProj.Bias, l.Limit, l.Alpha)
+	return c.CombineBiased(c.Experts(y, ids, l.DownProj.Weight), weights, l.DownProj.Bias, ids)
 }

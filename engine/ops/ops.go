@@ -122,7 +122,7 @@ type linear struct {
 
 type experts struct {
 	matmul.Experts
-	parts [1]matmul.Part
+	parts [2]matmul.Part
 }
 
 // Embed returns the rows of w [V, H] at the indices tokens (I32 [M, 1]).
@@ -296,12 +296,27 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 // Experts returns x w[id]ᵀ [M*k, N] for each of the k experts of every row. ids is I32 [M, k]. x
 // has a row for each token (M rows) or for each pair of token and expert (M*k rows).
 func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
-	out := c.f32(ids.Rows*ids.Cols, w.N)
+	var out [1]kernels.Tensor
+	c.experts(x, ids, []*kernels.Weight{w}, out[:])
+	return out[0]
+}
+
+// Experts2 returns the products of x with the experts of two weights, computed in one pass over x.
+func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
+	var out [2]kernels.Tensor
+	c.experts(x, ids, []*kernels.Weight{w1, w2}, out[:])
+	return out[0], out[1]
+}
+
+func (c *Context) experts(x, ids kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
 	op := &c.ops.experts
-	op.parts[0] = matmul.Part{W: w, Out: out}
-	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:1], Prefill: c.prefill}
+	for i, w := range weights {
+		out[i] = c.f32(ids.Rows*ids.Cols, w.N)
+		op.parts[i] = matmul.Part{W: w, Out: out[i]}
+	}
+	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:len(weights)],
+		Prefill: c.prefill}
 	c.Device.Run(&op.Experts)
-	return out
 }
 
 // GateUp returns silu(x gateᵀ) * (x upᵀ), the first half of an MLP.
@@ -388,14 +403,15 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 
 // Attention writes k and v [M, KVH*D] to the cache, and returns the attention [M, H*D] of q
 // [M, H*D] over it. Each row sees the last window positions, including its own position, and the
-// first sinkTokens positions. If window is 0, it sees all positions up to its own.
+// first sinkTokens positions. If window is 0, it sees all positions up to its own. sinks [1, H] has
+// a logit per head that only the denominator of the softmax counts, or is the zero tensor.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
-	scale float32, window, sinkTokens int) kernels.Tensor {
+	scale float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 	out := c.f32(q.Rows, q.Cols)
 	run(c, &c.ops.attention,
 		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale,
-			Window: window, SinkTokens: sinkTokens})
+			Sinks: sinks, Window: window, SinkTokens: sinkTokens})
 	return out
 }
 

@@ -1,4 +1,4 @@
-"""Makes qwen3_mxfp4 and qwen3_5_moe_mxfp4 from the models in tiny: MLX packs them, and answers in float32.
+"""Makes qwen3_mxfp4, qwen3_5_moe_mxfp4 and gpt_oss_mxfp4 from the models in tiny: MLX packs them, and answers in float32.
 
     pip install 'mlx[cpu]==0.32.4' mlx-lm==0.32.2
     python mxfp4.py
@@ -26,6 +26,11 @@ def fused(weights):
     for prefix in sorted({k.split(".experts.")[0] for k in weights if ".experts." in k}):
         count = len({k for k in weights if k.startswith(f"{prefix}.experts.") and k.endswith("down_proj.weight")})
         stack = lambda part: mx.stack([weights[f"{prefix}.experts.{e}.{part}.weight"] for e in range(count)])
+        if count == 0:  # gpt_oss: stacks [experts, in, out], but MLX reads those of the original, [experts, out, in]
+            for part in ("gate_up_proj", "down_proj"):
+                out[f"{prefix}.experts.{part}.weight"] = weights[f"{prefix}.experts.{part}"].swapaxes(1, 2)
+                out[f"{prefix}.experts.{part}_bias"] = weights[f"{prefix}.experts.{part}_bias"]
+            continue
         out[f"{prefix}.experts.gate_up_proj"] = mx.concatenate([stack("gate_proj"), stack("up_proj")], axis=1)
         out[f"{prefix}.experts.down_proj"] = stack("down_proj")
     return out
@@ -55,6 +60,9 @@ def make(source, target, six, plain):
     config = json.loads((HERE / source / "config.json").read_text())
     if "num_experts" in config:  # the form that MLX publishes
         config = {"model_type": "qwen3_5_moe", "text_config": config, "tie_word_embeddings": False}
+    if config["model_type"] == "gpt_oss":  # keys of transformers 4, which mlx-lm reads; its YaRN always truncates
+        config["rope_scaling"] = config.pop("rope_parameters") | {"truncate": True}
+        config["rope_theta"] = config["rope_scaling"].pop("rope_theta")
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         (folder / "config.json").write_text(json.dumps(config))
@@ -86,3 +94,4 @@ if __name__ == "__main__":
     mx.set_default_device(mx.cpu)
     make("qwen3", "qwen3_mxfp4", six="layers.1.mlp.down_proj", plain="layers.2.self_attn.v_proj")
     make("qwen3_5_moe_text", "qwen3_5_moe_mxfp4", six="layers.2.linear_attn.out_proj", plain="layers.1.linear_attn.in_proj_b")
+    make("gpt_oss", "gpt_oss_mxfp4", six="layers.2.self_attn.o_proj", plain="layers.1.self_attn.v_proj")
