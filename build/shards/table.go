@@ -41,6 +41,8 @@ var shards = []shard{
 	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
 		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
+	{"oracle", minutes(3), minutes(12), []string{"build/oracle/models", "engine/models",
+		"engine/nn"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

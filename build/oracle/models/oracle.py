@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import golden
+import mutants
 import server
 import weights
 from table import TYPES
@@ -70,21 +72,20 @@ def check(row, model, ids, folder, headroom):
     return compare(reply, ids, want)
 
 
-def run(types, headroom, keep, verbose=False, report=print):
+def run(types, headroom, keep, verbose=False, packings=None, report=print):
     """Compares all variants and packings of the given rows. Returns the titles of failures."""
     failed = []
     for name in types:
         row, begun, worst, count = TYPES[name], time.time(), 0.0, 0
         for number, variant in enumerate(row.variants):
-            for packing in row.packings:
+            for packing in packings or row.packings:
                 title = f"{name} {number} {packing}"
                 folder = Path(keep) / title.replace(" ", "-")
                 shutil.rmtree(folder, ignore_errors=True)
                 try:
-                    model = weights.make(name, row, variant, packing, folder,
-                                         seed=title)
-                    ids = weights.tokens(PROMPT_TOKENS, variant.get("vocab_size",
-                                                                    row.base["vocab_size"]))
+                    model = weights.make(name, row, variant, packing, folder, seed=title)
+                    vocabulary = {**row.base, **variant}["vocab_size"]
+                    ids = weights.tokens(PROMPT_TOKENS, vocabulary)
                     difference, at = check(row, model, ids, folder, headroom)
                 except (server.Failed, ValueError) as err:
                     difference, at = math.inf, 0
@@ -102,9 +103,22 @@ def run(types, headroom, keep, verbose=False, report=print):
     return failed
 
 
+def compare_mutants(types, folder):
+    """Compares mutants of Headroom with mlx-lm, in float32. Each must fail."""
+    def agrees(name, program):
+        return not run([name], program, folder, packings=("float32",), report=lambda _: None)
+
+    missed = mutants.run(types, folder, agrees)
+    if missed:
+        sys.exit(f"oracle: {len(missed)} faults were not found: {'; '.join(missed)}")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("--types", default="", help="the rows to run, separated by commas; default: all")
+    p.add_argument("--mutants", action="store_true", help="show that faults are found")
+    p.add_argument("--golden", default="", metavar="TYPE",
+                   help="write engine/models/testdata/tiny/TYPE; see golden.py")
     p.add_argument("--headroom", default=str(ROOT / "bin/headroom"), help="the program to test")
     p.add_argument("--verbose", action="store_true", help="print a line for each model")
     p.add_argument("--keep", default="", help="folder that keeps the models")
@@ -112,7 +126,13 @@ def main():
     types = [t for t in o.types.replace(",", " ").split() if t] or sorted(TYPES)
     if unknown := [t for t in types if t not in TYPES]:
         sys.exit(f"oracle: no row for {', '.join(unknown)} in build/oracle/models/table.py")
+    if o.golden:
+        golden.write(o.golden, TYPES)
+        return
     with tempfile.TemporaryDirectory() as folder:
+        if o.mutants:
+            compare_mutants(types, folder)
+            return
         failed = run(types, o.headroom, o.keep or folder, o.verbose)
     if not o.types:
         for name in sorted(registered() ^ set(TYPES)):

@@ -95,6 +95,18 @@ QWEN3_VL = sizes(rope_theta=5e6, rope_scaling={
 TYPES = {
     "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
     "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
+    # Not "truncate": False, which the originals have: mlx-lm does not read it.
+    "gpt_oss": Row(
+        sizes(hidden_size=192, num_hidden_layers=4, num_local_experts=7,
+              num_experts_per_tok=3, sliding_window=20, tie_word_embeddings=False,
+              swiglu_limit=7.0, layer_types=["sliding_attention", "full_attention"] * 2), [
+            {},
+            {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2,
+             "vocab_size": 283, "sliding_window": 33, "num_experts_per_tok": 2,
+             "rope_scaling": {
+                 "rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                 "original_max_position_embeddings": 64}},
+        ], packings=(*USUAL, "mxfp4_experts")),
     "llama": Row(sizes(), [
         {**NARROW, "attention_bias": True, "mlp_bias": True},
         {**WIDE, "rope_scaling": {

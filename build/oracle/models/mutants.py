@@ -1,0 +1,80 @@
+"""Shows that the oracle finds faults: each mutant is Headroom with one fault in an architecture.
+
+The fault is an edit of one file, which the go command applies while it builds (`go build
+-overlay`), so no file of the working tree changes. `make oracle ARGS=--mutants` fails if a mutant
+agrees with mlx-lm. After a change of engine/models, a text here may have to follow.
+"""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Mutant:
+    fault: str
+    type: str  # the row of table.py that must fail
+    file: str
+    text: str  # must be in the file once
+    becomes: str
+
+
+MUTANTS = [
+    Mutant("the scores are divided by head_dim, not by its square root", "llama",
+           "engine/models/layer.go", "1 / math.Sqrt(float64(c.HeadDim))",
+           "1 / math.Pow(float64(c.HeadDim), 1)"),
+    Mutant("the halves of q_proj, query and gate, are swapped", "qwen3_5_text",
+           "engine/nn/nn.go", "gate = q.Columns(d, 2*d)\n\t\tq = q.Columns(0, d)",
+           "gate = q.Columns(0, d)\n\t\tq = q.Columns(d, 2*d)"),
+    Mutant("the rows of queries and keys are swapped in in_proj_qkvz", "qwen3_next",
+           "engine/models/qwen3_next.go", "q, k := part(head, 0, d.Dk), part(head, d.Dk, d.Dk)",
+           "k, q := part(head, 0, d.Dk), part(head, d.Dk, d.Dk)"),
+    Mutant("the sliding window has one token more", "gemma3_text", "engine/models/layer.go",
+           "spec.Window = c.SlidingWindow", "spec.Window = c.SlidingWindow + 1"),
+    Mutant("sliding layers rotate with the frequencies of full attention", "gemma3_text",
+           "engine/models/gemma3.go", "c.sandwichLayer(s, ropes[c.LayerTypes[i]])",
+           "c.sandwichLayer(s, ropes[fullAttention])"),
+    Mutant("norm weights are not zero-centred", "gemma3", "engine/models/gemma3.go",
+           "gemma3NormOffset = 1 ", "gemma3NormOffset = 0 "),
+    Mutant("biases of attention are forgotten", "qwen2", "engine/models/qwen2.go",
+           "qkvBias: true", "qkvBias: false"),
+    Mutant("the weights of the chosen experts are always normalized", "qwen3_moe",
+           "engine/models/mixture.go", "NormTopKProb: c.NormTopKProb", "NormTopKProb: true"),
+    Mutant("query and key heads are not normalized", "qwen3", "engine/models/layer.go",
+           "case o.headNorm:", "case o.headNorm && c.HiddenSize == 0:"),
+]
+
+
+def build(mutant, folder):
+    """Builds Headroom with a fault and returns the program."""
+    source = ROOT / mutant.file
+    before = source.read_text()
+    if before.count(mutant.text) != 1:
+        raise ValueError(f"{mutant.file} has {before.count(mutant.text)} times {mutant.text!r}, "
+                         "expected once: update build/oracle/models/mutants.py")
+    edited = Path(folder) / source.name
+    edited.write_text(before.replace(mutant.text, mutant.becomes))
+    overlay = Path(folder) / "overlay.json"
+    overlay.write_text(json.dumps({"Replace": {mutant.file: str(edited)}}))
+    program = Path(folder) / "headroom-mutant"
+    subprocess.run(["go", "build", "-overlay", str(overlay), "-o", str(program),
+                    "./app/cmd/headroom"], cwd=ROOT, check=True, env=os.environ)
+    return program
+
+
+def run(types, folder, compare):
+    """Builds each mutant of the given types and calls compare(type, program), which returns whether
+    they agree. Returns the faults that were not found."""
+    missed = []
+    for m in MUTANTS:
+        if m.type not in types:
+            continue
+        found = not compare(m.type, build(m, folder))
+        print(f"{m.type:20} {'found ' if found else 'MISSED'} {m.fault}", flush=True)
+        if not found:
+            missed.append(m.fault)
+    return missed
