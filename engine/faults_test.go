@@ -100,7 +100,7 @@ func TestBadFolders(t *testing.T) {
 		{"absurd size", replace("config.json", `"num_hidden_layers": 12`,
 			`"num_hidden_layers": 1000000000000`), problem.ModelBroken, "num_hidden_layers"},
 		{"head dimension without a kernel", oddHeads, problem.UnknownArchitecture,
-			"multiples of 16"},
+			"multiple of 16"},
 		{"no weights", remove("model.safetensors"), problem.ModelBroken, "model*.safetensors"},
 		{"truncated weights", truncate, problem.ModelBroken, "model.safetensors"},
 		{"weights without a header", put("model.safetensors", "x"), problem.ModelBroken,
