@@ -30,7 +30,7 @@ var shards = []shard{
 
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
 	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
-	{"race_models", minutes(1), minutes(8), []string{"engine/models", "engine/nn"}},
+	{"race_models", minutes(4), minutes(15), []string{"engine/models", "engine/nn"}},
 	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
 
