@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"headroom/app/cache"
+	"headroom/app/disk"
 	"headroom/app/service"
 	"headroom/engine/problem"
 )
@@ -59,22 +60,21 @@ func (e *CacheExportKey) Run(c *Cache, t *terminal) error {
 	return err
 }
 
+// maxKeyFileBytes bounds the file of an exported key, which has one line.
+const maxKeyFileBytes = 1 << 10
+
 // Run hands the folder to this installation. It changes none of its entries.
 func (i *CacheImportKey) Run(c *Cache, t *terminal) error {
 	o, err := c.folder()
 	if err != nil {
 		return err
 	}
-	in := io.Reader(os.Stdin)
-	if i.File != "-" {
-		f, err := os.Open(i.File)
-		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The key cannot be read", "")
-		}
-		defer f.Close()
-		in = f
+	var text []byte
+	if i.File == "-" {
+		text, err = io.ReadAll(io.LimitReader(os.Stdin, maxKeyFileBytes))
+	} else {
+		text, _, err = disk.Read(i.File, maxKeyFileBytes)
 	}
-	text, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	if err != nil {
 		return problem.Wrap(problem.BadRequest, err, "The key cannot be read", "")
 	}

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"headroom/app/control"
+	"headroom/app/disk"
 	"headroom/app/host"
 	"headroom/app/service"
 	"headroom/app/version"
@@ -102,7 +103,7 @@ func (c *Serve) readKey() error {
 		slog.Warn("others on this machine can read the API key", "file", c.APIKeyFile,
 			"mode", info.Mode().Perm(), "fix", "chmod 600 "+c.APIKeyFile)
 	}
-	data, err := os.ReadFile(c.APIKeyFile)
+	data, _, err := disk.Read(c.APIKeyFile, most)
 	if err != nil {
 		return fail(err.Error())
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -39,12 +38,13 @@ func SettingsDir() (string, error) {
 // token.set-aside-1, or 2 if that exists, and so on.
 func LoadToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
-	data, err := readBounded(path)
+	data, _, err := disk.Read(path, maxTokenFile)
 	if token := strings.TrimSpace(string(data)); err == nil && isToken(token) {
 		return token, os.Chmod(path, 0o600)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("reading the control token: %w", err)
+		return "", fmt.Errorf("reading the control token: %w; move it to another folder if it is "+
+			"not Headroom's", err)
 	}
 	if len(bytes.TrimSpace(data)) > 0 {
 		copied, err := disk.KeepCopy(path, "set-aside", data)
@@ -64,21 +64,6 @@ func LoadToken(dir string) (string, error) {
 		return "", fmt.Errorf("writing the control token: %w", err)
 	}
 	return token, nil
-}
-
-// readBounded returns the content of a file that is no longer than maxTokenFile.
-func readBounded(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxTokenFile+1))
-	if err == nil && len(data) > maxTokenFile {
-		err = fmt.Errorf("%s has more than %d bytes, so it is not a token of Headroom's: move it "+
-			"to another folder", path, maxTokenFile)
-	}
-	return data, err
 }
 
 // NewToken returns a random token without saving it.

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -37,5 +39,11 @@ func TestForeignToken(t *testing.T) {
 	}
 	if left, _ := os.ReadFile(path); string(left) != long {
 		t.Error("a long file has changed")
+	}
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadToken(dir); err == nil || !strings.Contains(err.Error(), "named pipe") {
+		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -194,3 +194,27 @@ func TestSpace(t *testing.T) {
 		t.Error("IsFull is wrong")
 	}
 }
+
+// TestRead: a file of up to the limit is read, and nothing that might never end.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	path, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	write(t, path, "four")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, info, err := Read(path, 4); string(data) != "four" || err != nil || info.Size() != 4 {
+		t.Errorf("got %q, %v, %v", data, info, err)
+	}
+	if _, _, err := Read(path, 3); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a longer file: %v", err)
+	}
+	if _, _, err := Read(filepath.Join(dir, "none"), 4); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	for _, other := range []string{dir, pipe, os.DevNull} {
+		if _, _, err := Read(other, 4); err == nil {
+			t.Errorf("%s was read", other)
+		}
+	}
+}

@@ -76,7 +76,8 @@ func SetAside(path, label string) (aside string, err error) {
 func KeepCopy(path, label string, data []byte) (copied string, err error) {
 	for n := 1; n <= maxCopies; n++ {
 		copied = fmt.Sprintf("%s.%s-%d", path, label, n)
-		if earlier, err := os.ReadFile(copied); err == nil && bytes.Equal(earlier, data) {
+		earlier, _, err := Read(copied, int64(len(data)))
+		if err == nil && bytes.Equal(earlier, data) {
 			return copied, nil
 		}
 		file, err := os.OpenFile(copied, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

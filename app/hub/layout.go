@@ -128,13 +128,16 @@ func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	return disk.TryLock(path, 0o644) // other tools lock it too
 }
 
+// maxRefBytes bounds a file below refs, which names one commit.
+const maxRefBytes = 1 << 10
+
 // hasRef reports whether a ref names the commit.
 func (l layout) hasRef(commit string) bool {
 	found := false
 	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"),
 		func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
-				text, err := os.ReadFile(path)
+				text, _, err := disk.Read(path, maxRefBytes)
 				found = found || err != nil || strings.TrimSpace(string(text)) == commit
 			}
 			return nil

@@ -70,7 +70,7 @@ func (t *Tokens) Token() (string, TokenSource) {
 	t.token, t.source = "", NoToken
 	if token, err := readKeychain(); err == nil && tokenForm.MatchString(token) {
 		t.token, t.source = token, TokenKeychain
-	} else if text, err := os.ReadFile(tokenPath()); err == nil {
+	} else if text, _, err := disk.Read(tokenPath(), maxTokenFileBytes); err == nil {
 		if token := strings.TrimSpace(string(text)); tokenForm.MatchString(token) {
 			t.token, t.source = token, TokenFile
 		}
@@ -112,8 +112,12 @@ func writeTokenFile(path, token string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
-	if text, err := os.ReadFile(path); err == nil && len(text) > 0 &&
-		!tokenForm.MatchString(strings.TrimSpace(string(text))) {
+	text, _, err := disk.Read(path, maxTokenFileBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case len(text) > 0 && !tokenForm.MatchString(strings.TrimSpace(string(text))):
 		return fmt.Errorf("%s holds something else than a token, and is not replaced", path)
 	}
 	disk.RemoveTemporary(filepath.Dir(path), func(name string) bool {
@@ -129,9 +133,9 @@ func removeToken() error {
 		return "", keyring.Delete(keychainService, keychainAccount)
 	})
 	path := tokenPath()
-	text, err := os.ReadFile(path)
+	text, _, err := disk.Read(path, maxTokenFileBytes)
 	if err != nil {
-		if path == "" || errors.Is(err, fs.ErrNotExist) {
+		if path == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, disk.ErrTooLong) {
 			return nil
 		}
 		return problem.Wrap(problem.Internal, err, "The token could not be removed",
@@ -147,6 +151,9 @@ func removeToken() error {
 	}
 	return nil
 }
+
+// maxTokenFileBytes bounds what is read of a token file. A longer file is none.
+const maxTokenFileBytes = 1 << 20
 
 // tokenPath returns the token file of Hugging Face's tools: HF_TOKEN_PATH, HF_HOME/token, or
 // ~/.cache/huggingface/token.

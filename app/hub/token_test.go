@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,17 +140,19 @@ func TestForeignTokenFile(t *testing.T) {
 	keyring.MockInitWithError(errors.New("no keychain"))
 	path := filepath.Join(t.TempDir(), "accounts.txt")
 	t.Setenv("HF_TOKEN_PATH", path)
-	const text = "bank: 1234\nmail: 5678\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if source, err := new(Tokens).Save("hf_abc"); err == nil {
-		t.Errorf("saved in %q", source)
-	}
-	if _, err := new(Tokens).Save(""); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadFile(path); err != nil || string(left) != text {
-		t.Errorf("the file has %q, %v", left, err)
+	for _, text := range []string{"bank: 1234\nmail: 5678\n",
+		strings.Repeat("hf_abc\n", maxTokenFileBytes)} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if source, err := new(Tokens).Save("hf_abc"); err == nil {
+			t.Errorf("saved in %q", source)
+		}
+		if _, err := new(Tokens).Save(""); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadFile(path); err != nil || string(left) != text {
+			t.Errorf("the file has %d bytes instead of %d, %v", len(left), len(text), err)
+		}
 	}
 }

@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 
 	"headroom/app/disk"
 )
@@ -33,15 +31,10 @@ var ErrDamaged = errors.New("the file of unfinished jobs is damaged, or another 
 // ReadKept reads the file that Keep writes. A missing file is no error. If the file holds anything
 // else, the error is ErrDamaged.
 func ReadKept(path string) ([]Kept, error) {
-	file, err := os.Open(path)
+	data, _, err := disk.Read(path, maxKeptBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxKeptBytes))
 	if err != nil {
 		return nil, err
 	}

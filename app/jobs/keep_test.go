@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"testing"
 )
 
@@ -84,5 +85,12 @@ func TestReadKept(t *testing.T) {
 	}
 	if _, err := ReadKept(path); err == nil {
 		t.Error("half a file was accepted")
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKept(pipe); err == nil { // reading it would wait for a writer
+		t.Error("a pipe was accepted")
 	}
 }

@@ -48,7 +48,7 @@ func New(program string) (*Item, error) {
 // On reports whether the program starts at login. An entry for another path does not count: the app
 // may have been moved.
 func (i *Item) On() bool {
-	text, err := os.ReadFile(i.file)
+	text, _, err := disk.Read(i.file, maxBytes)
 	return err == nil && string(text) == i.text
 }
 
@@ -81,19 +81,22 @@ func (i *Item) Set(on bool) error {
 	return nil
 }
 
+// maxBytes bounds what is read of a login item. A longer file is not Headroom's.
+const maxBytes = 64 << 10
+
 // checkOurs returns a Problem if the file exists and Headroom did not write it, for this program or
 // for one at another path. Such a file is neither removed nor replaced.
 func (i *Item) checkOurs() error {
-	text, err := os.ReadFile(i.file)
-	if err != nil {
-		return nil // removing or writing it has the same error, if it exists
+	text, _, err := disk.Read(i.file, maxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
 	form := regexp.QuoteMeta(launchAgent(anyProgram))
 	if strings.HasSuffix(i.file, ".desktop") {
 		form = regexp.QuoteMeta(desktopEntry(anyProgram))
 	}
 	form = strings.Replace(form, anyProgram, "[^\n]*", 1)
-	if regexp.MustCompile("^" + form + "$").Match(text) {
+	if err == nil && regexp.MustCompile("^"+form+"$").Match(text) {
 		return nil
 	}
 	return problem.New(problem.BadRequest, "Headroom did not write this login item",

@@ -62,17 +62,17 @@ func TestForeignItem(t *testing.T) {
 	}
 	for _, text := range []string{"", "[Desktop Entry]\nExec=/usr/bin/other\n",
 		strings.Replace(i.text, "headroom-agent", "headroom-agent\nEnv=1", 1),
-		i.text + "Hidden=true\n"} {
+		i.text + "Hidden=true\n", i.text + strings.Repeat("# mine\n", maxBytes)} {
 		if err := os.WriteFile(i.file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		for _, on := range []bool{false, true} {
 			if err := i.Set(on); problem.From(err).Code != problem.BadRequest {
-				t.Errorf("%q, %v: error %v", text, on, err)
+				t.Errorf("%.200q, %v: error %v", text, on, err)
 			}
 		}
 		if left, err := os.ReadFile(i.file); err != nil || string(left) != text {
-			t.Errorf("%q became %q, %v", text, left, err)
+			t.Errorf("%.200q became %.200q, %v", text, left, err)
 		}
 	}
 	moved := strings.Replace(i.text, "/opt", "/elsewhere", 1)

@@ -162,11 +162,7 @@ func (g *Gate) load() (o outcome, ok bool) {
 	if g.Dir == "" {
 		return o, false
 	}
-	info, err := os.Stat(g.path())
-	if err != nil || !info.Mode().IsRegular() || info.Size() > outcomeMaxBytes {
-		return o, false
-	}
-	data, err := os.ReadFile(g.path())
+	data, _, err := disk.Read(g.path(), outcomeMaxBytes)
 	if err == nil {
 		err = json.Unmarshal(data, &o)
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
-	"headroom/engine/modelfile"
 )
 
 const (
@@ -309,14 +307,5 @@ func (f *File) Path() string { return f.path }
 
 // read returns the file's text, and its state before it was read. It does not wait for a pipe.
 func read(path string) ([]byte, os.FileInfo, error) {
-	file, info, err := modelfile.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
-	if err == nil && len(data) > maxBytes {
-		err = fmt.Errorf("%s is longer than %d bytes", path, maxBytes)
-	}
-	return data, info, err
+	return disk.Read(path, maxBytes)
 }

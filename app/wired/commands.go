@@ -7,12 +7,11 @@ package wired
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"headroom/app/disk"
 	"headroom/engine/problem"
 )
 
@@ -68,12 +67,7 @@ var persistedNumber = regexp.MustCompile(regexp.QuoteMeta(variable) + `=(\d{1,9}
 // persistedMB returns the limit that the launch daemon at path sets, or 0 without one.
 func persistedMB(path string) int64 {
 	const maxBytes = 64 << 10
-	file, err := os.Open(path)
-	if err != nil {
-		return 0
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxBytes))
+	text, _, err := disk.Read(path, maxBytes)
 	if err != nil {
 		return 0
 	}

@@ -6,7 +6,6 @@ package wired
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -22,14 +21,12 @@ type earlier struct {
 // loadEarlier reads the file. A missing or damaged one means that Headroom has changed nothing.
 func loadEarlier(path string) earlier {
 	const maxBytes = 4 << 10
-	file, err := os.Open(path)
+	data, _, err := disk.Read(path, maxBytes)
 	if err != nil {
 		return earlier{}
 	}
-	defer file.Close()
 	var e earlier
-	if err := json.NewDecoder(io.LimitReader(file, maxBytes)).Decode(&e); err != nil ||
-		e.LimitMB < 0 || e.SetMB < 0 {
+	if err := json.Unmarshal(data, &e); err != nil || e.LimitMB < 0 || e.SetMB < 0 {
 		return earlier{}
 	}
 	return e
