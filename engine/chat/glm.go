@@ -137,24 +137,11 @@ func (r *glmReader) next(text string) (n int, done bool, v verdict) {
 
 // value reads up to the end of a value.
 func (r *glmReader) value(text string) (n int, v verdict) {
-	for {
-		i := strings.Index(text[r.at:], argValueClose)
-		if i < 0 {
-			r.at = max(r.at, len(text)-len(argValueClose)+1)
-			return 0, undecided
-		}
-		n = r.at + i + len(argValueClose)
-		follower, decided := expect(text[skipSpaces(text, n):], argKeyOpen, toolClose)
-		switch {
-		case !decided:
-			r.at += i
-			return 0, undecided
-		case follower != "":
-			r.parameters[len(r.parameters)-1].to, r.inValue = r.at+i, false
-			return n, isCall
-		}
-		r.at = n
+	end, n, v := valueEnd(text, &r.at, argValueClose, argKeyOpen, toolClose)
+	if v == isCall {
+		r.parameters[len(r.parameters)-1].to, r.inValue = end, false
 	}
+	return n, v
 }
 
 func (r *glmReader) call(text string) ToolCall {

@@ -141,24 +141,11 @@ func (r *invokeReader) next(text string) (n int, done bool, v verdict) {
 
 // value reads up to the end of a value.
 func (r *invokeReader) value(text string) (n int, v verdict) {
-	for {
-		i := strings.Index(text[r.at:], r.parameterEnd)
-		if i < 0 {
-			r.at = max(r.at, len(text)-len(r.parameterEnd)+1)
-			return 0, undecided
-		}
-		n = r.at + i + len(r.parameterEnd)
-		follower, decided := expect(text[skipSpaces(text, n):], r.parameter, r.invokeEnd)
-		switch {
-		case !decided:
-			r.at += i
-			return 0, undecided
-		case follower != "":
-			r.parameters[len(r.parameters)-1].to, r.inValue = r.at+i, false
-			return n, isCall
-		}
-		r.at = n
+	end, n, v := valueEnd(text, &r.at, r.parameterEnd, r.parameter, r.invokeEnd)
+	if v == isCall {
+		r.parameters[len(r.parameters)-1].to, r.inValue = end, false
 	}
+	return n, v
 }
 
 func (r *invokeReader) call(text string) ToolCall {

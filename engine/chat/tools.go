@@ -192,3 +192,27 @@ func expect(text string, words ...string) (word string, decided bool) {
 func skipSpaces(text string, at int) int {
 	return len(text) - len(strings.TrimLeft(text[at:], spaces))
 }
+
+// valueEnd finds the end of a value that is not escaped: the first closing tag after text[*at:]
+// that one of followers follows. The value ends at end, and n is the index after its closing tag.
+// valueEnd moves *at past what has been read, so that repeated calls read each byte once.
+func valueEnd(text string, at *int, closing string, followers ...string) (end, n int, v verdict) {
+	for {
+		i := strings.Index(text[*at:], closing)
+		if i < 0 {
+			*at = max(*at, len(text)-len(closing)+1)
+			return 0, 0, undecided
+		}
+		end = *at + i
+		n = end + len(closing)
+		follower, decided := expect(text[skipSpaces(text, n):], followers...)
+		switch {
+		case !decided:
+			*at = end
+			return 0, 0, undecided
+		case follower != "":
+			return end, n, isCall
+		}
+		*at = n
+	}
+}

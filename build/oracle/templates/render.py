@@ -2,57 +2,20 @@
 
 Usage: render.py FOLDER > prompts.json        (needs jinja2 3.1)
 
-FOLDER holds the templates, as files named *.jinja. The environment is that of
-Hugging Face transformers: immutable sandbox, trim_blocks, lstrip_blocks, loop
-controls, generation blocks, raise_exception, strftime_now, and a tojson that is
-json.dumps. Each template meets each conversation of CONVERSATIONS. The result is a
-list of {template, conversation, want} or, if the template refuses the conversation
-or fails on it, {template, conversation, error}. The conversations come along, in
-the form that OpenAI's clients send.
+FOLDER holds the templates, as files named *.jinja. Each template meets each conversation of
+CONVERSATIONS, in the environment of engine/chat/jinja/testdata/environment.py. The result is a
+list of {template, conversation, want} or, if the template refuses the conversation or fails on
+it, {template, conversation, error}. The conversations come along, in the form that OpenAI's
+clients send.
 """
 import copy
-import datetime
 import json
 import pathlib
 import re
 import sys
 
-import jinja2
-from jinja2 import nodes
-from jinja2.ext import Extension
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-
-class Generation(Extension):
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return nodes.CallBlock(self.call_method("_render"), [], [], body).set_lineno(line)
-
-    def _render(self, caller):
-        return caller()
-
-
-class Raised(jinja2.TemplateError):
-    pass
-
-
-def raise_exception(message):
-    raise Raised(message)
-
-
-def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
-                      sort_keys=sort_keys)
-
-
-env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                    extensions=[Generation, "jinja2.ext.loopcontrols"])
-env.filters["tojson"] = tojson
-env.globals["raise_exception"] = raise_exception
-env.globals["strftime_now"] = lambda f: datetime.datetime(2026, 3, 4, 15, 6, 7).strftime(f)
+sys.path.append(str(pathlib.Path(__file__).parents[3] / "engine/chat/jinja/testdata"))
+from environment import Raised, env
 
 SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 

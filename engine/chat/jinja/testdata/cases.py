@@ -2,51 +2,13 @@
 
 Usage: cases.py > cases.json        (needs jinja2 3.1)
 
-The environment is that of Hugging Face transformers: immutable sandbox,
-trim_blocks, lstrip_blocks, loop controls, generation blocks, raise_exception,
-strftime_now, and a tojson that is json.dumps. A case whose template raises has
-"error" in place of "want": Jinja2's message, for the reader; the test demands
-an error, and the same message where "raised" says that the template chose it.
+A case whose template raises has "error" in place of "want": Jinja2's message, for the reader; the
+test demands an error, and the same message where "raised" says that the template chose it.
 """
-import datetime
 import json
 import sys
 
-import jinja2
-from jinja2 import nodes
-from jinja2.ext import Extension
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-
-class Generation(Extension):
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return nodes.CallBlock(self.call_method("_render"), [], [], body).set_lineno(line)
-
-    def _render(self, caller):
-        return caller()
-
-
-class Raised(jinja2.TemplateError):
-    pass
-
-
-def raise_exception(message):
-    raise Raised(message)
-
-
-def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-
-
-env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                    extensions=[Generation, "jinja2.ext.loopcontrols"])
-env.filters["tojson"] = tojson
-env.globals["raise_exception"] = raise_exception
-env.globals["strftime_now"] = lambda f: datetime.datetime(2026, 3, 4, 15, 6, 7).strftime(f)
+from environment import Raised, env
 
 VARS = {
     "s": "héllo wörld", "n": 7, "x": 2.5, "t": True, "f": False, "none_": None, "empty": "", "el": [], "ed": {},
