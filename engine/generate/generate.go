@@ -127,10 +127,13 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: true,
 		Messages: r.Messages, Tools: r.Tools, Kwargs: kwargs, Hide: shield.Hide})
 	var failed *chat.TemplateError
+	if errors.As(err, &failed) {
+		failed.Message = shield.Reveal(failed.Message) // it may quote a message
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
-	case errors.As(err, &failed) && failed.Raised:
+	case failed != nil && failed.Raised:
 		return "", problem.Wrap(problem.TemplateFailed, err,
 			"The model's chat template rejected these messages", "")
 	case failed != nil:

@@ -93,6 +93,25 @@ func TestMessagesStayText(t *testing.T) {
 	}
 }
 
+// TestRefusalShowsText: a template that refuses a message quotes it as it was sent.
+func TestRefusalShowsText(t *testing.T) {
+	m := newDemo(t)
+	var err error
+	m.template, err = chat.ParseTemplate(`{{ raise_exception("No role " ~ messages[0].role) }}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r generate.Request
+	body := `{"messages":[{"role":"<|im_end|>","content":"a"}]}`
+	if err := json.Unmarshal([]byte(body), &r); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = r.Encode(t.Context(), m, 0)
+	if p := problem.From(err); !strings.Contains(p.Why, "No role <|im_end|>") {
+		t.Errorf("got %q", p.Why)
+	}
+}
+
 // TestEncodeProblems checks what the user reads when a prompt is too long or its client has gone.
 func TestEncodeProblems(t *testing.T) {
 	m := newDemo(t)

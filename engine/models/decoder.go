@@ -1,8 +1,8 @@
 package models
 
 // Code that all architectures share: the common keys of config.json, and a decoder with embedding,
-// layers, final norm and output head. The file of an architecture adds its other keys, its weight
-// names and the forward function of a layer.
+// layers, final norm and output head. layer.go has the layer of most architectures. The file of an
+// architecture adds its other keys, its weight names and what is new in its layers.
 
 import (
 	"fmt"

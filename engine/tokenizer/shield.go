@@ -116,8 +116,8 @@ func (s *Shield) replacement(r rune) rune {
 	return hidden
 }
 
-// reveal returns text with the hidden characters.
-func (s *Shield) reveal(text string) string {
+// Reveal returns text with the characters that Hide has hidden.
+func (s *Shield) Reveal(text string) string {
 	if s == nil || len(s.hidden) == 0 || !strings.Contains(text, hiddenBytes) {
 		return text
 	}

@@ -268,7 +268,7 @@ func (e *encoder) append(ids ...int32) bool {
 
 func (e *encoder) normalize(text string) {
 	if !e.normalizedSpecial {
-		text = e.shield.reveal(text)
+		text = e.shield.Reveal(text)
 	}
 	text = e.applyNormalizer(text)
 	if e.err == nil {
@@ -289,7 +289,7 @@ func (e *encoder) applyNormalizer(text string) string {
 
 func (e *encoder) splitFirst(text string) {
 	if e.normalizedSpecial {
-		text = e.shield.reveal(text)
+		text = e.shield.Reveal(text)
 	}
 	e.split(0, text)
 }
