@@ -62,16 +62,16 @@ func TestBudget(t *testing.T) {
 		t.Errorf("without memory: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	results := make(chan error, 2)
-	go func() { _, err := b.take(ctx, 10, time.Hour); results <- err }()
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := b.take(ctx, 10, time.Hour); first <- err }()
 	waitForClaims(b, 1)
-	go func() { _, err := b.take(t.Context(), 1, time.Hour); results <- err }()
+	go func() { _, err := b.take(t.Context(), 1, time.Hour); second <- err }()
 	waitForClaims(b, 2) // it would fit, but it is not its turn
 	cancel()
-	if err := <-results; !errors.Is(err, context.Canceled) {
+	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first claim: %v", err)
 	}
-	if err := <-results; err != nil {
+	if err := <-second; err != nil {
 		t.Errorf("the second claim: %v", err)
 	}
 	b.give(8)
