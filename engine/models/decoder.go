@@ -110,6 +110,21 @@ func (c *decoderConfig) resolve() []error {
 	}
 }
 
+// slideFrom gives all layers from the given one on a sliding window, if there is a sliding_window.
+// It does nothing if config.json has layer_types.
+func (c *decoderConfig) slideFrom(layer int) {
+	if len(c.LayerTypes) > 0 || c.SlidingWindow == 0 {
+		return
+	}
+	for i := range min(c.NumHiddenLayers, maxLayers) {
+		kind := fullAttention
+		if i >= layer {
+			kind = slidingAttention
+		}
+		c.LayerTypes = append(c.LayerTypes, kind)
+	}
+}
+
 // layerTypes returns the kind of every layer. kinds is layer_types in config.json. If kinds is
 // empty, every interval-th layer has full attention, and the others are of the kind other.
 func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) ([]string, error) {

@@ -43,6 +43,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3_text":      loadGemma3,
 	"llama":            loadLlama,
 	"gpt_oss":          loadGPTOSS,
+	"mistral":          loadMistral,
 	"qwen2":            loadQwen2,
 	"qwen3":            loadQwen3,
 	"qwen3_5":          loadQwen35,

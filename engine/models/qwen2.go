@@ -30,14 +30,8 @@ func (c *qwen2Config) read(w *checkpoint.Weights) error {
 	if err := w.Config.Decode(c); err != nil {
 		return err
 	}
-	if len(c.LayerTypes) == 0 && c.UseSlidingWindow && c.SlidingWindow > 0 {
-		for i := range min(c.NumHiddenLayers, maxLayers) {
-			kind := fullAttention
-			if i >= c.MaxWindowLayers {
-				kind = slidingAttention
-			}
-			c.LayerTypes = append(c.LayerTypes, kind)
-		}
+	if c.UseSlidingWindow {
+		c.slideFrom(c.MaxWindowLayers)
 	}
 	return c.check(w)
 }

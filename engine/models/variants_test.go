@@ -4,6 +4,7 @@ package models_test
 // same bits as another.
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -44,4 +45,52 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s, %s: %v, expected %s saying %q", c.modelType, c.keys, err, c.code, c.says)
 		}
 	}
+}
+
+// TestSameLayers compares ways in which a config can say the same. The logits of both must have the
+// same bits, and differ from those of the tiny model itself.
+func TestSameLayers(t *testing.T) {
+	d := cpuDevice(t, 2)
+	const eight = `"sliding_window": 8`
+	for _, c := range []struct{ model, first, second string }{
+		{"mistral", eight, eight + `, "layer_types": ` + kinds("ssss")},
+		{"qwen2", eight + `, "layer_types": [], "use_sliding_window": true, "max_window_layers": 1`,
+			eight + `, "layer_types": ` + kinds("fsss")},
+	} {
+		original := readTiny(t, c.model)
+		first, second := original.with(t, c.first), original.with(t, c.second)
+		if !equalBits(first.logits(t, d), second.logits(t, d)) {
+			t.Errorf("%s: the logits with %s differ from those with %s", c.model, c.first, c.second)
+		}
+		if equalBits(first.logits(t, d), original.logits(t, d)) {
+			t.Errorf("%s: %s changes nothing", c.model, c.first)
+		}
+	}
+}
+
+// with returns f with some keys of its config replaced or added.
+func (f folder) with(t *testing.T, keys string) folder {
+	t.Helper()
+	all := map[string]json.RawMessage{}
+	for _, text := range []string{f.config, "{" + keys + "}"} {
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.config = string(text)
+	return f
+}
+
+// kinds returns layer_types: f is a layer with full attention, s one with a sliding window.
+func kinds(letters string) string {
+	var all []string
+	for _, letter := range letters {
+		all = append(all, map[rune]string{'f': `"full_attention"`,
+			's': `"sliding_attention"`}[letter])
+	}
+	return "[" + strings.Join(all, ", ") + "]"
 }

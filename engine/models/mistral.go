@@ -1,0 +1,34 @@
+package models
+
+// Mistral has the layers of Llama. If sliding_window is set, every layer sees a window.
+//
+// Sources: Jiang et al. 2023, "Mistral 7B"; Hugging Face transformers, models/mistral. Checkpoints:
+// Mistral 7B, Nemo, Small 24B and Devstral Small, MLX conversions included.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+)
+
+const mistralRopeTheta = 1e4 // the default of rope_theta
+
+func loadMistral(w *checkpoint.Weights) (Model, error) {
+	c := newDecoderConfig()
+	c.MaxPositionEmbeddings = 131072
+	if err := w.Config.Decode(&c); err != nil {
+		return nil, err
+	}
+	c.slideFrom(0)
+	if err := c.check(w); err != nil {
+		return nil, err
+	}
+	rope, err := c.rope(w, mistralRopeTheta)
+	if err != nil {
+		return nil, err
+	}
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return c.layer(s, attentionOptions{rope: rope}), c.memory(i)
+	}
+	return from.load(w, &c), nil
+}
