@@ -179,6 +179,25 @@ func (s Scope) raw(name string) kernels.Tensor {
 // Experts.
 func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
 
+// Split loads the matrix name.weight of shape [n[0]+n[1]+..., k], in which a checkpoint has fused
+// several projections of the same input. It returns a view for each: the first n[0] rows, the next
+// n[1] rows, and so on.
+func (s Scope) Split(name string, k int, n ...int) []*kernels.Weight {
+	total := 0
+	for _, rows := range n {
+		total += rows
+	}
+	w := s.Linear(name, total, k)
+	parts, from := make([]*kernels.Weight, len(n)), 0
+	for i, rows := range n {
+		if parts[i] = w; s.w.err == nil {
+			parts[i] = w.RowRange(from, from+rows)
+		}
+		from += rows
+	}
+	return parts
+}
+
 // Experts loads the stack of e matrices name.weight of shape [e, n, k]. It stays packed or plain as
 // in the file. The packing follows from the shapes of weight and scales. If config.json states a
 // packing, both must agree.

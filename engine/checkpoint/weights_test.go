@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -301,5 +302,45 @@ func TestUnalignedTensors(t *testing.T) {
 		got.Data.Offset%4 != 0 {
 		t.Errorf("got %v at byte %d (%v), expected 0 to 3 at a multiple of 4",
 			got.Data.Float32s(), got.Data.Offset, w.Err())
+	}
+}
+
+// TestSplit compares the parts of a fused projection with the rows of the whole.
+func TestSplit(t *testing.T) {
+	const n, k = 5, 64
+	for _, bits := range []int{0, 2, 3, 4, 6} {
+		tensors := []safetensors.Tensor{zeros("a.weight", safetensors.BF16, n, k)}
+		if bits > 0 {
+			tensors = packed("a", n, k, bits, 32)
+		}
+		for _, x := range tensors {
+			for i := range x.Data {
+				x.Data[i] = byte(i*37+i/256) & 0xbf // no NaN
+			}
+		}
+		w := open(t, "", tensors...)
+		whole := w.At("").Linear("a", n, k)
+		row, want := make([]float32, k), make([]float32, k)
+		from := 0
+		for i, part := range w.At("").Split("a", k, 3, 1, 1) {
+			if err := errors.Join(w.Err(), part.Check()); err != nil {
+				t.Fatalf("%d bits, part %d: %v", bits, i, err)
+			}
+			for r := range part.N {
+				part.DequantizeRow(row, r)
+				whole.DequantizeRow(want, from+r)
+				if !slices.Equal(row, want) {
+					t.Errorf("%d bits: row %d of part %d is not row %d of the whole", bits, r, i,
+						from+r)
+				}
+			}
+			from += part.N
+		}
+		if from != n {
+			t.Errorf("%d bits: the parts have %d rows, expected %d", bits, from, n)
+		}
+		if w.At("").Split("a", k, 3, 1); w.Err() == nil {
+			t.Errorf("%d bits: no error for parts of 4 rows", bits)
+		}
 	}
 }

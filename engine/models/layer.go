@@ -92,6 +92,7 @@ type attentionOptions struct {
 	wideNorm   bool    // q_norm and k_norm normalize the whole projection
 	normOffset float32 // added to the weights of q_norm and k_norm
 	outputGate bool    // q_proj has, for each head, the rows of the query and then those of a gate
+	fused      bool    // qkv_proj has the rows of q_proj, k_proj and v_proj, which have no bias
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
 }
 
@@ -103,10 +104,6 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		queryRows *= 2
 	}
 	a := &nn.Attention{
-		QProj:      loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias),
-		KProj:      loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias),
-		VProj:      loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias),
-		OProj:      loadLinear(s, "o_proj", c.HiddenSize, outputRows, o.outputBias),
 		Rope:       o.rope,
 		Heads:      c.NumAttentionHeads,
 		KVHeads:    c.NumKeyValueHeads,
@@ -115,6 +112,15 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		Eps:        c.RMSNormEps,
 		OutputGate: o.outputGate,
 	}
+	if o.fused {
+		parts := s.Split("qkv_proj", c.HiddenSize, queryRows, kvRows, kvRows)
+		a.QProj.Weight, a.KProj.Weight, a.VProj.Weight = parts[0], parts[1], parts[2]
+	} else {
+		a.QProj = loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
+		a.KProj = loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
+		a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
+	}
+	a.OProj = loadLinear(s, "o_proj", c.HiddenSize, outputRows, o.outputBias)
 	if a.Scale == 0 {
 		a.Scale = float32(1 / math.Sqrt(float64(c.HeadDim)))
 	}

@@ -76,10 +76,6 @@ def random_weights(model):
 
 def make(name):
     config = BASE | MODELS[name]
-    text = config.pop("text_config", None)
-    if text is not None:  # a model whose other keys are in text_config
-        outer = {"model_type": config.pop("model_type")}
-        config = outer | {"text_config": config | text}
     mx.random.seed(zlib.crc32(name.encode()))
     model_class, args_class = _get_classes(config)
     model = model_class(args_class.from_dict(json.loads(json.dumps(config))))
