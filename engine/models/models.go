@@ -44,6 +44,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"llama":            loadLlama,
 	"gpt_oss":          loadGPTOSS,
 	"mistral":          loadMistral,
+	"phi3":             loadPhi3,
 	"qwen2":            loadQwen2,
 	"qwen3":            loadQwen3,
 	"qwen3_5":          loadQwen35,

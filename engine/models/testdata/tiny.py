@@ -55,6 +55,18 @@ MODELS = {
             "long_factor": [1.0, 1.1, 1.5, 2.0, 3.5, 6.0, 12.0, 30.0],
         },
     },
+    "phi3": {
+        "model_type": "phi3",
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "original_max_position_embeddings": 64,
+        "partial_rotary_factor": 0.75,
+        "rope_scaling": {
+            "type": "longrope",
+            "short_factor": [1.0 + i / 8 for i in range(12)],
+            "long_factor": [1.0 + i * i / 4 for i in range(12)],
+        },
+    },
 }
 
 

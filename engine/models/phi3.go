@@ -1,0 +1,71 @@
+package models
+
+// Phi-3, Phi-3.5 and Phi-4 have the layers of Llama, with fused projections: qkv_proj and
+// gate_up_proj. Some rotate only a part of each head (partial_rotary_factor), and those with a long
+// context scale each frequency by a factor of its own (LongRoPE). If sliding_window is set, every
+// layer sees a window.
+//
+// Sources: Phi-3 Technical Report (2024); Hugging Face transformers, models/phi3; mlx-lm,
+// models/phi3.py. Checkpoints: Phi-3 mini and medium, Phi-3.5 mini, Phi-4 and Phi-4 mini, MLX
+// conversions included.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/ops"
+)
+
+const phi3RopeTheta = 1e4 // the default of rope_theta
+
+func loadPhi3(w *checkpoint.Weights) (Model, error) {
+	c := newDecoderConfig()
+	c.RMSNormEps, c.MaxPositionEmbeddings = 1e-5, 4096
+	if err := w.Config.Decode(&c); err != nil {
+		return nil, err
+	}
+	c.slideFrom(0)
+	if err := c.check(w); err != nil {
+		return nil, err
+	}
+	rope, err := c.phi3Rope(w)
+	if err != nil {
+		return nil, err
+	}
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return c.phi3Layer(s, rope), c.memory(i)
+	}
+	return from.load(w, &c), nil
+}
+
+// phi3Rope reads the rotary position embedding. Old configs call LongRoPE "su" or "yarn".
+func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
+	r, err := w.Config.Rope(phi3RopeTheta)
+	if err != nil {
+		return ops.Rope{}, err
+	}
+	switch r.Type {
+	case "", "default", "su", "longrope":
+	case "yarn":
+		r.Type = "longrope"
+	default:
+		return ops.Rope{}, unsupported(w, "rope_type is %q, expected longrope", r.Type)
+	}
+	return newRope(w, r, c.HeadDim)
+}
+
+func (c *decoderConfig) phi3Layer(s checkpoint.Scope, rope ops.Rope) *transformerLayer {
+	mlp, n := s.Sub("mlp"), c.IntermediateSize
+	gateUp := mlp.Split("gate_up_proj", c.HiddenSize, n, n)
+	return &transformerLayer{
+		norms: c.preNorms(s, 0),
+		mlp: &nn.MLP{
+			GateProj: nn.Linear{Weight: gateUp[0]},
+			UpProj:   nn.Linear{Weight: gateUp[1]},
+			DownProj: loadLinear(mlp, "down_proj", c.HiddenSize, n, false),
+			GELU:     c.isGELU(),
+		},
+		mixer: c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, fused: true}),
+	}
+}
