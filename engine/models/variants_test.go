@@ -36,6 +36,9 @@ func TestRefusals(t *testing.T) {
 		{"llama", `"intermediate_size": 0`, "intermediate_size is 0", problem.ModelBroken},
 		{"qwen2", `"use_sliding_window": true, "sliding_window": -3, "layer_types": ["full_attention", "sliding_attention"]`,
 			"sliding_window is -3", problem.ModelBroken},
+		{"phi3", `"rope_scaling": {"type": "linear", "factor": 2}`, `rope_type is "linear"`,
+			problem.UnknownArchitecture},
+		{"mistral", `"sliding_window": -3`, "sliding_window is -3", problem.ModelBroken},
 	} {
 		config := `{` + variantKeys[:len(variantKeys)-1] + `, "model_type": "` + c.modelType +
 			`", ` + c.keys + `}`
