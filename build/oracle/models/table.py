@@ -113,6 +113,12 @@ TYPES = {
             "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 64}},
     ]),
+    # Without sliding_window, which mlx-lm reads only with layer_types.
+    "mistral": Row(sizes(), [NARROW, {**WIDE, "rope_theta": 1e6}], mlx="llama"),
+    "phi3": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
+        NARROW,
+        {**WIDE, "hidden_size": 192, "partial_rotary_factor": 0.5},
+    ]),
     "qwen2": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
         NARROW,
         {**WIDE, "hidden_size": 192, "rope_scaling": {"type": "linear", "factor": 4.0}},
