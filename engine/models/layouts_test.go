@@ -256,6 +256,22 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestVisionMixture: the language model of Qwen3-VL-MoE is Qwen3-MoE, and norm_topk_prob is true if
+// its config does not say so.
+func TestVisionMixture(t *testing.T) {
+	d := cpuDevice(t, 1)
+	original := readTiny(t, "qwen3_moe")
+	vision := original.rename(func(name string) string {
+		return strings.Replace(name, "model.", "model.language_model.", 1)
+	})
+	text := strings.Replace(original.config, "  \"norm_topk_prob\": true,\n", "", 1)
+	vision.config = strings.Replace(nested("qwen3_vl_moe", text), `"qwen3_moe"`,
+		`"qwen3_vl_moe_text"`, 1)
+	if !equalBits(vision.logits(t, d), original.logits(t, d)) {
+		t.Error("qwen3_vl_moe has other logits than qwen3_moe")
+	}
+}
+
 // TestSparseStep checks that decoder_sparse_step selects the layers that have experts. Here every
 // second one has.
 func TestSparseStep(t *testing.T) {

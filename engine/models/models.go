@@ -39,25 +39,27 @@ type Spec struct {
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
-	"gemma3":           loadGemma3,
-	"gemma3_text":      loadGemma3,
-	"llama":            loadLlama,
-	"gpt_oss":          loadGPTOSS,
-	"mistral":          loadMistral,
-	"phi3":             loadPhi3,
-	"qwen2":            loadQwen2,
-	"qwen3":            loadQwen3,
-	"qwen3_5":          loadQwen35,
-	"qwen3_5_text":     loadQwen35,
-	"qwen3_5_moe":      loadQwen35,
-	"qwen3_5_moe_text": loadQwen35,
-	"qwen3_8":          loadQwen35, // what some programs call the conversions of Qwen3.8
-	"qwen3_8_moe":      loadQwen35,
-	"qwen3_8_text":     loadQwen35,
-	"qwen3_moe":        loadQwen3MoE,
-	"qwen3_next":       loadQwen3Next,
-	"qwen3_vl":         loadQwen3, // the language model
-	"qwen3_vl_text":    loadQwen3,
+	"gemma3":            loadGemma3,
+	"gemma3_text":       loadGemma3,
+	"llama":             loadLlama,
+	"gpt_oss":           loadGPTOSS,
+	"mistral":           loadMistral,
+	"phi3":              loadPhi3,
+	"qwen2":             loadQwen2,
+	"qwen3":             loadQwen3,
+	"qwen3_5":           loadQwen35,
+	"qwen3_5_text":      loadQwen35,
+	"qwen3_5_moe":       loadQwen35,
+	"qwen3_5_moe_text":  loadQwen35,
+	"qwen3_8":           loadQwen35, // what some programs call the conversions of Qwen3.8
+	"qwen3_8_moe":       loadQwen35,
+	"qwen3_8_text":      loadQwen35,
+	"qwen3_moe":         loadQwen3MoE,
+	"qwen3_next":        loadQwen3Next,
+	"qwen3_vl":          loadQwen3, // the language model
+	"qwen3_vl_moe":      loadQwen3MoE,
+	"qwen3_vl_moe_text": loadQwen3MoE,
+	"qwen3_vl_text":     loadQwen3,
 }
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is

@@ -4,10 +4,12 @@ package models
 // layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
-// models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B and Qwen3-Coder, MLX conversions
-// included.
+// models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder and the language
+// model of Qwen3-VL-30B-A3B, MLX conversions included.
 
 import (
+	"strings"
+
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 )
@@ -24,6 +26,7 @@ func (c *qwen3MoEConfig) validate(modelType string) error {
 
 func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	c := qwen3MoEConfig{decoderConfig: newDecoderConfig()}
+	c.NormTopKProb = strings.HasPrefix(w.Config.ModelType, "qwen3_vl_moe") // its default is true
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}

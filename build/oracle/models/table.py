@@ -92,6 +92,21 @@ QWEN3_NEXT = {**{k: v for k, v in QWEN3_5_MOE.items() if k != "rope_parameters"}
 QWEN3_VL = sizes(rope_theta=5e6, rope_scaling={
     "rope_type": "default", "mrope_interleaved": True, "mrope_section": [6, 5, 5]})
 
+QWEN3_MOE = sizes(
+    hidden_size=192, num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64)
+QWEN3_MOE_VARIANTS = [
+    {**NARROW, "hidden_size": 192, "norm_topk_prob": True, "decoder_sparse_step": 1,
+     "mlp_only_layers": [1]},
+    {**WIDE, "norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": []},
+]
+
+QWEN3_VL_MOE = QWEN3_MOE | QWEN3_VL | {"hidden_size": 192, "norm_topk_prob": True}
+# mlx-lm needs an output head.
+QWEN3_VL_MOE_VARIANTS = [
+    {"decoder_sparse_step": 1, "mlp_only_layers": [1], "tie_word_embeddings": False},
+    {**WIDE, "decoder_sparse_step": 2, "mlp_only_layers": []},
+]
+
 TYPES = {
     "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
     "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
@@ -133,12 +148,7 @@ TYPES = {
     "qwen3_8_moe": Row(QWEN3_5_MOE, QWEN3_5_VARIANTS, inside="qwen3_8_moe_text",
                        mlx="qwen3_5_moe"),
     "qwen3_8_text": Row(QWEN3_5, QWEN3_5_VARIANTS, mlx="qwen3_5", strip="language_model."),
-    "qwen3_moe": Row(
-        sizes(hidden_size=192, num_experts=7, num_experts_per_tok=3, moe_intermediate_size=64), [
-            {**NARROW, "hidden_size": 192, "norm_topk_prob": True, "decoder_sparse_step": 1,
-             "mlp_only_layers": [1]},
-            {**WIDE, "norm_topk_prob": False, "decoder_sparse_step": 2, "mlp_only_layers": []},
-        ]),
+    "qwen3_moe": Row(QWEN3_MOE, QWEN3_MOE_VARIANTS),
     "qwen3_next": Row(QWEN3_NEXT, [
         {"tie_word_embeddings": True},
         {"hidden_size": 128, "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 32,
@@ -147,5 +157,7 @@ TYPES = {
          "partial_rotary_factor": 0.5, "mlp_only_layers": [1], "tie_word_embeddings": False},
     ]),
     "qwen3_vl": Row(QWEN3_VL, [NARROW, WIDE], inside="qwen3_vl_text"),
+    "qwen3_vl_moe": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, inside="qwen3_vl_moe_text"),
+    "qwen3_vl_moe_text": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, mlx="qwen3_moe"),
     "qwen3_vl_text": Row(QWEN3_VL, [NARROW, WIDE], mlx="qwen3"),
 }
