@@ -75,7 +75,7 @@ func (i *CacheImportKey) Run(c *Cache, t *terminal) error {
 	} else {
 		text, _, err = disk.Read(i.File, maxKeyFileBytes)
 	}
-	if err != nil && !errors.Is(err, disk.ErrTooLong) { // what is too long is no key: see below
+	if err != nil && !errors.Is(err, disk.ErrTooLong) { // ImportKey refuses what is too long
 		return problem.Wrap(problem.BadRequest, err, "The key cannot be read", "")
 	}
 	installation, err := service.OpenVault().Key()

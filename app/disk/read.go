@@ -1,5 +1,7 @@
 package disk
 
+// Reading of small files that others may have replaced: settings, tokens, lists of jobs.
+
 import (
 	"errors"
 	"fmt"

@@ -62,6 +62,21 @@ func (c *decoderConfig) preNorms(s checkpoint.Scope, offset float32) layerNorms 
 	}
 }
 
+// similar loads an architecture that differs from Llama only in its attention. theta is the default
+// of rope_theta.
+func (c *decoderConfig) similar(w *checkpoint.Weights, theta float64,
+	o attentionOptions) (Model, error) {
+	var err error
+	if o.rope, err = c.rope(w, theta); err != nil {
+		return nil, err
+	}
+	from := textWeights(w)
+	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
+		return c.layer(s, o), c.memory(i)
+	}
+	return from.load(w, c), nil
+}
+
 // layer loads the layer s of an architecture that differs from Llama only in its attention.
 func (c *decoderConfig) layer(s checkpoint.Scope, o attentionOptions) *transformerLayer {
 	return &transformerLayer{

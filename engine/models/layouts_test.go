@@ -15,9 +15,11 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/engine"
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/safetensors"
 	"headroom/kernels"
@@ -269,6 +271,13 @@ func TestVisionMixture(t *testing.T) {
 		`"qwen3_vl_moe_text"`, 1)
 	if !equalBits(vision.logits(t, d), original.logits(t, d)) {
 		t.Error("qwen3_vl_moe has other logits than qwen3_moe")
+	}
+
+	fused := vision.fused() // Hugging Face's originals have this name, and other axes
+	_, err := engine.Describe(checkpoint.Source{Dir: fused.write(t)}, engine.Options{})
+	if p := problem.From(err); p.Code != problem.UnknownArchitecture ||
+		!strings.Contains(p.Error(), "MLX conversion") {
+		t.Errorf("with transposed experts: %v", err)
 	}
 }
 

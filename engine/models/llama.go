@@ -8,11 +8,7 @@ package models
 // DeepSeek-R1-Distill-Llama, SmolLM2, Granite Code (with biases), and all others with this
 // model_type, MLX conversions included.
 
-import (
-	"headroom/engine/cache"
-	"headroom/engine/checkpoint"
-	"headroom/engine/ops"
-)
+import "headroom/engine/checkpoint"
 
 const llamaRopeTheta = 1e4 // the default of rope_theta
 
@@ -22,18 +18,10 @@ func loadLlama(w *checkpoint.Weights) (Model, error) {
 	if err := c.read(w, &c); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, llamaRopeTheta)
-	if err != nil {
-		return nil, err
-	}
-	from := textWeights(w)
-	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, c.llamaAttention(rope)), c.memory(i)
-	}
-	return from.load(w, &c), nil
+	return c.similar(w, llamaRopeTheta, c.llamaAttention())
 }
 
 // llamaAttention returns the options of attention in Llama.
-func (c *decoderConfig) llamaAttention(rope ops.Rope) attentionOptions {
-	return attentionOptions{rope: rope, qkvBias: c.AttentionBias, outputBias: c.AttentionBias}
+func (c *decoderConfig) llamaAttention() attentionOptions {
+	return attentionOptions{qkvBias: c.AttentionBias, outputBias: c.AttentionBias}
 }

@@ -5,10 +5,7 @@ package models
 // Sources: Jiang et al. 2023, "Mistral 7B"; Hugging Face transformers, models/mistral. Checkpoints:
 // Mistral 7B, Nemo, Small 24B and Devstral Small, MLX conversions included.
 
-import (
-	"headroom/engine/cache"
-	"headroom/engine/checkpoint"
-)
+import "headroom/engine/checkpoint"
 
 const mistralRopeTheta = 1e4 // the default of rope_theta
 
@@ -22,13 +19,5 @@ func loadMistral(w *checkpoint.Weights) (Model, error) {
 	if err := c.check(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, mistralRopeTheta)
-	if err != nil {
-		return nil, err
-	}
-	from := textWeights(w)
-	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, attentionOptions{rope: rope}), c.memory(i)
-	}
-	return from.load(w, &c), nil
+	return c.similar(w, mistralRopeTheta, attentionOptions{})
 }

@@ -41,8 +41,8 @@ type Spec struct {
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":            loadGemma3,
 	"gemma3_text":       loadGemma3,
-	"llama":             loadLlama,
 	"gpt_oss":           loadGPTOSS,
+	"llama":             loadLlama,
 	"mistral":           loadMistral,
 	"phi3":              loadPhi3,
 	"qwen2":             loadQwen2,

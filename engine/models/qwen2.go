@@ -6,10 +6,7 @@ package models
 // Sources: Qwen2 Technical Report (2024); Hugging Face transformers, models/qwen2. Checkpoints:
 // Qwen2 and Qwen2.5 of 0.5B to 72B, DeepSeek-R1-Distill-Qwen, MLX conversions included.
 
-import (
-	"headroom/engine/cache"
-	"headroom/engine/checkpoint"
-)
+import "headroom/engine/checkpoint"
 
 const qwen2RopeTheta = 1e4 // the default of rope_theta
 
@@ -41,13 +38,5 @@ func loadQwen2(w *checkpoint.Weights) (Model, error) {
 	if err := c.read(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, qwen2RopeTheta)
-	if err != nil {
-		return nil, err
-	}
-	from := textWeights(w)
-	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, attentionOptions{rope: rope, qkvBias: true}), c.memory(i)
-	}
-	return from.load(w, &c.decoderConfig), nil
+	return c.similar(w, qwen2RopeTheta, attentionOptions{qkvBias: true})
 }

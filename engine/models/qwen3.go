@@ -7,11 +7,7 @@ package models
 // Qwen3-0.6B to 32B, MLX conversions included, and the language model of Qwen3-VL, in which the
 // positions of text are those of Qwen3. Its embedding of images is not read.
 
-import (
-	"headroom/engine/cache"
-	"headroom/engine/checkpoint"
-	"headroom/engine/ops"
-)
+import "headroom/engine/checkpoint"
 
 const qwen3RopeTheta = 1e6 // the default of rope_theta
 
@@ -20,20 +16,12 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 	if err := c.read(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, qwen3RopeTheta)
-	if err != nil {
-		return nil, err
-	}
-	from := textWeights(w)
-	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		return c.layer(s, c.qwen3Attention(rope)), c.memory(i)
-	}
-	return from.load(w, &c.decoderConfig), nil
+	return c.similar(w, qwen3RopeTheta, c.qwen3Attention())
 }
 
 // qwen3Attention returns the options of attention in Qwen3.
-func (c *decoderConfig) qwen3Attention(rope ops.Rope) attentionOptions {
-	o := c.llamaAttention(rope)
+func (c *decoderConfig) qwen3Attention() attentionOptions {
+	o := c.llamaAttention()
 	o.headNorm = true
 	return o
 }

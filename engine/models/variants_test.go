@@ -57,6 +57,7 @@ func TestSameLayers(t *testing.T) {
 	const eight = `"sliding_window": 8`
 	for _, c := range []struct{ model, first, second string }{
 		{"mistral", eight, eight + `, "layer_types": ` + kinds("ssss")},
+		{"phi3", eight, eight + `, "layer_types": ` + kinds("sss")},
 		{"qwen2", eight + `, "layer_types": [], "use_sliding_window": true, "max_window_layers": 1`,
 			eight + `, "layer_types": ` + kinds("fsss")},
 	} {
