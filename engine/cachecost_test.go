@@ -71,8 +71,12 @@ func TestDescribeCache(t *testing.T) {
 // FuzzDescribeCache describes mutated configs. Every config must give either sizes or a Problem,
 // and must not allocate much memory.
 func FuzzDescribeCache(f *testing.F) {
-	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma3_text"} {
-		f.Add(read(f, filepath.Join("models", "testdata", "tiny", name), "config.json"), 64)
+	for _, m := range tinyModels() {
+		config, err := m.Config(tinyTree)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(config, 64)
 	}
 	f.Add(
 		[]byte(

@@ -14,12 +14,14 @@ import (
 // FuzzDescribe describes the weights of the tiny models with mutated configs. Every config must be
 // described or refused with a Problem, and must not allocate much memory.
 func FuzzDescribe(f *testing.F) {
-	weights := map[string][]byte{}
-	names := []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
-	for i, name := range names {
-		dir := filepath.Join("models", "testdata", "tiny", name)
-		config := read(f, dir, "config.json")
-		weights[name] = read(f, dir, "model.safetensors")
+	var weights [][]byte
+	for i, m := range tinyModels() {
+		config, err := m.Config(tinyTree)
+		if err != nil {
+			f.Fatal(err)
+		}
+		weights = append(weights, read(f, filepath.Join("models", "testdata", "tiny", m.Folder),
+			"model.safetensors"))
 		f.Add(config, byte(i))
 	}
 	for _, config := range []string{
@@ -33,7 +35,7 @@ func FuzzDescribe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, config []byte, which byte) {
 		src := engine.Source{FS: fstest.MapFS{
 			"config.json":       {Data: config},
-			"model.safetensors": {Data: weights[names[int(which)%len(names)]]},
+			"model.safetensors": {Data: weights[int(which)%len(weights)]},
 		}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

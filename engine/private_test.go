@@ -16,20 +16,23 @@ import (
 // privateModels are a recurrent model, one with sliding windows, and one whose full attention is in
 // rings.
 func privateModels(t *testing.T) map[string]func(engine.Options) *engine.Engine {
+	gemma := func(o engine.Options) *engine.Engine {
+		return openModel(t, tinySource(t, "gemma3_text"), o)
+	}
 	return map[string]func(engine.Options) *engine.Engine{
 		"recurrent": func(o engine.Options) *engine.Engine { return open(t, o) },
 		"start pages": func(o engine.Options) *engine.Engine {
 			o.KVStartTokens = 256
 			return open(t, o)
 		},
-		"windows": func(o engine.Options) *engine.Engine { return openModel(t, gemmaSource(t), o) },
+		"windows": gemma,
 		"float16": func(o engine.Options) *engine.Engine {
 			o.KVFormat = "f16"
-			return openModel(t, gemmaSource(t), o)
+			return gemma(o)
 		},
 		"rings": func(o engine.Options) *engine.Engine {
 			o.MaxKVTokens = 300
-			return openModel(t, gemmaSource(t), o)
+			return gemma(o)
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,13 +16,6 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/problem"
 )
-
-// gemmaSource returns the tiny Gemma 3 with random weights. It has five layers with a window of 16
-// and one without a window, all with 2 KV heads of 32 values.
-func gemmaSource(t testing.TB) engine.Source {
-	t.Helper()
-	return tinySource(t, "gemma3_text")
-}
 
 // someIDs returns n pseudorandom token ids for a seed.
 func someIDs(seed, n int) []int32 {
@@ -52,64 +46,85 @@ func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32,
 	}
 }
 
-// TestMixedLayersInEveryFormat runs a model with sliding windows and full attention in every cache
-// format. The prompt is longer than the window, and later turns continue the first one. Such a
-// model crashed the server of mlx-lm with --kv-bits (pull request 1353).
+// TestMixedLayersInEveryFormat runs each model with sliding windows and full attention in every
+// cache format. The prompt is longer than the windows, and later turns continue the first one. Such
+// a model crashed the server of mlx-lm with --kv-bits (pull request 1353).
 func TestMixedLayersInEveryFormat(t *testing.T) {
-	for _, o := range []engine.Options{
-		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {},
-		{KVBits: "(8, 4)", KVStartTokens: 512}, {KVBits: "(8, 4)", MaxKVTokens: 48},
-		{KVFormat: "q8_0", MaxKVTokens: 48},
-	} {
-		o.MaxSequences, o.ChunkTokens, o.KeptStates, o.ContextTokens = 2, 40, 4, 512
-		t.Run(fmt.Sprintf("%s %s %d", o.KVFormat, o.KVBits, o.MaxKVTokens), func(t *testing.T) {
-			with := openModel(t, gemmaSource(t), o)
-			o.NoPrefixCache = true
-			without := openModel(t, gemmaSource(t), o)
-			prompt := someIDs(1, 150)
-			for turn := range 3 {
-				r := engine.Request{Prompt: prompt, MaxTokens: 30, IgnoreEOS: true}
-				got, gotLogprobs, cached := answer(t, submit(t, with, r))
-				want, wantLogprobs, none := answer(t, submit(t, without, r))
-				if !slices.Equal(got, want) || !slices.Equal(gotLogprobs, wantLogprobs) ||
-					len(got) != 30 {
-					t.Errorf("turn %d: got %v, cold %v", turn, got, want)
-				}
-				if expected := len(prompt) - 41; none != 0 || turn > 0 && cached != expected {
-					t.Errorf("turn %d: %d of %d prompt tokens were cached, expected %d; "+
-						"%d without the cache, expected 0",
-						turn, cached, len(prompt), expected, none)
-				}
-				// The answer's last token has not been computed, so the next turn computes 41
-				// tokens.
-				prompt = append(append(prompt, got...), someIDs(2+turn, 40)...)
-				// Another request overwrites the slot in which this one ran.
-				answer(t, submit(t, with,
-					engine.Request{Prompt: someIDs(100+turn, 90), MaxTokens: 2, IgnoreEOS: true}))
-			}
-			idle(t, with)
-		})
-	}
+	eachArchitecture(t, func(t *testing.T, src engine.Source, c engine.CacheCost) {
+		if c.RingBytes == 0 || c.BytesPerToken == 0 {
+			t.Skip("all layers are of one kind")
+		}
+		for _, o := range []engine.Options{
+			{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {},
+			{KVBits: "(8, 4)", KVStartTokens: 512}, {KVBits: "(8, 4)", MaxKVTokens: 48},
+			{KVFormat: "q8_0", MaxKVTokens: 48},
+		} {
+			o.MaxSequences, o.ChunkTokens, o.KeptStates, o.ContextTokens = 2, 40, 4, 512
+			t.Run(fmt.Sprintf("%s %s %d", o.KVFormat, o.KVBits, o.MaxKVTokens),
+				func(t *testing.T) { testTurns(t, src, o) })
+		}
+	})
 }
 
-// TestRingsBatchedAndPreempted checks that many concurrent requests give the same tokens as each of
-// them alone, even if there are too few pages.
-func TestRingsBatchedAndPreempted(t *testing.T) {
+// testTurns compares the turns of a conversation with and without a prefix cache.
+func testTurns(t *testing.T, src engine.Source, o engine.Options) {
+	with := openModel(t, src, o)
+	o.NoPrefixCache = true
+	without := openModel(t, src, o)
+	prompt := someIDs(1, 150)
+	for turn := range 3 {
+		r := engine.Request{Prompt: prompt, MaxTokens: 30, IgnoreEOS: true}
+		got, gotLogprobs, cached := answer(t, submit(t, with, r))
+		want, wantLogprobs, none := answer(t, submit(t, without, r))
+		if !slices.Equal(got, want) || !slices.Equal(gotLogprobs, wantLogprobs) || len(got) != 30 {
+			t.Errorf("turn %d: got %v, cold %v", turn, got, want)
+		}
+		if expected := len(prompt) - 41; none != 0 || turn > 0 && cached != expected {
+			t.Errorf("turn %d: %d of %d prompt tokens were cached, expected %d; "+
+				"%d without the cache, expected 0", turn, cached, len(prompt), expected, none)
+		}
+		// The answer's last token has not been computed, so the next turn computes 41 tokens.
+		prompt = append(append(prompt, got...), someIDs(2+turn, 40)...)
+		// Another request overwrites the slot in which this one ran.
+		answer(t, submit(t, with,
+			engine.Request{Prompt: someIDs(100+turn, 90), MaxTokens: 2, IgnoreEOS: true}))
+	}
+	idle(t, with)
+}
+
+// TestBatchedAndPreempted checks that many concurrent requests give the same log-probabilities as
+// each of them alone, even if there are too few pages. The short form alternates between the
+// default cache format and float16.
+func TestBatchedAndPreempted(t *testing.T) {
+	formats, n := []string{"", "f16"}, 0
+	eachArchitecture(t, func(t *testing.T, src engine.Source, _ engine.CacheCost) {
+		chosen := formats[n%2 : n%2+1]
+		if n++; os.Getenv("HEADROOM_LONG") != "" {
+			chosen = formats
+		}
+		for _, format := range chosen {
+			testPreempted(t, src, format)
+		}
+	})
+}
+
+func testPreempted(t *testing.T, src engine.Source, format string) {
 	request := func(i int) engine.Request {
 		return engine.Request{Prompt: someIDs(i%3, 60+25*i), MaxTokens: 60, IgnoreEOS: true}
 	}
 	const requests = 6
-	alone := openModel(t, gemmaSource(t),
-		engine.Options{MaxSequences: 1, ChunkTokens: 64, ContextTokens: 512, NoPrefixCache: true})
-	o := engine.Options{MaxSequences: 4, ChunkTokens: 50, ContextTokens: 320, KeptStates: 3}
-	d, err := engine.Describe(gemmaSource(t), o)
+	alone := openModel(t, src, engine.Options{KVFormat: format, MaxSequences: 1, ChunkTokens: 64,
+		ContextTokens: 512, NoPrefixCache: true})
+	o := engine.Options{KVFormat: format, MaxSequences: 4, ChunkTokens: 50, ContextTokens: 320,
+		KeptStates: 3}
+	d, err := engine.Describe(src, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Half of the free memory is for pages: 10 of them.
 	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes +
 		2*10*d.KVBytesPerToken*cache.PageTokens
-	together := openModel(t, gemmaSource(t), o)
+	together := openModel(t, src, o)
 	var streams []*engine.Stream
 	for i := range requests {
 		streams = append(streams, submit(t, together, request(i)))
@@ -117,41 +132,45 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	cancelled := submit(t, together, request(1))
 	cancelled.Cancel()
 	for i, s := range streams {
-		want, _, _ := answer(t, submit(t, alone, request(i)))
-		if got, _, _ := answer(t, s); !slices.Equal(got, want) {
-			t.Errorf("request %d: got %v, alone %v", i, got, want)
+		want, wantLogprobs, _ := answer(t, submit(t, alone, request(i)))
+		got, logprobs, _ := answer(t, s)
+		if !slices.Equal(got, want) || !slices.Equal(logprobs, wantLogprobs) {
+			t.Errorf("%q, request %d: got %v, alone %v", format, i, got, want)
 		}
 	}
 	collect(t, cancelled)
 	idle(t, together)
 	if together.Stats().Preemptions == 0 {
-		t.Error("no request was preempted, so preemption was not tested")
+		t.Errorf("%q: no request was preempted, so preemption was not tested", format)
 	}
 }
 
-// TestPagesAreFreeWithoutMemory checks a model in which every layer has a ring. Its pages use no
-// memory, so no request may be preempted because of them.
+// TestPagesAreFreeWithoutMemory checks models in which every attention layer has a ring. Their
+// pages use no memory, so no request may be preempted because of them.
 func TestPagesAreFreeWithoutMemory(t *testing.T) {
-	e := openModel(t, gemmaSource(t),
-		engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
-	var streams []*engine.Stream
-	for i := range 4 {
-		streams = append(streams,
-			submit(t, e, engine.Request{Prompt: someIDs(i, 30), IgnoreEOS: true}))
-	}
-	for i, s := range streams {
-		if tokens, _, _ := answer(t, s); len(tokens) != 98 {
-			t.Errorf("request %d: %d tokens, expected the context of 128 to be filled", i,
-				len(tokens))
+	eachArchitecture(t, func(t *testing.T, src engine.Source, _ engine.CacheCost) {
+		e := openModel(t, src, engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128,
+			KeptStates: 4})
+		var streams []*engine.Stream
+		for i := range 4 {
+			streams = append(streams,
+				submit(t, e, engine.Request{Prompt: someIDs(i, 30), IgnoreEOS: true}))
 		}
-	}
-	if n := e.Stats().Preemptions; n != 0 {
-		t.Errorf("%d preemptions, expected none", n)
-	}
+		for i, s := range streams {
+			if tokens, _, _ := answer(t, s); len(tokens) != 98 {
+				t.Errorf("request %d: %d tokens, expected the context of 128 to be filled", i,
+					len(tokens))
+			}
+		}
+		if n := e.Stats().Preemptions; n != 0 {
+			t.Errorf("%d preemptions, expected none", n)
+		}
+	})
 }
 
-// TestRingMemory compares with sizes computed by hand. A page in f16 has 32 positions with 2 heads
-// of 32 values for K and for V, or 8,192 bytes per layer. The ring of a sliding-window layer holds
+// TestRingMemory compares the memory of Gemma 3 with sizes computed by hand. It has five layers
+// with a window of 16 and one without a window, all with 2 KV heads of 32 values. A page in f16 has
+// 32 positions for K and for V, or 8,192 bytes per layer. The ring of a sliding-window layer holds
 // 16 + 52 - 1 positions in 3 pages. With a limit of 48 tokens, the ring of the full-attention layer
 // holds the sinks in 1 page and 44 + 52 - 1 positions in 3 pages.
 func TestRingMemory(t *testing.T) {
@@ -167,7 +186,7 @@ func TestRingMemory(t *testing.T) {
 		// No sequence can be longer than 512 tokens, so the limit has no effect.
 		{512, page / 32, 5 * 3 * page, 16 * 2 * page, "f16; 5 of 6 layers keep 16 tokens"},
 	} {
-		e := openModel(t, gemmaSource(t),
+		e := openModel(t, tinySource(t, "gemma3_text"),
 			engine.Options{KVFormat: "f16", MaxKVTokens: c.maxKVTokens, ContextTokens: 512,
 				MaxSequences: 2, ChunkTokens: 50, KeptStates: 4})
 		i := e.Info()

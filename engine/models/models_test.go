@@ -45,7 +45,8 @@ func listTiny() (names []string) {
 
 // roundedFreqs lists the tiny models whose reference outputs were computed with rotary frequencies
 // in bfloat16; see models.RoundInvFreq.
-var roundedFreqs = []string{"gemma3_text", "llama", "mistral", "qwen2", "qwen3", "qwen3_moe"}
+var roundedFreqs = []string{"gemma3_text", "llama", "mistral", "qwen2_heads16", "qwen3",
+	"qwen3_moe"}
 
 const packedByMLX = "_mxfp4"
 

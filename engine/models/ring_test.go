@@ -21,35 +21,40 @@ import (
 // pages for 44 + 40 - 1 positions.
 const ringRows = 40
 
-var ringed = []struct {
-	model       string
-	maxKVTokens int
-}{{"gemma3_text", 0}, {"gemma3_text", 48}, {"gpt_oss", 0}, {"gpt_oss", 48}, {"qwen3", 48},
-	{"qwen3_5_text", 48}}
+// ringLimit is a limit of the tokens that an attention layer keeps, with which it has a ring.
+const ringLimit = 48
 
-// eachRing runs test for every entry of ringed, in several formats. small returns a new rig with
-// small rings. ids is a prompt, and want has its logits from one pass with large rings.
+// eachRing runs test for every architecture: with a limit, so that all attention layers have rings,
+// and without one if it has windows. small returns a new rig with small rings. ids is a prompt, and
+// want has its logits from one pass with large rings. The short form tests an architecture in two
+// formats of three, and the long form in all.
 func eachRing(t *testing.T,
 	test func(t *testing.T, small func() *rig, ids []int32, want [][]float32)) {
 	formats := []cache.FormatOptions{{}, {Name: "f16"}, {Name: "q4_0"}}
-	if cpu.Best() == cpu.Generic { // with the plain Go kernels, each format takes seconds
-		formats = formats[:1]
-	}
-	for _, c := range ringed {
-		for _, name := range formats {
-			kv, err := cache.ParseFormat(name)
-			if err != nil {
-				t.Fatal(err)
+	for i, model := range architectures {
+		limits := []int{ringLimit}
+		if slides(layersOf(t, model)) {
+			limits = []int{0, ringLimit}
+		}
+		for _, limit := range limits {
+			for f, name := range formats {
+				// With the plain Go kernels, each format takes seconds.
+				if f > 0 && (cpu.Best() == cpu.Generic || !long() && f == 1+i%2) {
+					continue
+				}
+				kv, err := cache.ParseFormat(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Run(fmt.Sprintf("%s %d %s", model, limit, name.Name), func(t *testing.T) {
+					o := runner.Options{KV: kv, MaxKVTokens: limit, Slots: 3, BatchRows: rigRows}
+					ids := readExpected(t, model)[4].IDs[:260]
+					want := newTinyWith(t, cpuDevice(t, 2), model, o).score(ids, len(ids))
+					o.BatchRows = ringRows
+					test(t, func() *rig { return newTinyWith(t, cpuDevice(t, 2), model, o) }, ids,
+						want)
+				})
 			}
-			t.Run(fmt.Sprintf("%s %d %s", c.model, c.maxKVTokens, name.Name), func(t *testing.T) {
-				o := runner.Options{KV: kv, MaxKVTokens: c.maxKVTokens, Slots: 3,
-					BatchRows: rigRows}
-				ids := readExpected(t, c.model)[4].IDs[:260]
-				want := newTinyWith(t, cpuDevice(t, 2), c.model, o).score(ids, len(ids))
-				o.BatchRows = ringRows
-				test(t, func() *rig { return newTinyWith(t, cpuDevice(t, 2), c.model, o) }, ids,
-					want)
-			})
 		}
 	}
 }
@@ -125,19 +130,22 @@ func TestRingSnapshots(t *testing.T) {
 }
 
 // TestLimitChangesNothingUntilItIsReached checks that a limit of 48 tokens changes only the logits
-// after the first 48 positions.
+// after the first 48 positions. A model whose layers all have windows has no layer to limit.
 func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
-	for _, name := range []string{"qwen3", "gemma3_text"} {
+	for _, name := range architectures {
+		if !keepsAll(layersOf(t, name)) {
+			continue
+		}
 		ids := readExpected(t, name)[4].IDs[:120]
 		o := runner.Options{KV: cache.Plain(kernels.F32), Slots: 1, BatchRows: 120}
 		all := newTinyWith(t, cpuDevice(t, 2), name, o).score(ids, len(ids))
-		o.MaxKVTokens = 48
+		o.MaxKVTokens = ringLimit
 		limited := newTinyWith(t, cpuDevice(t, 2), name, o).score(ids, len(ids))
 		for i := range ids {
 			// The order of the sums is different: the sinks are a separate segment.
-			if close := closeTo(all[i], limited[i]); close != (i < 48) {
+			if close := closeTo(all[i], limited[i]); close != (i < ringLimit) {
 				t.Errorf("%s: row %d equals that without a limit: %t, expected %t", name, i, close,
-					i < 48)
+					i < ringLimit)
 				break
 			}
 		}

@@ -15,10 +15,14 @@ import (
 
 // TestStart checks that rows in the start have the same bits as with a float16 cache, and later
 // rows do not. The bits of a row must not depend on chunks or on another sequence in the batch, and
-// must be the same when decoding. Gemma's sliding-window layers have no start.
+// must be the same when decoding. Layers with a window have no start.
 func TestStart(t *testing.T) {
 	const start, tokens = 512, 560
-	for _, name := range []string{"gemma3_text", "qwen3", "qwen3_5_text"} {
+	for _, name := range architectures {
+		layers := layersOf(t, name)
+		if !keepsAll(layers) {
+			continue
+		}
 		if cpu.Best() == cpu.Generic && name != "qwen3" {
 			// With the plain Go kernels, each model takes seconds.
 			continue
@@ -39,8 +43,8 @@ func TestStart(t *testing.T) {
 			coarse := open(cache.FormatOptions{Name: "q4_0"}).score(ids, tokens)
 			r := open(cache.FormatOptions{Name: "q4_0", StartTokens: 300})
 			whole := r.score(ids, tokens)
-			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) {
-				// Gemma's sliding-window layers use q4_0 for the start too.
+			if !slides(layers) && !equalBits(whole[:start], f16[:start]) {
+				// Layers with a window use q4_0 for the start too.
 				t.Error("the logits in the start differ from those of a float16 cache")
 			}
 			if equalBits(whole[:start], coarse[:start]) ||

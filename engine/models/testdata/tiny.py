@@ -67,6 +67,13 @@ MODELS = {
             "long_factor": [1.0 + i * i / 4 for i in range(12)],
         },
     },
+    "qwen2": {
+        "model_type": "qwen2",
+        "num_attention_heads": 2,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 1,
+        "tie_word_embeddings": True,
+    },
 }
 
 
