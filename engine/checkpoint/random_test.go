@@ -50,3 +50,32 @@ func TestRandomWeights(t *testing.T) {
 		d.Close()
 	}
 }
+
+// TestRandomPrefix checks that the modules that config.json names decide between the prefixes of
+// Hugging Face and MLX, so that a random model has the packing of each.
+func TestRandomPrefix(t *testing.T) {
+	for module, prefix := range map[string]string{
+		"model.layers.0.a": "model.", "language_model.model.layers.0.a": "language_model.model.",
+	} {
+		src := Random([]byte(`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "` +
+			module + `": {"bits": 8, "group_size": 64}}}`))
+		config, err := src.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := kernels.NewReference()
+		defer d.Close()
+		w, err := Open(src, config, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := w.At("language_model.model.", "model.")
+		for i, format := range []string{"8-bit g64", "4-bit g64"} {
+			if a := s.Sub("layers.%d", i).Linear("a", 1, 64); s.path != prefix ||
+				a.Format() != format {
+				t.Errorf("%s: layer %d at %q is %s, expected %q and %s", module, i, s.path,
+					a.Format(), prefix, format)
+			}
+		}
+	}
+}

@@ -7,8 +7,10 @@ package checkpoint
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"headroom/engine/problem"
@@ -87,13 +89,17 @@ func (w *Weights) Failf(format string, args ...any) {
 }
 
 // At returns the scope of the first prefix with which the name of any tensor begins. If there is
-// none, it returns the scope of prefixes[0]. A prefix must be empty or end with a dot.
+// none, it returns the scope of prefixes[0]. A prefix must be empty or end with a dot. In a random
+// model the modules count that config.json names under quantization.
 func (w *Weights) At(prefixes ...string) Scope {
-	if w.files == nil {
-		return Scope{w, prefixes[0]}
+	var names []string
+	if w.files != nil {
+		names = w.files.Names()
+	} else {
+		names = slices.Collect(maps.Keys(w.Config.Quantization.Modules))
 	}
 	for _, p := range prefixes {
-		for _, name := range w.files.Names() {
+		for _, name := range names {
 			if strings.HasPrefix(name, p) {
 				return Scope{w, p}
 			}

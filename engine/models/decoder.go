@@ -181,7 +181,7 @@ type decoder struct {
 // decoderWeights locates the weights of a decoder in a checkpoint.
 type decoderWeights struct {
 	model      checkpoint.Scope // has embed_tokens, layers and norm
-	lmHead     string           // name of the output head's module
+	head       checkpoint.Scope // has lm_head
 	normOffset float32          // added to norm weights: 1 if they are stored zero-centred, else 0
 	// layer loads layer i from its scope, and returns the cache memory that it needs.
 	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
@@ -189,14 +189,10 @@ type decoderWeights struct {
 
 // textWeights locates the language model in a checkpoint that may also contain a vision tower.
 func textWeights(w *checkpoint.Weights) decoderWeights {
-	d := decoderWeights{
-		model:  w.At("language_model.model.", "model.language_model.", "model."),
-		lmHead: "lm_head",
+	return decoderWeights{
+		model: w.At("language_model.model.", "model.language_model.", "model."),
+		head:  w.At("language_model.", ""),
 	}
-	if w.At("").Has("language_model.lm_head.weight") {
-		d.lmHead = "language_model.lm_head"
-	}
-	return d
 }
 
 // load builds the decoder that c describes. It stops at the first error, which w.Err returns.
@@ -210,7 +206,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 	}
 	m.lmHead = m.embedTokens
 	if !c.TieWordEmbeddings {
-		m.lmHead = w.At("").Linear(from.lmHead, c.VocabSize, c.HiddenSize)
+		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {
 		if w.Err() != nil {

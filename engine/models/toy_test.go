@@ -26,8 +26,8 @@ func LoadToy(w *checkpoint.Weights) (Model, error) {
 		return nil, err
 	}
 	return decoderWeights{
-		model:  w.At("model."),
-		lmHead: "lm_head",
+		model: w.At("model."),
+		head:  w.At(""),
 		layer: func(_ int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 			return &toyLayer{
 				norm: s.Vector("input_layernorm.weight", c.HiddenSize, 0),
