@@ -47,7 +47,7 @@ type Bench struct {
 
 // BenchSpeed is `headroom bench speed`.
 type BenchSpeed struct {
-	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or shapes of public models, which get random weights. Default: the demo model and qwen3-0.6b."`
+	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or shapes of public models, which get random weights: ${shapes}. Default: the demo model and qwen3-0.6b."`
 	Threads int      `help:"Compute threads. Default: one per performance core."`
 	Float32 bool     `name:"float32" help:"Compute activations in float32 instead of 8 bits."`
 	Repeat  int      `help:"Runs of each measurement; the best one counts." default:"3"`
@@ -119,12 +119,45 @@ func joined(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// benchSource returns the model of a name or folder, or one with random weights in a known shape.
+// benchSource returns the model of a name or folder, or one with random weights in the shape of a
+// name or config.json.
 func benchSource(name string) (engine.Source, error) {
-	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
+	if config, ok := shape(name); ok {
 		return engine.Random(config), nil
 	}
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+		config, err := configOf(name)
+		return engine.Random(config), err
+	}
+	return resolveBench(name)
+}
+
+// shape returns the config.json of a shape.
+func shape(name string) (config []byte, ok bool) {
+	config, err := shapes.ReadFile(path.Join("shapes", name+".json"))
+	return config, err == nil
+}
+
+// shapeNames returns the names of all shapes, sorted and separated by commas.
+func shapeNames() string {
+	entries, err := shapes.ReadDir("shapes")
+	if err != nil {
+		panic("commands: shapeNames: the embedded folder is missing: " + err.Error())
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".json")
+	}
+	return strings.Join(names, ", ")
+}
+
+// resolveBench returns the model of a name or folder. Its error names the shapes too.
+func resolveBench(name string) (engine.Source, error) {
 	m, err := library.New(library.Roots(nil), engine.Options{}, engine.Describe).Resolve(name)
+	if p := problem.From(err); err != nil && p.Code == problem.ModelNotFound {
+		return m.Source, problem.New(p.Code, p.Message, p.Why+"; the shapes are "+shapeNames(),
+			"Use one of these, the folder of another model, or the path of a config.json.")
+	}
 	return m.Source, err
 }
 

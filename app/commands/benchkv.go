@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
-	"headroom/app/library"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
@@ -156,7 +154,7 @@ const maxConfigBytes = 16 << 20
 
 // configOf returns the config.json of a known shape, a file, a folder, or a model in the library.
 func configOf(name string) ([]byte, error) {
-	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
+	if config, ok := shape(name); ok {
 		return config, nil
 	}
 	info, err := os.Stat(name)
@@ -177,11 +175,11 @@ func configOf(name string) ([]byte, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, problem.Wrap(problem.BadRequest, err, name+" cannot be read", "")
 	}
-	m, err := library.New(library.Roots(nil), engine.Options{}, engine.Describe).Resolve(name)
+	source, err := resolveBench(name)
 	if err != nil {
 		return nil, err
 	}
-	config, err := m.Source.ReadFile("config.json")
+	config, err := source.ReadFile("config.json")
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read", "")
 	}

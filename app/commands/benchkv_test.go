@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"headroom/engine"
 )
 
 // TestBenchKV checks the documented sizes of Qwen3.5-35B-A3B, calculated from its shape.
@@ -99,10 +102,58 @@ func TestBenchSpeed(t *testing.T) {
 			t.Errorf("%v: exit %d, %s", args, code, errOut)
 		}
 	}
-	code, out, errOut := headroom("", "bench", "speed", "headroom-demo", "--here",
-		"--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
-	if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) ||
-		!strings.Contains(out, "peak memory") {
-		t.Errorf("exit %d, %s%s", code, out, errOut)
+	tiny := filepath.Join(t.TempDir(), "tiny.json")
+	if err := os.WriteFile(tiny, []byte(tinyShape), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"headroom-demo", tiny} {
+		code, out, errOut := headroom("", "bench", "speed", name, "--here",
+			"--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
+		if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) ||
+			!strings.Contains(out, "peak memory") {
+			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
+		}
+	}
+}
+
+// TestShapes checks that the help and the error for an unknown name list every embedded shape, that
+// each is a model, and that some have the size of their published conversion to MLX.
+func TestShapes(t *testing.T) {
+	isolate(t)
+	_, help, _ := headroom("", "bench", "speed", "--help")
+	help = strings.Join(strings.Fields(help), " ") // it is wrapped
+	_, _, unknown := headroom("", "bench", "speed", "nosuch", "--here", "--ceilings=1,1,1")
+	gigabytes := map[string]float64{ // of the language model in 4 bits; gpt-oss in MXFP4 and 8 bits
+		"gemma-3-4b": 2.18, "gpt-oss-20b": 12.1, "llama-3.2-3b": 1.81, "qwen3-0.6b": 0.335,
+		"qwen3-coder-30b-a3b":      17.2,
+		"qwen3-next-80b-16-layers": 15.2, // a third of 44.8, and two thirds of embeddings and head
+	}
+	files, err := shapes.ReadDir("shapes")
+	if err != nil || len(files) < len(gigabytes) {
+		t.Fatalf("%d shapes, expected at least %d, %v", len(files), len(gigabytes), err)
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name(), ".json")
+		if !strings.Contains(help, name+",") && !strings.Contains(help, name+".") {
+			t.Errorf("the help does not name %s: %s", name, help)
+		}
+		if !strings.Contains(unknown, name) {
+			t.Errorf("the error does not name %s: %s", name, unknown)
+		}
+		src, err := benchSource(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := engine.Describe(src, engine.Options{ContextTokens: 64, MaxSequences: 1})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, want := float64(d.Need.WeightsBytes)/1e9, gigabytes[name]
+		if delete(gigabytes, name); want != 0 && math.Abs(got/want-1) > 0.01 {
+			t.Errorf("%s has weights of %.2f GB, expected %.2f", name, got, want)
+		}
+	}
+	if len(gigabytes) > 0 {
+		t.Errorf("no shapes for %v", gigabytes)
 	}
 }

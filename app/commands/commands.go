@@ -75,7 +75,7 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	parser, err := kong.New(&cli,
 		kong.Name("headroom"),
 		kong.Description("Runs language models on this machine."),
-		kong.Vars{"version": "headroom " + version.Version},
+		variables(),
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exited = code; panic(exitCode(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -98,6 +98,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	context.AfterFunc(ctx, stop)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return report(parsed.Run(&terminal{in, out, errOut, kept}), errOut)
+}
+
+// variables returns the values of the variables in the help of the flags.
+func variables() kong.Vars {
+	return kong.Vars{"version": "headroom " + version.Version, "shapes": shapeNames()}
 }
 
 // nearest returns the command that the arguments name, as far as they do: "headroom cache move".

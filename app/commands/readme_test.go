@@ -187,7 +187,7 @@ func (r *shell) serve(line string) *serverProcess {
 // checkArgs checks that the arguments parse.
 func (r *shell) checkArgs(words []string) {
 	r.t.Helper()
-	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
+	parser, err := kong.New(&CLI{}, variables())
 	if err == nil {
 		_, err = parser.Parse(words)
 	}
@@ -210,7 +210,7 @@ func (r *shell) key() string {
 // TestReadmeFlags: every flag in the documents is a flag of a command.
 func TestReadmeFlags(t *testing.T) {
 	lines, text := readmeLines(t)
-	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
+	parser, err := kong.New(&CLI{}, variables())
 	if err != nil {
 		t.Fatal(err)
 	}
