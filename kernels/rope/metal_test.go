@@ -64,7 +64,8 @@ func TestMetalSameBits(t *testing.T) {
 	x, weight := kernels.RandomTensor(d, r, rows*heads, width, 1),
 		kernels.RandomTensor(d, r, 1, width, 1)
 	inv := kernels.FromFloat32s(d, 1, rotary/2, Frequencies(rotary, 1e4))
-	base := NormRope{X: x, Weight: weight, InvFreq: inv, Heads: heads, Eps: 1e-6, Scale: 1.1}
+	base := NormRope{X: x, Weight: weight, InvFreq: inv, Heads: heads, Eps: 1e-6, Scale: 1.1,
+		PosScale: kernels.FromFloat32s(d, 1, 3, []float32{1, 1.3, 1.7}), PosStep: 2047}
 	whole := base
 	whole.Out, whole.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width),
 		[]kernels.Span{{Rows: rows, Pos: pos}}

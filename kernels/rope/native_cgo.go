@@ -25,14 +25,18 @@ func (o *NormRope) native(isa cpu.ISA, s *kernels.Span, from, to int, scratch []
 		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
 		heads: C.int64_t(o.Heads), head_dim: C.int64_t(o.X.Cols), half: C.int64_t(o.InvFreq.Cols),
 		x_stride: C.int64_t(o.X.Stride), out_stride: C.int64_t(o.Out.Stride),
+		pos_step: C.int64_t(o.PosStep), pos_scales: C.int64_t(o.PosScale.Cols),
 		eps: C.float(o.Eps), scale: C.float(o.scale()),
 	}
-	var weight *C.float
+	var weight, posScale *C.float
 	if !o.Weight.IsNone() {
 		weight = ptr(o.Weight)
 	}
+	if !o.PosScale.IsNone() {
+		posScale = ptr(o.PosScale)
+	}
 	first, end := (s.Row+from)*o.Heads, (s.Row+to)*o.Heads
 	C.headroom_norm_rope(C.int(isa), &shape, ptr(o.X.RowRange(first, end)), weight, ptr(o.InvFreq),
-		ptr(o.Out.RowRange(first, end)),
+		posScale, ptr(o.Out.RowRange(first, end)),
 		(*C.float)(unsafe.SliceData(scratch)))
 }

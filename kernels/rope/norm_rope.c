@@ -101,17 +101,28 @@ SIMD void rotate(
     }
 }
 
+// Returns the factor of the row at a position.
+#define position_scale KERNEL(position_scale)
+static double position_scale(
+    const struct norm_rope_shape *s, const float *pos_scale, int64_t pos) {
+    if (s->pos_scales == 0)
+        return 1;
+    const int64_t i = pos / s->pos_step, last = s->pos_scales - 1;
+    return pos_scale[i < last ? i : last];
+}
+
 // The number of heads whose inverse RMS is computed together, so that the latencies of the sums,
 // square roots and divisions overlap.
 #undef HEADS
 #define HEADS 8
 
 static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, const float *weight,
-    const float *inv_freq, float *out, float *scratch) {
+    const float *inv_freq, const float *pos_scale, float *out, float *scratch) {
     const int64_t d = s->head_dim, half = s->half;
     float *cosines = scratch, *sines = cosines + half, *y = sines + half, inverse[HEADS];
     for (int64_t r = 0; r < s->rows; r++) {
-        angles((double)(s->pos + r), inv_freq, half, (double)s->scale, cosines, sines);
+        const double factor = position_scale(s, pos_scale, s->pos + r);
+        angles((double)(s->pos + r), inv_freq, half, (double)s->scale * factor, cosines, sines);
         for (int64_t h = 0; h < s->heads; h++, x += s->x_stride, out += s->out_stride) {
             if (weight && h % HEADS == 0)
                 for (int64_t i = 0; i < HEADS && h + i < s->heads; i++)
@@ -121,7 +132,8 @@ static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, c
             else
                 memcpy(y, x, (size_t)d * 4);
             rotate(y, cosines, sines, out, half);
-            memcpy(out + 2 * half, y + 2 * half, (size_t)(d - 2 * half) * 4);
+            for (int64_t i = 2 * half; i < d; i++)
+                out[i] = y[i] * (float)factor;
         }
     }
 }
@@ -132,8 +144,9 @@ static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, c
 #include "foreach_isa.h"
 
 void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x,
-    const float *weight, const float *inv_freq, float *out, float *scratch) {
-    DISPATCH(isa, norm_rope, (s, x, weight, inv_freq, out, scratch));
+    const float *weight, const float *inv_freq, const float *pos_scale, float *out,
+    float *scratch) {
+    DISPATCH(isa, norm_rope, (s, x, weight, inv_freq, pos_scale, out, scratch));
 }
 
 #endif

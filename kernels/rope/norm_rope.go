@@ -21,10 +21,11 @@ import (
 //	out[i]       = x[i] * cos(angle)       - x[i + R/2] * sin(angle)
 //	out[i + R/2] = x[i + R/2] * cos(angle) + x[i]       * sin(angle)
 //
-// All other dimensions are copied. Row m*Heads + h is head h of batch row m, whose position follows
-// from the span that contains m. Rows outside the spans are not written. The angle is computed in
-// float64, where position times frequency is exact, and cosine and sine are rounded once. So the
-// error does not grow with the position.
+// All other dimensions are copied. PosScale, if there is one, then multiplies each row by a factor
+// that depends on its position alone. Row m*Heads + h is head h of batch row m, whose position
+// follows from the span that contains m. Rows outside the spans are not written. The angle is
+// computed in float64, where position times frequency is exact, and cosine and sine are rounded
+// once. So the error does not grow with the position.
 type NormRope struct {
 	X       kernels.Tensor // float32 [M*Heads, D]
 	Weight  kernels.Tensor // float32 [1, D], or none: no normalization
@@ -34,6 +35,11 @@ type NormRope struct {
 	Heads   int
 	Eps     float32
 	Scale   float32 // multiplies cosine and sine (YaRN's attention factor); 0 means 1
+
+	// PosScale[i] multiplies the rows of positions i*PosStep to (i+1)*PosStep-1. The last value is
+	// for all later positions too.
+	PosScale kernels.Tensor // float32 [1, N], or none
+	PosStep  int            // positive if there is a PosScale
 }
 
 // Name implements kernels.Op.
@@ -59,6 +65,14 @@ func (o *NormRope) Check() error {
 	if !o.Weight.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("weight", o.Weight, kernels.F32, 1, d))
 	}
+	if !o.PosScale.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("pos_scale", o.PosScale, kernels.F32, 1, -1))
+		if o.PosStep < 1 || o.PosStep > math.MaxInt32 || o.PosScale.Cols < 1 {
+			err = errors.Join(err, fmt.Errorf(
+				"pos_step: got %d for %d factors, expected at least 1 of both", o.PosStep,
+				o.PosScale.Cols))
+		}
+	}
 	return err
 }
 
@@ -81,11 +95,21 @@ func (o *NormRope) scale() float32 {
 	return o.Scale
 }
 
+// posScale returns the factor of the row at a position.
+func (o *NormRope) posScale(pos int) float32 {
+	if o.PosScale.IsNone() {
+		return 1
+	}
+	return o.PosScale.Row(0)[min(pos/o.PosStep, o.PosScale.Cols-1)]
+}
+
 // rows computes rows [from, to) of a span. It is the specification, and builds without cgo run it.
 func (o *NormRope) rows(s *kernels.Span, from, to int, scratch []float32) {
-	freq, half, scale := o.InvFreq.Row(0), o.InvFreq.Cols, float64(o.scale())
+	freq, half := o.InvFreq.Row(0), o.InvFreq.Cols
 	cos, sin, y := scratch[:half], scratch[half:2*half], scratch[2*half:o.scratch()]
 	for r := from; r < to; r++ {
+		factor := o.posScale(s.Pos + r)
+		scale := float64(o.scale()) * float64(factor)
 		for i, f := range freq {
 			sn, cs := math.Sincos(float64(s.Pos+r) * float64(f))
 			cos[i], sin[i] = float32(cs*scale), float32(sn*scale)
@@ -99,7 +123,9 @@ func (o *NormRope) rows(s *kernels.Span, from, to int, scratch []float32) {
 				out[i] = a*cos[i] - b*sin[i]
 				out[i+half] = b*cos[i] + a*sin[i]
 			}
-			copy(out[2*half:], y[2*half:])
+			for i := 2 * half; i < len(out); i++ {
+				out[i] = y[i] * factor
+			}
 		}
 	}
 }
@@ -148,15 +174,21 @@ func normRopeCases() []kernels.Case {
 		heads, d, rotary, rows, pos int
 		weight                      bool
 		scale                       float32
+		step                        int // of the factors, or 0
 	}{
-		{1, 32, 32, 1, 0, false, 0}, {4, 64, 64, 5, 100, true, 0},
-		{16, 256, 64, 3, 262141, true, 0}, {2, 80, 40, 4, 4095, false, 1.25},
-		{3, 96, 96, 2, 131071, true, 0}, {32, 128, 128, 1, 5000, true, 0},
-		{32, 128, 128, 128, 1000, true, 0}, {32, 128, 128, 128, 1000, false, 0},
+		{1, 32, 32, 1, 0, false, 0, 0}, {4, 64, 64, 5, 100, true, 0, 0},
+		{16, 256, 64, 3, 262141, true, 0, 0}, {2, 80, 40, 4, 4095, false, 1.25, 0},
+		{3, 96, 96, 2, 131071, true, 0, 0}, {32, 128, 128, 1, 5000, true, 0, 0},
+		{32, 128, 128, 128, 1000, true, 0, 0}, {32, 128, 128, 128, 1000, false, 0, 0},
+		{3, 80, 40, 30, 6, true, 1.25, 8}, {6, 64, 64, 30, 262130, false, 0, 131072},
 	} {
+		name := fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary,
+			s.rows, s.pos, s.weight)
+		if s.step > 0 {
+			name += fmt.Sprintf("_step%d", s.step)
+		}
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary,
-				s.rows, s.pos, s.weight),
+			Name:   name,
 			AbsTol: 4e-6, RelTol: 1e-6,
 			Why: "the sum of squares uses 16 float32 lanes and the rotation fused multiply-adds; " +
 				"if the two products cancel, the error is relative to the products",
@@ -173,6 +205,10 @@ func normRopeCases() []kernels.Case {
 				}
 				if s.weight {
 					o.Weight = kernels.RandomTensor(d, r, 1, s.d, 1)
+				}
+				if s.step > 0 { // the last rows are later than the factors
+					o.PosStep, o.PosScale = s.step, kernels.FromFloat32s(d, 1, 3,
+						[]float32{0.75, 1.5, 2.25})
 				}
 				return o, []kernels.Tensor{o.Out}
 			},

@@ -17,6 +17,8 @@ struct NormRopeParams {
   uint x_stride;  // between heads
   uint out_stride;
   uint has_weight;
+  uint pos_step;
+  uint pos_scales;  // the number of factors, 0 for none
   float eps;
   float scale;
 };
@@ -83,7 +85,8 @@ kernel void norm_rope(
     device const float* x         [[buffer(2)]],   // [M*heads, head_dim]
     device const float* weight    [[buffer(3)]],   // [head_dim], or none
     device const float* inv_freq  [[buffer(4)]],   // [rotary_half]
-    device float* out             [[buffer(5)]],   // [M*heads, head_dim]
+    device const float* pos_scale [[buffer(5)]],   // [pos_scales], or none
+    device float* out             [[buffer(6)]],   // [M*heads, head_dim]
     threadgroup float2* table     [[threadgroup(0)]],   // [rotary_half]: cosine, sine
     uint2 group                   [[threadgroup_position_in_grid]],   // row, block of heads
     uint tid                      [[thread_index_in_threadgroup]],
@@ -93,10 +96,14 @@ kernel void norm_rope(
     uint simdgroups               [[simdgroups_per_threadgroup]]) {
   const int span = span_of(spans, p.spans, int(group.x));
   const bool inside = span < p.spans;  // the same in all threads
+  float factor = 1.0f;                 // of the whole row
   if (inside) {
-    const ulong position = ulong(spans[span].pos + (int(group.x) - spans[span].row));
+    const uint position = uint(spans[span].pos + (int(group.x) - spans[span].row));
+    if (p.pos_scales != 0) {
+      factor = pos_scale[min(position / p.pos_step, p.pos_scales - 1)];
+    }
     for (uint i = tid; i < p.rotary_half; i += threads.x) {
-      table[i] = cosine_and_sine(position * turns(inv_freq[i])) * p.scale;
+      table[i] = cosine_and_sine(ulong(position) * turns(inv_freq[i])) * (p.scale * factor);
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -134,6 +141,6 @@ kernel void norm_rope(
     out[j] = fma(a, sine, b * cosine);
   }
   for (uint i = 2 * p.rotary_half + lane; i < p.head_dim; i += 32) {
-    out[i] = p.has_weight != 0 ? x[i] * norm * weight[i] : x[i];
+    out[i] = (p.has_weight != 0 ? x[i] * norm * weight[i] : x[i]) * factor;
   }
 }

@@ -21,6 +21,7 @@ type normRopeParams struct {
 	Heads, HeadDim, RotaryHalf uint32
 	XStride, OutStride         uint32
 	HasWeight                  uint32
+	PosStep, PosScales         uint32
 	Eps, Scale                 float32
 }
 
@@ -33,7 +34,8 @@ const normRopeHeads = 4
 func (o *NormRope) Metal(c *gpu.Context) {
 	p := normRopeParams{Spans: int32(len(o.Spans)), Heads: uint32(o.Heads),
 		HeadDim: uint32(o.X.Cols), RotaryHalf: uint32(o.InvFreq.Cols),
-		XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride), Eps: o.Eps, Scale: o.scale()}
+		XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride), PosStep: uint32(o.PosStep),
+		PosScales: uint32(o.PosScale.Cols), Eps: o.Eps, Scale: o.scale()}
 	if !o.Weight.IsNone() {
 		p.HasWeight = 1
 	}
@@ -43,5 +45,5 @@ func (o *NormRope) Metal(c *gpu.Context) {
 		Threads:          metal.Size{X: 32 * simdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: (8*o.InvFreq.Cols + 15) / 16 * 16}
 	normRopeKernel.Dispatch(c, p, g, c.Spans(o.Spans), gpu.Read(o.X), gpu.Read(o.Weight),
-		gpu.Read(o.InvFreq), gpu.Write(o.Out))
+		gpu.Read(o.InvFreq), gpu.Read(o.PosScale), gpu.Write(o.Out))
 }

@@ -73,6 +73,7 @@ func TestSameBits(t *testing.T) {
 		o := NormRope{X: x, Out: x, Weight: kernels.FromFloat32s(d, 1, width, weight), Heads: heads,
 			Eps: 1e-6, Scale: 1.1}
 		o.InvFreq = kernels.FromFloat32s(d, 1, rotary/2, Frequencies(rotary, 1e4))
+		o.PosStep, o.PosScale = 2050, kernels.FromFloat32s(d, 1, 3, []float32{1, 1.3, 1.7})
 		if !inPlace {
 			o.Out = kernels.NewTensor(d, kernels.F32, x.Rows, width)
 		}
@@ -124,6 +125,9 @@ func TestCheckNamesTheFault(t *testing.T) {
 			"17 frequencies"},
 		{"weight", func(o *NormRope) { o.Weight = kernels.NewTensor(d, kernels.F32, 1, 31) },
 			"weight: got"},
+		{"factors", func(o *NormRope) {
+			o.PosScale = kernels.NewTensor(d, kernels.F32, 1, 2)
+		}, "pos_step: got 0 for 2 factors"},
 		{"output", func(o *NormRope) { o.Out = o.Out.RowRange(0, 7) }, "out: got"},
 		{"span", func(o *NormRope) { o.Spans = []kernels.Span{{Rows: 5}} }, "span 0"},
 	} {
