@@ -38,6 +38,7 @@ type RopeParameters struct {
 	LongFactor      []float64 `json:"long_factor"`
 	OriginalMax     float64   `json:"original_max_position_embeddings"`
 	Max             float64   `json:"max_position_embeddings"`
+	QueryBeta       *float64  `json:"llama_4_scaling_beta"` // see models/ministral3.go; nil: none
 }
 
 // Rope returns the rope parameters of a model. theta is the architecture's default of rope_theta.

@@ -61,6 +61,16 @@ func (c *decoderConfig) read(w *checkpoint.Weights, config any) error {
 	return c.check(w)
 }
 
+// readSliding is read for an architecture in which every layer has a sliding window if there is a
+// sliding_window but no layer_types.
+func (c *decoderConfig) readSliding(w *checkpoint.Weights) error {
+	if err := w.Config.Decode(c); err != nil {
+		return err
+	}
+	c.slideFrom(0)
+	return c.check(w)
+}
+
 // check checks the keys of an architecture with attention and an MLP in every layer. Then every
 // layer has a kind in LayerTypes.
 func (c *decoderConfig) check(w *checkpoint.Weights) error {

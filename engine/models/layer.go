@@ -109,6 +109,7 @@ type attentionOptions struct {
 	outputGate bool    // q_proj has, for each head, the rows of the query and then those of a gate
 	fused      bool    // qkv_proj has the rows of q_proj, k_proj and v_proj, which have no bias
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
+	queryScale ops.PosScale
 }
 
 // attention loads the attention module s.
@@ -120,6 +121,7 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	}
 	a := &nn.Attention{
 		Rope:       o.rope,
+		QueryScale: o.queryScale,
 		Heads:      c.NumAttentionHeads,
 		KVHeads:    c.NumKeyValueHeads,
 		HeadDim:    c.HeadDim,

@@ -12,11 +12,7 @@ const mistralRopeTheta = 1e4 // the default of rope_theta
 func loadMistral(w *checkpoint.Weights) (Model, error) {
 	c := newDecoderConfig()
 	c.MaxPositionEmbeddings = 131072
-	if err := w.Config.Decode(&c); err != nil {
-		return nil, err
-	}
-	c.slideFrom(0)
-	if err := c.check(w); err != nil {
+	if err := c.readSliding(w); err != nil {
 		return nil, err
 	}
 	return c.similar(w, mistralRopeTheta, attentionOptions{})

@@ -43,6 +43,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3_text":       loadGemma3,
 	"gpt_oss":           loadGPTOSS,
 	"llama":             loadLlama,
+	"ministral3":        loadMinistral3,
 	"mistral":           loadMistral,
 	"phi3":              loadPhi3,
 	"qwen2":             loadQwen2,

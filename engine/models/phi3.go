@@ -21,11 +21,7 @@ const phi3RopeTheta = 1e4 // the default of rope_theta
 func loadPhi3(w *checkpoint.Weights) (Model, error) {
 	c := newDecoderConfig()
 	c.RMSNormEps, c.MaxPositionEmbeddings = 1e-5, 4096
-	if err := w.Config.Decode(&c); err != nil {
-		return nil, err
-	}
-	c.slideFrom(0)
-	if err := c.check(w); err != nil {
+	if err := c.readSliding(w); err != nil {
 		return nil, err
 	}
 	rope, err := c.phi3Rope(w)

@@ -38,6 +38,16 @@ func TestRefusals(t *testing.T) {
 			"sliding_window is -3", problem.ModelBroken},
 		{"phi3", `"rope_scaling": {"type": "linear", "factor": 2}`, `rope_type is "linear"`,
 			problem.UnknownArchitecture},
+		{"ministral3", `"rope_parameters": {"rope_theta": 1e6}`, "need a llama_4_scaling_beta",
+			problem.ModelBroken},
+		{"ministral3", `"rope_parameters": {"llama_4_scaling_beta": -1}`,
+			"need a llama_4_scaling_beta", problem.ModelBroken},
+		{"ministral3", `"rope_parameters": {"llama_4_scaling_beta": 0.1,
+			"original_max_position_embeddings": 0.5}`,
+			"original_max_position_embeddings is 0", problem.ModelBroken},
+		{"ministral3", `"max_position_embeddings": 4097, "rope_parameters": {
+			"llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 1}`,
+			"max_position_embeddings is 4097 times", problem.UnknownArchitecture},
 		{"mistral", `"sliding_window": -3`, "sliding_window is -3", problem.ModelBroken},
 	} {
 		config := `{` + variantKeys[:len(variantKeys)-1] + `, "model_type": "` + c.modelType +
@@ -57,6 +67,7 @@ func TestSameLayers(t *testing.T) {
 	const eight = `"sliding_window": 8`
 	for _, c := range []struct{ model, first, second string }{
 		{"mistral", eight, eight + `, "layer_types": ` + kinds("ssss")},
+		{"ministral3", eight + `, "layer_types": null`, eight + `, "layer_types": ` + kinds("sss")},
 		{"phi3", eight, eight + `, "layer_types": ` + kinds("sss")},
 		{"qwen2", eight + `, "layer_types": [], "use_sliding_window": true, "max_window_layers": 1`,
 			eight + `, "layer_types": ` + kinds("fsss")},

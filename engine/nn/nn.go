@@ -30,12 +30,13 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // zero tensors if a model does not have them. If OutputGate is true, q_proj computes a query and a
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
 // the gate (Qwen3.5). Sinks has a logit per head that only the denominator of the softmax counts
-// (gpt-oss), or is the zero tensor.
+// (gpt-oss), or is the zero tensor. QueryScale multiplies the queries of a position (Ministral 3).
 type Attention struct {
 	QProj, KProj, VProj, OProj Linear
 	QNorm, KNorm               kernels.Tensor // [1, D], [1, H*D] and [1, KVH*D], or none
 	Sinks                      kernels.Tensor // [1, H], or none
 	Rope                       ops.Rope
+	QueryScale                 ops.PosScale
 	Heads, KVHeads, HeadDim    int
 	Scale                      float32 // multiplies the scores before softmax
 	Eps                        float32 // of QNorm and KNorm
@@ -60,8 +61,10 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	} else {
 		q = q.Reshape(m*h, d)
 	}
-	q = l.normRope(c, b, q, l.QNorm, h)
-	k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.KVHeads)
+	queryRope := l.Rope
+	queryRope.Pos = l.QueryScale
+	q = l.normRope(c, b, q, l.QNorm, queryRope, h)
+	k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.Rope, l.KVHeads)
 	out := l.attend(c, b, q, k, v, kv)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
@@ -71,13 +74,13 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 
 // normRope normalizes and rotates the heads of x [M*heads, D], and returns [M, heads*D].
 func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Tensor,
-	heads int) kernels.Tensor {
+	r ops.Rope, heads int) kernels.Tensor {
 	rows, cols := x.Rows/heads, heads*l.HeadDim
 	if norm.Cols == cols && heads > 1 {
 		x = c.RMSNorm(x.Reshape(rows, cols), norm, l.Eps).Reshape(rows*heads, l.HeadDim)
 		norm = kernels.Tensor{}
 	}
-	return c.NormRope(x, norm, l.Rope, b.Spans, heads, l.Eps).Reshape(rows, cols)
+	return c.NormRope(x, norm, r, b.Spans, heads, l.Eps).Reshape(rows, cols)
 }
 
 // attend writes k and v to the cache of a layer and computes attention over it. If the layer has a

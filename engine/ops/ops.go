@@ -381,6 +381,14 @@ func (c *Context) CombineBiased(expert, weights, bias, ids kernels.Tensor) kerne
 type Rope struct {
 	InvFreq kernels.Tensor // [1, rotary dims / 2], or none
 	Scale   float32        // multiplies cosine and sine (YaRN, LongRoPE); 0 means 1
+	Pos     PosScale       // multiplies the rotated rows
+}
+
+// PosScale is a factor that depends on the position: Factors[i] from position i*Step on, the last
+// one for all later positions. The zero PosScale is 1 everywhere.
+type PosScale struct {
+	Factors kernels.Tensor // [1, N], or none
+	Step    int
 }
 
 // NormRope applies RMSNorm, unless weight is the zero tensor, and then the rotary position
@@ -397,7 +405,8 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 	}
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: r.InvFreq, Out: out,
-		Spans: spans, Heads: heads, Eps: eps, Scale: r.Scale})
+		Spans: spans, Heads: heads, Eps: eps, Scale: r.Scale, PosScale: r.Pos.Factors,
+		PosStep: r.Pos.Step})
 	return out
 }
 

@@ -42,6 +42,8 @@ MUTANTS = [
            "gemma3NormOffset = 1 ", "gemma3NormOffset = 0 "),
     Mutant("biases of attention are forgotten", "qwen2", "engine/models/qwen2.go",
            "qkvBias: true", "qkvBias: false"),
+    Mutant("queries have the factor of the next step", "ministral3", "engine/models/ministral3.go",
+           "math.Log(float64(1+i))", "math.Log(float64(2+i))"),
     Mutant("the weights of the chosen experts are always normalized", "qwen3_moe",
            "engine/models/mixture.go", "NormTopKProb: c.NormTopKProb", "NormTopKProb: true"),
     Mutant("query and key heads are not normalized", "qwen3", "engine/models/layer.go",

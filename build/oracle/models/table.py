@@ -128,6 +128,21 @@ TYPES = {
             "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 64}},
     ]),
+    "ministral3": Row(sizes(rope_theta=None), [
+        {**NARROW, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+         "sliding_window": 20, "rope_parameters": {
+             "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "beta_fast": 4.0,
+             "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+             "original_max_position_embeddings": 32, "llama_4_scaling_beta": 0.3}},
+        {**WIDE, "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "mscale": 1.0,
+            "mscale_all_dim": 0.0, "original_max_position_embeddings": 13,
+            "llama_4_scaling_beta": 0.1}},
+        {**WIDE, "layer_types": ["full_attention", "full_attention", "sliding_attention"],
+         "sliding_window": 33, "rope_parameters": {
+             "rope_type": "default", "rope_theta": 1e4, "original_max_position_embeddings": 64,
+             "llama_4_scaling_beta": 0}},
+    ]),
     # Without sliding_window, which mlx-lm reads only with layer_types.
     "mistral": Row(sizes(), [NARROW, {**WIDE, "rope_theta": 1e6}], mlx="llama"),
     "phi3": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim

@@ -55,6 +55,21 @@ MODELS = {
             "long_factor": [1.0, 1.1, 1.5, 2.0, 3.5, 6.0, 12.0, 30.0],
         },
     },
+    "ministral3": {
+        "model_type": "ministral3",
+        "tie_word_embeddings": True,
+        "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+        "sliding_window": 11,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 10000.0,
+            "factor": 16.0,
+            "mscale": 1.0,
+            "mscale_all_dim": 1.0,
+            "original_max_position_embeddings": 50,
+            "llama_4_scaling_beta": 0.4,
+        },
+    },
     "phi3": {
         "model_type": "phi3",
         "num_attention_heads": 2,
