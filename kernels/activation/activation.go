@@ -1,6 +1,6 @@
 // Package activation implements elementwise operators: the products of GEGLU and SwiGLU, output
-// gates and sums. Where the projections of SwiGLU have no bias, its product is part of
-// matmul.GateUp.
+// gates, caps of logits, sums and products. Where the projections of SwiGLU have no bias, its
+// product is part of matmul.GateUp.
 package activation
 
 import "headroom/kernels"
@@ -11,5 +11,7 @@ func Cases() []kernels.Case {
 	cases = append(cases, geluMulCases()...)
 	cases = append(cases, siluMulCases()...)
 	cases = append(cases, sigmoidMulCases()...)
+	cases = append(cases, softCapCases()...)
+	cases = append(cases, mulCases()...)
 	return append(cases, addCases()...)
 }

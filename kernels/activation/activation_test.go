@@ -2,11 +2,13 @@ package activation
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
@@ -30,6 +32,8 @@ var operators = []struct {
 	}, []float32{3.5, 2, 0}},
 	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} },
 		[]float32{7, 102, 3}},
+	{"mul", func(x, y, out kernels.Tensor) kernels.Op { return &Mul{X: x, Y: y, Out: out} },
+		[]float32{0, 200, 0}},
 }
 
 func TestByHand(t *testing.T) {
@@ -93,6 +97,63 @@ func TestCheck(t *testing.T) {
 			if bad.Check() == nil {
 				t.Errorf("%s: no error for %+v", o.name, bad)
 			}
+		}
+	}
+}
+
+// TestSoftCapByHand has the arguments 0, atanh(1/2) and its negative, huge ones, and NaN. tanh z is
+// z to within float32 for small z.
+func TestSoftCapByHand(t *testing.T) {
+	half, tiny, nan := float32(math.Atanh(0.5)), float32(1e-6), float32(math.NaN())
+	x := []float32{0, 4 * half, -4 * half, 1e30, -1e30, tiny, -tiny, nan}
+	want := []float32{0, 2, -2, 4, -4, tiny, -tiny, nan}
+	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
+		o := SoftCap{X: kernels.FromFloat32s(d, 1, len(x), x),
+			Out: kernels.NewTensor(d, kernels.F32, 1, len(x)), Cap: 4}
+		d.Run(&o)
+		sync(t, d)
+		for i, w := range want {
+			got := float64(o.Out.Float32s()[i])
+			if !(math.Abs(got-float64(w)) <= 3e-7*math.Abs(float64(w))) && !(w != w && got != got) {
+				t.Errorf("%s: soft cap of %g: got %g, expected %g", d.Name(), x[i], got, w)
+			}
+		}
+	}
+	for _, most := range []float32{0, -1, nan, float32(math.Inf(1))} {
+		y := kernels.NewTensor(kernels.NewDryRun(), kernels.F32, 2, 8)
+		if (&SoftCap{X: y, Out: y, Cap: most}).Check() == nil {
+			t.Errorf("no error for a cap of %g", most)
+		}
+	}
+}
+
+// TestSoftCapGivesTheSameBits checks that Metal gives the bits of the kernels in C, for arguments
+// of all magnitudes in strided rows, in place.
+func TestSoftCapGivesTheSameBits(t *testing.T) {
+	const m, n = 5, 1100
+	r := rand.New(rand.NewPCG(7, 8))
+	x := make([]float32, m*n)
+	for i := range x {
+		x[i] = float32(math.Exp(float64(i%40)/2-12) * r.NormFloat64())
+	}
+	var want []byte
+	for i, d := range kerneltest.Devices(t) {
+		if isas := cpu.Available(); i < len(isas) && isas[i] == cpu.Generic {
+			continue // Go's own tanh, which is the reference
+		}
+		wide := kernels.NewTensor(d, kernels.F32, m, n+3)
+		for row := range m {
+			copy(wide.Row(row), x[row*n:(row+1)*n])
+		}
+		in := wide.Columns(0, n)
+		d.Run(&SoftCap{X: in, Out: in, Cap: 30})
+		sync(t, d)
+		got := kerneltest.Elements(in)
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: the bits differ", d.Name())
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package activation
 
 import (
-	"fmt"
-	"math/rand/v2"
-
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
@@ -38,16 +35,6 @@ func (o *Add) CPURange(c *cpu.Context, _, _, from, to int) {
 func addCases() []kernels.Case {
 	list := cases("add", 0, "",
 		func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} })
-	for _, s := range [][2]int{{1, 2048}, {33, 1030}, {512, 4096}} {
-		list = append(list, kernels.Case{
-			Name:  fmt.Sprintf("add_f32_m%d_n%d_bias", s[0], s[1]),
-			Bytes: int64(8*s[0]*s[1] + 4*s[1]),
-			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				x := kernels.RandomTensor(d, r, s[0], s[1], 3)
-				bias := kernels.RandomTensor(d, r, 1, s[1], 3)
-				return &Add{X: x, Y: bias.Repeat(s[0]), Out: x}, []kernels.Tensor{x}
-			},
-		})
-	}
-	return list
+	return append(list, repeatedCases("add", "bias",
+		func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} })...)
 }

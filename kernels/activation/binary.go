@@ -23,6 +23,7 @@ const (
 	add        function = 1 // x + y
 	geluMul    function = 2 // gelu(x) * y
 	siluMul    function = 3 // x * sigmoid(x) * y
+	mul        function = 4 // x * y
 )
 
 const (
@@ -38,6 +39,8 @@ func (f function) apply(x, y float32) float32 {
 		return float32(gelu(float64(x)) * float64(y))
 	case siluMul:
 		return float32(float64(x) * sigmoid(x) * float64(y))
+	case mul:
+		return x * y
 	}
 	return x + y
 }
@@ -106,6 +109,25 @@ func cases(name string, relTol float64, why string,
 					out = kernels.NewTensor(d, kernels.F32, s.rows, s.cols)
 				}
 				return build(x, y, out), []kernels.Tensor{out}
+			},
+		})
+	}
+	return list
+}
+
+// repeatedCases returns cases in which y is one row for all rows of x, which is also the output.
+// yName ends their names.
+func repeatedCases(name, yName string,
+	build func(x, y, out kernels.Tensor) kernels.Op) []kernels.Case {
+	var list []kernels.Case
+	for _, s := range [][2]int{{1, 2048}, {33, 1030}, {512, 4096}} {
+		list = append(list, kernels.Case{
+			Name:  fmt.Sprintf("%s_f32_m%d_n%d_%s", name, s[0], s[1], yName),
+			Bytes: int64(8*s[0]*s[1] + 4*s[1]),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				x := kernels.RandomTensor(d, r, s[0], s[1], 3)
+				y := kernels.RandomTensor(d, r, 1, s[1], 3)
+				return build(x, y.Repeat(s[0]), x), []kernels.Tensor{x}
 			},
 		})
 	}

@@ -28,7 +28,8 @@ inline float apply(float x, float y) {
     case 0: return x * sigmoid(y);
     case 1: return x + y;
     case 2: return gelu(x) * y;
-    default: return x * sigmoid(x) * y;
+    case 3: return x * sigmoid(x) * y;
+    default: return x * y;
   }
 }
 

@@ -16,7 +16,7 @@ var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText
 // binaryKernels are the kernels of each function, with one and with four elements per thread.
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
 	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
-	siluMul: binaryPair(siluMul),
+	siluMul: binaryPair(siluMul), mul: binaryPair(mul),
 }
 
 func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
@@ -62,3 +62,6 @@ func (o *SigmoidMul) Metal(c *gpu.Context) { sigmoidMul.metal(c, o.X, o.Gate, o.
 
 // Metal implements gpu.Op.
 func (o *Add) Metal(c *gpu.Context) { add.metal(c, o.X, o.Y, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *Mul) Metal(c *gpu.Context) { mul.metal(c, o.X, o.Y, o.Out) }
