@@ -64,6 +64,12 @@ func TestRouteByHand(t *testing.T) {
 		expect(t, "probabilities", weights, []float32{4. / 9, 2. / 9, 2. / 9})
 		_, weights = route(d, []float32{0, ln2, ln2, 2 * ln2}, 1, 3, true)
 		expect(t, "normalized", weights, []float32{4. / 8, 2. / 8, 2. / 8})
+		o := Route{Logits: kernels.FromFloat32s(d, 1, 4, []float32{0, ln2, ln2, 2 * ln2}), K: 3,
+			Normalize: true, Scale: kernels.FromFloat32s(d, 1, 4, []float32{5, 3, -1, 7}),
+			IDs:     kernels.NewTensor(d, kernels.I32, 1, 3),
+			Weights: kernels.NewTensor(d, kernels.F32, 1, 3)}
+		run(d, &o)
+		expect(t, "scaled", o.Weights.Float32s(), []float32{28. / 8, 6. / 8, -2. / 8})
 	})
 }
 

@@ -13,7 +13,8 @@ package moe
 #include <stddef.h>
 #include <stdint.h>
 void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
-                    int64_t k, int normalize, int32_t *ids, float *weights, int64_t rows);
+                    int64_t k, int normalize, const float *scale, int32_t *ids, float *weights,
+                    int64_t rows);
 void headroom_clamped_swiglu(int isa, const float *gate, ptrdiff_t gate_stride, const float *up,
                              ptrdiff_t up_stride, const int32_t *ids, const float *gate_bias,
                              const float *up_bias, int64_t experts, float limit, float alpha,
@@ -46,7 +47,7 @@ func (o *Route) native(isa cpu.ISA, from, to int) {
 		normalize = 1
 	}
 	C.headroom_route(C.int(isa), floats(logits), C.ptrdiff_t(logits.Stride), C.int64_t(logits.Cols),
-		C.int64_t(o.K), normalize,
+		C.int64_t(o.K), normalize, floats(o.Scale),
 		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)),
 		C.int64_t(to-from))
 }

@@ -1,12 +1,13 @@
 // Computes a softmax over a token's expert logits, then its k largest probabilities in descending
 // order, the lower expert first among equals. The largest of each block of 16 is kept, so a choice
-// looks at E/16 maxima and one block.
+// looks at E/16 maxima and one block. scale has a factor for each expert's weight, or is NULL.
 #ifdef ISA
 
 #define MAX_EXPERTS 512
 
 static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t experts, int64_t k,
-                          int normalize, int32_t *ids, float *weights, int64_t rows) {
+                          int normalize, const float *scale, int32_t *ids, float *weights,
+                          int64_t rows) {
     float p[MAX_EXPERTS], block_max[MAX_EXPERTS / 16];
     int blocks = (int)(experts + 15) / 16;
     for (int64_t r = 0; r < rows; r++, logits += logits_stride, ids += k, weights += k) {
@@ -50,6 +51,8 @@ static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t 
         }
         if (normalize)
             for (int64_t j = 0; j < k; j++) weights[j] /= chosen;
+        if (scale)
+            for (int64_t j = 0; j < k; j++) weights[j] *= scale[ids[j]];
     }
 }
 
@@ -59,8 +62,9 @@ static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t 
 #include "foreach_isa.h"
 
 void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
-                    int64_t k, int normalize, int32_t *ids, float *weights, int64_t rows) {
-    DISPATCH(isa, route, (logits, logits_stride, experts, k, normalize, ids, weights, rows));
+                    int64_t k, int normalize, const float *scale, int32_t *ids, float *weights,
+                    int64_t rows) {
+    DISPATCH(isa, route, (logits, logits_stride, experts, k, normalize, scale, ids, weights, rows));
 }
 
 #endif

@@ -18,7 +18,8 @@ const (
 
 // Route chooses K experts for each token. Weights are the K largest probabilities of a softmax over
 // all experts, in descending order, the lower expert first among equals. With Normalize they are
-// divided by their sum.
+// divided by their sum. Then Scale, contiguous float32 [1, E], multiplies the weight of each chosen
+// expert by its own factor, or is none (Gemma 4).
 //
 // Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous
 // [M, K] with K up to MaxChosen and E. IDs index weights, so they are valid for all logits, even
@@ -27,6 +28,7 @@ type Route struct {
 	Logits    kernels.Tensor
 	K         int
 	Normalize bool
+	Scale     kernels.Tensor
 	IDs       kernels.Tensor
 	Weights   kernels.Tensor
 }
@@ -41,6 +43,9 @@ func (o *Route) Check() error {
 		kernels.CheckShape("logits", o.Logits, kernels.F32, -1, -1),
 		kernels.CheckShape("ids", o.IDs, kernels.I32, m, o.K),
 		kernels.CheckShape("weights", o.Weights, kernels.F32, m, o.K))
+	if !o.Scale.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("scale", o.Scale, kernels.F32, 1, e))
+	}
 	if e > MaxExperts || o.K < 1 || o.K > min(e, MaxChosen) {
 		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d",
 			o.K, e, MaxChosen, MaxExperts))
@@ -91,6 +96,12 @@ func (o *Route) rows(from, to int) {
 				weights[j] /= chosen
 			}
 		}
+		if !o.Scale.IsNone() {
+			scale := o.Scale.Row(0)
+			for j, id := range ids {
+				weights[j] *= scale[id]
+			}
+		}
 	}
 }
 
@@ -111,13 +122,18 @@ func (o *Route) CPURange(c *cpu.Context, _, _, from, to int) {
 func routeCases() []kernels.Case {
 	var cases []kernels.Case
 	for _, s := range []struct {
-		rows, experts, k int
-		normalize        bool
-	}{{1, 8, 2, true}, {5, 20, 3, false}, {7, 100, 16, true}, {1, 256, 8, true},
-		{512, 256, 8, true}, {64, 512, 10, true}} {
+		rows, experts, k  int
+		normalize, scaled bool
+	}{{1, 8, 2, true, false}, {5, 20, 3, false, false}, {7, 100, 16, true, false},
+		{1, 256, 8, true, false}, {512, 256, 8, true, false}, {64, 512, 10, true, false},
+		{9, 128, 8, true, true}} {
+		name := fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
+			s.normalize)
+		if s.scaled {
+			name += "_scaled"
+		}
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
-				s.normalize),
+			Name:   name,
 			RelTol: 2e-6,
 			Why: "v_exp is within 2e-7 and the sum of up to 512 probabilities is taken in 16 " +
 				"float32 lanes, the reference is float64",
@@ -129,6 +145,9 @@ func routeCases() []kernels.Case {
 					Normalize: s.normalize,
 					IDs:       kernels.NewTensor(d, kernels.I32, s.rows, s.k),
 					Weights:   kernels.NewTensor(d, kernels.F32, s.rows, s.k),
+				}
+				if s.scaled {
+					o.Scale = kernels.RandomTensor(d, r, 1, s.experts, 1)
 				}
 				return o, []kernels.Tensor{o.IDs, o.Weights}
 			},

@@ -13,6 +13,7 @@ struct RouteParams {
   uint logits_stride;
   uint chosen;   // at most 16
   uint normalize;
+  uint scaled;   // scale is an operand
 };
 
 constant constexpr uint HELD = 16;  // experts of a lane
@@ -21,8 +22,9 @@ constant constexpr uint NONE = 0xffffffffu;
 kernel void route(
     constant RouteParams& p     [[buffer(0)]],
     device const float* logits  [[buffer(1)]],   // [M, experts]
-    device int* ids             [[buffer(2)]],   // [M, chosen]
-    device float* weights       [[buffer(3)]],   // [M, chosen]
+    device const float* scale   [[buffer(2)]],   // [experts], if scaled
+    device int* ids             [[buffer(3)]],   // [M, chosen]
+    device float* weights       [[buffer(4)]],   // [M, chosen]
     uint group                  [[threadgroup_position_in_grid]],
     uint lane                   [[thread_index_in_simdgroup]],
     uint sg                     [[simdgroup_index_in_threadgroup]],
@@ -86,6 +88,7 @@ kernel void route(
   }
   if (lane < p.chosen) {
     ids[row * p.chosen + lane] = int(id);
-    weights[row * p.chosen + lane] = p.normalize != 0 ? weight / total : weight;
+    weight = p.normalize != 0 ? weight / total : weight;
+    weights[row * p.chosen + lane] = p.scaled != 0 ? weight * scale[id] : weight;
   }
 }

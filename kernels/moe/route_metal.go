@@ -15,7 +15,7 @@ var (
 )
 
 // routeParams mirrors RouteParams in route.metal.
-type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize uint32 }
+type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize, Scaled uint32 }
 
 // routeSimdgroups is the number of tokens, and of simdgroups, of a threadgroup.
 const routeSimdgroups = 2
@@ -27,7 +27,10 @@ func (o *Route) Metal(c *gpu.Context) {
 	if o.Normalize {
 		p.Normalize = 1
 	}
+	if !o.Scale.IsNone() {
+		p.Scaled = 1
+	}
 	routeKernel.Dispatch(c, p,
 		gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
-		gpu.Read(o.Logits), gpu.Write(o.IDs), gpu.Write(o.Weights))
+		gpu.Read(o.Logits), gpu.Read(o.Scale), gpu.Write(o.IDs), gpu.Write(o.Weights))
 }
