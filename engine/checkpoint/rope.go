@@ -141,6 +141,8 @@ type ropeScaling struct {
 	scale func(r *RopeParameters, f []float64) bool
 	// attention returns the factor of cosine and sine, if config.json does not state it. nil: 1.
 	attention func(r *RopeParameters) float64
+	// wholeHead says that pairs are formed over the whole head, whatever PartialFactor is.
+	wholeHead bool
 }
 
 var plainRope = ropeScaling{
@@ -186,6 +188,11 @@ var ropeTypes = map[string]ropeScaling{
 		},
 		scale: (*RopeParameters).llama3,
 	},
+	"proportional": {
+		valid:     func(r *RopeParameters) bool { return r.Factor >= 0 },
+		scale:     (*RopeParameters).proportional,
+		wholeHead: true,
+	},
 	"yarn":     yarnScaling,
 	"longrope": longScaling,
 	"su":       longScaling,
@@ -194,11 +201,15 @@ var ropeTypes = map[string]ropeScaling{
 // maxFrequency bounds the angle per position: kernels compute angles exactly only below it.
 const maxFrequency = 1 << 20
 
-// InvFreq returns the angle per position of each rotated pair of dimensions in a head. It returns
-// rotary/2 values, where rotary is headDim times PartialFactor, rounded down to an even number.
-// Errors are Problems.
+// InvFreq returns the angle per position of each pair of dimensions in a head. It returns rotary/2
+// values, where rotary is headDim times PartialFactor, rounded down to an even number. For the type
+// proportional it is headDim, and the angles of the pairs that are not rotated are 0. Errors are
+// Problems.
 func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	rotary := int(float64(headDim) * r.PartialFactor)
+	if ropeTypes[r.Type].wholeHead {
+		rotary = headDim
+	}
 	rotary -= rotary % 2
 	f := make([]float64, rotary/2)
 	for i := range f {
@@ -242,6 +253,20 @@ func (r *RopeParameters) llama3(f []float64) bool {
 		}
 	}
 	return true
+}
+
+// proportional rotates only the first pairs of a head, a part of PartialFactor, as in Gemma 4. It
+// divides their frequencies by Factor, if there is one.
+func (r *RopeParameters) proportional(f []float64) bool {
+	rotated := int(r.PartialFactor * float64(len(f)))
+	for i := range f {
+		if i >= rotated {
+			f[i] = 0
+		} else if r.Factor != 0 {
+			f[i] /= r.Factor
+		}
+	}
+	return rotated > 0
 }
 
 // yarn divides the low frequencies by Factor and keeps the high ones. Between them it is

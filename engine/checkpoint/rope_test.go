@@ -32,6 +32,13 @@ func TestRope(t *testing.T) {
 		// 5.6 dimensions are rounded down to 4.
 		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}},
 		{"no scaling", `"rope_theta": 16, "rope_scaling": null`, 4, []float64{1, 0.25}},
+		// The exponents are parts of the whole head: 16^(-2/8) = 1/2.
+		{"proportional",
+			`"rope_theta": 16, "partial_rotary_factor": 0.5, "rope_scaling": {"rope_type": "proportional"}`,
+			8, []float64{1, 0.5, 0, 0}},
+		{"proportional with a factor, 1.6 pairs rounded down",
+			`"rope_theta": 16, "partial_rotary_factor": 0.4, "rope_scaling": {"rope_type": "proportional", "factor": 4}`,
+			8, []float64{0.25, 0, 0, 0}},
 		// The wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions, the bounds
 		// are 100/4 = 25 and 100/1 = 100. The first frequency is unchanged. The second is
 		// interpolated with the weight (100/25.13 - 1)/3 = 0.99296, which gives 0.00704*0.25/8 +
@@ -128,6 +135,8 @@ func TestRopeFaults(t *testing.T) {
 		`"rope_scaling": {"rope_type": "ntk"}`:  `rope_type is "ntk", expected default, dynamic, `,
 		`"rope_theta": 1e-300`:                  "rope_theta 1e-300",
 		`"partial_rotary_factor": 0.01`:         "partial_rotary_factor 0.01",
+		`"partial_rotary_factor": 0.01, "rope_scaling": {"rope_type": "proportional"}`:                                                             "partial_rotary_factor 0.01",
+		`"rope_scaling": {"rope_type": "proportional", "factor": -1}`:                                                                              "factor -1",
 		`"max_position_embeddings": 8, "rope_scaling": {"rope_type": "yarn", "factor": 2, "beta_slow": 40}`:                                        "beta_slow 40",
 		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "original_max_position_embeddings": 4, "long_factor": [1, 2]}`:         "2 long factors",
 		`"max_position_embeddings": 8, "rope_scaling": {"type": "longrope", "long_factor": [1, 2]}`:                                                "0 short",
