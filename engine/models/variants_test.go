@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
 	"headroom/engine/problem"
+	"headroom/engine/safetensors"
+	"headroom/kernels"
 )
 
 // variantKeys are the keys of a small model of any dense architecture.
@@ -36,6 +40,8 @@ func TestRefusals(t *testing.T) {
 		{"llama", `"intermediate_size": 0`, "intermediate_size is 0", problem.ModelBroken},
 		{"qwen2", `"use_sliding_window": true, "sliding_window": -3, "layer_types": ["full_attention", "sliding_attention"]`,
 			"sliding_window is -3", problem.ModelBroken},
+		{"mistral3", `"text_config": {"model_type": "mistral4"}`,
+			`model_type in text_config is "mistral4"`, problem.UnknownArchitecture},
 		{"phi3", `"rope_scaling": {"type": "linear", "factor": 2}`, `rope_type is "linear"`,
 			problem.UnknownArchitecture},
 		{"ministral3", `"rope_parameters": {"rope_theta": 1e6}`, "need a llama_4_scaling_beta",
@@ -81,6 +87,58 @@ func TestSameLayers(t *testing.T) {
 			t.Errorf("%s: %s changes nothing", c.model, c.first)
 		}
 	}
+}
+
+// TestMistral3 checks that the language model of Mistral 3 is the Mistral or the Ministral 3 in its
+// text_config, in every layout, and that the vision tower needs no memory.
+func TestMistral3(t *testing.T) {
+	d := cpuDevice(t, 1)
+	for _, inner := range []string{"mistral", "ministral3"} {
+		original := readTiny(t, inner)
+		want := original.logits(t, d)
+		bytes := original.loadedBytes(t, d)
+		for layout, newName := range map[string]func(string) string{
+			"MLX and Hugging Face": func(name string) string { return "language_model." + name },
+			"Hugging Face since 2025": func(name string) string {
+				return strings.Replace(name, "model.", "model.language_model.", 1)
+			},
+		} {
+			f := original.rename(newName)
+			f.config = nested("mistral3", original.config)
+			for _, name := range []string{"vision_tower.patch_conv.weight",
+				"model.vision_tower.patch_conv.weight", "multi_modal_projector.norm.weight"} {
+				f.put(name, safetensors.Tensor{DType: safetensors.I64, Shape: []int{2, 3},
+					Data: make([]byte, 48)})
+			}
+			if !equalBits(f.logits(t, d), want) {
+				t.Errorf("%s, %s: the logits differ from those of the language model", inner,
+					layout)
+			}
+			if got := f.loadedBytes(t, d); got != bytes {
+				t.Errorf("%s, %s: %d bytes are loaded, those of the language model are %d", inner,
+					layout, got, bytes)
+			}
+		}
+	}
+}
+
+// loadedBytes returns the size of the tensors that the model of f reads.
+func (f folder) loadedBytes(t *testing.T, d kernels.Device) int64 {
+	t.Helper()
+	src := checkpoint.Source{Dir: f.write(t)}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.Open(src, config, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := models.Load(w); err != nil {
+		t.Fatal(err)
+	}
+	return w.Bytes()
 }
 
 // with returns f with some keys of its config replaced or added.

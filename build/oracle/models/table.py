@@ -145,6 +145,13 @@ TYPES = {
     ]),
     # Without sliding_window, which mlx-lm reads only with layer_types.
     "mistral": Row(sizes(), [NARROW, {**WIDE, "rope_theta": 1e6}], mlx="llama"),
+    "mistral3": Row(sizes(), [
+        {**WIDE, "model_type": "mistral", "rope_theta": 1e9},
+        {**NARROW, "model_type": "ministral3", "rope_theta": None, "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "mscale": 1.0,
+            "mscale_all_dim": 1.0, "original_max_position_embeddings": 32,
+            "llama_4_scaling_beta": 0.3}},
+    ], inside="mistral"),
     "phi3": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
         NARROW,
         {**WIDE, "hidden_size": 192, "partial_rotary_factor": 0.5},

@@ -57,6 +57,8 @@ MODELS = {
     },
     "ministral3": {
         "model_type": "ministral3",
+        "head_dim": 32,
+        "num_key_value_heads": 1,
         "tie_word_embeddings": True,
         "layer_types": ["sliding_attention", "full_attention", "full_attention"],
         "sliding_window": 11,
@@ -66,7 +68,7 @@ MODELS = {
             "factor": 16.0,
             "mscale": 1.0,
             "mscale_all_dim": 1.0,
-            "original_max_position_embeddings": 50,
+            "original_max_position_embeddings": 20,
             "llama_4_scaling_beta": 0.4,
         },
     },
