@@ -199,10 +199,14 @@ type decoderWeights struct {
 
 // textWeights locates the language model in a checkpoint that may also contain a vision tower.
 func textWeights(w *checkpoint.Weights) decoderWeights {
-	return decoderWeights{
+	d := decoderWeights{
 		model: w.At("language_model.model.", "model.language_model.", "model."),
 		head:  w.At("language_model.", ""),
 	}
+	if !d.head.Has("lm_head.weight") { // only other tensors have the prefix, such as MTP's
+		d.head = w.At("")
+	}
+	return d
 }
 
 // load builds the decoder that c describes. It stops at the first error, which w.Err returns.
