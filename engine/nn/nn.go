@@ -39,6 +39,7 @@ type Attention struct {
 	QueryScale                 ops.PosScale
 	Heads, KVHeads, HeadDim    int
 	Scale                      float32 // multiplies the scores before softmax
+	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
 	Eps                        float32 // of QNorm and KNorm
 	OutputGate                 bool
 }
@@ -90,9 +91,10 @@ func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tenso
 	kv cache.Layer) kernels.Tensor {
 	r := kv.Ring
 	if r == nil {
-		return c.Attention(q, k, v, kv.KV, b.Spans, l.Scale, l.Sinks, 0, 0)
+		return c.Attention(q, k, v, kv.KV, b.Spans, l.Scale, l.Cap, l.Sinks, 0, 0)
 	}
-	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), l.Scale, l.Sinks, r.Window, r.SinkTokens)
+	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), l.Scale, l.Cap, l.Sinks, r.Window,
+		r.SinkTokens)
 	for i := range b.Rounds {
 		for _, keep := range b.Rounds[i].Keeps {
 			c.CopyPages(kv.KV, int(keep.From)*r.SlotPages, int(keep.To)*r.SlotPages, r.SlotPages)

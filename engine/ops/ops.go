@@ -412,14 +412,15 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 
 // Attention writes k and v [M, KVH*D] to the cache, and returns the attention [M, H*D] of q
 // [M, H*D] over it. Each row sees the last window positions, including its own position, and the
-// first sinkTokens positions. If window is 0, it sees all positions up to its own. sinks [1, H] has
-// a logit per head that only the denominator of the softmax counts, or is the zero tensor.
+// first sinkTokens positions. If window is 0, it sees all positions up to its own. cap limits the
+// scores (attention.Attention), unless it is 0. sinks [1, H] has a logit per head that only the
+// denominator of the softmax counts, or is the zero tensor.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
-	scale float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
+	scale, cap float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 	out := c.f32(q.Rows, q.Cols)
 	run(c, &c.ops.attention,
-		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale,
+		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,
 			Sinks: sinks, Window: window, SinkTokens: sinkTokens})
 	return out
 }

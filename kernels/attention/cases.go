@@ -18,6 +18,7 @@ type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
 	window, sinkTokens   int
+	cap                  float32
 	start                int      // Cache.Start.Tokens
 	sinks                bool     // with sink logits (Attention.Sinks)
 	spans                [][3]int // position, rows, prefill rows
@@ -32,6 +33,9 @@ func (s shape) name() string {
 	}
 	if s.sinkTokens > 0 {
 		name += fmt.Sprintf("_keep%d", s.sinkTokens)
+	}
+	if s.cap > 0 {
+		name += fmt.Sprintf("_cap%g", s.cap)
 	}
 	if s.start > 0 {
 		name += fmt.Sprintf("_start%d", s.start)
@@ -82,7 +86,8 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
 		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
 		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, total, start),
-		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window, SinkTokens: s.sinkTokens,
+		Scale: float32(1 / math.Sqrt(float64(s.d))), Cap: s.cap, Window: s.window,
+		SinkTokens: s.sinkTokens,
 	}
 	if s.k.quantized() {
 		// These queries do not change when rounded. TestRoundedQueries tests the rounding error.
@@ -142,6 +147,13 @@ func pagedAttentionCases() []kernels.Case {
 			sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}, {1100, 3}}},
 		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64,
 			spans: [][3]int{{31, 1}, {90, 40}, {1700, 1}}},
+		// Scores have a standard deviation of 2.
+		{k: f16, v: f16, heads: 8, kvHeads: 4, d: 64, p: 32, cap: 2, window: 600,
+			spans: [][3]int{{30, 1}, {1400, 1}, {600, 70}}},
+		{k: k8, v: v4, heads: 6, kvHeads: 2, d: 128, p: 16, cap: 3, window: 100, sinks: true,
+			spans: [][3]int{{31, 1}, {90, 40}, {1100, 1}, {700, 3}}},
+		{k: q4, v: bf16, heads: 3, kvHeads: 1, d: 32, p: 32, cap: 4, start: 512,
+			spans: [][3]int{{600, 1}, {490, 40}}},
 		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][3]int{{5, 3}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][3]int{{63, 1}}},
 		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true,
@@ -194,11 +206,22 @@ func pagedAttentionCases() []kernels.Case {
 		{k: q8, v: q4, heads: 40, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{100, 2, 2}}},
 		{k: affine(2, 32), v: affine(6, 128), heads: 1, kvHeads: 1, d: 128, p: 16,
 			spans: [][3]int{{0, 35, 35}}},
+		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, cap: 2, window: 70, sinkTokens: 4,
+			spans: [][3]int{{2, 80, 80}, {2110, 30, 30}}},
+		{k: bf16, v: bf16, heads: 2, kvHeads: 1, d: 256, p: 32, cap: 3,
+			spans: [][3]int{{60, 9, 6}}},
+		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, cap: 3, spans: [][3]int{{90, 2, 2}}},
 		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, spans: [][3]int{{0, 3, 3}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true,
 			spans: [][3]int{{960, 64, 64}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true,
 			spans: [][3]int{{0, 160, 160}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, cap: 50, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, cap: 50, timed: true,
+			spans: [][3]int{{960, 64}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, cap: 50, timed: true,
+			spans: [][3]int{{960, 64, 64}}},
 	} {
 		cases = append(cases, s.toCase())
 	}

@@ -3,6 +3,7 @@ package attention
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ import (
 type conversation struct {
 	tokens, heads, kvHeads, d int
 	window, sinkTokens        int
+	cap                       float32
 	sinks                     bool
 	start                     int // tokens of the cache's Start
 	kf, vf                    Format
@@ -130,7 +132,8 @@ func (c conversation) run(s setting) []byte {
 		d.Run(&Append{K: k, V: v, Cache: cache, Spans: spans})
 		o := &Attention{
 			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache,
-			Spans: spans, Scale: 0.2, Window: c.window, SinkTokens: c.sinkTokens, Sinks: sinks,
+			Spans: spans, Scale: 0.2, Cap: c.cap, Window: c.window, SinkTokens: c.sinkTokens,
+			Sinks: sinks,
 		}
 		d.Run(o)
 		if err := d.Sync(); err != nil {
@@ -191,6 +194,9 @@ func TestSameBits(t *testing.T) {
 			sinkTokens: 3, exact: true},
 		{tokens: 140, heads: 13, kvHeads: 1, d: 32, kf: affine(3, 32), vf: Format{Kind: Q8_0},
 			exact: true},
+		{tokens: 140, heads: 7, kvHeads: 1, d: 48, kf: FloatFormat(kernels.F16),
+			vf: FloatFormat(kernels.F16), window: 70, cap: 1.5},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), cap: 1.5},
 	} {
 		c = newConversation(c)
 		for _, isa := range cpu.Available() {
@@ -290,7 +296,7 @@ func TestInstructionSetsAgree(t *testing.T) {
 		for _, exact := range []bool{false, true} {
 			c := newConversation(conversation{
 				tokens: 700, heads: 10, kvHeads: 1, d: 96, kf: f[0], vf: f[1], window: 600,
-				sinkTokens: 30, sinks: true, exact: exact,
+				sinkTokens: 30, sinks: true, exact: exact, cap: 3,
 			})
 			var want []byte
 			for _, isa := range cpu.Available() {
@@ -346,6 +352,31 @@ func TestNothingAllocated(t *testing.T) {
 	}
 }
 
+// TestCapByHand has scores of 0 and ln 3 after the scale, and a cap of 2. tanh(ln 3 / 2) is 1/2, so
+// the softmax is over 0 and 1. The values are 0 and 1.
+func TestCapByHand(t *testing.T) {
+	want := math.E / (1 + math.E)
+	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
+		for _, prefill := range []int{0, 2} {
+			const dim = 16
+			cache := NewCache(d, FloatFormat(kernels.F32), FloatFormat(kernels.F32), 1, dim, 16, 1,
+				Start{})
+			x := func() kernels.Tensor { return kernels.NewTensor(d, kernels.F32, 2, dim) }
+			q, k, v, out := x(), x(), x(), x()
+			q.Row(1)[3], k.Row(1)[3], v.Row(1)[5] = float32(math.Log(81)), 1, 1
+			spans := []kernels.Span{{Rows: 2, Pages: []int32{0}, Prefill: prefill}}
+			d.Run(&Append{K: k, V: v, Cache: cache, Spans: spans})
+			d.Run(&Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: 0.25, Cap: 2})
+			if err := d.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			if got := out.Row(1)[5]; math.Abs(float64(got)-want) > 1e-6 || out.Row(0)[5] != 0 {
+				t.Errorf("%s, %d prefill rows: got %g, expected %g", d.Name(), prefill, got, want)
+			}
+		}
+	}
+}
+
 func TestCheckNamesTheFault(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -365,6 +396,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 			"page table of 2 pages"},
 		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} },
 			"got page 9"},
+		{"negative cap", func(o *Attention) { o.Cap = -1 }, "cap: got -1"},
 		{"sinks without a window", func(o *Attention) { o.SinkTokens = 4 }, "0 without a window"},
 		{"sinks in more than a tile", func(o *Attention) { o.Window, o.SinkTokens = 8, 65 },
 			"expected 0 to 64"},

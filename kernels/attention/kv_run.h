@@ -71,6 +71,7 @@ static void score_run(const struct job *j, struct run *x) {
         float *scores = x->weights[i * x->vectors];
         k_scores(&u->k, j->codes, j->groups, x->k[i], 0, (to + STRIP - 1) / STRIP, scores,
             x->vectors, u->head_dim, (const char *const *)x->v[i], next_bytes);
+        if (u->cap != 0) cap_scores(u->cap, scores, x->vectors, 0, (to + STRIP - 1) & ~15);
         for (int64_t r = 0; r < x->vectors; r++)
             for (int64_t c = to; c < TILE; c++) scores[r * TILE + c] = -INFINITY;
     }

@@ -18,6 +18,17 @@ SIMD void rescale(float *x, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
 }
 
+// Replaces the scores s [vectors][TILE] of positions [from, to) of a tile, both multiples of 16, by
+// cap * tanh(s / cap). It runs before the mask, so scores that are not seen may be anything.
+#define cap_scores KERNEL(cap_scores)
+static __attribute__((noinline)) void cap_scores(
+    float cap, float *s, int64_t vectors, int64_t from, int64_t to) {
+    const f32x16 most = v_set1(cap), inverse = v_set1(1 / cap);
+    for (int64_t r = 0; r < vectors; r++, s += TILE)
+        for (int64_t i = from; i < to; i += 16)
+            v_store(s + i, v_mul(most, v_tanh(v_mul(v_load(s + i), inverse))));
+}
+
 // Adds weights to a record. highest is the new highest score. sum is the sum of the new weights,
 // which are relative to highest. scale is e^(previous highest - highest). middles has n floats.
 #define update_record KERNEL(update_record)

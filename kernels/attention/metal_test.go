@@ -48,6 +48,8 @@ func TestMetalPromptSameBits(t *testing.T) {
 		{tokens: 150, heads: 3, kvHeads: 1, d: 32, kf: f16, vf: f16},
 		{tokens: 180, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 70,
 			sinkTokens: 4, sinks: true},
+		{tokens: 150, heads: 2, kvHeads: 1, d: 64, kf: affine(8, 64), vf: f16, window: 70,
+			cap: 1.5},
 		{tokens: 2150, heads: 1, kvHeads: 1, d: 16, kf: bf16, vf: f16},
 		{tokens: 2300, heads: 1, kvHeads: 1, d: 16, kf: f16, vf: f16, window: 150, sinkTokens: 5},
 	} {

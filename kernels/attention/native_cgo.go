@@ -71,7 +71,7 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 		sink_tokens: C.int64_t(o.SinkTokens),
 		from:        C.int64_t(u.from), to: C.int64_t(u.to),
 		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride),
-		scale: C.float(o.Scale),
+		scale: C.float(o.Scale), cap: C.float(o.Cap),
 	}
 	if c.Start.Tokens > 0 {
 		s.start_tokens, s.start_k, s.start_v = C.int64_t(c.Start.Tokens), c.KFormat.AtStart().c(),

@@ -146,6 +146,7 @@ static void do_tile(const struct job *j, int64_t t, int sinks) {
             score_codes(j, &v, first, count);
         else
             score_tile(j, t, v.from, v.to);
+        if (u->cap != 0) cap_scores(u->cap, j->scores, count, v.from & ~15, (v.to + 15) & ~15);
         if (first == 0 && j->v_integer) open_values(j, &v);
         const int64_t seeing = weigh_block(j, &v, first, count, &begin);
         if (seeing && j->v_integer) sum_codes(j, &v, first, begin, seeing);

@@ -18,6 +18,8 @@ import (
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
+// With a Cap, the softmax is over Cap * tanh(score / Cap) instead of the scores.
+//
 // Rows outside the spans are not written.
 //
 // Quantized keys and values are multiplied in integers: keys with queries rounded to 8 bits per
@@ -38,6 +40,7 @@ type Attention struct {
 	Cache  *Cache
 	Spans  []kernels.Span
 	Scale  float32 // usually 1/sqrt(D)
+	Cap    float32 // of the scores (Gemma Team 2024, "Gemma 2"); 0 means none
 	Window int     // positions that a row sees, including its own; 0 means all
 	// Sinks is float32 [1, H] or none: a logit per head that is added to the softmax's denominator
 	// only.
@@ -70,6 +73,9 @@ func (o *Attention) Check() error {
 	if group := o.Cache.KVHeads * o.Cache.HeadDim; o.Q.Cols < 1 || o.Q.Cols%group != 0 {
 		return fmt.Errorf("q: got %s, expected columns a multiple of %d KV heads of %d dimensions",
 			o.Q, o.Cache.KVHeads, o.Cache.HeadDim)
+	}
+	if !(o.Cap >= 0) || math.IsInf(float64(o.Cap), 0) {
+		return fmt.Errorf("cap: got %g, expected a positive number, or 0 for none", o.Cap)
 	}
 	if o.Window < 0 {
 		return fmt.Errorf("window: got %d, expected the positions that a row sees, or 0 for all",
@@ -152,6 +158,9 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 			scores[j] += float64(x) * float64(row[i])
 		}
 		scores[j] *= float64(o.Scale)
+		if most := float64(o.Cap); most > 0 {
+			scores[j] = most * math.Tanh(scores[j]/most)
+		}
 		highest = max(highest, scores[j])
 	}
 	var total float64

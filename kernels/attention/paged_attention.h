@@ -25,6 +25,7 @@ struct attention_unit {
     int64_t q_stride, out_stride;
     int64_t part_stride; // for merging: floats between the records of consecutive segments
     float scale;
+    float cap; // of the scores, 0 for none
 };
 
 // Computes a unit. q and out point to row 0 and head kv_head*group. sinks points to the sink logit

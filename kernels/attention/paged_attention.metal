@@ -383,7 +383,7 @@ kernel void attend(
       for (uint i = 0; i < SEGMENT / 32; i++) {
         x[i] = LOWEST;
         if (sees(own, start + i * 32 + lane)) {
-          x[i] = weights[v * SEGMENT + i * 32 + lane];
+          x[i] = capped(p, weights[v * SEGMENT + i * 32 + lane]);
         }
         most = max(most, x[i]);
       }

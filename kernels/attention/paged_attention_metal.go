@@ -28,6 +28,7 @@ type attentionVariant struct {
 	k, v             Format
 	vectors, headDim int
 	start            bool // the first positions are float16
+	capped           bool // scores have a cap
 }
 
 // attentionParams is AttentionParams of common/attention.h. Strides are in elements.
@@ -37,7 +38,7 @@ type attentionParams struct {
 	Window, SinkTokens         uint32
 	StartTokens, StartPages    uint32
 	HasSinks, Spans            uint32
-	Scale                      float32
+	Scale, Cap                 float32
 }
 
 // paged_attention.metal repeats the numbers of vectors, positions and simdgroups.
@@ -97,7 +98,7 @@ func (o *Attention) metalParams() attentionParams {
 		QStride:    uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window),
 		SinkTokens:  uint32(o.SinkTokens),
 		StartTokens: uint32(o.Cache.Start.Tokens), StartPages: uint32(o.Cache.Start.Pages),
-		Scale: o.Scale,
+		Scale: o.Scale, Cap: o.Cap,
 	}
 	if !o.Sinks.IsNone() {
 		p.HasSinks = 1
@@ -130,13 +131,18 @@ func (o *Attention) metalPrefill(c *gpu.Context) {
 func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams],
 	source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
 	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim,
-		o.Cache.Start.Tokens > 0}
+		o.Cache.Start.Tokens > 0, o.Cap > 0}
 	k := kept.find(key)
 	if k == nil {
+		hasCap := uint32(0)
+		if key.capped {
+			hasCap = 1
+		}
 		constants := append(key.k.constants("k"), key.v.constants("v")...)
 		constants = append(constants,
 			metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)},
-			metal.ConstantValue{Name: "has_start", Value: min(1, uint32(o.Cache.Start.Tokens))})
+			metal.ConstantValue{Name: "has_start", Value: min(1, uint32(o.Cache.Start.Tokens))},
+			metal.ConstantValue{Name: "has_cap", Value: hasCap})
 		if source == attentionSource {
 			constants = append(constants,
 				metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})

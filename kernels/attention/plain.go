@@ -84,7 +84,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 			for j, k := range tile[p*d:][:d] {
 				sum += q[j] * k
 			}
-			s[p] = sum
+			s[p] = o.capped(sum)
 		}
 		weigh(s[from:to], r, d)
 	}
@@ -100,6 +100,14 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 			}
 		}
 	}
+}
+
+// capped returns the score x after the cap, if there is one.
+func (o *Attention) capped(x float32) float32 {
+	if o.Cap == 0 {
+		return x
+	}
+	return o.Cap * float32(math.Tanh(float64(x/o.Cap)))
 }
 
 // rounds reports whether the keys of the tile at t are codes, for which queries are rounded to 8

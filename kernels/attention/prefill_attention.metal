@@ -207,8 +207,9 @@ kernel void attend_prefill(
       for (uint i = 0; i < 16; i++) {
         x[i] = LOWEST;
         if (sees(own, start + part * 16 + i)) {
-          x[i] = tame(line[i]) ? line[i] : LOWEST;
-          lost = lost || !tame(line[i]);
+          const float y = capped(p, line[i]);
+          x[i] = tame(y) ? y : LOWEST;
+          lost = lost || !tame(y);
         }
         highest = max(highest, x[i]);
       }

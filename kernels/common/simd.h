@@ -50,6 +50,7 @@
 #define v_exp KERNEL(v_exp)
 #define v_sigmoid KERNEL(v_sigmoid)
 #define v_silu KERNEL(v_silu)
+#define v_tanh KERNEL(v_tanh)
 #define v_quotient KERNEL(v_quotient)
 
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
@@ -85,6 +86,23 @@ SIMD f32x16 v_sigmoid(f32x16 x) {
     return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x))));
 }
 SIMD f32x16 v_silu(f32x16 x) { return v_mul(x, v_sigmoid(x)); }
+// Returns tanh x as x P(x^2) / Q(x^2), fitted to the smallest relative error over [-9, 9]. All
+// coefficients are positive, so no sum cancels. The relative error is under 4e-7 for every normal
+// number, of which all were checked. The result is at most 1 + 2^-22; NaN gives NaN.
+SIMD f32x16 v_tanh(f32x16 x) {
+    x = v_min(v_set1(9.0f), v_max(v_set1(-9.0f), x)); // in this order a NaN passes through
+    const f32x16 t = v_mul(x, x);
+    f32x16 p = v_set1(1.3336853467e-8f), q = v_set1(7.7692867147e-7f);
+    p = v_fma(p, t, v_set1(2.0596282892e-5f));
+    q = v_fma(q, t, v_set1(3.2843643242e-4f));
+    p = v_fma(p, t, v_set1(3.4948118139e-3f));
+    q = v_fma(q, t, v_set1(2.5874029872e-2f));
+    p = v_fma(p, t, v_set1(1.3380372309e-1f));
+    q = v_fma(q, t, v_set1(4.6713687730e-1f));
+    p = v_fma(p, t, v_set1(1.0f));
+    q = v_fma(q, t, v_set1(1.0f));
+    return v_div(v_mul(x, p), q);
+}
 // Returns x / s in three operations, where y is 1 / s rounded. It is the correctly rounded quotient
 // (Markstein 1990, "Computation of elementary functions on the IBM RISC System/6000 processor")
 // unless the remainder underflows, so s must be at least V_LEAST_QUOTIENT. Checked for every

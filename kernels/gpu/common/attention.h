@@ -2,6 +2,7 @@
 // keys and values to float.
 #pragma once
 #include <metal_stdlib>
+#include "common/exp.h"
 #include "common/kv_page.h"
 using namespace metal;
 
@@ -16,6 +17,8 @@ constant uint v_zero [[function_constant(7)]];
 constant uint head_dim [[function_constant(9)]];
 // Nonzero if the first start_tokens positions have the format of kv_start.
 constant uint has_start [[function_constant(10)]];
+// Nonzero if scores have a cap.
+constant uint has_cap [[function_constant(11)]];
 
 constant constexpr float LOWEST = -3.0e38f;
 
@@ -32,6 +35,7 @@ struct AttentionParams {
   uint has_sinks;
   uint spans;
   float scale;
+  float cap;
 };
 
 struct AttentionSpan {
@@ -193,6 +197,11 @@ inline float4 v_values(device const uchar* page, bool early, uint place, uint d)
   const uint4 codes =
       v_codes(strip + kv_param_bytes(v_format(), head_dim), v_bits, d, place % STRIP / 4);
   return fma(code_floats(codes, code_center(v_bits, v_zero)), scale, bias);
+}
+
+// Returns a score after the cap, if there is one.
+inline float capped(constant AttentionParams& p, float x) {
+  return has_cap == 0 ? x : p.cap * tanh_portable(x * (1.0f / p.cap));
 }
 
 inline float merged(float a, float x, float b, float y) { return fma(a, x, b * y); }
