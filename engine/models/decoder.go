@@ -171,10 +171,19 @@ type decoderLayer interface {
 	// inputNorm returns the weight [1, hidden] of the norm before the layer, or none.
 	inputNorm() kernels.Tensor
 	// forward computes the layer. h is the residual stream, and x is h after the norm, or h if
-	// there is none. Both are [M, hidden]. forward adds the output of attention to h. It returns
-	// the output of the MLP [M, hidden], which the decoder then adds to h.
-	forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor, memory cache.Layer,
+	// there is none. Both are [M, hidden]. input is the layer's part of decoder.inputs, or none.
+	// forward adds the output of attention to h. It returns the output of the MLP [M, hidden],
+	// which the decoder then adds to h.
+	forward(c *ops.Context, b *batch.Batch, h, x, input kernels.Tensor, memory cache.Layer,
 		eps float32) kernels.Tensor
+}
+
+// layerInputs computes what the layers of some architectures read of the tokens besides the
+// residual stream.
+type layerInputs interface {
+	// forward returns the inputs [M, layers*P] of all layers, P columns for each, from the tokens
+	// I32 [M, 1] and their embeddings h [M, hidden].
+	forward(c *ops.Context, tokens, h kernels.Tensor) kernels.Tensor
 }
 
 // decoder is a loaded model of any architecture.
@@ -186,6 +195,10 @@ type decoder struct {
 	layers      []decoderLayer
 	norm        kernels.Tensor
 	lmHead      *kernels.Weight // equal to embedTokens if the weights are tied
+
+	inputs   layerInputs // or nil
+	memoryOf []int       // the layer whose memory each layer uses; nil: its own
+	logitCap float32     // the limit of ops.SoftCap for the logits; 0: none
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -237,6 +250,10 @@ func (m *decoder) Spec() Spec { return m.spec }
 
 func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
 	h := c.ScaledEmbed(b.Tokens, m.embedTokens, m.embedScale) // the residual stream [M, hidden]
+	var inputs kernels.Tensor
+	if m.inputs != nil {
+		inputs = m.inputs.forward(c, b.Tokens, h)
+	}
 	normed := c.Temp(kernels.F32, h.Rows, h.Cols)
 	x := h
 	if norm := m.layers[0].inputNorm(); !norm.IsNone() {
@@ -245,7 +262,7 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 	}
 	for i, layer := range m.layers {
 		mark := c.Mark()
-		delta := layer.forward(c, b, h, x, memory[i], m.eps)
+		delta := layer.forward(c, b, h, x, m.inputOf(inputs, i), memory[m.memory(i)], m.eps)
 		nextNorm := m.norm
 		if i+1 < len(m.layers) {
 			nextNorm = m.layers[i+1].inputNorm()
@@ -260,5 +277,26 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 }
 
 func (m *decoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor {
-	return c.Logits(x, rows, m.lmHead)
+	logits := c.Logits(x, rows, m.lmHead)
+	if m.logitCap > 0 {
+		c.SoftCap(logits, m.logitCap)
+	}
+	return logits
+}
+
+// inputOf returns the columns of inputs that layer i reads.
+func (m *decoder) inputOf(inputs kernels.Tensor, i int) kernels.Tensor {
+	if inputs.IsNone() {
+		return inputs
+	}
+	width := inputs.Cols / len(m.layers)
+	return inputs.Columns(i*width, (i+1)*width)
+}
+
+// memory returns the index of the layer whose memory layer i uses.
+func (m *decoder) memory(i int) int {
+	if m.memoryOf == nil {
+		return i
+	}
+	return m.memoryOf[i]
 }

@@ -20,8 +20,14 @@ func Register(modelType string, load func(*checkpoint.Weights) (Model, error)) (
 func RoundInvFreq(m Model) {
 	rounded := map[*kernels.Buffer]bool{} // layers share their frequencies
 	for _, layer := range m.(*decoder).layers {
-		attention, ok := layer.(*transformerLayer).mixer.(*nn.Attention)
-		if !ok {
+		var attention *nn.Attention
+		switch l := layer.(type) {
+		case *transformerLayer:
+			attention, _ = l.mixer.(*nn.Attention)
+		case *gemma4Layer:
+			attention = l.attention
+		}
+		if attention == nil {
 			continue
 		}
 		freqs := attention.Rope.InvFreq

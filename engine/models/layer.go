@@ -40,7 +40,7 @@ type transformerLayer struct {
 
 func (l *transformerLayer) inputNorm() kernels.Tensor { return l.norms.beforeMixer }
 
-func (l *transformerLayer) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor,
+func (l *transformerLayer) forward(c *ops.Context, b *batch.Batch, h, x, _ kernels.Tensor,
 	memory cache.Layer, eps float32) kernels.Tensor {
 	x = l.mixer.Forward(c, b, x, memory)
 	if !l.norms.afterMixer.IsNone() {
@@ -108,9 +108,19 @@ type attentionOptions struct {
 	normOffset float32 // added to the weights of q_norm and k_norm
 	outputGate bool    // q_proj has, for each head, the rows of the query and then those of a gate
 	fused      bool    // qkv_proj has the rows of q_proj, k_proj and v_proj, which have no bias
+	kvFrom     kvSource
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
 	queryScale ops.PosScale
 }
+
+// kvSource says where the keys and values of an attention layer come from.
+type kvSource int
+
+const (
+	kvOwn        kvSource = iota // k_proj and v_proj
+	kvKeysOnly                   // k_proj gives both
+	kvOtherLayer                 // the memory of another layer
+)
 
 // attention loads the attention module s.
 func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.Attention {
@@ -134,8 +144,12 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		a.QProj.Weight, a.KProj.Weight, a.VProj.Weight = parts[0], parts[1], parts[2]
 	} else {
 		a.QProj = loadLinear(s, "q_proj", queryRows, c.HiddenSize, o.qkvBias)
-		a.KProj = loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
-		a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
+		if o.kvFrom != kvOtherLayer {
+			a.KProj = loadLinear(s, "k_proj", kvRows, c.HiddenSize, o.qkvBias)
+		}
+		if o.kvFrom == kvOwn {
+			a.VProj = loadLinear(s, "v_proj", kvRows, c.HiddenSize, o.qkvBias)
+		}
 	}
 	a.OProj = loadLinear(s, "o_proj", c.HiddenSize, outputRows, o.outputBias)
 	if a.Scale == 0 {
@@ -147,7 +161,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 	switch {
 	case o.headNorm:
 		a.QNorm = s.Vector("q_norm.weight", c.HeadDim, o.normOffset)
-		a.KNorm = s.Vector("k_norm.weight", c.HeadDim, o.normOffset)
+		if o.kvFrom != kvOtherLayer {
+			a.KNorm = s.Vector("k_norm.weight", c.HeadDim, o.normOffset)
+		}
 	case o.wideNorm:
 		a.QNorm = s.Vector("q_norm.weight", outputRows, o.normOffset)
 		a.KNorm = s.Vector("k_norm.weight", kvRows, o.normOffset)

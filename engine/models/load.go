@@ -115,13 +115,17 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts loads the experts of the MLP s. It supports three layouts: stacked experts in
-// switch_mlp (MLX), fused projections in experts.gate_up_proj (Hugging Face since 5.0), and one
-// module per expert.
+// loadExperts loads the experts of the module s. It supports three layouts: stacked experts in
+// switch_mlp or experts.switch_glu (MLX), fused projections in experts.gate_up_proj (Hugging Face
+// since 5.0), and one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
-	case s.Has("switch_mlp.gate_proj.weight"):
-		s = s.Sub("switch_mlp")
+	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"):
+		if s.Has("switch_mlp.gate_proj.weight") {
+			s = s.Sub("switch_mlp")
+		} else {
+			s = s.Sub("experts.switch_glu")
+		}
 		return nn.MLP{
 			GateProj: nn.Linear{Weight: s.Experts("gate_proj", experts, intermediate, hidden)},
 			UpProj:   nn.Linear{Weight: s.Experts("up_proj", experts, intermediate, hidden)},

@@ -41,6 +41,9 @@ type Spec struct {
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":            loadGemma3,
 	"gemma3_text":       loadGemma3,
+	"gemma4":            loadGemma4,
+	"gemma4_text":       loadGemma4,
+	"gemma4_unified":    loadGemma4,
 	"gpt_oss":           loadGPTOSS,
 	"llama":             loadLlama,
 	"ministral3":        loadMinistral3,

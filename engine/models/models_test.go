@@ -18,7 +18,7 @@ import (
 
 // expected is a prompt with its reference outputs in float32. They were computed by Hugging Face
 // transformers 5.17 (PyTorch 2.11), or by MLX 0.32.4 for the models that MLX has packed
-// (testdata/mxfp4.py).
+// (testdata/mxfp4.py, build/oracle).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`
@@ -28,8 +28,8 @@ type expected struct {
 }
 
 // tiny lists the tiny models in testdata/tiny. There is at least one of every architecture, with
-// random weights in the layout of Hugging Face. Two architectures also have a model that MLX has
-// packed in mxfp4, with some affine and some plain weights.
+// random weights in the layout of Hugging Face. Some architectures also have a model that MLX has
+// packed: in mxfp4 with some affine and some plain weights, or in affine.
 var tiny = listTiny()
 
 func listTiny() (names []string) {
@@ -45,8 +45,8 @@ func listTiny() (names []string) {
 
 // roundedFreqs lists the tiny models whose reference outputs were computed with rotary frequencies
 // in bfloat16; see models.RoundInvFreq.
-var roundedFreqs = []string{"gemma3_text", "llama", "mistral", "qwen2_heads16", "qwen3",
-	"qwen3_moe"}
+var roundedFreqs = []string{"gemma3_text", "gemma4_text", "llama", "mistral", "qwen2_heads16",
+	"qwen3", "qwen3_moe"}
 
 const packedByMLX = "_mxfp4"
 

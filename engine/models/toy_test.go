@@ -44,7 +44,7 @@ type toyLayer struct {
 
 func (l *toyLayer) inputNorm() kernels.Tensor { return l.norm }
 
-func (l *toyLayer) forward(c *ops.Context, b *batch.Batch, _, x kernels.Tensor, memory cache.Layer,
-	_ float32) kernels.Tensor {
+func (l *toyLayer) forward(c *ops.Context, b *batch.Batch, _, x, _ kernels.Tensor,
+	memory cache.Layer, _ float32) kernels.Tensor {
 	return l.attn.Forward(c, b, x, memory)
 }

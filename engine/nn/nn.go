@@ -31,29 +31,30 @@ func (l *Linear) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 // gate of the same width for each head, and the output of the head is multiplied by the sigmoid of
 // the gate (Qwen3.5). Sinks has a logit per head that only the denominator of the softmax counts
 // (gpt-oss), or is the zero tensor. QueryScale multiplies the queries of a position (Ministral 3).
+//
+// Without the weight of VProj the values are the keys before their norm and rotation, and without
+// that of KProj the layer attends to the keys and values of another layer (both Gemma 4). VNorm
+// normalizes each head of the values, or is the zero tensor.
 type Attention struct {
 	QProj, KProj, VProj, OProj Linear
 	QNorm, KNorm               kernels.Tensor // [1, D], [1, H*D] and [1, KVH*D], or none
+	VNorm                      kernels.Tensor // [1, D], or none
 	Sinks                      kernels.Tensor // [1, H], or none
 	Rope                       ops.Rope
 	QueryScale                 ops.PosScale
 	Heads, KVHeads, HeadDim    int
 	Scale                      float32 // multiplies the scores before softmax
 	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
-	Eps                        float32 // of QNorm and KNorm
+	Eps                        float32 // of QNorm, KNorm and VNorm
 	OutputGate                 bool
 }
 
 // Forward computes attention for x [M, hidden] and returns [M, hidden]. It adds the keys and values
-// of x to kv.
+// of x to kv. If the layer has none, kv is the memory of the other layer, which has added its own.
 func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
-	// q is [M, H*D], or with a gate [M, H*2D]; k and v are [M, KVH*D].
-	q, k, v := c.Linear3(x, l.QProj.Weight, l.KProj.Weight, l.VProj.Weight)
-	c.AddBias(q, l.QProj.Bias)
-	c.AddBias(k, l.KProj.Bias)
-	c.AddBias(v, l.VProj.Bias)
+	q, k, v := l.project(c, x)
 	var gate kernels.Tensor
 	if l.OutputGate {
 		q = q.Reshape(m*h, 2*d)
@@ -65,12 +66,35 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	queryRope := l.Rope
 	queryRope.Pos = l.QueryScale
 	q = l.normRope(c, b, q, l.QNorm, queryRope, h)
-	k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.Rope, l.KVHeads)
+	if !v.IsNone() && !l.VNorm.IsNone() {
+		v = c.RMSNorm(v.Reshape(m*l.KVHeads, d), l.VNorm, l.Eps).Reshape(m, l.KVHeads*d)
+	}
+	if !k.IsNone() {
+		k = l.normRope(c, b, k.Reshape(m*l.KVHeads, d), l.KNorm, l.Rope, l.KVHeads)
+	}
 	out := l.attend(c, b, q, k, v, kv)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
 	}
 	return l.OProj.Forward(c, out)
+}
+
+// project returns q, which is [M, H*D] or with a gate [M, H*2D], and k and v, which are [M, KVH*D]
+// or, if the layer has none, zero tensors.
+func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v kernels.Tensor) {
+	switch {
+	case l.KProj.Weight == nil:
+		q = c.Linear(x, l.QProj.Weight)
+	case l.VProj.Weight == nil:
+		q, k = c.Linear2(x, l.QProj.Weight, l.KProj.Weight)
+		v = k
+	default:
+		q, k, v = c.Linear3(x, l.QProj.Weight, l.KProj.Weight, l.VProj.Weight)
+	}
+	c.AddBias(q, l.QProj.Bias)
+	c.AddBias(k, l.KProj.Bias)
+	c.AddBias(v, l.VProj.Bias)
+	return q, k, v
 }
 
 // normRope normalizes and rotates the heads of x [M*heads, D], and returns [M, heads*D].
@@ -84,9 +108,10 @@ func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Ten
 	return c.NormRope(x, norm, r, b.Spans, heads, l.Eps).Reshape(rows, cols)
 }
 
-// attend writes k and v to the cache of a layer and computes attention over it. If the layer has a
-// ring, attend also makes the copies of the ring that b.Rounds lists, after all rows have been
-// written. Such a copy is also valid for positions inside the pass (see cache/ring.go).
+// attend writes k and v, if there are any, to the cache of a layer and computes attention over it.
+// If the cache is a ring, the layer that writes it also makes the copies of the ring that b.Rounds
+// lists, after all rows have been written. Such a copy is also valid for positions inside the pass
+// (see cache/ring.go).
 func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	r := kv.Ring
@@ -95,7 +120,7 @@ func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tenso
 	}
 	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), l.Scale, l.Cap, l.Sinks, r.Window,
 		r.SinkTokens)
-	for i := range b.Rounds {
+	for i := 0; i < len(b.Rounds) && !k.IsNone(); i++ {
 		for _, keep := range b.Rounds[i].Keeps {
 			c.CopyPages(kv.KV, int(keep.From)*r.SlotPages, int(keep.To)*r.SlotPages, r.SlotPages)
 		}
@@ -176,7 +201,7 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	} else {
 		logits = c.Linear(x, l.Gate)
 	}
-	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb)
+	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb, kernels.Tensor{})
 	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj.Weight,
 		l.SwitchMLP.UpProj.Weight), ids, l.SwitchMLP.DownProj.Weight)
 	if l.SharedExpert != nil {
@@ -197,8 +222,30 @@ type ClampedMoE struct {
 
 // Forward computes the mixture for x [M, hidden] and returns [M, hidden].
 func (l *ClampedMoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
-	ids, weights := c.Route(l.Router.Forward(c, x), l.TopK, true)
+	ids, weights := c.Route(l.Router.Forward(c, x), l.TopK, true, kernels.Tensor{})
 	gate, up := c.Experts2(x, ids, l.GateProj.Weight, l.UpProj.Weight)
 	y := c.ClampedSwiGLU(gate, up, ids, l.GateProj.Bias, l.UpProj.Bias, l.Limit, l.Alpha)
 	return c.CombineBiased(c.Experts(y, ids, l.DownProj.Weight), weights, l.DownProj.Bias, ids)
+}
+
+// RoutedExperts is the mixture of experts of Gemma 4, which stands beside an MLP. The router
+// normalizes its input itself. The weights of the TopK experts are the softmax over their logits
+// alone, times ExpertScale. The experts have the activation GELU.
+type RoutedExperts struct {
+	Router      *kernels.Weight // [E, hidden]
+	RouterNorm  kernels.Tensor  // [1, hidden]
+	ExpertScale kernels.Tensor  // [1, E]
+	Experts     MLP             // stacked: [E, I, hidden] twice, and [E, hidden, I]
+	TopK        int
+	Eps         float32 // of RouterNorm
+}
+
+// Forward computes the mixture for x [M, hidden] and returns [M, hidden]. The router reads h, of
+// which x is another normalization.
+func (l *RoutedExperts) Forward(c *ops.Context, h, x kernels.Tensor) kernels.Tensor {
+	logits := c.Linear(c.RMSNorm(h, l.RouterNorm, l.Eps), l.Router)
+	ids, weights := c.Route(logits, l.TopK, true, l.ExpertScale)
+	gate, up := c.Experts2(x, ids, l.Experts.GateProj.Weight, l.Experts.UpProj.Weight)
+	y := c.Experts(c.GELUMul(gate, up), ids, l.Experts.DownProj.Weight)
+	return c.Combine(y, weights, kernels.Tensor{}, kernels.Tensor{})
 }

@@ -90,6 +90,8 @@ type operators struct {
 	siluMul    activation.SiLUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
+	mul        activation.Mul
+	softCap    activation.SoftCap
 	append     attention.Append
 	attention  attention.Attention
 	delta      recurrent.ConvGatedDelta
@@ -224,6 +226,20 @@ func (c *Context) AddBias(x, bias kernels.Tensor) kernels.Tensor {
 	return x
 }
 
+// MulTo writes x * y to out, which may be x or y. y has the shape of x, or one row for all of its
+// rows.
+func (c *Context) MulTo(out, x, y kernels.Tensor) {
+	if y.Rows == 1 {
+		y = y.Repeat(x.Rows)
+	}
+	run(c, &c.ops.mul, activation.Mul{X: x, Y: y, Out: out})
+}
+
+// SoftCap replaces every element x by limit * tanh(x / limit) in place.
+func (c *Context) SoftCap(x kernels.Tensor, limit float32) {
+	run(c, &c.ops.softCap, activation.SoftCap{X: x, Out: x, Cap: limit})
+}
+
 // GELUMul returns gelu(gate) * up, with the tanh approximation of GELU.
 func (c *Context) GELUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
@@ -339,12 +355,13 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 }
 
 // Route returns the k most likely experts of each row of logits [M, E], most likely first: their
-// ids (I32 [M, k]) and weights [M, k]. If normalize is true, the weights of a row sum to 1.
-func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
-	weights kernels.Tensor) {
+// ids (I32 [M, k]) and weights [M, k]. If normalize is true, the weights of a row sum to 1. scale
+// [1, E] has a factor for the weight of each expert, or is the zero tensor.
+func (c *Context) Route(logits kernels.Tensor, k int, normalize bool,
+	scale kernels.Tensor) (ids, weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
-	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, IDs: ids,
-		Weights: weights})
+	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, Scale: scale,
+		IDs: ids, Weights: weights})
 	return ids, weights
 }
 
@@ -410,14 +427,16 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 	return out
 }
 
-// Attention writes k and v [M, KVH*D] to the cache, and returns the attention [M, H*D] of q
-// [M, H*D] over it. Each row sees the last window positions, including its own position, and the
-// first sinkTokens positions. If window is 0, it sees all positions up to its own. cap limits the
-// scores (attention.Attention), unless it is 0. sinks [1, H] has a logit per head that only the
-// denominator of the softmax counts, or is the zero tensor.
+// Attention writes k and v [M, KVH*D] to the cache, unless they are zero tensors, and returns the
+// attention [M, H*D] of q [M, H*D] over it. Each row sees the last window positions, including its
+// own position, and the first sinkTokens positions. If window is 0, it sees all positions up to its
+// own. cap limits the scores (attention.Attention), unless it is 0. sinks [1, H] has a logit per
+// head that only the denominator of the softmax counts, or is the zero tensor.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
 	scale, cap float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
-	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+	if !k.IsNone() {
+		run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+	}
 	out := c.f32(q.Rows, q.Cols)
 	run(c, &c.ops.attention,
 		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,

@@ -67,6 +67,37 @@ GEMMA3_VARIANTS = [
      "query_pre_attn_scalar": 32, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
 ]
 
+# The last of layer_types is always full_attention, as in transformers.
+GEMMA4 = sizes(
+    num_hidden_layers=6, head_dim=32, global_head_dim=64, sliding_window=20, rope_theta=None,
+    hidden_activation="gelu_pytorch_tanh", attention_k_eq_v=False, num_kv_shared_layers=0,
+    use_double_wide_mlp=False, hidden_size_per_layer_input=0, enable_moe_block=False,
+    tie_word_embeddings=True,
+    layer_types=["sliding_attention", "full_attention"] * 3,
+    rope_parameters={
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        "full_attention": {"rope_type": "proportional", "rope_theta": 1e6,
+                           "partial_rotary_factor": 0.25}})
+GEMMA4_VARIANTS = [
+    # As E2B and E4B: inputs per layer, and shared keys with a wide MLP.
+    {"hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 131,
+     "num_kv_shared_layers": 3, "use_double_wide_mlp": True, "final_logit_softcapping": 3.0},
+    # As 26B-A4B: experts beside the MLP, and values from k_proj. It is small, for a golden.
+    {"hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 3,
+     "num_attention_heads": 4, "num_key_value_heads": 2, "num_global_key_value_heads": 1,
+     "attention_k_eq_v": True, "sliding_window": 33, "enable_moe_block": True, "num_experts": 4,
+     "top_k_experts": 3, "moe_intermediate_size": 64, "final_logit_softcapping": 5.0,
+     "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]},
+    # As 31B: no experts. The keys of both kinds are shared, and the head is not tied.
+    {"hidden_size": 160, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 257,
+     "num_global_key_value_heads": 2, "attention_k_eq_v": True, "num_kv_shared_layers": 2,
+     "tie_word_embeddings": False, "final_logit_softcapping": None,
+     "rope_parameters": {
+         "sliding_attention": {"rope_type": "default", "rope_theta": 1e5},
+         "full_attention": {"rope_type": "proportional", "rope_theta": 1e6, "factor": 2.0,
+                            "partial_rotary_factor": 0.5}}},
+]
+
 QWEN3_5 = sizes(
     num_hidden_layers=4, head_dim=64, num_attention_heads=2, num_key_value_heads=1,
     full_attention_interval=3, linear_num_value_heads=3, linear_num_key_heads=3,
@@ -110,6 +141,9 @@ QWEN3_VL_MOE_VARIANTS = [
 TYPES = {
     "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
     "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
+    "gemma4": Row(GEMMA4, GEMMA4_VARIANTS, inside="gemma4_text"),
+    "gemma4_text": Row(GEMMA4, GEMMA4_VARIANTS),
+    "gemma4_unified": Row(GEMMA4, GEMMA4_VARIANTS, inside="gemma4_unified_text", mlx="gemma4"),
     # Not "truncate": False, which the originals have: mlx-lm does not read it.
     "gpt_oss": Row(
         sizes(hidden_size=192, num_hidden_layers=4, num_local_experts=7,
