@@ -63,8 +63,8 @@ bench: bin/headroom ## Measure speed; a part: ARGS="--only dense --quick"; compa
 		if build/setup window test frontend; then $(MAKE) --no-print-directory bench-window; \
 		else echo "make bench: window and pages cannot be measured here"; fi; fi
 
-bench-peer: bin/headroom ## Compare with llama.cpp: PEER=path/to/llama-bench MODEL=x.gguf
-	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
+bench-peer: bin/headroom ## Compare with llama.cpp, which it builds: SHAPE=llama-3.2-3b
+	@PEER="$(PEER)" MODEL="$(MODEL)" build/bench peer "$(or $(SHAPE),qwen3-0.6b)" $(ARGS)
 
 oracle: bin/headroom ## Compare with mlx-lm on small models; a part: TYPES=qwen3,llama
 	@build/oracle/models/run --types "$(TYPES)" $(ARGS)

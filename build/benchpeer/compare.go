@@ -16,16 +16,31 @@ import (
 	"strings"
 
 	"headroom/app/bench"
+	"headroom/engine"
 )
 
 // comparison holds the command-line arguments.
 type comparison struct {
-	headroom, peer, model, shape, peerKV string
-	threads, rounds, depth               int
+	headroom, peer, model, peerKV string
+	shape, config                 string // name, and path of its config.json
+	weights                       int64  // of Headroom in bytes
+	threads, rounds, depth        int
+	prompts                       []int // lengths in tokens; nil: defaultPrompts
 }
 
-// prompts are the prompt lengths that both programs prefill, in tokens.
-var prompts = []int{128, 512, 2048}
+// defaultPrompts are the prompt lengths that both programs prefill.
+var defaultPrompts = []int{128, 512, 2048}
+
+// lengths returns the prompt lengths, separated by commas.
+func (c *comparison) lengths() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(c.prompts), " ", ","), "[]")
+}
+
+// describe returns the model that Headroom generates for a config.json.
+func describe(config []byte) (engine.Description, error) {
+	return engine.Describe(engine.Random(config),
+		engine.Options{ContextTokens: 256, MaxSequences: 1})
+}
 
 // decodeTokens is the number of tokens that both programs decode.
 const decodeTokens = 64
@@ -33,7 +48,7 @@ const decodeTokens = 64
 // rows returns Headroom's IDs of the benchmarks that both programs run.
 func (c *comparison) rows() []string {
 	var rows []string
-	for _, n := range prompts {
+	for _, n := range c.prompts {
 		rows = append(rows, fmt.Sprintf("prefill-%d", n))
 	}
 	rows = append(rows, "decode-0")
@@ -47,6 +62,10 @@ func (c *comparison) rows() []string {
 type samples map[string][]float64
 
 func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
+	if c.prompts == nil {
+		c.prompts = defaultPrompts
+	}
+	loadBefore := bench.LoadAverage()
 	headroom, plain, withFlash := samples{}, samples{}, samples{}
 	var device string
 	var used build
@@ -78,14 +97,12 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintf(out,
-		"Headroom (%s): %s, %s, default cache. llama.cpp %s: %s, %.2f GB, %.0f million "+
-			"parameters, cache %s.\n", c.shape, device, weightFormat, used.Commit, used.Type,
-		float64(used.Bytes)/1e9, float64(used.Parameters)/1e6, c.peerKV)
+		"%s. Headroom: %s, weights %.2f GB, default cache. llama.cpp %s: %s, %.2f GB, "+
+			"%.0f million parameters, cache %s. Load average %.1f before.\n", c.shape, device,
+		float64(c.weights)/1e9, used.Commit, used.Type, float64(used.Bytes)/1e9,
+		float64(used.Parameters)/1e6, c.peerKV, loadBefore)
 	return c.table(out, headroom, plain, withFlash)
 }
-
-// weightFormat describes the weights that `headroom bench` generates.
-const weightFormat = "4 bits in groups of 64"
 
 // table prints medians in tokens/s, and the ratio of Headroom to the better llama.cpp run.
 func (c *comparison) table(out io.Writer, headroom, plain, withFlash samples) error {
@@ -126,8 +143,7 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 	file := filepath.Join(dir, "report.json")
 	contexts := "--contexts=" + strconv.Itoa(max(c.depth, 1))
 	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=1",
-		"--dense="+c.shape, "--threads="+strconv.Itoa(c.threads),
-		"--prompts="+strings.Trim(strings.ReplaceAll(fmt.Sprint(prompts), " ", ","), "[]"),
+		"--dense="+c.config, "--threads="+strconv.Itoa(c.threads), "--prompts="+c.lengths(),
 		contexts, "--tokens="+strconv.Itoa(decodeTokens), "--json="+file)
 	if err != nil {
 		return nil, err

@@ -78,6 +78,7 @@ func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("BENCHPEER_FAKE", dir)
 	c := comparison{headroom: os.Args[0], peer: os.Args[0], model: "m.gguf", shape: "qwen3-0.6b",
+		config: "qwen3-0.6b.json", weights: 335e6,
 		peerKV: "q8_0", threads: 2, rounds: 3, depth: 4096}
 	var out bytes.Buffer
 	if err := c.run(context.Background(), &out, io.Discard); err != nil {
@@ -86,7 +87,8 @@ func TestCompare(t *testing.T) {
 	// Headroom's measured runs gave 101, 102 and 103.
 	for _, want := range []string{"| prefill-512 | 102.0 | 50.0 | 40.0 | 2.04 x |",
 		"| decode-4096 | 102.0 | 50.0 | 80.0 | 1.27 x |",
-		"llama.cpp abc123: qwen3 0.6B Q4_0, 0.34 GB, 596 million", "CPU, abacus"} {
+		"weights 0.34 GB", "llama.cpp abc123: qwen3 0.6B Q4_0, 0.34 GB, 596 million",
+		"CPU, abacus"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

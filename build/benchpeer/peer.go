@@ -39,14 +39,7 @@ func (c *comparison) runPeer(ctx context.Context, flash int) (samples, build, er
 			common = append(common, "-ctv", c.peerKV)
 		}
 	}
-	lengths := ""
-	for i, n := range prompts {
-		if i > 0 {
-			lengths += ","
-		}
-		lengths += strconv.Itoa(n)
-	}
-	calls := [][]string{{"-p", lengths, "-n", strconv.Itoa(decodeTokens)}}
+	calls := [][]string{{"-p", c.lengths(), "-n", strconv.Itoa(decodeTokens)}}
 	if c.depth > 0 {
 		calls = append(calls, []string{"-p", "0", "-n", strconv.Itoa(decodeTokens), "-d",
 			strconv.Itoa(c.depth)})
