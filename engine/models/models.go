@@ -49,6 +49,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"ministral3":        loadMinistral3,
 	"mistral":           loadMistral,
 	"mistral3":          loadMistral3,
+	"olmo3":             loadOLMo3,
 	"phi3":              loadPhi3,
 	"qwen2":             loadQwen2,
 	"qwen3":             loadQwen3,

@@ -42,6 +42,9 @@ func TestRefusals(t *testing.T) {
 			"sliding_window is -3", problem.ModelBroken},
 		{"mistral3", `"text_config": {"model_type": "mistral4"}`,
 			`model_type in text_config is "mistral4"`, problem.UnknownArchitecture},
+		{"olmo3", `"sliding_window": 0`, "sliding_window is 0", problem.ModelBroken},
+		{"olmo3", `"rope_parameters": {"full_attention": {"rope_type": "ntk"}}`,
+			`rope_type is "ntk"`, problem.UnknownArchitecture},
 		{"phi3", `"rope_scaling": {"type": "linear", "factor": 2}`, `rope_type is "linear"`,
 			problem.UnknownArchitecture},
 		{"ministral3", `"rope_parameters": {"rope_theta": 1e6}`, "need a llama_4_scaling_beta",
@@ -74,6 +77,12 @@ func TestSameLayers(t *testing.T) {
 	for _, c := range []struct{ model, first, second string }{
 		{"mistral", eight, eight + `, "layer_types": ` + kinds("ssss")},
 		{"ministral3", eight + `, "layer_types": null`, eight + `, "layer_types": ` + kinds("sss")},
+		{"olmo3", eight + `, "layer_types": []`, eight + `, "layer_types": ` + kinds("sssf")},
+		{"olmo3", `"rope_theta": 1, "rope_scaling": null, "rope_parameters": {
+			"full_attention": {"rope_type": "yarn", "rope_theta": 5e5, "factor": 4,
+			"original_max_position_embeddings": 64}, "sliding_attention": {"rope_theta": 5e5}}`,
+			`"rope_theta": 5e5, "rope_scaling": {"type": "yarn", "factor": 4,
+			"original_max_position_embeddings": 64}`},
 		{"phi3", eight, eight + `, "layer_types": ` + kinds("sss")},
 		{"qwen2", eight + `, "layer_types": [], "use_sliding_window": true, "max_window_layers": 1`,
 			eight + `, "layer_types": ` + kinds("fsss")},

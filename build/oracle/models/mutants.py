@@ -55,6 +55,8 @@ MUTANTS = [
            "qkvBias: true", "qkvBias: false"),
     Mutant("queries have the factor of the next step", "ministral3", "engine/models/ministral3.go",
            "math.Log(float64(1+i))", "math.Log(float64(2+i))"),
+    Mutant("sliding layers rotate with the scaled frequencies of full attention", "olmo3",
+           "engine/models/olmo3.go", "ropes[c.LayerTypes[i]]", "ropes[fullAttention]"),
     Mutant("the weights of the chosen experts are always normalized", "qwen3_moe",
            "engine/models/mixture.go", "NormTopKProb: c.NormTopKProb", "NormTopKProb: true"),
     Mutant("query and key heads are not normalized", "qwen3", "engine/models/layer.go",

@@ -186,6 +186,13 @@ TYPES = {
             "mscale_all_dim": 1.0, "original_max_position_embeddings": 32,
             "llama_4_scaling_beta": 0.3}},
     ], inside="mistral"),
+    "olmo3": Row(sizes(sliding_window=20), [
+        {**NARROW, "num_hidden_layers": 5, "attention_bias": True, "rope_scaling": {
+            "rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
+            "original_max_position_embeddings": 64}},
+        {**WIDE, "rope_theta": 5e5, "sliding_window": 33,
+         "layer_types": ["full_attention", "sliding_attention", "sliding_attention"]},
+    ]),
     "phi3": Row(sizes(head_dim=None), [  # mlx-lm does not read head_dim
         NARROW,
         {**WIDE, "hidden_size": 192, "partial_rotary_factor": 0.5},

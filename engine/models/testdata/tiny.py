@@ -72,6 +72,15 @@ MODELS = {
             "llama_4_scaling_beta": 0.4,
         },
     },
+    "olmo3": {
+        "model_type": "olmo3",
+        "intermediate_size": 64,
+        "num_attention_heads": 2,
+        "num_hidden_layers": 4,
+        "tie_word_embeddings": True,
+        "sliding_window": 11,
+        "rope_scaling": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 64},
+    },
     "phi3": {
         "model_type": "phi3",
         "num_attention_heads": 2,
