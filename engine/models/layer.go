@@ -111,6 +111,7 @@ type attentionOptions struct {
 	kvFrom     kvSource
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
 	queryScale ops.PosScale
+	cap        float32 // of the scaled scores; 0: none
 }
 
 // kvSource says where the keys and values of an attention layer come from.
@@ -136,6 +137,7 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		KVHeads:    c.NumKeyValueHeads,
 		HeadDim:    c.HeadDim,
 		Scale:      o.scale,
+		Cap:        o.cap,
 		Eps:        c.RMSNormEps,
 		OutputGate: o.outputGate,
 	}

@@ -39,6 +39,7 @@ type Spec struct {
 // registry maps values of model_type in config.json to functions that load such a model. The
 // functions need not check w.Err, because Load does.
 var registry = map[string]func(w *checkpoint.Weights) (Model, error){
+	"gemma2":            loadGemma2,
 	"gemma3":            loadGemma3,
 	"gemma3_text":       loadGemma3,
 	"gemma4":            loadGemma4,

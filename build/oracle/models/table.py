@@ -139,6 +139,17 @@ QWEN3_VL_MOE_VARIANTS = [
 ]
 
 TYPES = {
+    # mlx-lm has no window in this architecture, so that of the row is longer than the prompt. It
+    # rounds sqrt(hidden_size) only if it computes in bfloat16, so hidden_size is a square.
+    "gemma2": Row(
+        sizes(hidden_size=64, sliding_window=400, query_pre_attn_scalar=40,
+              hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True,
+              attn_logit_softcapping=4.0, final_logit_softcapping=12.0), [
+            {},
+            {"hidden_size": 256, "num_attention_heads": 6, "num_key_value_heads": 2,
+             "vocab_size": 283, "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,
+             "final_logit_softcapping": 30.0},
+        ]),
     "gemma3": Row(GEMMA3, GEMMA3_VARIANTS, inside="gemma3_text"),
     "gemma3_text": Row(GEMMA3, GEMMA3_VARIANTS),
     "gemma4": Row(GEMMA4, GEMMA4_VARIANTS, inside="gemma4_text"),
