@@ -132,9 +132,9 @@ func benchSource(name string) (engine.Source, error) {
 	return resolveBench(name)
 }
 
-// shape returns the config.json of a shape.
+// shape returns the config.json of a shape. It ignores the case of the name.
 func shape(name string) (config []byte, ok bool) {
-	config, err := shapes.ReadFile(path.Join("shapes", name+".json"))
+	config, err := shapes.ReadFile(path.Join("shapes", strings.ToLower(name)+".json"))
 	return config, err == nil
 }
 

@@ -124,7 +124,8 @@ func TestShapes(t *testing.T) {
 	help = strings.Join(strings.Fields(help), " ") // it is wrapped
 	_, _, unknown := headroom("", "bench", "speed", "nosuch", "--here", "--ceilings=1,1,1")
 	gigabytes := map[string]float64{ // of the language model in 4 bits; gpt-oss in MXFP4 and 8 bits
-		"gemma-3-4b": 2.18, "gpt-oss-20b": 12.1, "llama-3.2-3b": 1.81, "qwen3-0.6b": 0.335,
+		"gemma-3-4b": 2.18, "gemma-4-e4b": 4.23, "gpt-oss-20b": 12.1, "llama-3.2-3b": 1.81,
+		"qwen3-0.6b":               0.335,
 		"qwen3-coder-30b-a3b":      17.2,
 		"qwen3-next-80b-16-layers": 15.2, // a third of 44.8, and two thirds of embeddings and head
 	}
@@ -140,7 +141,7 @@ func TestShapes(t *testing.T) {
 		if !strings.Contains(unknown, name) {
 			t.Errorf("the error does not name %s: %s", name, unknown)
 		}
-		src, err := benchSource(name)
+		src, err := benchSource(strings.ToUpper(name))
 		if err != nil {
 			t.Fatal(err)
 		}

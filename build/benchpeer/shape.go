@@ -44,6 +44,15 @@ type config struct {
 	WindowPattern int      `json:"sliding_window_pattern"`
 	LocalTheta    float32  `json:"rope_local_base_freq"`
 	PartialRotary float32  `json:"partial_rotary_factor"`
+	LogitCap      float32  `json:"final_logit_softcapping"`
+
+	GlobalHeadDim int `json:"global_head_dim"` // of layers with full attention; 0: HeadDim
+	SharedLayers  int `json:"num_kv_shared_layers"`
+	InputSize     int `json:"hidden_size_per_layer_input"`
+	Rope          struct {
+		Full    rope `json:"full_attention"`
+		Sliding rope `json:"sliding_attention"`
+	} `json:"rope_parameters"`
 
 	Experts            int `json:"num_experts"`
 	LocalExperts       int `json:"num_local_experts"` // another name of num_experts
@@ -61,6 +70,10 @@ type config struct {
 	Quantization map[string]json.RawMessage `json:"quantization"`
 }
 
+type rope struct {
+	Theta float32 `json:"rope_theta"`
+}
+
 // shapes is the folder of the shapes that `headroom bench` knows.
 const shapes = "app/commands/shapes"
 
@@ -69,7 +82,7 @@ const shapes = "app/commands/shapes"
 func readShape(name string, layers int) (label string, text []byte, err error) {
 	file := name
 	if !strings.HasSuffix(name, ".json") {
-		file = filepath.Join(shapes, name+".json")
+		file = filepath.Join(shapes, strings.ToLower(name)+".json")
 	}
 	label = strings.TrimSuffix(filepath.Base(file), ".json")
 	if text, err = os.ReadFile(file); err != nil {
@@ -87,7 +100,7 @@ func readShape(name string, layers int) (label string, text []byte, err error) {
 	return fmt.Sprintf("%s-%d-layers", label, layers), text, err
 }
 
-// reduce returns a config.json with its first layers only.
+// reduce returns a config.json with its first layers only. The same part of them share keys.
 func reduce(text []byte, layers int) ([]byte, error) {
 	var all map[string]any
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -97,12 +110,23 @@ func reduce(text []byte, layers int) ([]byte, error) {
 	if nested, ok := all["text_config"].(map[string]any); ok {
 		inner = nested
 	}
-	if n, _ := inner["num_hidden_layers"].(float64); layers < 1 || layers > int(n) {
+	n, _ := inner["num_hidden_layers"].(float64)
+	if layers < 1 || layers > int(n) {
 		return nil, fmt.Errorf("cannot take %d layers of %g", layers, n)
 	}
 	inner["num_hidden_layers"] = layers
-	if types, ok := inner["layer_types"].([]any); ok && len(types) > layers {
-		inner["layer_types"] = types[:layers]
+	types, _ := inner["layer_types"].([]any)
+	if len(types) > layers {
+		types = types[:layers]
+		inner["layer_types"] = types
+	}
+	if share, ok := inner["num_kv_shared_layers"].(float64); ok && len(types) == layers {
+		first := layers - int(share)*layers/int(n)
+		// llama.cpp expects full attention in the last layer with keys of its own.
+		for first > 1 && types[first-1] != "full_attention" {
+			first--
+		}
+		inner["num_kv_shared_layers"] = layers - first
 	}
 	return json.Marshal(all)
 }
@@ -176,13 +200,14 @@ func (c *config) weightType(module string) (blockType, error) {
 	return kind, err
 }
 
-// architectures maps model_type to the name of the architecture in llama.cpp and its layers.
+// architectures maps the model_type of a language model to the name of its architecture in
+// llama.cpp and to its layers.
 var architectures = map[string]struct {
 	name  string
 	layer func(*layout, int)
 }{
-	"gemma3":      {"gemma3", (*layout).gemma3},
 	"gemma3_text": {"gemma3", (*layout).gemma3},
+	"gemma4_text": {"gemma4", (*layout).gemma4},
 	"gpt_oss":     {"gpt-oss", (*layout).gptOSS},
 	"llama":       {"llama", (*layout).llama},
 	"qwen3":       {"qwen3", (*layout).qwen3},
@@ -210,6 +235,15 @@ func (c *config) gguf() ([]entry, []tensor, error) {
 	if !c.Tied {
 		l.weight("output", "lm_head", c.Hidden, c.Vocab)
 	}
+	if c.InputSize > 0 {
+		width := c.Layers * c.InputSize
+		l.weight("per_layer_token_embd", "embed_tokens_per_layer", width, c.Vocab)
+		l.weight("per_layer_model_proj", "per_layer_model_projection", c.Hidden, width)
+		l.norm("per_layer_proj_norm", c.InputSize)
+	}
+	if c.GlobalHeadDim > 0 {
+		l.constant(ropeFactors, 1, c.GlobalHeadDim/2)
+	}
 	for i := range c.Layers {
 		a.layer(l, i)
 	}
@@ -219,6 +253,9 @@ func (c *config) gguf() ([]entry, []tensor, error) {
 	}
 	return append(c.metadata(a.name), entry{"general.file_type", kind.file}), l.tensors, l.err
 }
+
+// ropeFactors is a tensor of factors of the rotary frequencies in full attention.
+const ropeFactors = "rope_freqs.weight"
 
 // metadata returns the metadata of the architecture. Random tokens need no vocabulary. The scaling
 // of rotary embeddings is left out, because it does not change the speed.
@@ -238,10 +275,18 @@ func (c *config) metadata(name string) []entry {
 	number("feed_forward_length", c.Intermediate)
 	number("attention.head_count", c.Heads)
 	number("attention.head_count_kv", c.KVHeads)
-	number("attention.key_length", c.HeadDim)
-	number("attention.value_length", c.HeadDim)
+	full := max(c.HeadDim, c.GlobalHeadDim)
+	number("attention.key_length", full)
+	number("attention.value_length", full)
+	if full != c.HeadDim {
+		number("attention.key_length_swa", c.HeadDim)
+		number("attention.value_length_swa", c.HeadDim)
+		number("rope.dimension_count_swa", c.HeadDim)
+	}
+	number("attention.shared_kv_layers", c.SharedLayers)
+	number("embedding_length_per_layer_input", c.InputSize)
 	set("attention.layer_norm_rms_epsilon", c.NormEps)
-	set("rope.freq_base", c.RopeTheta)
+	set("rope.freq_base", max(c.RopeTheta, c.Rope.Full.Theta))
 	if c.PartialRotary > 0 {
 		number("rope.dimension_count", int(c.PartialRotary*float32(c.HeadDim)))
 	}
@@ -249,8 +294,11 @@ func (c *config) metadata(name string) []entry {
 		number("attention.sliding_window", c.Window)
 		set("attention.sliding_window_pattern", c.sliding())
 	}
-	if c.LocalTheta > 0 {
-		set("rope.freq_base_swa", c.LocalTheta)
+	if theta := max(c.LocalTheta, c.Rope.Sliding.Theta); theta > 0 {
+		set("rope.freq_base_swa", theta)
+	}
+	if c.LogitCap > 0 {
+		set("final_logit_softcapping", c.LogitCap)
 	}
 	number("expert_count", c.Experts)
 	number("expert_used_count", c.ExpertsPerToken)
@@ -362,6 +410,33 @@ func (l *layout) gemma3(layer int) {
 	l.qwen3(layer)
 	l.norm(blk+"post_attention_norm", l.Hidden)
 	l.norm(blk+"post_ffw_norm", l.Hidden)
+}
+
+// gemma4 adds a layer of Gemma 4 without experts. The last layers have no keys and values.
+func (l *layout) gemma4(layer int) {
+	blk, m := names(layer)
+	dim := l.HeadDim
+	if !l.sliding()[layer] {
+		dim = max(l.HeadDim, l.GlobalHeadDim)
+	}
+	l.norm(blk+"attn_norm", l.Hidden)
+	l.weight(blk+"attn_q", m+"self_attn.q_proj", l.Hidden, l.Heads*dim)
+	l.norm(blk+"attn_q_norm", dim)
+	if layer < l.Layers-l.SharedLayers {
+		l.weight(blk+"attn_k", m+"self_attn.k_proj", l.Hidden, l.KVHeads*dim)
+		l.weight(blk+"attn_v", m+"self_attn.v_proj", l.Hidden, l.KVHeads*dim)
+		l.norm(blk+"attn_k_norm", dim)
+	}
+	l.weight(blk+"attn_output", m+"self_attn.o_proj", l.Heads*dim, l.Hidden)
+	l.norm(blk+"post_attention_norm", l.Hidden)
+	l.mlp(layer)
+	l.norm(blk+"post_ffw_norm", l.Hidden)
+	l.norm(blk+"layer_output_scale", 1)
+	if l.InputSize > 0 {
+		l.weight(blk+"inp_gate", m+"per_layer_input_gate", l.Hidden, l.InputSize)
+		l.weight(blk+"proj", m+"per_layer_projection", l.InputSize, l.Hidden)
+		l.norm(blk+"post_norm", l.Hidden)
+	}
 }
 
 func (l *layout) qwen3MoE(layer int) {
