@@ -14,8 +14,7 @@ void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, 
     ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
     int64_t from, int64_t to);
 void headroom_soft_cap(int isa, const float *x, ptrdiff_t x_stride, float *out,
-    ptrdiff_t out_stride, float cap, float twice, int64_t cols, int64_t block_cols, int64_t from,
-    int64_t to);
+    ptrdiff_t out_stride, float cap, int64_t cols, int64_t block_cols, int64_t from, int64_t to);
 */
 import "C"
 
@@ -33,6 +32,6 @@ func (f function) native(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
 
 func (o *SoftCap) native(isa cpu.ISA, from, to int) {
 	C.headroom_soft_cap(C.int(isa), (*C.float)(o.X.Ptr()), C.ptrdiff_t(o.X.Stride),
-		(*C.float)(o.Out.Ptr()), C.ptrdiff_t(o.Out.Stride), C.float(o.Cap), C.float(2/o.Cap),
-		C.int64_t(o.Out.Cols), blockCols, C.int64_t(from), C.int64_t(to))
+		(*C.float)(o.Out.Ptr()), C.ptrdiff_t(o.Out.Stride), C.float(o.Cap), C.int64_t(o.Out.Cols),
+		blockCols, C.int64_t(from), C.int64_t(to))
 }

@@ -17,7 +17,7 @@ var (
 // softCapParams mirrors SoftCapParams in soft_cap.metal.
 type softCapParams struct {
 	Cols, XStride, OutStride uint32
-	Cap, Twice               float32
+	Cap                      float32
 }
 
 const softCapThreads = 256
@@ -28,7 +28,7 @@ func (o *SoftCap) Metal(c *gpu.Context) {
 		return
 	}
 	p := softCapParams{Cols: uint32(o.Out.Cols), XStride: uint32(o.X.Stride),
-		OutStride: uint32(o.Out.Stride), Cap: o.Cap, Twice: 2 / o.Cap}
+		OutStride: uint32(o.Out.Stride), Cap: o.Cap}
 	softCapKernel.Dispatch(c, p, gpu.RowsByColumns(o.Out.Rows, o.Out.Cols, softCapThreads),
 		gpu.Read(o.X), gpu.Write(o.Out))
 }
