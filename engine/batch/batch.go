@@ -13,6 +13,40 @@ type Batch struct {
 	// a state must be kept inside a span, the span is split there, and its pieces are in
 	// consecutive rounds. If no span is split, there is one round with all Spans.
 	Rounds []Round
+	// Outputs are the rows whose hidden states are read after the pass; nil: all rows.
+	Outputs *Outputs
+}
+
+// Outputs selects rows of a batch. Layers that write no memory need to compute only these.
+type Outputs struct {
+	Rows []int32 // ascending
+	// Batch has these rows alone: its row i is row Rows[i]. It has no Tokens and no Rounds.
+	Batch Batch
+}
+
+// Select selects rows, which must be ascending, of the batch with the given spans. It keeps rows,
+// and reuses the memory of the previous selection.
+func (o *Outputs) Select(rows []int32, spans []kernels.Span) {
+	o.Rows = rows
+	selected, from, at := o.Batch.Spans[:0], -1, 0
+	for i, row := range rows {
+		for int(row) >= spans[at].Row+spans[at].Rows {
+			at++
+		}
+		s := &spans[at]
+		offset := int(row) - s.Row
+		n := len(selected) - 1
+		if from != at || selected[n].Pos+selected[n].Rows != s.Pos+offset {
+			selected = append(selected,
+				kernels.Span{Row: i, Pos: s.Pos + offset, Pages: s.Pages, Slot: s.Slot})
+			from, n = at, n+1
+		}
+		selected[n].Rows++
+		if offset < s.Prefill {
+			selected[n].Prefill++
+		}
+	}
+	o.Batch.Spans = selected
 }
 
 // Round holds spans of different sequences, and the states to keep after these spans.

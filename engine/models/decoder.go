@@ -198,7 +198,10 @@ type decoder struct {
 
 	inputs   layerInputs // or nil
 	memoryOf []int       // the layer whose memory each layer uses; nil: its own
-	logitCap float32     // the limit of ops.SoftCap for the logits; 0: none
+	// outputs is the first of the last layers if these write no memory, else 0. They compute only
+	// the rows of batch.Outputs, and the first has a norm before it.
+	outputs  int
+	logitCap float32 // the limit of ops.SoftCap for the logits; 0: none
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -261,6 +264,13 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 		c.RMSNormTo(x, h, norm, m.eps)
 	}
 	for i, layer := range m.layers {
+		if o := b.Outputs; o != nil && i == m.outputs && i > 0 {
+			if len(o.Rows) == 0 {
+				return x
+			}
+			h, x, inputs = selectRows(c, o, h, x, inputs)
+			b, normed = &o.Batch, x
+		}
 		mark := c.Mark()
 		delta := layer.forward(c, b, h, x, m.inputOf(inputs, i), memory[m.memory(i)], m.eps)
 		nextNorm := m.norm
@@ -274,6 +284,20 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 		c.Release(mark)
 	}
 	return x
+}
+
+// selectRows returns the selected rows of the residual stream h, of x, which is h after the norm,
+// and of the inputs of all layers. The operators that follow get only these rows.
+func selectRows(c *ops.Context, o *batch.Outputs, h, x, inputs kernels.Tensor) (_, _,
+	_ kernels.Tensor) {
+	c.SetPrefill(o.Batch.Spans)
+	if len(o.Rows) == h.Rows {
+		return h, x, inputs
+	}
+	if !inputs.IsNone() {
+		inputs = c.Rows(inputs, o.Rows)
+	}
+	return c.Rows(h, o.Rows), c.Rows(x, o.Rows), inputs
 }
 
 func (m *decoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor {

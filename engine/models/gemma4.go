@@ -232,6 +232,9 @@ func loadGemma4(w *checkpoint.Weights) (Model, error) {
 	m := from.load(w, &c.decoderConfig)
 	m.embedScale = float32(math.Sqrt(float64(c.HiddenSize)))
 	m.memoryOf, m.logitCap = c.memoryOf, c.FinalLogitSoftcap
+	if c.SharedLayers > 0 {
+		m.outputs = c.NumHiddenLayers - c.SharedLayers
+	}
 	if c.InputSize > 0 {
 		m.inputs = c.inputs(w, from.model)
 	}

@@ -21,8 +21,8 @@ type Model interface {
 	// Spec describes the model to the runner. The caller must not change its slices.
 	Spec() Spec
 	// Forward runs the tokens of b through the model and updates memory, which has an entry for
-	// each of Spec().Layers. It returns the hidden states [M, hidden] after the final norm. They
-	// are in the arena of c.
+	// each of Spec().Layers. It returns the hidden states after the final norm: [M, hidden], or
+	// those of the rows of b.Outputs alone. They are in the arena of c.
 	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 	// Logits returns the next-token logits [len(rows), V] of some rows of x, which Forward has
 	// returned. They are in the arena of c. A pass may call it several times.

@@ -38,6 +38,12 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	}
 	b.Rounds = []batch.Round{{Spans: b.Spans}}
 	c := ops.NewContext(d, 0)
-	r.model.Logits(c, r.model.Forward(c, &b, layers), last)
+	b.Outputs = &batch.Outputs{}
+	b.Outputs.Select(last, b.Spans)
+	x := r.model.Forward(c, &b, layers)
+	if x.Rows == len(last) {
+		last = firstRows(len(last))
+	}
+	r.model.Logits(c, x, last)
 	return Cost{Bytes: d.TrafficBytes, Operations: d.Operations}
 }

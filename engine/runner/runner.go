@@ -45,6 +45,9 @@ type Runner struct {
 	batch  batch.Batch
 	round  [1]batch.Round
 
+	outputs batch.Outputs // the rows of batch whose logits are computed
+	rows    []int32       // all rows of a pass
+
 	logitsRows int // of Options
 
 	async  kernels.AsyncDevice // equal to device; nil: device is synchronous
@@ -68,6 +71,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 				Slots: o.Slots, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
+		rows:   firstRows(o.BatchRows),
 	}
 	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)
@@ -101,8 +105,23 @@ func ScratchBytes(m models.Model, o Options) int {
 		Spans:  []kernels.Span{{Rows: o.BatchRows, Pages: table}},
 	}
 	r.batch.Rounds = []batch.Round{{Spans: r.batch.Spans}}
-	m.Logits(r.ops, m.Forward(r.ops, &r.batch, r.layers), make([]int32, o.LogitsRows))
+	// Models may copy the rows of a selection, unless these are all rows.
+	for _, n := range []int{o.BatchRows, min(o.LogitsRows, o.BatchRows-1)} {
+		r.outputs.Select(firstRows(n), r.batch.Spans)
+		r.batch.Outputs = &r.outputs
+		m.Logits(r.ops, m.Forward(r.ops, &r.batch, r.layers), make([]int32, o.LogitsRows))
+		r.ops.Release(0)
+	}
 	return r.ops.PeakBytes()
+}
+
+// firstRows returns the indices 0 to n-1.
+func firstRows(n int) []int32 {
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return rows
 }
 
 // sequentialCaches allocates caches for page tables in which entry i is page i.
@@ -121,13 +140,13 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 		return nil, err
 	}
 	defer r.ops.Release(r.ops.Mark()) // also frees the activations if the pass panics
-	x := r.forward(tokens, spans, rounds)
+	x := r.forward(tokens, spans, rounds, logits)
 	return r.logits(x, logits)
 }
 
 // logits computes the logits of some rows of x and waits for them.
 func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
-	out := r.model.Logits(r.ops, x, rows)
+	out := r.model.Logits(r.ops, x, r.rowsIn(x, rows))
 	if err := r.Sync(); err != nil {
 		return nil, err
 	}
@@ -144,7 +163,7 @@ func (r *Runner) StepScored(tokens []int32, spans []kernels.Span, logits, scored
 		return nil, err
 	}
 	defer r.ops.Release(r.ops.Mark())
-	x := r.forward(tokens, spans, rounds)
+	x := r.forward(tokens, spans, rounds, r.rows[:len(tokens)])
 	mark := r.ops.Mark()
 	rowBytes := (x.Cols + r.spec.VocabSize) * kernels.F32.Size()
 	n := max(r.logitsRows, r.ops.FreeBytes()/rowBytes)
@@ -182,10 +201,10 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 		return Pass{}, err
 	}
 	defer r.ops.Release(r.ops.Mark())
-	x := r.forward(tokens, spans, rounds)
+	x := r.forward(tokens, spans, rounds, logits)
 	p := Pass{chosen: r.chosen[1-r.last].RowRange(0, len(logits))}
 	if len(logits) > 0 {
-		out := r.model.Logits(r.ops, x, logits)
+		out := r.model.Logits(r.ops, x, r.rowsIn(x, logits))
 		r.ops.Choose(p.chosen, out, choices.Settings, choices.Adjusted(), r.chosen[r.last])
 	}
 	r.last = 1 - r.last
@@ -219,18 +238,34 @@ func (r *Runner) fits(tokens []int32) error {
 	return nil
 }
 
-// forward runs a pass and returns the hidden states.
-func (r *Runner) forward(tokens []int32, spans []kernels.Span,
-	rounds []batch.Round) kernels.Tensor {
+// forward runs a pass and returns the hidden states, at least those of the rows that outputs lists.
+func (r *Runner) forward(tokens []int32, spans []kernels.Span, rounds []batch.Round,
+	outputs []int32) kernels.Tensor {
 	if len(rounds) == 0 {
 		r.round[0] = batch.Round{Spans: spans}
 		rounds = r.round[:]
 	}
 	in := r.tokens.RowRange(0, len(tokens))
 	r.ops.Feed(in, tokens, r.chosen[r.last])
-	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds}
+	for i := 1; i < len(outputs); i++ {
+		if outputs[i] <= outputs[i-1] { // not a selection
+			outputs = r.rows[:len(tokens)]
+			break
+		}
+	}
+	r.outputs.Select(outputs, spans)
+	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds, Outputs: &r.outputs}
 	r.ops.SetPrefill(spans)
 	return r.model.Forward(r.ops, &r.batch, r.layers)
+}
+
+// rowsIn returns the rows of x, which forward has returned, that have the hidden states of the
+// given rows of the batch.
+func (r *Runner) rowsIn(x kernels.Tensor, rows []int32) []int32 {
+	if x.Rows < r.batch.Rows() { // x has only the rows of the selection, which are these
+		return r.rows[:len(rows)]
+	}
+	return rows
 }
 
 // CopyPage copies a page in every attention layer without a window. The parameters from and to must
