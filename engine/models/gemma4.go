@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"headroom/engine/batch"
@@ -60,6 +59,10 @@ func (c *gemma4Config) read(w *checkpoint.Weights) error {
 	c.GlobalHeadDim, c.HiddenActivation = 512, "gelu_pytorch_tanh"
 	if err := w.Config.Decode(c); err != nil {
 		return err
+	}
+	if len(c.LayerTypes) == 0 {
+		// The default differs between transformers and mlx-lm.
+		return unsupported(w, "config.json has no layer_types")
 	}
 	c.HiddenAct = c.HiddenActivation
 	if err := c.decoderConfig.check(w); err != nil {
@@ -222,6 +225,10 @@ func loadGemma4(w *checkpoint.Weights) (Model, error) {
 		return nil, err
 	}
 	from := textWeights(w)
+	if c.InputSize == 0 && from.model.Shape("embed_tokens_per_layer.weight") != nil {
+		return nil, unsupported(w, "there are embed_tokens_per_layer, but config.json has no "+
+			"hidden_size_per_layer_input")
+	}
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 		layer := c.layer(w, s, i, ropes[c.ropeOf(i)])
 		if c.memoryOf[i] != i {
@@ -298,7 +305,7 @@ func (c *gemma4Config) layer(w *checkpoint.Weights, s checkpoint.Scope, i int,
 		last = l.input.norm
 	}
 	scalar := s.Vector("layer_scalar", 1, 0)
-	l.scalar = kernels.FromFloat32s(w.Device, 1, c.HiddenSize, ones(c.HiddenSize))
+	l.scalar = ones(w, c.HiddenSize)
 	if w.Err() == nil && scalar.Buffer.Bytes != nil {
 		scale(l.scalar, scalar.Float32s()[0])
 		scale(last, scalar.Float32s()[0])
@@ -318,7 +325,7 @@ func (c *gemma4Config) attention(w *checkpoint.Weights, s checkpoint.Scope, i in
 		o.kvFrom = kvKeysOnly
 	}
 	a := layer.attention(s, o)
-	a.VNorm = kernels.FromFloat32s(w.Device, 1, layer.HeadDim, ones(layer.HeadDim))
+	a.VNorm = ones(w, layer.HeadDim)
 	return a
 }
 
@@ -392,16 +399,30 @@ func (l *gemma4Inputs) forward(c *ops.Context, tokens, h kernels.Tensor) kernels
 	return out
 }
 
-// ones returns n ones.
-func ones(n int) []float32 { return slices.Repeat([]float32{1}, n) }
+// ones returns a tensor [1, n] of ones, or none after an error.
+func ones(w *checkpoint.Weights, n int) kernels.Tensor {
+	if w.Err() != nil {
+		return kernels.Tensor{}
+	}
+	t := kernels.NewTensor(w.Device, kernels.F32, 1, n)
+	if t.Buffer.Bytes == nil {
+		return t
+	}
+	values := t.Float32s()
+	for i := range values {
+		values[i] = 1
+	}
+	return t
+}
 
 // scale multiplies the elements of t, which is not a view of the checkpoint, and returns t.
 func scale(t kernels.Tensor, factor float32) kernels.Tensor {
 	if t.IsNone() || t.Buffer.Bytes == nil {
 		return t
 	}
-	for i, x := range t.Float32s() {
-		t.Float32s()[i] = x * factor
+	values := t.Float32s()
+	for i := range values {
+		values[i] *= factor
 	}
 	return t
 }

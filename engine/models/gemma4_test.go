@@ -126,6 +126,7 @@ func TestGemma4Refusals(t *testing.T) {
 		{`"layer_types": ["full_attention", "full_attention", "full_attention", "full_attention",
 			"full_attention", "sliding_attention"]`, "the last of layer_types is sliding_attention",
 			problem.UnknownArchitecture},
+		{`"layer_types": null`, "no layer_types", problem.UnknownArchitecture},
 		{`"vocab_size_per_layer_input": 7`, "vocab_size_per_layer_input is 7",
 			problem.UnknownArchitecture},
 		{`"num_kv_shared_layers": 6`, "num_kv_shared_layers is 6", problem.ModelBroken},
@@ -155,5 +156,14 @@ func TestGemma4Refusals(t *testing.T) {
 			!strings.Contains(p.Error(), c.says) {
 			t.Errorf("%s: %v, expected %s saying %q", c.keys, err, c.code, c.says)
 		}
+	}
+}
+
+// TestGemma4MissingKey checks that a model with inputs per layer is not run without them.
+func TestGemma4MissingKey(t *testing.T) {
+	f := readTiny(t, "gemma4_text").with(t, `"hidden_size_per_layer_input": null`)
+	_, err := engine.Describe(engine.Source{Dir: f.write(t)}, engine.Options{})
+	if err == nil || !strings.Contains(err.Error(), "no hidden_size_per_layer_input") {
+		t.Errorf("%v, expected an error that names the key", err)
 	}
 }
