@@ -27,13 +27,30 @@ MERGE(leaf8, leaf4, 3)
 MERGE(leaf16, leaf8, 4)
 #undef MERGE
 
-// Computes the sums of units [i*LANES, (i+1)*LANES) of the block, in order.
+// Computes the sums of units [i*LANES, (i+1)*LANES) of the block, in order. If half is not 0, the
+// block has 8 units, and the sums after them are 0.
 SIMD void dots16(const block *b, const int i, const int mr, const int mode, const int bits,
-                 const int unit, lanes *out) {
-    switch (LANES / UNITS(bits, unit)) {
-    case 4: KERNEL(leaf4)(b, i, mr, mode, bits, unit, out); break;
-    case 8: KERNEL(leaf8)(b, i, mr, mode, bits, unit, out); break;
-    case 16: KERNEL(leaf16)(b, i, mr, mode, bits, unit, out); break;
+                 const int unit, const int half, lanes *out) {
+    const int leaves = LANES / UNITS(bits, unit);
+    if (half && LANES == 16) {
+        switch (leaves) {
+        case 4: KERNEL(leaf2)(b, i, mr, mode, bits, unit, out); break;
+        case 8: KERNEL(leaf4)(b, i, mr, mode, bits, unit, out); break;
+        case 16: KERNEL(leaf8)(b, i, mr, mode, bits, unit, out); break;
+        }
+#pragma GCC unroll 4
+        for (int m = 0; m < mr; m++)
+            out[m] = l_merge(out[m], l_zero(), leaves == 4 ? 2 : leaves == 8 ? 3 : 4,
+                             NARROW(mode, bits));
+    } else if (half && i * LANES >= 8) {
+#pragma GCC unroll 4
+        for (int m = 0; m < mr; m++) out[m] = l_zero();
+    } else {
+        switch (leaves) {
+        case 4: KERNEL(leaf4)(b, i, mr, mode, bits, unit, out); break;
+        case 8: KERNEL(leaf8)(b, i, mr, mode, bits, unit, out); break;
+        case 16: KERNEL(leaf16)(b, i, mr, mode, bits, unit, out); break;
+        }
     }
 #pragma GCC unroll 4
     for (int m = 0; m < mr; m++) out[m] = KERNEL(l_order)(out[m], UNITS(bits, unit));
@@ -58,41 +75,44 @@ SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_
 #undef FEW_AHEAD
 #define FEW_AHEAD 2048 // bytes between a load of a stream and its prefetch
 
-// The streams of a row of the weight, and how many bytes ahead they are prefetched.
+// The streams of a row of the weight, how many bytes ahead they are prefetched, and the end of the
+// codes that may be read, which is that of the last row.
 #define row_at KERNEL(row_at)
 typedef struct {
-    const uint8_t *codes, *scales, *biases;
+    const uint8_t *codes, *scales, *biases, *end;
     ptrdiff_t codes_ahead, scales_ahead;
 } row_at;
 
 // Returns row i. Its prefetches are `rows` rows and FEW_AHEAD bytes ahead.
 SIMD row_at KERNEL(few_row)(const matmul_weight *w, int64_t i, int64_t rows, ptrdiff_t scales_ahead,
-                            const int mode) {
+                            const uint8_t *end, const int mode) {
     return (row_at){w->data + i * w->data_stride, w->scales + i * w->scales_stride,
-                    mode == MODE_AFFINE ? w->biases + i * w->biases_stride : NULL,
+                    mode == MODE_AFFINE ? w->biases + i * w->biases_stride : NULL, end,
                     FEW_AHEAD + rows * w->data_stride, scales_ahead + rows * w->scales_stride};
 }
 
 // Multiplies units [u, u+16) of a row of the weight with mr rows of activations and adds the
-// results to acc.
+// results to acc. Past the end of a row the codes are mostly those of the next one. They do not
+// matter, because there either the activations or their scales are 0 (round.c).
 #define few_block KERNEL(few_block)
 SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const int8_t *const *q,
                     const float *const *params, f32x16 *acc, const int mr, const int mode,
                     const int bits, const int unit) {
     const int64_t units = w->k / unit, c = matmul_padded_chunks(w->k), at = u / 8 * unit * bits;
+    const int half = units - u == 8; // as in the down projections of many experts
     block b;
     b.codes = row->codes + at;
     b.ahead = b.codes + row->codes_ahead;
     uint8_t last[2 * 64 * 8];
-    if (units - u < 16) {
-        memset(last, 0, sizeof last);
+    if (!half && units - u < 16 && row->end - b.codes < 2 * unit * bits) {
+        memset(last, 0, (size_t)(2 * unit * bits));
         memcpy(last, row->codes + at, (size_t)(w->k / 8 * bits - at));
         b.codes = last;
     }
     for (int m = 0; m < mr; m++) b.q[m] = q[m] + u * unit;
     lanes sums[16 / LANES][FEW_ROWS];
 #pragma GCC unroll 4
-    for (int j = 0; j < 16 / LANES; j++) dots16(&b, j, mr, mode, bits, unit, sums[j]);
+    for (int j = 0; j < 16 / LANES; j++) dots16(&b, j, mr, mode, bits, unit, half, sums[j]);
     f32x16 scale, bias = v_zero();
     __builtin_prefetch(row->scales + 2 * u + row->scales_ahead);
     if (mode == MODE_MXFP4) {
@@ -120,14 +140,14 @@ SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const 
 // activations.
 #define few_streams KERNEL(few_streams)
 SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t ahead_rows,
-                      ptrdiff_t scales_ahead, const int8_t *const *q, const float *const *params,
-                      float *const *out, const int streams, const int mr, const int mode,
-                      const int bits, const int unit) {
+                      ptrdiff_t scales_ahead, const uint8_t *end, const int8_t *const *q,
+                      const float *const *params, float *const *out, const int streams,
+                      const int mr, const int mode, const int bits, const int unit) {
     f32x16 acc[WEIGHT_STREAMS][FEW_ROWS];
     row_at rows[WEIGHT_STREAMS];
 #pragma GCC unroll 1
     for (int s = 0; s < streams; s++) {
-        rows[s] = KERNEL(few_row)(w, i + s * apart, ahead_rows, scales_ahead, mode);
+        rows[s] = KERNEL(few_row)(w, i + s * apart, ahead_rows, scales_ahead, end, mode);
 #pragma GCC unroll 4
         for (int m = 0; m < mr; m++) acc[s][m] = v_zero();
     }
@@ -151,10 +171,11 @@ SIMD void few_tile(const matmul_weight *w, int64_t n, const int8_t *const *q,
     const int64_t length = n / WEIGHT_STREAMS, last = length - FEW_AHEAD / (w->k / 8 * bits);
     const ptrdiff_t scales_ahead = FEW_AHEAD * w->scales_stride / w->data_stride;
     const int64_t rest = n - length * WEIGHT_STREAMS; // rows after the streams
+    const uint8_t *end = w->data + (n - 1) * w->data_stride + w->k / 8 * bits;
     for (int64_t i = 0; i < length + rest; i++) {
         const int streamed = i < length;
         few_streams(w, streamed ? i : length * (WEIGHT_STREAMS - 1) + i, length,
-                    i < last ? 0 : n - length, scales_ahead, q, params, out,
+                    i < last ? 0 : n - length, scales_ahead, end, q, params, out,
                     streamed ? WEIGHT_STREAMS : 1, mr, mode, bits, unit);
     }
 }
