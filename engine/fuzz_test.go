@@ -1,9 +1,12 @@
 package engine_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -11,18 +14,65 @@ import (
 	"headroom/engine/problem"
 )
 
-// FuzzDescribe describes the weights of the tiny models with mutated configs. Every config must be
-// described or refused with a Problem, and must not allocate much memory.
-func FuzzDescribe(f *testing.F) {
-	var weights [][]byte
-	for i, m := range tinyModels() {
+// tinyModel is a model of one type, whose config the tests below change.
+type tinyModel struct {
+	name            string
+	config, weights []byte
+}
+
+// readTinyModels returns the model of every registered type.
+func readTinyModels(t testing.TB) (all []tinyModel) {
+	t.Helper()
+	for _, m := range tinyModels() {
 		config, err := m.Config(tinyTree)
 		if err != nil {
-			f.Fatal(err)
+			t.Fatal(err)
 		}
-		weights = append(weights, read(f, filepath.Join("models", "testdata", "tiny", m.Folder),
-			"model.safetensors"))
-		f.Add(config, byte(i))
+		weights := read(t, filepath.Join("models", "testdata", "tiny", m.Folder),
+			"model.safetensors")
+		all = append(all, tinyModel{m.Type, config, weights})
+	}
+	return all
+}
+
+// describe describes a model. It checks that the config is described or refused with a Problem, and
+// that no more memory is allocated than the files have, apart from what every model needs.
+func describe(t *testing.T, config, weights []byte) (refused bool) {
+	t.Helper()
+	src := engine.Source{FS: fstest.MapFS{
+		"config.json":       {Data: config},
+		"model.safetensors": {Data: weights},
+		"tokenizer.json":    {Data: []byte("{}")},
+	}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	d, err := engine.Describe(src, engine.Options{AvailableBytes: 8 << 30, ChunkTokens: 64})
+	runtime.ReadMemStats(&after)
+	const everyModel = 512 << 10
+	if used, most := after.TotalAlloc-before.TotalAlloc,
+		uint64(everyModel+len(weights)+100*len(config)); used > most {
+		t.Errorf("%d bytes allocated for a config of %d and weights of %d, expected at most %d",
+			used, len(config), len(weights), most)
+	}
+	if err != nil {
+		if p := problem.From(err); p.Code == problem.Internal {
+			t.Errorf("got %v, expected a Problem about the model", err)
+		}
+		return true
+	}
+	n := d.Need
+	if n.WeightsBytes <= 0 || n.KVBytes < 0 || n.StateBytes < 0 || n.ScratchBytes <= 0 ||
+		n.TotalBytes() <= 0 || d.ContextTokens < 1 {
+		t.Errorf("description %+v, expected plausible sizes", d)
+	}
+	return false
+}
+
+// FuzzDescribe describes the weights of the tiny models with mutated configs.
+func FuzzDescribe(f *testing.F) {
+	models := readTinyModels(f)
+	for i, m := range models {
+		f.Add(m.config, byte(i))
 	}
 	for _, config := range []string{
 		`{"model_type": "qwen3"}`,
@@ -33,31 +83,103 @@ func FuzzDescribe(f *testing.F) {
 		f.Add([]byte(config), byte(2))
 	}
 	f.Fuzz(func(t *testing.T, config []byte, which byte) {
-		src := engine.Source{FS: fstest.MapFS{
-			"config.json":       {Data: config},
-			"model.safetensors": {Data: weights[int(which)%len(weights)]},
-		}}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		d, err := engine.Describe(src, engine.Options{AvailableBytes: 8 << 30, ChunkTokens: 64})
-		runtime.ReadMemStats(&after)
-		if used, most := after.TotalAlloc-before.TotalAlloc,
-			uint64(8<<20+200*len(config)); used > most {
-			t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used,
-				len(config), most)
-		}
-		if err != nil {
-			if p := problem.From(err); p.Code == problem.Internal {
-				t.Errorf("got %v, expected a Problem about the model", err)
-			}
-			return
-		}
-		n := d.Need
-		if n.WeightsBytes <= 0 || n.KVBytes < 0 || n.StateBytes < 0 || n.ScratchBytes <= 0 ||
-			n.TotalBytes() <= 0 || d.ContextTokens < 1 {
-			t.Errorf("description %+v, expected plausible sizes", d)
+		describe(t, config, models[int(which)%len(models)].weights)
+	})
+}
+
+// FuzzConfigKey replaces one key of the config of a type by another value, which need not be of the
+// same kind.
+func FuzzConfigKey(f *testing.F) {
+	models := readTinyModels(f)
+	f.Add(byte(0), uint16(0), []byte("null"))
+	f.Add(byte(1), uint16(3), []byte("4194304"))
+	f.Fuzz(func(t *testing.T, which byte, key uint16, value []byte) {
+		m := models[int(which)%len(models)]
+		keys := configKeys(t, m.config)
+		if config, ok := withKey(m.config, keys[int(key)%len(keys)], value); ok {
+			describe(t, config, m.weights)
 		}
 	})
+}
+
+// faultyValues are JSON values for each key of a config. "" removes the key.
+var faultyValues = []string{"", "null", "-1", "0", "1", "3", "0.5", "1e-300", "1e300", "1024",
+	"4096", "4097", "4194304", "4194305", "2147483648", "9223372036854775807", "1e19", `"x"`, `""`,
+	"true", "false", "[]", "{}", `[1e300, "x", null]`, `{"type": "yarn", "factor": 1e-300}`,
+	`{"rope_type": "llama3"}`, `["full_attention", "sliding_attention", "linear_attention"]`,
+	`{"bits": 4, "group_size": 32}`, "[[[[[[[[[[]]]]]]]]]]"}
+
+// TestFaultyConfigs gives each key of each type's config each of some faulty values. The short form
+// gives each key of a type only some of them.
+func TestFaultyConfigs(t *testing.T) {
+	for i, m := range readTinyModels(t) {
+		refused, all := 0, 0
+		for k, key := range configKeys(t, m.config) {
+			for v, value := range faultyValues {
+				if os.Getenv("HEADROOM_LONG") == "" && (i+k+v)%4 != 0 {
+					continue
+				}
+				config, ok := withKey(m.config, key, []byte(value))
+				if !ok {
+					t.Fatalf("%s is no JSON", value)
+				}
+				if all++; describe(t, config, m.weights) {
+					refused++
+				}
+				if t.Failed() {
+					t.Fatalf("%s: %v = %s", m.name, key, value)
+				}
+			}
+		}
+		if refused == 0 || refused == all {
+			t.Errorf("%s: %d of %d configs were refused, expected some", m.name, refused, all)
+		}
+	}
+}
+
+// configKeys returns the paths of all keys of a config.json, in a fixed order. A key with an object
+// is in the list, and so are the keys of the object.
+func configKeys(t testing.TB, config []byte) (paths [][]string) {
+	t.Helper()
+	var add func(object json.RawMessage, above []string)
+	add = func(object json.RawMessage, above []string) {
+		var keys map[string]json.RawMessage
+		if json.Unmarshal(object, &keys) != nil {
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			path := append(slices.Clone(above), key)
+			paths = append(paths, path)
+			add(keys[key], path)
+		}
+	}
+	add(config, nil)
+	if len(paths) < 5 {
+		t.Fatalf("a config has the keys %v only", paths)
+	}
+	return paths
+}
+
+// withKey returns a config.json with another value at a path, or without it if value is empty. ok
+// is false if value is not JSON.
+func withKey(config json.RawMessage, path []string, value []byte) (changed json.RawMessage,
+	ok bool) {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(config, &keys) != nil {
+		return nil, false
+	}
+	switch {
+	case len(path) > 1:
+		if keys[path[0]], ok = withKey(keys[path[0]], path[1:], value); !ok {
+			return nil, false
+		}
+	case len(value) == 0:
+		delete(keys, path[0])
+	default:
+		keys[path[0]] = value
+	}
+	changed, err := json.Marshal(keys)
+	return changed, err == nil
 }
 
 // TestRandomModels runs a random model of every benchmark shape that is small enough for a test.

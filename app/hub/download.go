@@ -102,10 +102,7 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
 // cannot run the model.
 func (c *Client) Needed(r Repository) ([]File, error) {
 	if !c.Runs(r.ModelType) {
-		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom does not support the architecture \""+r.ModelType+"\" yet",
-			"it supports "+strings.Join(c.options.Architectures, ", "),
-			"Choose a model with one of these architectures.")
+		return nil, problem.Architecture(r.ModelType, c.options.Architectures)
 	}
 	return Choose(r.Files)
 }

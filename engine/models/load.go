@@ -22,6 +22,9 @@ const (
 	// maxLayers is the maximum number of layers. It limits the memory that is allocated per layer
 	// before any tensor is found.
 	maxLayers = 1 << 12
+	// maxHeadDim is the maximum dimension of a head. It limits the table of rotary frequencies,
+	// which is computed before any tensor is found.
+	maxHeadDim = 1 << 12
 )
 
 // positive returns an error unless value is from 1 to maxDimension.
@@ -89,6 +92,10 @@ func (c *decoderConfig) rope(w *checkpoint.Weights, theta float64) (ops.Rope, er
 // newRope returns the rotary position embedding that r describes, with its frequencies in device
 // memory.
 func newRope(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (ops.Rope, error) {
+	if headDim > maxHeadDim {
+		return ops.Rope{}, unsupported(w, "head_dim is %d, expected at most %d", headDim,
+			maxHeadDim)
+	}
 	f, err := r.InvFreq(headDim)
 	if err != nil {
 		return ops.Rope{}, err

@@ -6,7 +6,6 @@ package models
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"headroom/engine/batch"
 	"headroom/engine/cache"
@@ -74,10 +73,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 func Load(w *checkpoint.Weights) (Model, error) {
 	load, ok := registry[w.Config.ModelType]
 	if !ok {
-		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom does not support the architecture \""+w.Config.ModelType+"\" yet",
-			"it supports "+strings.Join(Architectures(), ", "),
-			"Pick a model of one of these architectures.")
+		return nil, problem.Architecture(w.Config.ModelType, Architectures())
 	}
 	m, err := load(w)
 	if err == nil {
