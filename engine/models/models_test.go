@@ -97,28 +97,56 @@ func checkExpected(t *testing.T, device string, r *rig, want expected) {
 	}
 }
 
+// exactFormats are the cache formats in which TestSameBits runs a model: float32, and float16 and
+// the default format with the activations that `headroom serve` uses.
+var exactFormats = []struct {
+	cache.FormatOptions
+	float32Activations bool
+}{{cache.FormatOptions{Name: "f32"}, true}, {cache.FormatOptions{Name: "f16"}, false},
+	{cache.FormatOptions{}, false}}
+
 // TestSameBits checks the exactness rule on whole models. The bits of a row of logits do not depend
-// on the chunks of the prompt, on the rest of the batch or on the order of the page table. Decoding
-// gives the same bits as prefill.
+// on the chunks of the prompt, on the rest of the batch, on the order of the page table or on the
+// number of threads. Decoding gives the same bits as prefill.
 func TestSameBits(t *testing.T) {
 	for _, name := range tiny {
-		t.Run(name, func(t *testing.T) {
-			ids := readExpected(t, name)[4].IDs[:200]
-			r := newTiny(t, cpuDevice(t, 2), name)
-			whole := r.score(ids, len(ids))
-			for _, chunk := range []int{1, 7, 32, 64, 199} {
-				if got := r.score(ids, chunk); !equalBits(got, whole) {
-					t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
+		for _, f := range exactFormats {
+			if f.Name != "f32" && cpu.Best() == cpu.Generic {
+				continue // with the plain Go kernels, each format takes seconds
+			}
+			t.Run(name+" "+f.Name, func(t *testing.T) {
+				kv, err := cache.ParseFormat(f.FormatOptions)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
-				t.Error("another sequence in the batch changes the logits")
-			}
-			if one, two := newTiny(t, cpuDevice(t, 1), name).score(ids, 64),
-				newTiny(t, cpuDevice(t, 3), name).score(ids, 64); !equalBits(one, two) {
-				t.Error("the number of threads changes the logits")
-			}
-		})
+				open := func(threads int) *rig {
+					d := kernels.NewCPU(cpu.Options{Threads: threads,
+						Float32Activations: f.float32Activations})
+					t.Cleanup(d.Close)
+					return newTinyWith(t, d, name,
+						runner.Options{KV: kv, Slots: 2, BatchRows: rigRows})
+				}
+				testSameBits(t, open, readExpected(t, name)[4].IDs[:200])
+			})
+		}
+	}
+}
+
+func testSameBits(t *testing.T, open func(threads int) *rig, ids []int32) {
+	r := open(2)
+	whole := r.score(ids, len(ids))
+	for _, chunk := range []int{1, 7, 32, 64, 199} {
+		if got := r.score(ids, chunk); !equalBits(got, whole) {
+			t.Errorf("computing the prompt in chunks of %d changes the logits", chunk)
+		}
+	}
+	if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
+		t.Error("another sequence in the batch changes the logits")
+	}
+	for _, threads := range []int{1, 3} {
+		if got := open(threads).score(ids, 64); !equalBits(got, whole) {
+			t.Errorf("%d threads change the logits", threads)
+		}
 	}
 }
 
