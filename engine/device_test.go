@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/cache"
+	"headroom/engine/plan"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
 	"headroom/kernels/kerneltest"
@@ -120,6 +123,62 @@ func TestMetalMemory(t *testing.T) {
 			t.Errorf("error %v, resident sets %q: expected no error and one attempt for weights",
 				err, *sets)
 		}
+	}
+}
+
+// TestLongCaches checks that a cache which is longer than a buffer of the GPU is refused with the
+// longest context that fits, if a shorter context helps.
+func TestLongCaches(t *testing.T) {
+	const longest = 4 << 20
+	planned := func(context, sequences int, kv cache.FormatOptions) *plan.Plan {
+		p, err := plan.New(demoSource(t), plan.Options{ContextTokens: context, KVFormat: kv,
+			MaxSequences: sequences, NoPrefixCache: true, AvailableBytes: 1 << 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		sequences int
+		kv        cache.FormatOptions
+	}{{sequences: 1}, {sequences: 4}, {2, cache.FormatOptions{Name: "f16"}},
+		{2, cache.FormatOptions{StartTokens: 1024}}} {
+		err := planned(32768, c.sequences, c.kv).CheckBuffers(longest)
+		fits := 0
+		if p := problem.From(err); err != nil {
+			fmt.Sscanf(p.Fix, "Use a context of at most %d tokens", &fits)
+		}
+		if fits == 0 {
+			t.Fatalf("%+v: got %v, expected the longest context that fits", c, err)
+		}
+		if err := planned(fits, c.sequences, c.kv).CheckBuffers(longest); err != nil {
+			t.Errorf("%+v: %d tokens, as advised: %v", c, fits, err)
+		}
+		if planned(fits+1024, c.sequences, c.kv).CheckBuffers(longest) == nil {
+			t.Errorf("%+v: %d tokens fit, the advice is %d", c, fits+1024, fits)
+		}
+	}
+	// The state of a sequence takes 256 KiB in each recurrent layer.
+	err := planned(2048, 17, cache.FormatOptions{}).CheckBuffers(longest)
+	if p := problem.From(err); err == nil || p.Code != problem.DoesNotFit ||
+		!strings.HasPrefix(p.Fix, "Allow fewer requests at once") ||
+		!strings.Contains(p.Why, "layer 0 needs a buffer") {
+		t.Errorf("17 sequences: got %v, expected the advice to allow fewer", err)
+	}
+	if err := planned(2048, 16, cache.FormatOptions{}).CheckBuffers(longest); err != nil {
+		t.Errorf("16 sequences: %v", err)
+	}
+	if !kerneltest.HasMetal() {
+		return
+	}
+	open := func() (metal.Device, error) { return sim.Open(sim.Options{MaxBufferLength: longest}) }
+	e, err := engine.Open(t.Context(), demoSource(t), engine.Options{Device: engine.DeviceMetal,
+		OpenMetal: open, ContextTokens: 32768, MaxSequences: 1, NoPrefixCache: true})
+	if err == nil {
+		e.Close()
+	}
+	if err == nil || !strings.Contains(problem.From(err).Fix, "Use a context of at most") {
+		t.Errorf("opening the model: got %v, expected the advice to shorten the context", err)
 	}
 }
 

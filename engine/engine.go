@@ -63,7 +63,10 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
 	}
-	if err := e.load(ctx, src); err != nil {
+	if err = p.CheckBuffers(e.device.LongestBuffer()); err == nil {
+		err = e.load(ctx, src)
+	}
+	if err != nil {
 		e.device.Close()
 		return nil, err
 	}

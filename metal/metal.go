@@ -20,6 +20,7 @@
 package metal
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -33,12 +34,16 @@ type Device interface {
 	// nil if it has none. name identifies the source in messages.
 	NewLibrary(name, source string, headers fs.FS) (Library, error)
 	// NewBuffer allocates memory that host and GPU share. Its contents are undefined. The buffer
-	// lives as long as the device. Allocate buffers up front rather than while work runs.
+	// lives until Free or Close. Allocate buffers up front rather than while work runs. The error
+	// wraps ErrBufferLength if bytes is not in [1, Facts().MaxBufferLength].
 	NewBuffer(label string, bytes int) (Buffer, error)
 	// WrapBuffer makes the caller's memory visible to the GPU without a copy. Its address and
-	// length must be multiples of Facts().PageBytes. The caller keeps it mapped until the device is
-	// closed.
+	// length must be multiples of Facts().PageBytes. The caller keeps it mapped until the buffer is
+	// freed or the device is closed. Several buffers may wrap the same memory. Its length has the
+	// limits of NewBuffer.
 	WrapBuffer(label string, memory []byte) (Buffer, error)
+	// Free releases a buffer before the device is closed. No work and no residency set may use it.
+	Free(b Buffer)
 	// MakeResident adds buffers to a residency set, which stays resident until the device is
 	// closed. It does nothing where the system has no residency sets (before macOS 15). Prefer a
 	// few large sets that do not change.
@@ -51,14 +56,15 @@ type Device interface {
 }
 
 // Allocator is implemented by a Device whose GPU cannot use the system's memory at full speed.
-// Memory that host and GPU share must then come from Allocate instead of WrapBuffer. Its methods
-// may be called from several goroutines.
+// Memory that host and GPU share must then come from Allocate instead of WrapBuffer. Several
+// goroutines may call it.
 type Allocator interface {
 	// Allocate returns zeroed memory that host and GPU share.
 	Allocate(label string, bytes int) (Buffer, error)
-	// Free releases a buffer of Allocate before the device is closed. No work may use the buffer.
-	Free(b Buffer)
 }
+
+// ErrBufferLength is wrapped by errors about memory that is longer than one buffer can be.
+var ErrBufferLength = errors.New("the length is beyond the limits of a Metal buffer")
 
 // Facts are the properties that a device reports.
 type Facts struct {
@@ -68,7 +74,7 @@ type Facts struct {
 	// RecommendedMaxWorkingSetSize is the number of bytes that the GPU can use without slowing
 	// down; 0 if the device reports no limit.
 	RecommendedMaxWorkingSetSize uint64
-	MaxBufferLength              uint64 // bytes
+	MaxBufferLength              uint64 // bytes of the longest buffer
 	MaxThreadgroupMemoryLength   int    // bytes
 	PageBytes                    int
 	System                       string // operating system and version

@@ -40,6 +40,24 @@ type Layer struct {
 	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], see recurrent.GatedDelta
 }
 
+// Buffers returns the buffers of the layer, each of which a kernel accesses as a whole.
+func (l *Layer) Buffers() []*kernels.Buffer {
+	switch {
+	case l.KV != nil:
+		return []*kernels.Buffer{l.KV.K, l.KV.V}
+	case !l.State.IsNone():
+		return []*kernels.Buffer{l.Conv.Buffer, l.State.Buffer}
+	}
+	return nil
+}
+
+// PagesWithin returns the number of pages after the start pages for which the keys and the values
+// of an attention layer take at most the given number of bytes each.
+func (l *Layer) PagesWithin(bytes int) int {
+	pages := func(offset, pageBytes int) int { return (bytes - offset) / pageBytes }
+	return min(pages(l.KV.KPages(false)), pages(l.KV.VPages(false))) - l.KV.Start.Pages
+}
+
 // Options are the formats and sizes of the memory.
 type Options struct {
 	Format Format      // of keys and values

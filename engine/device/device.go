@@ -5,6 +5,7 @@ package device
 import (
 	"errors"
 	"log/slog"
+	"math"
 
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -111,6 +112,15 @@ func (d *Device) Close() {
 
 // GPU returns the GPU, or nil if the device is the CPU.
 func (d *Device) GPU() *gpu.Device { return d.gpu }
+
+// LongestBuffer returns the size in bytes of the device's longest buffer.
+func (d *Device) LongestBuffer() int {
+	if d.metal == nil {
+		return math.MaxInt
+	}
+	f := d.metal.Facts()
+	return int(min(f.MaxBufferLength, math.MaxInt)) / f.PageBytes * f.PageBytes
+}
 
 // Kind returns a name that d shares with all devices that compute the same bits.
 func (d *Device) Kind() string {

@@ -16,12 +16,14 @@ import (
 )
 
 // metalDevice returns the simulated device with its additional checks disabled, or skips the test.
-func metalDevice(t *testing.T) *gpu.Device {
+func metalDevice(t *testing.T) *gpu.Device { return metalDeviceWith(t, sim.Options{}) }
+
+func metalDeviceWith(t *testing.T, o sim.Options) *gpu.Device {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the simulated device is slow")
 	}
-	m, err := sim.Open(sim.Options{})
+	m, err := sim.Open(o)
 	if errors.Is(err, sim.ErrUnavailable) {
 		t.Skip(err)
 	}
@@ -96,6 +98,29 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 				kernels.Span{Row: end, Rows: 40, Prefill: 40, Slot: 2, Pages: []int32{30, 28}})
 			if !equalBits(got[1:end], whole) {
 				t.Error("other sequences in the batch change the logits")
+			}
+		})
+	}
+}
+
+// TestMetalShortBuffers checks that models whose files and weights are longer than a Metal buffer
+// give the same bits as undivided ones, in prompts and in decoding.
+func TestMetalShortBuffers(t *testing.T) {
+	const prompt, generated = 40, 4
+	for _, name := range []string{"qwen3", "gpt_oss_mxfp4", "qwen3_5_moe_text"} {
+		t.Run(name, func(t *testing.T) {
+			var want [][]float32
+			for _, longest := range []uint64{0, 256 << 10} {
+				d := metalDeviceWith(t, sim.Options{MaxBufferLength: longest})
+				r := newTinyWith(t, d, name,
+					runner.Options{KV: cache.Plain(kernels.F16), Slots: 3, BatchRows: rigRows})
+				ids := readExpected(t, name)[4].IDs[:prompt+generated]
+				got := r.read(ids, prompt, prompt, 1, generated-1)
+				if want == nil {
+					want = got
+				} else if !equalBits(got, want) {
+					t.Errorf("buffers of at most %d bytes change the logits", longest)
+				}
 			}
 		})
 	}

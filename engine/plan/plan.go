@@ -7,6 +7,7 @@
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
 //	kv.go         chooses how many KV pages and kept states there are
+//	buffers.go    CheckBuffers: whether each layer's cache fits into a buffer of the GPU
 //	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
 package plan
 

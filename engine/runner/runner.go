@@ -27,6 +27,12 @@ type Options struct {
 	LogitsRows  int               // maximum number of rows in a pass whose logits are computed
 }
 
+// Cache returns the options of the memory of a model's sequences.
+func (o *Options) Cache() cache.Options {
+	return cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, StartPages: o.StartPages,
+		Slots: o.Slots, SpanTokens: o.BatchRows}
+}
+
 // Runner runs a model on a device and owns the model's memory there. Only one goroutine at a time
 // may call its methods.
 type Runner struct {
@@ -66,12 +72,10 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		logitsRows: o.LogitsRows,
 		kv:         o.KV,
 		state:      o.State,
-		layers: cache.New(d, spec.Layers,
-			cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, StartPages: o.StartPages,
-				Slots: o.Slots, SpanTokens: o.BatchRows}),
-		ops:    ops.NewContext(d, ScratchBytes(m, o)),
-		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
-		rows:   firstRows(o.BatchRows),
+		layers:     cache.New(d, spec.Layers, o.Cache()),
+		ops:        ops.NewContext(d, ScratchBytes(m, o)),
+		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
+		rows:       firstRows(o.BatchRows),
 	}
 	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)

@@ -1,7 +1,9 @@
 package embedding
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"headroom/kernels"
@@ -14,6 +16,29 @@ func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+// TestMetalSplitVocabulary looks up tokens in matrices that are longer than a Metal buffer.
+func TestMetalSplitVocabulary(t *testing.T) {
+	const vocabulary, h = 900, 256
+	var cases []kernels.Case
+	for _, bits := range []int{0, 4, 5} {
+		cases = append(cases, kernels.Case{
+			Name: fmt.Sprintf("%d-bit", bits), RelTol: 1.8e-7, Why: "as in Cases",
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Lookup{Tokens: kernels.NewTensor(d, kernels.I32, 20, 1),
+					W: kernels.RandomWeight(d, r, 1, vocabulary, h, bits, 64, kernels.BF16,
+						1),
+					Out: kernels.NewTensor(d, kernels.F32, 20, h)}
+				for i := range o.Tokens.Int32s() {
+					o.Tokens.Int32s()[i] = int32(i * (vocabulary - 1) / 19)
+				}
+				return o, []kernels.Tensor{o.Out}
+			}})
+	}
+	if split := kerneltest.RunMetal(t, cases); split >= 0 && split < len(cases) {
+		t.Errorf("short buffers have split %d cases, expected %d", split, len(cases))
+	}
+}
 
 func TestMetalTokenOutsideVocabulary(t *testing.T) {
 	d := kerneltest.Metal(t)

@@ -1,5 +1,6 @@
-// out[m] = factor * w[tokens[m]]. A token outside the vocabulary gives NaN. It is compiled once for
-// each width BITS of codes, with 0 for plain elements.
+// out[m] = factor * w[tokens[m]]. A token outside the vocabulary gives NaN. A dispatch has some
+// rows of w, and leaves rows of out for other tokens as they are. It is compiled once for each
+// width BITS of codes, with 0 for plain elements.
 //
 // Grid: x is a block of columns, y is the token m. A thread writes eight elements.
 #include <metal_stdlib>
@@ -14,6 +15,8 @@ constant uint DTYPE [[function_constant(0)]];
 
 struct LookupParams {
   uint vocabulary;
+  uint first_row;    // of the rows that this dispatch has
+  uint rows;
   uint k;
   uint tokens_stride;
   uint out_stride;
@@ -30,8 +33,8 @@ struct LookupParams {
 kernel void lookup(
     constant LookupParams& p     [[buffer(0)]],
     device const int* tokens     [[buffer(1)]],   // [M, 1]
-    device const uint* data      [[buffer(2)]],   // [vocabulary, k] packed
-    device const uchar* scales   [[buffer(3)]],   // [vocabulary, k / group], or none
+    device const uint* data      [[buffer(2)]],   // [rows, k] packed
+    device const uchar* scales   [[buffer(3)]],   // [rows, k / group], or none
     device const uchar* biases   [[buffer(4)]],
     device float* out            [[buffer(5)]],   // [M, k]
     uint2 group                  [[threadgroup_position_in_grid]],
@@ -51,7 +54,10 @@ kernel void lookup(
     }
     return;
   }
-  const ulong row = uint(token);
+  const ulong row = uint(token) - p.first_row;   // wraps around below the first
+  if (row >= p.rows) {
+    return;   // another dispatch has the row
+  }
 #if BITS > 0
   const uint unit = eight / 4;
   const uint g = unit / p.units_per_group;

@@ -30,7 +30,9 @@ var lookupKernels = func() map[lookupVariant]*gpu.Kernel[lookupParams] {
 
 // lookupParams is LookupParams of lookup.metal. Strides are in elements.
 type lookupParams struct {
-	Vocabulary, K             uint32
+	Vocabulary                uint32
+	FirstRow, Rows            uint32
+	K                         uint32
 	TokensStride, OutStride   uint32
 	DataFirst, DataStride     uint32
 	ScalesFirst, ScalesStride uint32
@@ -39,11 +41,22 @@ type lookupParams struct {
 	Factor                    float32
 }
 
-// Metal implements gpu.Op. Each thread writes eight elements of a row.
+// Metal implements gpu.Op. Each thread writes eight elements of a row. A weight that does not lie
+// in one Metal buffer takes several dispatches.
 func (o *Lookup) Metal(c *gpu.Context) {
-	w := gpu.ReadWeight(o.W)
+	for at := 0; at < o.W.N; {
+		r := gpu.RangeFrom(at, o.W)
+		o.dispatch(c, r)
+		at += r.Rows
+	}
+}
+
+// dispatch looks up the tokens whose rows are in r.
+func (o *Lookup) dispatch(c *gpu.Context, r gpu.Range) {
+	w := gpu.ReadWeight(o.W, r)
 	p := lookupParams{
-		Vocabulary: uint32(o.W.N), K: uint32(o.W.K), TokensStride: uint32(o.Tokens.Stride),
+		Vocabulary: uint32(o.W.N), FirstRow: uint32(r.Row), Rows: uint32(r.Rows),
+		K: uint32(o.W.K), TokensStride: uint32(o.Tokens.Stride),
 		OutStride: uint32(o.Out.Stride),
 		DataFirst: w.Data.First, DataStride: w.Data.Stride,
 		ScalesFirst: w.Scales.First, ScalesStride: w.Scales.Stride,

@@ -23,6 +23,7 @@ const (
 // Context is where an operator records its dispatches.
 type Context struct {
 	m         metal.Device
+	longest   uint64 // MaxBufferLength
 	libraries map[*Source]metal.Library
 	pipelines map[*kernel]*ready
 	compiling map[*Source]time.Duration // compile time of each library
@@ -49,9 +50,10 @@ type recorder struct {
 	tables     []tableAt
 }
 
-// access is memory that a dispatch since the last barrier reads or writes.
+// access is memory that a dispatch since the last barrier reads or writes. It does not name the
+// Metal buffer, because several of them may hold the same bytes.
 type access struct {
-	buffer   metal.Buffer
+	memory   *memory
 	from, to int
 	write    bool
 }
@@ -86,6 +88,10 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 		c.fail(err)
 		return
 	}
+	if err := c.bind(operands); err != nil {
+		c.fail(fmt.Errorf("%s: %s: %w", k.source.Name, k.name, err))
+		return
+	}
 	rec := c.room(len(params) + tableBytes(operands))
 	if rec == nil {
 		return
@@ -100,11 +106,7 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 	c.bindings[0] = metal.Binding{Buffer: rec.params, Offset: rec.used, Bytes: len(params)}
 	rec.used += aligned(len(params))
 	for i, o := range operands {
-		c.bindings[i+1] = metal.Binding{}
-		switch {
-		case o.memory != nil:
-			c.bindings[i+1] = metal.Binding{Buffer: o.memory.buffer, Offset: o.from, Bytes: o.bytes}
-		case len(o.table) > 0:
+		if o.memory == nil && len(o.table) > 0 {
 			c.bindings[i+1] = metal.Binding{Buffer: rec.params, Offset: rec.place(o.table),
 				Bytes: 4 * len(o.table)}
 		}
@@ -120,18 +122,35 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 	rec.dispatches++
 }
 
+// bind sets the bindings of operands in memory, and clears all others.
+func (c *Context) bind(operands []Operand) (err error) {
+	for i, o := range operands {
+		c.bindings[i+1] = metal.Binding{}
+		if o.memory == nil {
+			continue
+		}
+		if c.bindings[i+1], err = o.memory.binding(o.from, o.bytes); err != nil {
+			return fmt.Errorf("operand %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// atMost returns the given number of bytes, or the length of the longest buffer if that is less.
+func (c *Context) atMost(bytes int) int { return int(min(uint64(bytes), c.longest)) }
+
 func aligned(bytes int) int { return (bytes + paramAlign - 1) / paramAlign * paramAlign }
 
 // room returns a recorder that can take one more dispatch, or nil after an error. params is the
 // size of the dispatch's parameters and tables in bytes.
 func (c *Context) room(params int) *recorder {
-	if params > ringBytes {
-		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params,
-			ringBytes))
+	rec := &c.recorders[c.current]
+	ring := len(rec.params.Bytes())
+	if params > ring {
+		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params, ring))
 		return nil
 	}
-	rec := &c.recorders[c.current]
-	if !rec.committed && rec.used+params <= ringBytes && rec.dispatches < maxDispatches {
+	if !rec.committed && rec.used+params <= ring && rec.dispatches < maxDispatches {
 		return rec
 	}
 	c.commit()
@@ -155,7 +174,7 @@ func (c *Context) hazard(operands []Operand) bool {
 			continue
 		}
 		for _, a := range c.accesses {
-			if (o.write || a.write) && a.buffer == o.memory.buffer && o.from < a.to &&
+			if (o.write || a.write) && a.memory == o.memory && o.from < a.to &&
 				a.from < o.from+o.bytes {
 				return true
 			}
@@ -169,7 +188,7 @@ func (c *Context) addAccesses(operands []Operand) {
 	for _, o := range operands {
 		if o.memory != nil && !o.memory.readOnly {
 			c.accesses = append(c.accesses,
-				access{o.memory.buffer, o.from, o.from + o.bytes, o.write})
+				access{o.memory, o.from, o.from + o.bytes, o.write})
 		}
 	}
 }

@@ -13,7 +13,8 @@
 //	Device.Sync      commits, waits and returns the first error of anything recorded
 //
 // Two recorders alternate, so that the host records while the GPU runs (Device.Commit,
-// Device.Wait). Buffers live as long as the device.
+// Device.Wait). Buffers live as long as the device. Several Metal buffers cover one that is longer
+// than Metal allows (memory.go).
 package gpu
 
 import (
@@ -58,10 +59,11 @@ type Device struct {
 func New(m metal.Device) (*Device, error) {
 	d := &Device{m: m}
 	c := &d.context
-	c.m, c.libraries, c.pipelines, c.compiling = m, map[*Source]metal.Library{},
+	c.m, c.longest = m, m.Facts().MaxBufferLength
+	c.libraries, c.pipelines, c.compiling = map[*Source]metal.Library{},
 		map[*kernel]*ready{}, map[*Source]time.Duration{}
 	for i := range c.recorders {
-		params, err := m.NewBuffer(fmt.Sprintf("parameters %d", i), ringBytes)
+		params, err := m.NewBuffer(fmt.Sprintf("parameters %d", i), c.atMost(ringBytes))
 		if err != nil {
 			return nil, err
 		}
@@ -69,13 +71,6 @@ func New(m metal.Device) (*Device, error) {
 		d.memory = append(d.memory, params)
 	}
 	return d, nil
-}
-
-// memory is the Handle of a kernels.Buffer on this device.
-type memory struct {
-	buffer   metal.Buffer
-	offset   int  // of the first byte in buffer
-	readOnly bool // never written, so it has no hazards
 }
 
 // Name implements kernels.Device.
@@ -94,7 +89,7 @@ func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 			return &kernels.Buffer{Bytes: make([]byte, bytes), Size: bytes, Handle: &memory{}}
 		}
 		d.owned = append(d.owned, b)
-		return &kernels.Buffer{Bytes: b.Bytes(), Size: bytes, Handle: &memory{buffer: b}}
+		return &kernels.Buffer{Bytes: b.Bytes(), Size: bytes, Handle: oneBuffer(b)}
 	}
 	page := d.m.Facts().PageBytes
 	pages := cpu.Map((bytes + page - 1) / page * page)
@@ -114,15 +109,15 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	offset := int(uintptr(start) % page)
 	length := (uintptr(offset) + uintptr(len(bytes)) + page - 1) / page * page
 	pages := unsafe.Slice((*byte)(unsafe.Add(start, -offset)), length)
-	b, err := d.m.WrapBuffer("weights", pages)
+	m, err := cover(d.m, "weights", pages)
 	if err == nil {
-		d.weights = append(d.weights, b)
-		return &kernels.Buffer{Bytes: bytes, Size: len(bytes),
-			Handle: &memory{buffer: b, offset: offset, readOnly: true}}
+		d.weights = append(d.weights, m.buffers...)
+		m.offset, m.readOnly = offset, true
+		return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: m}
 	}
 	own := d.NewBuffer(len(bytes))
-	m := own.Handle.(*memory)
-	if m.readOnly = true; m.buffer != nil {
+	m = own.Handle.(*memory)
+	if m.readOnly = true; len(m.buffers) > 0 {
 		copy(own.Bytes, bytes)
 		d.copied += int64(len(bytes))
 		if d.copyReason == nil {
@@ -134,13 +129,13 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 
 // wrap never returns nil. If the device refuses pages, everything recorded afterwards fails.
 func (d *Device) wrap(label string, pages []byte) *memory {
-	b, err := d.m.WrapBuffer(label, pages)
+	m, err := cover(d.m, label, pages)
 	if err != nil {
 		d.context.fail(err)
 		return &memory{}
 	}
-	d.memory = append(d.memory, b)
-	return &memory{buffer: b}
+	d.memory = append(d.memory, m.buffers...)
+	return m
 }
 
 // MakeResident makes all buffers since its last call resident until the Metal device is closed:
@@ -213,7 +208,7 @@ func (d *Device) Close() {
 		cpu.Unmap(b)
 	}
 	for _, b := range d.owned {
-		d.m.(metal.Allocator).Free(b)
+		d.m.Free(b)
 	}
 	d.mapped, d.owned = nil, nil
 }

@@ -60,7 +60,7 @@ func (o *add) Metal(c *Context) {
 type recording struct{ events []string }
 
 func (d *recording) Facts() metal.Facts {
-	return metal.Facts{Name: "recording", PageBytes: 4096}
+	return metal.Facts{Name: "recording", PageBytes: 4096, MaxBufferLength: 1 << 40}
 }
 func (d *recording) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
 	p, err := msl.Parse(name, source)
@@ -79,6 +79,7 @@ func (d *recording) MakeResident(label string, buffers []metal.Buffer) error {
 	d.events = append(d.events, label)
 	return nil
 }
+func (d *recording) Free(metal.Buffer)           {}
 func (d *recording) NewCommands() metal.Commands { return &recordedCommands{d: d} }
 func (d *recording) Close()                      {}
 

@@ -52,7 +52,7 @@ func Rows(rows, threads int) Grid {
 // Operand is memory that a kernel reads or writes.
 type Operand struct {
 	memory *memory
-	from   int // bytes within memory's buffer
+	from   int // bytes within memory
 	bytes  int
 	write  bool
 	table  []int32 // host data copied with the dispatch, instead of memory

@@ -76,13 +76,14 @@ func (c *Context) Scratch(bytes int) Operand {
 		for size < 2*bytes {
 			size *= 2
 		}
+		size = max(bytes, c.atMost(size))
 		// the old memory lives as long as the device: running work may use it
 		b, err := c.m.NewBuffer("scratch", size)
 		if err != nil {
 			c.fail(err)
 			return Operand{write: true}
 		}
-		*s = scratch{memory: &memory{buffer: b}, bytes: size}
+		*s = scratch{memory: oneBuffer(b), bytes: size}
 	}
 	if s.next+bytes > s.bytes {
 		s.next = 0

@@ -65,7 +65,7 @@ func TestTables(t *testing.T) {
 	if err := d.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	b := total.memory.buffer.Bytes()[total.from:]
+	b := total.memory.buffers[0].Bytes()[total.from:]
 	if got := fmt.Sprint(int(b[0]) | int(b[1])<<8 | int(b[2])<<16 |
 		int(b[3])<<24); got != fmt.Sprint(want) {
 		t.Errorf("got a total of %s, expected %d", got, want)

@@ -30,6 +30,8 @@ func WeightSource(name, text string, bits int) *Source {
 
 // Matrix is an operand whose row r begins at element First + r*Stride. First is needed because GPUs
 // bind memory at multiples of four bytes, while elements of two bytes may begin in between.
+// So First is at most 3, and Stride is one row: both fit in 32 bits whatever the size of the
+// matrix. Kernels compute r*Stride in 64 bits.
 type Matrix struct {
 	Operand
 	First, Stride uint32
@@ -63,14 +65,14 @@ type Weight struct {
 	Aligned              bool          // Data allows vector loads
 }
 
-// ReadWeight returns the operands of w with all of its experts.
-func ReadWeight(w *kernels.Weight) Weight {
-	g := Weight{Data: ReadMatrix(w.Data), Bits: w.Bits, DType: w.Data.DType}
+// ReadWeight returns the operands of a range of w.
+func ReadWeight(w *kernels.Weight, r Range) Weight {
+	g := Weight{Data: ReadMatrix(r.of(w.Data, w.N)), Bits: w.Bits, DType: w.Data.DType}
 	if w.Bits == 0 {
 		g.Aligned = g.Data.Aligned(w.Data.DType.Size(), 16)
 		return g
 	}
-	g.Scales, g.Biases = ReadMatrix(w.Scales), ReadMatrix(w.Biases)
+	g.Scales, g.Biases = ReadMatrix(r.of(w.Scales, w.N)), ReadMatrix(r.of(w.Biases, w.N))
 	g.DType, g.Group = w.Scales.DType, uint32(w.Group)
 	// size of the vectors that load_codes loads
 	loads := map[bool]int{true: 16, false: 8}[w.Bits%4 == 0]

@@ -16,19 +16,21 @@ import (
 )
 
 // RunMetal compares every case whose operator has a Metal kernel with the reference. It runs them
-// in checking mode, with two orders of threads and dispatches, which must give the same bits. A
-// kernel that no case dispatches is an error. Without clang the test is skipped. With the build tag
-// nv the cases also run on an NVIDIA GPU.
-func RunMetal(t *testing.T, cases []kernels.Case) {
+// in checking mode, and again with another order of threads and dispatches and with short Metal
+// buffers, which must give the same bits. A kernel that no case dispatches is an error. Without
+// clang the test is skipped. With the build tag nv the cases also run on an NVIDIA GPU. RunMetal
+// returns the number of cases that the short buffers have split into more dispatches, -1 if some
+// cases did not run there.
+func RunMetal(t *testing.T, cases []kernels.Case) (split int) {
 	t.Helper()
 	if runNV(t, cases) {
-		return
+		return -1
 	}
 	// reached has the kernels of all compiled sources, true if a case has dispatched them.
 	reached := map[string]bool{}
 	all := true
-	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}),
-		simulated(t, sim.Options{Check: true, Seed: 2})}
+	whole := &counter{Device: simulated(t, sim.Options{Check: true, Seed: 1})}
+	short := splitter{t: t, devices: map[uint64]*counter{}}
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
@@ -43,19 +45,16 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var first []output
-			for _, m := range checking {
-				got := metalOutputs(t, m, c, reached)
-				if got == nil {
-					return
-				}
-				if first == nil {
-					first = got
-					compare(t, m.Facts().Name, c, got, want)
-				} else if !slices.EqualFunc(first, got, equal) {
-					t.Errorf("%s: another order of threads and dispatches gives other bits",
-						m.Facts().Name)
-				}
+			whole.dispatches = 0
+			got, err := metalOutputs(t, whole, c, reached)
+			if err != nil {
+				t.Fatalf("%s: %v", whole.Facts().Name, err)
+			}
+			compare(t, whole.Facts().Name, c, got, want)
+			parts := short.run(t, c, reached, whole.dispatches)
+			if parts != nil && !slices.EqualFunc(got, parts, equal) {
+				t.Errorf("%s: another order of threads and dispatches, or short buffers, give "+
+					"other bits", whole.Facts().Name)
 			}
 		})
 		all = all && ran
@@ -66,6 +65,10 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 			t.Errorf("no case dispatches kernel %s: add a case, or remove the kernel", k)
 		}
 	}
+	if !all {
+		return -1
+	}
+	return short.split
 }
 
 // Metal returns a simulated Metal device in checking mode, which is closed when the test ends.
@@ -121,9 +124,9 @@ func simulated(t *testing.T, o sim.Options) metal.Device {
 	return m
 }
 
-// metalOutputs runs a case on m and returns its outputs, nil after an error. It adds the kernels to
-// reached.
-func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) []output {
+// metalOutputs runs a case on m and returns its outputs. It adds the kernels to reached.
+func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) ([]output,
+	error) {
 	t.Helper()
 	d, err := gpu.New(m)
 	if err != nil {
@@ -135,8 +138,5 @@ func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[stri
 	for k, used := range d.Kernels() {
 		reached[k] = reached[k] || used
 	}
-	if err != nil {
-		t.Errorf("%s: %v", m.Facts().Name, err)
-	}
-	return all
+	return all, err
 }

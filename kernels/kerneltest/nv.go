@@ -53,12 +53,18 @@ func checkOnNV(t *testing.T, cases []kernels.Case) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			got := metalOutputs(t, concurrent, c, map[string]bool{})
-			if got == nil || compileOnly {
+			got, err := metalOutputs(t, concurrent, c, map[string]bool{})
+			if err != nil {
+				t.Fatalf("%s: %v", concurrent.Facts().Name, err)
+			}
+			if compileOnly {
 				return
 			}
 			compare(t, concurrent.Facts().Name, c, got, outputs(reference, c))
-			again := metalOutputs(t, serial, c, map[string]bool{})
+			again, err := metalOutputs(t, serial, c, map[string]bool{})
+			if err != nil {
+				t.Fatalf("%s: %v", serial.Facts().Name, err)
+			}
 			if !slices.EqualFunc(got, again, equal) {
 				t.Errorf("%s: serial dispatches give other bits than concurrent ones",
 					concurrent.Facts().Name)

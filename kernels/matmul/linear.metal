@@ -75,8 +75,8 @@ template <int ROWS, bool GATED>
 kernel void linear(
     constant LinearParams& p     [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [rows / per_input, k]
-    device const uint* data      [[buffer(2)]],   // [experts n, k] packed
-    device const uchar* scales   [[buffer(3)]],   // [experts n, k / group], or nothing
+    device const uint* data      [[buffer(2)]],   // [some_experts n, k] packed
+    device const uchar* scales   [[buffer(3)]],   // [some_experts n, k / group], or nothing
     device const uchar* biases   [[buffer(4)]],
     device const int* ids        [[buffer(5)]],   // [rows / choices, choices], or nothing
     device float* out            [[buffer(6)]],   // [rows, n]
@@ -94,7 +94,7 @@ kernel void linear(
   const uint first = (block * (32 / SLICES) + lane / SLICES) * (GATED ? 1 : NR);
   const uint m0 = group.y * ROWS;
 
-  uint matrix = 0;
+  ulong matrix = 0;
   if (p.experts != 0) { // ROWS is 1
     const int id = ids[m0 / p.choices * p.ids_stride + m0 % p.choices];
     if (id < 0 || uint(id) >= p.experts) {
@@ -105,7 +105,11 @@ kernel void linear(
       }
       return;
     }
-    matrix = uint(id) * p.n;
+    const uint expert = uint(id) - p.first_expert;   // wraps around below the first
+    if (expert >= p.some_experts) {
+      return;   // another dispatch has the matrix
+    }
+    matrix = ulong(expert) * p.n;
   }
 
   ulong row[NR];

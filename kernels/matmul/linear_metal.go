@@ -63,7 +63,9 @@ type linearParams struct {
 	ScalesFirst, ScalesStride      uint32
 	BiasesFirst, BiasesStride      uint32
 	UnitsPerGroup, PerInput        uint32
-	Experts, Choices, IDsStride    uint32
+	Experts                        uint32
+	FirstExpert, SomeExperts       uint32
+	Choices, IDsStride             uint32
 	UpDataFirst, UpDataStride      uint32
 	UpScalesFirst, UpScalesStride  uint32
 	UpBiasesFirst, UpBiasesStride  uint32
@@ -125,12 +127,22 @@ func (p *launch) few(c *gpu.Context) {
 }
 
 // dispatch dispatches the kernel for a number of rows per threadgroup and a number of tiles of
-// rows.
+// rows. A weight that does not lie in one Metal buffer takes several dispatches.
 func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	if tiles == 0 {
 		return
 	}
-	x, w, out := gpu.ReadMatrix(p.x), gpu.ReadWeight(p.part.W), p.part.Out
+	for at := 0; at < p.part.W.Experts*p.part.W.N; {
+		r := gpu.RangeFrom(at, p.part.W, p.up)
+		p.dispatchRange(c, rows, tiles, r)
+		at += r.Experts * r.Rows
+	}
+}
+
+// dispatchRange computes the columns of out that belong to a range of the weight.
+func (p *launch) dispatchRange(c *gpu.Context, rows, tiles int, r gpu.Range) {
+	x, w := gpu.ReadMatrix(p.x), gpu.ReadWeight(p.part.W, r)
+	out := p.part.Out.Columns(r.Row, r.Row+r.Rows)
 	params := linearParams{
 		Rows: uint32(out.Rows), N: uint32(out.Cols), K: uint32(p.x.Cols),
 		XStride: uint32(p.x.Stride), OutStride: uint32(out.Stride),
@@ -138,7 +150,8 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 		ScalesFirst: w.Scales.First, ScalesStride: w.Scales.Stride,
 		BiasesFirst: w.Biases.First, BiasesStride: w.Biases.Stride,
 		UnitsPerGroup: w.UnitsPerGroup(), PerInput: uint32(p.shared),
-		Experts: p.experts, Choices: p.choices, IDsStride: p.ids,
+		Experts: p.experts, FirstExpert: uint32(r.Expert), SomeExperts: uint32(r.Experts),
+		Choices: p.choices, IDsStride: p.ids,
 		Shards: uint32(shardsOf(p.part.W)),
 	}
 	columns := 16 / shardsOf(p.part.W) // per threadgroup
@@ -159,7 +172,7 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	}
 	aligned, up := w.Aligned && x.Aligned(4, 16), gpu.Weight{}
 	if p.up != nil {
-		up = gpu.ReadWeight(p.up)
+		up = gpu.ReadWeight(p.up, r)
 		aligned = aligned && up.Aligned
 		params.UpDataFirst, params.UpDataStride = up.Data.First, up.Data.Stride
 		params.UpScalesFirst, params.UpScalesStride = up.Scales.First, up.Scales.Stride

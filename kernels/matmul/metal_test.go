@@ -11,7 +11,11 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+func TestMetalCases(t *testing.T) {
+	if split := kerneltest.RunMetal(t, Cases()); split >= 0 && split < 10 {
+		t.Errorf("short buffers have split %d cases, expected at least 10", split)
+	}
+}
 
 func sync(t *testing.T, d kernels.Device) {
 	t.Helper()

@@ -32,8 +32,8 @@ constant bool ALIGNED [[function_constant(1)]];
 kernel void prefill(
     constant LinearParams& p    [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [rows / per_input, k]
-    device const uint* data      [[buffer(2)]],   // [experts n, k] packed
-    device const uchar* scales   [[buffer(3)]],   // [experts n, k / group], or nothing
+    device const uint* data      [[buffer(2)]],   // [some_experts n, k] packed
+    device const uchar* scales   [[buffer(3)]],   // [some_experts n, k / group], or nothing
     device const uchar* biases   [[buffer(4)]],
     device const int* lists      [[buffer(5)]],   // from experts_sort, or nothing
     device float* out            [[buffer(6)]],   // [rows, n]
@@ -63,7 +63,11 @@ kernel void prefill(
       }
       return;
     }
-    matrix = ulong(expert) * p.n;
+    const uint own = expert - p.first_expert;   // wraps around below the first
+    if (own >= p.some_experts) {
+      return;   // another dispatch has the matrix
+    }
+    matrix = ulong(own) * p.n;
   } else {
     count = min(ROWS, p.rows - first);
   }

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"unsafe"
 
+	"headroom/metal"
 	"headroom/metal/msl"
 )
 
-// CheckBytes returns an error unless bytes is positive. label is the buffer's.
-func CheckBytes(label string, bytes int) error {
-	if bytes <= 0 {
-		return fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
+// CheckLength returns an error that wraps metal.ErrBufferLength unless a buffer may have the given
+// length in bytes. longest is the device's MaxBufferLength, label is the buffer's.
+func CheckLength(label string, bytes int, longest uint64) error {
+	if bytes <= 0 || uint64(bytes) > longest {
+		return fmt.Errorf("buffer %q: got %d bytes, expected 1 to %d: %w", label, bytes, longest,
+			metal.ErrBufferLength)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -167,7 +168,7 @@ func (b *buffer) Label() string { return b.label }
 // NewBuffer implements metal.Device
 // (https://developer.apple.com/documentation/metal/mtldevice/makebuffer(length:options:)).
 func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
-	if err := d.checkLength(label, bytes); err != nil {
+	if err := base.CheckLength(label, bytes, d.facts.MaxBufferLength); err != nil {
 		return nil, err
 	}
 	b := &buffer{d: d, label: label}
@@ -184,7 +185,7 @@ func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 // WrapBuffer implements metal.Device
 // (https://developer.apple.com/documentation/metal/mtldevice/makebuffer(bytesnocopy:length:options:deallocator:)).
 func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
-	if err := d.checkLength(label, len(memory)); err != nil {
+	if err := base.CheckLength(label, len(memory), d.facts.MaxBufferLength); err != nil {
 		return nil, err
 	}
 	if err := base.CheckPages(label, memory, d.facts.PageBytes); err != nil {
@@ -199,15 +200,6 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	return d.keep(b, len(memory))
 }
 
-func (d *device) checkLength(label string, bytes int) error {
-	if bytes <= 0 || uint64(bytes) > d.facts.MaxBufferLength {
-		return fmt.Errorf(
-			"buffer %q: got %d bytes, expected 1 to %d, the maximum of this device", label, bytes,
-			d.facts.MaxBufferLength)
-	}
-	return nil
-}
-
 // keep labels a new buffer (https://developer.apple.com/documentation/metal/mtlresource/label) and
 // keeps it for Close.
 func (d *device) keep(b *buffer, bytes int) (metal.Buffer, error) {
@@ -217,6 +209,21 @@ func (d *device) keep(b *buffer, bytes int) (metal.Buffer, error) {
 	inPool(func() { send(b.id, "setLabel:", uintptr(nsString(b.label))) })
 	d.own(b.id)
 	return b, nil
+}
+
+// Free implements metal.Device.
+func (d *device) Free(b metal.Buffer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own, ok := b.(*buffer)
+	if !ok || own.d != d {
+		return
+	}
+	if i := slices.Index(d.owned, own.id); i >= 0 {
+		d.owned = slices.Delete(d.owned, i, i+1)
+		release(own.id)
+	}
+	own.id, own.memory = 0, nil // SetBuffers refuses it from now on
 }
 
 // MakeResident implements metal.Device

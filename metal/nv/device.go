@@ -58,7 +58,7 @@ func Open(o Options) (*Device, error) {
 	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]traced{}}
 	d.facts = metal.Facts{
 		Name: "no GPU: kernels are only compiled", Families: []string{"Apple7", "Metal3"},
-		MaxBufferLength:            1 << 40,
+		MaxBufferLength:            maxBufferLength,
 		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes,
 		System: "Linux, CUDA",
 	}

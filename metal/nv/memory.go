@@ -15,6 +15,7 @@ import (
 
 const (
 	maxMirroredBytes = 1 << 20 // NewBuffer mirrors buffers up to this size
+	maxBufferLength  = 1 << 40
 	pageBytes        = 4096
 )
 
@@ -44,7 +45,7 @@ func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 	if bytes > maxMirroredBytes || d.driver == nil {
 		return d.Allocate(label, bytes)
 	}
-	if err := base.CheckBytes(label, bytes); err != nil {
+	if err := base.CheckLength(label, bytes, maxBufferLength); err != nil {
 		return nil, err
 	}
 	leave, err := d.driver.enter()
@@ -69,7 +70,7 @@ func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 
 // Allocate implements metal.Allocator. It returns managed memory, zeroed on the GPU.
 func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
-	if err := base.CheckBytes(label, bytes); err != nil {
+	if err := base.CheckLength(label, bytes, maxBufferLength); err != nil {
 		return nil, err
 	}
 	b := &buffer{d: d, label: label}
@@ -119,17 +120,19 @@ func (d *Device) checkFree(bytes int) error {
 	return err
 }
 
-// Free implements metal.Allocator.
+// Free implements metal.Device.
 func (d *Device) Free(m metal.Buffer) {
 	b, ok := m.(*buffer)
-	if !ok || b.d != d || b.memory == nil || b.wrapped {
+	if !ok || b.d != d || b.memory == nil {
 		return
 	}
 	d.mu.Lock()
 	delete(d.buffers, b)
 	d.mu.Unlock()
 	if d.driver == nil {
-		_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
+		if !b.wrapped {
+			_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
+		}
 		b.memory = nil
 		return
 	}
@@ -155,6 +158,9 @@ func (d *Device) release(b *buffer) {
 // WrapBuffer implements metal.Device. The host must not change memory once the GPU has used it.
 func (d *Device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	if err := base.CheckPages(label, memory, pageBytes); err != nil {
+		return nil, err
+	}
+	if err := base.CheckLength(label, len(memory), maxBufferLength); err != nil {
 		return nil, err
 	}
 	b := &buffer{d: d, label: label, memory: memory, wrapped: true}

@@ -30,6 +30,9 @@ func Open(o Options) (metal.Device, error) {
 	if o.Check {
 		o.Threads = 1
 	}
+	if o.MaxBufferLength == 0 {
+		o.MaxBufferLength = 1 << 40
+	}
 	c, err := newCompiler(o)
 	if err != nil {
 		return nil, err
@@ -38,7 +41,8 @@ func Open(o Options) (metal.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{o: o, compiler: c, runtime: rt, queue: make(chan *commands, 64)}
+	d := &device{o: o, compiler: c, runtime: rt, queue: make(chan *commands, 64),
+		buffers: map[*buffer]struct{}{}}
 	go d.work()
 	return d, nil
 }
@@ -50,7 +54,7 @@ type device struct {
 	queue    chan *commands // committed, in order
 
 	mu      sync.Mutex
-	buffers []*buffer
+	buffers map[*buffer]struct{}
 	closed  bool
 }
 
@@ -71,7 +75,7 @@ func (d *device) Facts() metal.Facts {
 	}
 	return metal.Facts{
 		Name: name, Families: []string{"Apple7", "Metal3"}, UnifiedMemory: true,
-		MaxBufferLength:            1 << 40,
+		MaxBufferLength:            d.o.MaxBufferLength,
 		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: os.Getpagesize(),
 		System: "Linux, " + d.compiler.version,
 	}
@@ -106,7 +110,7 @@ func (b *buffer) address() uint64 {
 // NewBuffer implements metal.Device. A checking device fills the buffer with 0xFF, so that reads of
 // unwritten memory give NaN.
 func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
-	if err := base.CheckBytes(label, bytes); err != nil {
+	if err := base.CheckLength(label, bytes, d.o.MaxBufferLength); err != nil {
 		return nil, err
 	}
 	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
@@ -127,14 +131,35 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	if err := base.CheckPages(label, memory, os.Getpagesize()); err != nil {
 		return nil, err
 	}
+	if err := base.CheckLength(label, len(memory), d.o.MaxBufferLength); err != nil {
+		return nil, err
+	}
 	return d.keep(&buffer{d: d, label: label, memory: memory}), nil
 }
 
 func (d *device) keep(b *buffer) *buffer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.buffers = append(d.buffers, b)
+	d.buffers[b] = struct{}{}
 	return b
+}
+
+// Free implements metal.Device. Commands that use the buffer afterwards fail.
+func (d *device) Free(b metal.Buffer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own, ok := b.(*buffer)
+	if _, kept := d.buffers[own]; ok && kept {
+		delete(d.buffers, own)
+		own.release()
+	}
+}
+
+func (b *buffer) release() {
+	if b.mapped {
+		_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
+	}
+	b.memory = nil
 }
 
 // MakeResident implements metal.Device. It does nothing: this device uses the system's memory.
@@ -149,11 +174,8 @@ func (d *device) Close() {
 	}
 	d.closed = true
 	close(d.queue)
-	for _, b := range d.buffers {
-		if b.mapped {
-			_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
-		}
-		b.memory = nil
+	for b := range d.buffers {
+		b.release()
 	}
-	d.buffers = nil
+	clear(d.buffers)
 }

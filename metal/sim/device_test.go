@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"headroom/metal"
 )
 
 func TestBuffers(t *testing.T) {
@@ -16,7 +18,7 @@ func TestBuffers(t *testing.T) {
 		t.Errorf("got %v, %v: expected 100 bytes of 0xFF", b, err)
 	}
 	_, err = d.NewBuffer("none", 0)
-	mentions(t, err, "expected at least 1")
+	mentions(t, err, "expected 1 to 1099511627776")
 	page := os.Getpagesize()
 	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -31,6 +33,21 @@ func TestBuffers(t *testing.T) {
 		_, err = d.WrapBuffer("part", part)
 		mentions(t, err, "whole pages")
 	}
+	short := open(t, Options{MaxBufferLength: uint64(page)})
+	if got := short.Facts().MaxBufferLength; got != uint64(page) {
+		t.Errorf("got a longest buffer of %d bytes, expected %d", got, page)
+	}
+	_, err = short.NewBuffer("long", page+1)
+	mentions(t, err, "expected 1 to 4096")
+	_, err = short.WrapBuffer("long", pages)
+	mentions(t, err, "expected 1 to 4096")
+	if b, err = short.WrapBuffer("half", pages[page:]); err != nil {
+		t.Fatal(err)
+	}
+	short.Free(b)
+	c := short.NewCommands()
+	c.SetBuffers(0, metal.Binding{Buffer: b})
+	mentions(t, c.Wait(), "it has been freed")
 	if err := d.MakeResident("all", nil); err != nil {
 		t.Error(err)
 	}

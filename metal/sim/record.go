@@ -46,7 +46,7 @@ func (d *device) checkBuffer(b metal.Buffer) error {
 	if own, ok := b.(*buffer); !ok || own.d != d {
 		return errors.New("it belongs to another device")
 	} else if own.memory == nil {
-		return errors.New("its device has been closed")
+		return errors.New("it has been freed, or its device has been closed")
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ type Options struct {
 	// Threads is the number of OS threads that run threadgroups; 0 means GOMAXPROCS. With Check it
 	// is 1.
 	Threads int
+	// MaxBufferLength is the size in bytes of the longest buffer; 0 means 1 TiB. Tests choose a
+	// small one, so that memory is split as on a Mac with a model that is longer than a buffer.
+	MaxBufferLength uint64
 	// CacheDir is the folder of compiled kernels, named by a hash of their inputs; "" means
 	// headroom/metal-sim in the user's cache folder.
 	CacheDir string

@@ -4,7 +4,7 @@
 
 struct LinearParams {
   uint rows;              // rows of out
-  uint n;
+  uint n;                 // rows of each matrix, and columns of out
   uint k;
   uint x_stride;          // in elements, like all strides
   uint out_stride;
@@ -19,6 +19,10 @@ struct LinearParams {
   uint per_input;         // number of rows of out per row of x
   // 0 for a single matrix. Otherwise ids [rows / choices, choices] select each row's matrix.
   uint experts;
+  // The dispatch has the matrices [first_expert, first_expert + some_experts), and leaves rows of
+  // all others as they are. An id that no matrix has gives NaN.
+  uint first_expert;
+  uint some_experts;
   uint choices;
   uint ids_stride;
   uint up_data_first;     // offsets and strides of the gated product's second weight
