@@ -17,6 +17,11 @@
 //     ascending order. For biases a lane adds every 32nd position, and simd_sum the lanes.
 // The bits of a vector do not depend on other vectors. Positions that it does not see take no part
 // in its sums, whatever their contents.
+//
+// A threadgroup keeps the places of a segment's strips of 16 positions as 32-bit numbers of strips,
+// counted across all pages and heads. That suffices for any pool that fits into a Mac: a strip has
+// at least 16 * 12 bytes, of 32 dimensions in 2 bits with a scale and a bias, so 2^32 strips are
+// 768 GiB. Everything computed from them is in 64 bits.
 #include <metal_stdlib>
 #include "common/attention.h"
 using namespace metal;
@@ -81,7 +86,7 @@ inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const f
   for (uint h = 0; h < 2; h++) {
     in_page[h] = (start + place[h]) % page_tokens;
     page[h] = rows +
-        ulong(table[place[h] / STRIP] + place[h] % STRIP - in_page[h]) *
+        (ulong(table[place[h] / STRIP]) * STRIP + place[h] % STRIP - in_page[h]) *
             kv_row_bytes(early ? kv_start(k_format()) : k_format(), head_dim);
   }
   for (uint d = 0; d < head_dim / 4; d += AHEAD) {
@@ -107,7 +112,7 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
   uint next[2][8];
 #pragma clang loop unroll(full)
   for (uint h = 0; h < 2; h++) {
-    strip[h] = rows + ulong(table[place[h] / STRIP]) * kv_row_bytes(k_format(), head_dim);
+    strip[h] = rows + ulong(table[place[h] / STRIP]) * STRIP * kv_row_bytes(k_format(), head_dim);
     k_load(next[h], strip[h], place[h] % STRIP, 0);
   }
   for (uint g = 0; g < head_dim / k_group; g++) {
@@ -159,12 +164,12 @@ struct VCodes {
 inline VCodes v_load(
     device const uchar* rows, threadgroup const uint* table, uint bundle, uint lane) {
   const uint low = kv_low(v_bits);
-  const ulong row_bytes = kv_row_bytes(v_format(), head_dim);
+  const ulong strip_bytes = STRIP * kv_row_bytes(v_format(), head_dim);
   VCodes c;
 #pragma clang loop unroll(full)
   for (uint t = 0; t < CHUNK / STRIP; t++) {
-    device const uchar* codes = rows + table[t] * row_bytes + kv_param_bytes(v_format(), head_dim) +
-        bundle * 2 * v_bits;
+    device const uchar* codes = rows + table[t] * strip_bytes +
+        kv_param_bytes(v_format(), head_dim) + bundle * 2 * v_bits;
 #pragma clang loop unroll(full)
     for (uint b = 0; b < STRIP / 4; b++) {
       device const uint* words = (device const uint*)(codes + b * 16 * v_bits);
@@ -172,7 +177,7 @@ inline VCodes v_load(
       c.upper[t * (STRIP / 4) + b] = low < v_bits ? words[4 * low + v_word(v_bits - low, lane)] : 0;
     }
   }
-  c.scale = v_scale(rows + table[lane / STRIP] * row_bytes, lane % STRIP, bundle / v_group);
+  c.scale = v_scale(rows + table[lane / STRIP] * strip_bytes, lane % STRIP, bundle / v_group);
   return c;
 }
 
@@ -251,8 +256,7 @@ kernel void attend(
   device float* record = records +
       ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) *
           vectors * (head_dim + 2);
-  // The first rows of the strips of this segment, and of the previous one, which some threads may
-  // still read.
+  // The strips of this segment, and of the previous one, which some threads may still read.
   threadgroup uint held[2 * STRIPS];
   threadgroup float* weights = shared + vectors * head_dim;
   // This simdgroup's part of [SIMDGROUPS, vectors, CHUNK].
@@ -334,7 +338,8 @@ kernel void attend(
     if (tid < STRIPS) {
       const uint j = start + tid * STRIP;
       table[tid] = j <= last_pos
-          ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens + j % p.page_tokens
+          ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * (p.page_tokens / STRIP) +
+              j % p.page_tokens / STRIP
           : 0;
     }
     // Queries and table are written, and the previous weights are no longer in use.
@@ -474,7 +479,8 @@ kernel void attend(
 #pragma clang loop unroll(full)
           for (uint e = 0; e < AHEAD; e++) {
             x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane)
-                                  : v_numbers(v_rows, early, table[(c + t) / STRIP] + 4 * e, d);
+                                  : v_numbers(v_rows, early,
+                                        ulong(table[(c + t) / STRIP]) * STRIP + 4 * e, d);
           }
           threadgroup const float* own = weights + c + t;
           threadgroup const float* w = v_coded(early) ? scaled + t : own;

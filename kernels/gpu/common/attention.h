@@ -155,11 +155,11 @@ inline CodeScale k_scale(device const uchar* strip, uint place, uint g) {
 }
 
 // Returns dimension d of V in rows row to row+3 of plain elements.
-inline float4 v_numbers(device const uchar* rows, bool early, uint row, uint d) {
+inline float4 v_numbers(device const uchar* rows, bool early, ulong row, uint d) {
   const uint dtype = early ? kv_start(v_format()).dtype : v_dtype;
   float4 x;
   for (uint i = 0; i < 4; i++) {
-    x[i] = kv_plain(dtype, rows, ulong(row + i) * head_dim + d);
+    x[i] = kv_plain(dtype, rows, (row + i) * head_dim + d);
   }
   return x;
 }
