@@ -100,7 +100,7 @@ func TestDroppedConnections(t *testing.T) {
 		job.DoneBytes != int64(25+len(text)) {
 		t.Errorf("%d bytes are kept, %d counted, %v", len(text), job.DoneBytes, err)
 	}
-	f.fault = nil
+	f.setFault(nil)
 	f.expectWhole(f.download(f.client()))
 }
 
@@ -129,7 +129,7 @@ func TestStoppedMidway(t *testing.T) {
 	if err != nil || string(text) != f.files["model.safetensors"][:32] {
 		t.Errorf("the file holds %q, %v", text, err)
 	}
-	f.fault = nil
+	f.setFault(nil)
 	f.expectWhole(f.download(f.client()))
 }
 
@@ -367,7 +367,7 @@ func TestDiscard(t *testing.T) {
 		t.Error("a folder is left")
 	}
 	// A complete model and the blobs that it shares stay.
-	f.fault = nil
+	f.setFault(nil)
 	f.expectWhole(f.download(c))
 	if err := c.layout("o/m").discard(commit); err != nil {
 		t.Error(err)

@@ -145,6 +145,13 @@ func (f *fakeHub) listing() map[string]any {
 	return listing
 }
 
+// setFault changes fault while handlers of an earlier download may still run.
+func (f *fakeHub) setFault(fault func(w http.ResponseWriter, r *http.Request, n int) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
 func (f *fakeHub) serveBytes(w http.ResponseWriter, r *http.Request) {
 	if r.Host == strings.TrimPrefix(f.cdn.URL, "http://") {
 		f.note("CDN", r)

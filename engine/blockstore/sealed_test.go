@@ -162,6 +162,9 @@ func TestOtherKey(t *testing.T) {
 			s.Close()
 		}
 	}
+	if left, err := os.ReadDir(filepath.Join(dir, tempDir)); err != nil || len(left) > 0 {
+		t.Errorf("a store that was not opened left %v, %v", left, err)
+	}
 	after := contents(t, dir)
 	for path, text := range before {
 		if after[path] != text {

@@ -123,6 +123,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.reopen(nil); err != nil {
 		s.cancel()
+		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("blockstore: open %s: %w", dir, err)
 	}
 	go s.write()
@@ -171,13 +172,7 @@ func (s *Store) Close() error {
 	s.swept.Wait()
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
-	err := errors.Join(s.syncKeys(), s.removeOwner(s.owner))
-	if s.safe() != nil {
-		err = errors.Join(err, s.safe().slots.Close())
-	}
-	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
-	}
+	err := errors.Join(s.syncKeys(), s.release())
 	if s.index != nil {
 		err = errors.Join(err, s.index.close())
 		s.index = nil
@@ -186,6 +181,19 @@ func (s *Store) Close() error {
 		return fmt.Errorf("blockstore: close: %w", err)
 	}
 	return nil
+}
+
+// release removes the temporary files of this store, its lock file too, and closes what it has open
+// but the index.
+func (s *Store) release() error {
+	err := s.removeOwner(s.owner)
+	if s.safe() != nil {
+		err = errors.Join(err, s.safe().slots.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
 }
 
 // reopen creates the folders and opens the index. old is the index that the caller cannot use: nil,
