@@ -398,31 +398,3 @@ func (l *gemma4Inputs) forward(c *ops.Context, tokens, h kernels.Tensor) kernels
 	c.Release(mark)
 	return out
 }
-
-// ones returns a tensor [1, n] of ones, or none after an error.
-func ones(w *checkpoint.Weights, n int) kernels.Tensor {
-	if w.Err() != nil {
-		return kernels.Tensor{}
-	}
-	t := kernels.NewTensor(w.Device, kernels.F32, 1, n)
-	if t.Buffer.Bytes == nil {
-		return t
-	}
-	values := t.Float32s()
-	for i := range values {
-		values[i] = 1
-	}
-	return t
-}
-
-// scale multiplies the elements of t, which is not a view of the checkpoint, and returns t.
-func scale(t kernels.Tensor, factor float32) kernels.Tensor {
-	if t.IsNone() || t.Buffer.Bytes == nil {
-		return t
-	}
-	values := t.Float32s()
-	for i := range values {
-		values[i] *= factor
-	}
-	return t
-}

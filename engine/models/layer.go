@@ -33,9 +33,10 @@ type layerNorms struct {
 
 // transformerLayer implements decoderLayer.
 type transformerLayer struct {
-	norms layerNorms
-	mixer mixer
-	mlp   feedForward
+	norms      layerNorms
+	mixer      mixer
+	mlp        feedForward
+	multiplier kernels.Tensor // [1, hidden], of the output of each part, or none
 }
 
 func (l *transformerLayer) inputNorm() kernels.Tensor { return l.norms.beforeMixer }
@@ -46,11 +47,20 @@ func (l *transformerLayer) forward(c *ops.Context, b *batch.Batch, h, x, _ kerne
 	if !l.norms.afterMixer.IsNone() {
 		x = c.RMSNorm(x, l.norms.afterMixer, eps)
 	}
+	l.multiply(c, x)
 	x = l.mlp.Forward(c, c.AddRMSNorm(h, x, l.norms.beforeMLP, eps))
 	if !l.norms.afterMLP.IsNone() {
 		x = c.RMSNorm(x, l.norms.afterMLP, eps)
 	}
+	l.multiply(c, x)
 	return x
+}
+
+// multiply multiplies the output x of a part in place.
+func (l *transformerLayer) multiply(c *ops.Context, x kernels.Tensor) {
+	if !l.multiplier.IsNone() {
+		c.MulTo(x, x, l.multiplier)
+	}
 }
 
 // preNorms loads the norms of Llama, one before each part of the layer s. offset is added to their

@@ -153,3 +153,31 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 		DownProj: nn.Linear{Weight: s.Stack(experts, name("down_proj"), hidden, intermediate)},
 	}
 }
+
+// ones returns a tensor [1, n] of ones, or none after an error.
+func ones(w *checkpoint.Weights, n int) kernels.Tensor {
+	if w.Err() != nil {
+		return kernels.Tensor{}
+	}
+	t := kernels.NewTensor(w.Device, kernels.F32, 1, n)
+	if t.Buffer.Bytes == nil {
+		return t
+	}
+	values := t.Float32s()
+	for i := range values {
+		values[i] = 1
+	}
+	return t
+}
+
+// scale multiplies the elements of t, which is not a view of the checkpoint, and returns t.
+func scale(t kernels.Tensor, factor float32) kernels.Tensor {
+	if t.IsNone() || t.Buffer.Bytes == nil {
+		return t
+	}
+	values := t.Float32s()
+	for i := range values {
+		values[i] *= factor
+	}
+	return t
+}

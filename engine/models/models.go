@@ -45,6 +45,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma4_text":       loadGemma4,
 	"gemma4_unified":    loadGemma4,
 	"gpt_oss":           loadGPTOSS,
+	"granite":           loadGranite,
 	"llama":             loadLlama,
 	"ministral3":        loadMinistral3,
 	"mistral":           loadMistral,

@@ -58,6 +58,8 @@ func TestRefusals(t *testing.T) {
 			"llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 1}`,
 			"max_position_embeddings is 4097 times", problem.UnknownArchitecture},
 		{"mistral", `"sliding_window": -3`, "sliding_window is -3", problem.ModelBroken},
+		{"granite", `"residual_multiplier": 0`, "residual_multiplier is 0", problem.ModelBroken},
+		{"granite", `"logits_scaling": -8`, "logits_scaling is -8", problem.ModelBroken},
 	} {
 		config := `{` + variantKeys[:len(variantKeys)-1] + `, "model_type": "` + c.modelType +
 			`", ` + c.keys + `}`

@@ -72,6 +72,10 @@ MUTANTS = [
            "engine/models/mixture.go", "NormTopKProb: c.NormTopKProb", "NormTopKProb: true"),
     Mutant("query and key heads are not normalized", "qwen3", "engine/models/layer.go",
            "case o.headNorm:", "case o.headNorm && c.HiddenSize == 0:"),
+    Mutant("the multiplier of attention's output is forgotten", "granite",
+           "engine/models/layer.go", "l.multiply(c, x)\n\tx = l.mlp", "x = l.mlp"),
+    Mutant("o_proj has no bias", "seed_oss", "engine/models/seed_oss.go",
+           "outputBias: c.AttentionOutBias", "outputBias: false"),
 ]
 
 

@@ -167,6 +167,15 @@ TYPES = {
                  "rope_type": "yarn", "factor": 8.0, "beta_fast": 32.0, "beta_slow": 1.0,
                  "original_max_position_embeddings": 64}},
         ], packings=(*USUAL, "mxfp4_experts")),
+    # mlx-lm does not read head_dim, and packs o_proj and down_proj in groups of 64.
+    "granite": Row(sizes(head_dim=None, attention_multiplier=0.11, embedding_multiplier=12.0,
+                         residual_multiplier=0.22, logits_scaling=3.0, attention_bias=False,
+                         mlp_bias=False, intermediate_size=192), [
+        {**NARROW, "hidden_size": 64, "num_attention_heads": 2, "attention_bias": True,
+         "mlp_bias": True},
+        {**WIDE, "hidden_size": 192, "residual_multiplier": 0.7, "logits_scaling": 0.25,
+         "embedding_multiplier": 0.5, "attention_multiplier": 0.3},
+    ]),
     "llama": Row(sizes(), [
         {**NARROW, "attention_bias": True, "mlp_bias": True},
         {**WIDE, "rope_scaling": {
