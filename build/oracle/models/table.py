@@ -243,4 +243,9 @@ TYPES = {
     "qwen3_vl_moe": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, inside="qwen3_vl_moe_text"),
     "qwen3_vl_moe_text": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, mlx="qwen3_moe"),
     "qwen3_vl_text": Row(QWEN3_VL, [NARROW, WIDE], mlx="qwen3"),
+    # mlx-lm cannot run a tied head that is packed.
+    "seed_oss": Row(sizes(tie_word_embeddings=False), [
+        {"attention_bias": True, "attention_out_bias": False, "intermediate_size": 128},
+        {**WIDE, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
+    ]),
 }
