@@ -68,6 +68,7 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"qwen3_vl_moe_text": loadQwen3MoE,
 	"qwen3_vl_text":     loadQwen3,
 	"seed_oss":          loadSeedOSS,
+	"smollm3":           loadSmolLM3,
 }
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is

@@ -58,6 +58,9 @@ func TestRefusals(t *testing.T) {
 			"llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 1}`,
 			"max_position_embeddings is 4097 times", problem.UnknownArchitecture},
 		{"mistral", `"sliding_window": -3`, "sliding_window is -3", problem.ModelBroken},
+		{"smollm3", `"no_rope_layers": [1]`, "no_rope_layers has 1 entries", problem.ModelBroken},
+		{"smollm3", `"no_rope_layer_interval": 0`, "no_rope_layer_interval is 0",
+			problem.ModelBroken},
 		{"granite", `"residual_multiplier": 0`, "residual_multiplier is 0", problem.ModelBroken},
 		{"granite", `"logits_scaling": -8`, "logits_scaling is -8", problem.ModelBroken},
 	} {
@@ -80,6 +83,9 @@ func TestSameLayers(t *testing.T) {
 		{"mistral", eight, eight + `, "layer_types": ` + kinds("ssss")},
 		{"ministral3", eight + `, "layer_types": null`, eight + `, "layer_types": ` + kinds("sss")},
 		{"olmo3", eight + `, "layer_types": []`, eight + `, "layer_types": ` + kinds("sssf")},
+		{"smollm3", `"no_rope_layer_interval": 3`, `"no_rope_layers": [1, 1, 0, 1]`},
+		{"smollm3", `"use_sliding_window": true, ` + eight,
+			`"use_sliding_window": true, ` + eight + `, "layer_types": ` + kinds("fffs")},
 		{"olmo3", `"rope_theta": 1, "rope_scaling": null, "rope_parameters": {
 			"full_attention": {"rope_type": "yarn", "rope_theta": 5e5, "factor": 4,
 			"original_max_position_embeddings": 64}, "sliding_attention": {"rope_theta": 5e5}}`,

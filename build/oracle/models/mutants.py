@@ -76,6 +76,9 @@ MUTANTS = [
            "engine/models/layer.go", "l.multiply(c, x)\n\tx = l.mlp", "x = l.mlp"),
     Mutant("o_proj has no bias", "seed_oss", "engine/models/seed_oss.go",
            "outputBias: c.AttentionOutBias", "outputBias: false"),
+    Mutant("the layers without rotation are one too early", "smollm3",
+           "engine/models/smollm3.go", "(i+1)%c.NoRopeLayerInterval",
+           "(i+2)%c.NoRopeLayerInterval"),
 ]
 
 

@@ -248,4 +248,8 @@ TYPES = {
         {"attention_bias": True, "attention_out_bias": False, "intermediate_size": 128},
         {**WIDE, "attention_bias": False, "attention_out_bias": True, "mlp_bias": True},
     ]),
+    "smollm3": Row(sizes(), [
+        {**NARROW, "num_hidden_layers": 4, "attention_bias": True, "intermediate_size": 96},
+        {**WIDE, "no_rope_layers": [0, 1, 0], "rope_scaling": {"type": "linear", "factor": 4.0}},
+    ]),
 }
