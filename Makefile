@@ -82,20 +82,20 @@ bench-window: bin/headroom-agent bin/headroom-window ## Measure the window and i
 	@build/setup test frontend
 	@build/bench window
 
-check: check-darwin app-check ## Vet, the repository's rules, and builds for other systems
+check: check-darwin app-check ## Vet, the repository's rules, and types for other systems
 	@build/setup window
 	go vet $$(build/packages plain)
 	go vet -tags $(GUI_TAGS),e2e $$(build/packages gui)
 	go vet -tags nv $(NV_PACKAGES)
 	go test ./build/...
-	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
-	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
+	go run ./build/crosscheck -os linux -arch arm64 -cgo=false ./app/cmd/headroom
+	go run ./build/crosscheck -os linux -arch amd64 -cgo=false ./app/cmd/headroom
 
 check-darwin: ## Vet the Mac's code on any system
 	@build/setup core
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet $$(build/packages plain)
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go test -c -o /dev/null ./metal/darwin
-	go run ./build/darwincheck -tags desktop,production $$(build/packages gui)
+	go run ./build/crosscheck -tags desktop,production $$(build/packages gui)
 
 app-check: ## Check the Mac's bundle and Linux's package on any system
 	@build/setup core package

@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+var mac = target{os: "darwin", arch: "arm64", cgo: true}
+
 // TestCheck type-checks small modules for darwin. Each has one file for all systems and one that
 // only a Mac compiles. The errors are in the latter, where a build on Linux does not find them.
 func TestCheck(t *testing.T) {
@@ -30,7 +32,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			problems := checkModule(t,
+			problems := checkModule(t, mac,
 				map[string]string{"a.go": "package a\n\nconst once = 1\n", "a_darwin.go": c.darwin})
 			text := strings.Join(problems, "\n")
 			if c.want == "" && len(problems) > 0 || !strings.Contains(text, c.want) {
@@ -42,14 +44,33 @@ func TestCheck(t *testing.T) {
 
 // TestMissingPackage checks that an unresolved import is an error, not an empty package.
 func TestMissingPackage(t *testing.T) {
-	problems := checkModule(t,
+	problems := checkModule(t, mac,
 		map[string]string{"a.go": "package a\n\nimport \"fixture/nowhere\"\n\nvar _ = nowhere.X\n"})
 	if text := strings.Join(problems, "\n"); !strings.Contains(text, "fixture/nowhere") {
 		t.Errorf("errors:\n%s\nwant fixture/nowhere named", text)
 	}
 }
 
-func checkModule(t *testing.T, files map[string]string) []string {
+// TestWithoutCgo checks files that are compiled only without cgo, where an unused import is an
+// error, too.
+func TestWithoutCgo(t *testing.T) {
+	const file = "//go:build !cgo\n\npackage a\n\n"
+	on := target{os: "linux", arch: "arm64"}
+	for text, want := range map[string]string{
+		"var size [1]uint64\n":         "",
+		"var once int = \"\"\n":        "cannot use",
+		"import \"os\"\n\nvar a int\n": "\"os\" imported and not used",
+	} {
+		problems := checkModule(t, on, map[string]string{"a.go": "package a\n",
+			"a_linux_arm64.go": file + text, "a_darwin.go": "package a\n\nvar a = unknown\n"})
+		got := strings.Join(problems, "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: errors:\n%s\nwant %q (none if empty)", text, got, want)
+		}
+	}
+}
+
+func checkModule(t *testing.T, on target, files map[string]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	files["go.mod"] = "module fixture\n\ngo 1.26\n"
@@ -59,10 +80,10 @@ func checkModule(t *testing.T, files map[string]string) []string {
 		}
 	}
 	t.Setenv("GOFLAGS", "-mod=mod")
-	packages, err := list(dir, "", "arm64", []string{"."})
+	packages, err := on.list(dir, []string{"."})
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems, _ := check(packages, "arm64")
+	problems, _ := on.check(packages)
 	return problems
 }
