@@ -126,24 +126,20 @@ func TestMetalMemory(t *testing.T) {
 	}
 }
 
-// TestLongCaches checks that a cache which is longer than a buffer of the GPU is refused with the
-// longest context that fits, if a shorter context helps.
+// TestLongCaches checks that a requested context whose cache is longer than a buffer of the GPU is
+// refused with the longest context that fits.
 func TestLongCaches(t *testing.T) {
 	const longest = 4 << 20
-	planned := func(context, sequences int, kv cache.FormatOptions) *plan.Plan {
-		p, err := plan.New(demoSource(t), plan.Options{ContextTokens: context, KVFormat: kv,
-			MaxSequences: sequences, NoPrefixCache: true, AvailableBytes: 1 << 40})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
 	for _, c := range []struct {
 		sequences int
 		kv        cache.FormatOptions
 	}{{sequences: 1}, {sequences: 4}, {2, cache.FormatOptions{Name: "f16"}},
 		{2, cache.FormatOptions{StartTokens: 1024}}} {
-		err := planned(32768, c.sequences, c.kv).CheckBuffers(longest)
+		check := func(context int) error {
+			return planned(t, plan.Options{ContextTokens: context, MaxSequences: c.sequences,
+				KVFormat: c.kv, NoPrefixCache: true, LongestBuffer: longest}).CheckBuffers()
+		}
+		err := check(32768)
 		fits := 0
 		if p := problem.From(err); err != nil {
 			fmt.Sscanf(p.Fix, "Use a context of at most %d tokens", &fits)
@@ -151,22 +147,24 @@ func TestLongCaches(t *testing.T) {
 		if fits == 0 {
 			t.Fatalf("%+v: got %v, expected the longest context that fits", c, err)
 		}
-		if err := planned(fits, c.sequences, c.kv).CheckBuffers(longest); err != nil {
+		if err := check(fits); err != nil {
 			t.Errorf("%+v: %d tokens, as advised: %v", c, fits, err)
 		}
-		if planned(fits+1024, c.sequences, c.kv).CheckBuffers(longest) == nil {
+		if check(fits+1024) == nil {
 			t.Errorf("%+v: %d tokens fit, the advice is %d", c, fits+1024, fits)
 		}
 	}
 	// The state of a sequence takes 256 KiB in each recurrent layer.
-	err := planned(2048, 17, cache.FormatOptions{}).CheckBuffers(longest)
+	o := plan.Options{ContextTokens: 2048, MaxSequences: 17, NoPrefixCache: true,
+		LongestBuffer: longest}
+	err := planned(t, o).CheckBuffers()
 	if p := problem.From(err); err == nil || p.Code != problem.DoesNotFit ||
 		!strings.HasPrefix(p.Fix, "Allow fewer requests at once") ||
 		!strings.Contains(p.Why, "layer 0 needs a buffer") {
 		t.Errorf("17 sequences: got %v, expected the advice to allow fewer", err)
 	}
-	if err := planned(2048, 16, cache.FormatOptions{}).CheckBuffers(longest); err != nil {
-		t.Errorf("16 sequences: %v", err)
+	if o.MaxSequences = 16; planned(t, o).CheckBuffers() != nil {
+		t.Errorf("16 sequences: %v", planned(t, o).CheckBuffers())
 	}
 	if !kerneltest.HasMetal() {
 		return
@@ -180,6 +178,56 @@ func TestLongCaches(t *testing.T) {
 	if err == nil || !strings.Contains(problem.From(err).Fix, "Use a context of at most") {
 		t.Errorf("opening the model: got %v, expected the advice to shorten the context", err)
 	}
+}
+
+// TestShortBuffers checks that a plan adapts to a GPU with short buffers what the user has not
+// requested: the context, the chunks, the kept states and the pages of a second sequence.
+func TestShortBuffers(t *testing.T) {
+	for _, c := range []struct {
+		longest   int
+		o         plan.Options
+		unchanged bool
+	}{
+		{longest: 4 << 20},
+		{longest: 4 << 20, o: plan.Options{KVFormat: cache.FormatOptions{StartTokens: 1024}}},
+		{longest: 4 << 20, o: plan.Options{MaxKVTokens: 1024, MaxSequences: 2}},
+		{longest: 2 << 20, o: plan.Options{MaxSequences: 2}},
+		{longest: 1 << 20, o: plan.Options{MaxSequences: 1}},
+		{longest: 1 << 40, unchanged: true},
+	} {
+		whole := planned(t, c.o)
+		c.o.LongestBuffer = c.longest
+		p := planned(t, c.o)
+		if err := p.CheckBuffers(); err != nil {
+			t.Errorf("buffers of %d bytes, %+v: %v", c.longest, c.o, err)
+		}
+		if p.MaxSequences != whole.MaxSequences || p.ContextTokens < 2048 {
+			t.Errorf("buffers of %d bytes: %d sequences of %d tokens", c.longest, p.MaxSequences,
+				p.ContextTokens)
+		}
+		same := p.ContextTokens == whole.ContextTokens && p.ChunkTokens == whole.ChunkTokens &&
+			p.Runner.Pages == whole.Runner.Pages && p.KeptStates == whole.KeptStates
+		if same != c.unchanged {
+			t.Errorf("buffers of %d bytes: the plan is the same: %t, expected %t", c.longest, same,
+				c.unchanged)
+		}
+	}
+	// A single row of logits is longer than these buffers.
+	p := planned(t, plan.Options{MaxSequences: 1, LongestBuffer: 4096})
+	if err := p.CheckBuffers(); err == nil || problem.From(err).Code != problem.DoesNotFit {
+		t.Errorf("buffers of 4096 bytes: got %v, expected a refusal", err)
+	}
+}
+
+// planned returns a plan of the demo model with plenty of memory.
+func planned(t *testing.T, o plan.Options) *plan.Plan {
+	t.Helper()
+	o.AvailableBytes = 1 << 40
+	p, err := plan.New(demoSource(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // TestMetal checks that the demo model gives the same answers on the simulated Metal device as on

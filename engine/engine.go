@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -42,17 +43,8 @@ type Engine struct {
 // Open loads a model and starts to serve it. A model that does not fit into memory is refused
 // before its weights are read. Loading stops when ctx ends. Errors are Problems.
 func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
-	p, err := plan.New(src, o.planning())
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
-	e := &Engine{options: o, plan: p}
-	if e.TextProcessor, err = textproc.ReadWithConfig(src, p.Config); err != nil {
-		return nil, err
-	}
+	e := &Engine{options: o}
+	var err error
 	e.device, err = device.Open(device.Options{Name: o.Device, Threads: o.Threads,
 		Float32Activations: o.Float32Activations, OpenMetal: o.OpenMetal, Times: o.Times})
 	if err != nil {
@@ -63,19 +55,34 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if e.device.Name == DeviceCPU {
 		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
 	}
-	if err = p.CheckBuffers(e.device.LongestBuffer()); err == nil {
+	if err = e.makePlan(src); err == nil {
 		err = e.load(ctx, src)
 	}
 	if err != nil {
 		e.device.Close()
 		return nil, err
 	}
+	p := e.plan
 	e.info = Info{Description: p.Description, Device: e.kernels.Name(),
 		KVFormat:    p.KV.Describe(p.Spec.Layers) + cache.DescribeRings(p.Spec.Layers),
 		StateFormat: p.State.Describe(p.Spec.Layers)}
 	e.info.ContextTokens = p.ContextTokens
 	e.loop = loop.New(e.loopConfig(heartbeat))
 	return e, nil
+}
+
+// makePlan plans the model for the device and reads its tokenizer.
+func (e *Engine) makePlan(src Source) (err error) {
+	o := e.options.planning()
+	o.LongestBuffer = e.device.LongestBuffer()
+	if e.plan, err = plan.New(src, o); err != nil {
+		return err
+	}
+	if err := cmp.Or(e.plan.Check(), e.plan.CheckBuffers()); err != nil {
+		return err
+	}
+	e.TextProcessor, err = textproc.ReadWithConfig(src, e.plan.Config)
+	return err
 }
 
 // load maps the weights and allocates the caches. It also reads all weights once, so that the first

@@ -113,10 +113,10 @@ func (d *Device) Close() {
 // GPU returns the GPU, or nil if the device is the CPU.
 func (d *Device) GPU() *gpu.Device { return d.gpu }
 
-// LongestBuffer returns the size in bytes of the device's longest buffer.
+// LongestBuffer returns the size in bytes of the device's longest buffer, 0 if there is no limit.
 func (d *Device) LongestBuffer() int {
 	if d.metal == nil {
-		return math.MaxInt
+		return 0
 	}
 	f := d.metal.Facts()
 	return int(min(f.MaxBufferLength, math.MaxInt)) / f.PageBytes * f.PageBytes

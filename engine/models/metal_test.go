@@ -5,10 +5,14 @@ package models_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
 	"headroom/engine/runner"
 	"headroom/kernels"
 	"headroom/kernels/gpu"
@@ -103,25 +107,59 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 	}
 }
 
-// TestMetalShortBuffers checks that models whose files and weights are longer than a Metal buffer
-// give the same bits as undivided ones, in prompts and in decoding.
+// TestMetalShortBuffers runs every tiny model on the shortest Metal buffers that hold its keys,
+// values, states and activations. The bits of prompts and of decoding must be those of undivided
+// memory. All arenas, and all files but one, are longer than that.
 func TestMetalShortBuffers(t *testing.T) {
 	const prompt, generated = 40, 4
-	for _, name := range []string{"qwen3", "gpt_oss_mxfp4", "qwen3_5_moe_text"} {
+	o := runner.Options{KV: cache.Plain(kernels.F16), Slots: 3, BatchRows: 64}
+	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {
-			var want [][]float32
-			for _, longest := range []uint64{0, 256 << 10} {
-				d := metalDeviceWith(t, sim.Options{MaxBufferLength: longest})
-				r := newTinyWith(t, d, name,
-					runner.Options{KV: cache.Plain(kernels.F16), Slots: 3, BatchRows: rigRows})
-				ids := readExpected(t, name)[4].IDs[:prompt+generated]
-				got := r.read(ids, prompt, prompt, 1, generated-1)
-				if want == nil {
-					want = got
-				} else if !equalBits(got, want) {
-					t.Errorf("buffers of at most %d bytes change the logits", longest)
-				}
+			ids := readExpected(t, name)[4].IDs[:prompt+generated]
+			read := func(longest int) [][]float32 {
+				o := o
+				o.LongestBuffer = longest
+				d := metalDeviceWith(t, sim.Options{MaxBufferLength: uint64(longest)})
+				return newTinyWith(t, d, name, o).read(ids, prompt, prompt, 1, generated-1)
+			}
+			longest := shortestBuffer(t, name, o)
+			if whole := read(0); !equalBits(read(longest), whole) {
+				t.Errorf("buffers of at most %d bytes change the logits", longest)
 			}
 		})
 	}
+}
+
+// shortestBuffer returns the length in bytes of the shortest buffer with which a rig can run.
+func shortestBuffer(t *testing.T, name string, o runner.Options) int {
+	t.Helper()
+	src := checkpoint.Source{Dir: filepath.Join("testdata", "tiny", name)}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.Open(src, config, kernels.NewDryRun())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	m, err := models.Load(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Pages, o.LogitsRows = rigPages, o.BatchRows
+	scratch, longest := runner.ScratchBytes(m, o)
+	for _, l := range cache.New(kernels.NewDryRun(), m.Spec().Layers, o.Cache()) {
+		for _, b := range l.Buffers() {
+			longest = max(longest, b.Size)
+		}
+	}
+	page := os.Getpagesize()
+	longest = (longest + page - 1) / page * page
+	if scratch <= longest || int(w.SizeBytes()) <= longest && name != "qwen3"+packedByMLX {
+		t.Fatalf("the file or the arena is not longer than a buffer of %d bytes", longest)
+	}
+	t.Logf("buffers of %d KiB for %d of weights and %d of activations", longest>>10,
+		w.SizeBytes()>>10, scratch>>10)
+	return longest
 }

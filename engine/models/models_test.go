@@ -156,7 +156,10 @@ type rig struct {
 	pages [2][]int32
 }
 
-const rigRows = 512
+const (
+	rigRows  = 512
+	rigPages = 32
+)
 
 func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 	t.Helper()
@@ -190,7 +193,7 @@ func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) 
 	if slices.Contains(roundedFreqs, name) {
 		models.RoundInvFreq(m)
 	}
-	o.Pages, o.LogitsRows = 32, o.BatchRows
+	o.Pages, o.LogitsRows = rigPages, o.BatchRows
 	r := &rig{Runner: runner.New(d, m, o)}
 	for i := range int32(16) { // interleaved pages, in descending order for the second sequence
 		r.pages[0] = append(r.pages[0], 2*i)

@@ -5,6 +5,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 
 	"headroom/kernels"
 	"headroom/kernels/activation"
@@ -24,10 +25,13 @@ import (
 type Context struct {
 	Device kernels.Device
 
-	arena *kernels.Buffer
-	used  int
-	peak  int
-	ops   operators
+	arena   []*kernels.Buffer // of longest bytes each, apart from the last one
+	longest int
+	size    int // of the arena
+	used    int
+	peak    int
+	largest int // of all tensors
+	ops     operators
 
 	prefill matmul.Prefill // the prompt rows of the current batch; see SetPrefill
 }
@@ -36,32 +40,63 @@ type Context struct {
 // in GPU buffers.
 const alignBytes = 128
 
-// NewContext returns a context with an arena of arenaBytes. On a device that allocates nothing
-// (kernels.NewDryRun) the arena grows without a limit, and PeakBytes then returns the size that a
-// pass needs.
-func NewContext(d kernels.Device, arenaBytes int) *Context {
-	return &Context{Device: d, arena: d.NewBuffer(arenaBytes)}
+// NewContext returns a context with an arena of arenaBytes. The arena has several buffers if the
+// device has none that is longer than longest bytes; 0 means no limit. On a device that allocates
+// nothing (kernels.NewDryRun) the arena grows without a limit. PeakBytes then returns the size that
+// a pass needs with buffers of that length.
+func NewContext(d kernels.Device, arenaBytes, longest int) *Context {
+	if longest <= 0 {
+		longest = math.MaxInt
+	}
+	c := &Context{Device: d, longest: longest &^ (alignBytes - 1), size: arenaBytes}
+	for arenaBytes > c.longest {
+		c.arena = append(c.arena, d.NewBuffer(c.longest))
+		arenaBytes -= c.longest
+	}
+	c.arena = append(c.arena, d.NewBuffer(arenaBytes))
+	return c
 }
 
-// PeakBytes returns the maximum number of bytes of the arena that were in use at once.
+// PeakBytes returns the maximum number of bytes of the arena that were in use at once, including
+// the ends of buffers in which the next tensor did not fit.
 func (c *Context) PeakBytes() int { return c.peak }
 
-// FreeBytes returns the number of bytes of the arena that a few tensors can certainly use.
-func (c *Context) FreeBytes() int { return max(0, c.arena.Size-c.used-8*alignBytes) }
+// LargestBytes returns the size of the largest tensor that was in the arena.
+func (c *Context) LargestBytes() int { return c.largest }
 
-// Temp allocates a contiguous tensor in the arena. Its elements are not initialized. It panics if
-// the arena is full.
+// FreeBytes returns the number of bytes of the arena that a few tensors can certainly use.
+func (c *Context) FreeBytes() int {
+	end := c.size
+	if len(c.arena) > 1 {
+		end = min(end, (c.used/c.longest+1)*c.longest)
+	}
+	return max(0, end-c.used-8*alignBytes)
+}
+
+// Temp allocates a contiguous tensor in one buffer of the arena. Its elements are not initialized.
+// It panics if the arena is full.
+//
+// A tensor that does not fit into the rest of a buffer begins the next one. If every tensor of a
+// pass is at most as large as that of another pass, none ends later in the arena. So an arena that
+// suffices for the largest pass suffices for all.
 func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
-	t := kernels.Tensor{Buffer: c.arena, Offset: c.used, DType: dtype, Rows: rows, Cols: cols,
+	bytes := (rows*cols*dtype.Size() + alignBytes - 1) &^ (alignBytes - 1)
+	if at := c.used % c.longest; at > 0 && bytes > c.longest-at {
+		c.used += c.longest - at
+	}
+	t := kernels.Tensor{Buffer: c.arena[0], Offset: c.used, DType: dtype, Rows: rows, Cols: cols,
 		Stride: cols}
-	c.used += (rows*cols*dtype.Size() + alignBytes - 1) &^ (alignBytes - 1)
-	c.peak = max(c.peak, c.used)
-	if c.used > c.arena.Size {
-		if c.arena.Bytes != nil {
+	if i := c.used / c.longest; i > 0 && i < len(c.arena) {
+		t.Buffer, t.Offset = c.arena[i], c.used%c.longest
+	}
+	c.used += bytes
+	c.peak, c.largest = max(c.peak, c.used), max(c.largest, bytes)
+	if c.used > c.size {
+		if c.arena[0].Bytes != nil {
 			panic(fmt.Sprintf("ops: arena of %d bytes is full: the runner must measure it with "+
-				"its largest batch", c.arena.Size))
+				"its largest batch", c.size))
 		}
-		c.arena.Size = c.used
+		c.size, c.arena[0].Size = c.used, c.used
 	}
 	return t
 }

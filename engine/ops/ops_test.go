@@ -15,7 +15,7 @@ func newContext(t *testing.T, arenaBytes int) *Context {
 	t.Helper()
 	d := kernels.NewCPU(cpu.Options{Threads: 2, Float32Activations: true})
 	t.Cleanup(d.Close)
-	return NewContext(d, arenaBytes)
+	return NewContext(d, arenaBytes, 0)
 }
 
 // TestArena checks that tensors start at multiples of 128 bytes, do not overlap, and are freed by
@@ -41,6 +41,56 @@ func TestArena(t *testing.T) {
 	}
 }
 
+// TestShortBuffers checks that a tensor lies in one buffer of the arena, that no two overlap, and
+// that smaller tensors need no larger arena.
+func TestShortBuffers(t *testing.T) {
+	const longest = 1000 // rounded down to 896
+	sizes := []int{300, 896, 128, 500, 300, 1}
+	pass := func(c *Context, smaller int) {
+		type piece struct {
+			b    *kernels.Buffer
+			from int
+		}
+		var all []piece
+		for _, bytes := range sizes {
+			x := c.Temp(kernels.U8, 1, max(1, bytes-smaller))
+			if x.Buffer.Bytes == nil {
+				continue
+			}
+			if end := x.Offset + x.Cols; end > x.Buffer.Size || x.Buffer.Size > longest {
+				t.Errorf("%d bytes end at %d in a buffer of %d", x.Cols, end, x.Buffer.Size)
+			}
+			for _, other := range all {
+				if other.b == x.Buffer && x.Offset < other.from {
+					t.Errorf("%d bytes begin at %d, before %d", x.Cols, x.Offset, other.from)
+				}
+			}
+			all = append(all, piece{x.Buffer, x.Offset + x.Cols})
+		}
+		c.Release(0)
+	}
+	dry := NewContext(kernels.NewDryRun(), 0, longest)
+	pass(dry, 0)
+	// 384, gap, 896, 128 + 512, gap, 384 + 128
+	if want := 3*896 + 512; dry.PeakBytes() != want || dry.LargestBytes() != 896 {
+		t.Errorf("peak %d, largest %d, expected %d and 896", dry.PeakBytes(), dry.LargestBytes(),
+			want)
+	}
+	d := kernels.NewCPU(cpu.Options{Threads: 1})
+	t.Cleanup(d.Close)
+	c := NewContext(d, dry.PeakBytes(), longest)
+	if len(c.arena) != 4 {
+		t.Errorf("%d buffers, expected 4", len(c.arena))
+	}
+	for smaller := range 600 {
+		pass(c, smaller)
+	}
+	c.Temp(kernels.U8, 1, 384)
+	if free := c.FreeBytes(); free > 512 {
+		t.Errorf("%d bytes are free after 384 in a buffer of 896", free)
+	}
+}
+
 // TestFullArenaPanics checks the message of the panic when the arena is full.
 func TestFullArenaPanics(t *testing.T) {
 	c := newContext(t, 1024)
@@ -56,7 +106,7 @@ func TestFullArenaPanics(t *testing.T) {
 // TestDryRunArenaGrows checks that on a device that allocates nothing, the arena grows, and that
 // PeakBytes returns the size that an arena on a real device needs.
 func TestDryRunArenaGrows(t *testing.T) {
-	c := NewContext(kernels.NewDryRun(), 0)
+	c := NewContext(kernels.NewDryRun(), 0, 0)
 	x := c.Temp(kernels.F32, 1000, 1000)
 	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000,
 		Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})

@@ -47,6 +47,7 @@ func (p *Plan) sizeKV() {
 		free := max(half-p.Pages.Bytes(p.PageSizes), 0)
 		affordable = int(free/p.PageSizes.Rest) * cache.PageTokens
 	}
+	affordable = min(affordable, p.pagesWithin()*cache.PageTokens)
 	if p.requestedTokens <= 0 {
 		context = min(context, max(start+affordable, min(minContextTokens, context)))
 	}
@@ -60,8 +61,8 @@ func (p *Plan) sizeKV() {
 }
 
 // sizeStarts chooses the number of start pages. There are enough for all running sequences and for
-// as many cached ones, if that takes no more than a quarter of bytes. There are always enough for
-// one sequence. tokens is the length of the start.
+// as many cached ones, if that takes no more than a quarter of bytes and half of a buffer. There
+// are always enough for one sequence. tokens is the length of the start.
 func (p *Plan) sizeStarts(tokens int, bytes int64) {
 	if tokens == 0 {
 		return
@@ -72,6 +73,7 @@ func (p *Plan) sizeStarts(tokens int, bytes int64) {
 		sequences = p.MaxSequences
 	}
 	affordable := bytes / 4 / (int64(perSequence) * p.PageSizes.Start)
+	sequences = min(sequences, p.startPagesWithin()/perSequence)
 	p.Pages.Start = perSequence * int(max(1, min(int64(sequences), affordable)))
 }
 
@@ -86,6 +88,7 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 		memory := p.available()
 		small := min(memory/256/slotBytes, 256)
 		p.KeptStates = int(max(4, min(memory/16/slotBytes, 32), small))
+		p.KeptStates = max(0, min(p.KeptStates, p.slotsWithin()-p.MaxSequences))
 	}
 }
 

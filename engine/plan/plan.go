@@ -7,7 +7,7 @@
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
 //	kv.go         chooses how many KV pages and kept states there are
-//	buffers.go    CheckBuffers: whether each layer's cache fits into a buffer of the GPU
+//	buffers.go    fits caches and activations into the GPU's buffers
 //	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
 package plan
 
@@ -43,6 +43,7 @@ type Options struct {
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // disables the prefix cache
 	AvailableBytes int64  // memory that the model may use; 0: ask the system
+	LongestBuffer  int    // bytes of the device's longest buffer; 0: no limit
 }
 
 func (o *Options) setDefaults() {
@@ -95,8 +96,8 @@ func (d *Description) KVBytes(tokens int) int64 {
 
 // Plan holds a model's shapes and the memory that they need.
 type Plan struct {
-	// Options are the requested options with defaults filled in. ContextTokens and KeptStates have
-	// the chosen values.
+	// Options are the requested options with defaults filled in. ContextTokens, KeptStates and
+	// ChunkTokens have the chosen values.
 	Options
 	Config      *checkpoint.Config
 	KV          cache.Format
@@ -108,6 +109,7 @@ type Plan struct {
 	Description Description
 
 	requestedTokens int // Options.ContextTokens as requested
+	largestBytes    int // of an activation
 }
 
 // Architectures returns the supported values of model_type in config.json, sorted.
@@ -186,7 +188,8 @@ func (p *Plan) parseFormats() (err error) {
 func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
 	p.Spec = m.Spec()
 	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),
-		BatchRows: p.ChunkTokens + p.MaxSequences, LogitsRows: p.MaxSequences}
+		LogitsRows: p.MaxSequences, LongestBuffer: p.LongestBuffer}
+	scratch := p.chooseChunk(m)
 	p.Spec.Layers = cache.Limit(p.Spec.Layers, p.Runner.MaxKVTokens)
 	slotBytes := cache.SlotBytes(p.Spec.Layers, p.State) +
 		cache.RingBytes(p.Spec.Layers, p.KV, p.Runner.BatchRows)
@@ -213,7 +216,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
 	d.Need = Need{
 		WeightsBytes: w.Bytes(),
 		StateBytes:   slotBytes * int64(p.Runner.Slots),
-		ScratchBytes: int64(runner.ScratchBytes(m, p.Runner)),
+		ScratchBytes: int64(scratch),
 	}
 	p.sizeKV()
 	d.Need.KVBytes, d.PlannedTokens = p.Pages.Bytes(p.PageSizes), p.ContextTokens

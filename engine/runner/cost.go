@@ -37,7 +37,7 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 		}
 	}
 	b.Rounds = []batch.Round{{Spans: b.Spans}}
-	c := ops.NewContext(d, 0)
+	c := ops.NewContext(d, 0, 0)
 	b.Outputs = &batch.Outputs{}
 	b.Outputs.Select(last, b.Spans)
 	x := r.model.Forward(c, &b, layers)

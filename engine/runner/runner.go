@@ -15,7 +15,7 @@ import (
 	"headroom/kernels"
 )
 
-// Options configure a runner. MaxKVTokens, State and StartPages are optional.
+// Options configure a runner. MaxKVTokens, State, StartPages and LongestBuffer are optional.
 type Options struct {
 	KV          cache.Format      // format of keys and values
 	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
@@ -25,6 +25,8 @@ type Options struct {
 	Slots       int               // number of slots for recurrent states and rings
 	BatchRows   int               // maximum number of rows in a pass
 	LogitsRows  int               // maximum number of rows in a pass whose logits are computed
+	// LongestBuffer is the size in bytes of the device's longest buffer; 0: no limit.
+	LongestBuffer int
 }
 
 // Cache returns the options of the memory of a model's sequences.
@@ -65,6 +67,7 @@ type Runner struct {
 func New(d kernels.Device, m models.Model, o Options) *Runner {
 	spec := m.Spec()
 	spec.Layers = cache.Limit(spec.Layers, o.MaxKVTokens)
+	scratch, _ := ScratchBytes(m, o)
 	r := &Runner{
 		device:     d,
 		model:      m,
@@ -73,7 +76,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		kv:         o.KV,
 		state:      o.State,
 		layers:     cache.New(d, spec.Layers, o.Cache()),
-		ops:        ops.NewContext(d, ScratchBytes(m, o)),
+		ops:        ops.NewContext(d, scratch, o.LongestBuffer),
 		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		rows:       firstRows(o.BatchRows),
 	}
@@ -87,9 +90,9 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	return r
 }
 
-// ScratchBytes returns the memory for the activations of the largest pass. It measures that pass on
-// a device that allocates nothing.
-func ScratchBytes(m models.Model, o Options) int {
+// ScratchBytes returns the memory for the activations of the largest pass, and the size of the
+// largest activation. It measures that pass on a device that allocates nothing.
+func ScratchBytes(m models.Model, o Options) (total, largest int) {
 	d := kernels.NewDryRun()
 	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
 	table := make([]int32, pages)
@@ -102,7 +105,7 @@ func ScratchBytes(m models.Model, o Options) int {
 		layers: sequentialCaches(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens),
 			cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1,
 				SpanTokens: o.BatchRows}),
-		ops: ops.NewContext(d, 0),
+		ops: ops.NewContext(d, 0, o.LongestBuffer),
 	}
 	r.batch = batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
@@ -116,7 +119,7 @@ func ScratchBytes(m models.Model, o Options) int {
 		m.Logits(r.ops, m.Forward(r.ops, &r.batch, r.layers), make([]int32, o.LogitsRows))
 		r.ops.Release(0)
 	}
-	return r.ops.PeakBytes()
+	return r.ops.PeakBytes(), r.ops.LargestBytes()
 }
 
 // firstRows returns the indices 0 to n-1.
