@@ -4,6 +4,7 @@ package kernels
 // computing, and NewTimedDevice measures the time of each operator.
 
 import (
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -41,8 +42,9 @@ type OperationCounter interface {
 // DryRun is a device that neither computes nor allocates. Running a model on it shows how much
 // memory a forward pass needs, how much it moves and how much it computes.
 type DryRun struct {
-	TrafficBytes int64      // sum over all operators run so far
-	Operations   Operations // sum over all operators run so far
+	TrafficBytes   int64      // sum over all operators run so far
+	Operations     Operations // sum over all operators run so far
+	AllocatedBytes int64      // of all buffers so far, each in whole pages
 }
 
 // NewDryRun returns a DryRun with all counters at zero.
@@ -52,7 +54,11 @@ func NewDryRun() *DryRun { return &DryRun{} }
 func (d *DryRun) Name() string { return "dry run" }
 
 // NewBuffer implements Device. The buffer has a size but no bytes.
-func (d *DryRun) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
+func (d *DryRun) NewBuffer(bytes int) *Buffer {
+	page := os.Getpagesize()
+	d.AllocatedBytes += int64((bytes + page - 1) / page * page)
+	return &Buffer{Size: bytes}
+}
 
 // WrapBuffer implements Device.
 func (d *DryRun) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }

@@ -108,7 +108,7 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		w.Scales = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
 		w.Biases = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
 	}
-	s.w.bytes += int64(w.Bytes())
+	s.w.randomBytes += int64(w.Bytes())
 	s.w.parameters += int64(e) * int64(n) * int64(k)
 	if w.Data.Buffer.Bytes != nil {
 		words := w.Data.Bytes()

@@ -30,9 +30,9 @@ func TestRandomWeights(t *testing.T) {
 		}
 		a := w.At("").Linear("a", n, k)
 		if err := a.Check(); err != nil || a.Format() != c.format ||
-			w.Bytes() != int64(a.Bytes()) || w.Parameters() != n*k {
+			w.SizeBytes() != int64(a.Bytes()) || w.Parameters() != n*k {
 			t.Fatalf("%s: wrong weight: got %s of %d parameters in %d bytes, %v",
-				c.entry, a.Format(), w.Parameters(), w.Bytes(), err)
+				c.entry, a.Format(), w.Parameters(), w.SizeBytes(), err)
 		}
 		row, sum, squares := make([]float32, k), 0.0, 0.0
 		for r := range n {

@@ -26,16 +26,17 @@ type Weights struct {
 
 	files   *safetensors.Checkpoint // nil for a random model
 	buffers map[*safetensors.File]*kernels.Buffer
-	bytes   int64
+	mapped  int64 // bytes of the mapping that kernels read
 	err     error
 
 	// Only for a random model:
-	random     *rand.Rand
-	slab       *kernels.Buffer // shared by small tensors
-	slabUsed   int             // bytes
-	parameters int64           // number of parameters generated so far
-	record     bool            // append generated tensors to made, for WriteRandom
-	made       []safetensors.Tensor
+	random      *rand.Rand
+	slab        *kernels.Buffer // shared by small tensors
+	slabUsed    int             // bytes
+	parameters  int64           // number of parameters generated so far
+	randomBytes int64           // total size of the weights generated so far
+	record      bool            // append generated tensors to made, for WriteRandom
+	made        []safetensors.Tensor
 }
 
 // Open maps the weights of src for use on d. The caller must close the Weights after the last use
@@ -64,14 +65,15 @@ func (w *Weights) Close() error {
 	return w.files.Close()
 }
 
-// Bytes returns the total size of the tensors that have been loaded.
-func (w *Weights) Bytes() int64 { return w.bytes }
+// MappedBytes returns the total size of the loaded tensors that are views of the mapping. All
+// others are copies in memory of the device, as every tensor of a random model is.
+func (w *Weights) MappedBytes() int64 { return w.mapped }
 
 // SizeBytes returns the total size of all tensors in the files, including tensors that are not
 // loaded.
 func (w *Weights) SizeBytes() int64 {
 	if w.files == nil {
-		return w.bytes
+		return w.randomBytes
 	}
 	return w.files.Bytes()
 }
@@ -147,10 +149,10 @@ var dtypes = map[safetensors.DType]kernels.DType{
 // scales of MXFP4 are not.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
-// raw returns a tensor as a matrix. The last dimension gives its columns, and all other dimensions
-// together give its rows. The matrix is a view of the mapping, unless it is not aligned in the
-// file.
-func (s Scope) raw(name string) kernels.Tensor {
+// view returns a tensor as a matrix. The last dimension gives its columns, and all other dimensions
+// together give its rows. The matrix is a view of the mapping, which may not be aligned. Kernels
+// may only read what keep returns.
+func (s Scope) view(name string) kernels.Tensor {
 	t, ok := s.w.files.Tensor(s.path + name)
 	if !ok {
 		s.w.Failf("tensor %s%s is missing", s.path, name)
@@ -169,16 +171,25 @@ func (s Scope) raw(name string) kernels.Tensor {
 	if cols > 0 {
 		rows = t.Elements() / cols
 	}
-	s.w.bytes += int64(len(t.Data))
-	if t.From%dtype.Size() != 0 { // copy it: kernels need alignment, which old writers lack
-		out := kernels.NewTensor(s.w.Device, dtype, rows, cols)
-		if out.Buffer.Bytes != nil {
-			copy(out.Bytes(), t.Data)
-		}
-		return out
-	}
 	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From,
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+}
+
+// keep returns a view of the mapping for use in kernels. It is t itself, or a copy if t is not
+// aligned to its type: old writers did not align tensors.
+func (s Scope) keep(t kernels.Tensor) kernels.Tensor {
+	if s.w.err != nil || t.IsNone() {
+		return t
+	}
+	if t.Offset%t.DType.Size() == 0 {
+		s.w.mapped += int64(t.Rows * t.Cols * t.DType.Size())
+		return t
+	}
+	out := kernels.NewTensor(s.w.Device, t.DType, t.Rows, t.Cols)
+	if out.Buffer.Bytes != nil {
+		copy(out.Bytes(), t.Bytes())
+	}
+	return out
 }
 
 // Linear loads the matrix name.weight of shape [n, k]. It stays packed or plain as in the file; see
@@ -211,7 +222,16 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
 	}
-	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name + ".weight")}
+	w := s.viewExperts(name, e, n, k)
+	for _, t := range []*kernels.Tensor{&w.Data, &w.Scales, &w.Biases} {
+		*t = s.keep(*t)
+	}
+	return w
+}
+
+// viewExperts returns the weight of Experts. Its tensors are views of the mapping; see view.
+func (s Scope) viewExperts(name string, e, n, k int) *kernels.Weight {
+	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.view(name + ".weight")}
 	if s.w.err != nil {
 		return w
 	}
@@ -228,10 +248,10 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 
 // scales loads the scales and biases of w. In MXFP4 a scale is one byte and there are no biases.
 func (s Scope) scales(name string, w *kernels.Weight) {
-	if w.Scales = s.raw(name + scalesSuffix); w.Scales.DType == kernels.U8 {
+	if w.Scales = s.view(name + scalesSuffix); w.Scales.DType == kernels.U8 {
 		w.Mode = kernels.MXFP4
 	} else {
-		w.Biases = s.raw(name + biasesSuffix)
+		w.Biases = s.view(name + biasesSuffix)
 	}
 	if s.w.err != nil {
 		return
@@ -260,7 +280,7 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
 		return s.randomMatrix(name, rows, cols)
 	}
-	t := s.raw(name)
+	t := s.view(name)
 	if s.w.err != nil {
 		return kernels.Tensor{}
 	}
@@ -320,7 +340,7 @@ func float16(h uint16) float32 {
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	var parts []*kernels.Weight
 	for i := range e {
-		part := s.Linear(name(i), n, k)
+		part := s.View(name(i), n, k)
 		switch {
 		case s.w.err != nil:
 			return part
@@ -344,8 +364,17 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	return w
 }
 
+// View loads the matrix name.weight of shape [n, k] for Pick. Kernels must not read it, because it
+// may not be aligned.
+func (s Scope) View(name string, n, k int) *kernels.Weight {
+	if s.w.files == nil {
+		return s.Linear(name, n, k)
+	}
+	return s.viewExperts(name, 1, n, k)
+}
+
 // Pick returns a weight of n rows that are copies of rows of w: row i is a copy of row from(i). The
-// rows stay packed or plain.
+// rows stay packed or plain. w is a View.
 func (s Scope) Pick(w *kernels.Weight, n int, from func(i int) int) *kernels.Weight {
 	if s.w.err != nil {
 		return w
@@ -368,7 +397,7 @@ func (s Scope) Pick(w *kernels.Weight, n int, from func(i int) int) *kernels.Wei
 // Halves loads a plain stack of shape [e, 2n, k] as two weights: a copy of the first n rows of each
 // expert, and a copy of the last n rows. name is the full name of the tensor; see Plain.
 func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
-	t := s.raw(name)
+	t := s.view(name)
 	if s.w.err != nil {
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
@@ -394,7 +423,7 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 func (s Scope) Blocks(name string, e, n, k int) *kernels.Weight {
 	w := &kernels.Weight{Experts: e, N: n, K: k, Mode: kernels.MXFP4, Bits: 4, Group: 32}
 	const elements = 32 // of a block
-	blocks, scales := s.raw(name+blocksSuffix), s.raw(name+hfScalesSuffix)
+	blocks, scales := s.view(name+blocksSuffix), s.view(name+hfScalesSuffix)
 	if s.w.err != nil {
 		return w
 	}
@@ -405,21 +434,10 @@ func (s Scope) Blocks(name string, e, n, k int) *kernels.Weight {
 			s.Shape(name+hfScalesSuffix), e, n, k/elements, e, n, k/elements)
 		return w
 	}
-	if blocks.Offset%kernels.U32.Size() != 0 { // kernels read codes as words
-		blocks = s.copied(blocks)
-	}
+	// kernels read codes as words
 	blocks.DType, blocks.Rows, blocks.Cols, blocks.Stride = kernels.U32, e*n, k/8, k/8
-	w.Data, w.Scales = blocks, scales.Reshape(e*n, k/elements)
+	w.Data, w.Scales = s.keep(blocks), s.keep(scales.Reshape(e*n, k/elements))
 	return w
-}
-
-// copied returns a copy of a contiguous tensor.
-func (s Scope) copied(t kernels.Tensor) kernels.Tensor {
-	out := kernels.NewTensor(s.w.Device, t.DType, t.Rows, t.Cols)
-	if out.Buffer.Bytes != nil {
-		copy(out.Bytes(), t.Bytes())
-	}
-	return out
 }
 
 // Alternate returns the even and the odd rows of w as two weights. They are views, so nothing is
@@ -443,42 +461,43 @@ func (s Scope) Alternate(w *kernels.Weight) (even, odd *kernels.Weight) {
 	return pick(0), pick(1)
 }
 
-// Transposed loads the plain stack called name, of shape [e, k, n], as a stack [e, n, k]. The
-// result is a copy.
-func (s Scope) Transposed(name string, e, n, k int) *kernels.Weight {
-	t := s.raw(name)
-	w := &kernels.Weight{Experts: e, N: n, K: k}
+// Transposed loads the plain stack called name, of shape [e, k, n[0]+n[1]+...], as stacks of shape
+// [e, n[0], k], [e, n[1], k] and so on. They are copies.
+func (s Scope) Transposed(name string, e, k int, n ...int) []*kernels.Weight {
+	t, cols := s.view(name), 0
+	parts := make([]*kernels.Weight, len(n))
+	for i, rows := range n {
+		parts[i] = &kernels.Weight{Experts: e, N: rows, K: k}
+		cols += rows
+	}
 	if s.w.err != nil {
-		return w
+		return parts
 	}
-	if t.Rows != e*k || t.Cols != n || !isFloat(t) {
+	if t.Rows != e*k || t.Cols != cols || !isFloat(t) {
 		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
-			t.DType, s.Shape(name), e, k, n)
-		return w
+			t.DType, s.Shape(name), e, k, cols)
+		return parts
 	}
-	w.Data = kernels.NewTensor(s.w.Device, t.DType, e*n, k)
-	if w.Data.Buffer.Bytes == nil {
-		return w
-	}
-	size, from, to := t.DType.Size(), t.Bytes(), w.Data.Bytes()
-	for x := range e {
-		for i := range n {
-			for j := range k {
-				copy(to[((x*n+i)*k+j)*size:][:size], from[((x*k+j)*n+i)*size:])
-			}
+	from := 0
+	for _, w := range parts {
+		w.Data = kernels.NewTensor(s.w.Device, t.DType, e*w.N, k)
+		if w.Data.Buffer.Bytes != nil {
+			transpose(w.Data, t.Columns(from, from+w.N), e)
 		}
+		from += w.N
 	}
-	return w
+	return parts
 }
 
 // Plain loads the plain stack called name, of shape [e, n, k]. Unlike in Experts, name is the full
 // name of the tensor, without the suffix ".weight".
 func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
-	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name)}
+	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.view(name)}
 	if s.w.err == nil {
 		if err := w.Check(); err != nil {
 			s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name), err)
 		}
 	}
+	w.Data = s.keep(w.Data)
 	return w
 }

@@ -91,10 +91,10 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 					t.Errorf("%d bits in groups of %d, config %q: wrong weight: got %s of "+
 						"[%d, %d], %v", bits, group, config, got.Format(), got.N, got.K, w.Err())
 				}
-				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.Bytes() != want ||
+				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.MappedBytes() != want ||
 					w.SizeBytes() != want {
 					t.Errorf("%d bits in groups of %d: %d bytes loaded of %d, expected %d of both",
-						bits, group, w.Bytes(), w.SizeBytes(), want)
+						bits, group, w.MappedBytes(), w.SizeBytes(), want)
 				}
 			}
 		}
@@ -208,6 +208,10 @@ func TestWeightFaults(t *testing.T) {
 		{"fused stack with too few rows", "",
 			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
 			func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]", "[2, 4, 4]"}},
+		{"transposed stack with too few columns", "",
+			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
+			func(s Scope) { s.Transposed("a", 2, 3, 2, 3) },
+			[]string{"m.a", "[2 3 4]", "[2, 3, 5]"}},
 		{"plain stack with a wrong shape", "",
 			[]safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
 			func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]"}},

@@ -101,9 +101,11 @@ func (c *gptOSSConfig) experts(w *checkpoint.Weights, s checkpoint.Scope, m *nn.
 		m.DownProj = load("down_proj", hidden, inner)
 		return
 	}
-	load := s.Transposed
-	if s.Has("gate_up_proj_blocks") {
-		load = s.Blocks
+	load := func(name string, e, n, k int) *kernels.Weight {
+		if s.Has("gate_up_proj_blocks") {
+			return s.Blocks(name, e, n, k)
+		}
+		return s.Transposed(name, e, k, n)[0]
 	}
 	m.GateProj.Weight, m.UpProj.Weight = s.Alternate(load("gate_up_proj", e, 2*inner, hidden))
 	m.GateProj.Bias, m.UpProj.Bias = alternateColumns(w, s.Matrix("gate_up_proj_bias", e, 2*inner,

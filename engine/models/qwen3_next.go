@@ -32,8 +32,8 @@ func (c *qwen35Config) splitProjections(s checkpoint.Scope) (qkv, z, beta, a *ke
 	d := c.deltaShape()
 	values := d.Hv / d.Hk // value heads of a key head
 	head, heads := 2*d.Dk+2*values*d.Dv, 2*values
-	qkvz := s.Linear("in_proj_qkvz", d.Hk*head, c.HiddenSize)
-	ba := s.Linear("in_proj_ba", d.Hk*heads, c.HiddenSize)
+	qkvz := s.View("in_proj_qkvz", d.Hk*head, c.HiddenSize)
+	ba := s.View("in_proj_ba", d.Hk*heads, c.HiddenSize)
 	// part maps the rows of one output to rows of in_proj_qkvz or in_proj_ba. A key head has count
 	// rows, and those of the output are [from, from+rows).
 	part := func(count, from, rows int) func(int) int {

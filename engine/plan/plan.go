@@ -57,7 +57,9 @@ func (o *Options) setDefaults() {
 
 // Need is the memory that a model needs, by purpose. It is known before the model is loaded.
 type Need struct {
-	WeightsBytes int64 // checkpoint files that will be mapped
+	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all
+	// others. The system can drop the pages of a tensor that has been copied.
+	WeightsBytes int64
 	KVBytes      int64 // KV pages
 	StateBytes   int64 // recurrent states and rings, of running sequences and of cached prefixes
 	ScratchBytes int64 // activations of the largest pass
@@ -136,7 +138,8 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if p.Config, err = src.Config(); err != nil {
 		return nil, err
 	}
-	w, err := checkpoint.Open(src, p.Config, kernels.NewDryRun())
+	d := kernels.NewDryRun()
+	w, err := checkpoint.Open(src, p.Config, d)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +154,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 			"Download it again. A tokenizer.model or tekken.json does as well.")
 	}
 	defer refusedShape(&err)
-	p.measure(m, w)
+	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	_, templateErr := textproc.ReadTemplate(src)
 	p.Description.HasChatTemplate = templateErr == nil
 	return p, nil
@@ -184,8 +187,9 @@ func (p *Plan) parseFormats() (err error) {
 	return nil
 }
 
-// measure fills in the fields that depend on the shapes of m and the sizes of w.
-func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
+// measure fills in the fields that depend on the shapes of m and the sizes of w. weights is the
+// memory that m needs when it is loaded.
+func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	p.Spec = m.Spec()
 	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),
 		LogitsRows: p.MaxSequences, LongestBuffer: p.LongestBuffer}
@@ -214,7 +218,7 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
 		d.Quantization = "not quantized"
 	}
 	d.Need = Need{
-		WeightsBytes: w.Bytes(),
+		WeightsBytes: weights,
 		StateBytes:   slotBytes * int64(p.Runner.Slots),
 		ScratchBytes: int64(scratch),
 	}

@@ -1,0 +1,67 @@
+package checkpoint
+
+// Transposition of weights while a model is loaded. It takes as long as reading the weights from
+// memory a few times, so it must use the caches and all cores.
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync"
+
+	"headroom/kernels"
+)
+
+// tile is the number of rows and columns that are transposed at a time.
+const tile = 64
+
+// transpose copies from, a stack of e matrices [k, n] that may be columns of wider ones, to to, a
+// stack of e matrices [n, k]. Elements have 2 or 4 bytes. It uses all cores.
+func transpose(to, from kernels.Tensor, e int) {
+	k, n := to.Cols, from.Cols
+	tilesOfK := (k + tile - 1) / tile
+	work := make(chan int)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), e*tilesOfK) {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			for i := range work {
+				x, k0 := i/tilesOfK, i%tilesOfK*tile
+				k1 := min(k0+tile, k)
+				transposeRows(to.RowRange(x*n, (x+1)*n).Columns(k0, k1),
+					from.RowRange(x*k+k0, x*k+k1))
+			}
+		}()
+	}
+	for i := range e * tilesOfK {
+		work <- i
+	}
+	close(work)
+	workers.Wait()
+}
+
+// transposeRows transposes up to tile rows of a matrix.
+func transposeRows(to, from kernels.Tensor) {
+	size, in, out := from.DType.Size(), from.Bytes(), to.Bytes()
+	// The transposed tile. Written to directly, rows of a power of two would share the same few
+	// lines of the cache.
+	var local [tile * tile * 4]byte
+	for n0 := 0; n0 < from.Cols; n0 += tile {
+		cols := min(tile, from.Cols-n0)
+		for j := range from.Rows {
+			row := in[(j*from.Stride+n0)*size:][:cols*size]
+			if size == 2 {
+				for at := 2 * j; len(row) >= 2; row, at = row[2:], at+2*tile {
+					binary.LittleEndian.PutUint16(local[at:], binary.LittleEndian.Uint16(row))
+				}
+				continue
+			}
+			for at := 4 * j; len(row) >= 4; row, at = row[4:], at+4*tile {
+				binary.LittleEndian.PutUint32(local[at:], binary.LittleEndian.Uint32(row))
+			}
+		}
+		for i := range cols {
+			copy(out[(n0+i)*to.Stride*size:][:from.Rows*size], local[i*tile*size:])
+		}
+	}
+}
