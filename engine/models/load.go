@@ -6,6 +6,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"headroom/engine/checkpoint"
@@ -122,9 +123,9 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts loads the experts of the module s. It supports three layouts: stacked experts in
+// loadExperts loads the experts of the module s. It supports four layouts: stacked experts in
 // switch_mlp or experts.switch_glu (MLX), fused projections in experts.gate_up_proj (Hugging Face
-// since 5.0), and one module per expert.
+// since 5.0), the same with transposed matrices (Qwen3-VL), and one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"), s.Has("experts.switch_glu.gate_proj.weight"):
@@ -138,6 +139,11 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 			UpProj:   nn.Linear{Weight: s.Experts("up_proj", experts, intermediate, hidden)},
 			DownProj: nn.Linear{Weight: s.Experts("down_proj", experts, hidden, intermediate)},
 		}
+	case isTransposed(s, experts, hidden, intermediate):
+		in := s.Transposed("experts.gate_up_proj", experts, hidden, intermediate, intermediate)
+		out := s.Transposed("experts.down_proj", experts, intermediate, hidden)
+		return nn.MLP{GateProj: nn.Linear{Weight: in[0]}, UpProj: nn.Linear{Weight: in[1]},
+			DownProj: nn.Linear{Weight: out[0]}}
 	case s.Has("experts.gate_up_proj"):
 		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
 		down := s.Plain("experts.down_proj", experts, hidden, intermediate)
@@ -180,4 +186,12 @@ func scale(t kernels.Tensor, factor float32) kernels.Tensor {
 		values[i] *= factor
 	}
 	return t
+}
+
+// isTransposed reports whether fused projections are [experts, in, out] and not [experts, out, in].
+// The shapes of both together tell, even if hidden equals intermediate or twice that.
+func isTransposed(s checkpoint.Scope, experts, hidden, intermediate int) bool {
+	return slices.Equal(s.Shape("experts.gate_up_proj"),
+		[]int{experts, hidden, 2 * intermediate}) &&
+		slices.Equal(s.Shape("experts.down_proj"), []int{experts, intermediate, hidden})
 }

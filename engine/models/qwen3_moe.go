@@ -2,8 +2,7 @@ package models
 
 // Qwen3 as a mixture of experts has the attention of Qwen3, and experts instead of the MLP. The
 // layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP.
-// The language model of Qwen3-VL's mixtures is the same, but its originals have transposed experts,
-// and only MLX conversions load.
+// The language model of Qwen3-VL's mixtures is the same, but its originals have transposed experts.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
 // models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder and the language
@@ -28,8 +27,7 @@ func (c *qwen3MoEConfig) validate(modelType string) error {
 
 func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	c := qwen3MoEConfig{decoderConfig: newDecoderConfig()}
-	vision := strings.HasPrefix(w.Config.ModelType, "qwen3_vl_moe")
-	c.NormTopKProb = vision // the default
+	c.NormTopKProb = strings.HasPrefix(w.Config.ModelType, "qwen3_vl_moe") // the default
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
@@ -41,20 +39,13 @@ func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	if o.rope, err = c.rope(w, qwen3RopeTheta); err != nil {
 		return nil, err
 	}
-	transposed := false
 	from := textWeights(w)
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		transposed = transposed || vision && s.Has("mlp.experts.gate_up_proj")
 		return &transformerLayer{
 			norms: c.preNorms(s, 0),
 			mlp:   c.mixtureConfig.load(s.Sub("mlp"), i, &c.decoderConfig),
 			mixer: c.attention(s.Sub("self_attn"), o),
 		}, c.attentionSpec()
 	}
-	model := from.load(w, &c.decoderConfig)
-	if transposed {
-		return nil, unsupported(w, "mlp.experts.gate_up_proj is [experts, in, out], as in Hugging "+
-			"Face's original, expected an MLX conversion")
-	}
-	return model, nil
+	return from.load(w, &c.decoderConfig), nil
 }

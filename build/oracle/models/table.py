@@ -22,6 +22,7 @@ stays plain, as in mlx-lm.
 from dataclasses import dataclass, field
 
 # The packings of weights.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 is MLX's.
+# original is bfloat16 in the layout of Qwen3-VL's originals.
 USUAL = ("float32", "bfloat16", "affine", "mxfp4")
 
 
@@ -240,7 +241,8 @@ TYPES = {
          "partial_rotary_factor": 0.5, "mlp_only_layers": [1], "tie_word_embeddings": False},
     ]),
     "qwen3_vl": Row(QWEN3_VL, [NARROW, WIDE], inside="qwen3_vl_text"),
-    "qwen3_vl_moe": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, inside="qwen3_vl_moe_text"),
+    "qwen3_vl_moe": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, inside="qwen3_vl_moe_text",
+                        packings=USUAL + ("original",)),
     "qwen3_vl_moe_text": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, mlx="qwen3_moe"),
     "qwen3_vl_text": Row(QWEN3_VL, [NARROW, WIDE], mlx="qwen3"),
     # mlx-lm cannot run a tied head that is packed.

@@ -74,7 +74,7 @@ def pack(model, config, row, packing):
     if packing == "float32":
         return model, config
     model.set_dtype(mx.bfloat16)
-    if packing == "bfloat16":
+    if packing in ("bfloat16", "original"):
         return model, config
     usual = getattr(model, "quant_predicate", None)
     hidden = config.get("text_config", config)["hidden_size"]
@@ -92,6 +92,26 @@ def pack(model, config, row, packing):
     raise ValueError(f"unknown packing {packing}")
 
 
+def original(model, tensors):
+    """Returns tensors, with mlx-lm's names, in the layout of Qwen3-VL's originals: the matrices of
+    experts are transposed, and gate and up are one tensor. mlx-lm must read the same from it."""
+    new = {}
+    for path, x in tensors.items():
+        module, _, part = path.partition("switch_mlp.")
+        if part == "gate_proj.weight":
+            up = tensors[module + "switch_mlp.up_proj.weight"]
+            path, x = module + "experts.gate_up_proj", mx.concatenate([x, up], axis=1)
+        elif part == "down_proj.weight":
+            path = module + "experts.down_proj"
+        elif part:
+            continue
+        path = path.replace("language_model.model.", "model.language_model.")
+        path = path.replace("language_model.lm_head.", "lm_head.")
+        new[path] = x.swapaxes(1, 2) if part else x
+    model.load_weights(list(model.sanitize(dict(new)).items()))
+    return {path: mx.contiguous(x) for path, x in new.items()}
+
+
 def make(name, row, variant, packing, folder, seed):
     """Writes a checkpoint to a folder and returns the model, which computes in float32."""
     config = config_of(name, row, variant, mlx=True)
@@ -101,6 +121,8 @@ def make(name, row, variant, packing, folder, seed):
     initialize(model, config, seed)
     model, config = pack(model, config, row, packing)
     tensors = {path.removeprefix(row.strip): x for path, x in tree_flatten(model.parameters())}
+    if packing == "original":
+        tensors = original(model, tensors)
     config["model_type"] = name
     if row.strip and "quantization" in config:
         config["quantization"] = {path.removeprefix(row.strip): x
