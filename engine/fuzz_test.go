@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
@@ -135,6 +136,52 @@ func TestFaultyConfigs(t *testing.T) {
 			t.Errorf("%s: %d of %d configs were refused, expected some", m.name, refused, all)
 		}
 	}
+}
+
+// TestHugeConfigs gives every model huge sizes, each alone and all together, with its own tensors
+// and with none. Nothing may be allocated for what the files do not have.
+func TestHugeConfigs(t *testing.T) {
+	none := []byte("\x02\x00\x00\x00\x00\x00\x00\x00{}")
+	huge := map[string]string{"num_hidden_layers": "4096", "head_dim": "4096"}
+	for _, m := range readTinyModels(t) {
+		all := m.config
+		for _, key := range configKeys(t, m.config) {
+			value := huge[key[len(key)-1]]
+			if n, err := strconv.Atoi(string(valueAt(t, m.config, key))); err != nil || n < 1 {
+				continue
+			}
+			if value == "" {
+				value = "4194304" // the largest that is accepted
+			}
+			config, _ := withKey(m.config, key, []byte(value))
+			all, _ = withKey(all, key, []byte(value))
+			describe(t, config, m.weights)
+			describeCache(t, config, 0)
+			if !describe(t, config, none) {
+				t.Errorf("%s: described without any tensor", m.name)
+			}
+			if t.Failed() {
+				t.Fatalf("%s: %v = %s", m.name, key, value)
+			}
+		}
+		describeCache(t, all, 0)
+		if !describe(t, all, none) || !describe(t, all, m.weights) || t.Failed() {
+			t.Fatalf("%s with every size: described, or too much allocated", m.name)
+		}
+	}
+}
+
+// valueAt returns the value at a path of a config.json.
+func valueAt(t *testing.T, config json.RawMessage, path []string) json.RawMessage {
+	t.Helper()
+	for _, key := range path {
+		var keys map[string]json.RawMessage
+		if err := json.Unmarshal(config, &keys); err != nil {
+			t.Fatal(err)
+		}
+		config = keys[key]
+	}
+	return config
 }
 
 // configKeys returns the paths of all keys of a config.json, in a fixed order. A key with an object

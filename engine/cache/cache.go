@@ -121,8 +121,11 @@ func PageBytes(specs []LayerSpec, f Format) int64 {
 // no start pages.
 func StartPageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
+	if f.Start(specs) == 0 {
+		return 0
+	}
 	for i, l := range f.Layers(specs) {
-		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 && f.Start(specs) > 0 {
+		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 {
 			n += s.pageBytes(LayerFormat{l.K.AtStart(), l.V.AtStart()})
 		}
 	}
