@@ -149,7 +149,7 @@ func TestShapes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, want := float64(d.Need.WeightsBytes)/1e9, gigabytes[name]
+		got, want := float64(d.SizeBytes)/1e9, gigabytes[name]
 		if delete(gigabytes, name); want != 0 && math.Abs(got/want-1) > 0.01 {
 			t.Errorf("%s has weights of %.2f GB, expected %.2f", name, got, want)
 		}
