@@ -25,24 +25,72 @@ import (
 // ("type" as a list, anyOf, oneOf). Then its type is string if that is one of them, else the first
 // that is not null.
 
-// schema maps the parameters of a function to their types, in lower case.
-type schema map[string]string
+// schema maps the parameters of a function to their types.
+type schema map[string]property
+
+// property is the type of a parameter, or of a value inside of one. The zero property is unknown.
+type property struct {
+	kind       string    // in lower case
+	properties schema    // of an object
+	items      *property // of an array; nil: unknown
+}
+
+// maxSchemaDepth bounds how deep types are read. Formats that nest values as elements need the
+// inner ones.
+const maxSchemaDepth = 8
 
 // readSchema reads the types from a function's JSON schema. It ignores everything
 // that it does not understand, since schemas come from clients.
-func readSchema(raw json.RawMessage) schema {
+func readSchema(raw json.RawMessage) schema { return readProperties(raw, 0) }
+
+func readProperties(raw json.RawMessage, depth int) schema {
 	var parameters struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	_ = json.Unmarshal(raw, &parameters)
 	s := schema{}
-	for name, property := range parameters.Properties {
-		if kind := oneKind(kindsOf(property, 0)); kind != "" {
-			s[name] = kind
+	for name, inner := range parameters.Properties {
+		if p := readProperty(inner, depth+1); p.kind != "" {
+			s[name] = p
 		}
 	}
 	return s
 }
+
+func readProperty(raw json.RawMessage, depth int) property {
+	p := property{kind: oneKind(kindsOf(raw, 0))}
+	if depth > maxSchemaDepth {
+		return p
+	}
+	if s := readProperties(raw, depth); len(s) > 0 {
+		p.properties = s
+	}
+	var list struct {
+		Items json.RawMessage `json:"items"`
+	}
+	if json.Unmarshal(raw, &list) == nil && list.Items != nil {
+		if items := readProperty(list.Items, depth+1); items.kind != "" {
+			p.items = &items
+		}
+	}
+	return p
+}
+
+// inner returns the type of a value with a key in a value of type p.
+func (p property) inner(key string) property {
+	switch {
+	case p.isArray() && p.items != nil:
+		return *p.items
+	case p.isArray():
+		return property{}
+	}
+	return p.properties[key]
+}
+
+func (p property) isArray() bool  { return p.kind == "array" || p.kind == "arr" || p.is("list") }
+func (p property) isObject() bool { return p.kind == "object" || p.is("dict") }
+
+func (p property) is(prefix string) bool { return strings.HasPrefix(p.kind, prefix) }
 
 // kindsOf returns the types that a schema allows. It ignores variants that are nested too deeply.
 func kindsOf(raw json.RawMessage, depth int) (kinds []string) {

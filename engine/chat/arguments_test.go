@@ -51,11 +51,16 @@ func TestReadSchema(t *testing.T) {
 		parameters string
 		want       schema
 	}{
-		{`{"type":"object","properties":{"a":{"type":" Integer "},"b":{"description":"no type"},"c":{"type":"array","items":{"type":"integer"}}}}`, schema{"a": "integer", "c": "array"}},
-		{`{"properties":{"a":{"type":["null","integer"]},"b":{"type":["integer","string"]},"c":{"type":["null"]},"d":{"type":[]}}}`, schema{"a": "integer", "b": "string"}},
-		{`{"properties":{"a":{"anyOf":[{"type":"null"},{"type":"number"}]},"b":{"oneOf":[{"anyOf":[{"type":"boolean"}]},{"type":"string"}]}}}`, schema{"a": "number", "b": "string"}},
+		{`{"type":"object","properties":{"a":{"type":" Integer "},"b":{"description":"no type"},"c":{"type":"array","items":{"type":"integer"}}}}`, schema{"a": {kind: "integer"},
+			"c": {kind: "array", items: &property{kind: "integer"}}}},
+		{`{"properties":{"a":{"type":["null","integer"]},"b":{"type":["integer","string"]},"c":{"type":["null"]},"d":{"type":[]}}}`, schema{"a": {kind: "integer"}, "b": {kind: "string"}}},
+		{`{"properties":{"a":{"anyOf":[{"type":"null"},{"type":"number"}]},"b":{"oneOf":[{"anyOf":[{"type":"boolean"}]},{"type":"string"}]}}}`, schema{"a": {kind: "number"}, "b": {kind: "string"}}},
 		{`{"properties":{"a":true,"b":{"type":7},"c":[],"d":{"type":"integer"}}}`,
-			schema{"d": "integer"}},
+			schema{"d": {kind: "integer"}}},
+		{`{"properties":{"o":{"type":"object","properties":{"l":{"type":["array","null"],"items":{
+			"type":"object","properties":{"n":{"type":"number"}}}}}}}}`,
+			schema{"o": {kind: "object", properties: schema{"l": {kind: "array", items: &property{
+				kind: "object", properties: schema{"n": {kind: "number"}}}}}}}},
 		{`{"properties":[]}`, schema{}},
 		{`7`, schema{}},
 		{``, schema{}},

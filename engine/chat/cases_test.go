@@ -413,7 +413,7 @@ const (
 )
 
 // allFormats has every format.
-var allFormats = []formatTests{
+var allFormats = append(listFormats, []formatTests{
 	{"qwen3_coder", coderSource, coderTests},
 	{"seed_oss", "<seed:tool_call>\n<function=example>", []toolTest{
 		{"a call", "<seed:tool_call>\n<function=f>\n<parameter=n>3</parameter>\n</function>\n" +
@@ -436,7 +436,7 @@ var allFormats = []formatTests{
 	{"pythonic", "<|tool_call_start|>", pythonicTests},
 	{"harmony", "<|start|>assistant<|channel|>analysis<|message|>", harmonyTests},
 	{"atem", "<|start|>assistant to=self<|message|><atem:function_calls>", atemTests},
-}
+}...)
 
 // dsmlV4Tests returns dsmlTests with the block of DeepSeek V4.
 func dsmlV4Tests() (tests []toolTest) {
@@ -449,19 +449,31 @@ func dsmlV4Tests() (tests []toolTest) {
 
 // templateFormats has the formats of peers' templates.
 var templateFormats = map[string]string{
-	"ByteDance-Seed-OSS":                  "seed_oss",
+	"Apertus-8B-Instruct":                           "apertus",
+	"Apriel-1.6-15b-Thinker-fixed":                  "tool_calls",
+	"Bielik-11B-v3.0-Instruct":                      "json_tools",
+	"ByteDance-Seed-OSS":                            "seed_oss",
+	"Cohere2MoE":                                    "command",
+	"CohereForAI-c4ai-command-r-plus-tool_use":      "",
+	"CohereForAI-c4ai-command-r7b-12-2024-tool_use": "command",
 	"GLM-4.6":                             "glm",
 	"GLM-4.7-Flash":                       "glm",
+	"GigaChat3-10B-A1.8B":                 "",
+	"GigaChat3.1-10B-A1.8B":               "gigachat",
+	"HuggingFaceTB-SmolLM3-3B":            "",
 	"Kimi-K2-Instruct":                    "kimi",
 	"Kimi-K2-Thinking":                    "kimi",
+	"Kimi-K3":                             "kimi_k3",
 	"LFM2-8B-A1B":                         "pythonic",
 	"LFM2.5-8B-A1B":                       "pythonic",
+	"LFM2.5-Instruct":                     "pythonic",
 	"MiMo-VL":                             "json_tools",
-	"MiniMax-M1":                          "",
+	"MiniMax-M1":                          "tool_calls",
 	"MiniMax-M2":                          "minimax",
-	"MiniMax-M3":                          "",
+	"MiniMax-M3":                          "minimax_m3",
 	"Mistral-Small-3.2-24B-Instruct-2506": "mistral",
 	"NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "qwen3_coder",
+	"NVIDIA-Nemotron-Nano-v2":             "nemotron",
 	"NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use": "json_tools",
 	"NousResearch-Hermes-3-Llama-3.1-8B-tool_use":   "json_tools",
 	"Qwen-QwQ-32B":             "json_tools",
@@ -469,19 +481,29 @@ var templateFormats = map[string]string{
 	"Qwen-Qwen3-0.6B":          "json_tools",
 	"Qwen3-Coder":              "qwen3_coder",
 	"Qwen3.5-4B":               "qwen3_coder",
+	"Reka-Edge":                "json_tools",
 	"Spark2.5":                 "glm",
 	"StepFun3.5-Flash":         "qwen3_coder",
 	"deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "deepseek",
+	"deepseek-ai-DeepSeek-R1-Distill-Qwen-32B": "deepseek",
 	"deepseek-ai-DeepSeek-V3.1":                "deepseek",
 	"deepseek-ai-DeepSeek-V3.2":                "deepseek_v32",
 	"deepseek-ai-DeepSeek-V4":                  "deepseek_v4",
+	"deepseek-ai-DeepSeek-V4-Flash-0731":       "deepseek_v4",
+	"fireworks-ai-llama-3-firefunction-v2":     "",
 	"google-gemma-2-2b-it":                     "",
 	"google-gemma-4-31B-it":                    "gemma4",
 	"google-gemma-4-31B-it-interleaved":        "gemma4",
+	"ibm-granite-granite-3.3-2B-Instruct":      "granite3",
+	"ibm-granite-granite-4.0":                  "json_tools",
 	"ibm-granite-granite-4.1":                  "json_tools",
 	"inclusionai-ling-3.0-flash":               "glm",
+	"llama-cpp-deepseek-r1":                    "deepseek",
+	"llama-cpp-rwkv-world":                     "",
 	"meetkai-functionary-medium-v3.1":          "",
+	"meetkai-functionary-medium-v3.2":          "",
 	"meta-llama-Llama-3.1-8B-Instruct":         "llama3",
+	"meta-llama-Llama-3.2-3B-Instruct":         "llama3",
 	"meta-llama-Llama-3.3-70B-Instruct":        "llama3",
 	"microsoft-Phi-3.5-mini-instruct":          "",
 	"mistralai-Ministral-3-14B-Reasoning-2512": "mistral",
@@ -489,6 +511,12 @@ var templateFormats = map[string]string{
 	"moonshotai-Kimi-K2":                       "kimi",
 	"muse-glimmer":                             "atem",
 	"openai-gpt-oss-120b":                      "harmony",
+	"openbmb-MiniCPM5-1B":                      "minicpm5",
 	"poolside-Laguna-S-2.1":                    "glm",
+	"poolside-Laguna-XS-2.1":                   "glm",
+	"poolside-Laguna-XS.2":                     "glm",
+	"tencent-Hy3":                              "hunyuan",
+	"unsloth-Apriel-1.5":                       "tool_calls",
 	"unsloth-mistral-Devstral-Small-2507":      "mistral",
+	"upstage-Solar-Open-100B":                  "solar",
 }

@@ -34,6 +34,12 @@ var effortFormats = []effortFormat{
 	// Kimi K3 raises on other words.
 	{regexp.MustCompile(`thinking_effort`), "thinking_effort",
 		[7]string{"low", "low", "low", "high", "high", "max", "max"}, ""},
+	// Hunyuan 3 raises on other words, too.
+	{regexp.MustCompile(`(?s)reasoning_effort.*['"]no_think['"]`), "reasoning_effort",
+		[7]string{"no_think", "low", "low", "high", "high", "high", "high"}, ""},
+	// MiniMax M3 thinks always, never, or when it wants to.
+	{regexp.MustCompile(`thinking_mode == "adaptive"`), "thinking_mode", [7]string{"disabled", "adaptive",
+		"adaptive", "adaptive", "enabled", "enabled", "enabled"}, ""},
 	{regexp.MustCompile(`reasoning_effort`), "reasoning_effort", [7]string(Efforts), ""},
 }
 

@@ -11,6 +11,8 @@ func TestEffortVariables(t *testing.T) {
 			"{# enable_thinking #}"
 		gptOSS  = "{{ reasoning_effort }}<|start|><|channel|><|message|>"
 		kimiK3  = "{{ thinking_effort }}"
+		hunyuan = "{% if reasoning_effort not in ['high', 'low', 'no_think'] %}{% endif %}"
+		m3      = `{% if thinking_mode == "adaptive" %}{% endif %}`
 		other   = "{{ reasoning_effort }}"
 		toggled = "{{ enable_thinking }}"
 	)
@@ -31,6 +33,12 @@ func TestEffortVariables(t *testing.T) {
 		{gptOSS, "minimal", false, vars{"reasoning_effort": "low"}},
 		{gptOSS, "xhigh", false, vars{"reasoning_effort": "high"}},
 		{kimiK3, "medium", false, vars{"thinking_effort": "high"}},
+		{hunyuan, "none", false, vars{"reasoning_effort": "no_think"}},
+		{hunyuan, "max", true, vars{"reasoning_effort": "high"}},
+		{hunyuan, "", true, vars{}},
+		{m3, "none", false, vars{"thinking_mode": "disabled"}},
+		{m3, "low", false, vars{"thinking_mode": "adaptive"}},
+		{m3, "high", true, vars{"thinking_mode": "enabled"}},
 		{other, "max", false, vars{"reasoning_effort": "max"}},
 		{toggled, "none", true, vars{"enable_thinking": false}},
 		{toggled, "low", false, vars{"enable_thinking": true}},

@@ -20,12 +20,28 @@ type invokeTags struct {
 	invoke, invokeEnd       string // "<invoke" and "</invoke>"
 	parameter, parameterEnd string
 	blockOpen, blockEnd     string
-	trim                    bool // values may stand on lines of their own
+	// lead is what blockOpen has of the attributes of the only call in the block; "": blockOpen is
+	// a tag of its own.
+	lead              string
+	tagEnd            string // ends a tag with attributes; "": ">"
+	object, objectEnd string // tags around all arguments as a JSON object; "": there are none
+	trim              bool   // values may stand on lines of their own
+	cdata             bool   // a value may be CDATA
+	escaped           bool   // attributes have &amp; and &quot;
 }
 
+// The attributes with the name of a function or parameter, and with the kind of a parameter's
+// value. The latter is JSON, unless string is "true" or type is "string".
 var (
-	nameAttribute   = regexp.MustCompile(`\sname\s*=\s*["']?([^"'<>]*?)["']?\s*(?:$|\s)`)
-	stringAttribute = regexp.MustCompile(`\sstring\s*=\s*["']?(true|false)`)
+	nameAttribute = regexp.MustCompile(
+		`\s(?:name|tool|key)\s*=\s*["']?([^"'<>]*?)["']?\s*(?:$|\s)`)
+	kindAttribute = regexp.MustCompile(`\s(?:string|type)\s*=\s*["']?(\w+)`)
+)
+
+// The tags of CDATA, in which a value may have any character.
+const (
+	cdataOpen  = "<![CDATA["
+	cdataClose = "]]>"
 )
 
 // invokeReader parses the calls of one block.
@@ -35,9 +51,10 @@ type invokeReader struct {
 	name       string // of the function; "" until it has been read
 	at         int    // text[:at] has been read
 	parameters []invokeParameter
-	inValue    bool // text[at:] begins inside the value of the last parameter
-	fault      int  // where the call is malformed; -1: nowhere yet
-	calls      int  // so far
+	inValue    bool   // text[at:] begins inside the value of the last parameter
+	closing    string // the tag that ends this value; "": not known yet
+	fault      int    // where the call is malformed; -1: nowhere yet
+	calls      int    // so far
 }
 
 // invokeParameter is a key and its raw value text[from:to].
@@ -45,10 +62,14 @@ type invokeParameter struct {
 	key      string
 	json     bool // the value is JSON, says the tag
 	text     bool // the value is a string, says the tag
+	whole    bool // the value is the object with all arguments
 	from, to int
 }
 
 func newInvokeReader(tags invokeTags, schemas map[string]schema) *invokeReader {
+	if tags.tagEnd == "" {
+		tags.tagEnd = ">"
+	}
 	return &invokeReader{invokeTags: tags, schemas: schemas, fault: -1}
 }
 
@@ -77,9 +98,16 @@ func (r *invokeReader) read(text string) (call ToolCall, n int, v verdict) {
 		case v == isEnd:
 			return ToolCall{}, n, isEnd
 		case done:
-			call = r.call(text)
+			call, ok := r.call(text)
+			if !ok {
+				r.fault = n
+				return r.read(text)
+			}
 			*r = invokeReader{invokeTags: r.invokeTags, schemas: r.schemas, fault: -1,
 				calls: r.calls + 1}
+			if r.lead != "" {
+				return call, n, isCall
+			}
 			return call, n, inBlock
 		}
 		r.at = n
@@ -88,25 +116,31 @@ func (r *invokeReader) read(text string) (call ToolCall, n int, v verdict) {
 
 // attempted reports whether the text is a call, though perhaps a malformed one.
 func (r *invokeReader) attempted(text string) bool {
+	if r.lead != "" {
+		return r.name != ""
+	}
 	return strings.HasPrefix(text[skipSpaces(text, 0):], r.invoke)
 }
 
 // begin reads the opening tag of a call, or the end of the block.
 func (r *invokeReader) begin(text string) (n int, done bool, v verdict) {
-	at := skipSpaces(text, 0)
-	word, decided := expect(text[at:], r.invoke, r.blockEnd)
-	switch {
-	case !decided:
-		return 0, false, undecided
-	case word == "":
-		return at, false, isText
-	case word == r.blockEnd:
-		return at + len(word), false, isEnd
+	from := 0
+	if r.lead == "" {
+		at := skipSpaces(text, 0)
+		word, decided := expect(text[at:], r.invoke, r.blockEnd)
+		switch {
+		case !decided:
+			return 0, false, undecided
+		case word == "":
+			return at, false, isText
+		case word == r.blockEnd:
+			return at + len(word), false, isEnd
+		}
+		from = at + len(word)
 	}
-	var attributes string
-	attributes, n, v = attributesOf(text, at+len(word))
+	attributes, n, v := r.attributesOf(text, from)
 	if v == isCall {
-		if r.name = attribute(nameAttribute, attributes); r.name == "" {
+		if r.name = r.attribute(nameAttribute, r.lead+attributes); r.name == "" {
 			return n, false, isText
 		}
 	}
@@ -116,7 +150,11 @@ func (r *invokeReader) begin(text string) (n int, done bool, v verdict) {
 // next reads a parameter's opening tag, or the end of the call.
 func (r *invokeReader) next(text string) (n int, done bool, v verdict) {
 	at := skipSpaces(text, r.at)
-	word, decided := expect(text[at:], r.parameter, r.invokeEnd)
+	words := []string{r.parameter, r.invokeEnd}
+	if r.object != "" {
+		words = append(words, r.object)
+	}
+	word, decided := expect(text[at:], words...)
 	switch {
 	case !decided:
 		return 0, false, undecided
@@ -125,37 +163,62 @@ func (r *invokeReader) next(text string) (n int, done bool, v verdict) {
 	case word == r.invokeEnd:
 		return at + len(word), true, isCall
 	}
-	attributes, n, v := attributesOf(text, at+len(word))
-	if v == isCall {
-		key := attribute(nameAttribute, attributes)
-		if key == "" {
-			return n, false, isText
-		}
-		kind := attribute(stringAttribute, attributes)
-		r.parameters = append(r.parameters, invokeParameter{key: key, json: kind == "false",
-			text: kind == "true", from: n})
-		r.inValue = true
+	attributes, n, v := r.attributesOf(text, at+len(word))
+	if v != isCall {
+		return n, false, v
 	}
-	return n, false, v
+	p := invokeParameter{key: r.attribute(nameAttribute, attributes), whole: word == r.object,
+		from: n}
+	if p.key == "" && !p.whole {
+		return n, false, isText
+	}
+	kind := r.attribute(kindAttribute, attributes)
+	p.text = kind == "true" || kind == "string"
+	p.json = kind != "" && !p.text
+	r.parameters = append(r.parameters, p)
+	r.inValue, r.closing = true, ""
+	return n, false, isCall
 }
 
 // value reads up to the end of a value.
 func (r *invokeReader) value(text string) (n int, v verdict) {
-	end, n, v := valueEnd(text, &r.at, r.parameterEnd, r.parameter, r.invokeEnd)
+	p := &r.parameters[len(r.parameters)-1]
+	if r.closing == "" {
+		closing := r.parameterEnd
+		if p.whole {
+			closing = r.objectEnd
+		}
+		if r.cdata {
+			word, decided := expect(text[p.from:], cdataOpen)
+			if !decided {
+				return 0, undecided
+			}
+			if word != "" {
+				p.from += len(word)
+				r.at, closing = p.from, cdataClose+closing
+			}
+		}
+		r.closing = closing
+	}
+	end, n, v := valueEnd(text, &r.at, r.closing, r.parameter, r.invokeEnd)
 	if v == isCall {
-		r.parameters[len(r.parameters)-1].to, r.inValue = end, false
+		p.to, r.inValue = end, false
 	}
 	return n, v
 }
 
-func (r *invokeReader) call(text string) ToolCall {
+// call returns the call that has been read. It returns false if its arguments are not an object.
+func (r *invokeReader) call(text string) (ToolCall, bool) {
 	var arguments object
 	for _, p := range r.parameters {
 		value := text[p.from:p.to]
+		if p.whole {
+			return callWithJSON(r.name, value, r.schemas)
+		}
 		if r.trim {
 			value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
 		}
-		kind := r.schemas[r.name][p.key]
+		kind := r.schemas[r.name][p.key].kind
 		converted := ""
 		switch body, ok := lenientJSON(value); {
 		case p.text:
@@ -167,25 +230,36 @@ func (r *invokeReader) call(text string) ToolCall {
 		}
 		arguments.set(p.key, converted)
 	}
-	return ToolCall{Name: r.name, Arguments: arguments.String()}
+	return ToolCall{Name: r.name, Arguments: arguments.String()}, true
 }
 
-// attributesOf returns the text from text[at:] up to the > that ends a tag. n is the index after
-// it, or of the fault.
-func attributesOf(text string, at int) (attributes string, n int, v verdict) {
+// attributesOf returns the text from text[at:] up to the end of a tag. n is the index after that,
+// or of the fault.
+func (r *invokeReader) attributesOf(text string, at int) (attributes string, n int, v verdict) {
 	i := strings.IndexAny(text[at:], "<>\n")
-	switch {
-	case i < 0:
+	if i < 0 {
 		return "", 0, undecided
-	case text[at+i] != '>':
+	}
+	word, decided := expect(text[at+i:], r.tagEnd)
+	switch {
+	case !decided:
+		return "", 0, undecided
+	case word == "":
 		return "", at + i, isText
 	}
-	return text[at : at+i], at + i + 1, isCall
+	return text[at : at+i], at + i + len(word), isCall
 }
 
-func attribute(pattern *regexp.Regexp, attributes string) string {
-	if m := pattern.FindStringSubmatch(attributes); m != nil {
-		return strings.TrimSpace(m[1])
+var unescapeAttribute = strings.NewReplacer("&quot;", `"`, "&amp;", "&")
+
+func (r *invokeReader) attribute(pattern *regexp.Regexp, attributes string) string {
+	m := pattern.FindStringSubmatch(attributes)
+	if m == nil {
+		return ""
 	}
-	return ""
+	value := strings.TrimSpace(m[1])
+	if r.escaped {
+		value = unescapeAttribute.Replace(value)
+	}
+	return value
 }

@@ -60,29 +60,39 @@ func (o *objectSpan) read(text string, at int) verdict {
 }
 
 // readJSONCall parses the object of a call, such as {"name": NAME, "arguments": {...}}. Llama's key
-// is parameters. Missing arguments become {}, and a string with an object becomes that object.
+// for the arguments is parameters, and Command's keys are tool_name and parameters.
 func readJSONCall(text string, schemas map[string]schema) (ToolCall, bool) {
 	var wire struct {
 		Name       string          `json:"name"`
+		ToolName   string          `json:"tool_name"`
 		Arguments  json.RawMessage `json:"arguments"`
 		Parameters json.RawMessage `json:"parameters"`
 	}
 	body, ok := lenientJSON(text)
-	if !ok || json.Unmarshal([]byte(body), &wire) != nil || wire.Name == "" {
+	if !ok || json.Unmarshal([]byte(body), &wire) != nil {
 		return ToolCall{}, false
 	}
-	arguments := wire.Arguments
-	if isNull(arguments) {
-		arguments = wire.Parameters
+	if wire.Name == "" {
+		wire.Name = wire.ToolName
 	}
+	if isNull(wire.Arguments) {
+		wire.Arguments = wire.Parameters
+	}
+	return callWithArguments(wire.Name, wire.Arguments, schemas)
+}
+
+// callWithArguments returns a call with arguments in valid JSON. Missing arguments become {}, and a
+// string with an object becomes that object.
+func callWithArguments(name string, arguments json.RawMessage, schemas map[string]schema) (ToolCall,
+	bool) {
 	if isNull(arguments) {
-		return ToolCall{Name: wire.Name, Arguments: "{}"}, true
+		return ToolCall{Name: name, Arguments: "{}"}, name != ""
 	}
 	var quoted string
 	if json.Unmarshal(arguments, &quoted) == nil {
 		arguments = json.RawMessage(quoted)
 	}
-	return callWithJSON(wire.Name, string(arguments), schemas)
+	return callWithJSON(name, string(arguments), schemas)
 }
 
 // callWithJSON returns a call whose arguments are a JSON object, with the declared types. It
@@ -115,7 +125,7 @@ func coerce(arguments string, types schema) string {
 		if err != nil || !ok || d.Decode(&value) != nil {
 			return arguments
 		}
-		typed := coerceValue(string(value), types[name])
+		typed := coerceValue(string(value), types[name].kind)
 		changed = changed || typed != string(value)
 		out.set(name, typed)
 	}

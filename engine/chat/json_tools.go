@@ -20,26 +20,31 @@ var jsonTools = toolFormat{
 	open:  []string{toolOpen},
 	close: toolClose,
 	begin: func(schemas map[string]schema) callReader {
-		return &jsonReader{schemas: schemas, fault: -1}
+		return newJSONReader(toolOpen, toolClose, schemas)
 	},
 }
 
 // jsonReader parses one call.
 type jsonReader struct {
-	schemas map[string]schema
-	object  objectSpan
-	fault   int // where the call is malformed; -1: nowhere yet
+	open, closing string
+	schemas       map[string]schema
+	object        objectSpan
+	fault         int // where the call is malformed; -1: nowhere yet
+}
+
+func newJSONReader(open, closing string, schemas map[string]schema) *jsonReader {
+	return &jsonReader{open: open, closing: closing, schemas: schemas, fault: -1}
 }
 
 func (r *jsonReader) read(text string) (ToolCall, int, verdict) {
 	if r.fault >= 0 {
-		return skipCall(text, r.fault, toolOpen, toolClose)
+		return skipCall(text, r.fault, r.open, r.closing)
 	}
 	if v := r.object.read(text, 0); v != isCall {
 		return ToolCall{}, 0, v
 	}
 	at := skipSpaces(text, r.object.end)
-	word, decided := expect(text[at:], toolClose)
+	word, decided := expect(text[at:], r.closing)
 	if !decided {
 		return ToolCall{}, 0, undecided
 	}

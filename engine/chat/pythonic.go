@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// pythonic is the format of LFM2: a list of calls in Python.
+// pythonic is the format of LFM2: a list of calls in Python. Only the list of tools is in the
+// template of LFM2.5.
 //
 //	<|tool_call_start|>[NAME(KEY='TEXT', KEY=1), NAME()]<|tool_call_end|>
 var pythonic = toolFormat{
 	name:    "pythonic",
-	mark:    regexp.MustCompile(`<\|tool_call_start\|>|<\|tool_list_start\|>`),
+	mark:    regexp.MustCompile(`<\|tool_call_start\|>|<\|tool_list_start\|>|"List of tools: \["`),
 	open:    []string{pythonicOpen},
 	close:   pythonicClose,
 	control: true,

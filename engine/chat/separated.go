@@ -33,6 +33,27 @@ var deepseek = separatedFormat("deepseek", separated{open: "<｜tool▁call▁be
 	name: func(head string) string { return head }},
 	"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 
+// solar is the format of Solar Open, which gives each call an ID:
+//
+//	<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>NAME<|tool_call:args|>{…}<|tool_call:end|>
+//	<|calls|>
+var solar = solarFormat()
+
+func solarFormat() toolFormat {
+	f := separatedFormat("solar", separated{open: "<|tool_call:begin|>",
+		separator: "<|tool_call:args|>", closing: "<|tool_call:end|>",
+		name: func(head string) string {
+			_, name, _ := strings.Cut(head, solarName)
+			return strings.TrimSpace(name)
+		}}, "<|tool_calls|>", "<|calls|>")
+	f.mark = regexp.MustCompile(`<\|tool_call:args\|>`)
+	f.in = append(f.in, solarName)
+	f.ends = []string{"<|calls|>"}
+	return f
+}
+
+const solarName = "<|tool_call:name|>"
+
 func separatedFormat(name string, tags separated, drop ...string) toolFormat {
 	return toolFormat{
 		name:    name,

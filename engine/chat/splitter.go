@@ -89,7 +89,7 @@ const lineBreaks = "\r\n"
 func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string,
 	tools *Tools) *tagSplitter {
 	s := &tagSplitter{reasoning: reasoning, tools: tools,
-		all: []string{reasoning.open, reasoning.close}}
+		all: append([]string{reasoning.open, reasoning.close}, reasoning.drop...)}
 	if format != nil && (tools != nil || format.control) {
 		s.format = format
 		s.all = append(s.all, format.outside()...)

@@ -84,8 +84,9 @@ type toolFormat struct {
 
 // toolFormats has a row for each format. The first whose mark is in the template applies.
 var toolFormats = []*toolFormat{
-	&minimax, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &glm, &pythonic,
-	&seedOSS, &qwen3Coder, &kimi, &mistral, &jsonTools, &llama3,
+	&minimax, &minimaxM3, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &longcat,
+	&hunyuan, &glm, &pythonic, &seedOSS, &qwen3Coder, &kimi, &kimiK3, &minicpm5, &mistral, &command,
+	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &gigaChat, &solar, &jsonTools, &llama3,
 }
 
 // toolFormatOf returns the format of tool calls in a chat template, or nil if it is unknown.
@@ -113,7 +114,7 @@ func (t *Template) Tags() []string {
 	if t.channels != nil {
 		return t.channels.tags()
 	}
-	tags := []string{t.reasoning.open, t.reasoning.close}
+	tags := append([]string{t.reasoning.open, t.reasoning.close}, t.reasoning.drop...)
 	if t.reasoning.mark != t.reasoning.open {
 		tags = append(tags, t.reasoning.mark)
 	}

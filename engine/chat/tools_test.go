@@ -40,6 +40,9 @@ func offered() []json.RawMessage {
 		json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
 			"s":{"type":"string"},"n":{"type":"integer"},"x":{"type":"number"},"b":{"type":"boolean"},"o":{"type":"object"},"l":{"type":"array"}}}}}`),
 		json.RawMessage(`{"type":"function","function":{"name":"now"}}`),
+		json.RawMessage(`{"type":"function","function":{"name":"h","parameters":{"properties":{
+			"list":{"type":"array","items":{"type":"integer"}},
+			"at":{"type":"object","properties":{"x":{"type":"number"},"tag":{"type":"string"}}}}}}}`),
 	}
 }
 
@@ -265,6 +268,22 @@ func TestToolCallsStream(t *testing.T) {
 		}
 		if strings.Join(got, ",") != step.want {
 			t.Errorf("after %q: got %q, want %q", step.add, got, step.want)
+		}
+	}
+}
+
+// TestNestedElements checks that elements nest no deeper than maxElements.
+func TestNestedElements(t *testing.T) {
+	for depth, want := range map[int]string{
+		maxElements: ` |  | g{"k": ` + strings.Repeat(`{"k": `, maxElements-1) + `"x"` +
+			strings.Repeat("}", maxElements),
+		maxElements + 1: " |  | ",
+	} {
+		text := "^<tool_call>^<invoke name=\"g\">" + strings.Repeat("^<k>", depth) + "x" +
+			strings.Repeat("^</k>", depth) + "^</invoke>^</tool_call>"
+		s := splitterOf(parse(t, "]<]minimax[>["), false)
+		if got := summary(pieces(s, []string{m3(text)})); got != want {
+			t.Errorf("%d elements: got %s, want %s", depth, got, want)
 		}
 	}
 }
