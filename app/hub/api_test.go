@@ -217,6 +217,10 @@ func TestChoose(t *testing.T) {
 			"config.json weights.safetensors onnx/model.onnx onnx/config.json tf_model.h5 " +
 				"picture.png requirements.txt LICENSE merges.txt",
 			"config.json LICENSE merges.txt weights.safetensors"},
+		{"two chat templates", "chat_template.jinja additional_chat_templates/tool_use.jinja " +
+			"additional_chat_templates/x.py templates/a.jinja config.json model.safetensors",
+			"config.json additional_chat_templates/tool_use.jinja chat_template.jinja " +
+				"model.safetensors"},
 		{"a second file of weights", "config.json model.safetensors model-mtp.safetensors",
 			"config.json model-mtp.safetensors model.safetensors"},
 		{"GGUF", "config.json m.Q4_K_M.gguf", "in GGUF format"},

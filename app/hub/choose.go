@@ -94,8 +94,8 @@ func isWeights(p string) bool { return path.Ext(p) == ".safetensors" && !strings
 // isSmall reports whether p is one of the small files that describe the model: configuration,
 // tokenizer, template, license.
 func isSmall(p string) bool {
-	if strings.Contains(p, "/") {
-		return false
+	if dir, name, ok := strings.Cut(p, "/"); ok {
+		return dir == "additional_chat_templates" && path.Ext(name) == ".jinja"
 	}
 	switch strings.ToLower(path.Ext(p)) {
 	case ".json", ".jinja", ".model", ".tiktoken", ".md":

@@ -56,6 +56,7 @@ func effortOf(source string) *effortFormat {
 // Efforts, or "" if the request names none. tools tells whether it offers tools. Where a template
 // knows no effort, none turns thinking off and any other turns it on.
 func (t *Template) EffortVariables(effort string, tools bool) map[string]any {
+	t = t.of(tools)
 	at := slices.Index(Efforts, effort)
 	variables := map[string]any{}
 	switch {

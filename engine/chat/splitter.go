@@ -60,6 +60,7 @@ type splitter interface {
 // NewSplitter returns a Splitter for the answer to a prompt that the template rendered. offered
 // are the tools of the request; see Tools.
 func (t *Template) NewSplitter(prompt string, offered []json.RawMessage) *Splitter {
+	t = t.of(len(offered) > 0)
 	if t.channels != nil {
 		return &Splitter{newChannelSplitter(t.channels, prompt, t.Tools(offered))}
 	}

@@ -41,6 +41,7 @@ type Template struct {
 	thinking  bool              // the template reads reasoning_content as thinking
 	tools     *toolFormat       // nil if the template has no known tool call format
 	special   map[string]string // variables for special tokens, such as bos_token
+	toolUse   *Template         // renders requests with tools; nil: this template does
 }
 
 // ParseTemplate parses a chat template. The error of an empty source is
@@ -64,7 +65,26 @@ func ParseTemplate(source string) (*Template, error) {
 func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 	with := *t
 	with.special = maps.Clone(tokens)
+	if t.toolUse != nil {
+		with.toolUse = t.toolUse.WithSpecialTokens(tokens)
+	}
 	return &with
+}
+
+// WithToolUse returns a copy of the template that leaves requests with tools to another template.
+// Some models have two: default and tool_use.
+func (t *Template) WithToolUse(toolUse *Template) *Template {
+	with := *t
+	with.toolUse = toolUse
+	return &with
+}
+
+// of returns the template for a request that offers tools or not.
+func (t *Template) of(tools bool) *Template {
+	if tools && t.toolUse != nil {
+		return t.toolUse
+	}
+	return t
 }
 
 // Input holds the variables of a template.
@@ -95,6 +115,7 @@ var reserved = []string{"messages", "tools", "documents", "add_generation_prompt
 // otherwise it wraps that of ctx, or names the part of the input that is malformed. Unless ctx has
 // ended, the client has to change the request.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
+	t = t.of(len(in.Tools) > 0)
 	vars := jinja.NewDict()
 	messages := jinja.NewList()
 	for i, m := range in.Messages {

@@ -46,6 +46,7 @@ type Tools struct {
 // request. It returns nil if no tools are offered, or if the tool call format of the template is
 // unknown. Calls then stay text, unless their tags are control tokens.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
+	t = t.of(len(offered) > 0)
 	if len(offered) == 0 || t.tools == nil && t.channels == nil {
 		return nil
 	}
@@ -111,10 +112,15 @@ func (f *toolFormat) outside() []string {
 // Tags returns the tags that the template's Splitter needs to see. Where they are special tokens,
 // the text of an answer must contain them.
 func (t *Template) Tags() []string {
-	if t.channels != nil {
-		return t.channels.tags()
+	var tags []string
+	if t.toolUse != nil {
+		tags = t.toolUse.Tags()
 	}
-	tags := append([]string{t.reasoning.open, t.reasoning.close}, t.reasoning.drop...)
+	if t.channels != nil {
+		return append(tags, t.channels.tags()...)
+	}
+	tags = append(tags, t.reasoning.open, t.reasoning.close)
+	tags = append(tags, t.reasoning.drop...)
 	if t.reasoning.mark != t.reasoning.open {
 		tags = append(tags, t.reasoning.mark)
 	}
@@ -126,13 +132,17 @@ func (t *Template) Tags() []string {
 
 // EndTags returns tokens that end an answer, besides those that the model's configuration names.
 func (t *Template) EndTags() []string {
+	var tags []string
+	if t.toolUse != nil {
+		tags = t.toolUse.EndTags()
+	}
 	switch {
 	case t.channels != nil:
-		return t.channels.finals
+		tags = append(tags, t.channels.finals...)
 	case t.tools != nil:
-		return t.tools.ends
+		tags = append(tags, t.tools.ends...)
 	}
-	return nil
+	return tags
 }
 
 // verdict is a callReader's decision about the text after an opening tag.

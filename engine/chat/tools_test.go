@@ -313,6 +313,44 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
+// TestToolUse checks that requests with tools get the tags, calls and effort of the template
+// tool_use, and that its tags are among those of both.
+func TestToolUse(t *testing.T) {
+	plain := parse(t, "{{ enable_thinking }}")
+	both := plain.WithToolUse(parse(t, `{% if reasoning_effort in ['xhigh'] %}{% endif %}`+
+		"{# <|START_THINKING|><|START_ACTION|> <|python_tag|> #}"))
+	text := "<|START_THINKING|>why<|END_THINKING|><|START_ACTION|>[{\"tool_name\":\"now\"}]" +
+		"<|END_ACTION|>"
+	for _, tt := range []struct {
+		tools []json.RawMessage
+		want  string
+	}{{offered(), "why |  | now{}"}, {nil, " | " + text + " | "}} {
+		got := summary(pieces(both.NewSplitter("", tt.tools), []string{text}))
+		if got != tt.want {
+			t.Errorf("%d tools: got %q, want %q", len(tt.tools), got, tt.want)
+		}
+	}
+	if got := both.EffortVariables("", true)["reasoning_effort"]; got != "low" {
+		t.Errorf("with tools, the effort is %v", got)
+	}
+	if got := both.EffortVariables("none", false)["enable_thinking"]; got != false {
+		t.Errorf("without tools, enable_thinking is %v", got)
+	}
+	if plain.Tools(offered()) != nil || both.Tools(offered()) == nil {
+		t.Error("Tools is not that of tool_use")
+	}
+	for _, tag := range []string{"<think>", "<|START_ACTION|>"} {
+		if !slices.Contains(both.Tags(), tag) {
+			t.Errorf("%s is not among the tags", tag)
+		}
+	}
+	if got := both.WithToolUse(parse(t, kimiMark)).EndTags(); !slices.Contains(got, kimiEnd) {
+		t.Errorf("the end tags are %v", got)
+	}
+}
+
+const kimiMark, kimiEnd = "<|open|><|sep|>", "<|end_of_msg|>"
+
 // FuzzToolParser checks for all formats that the result does not depend on the pieces, that calls
 // are valid, that no tag is in the content, and that nothing but white space and tags is lost.
 func FuzzToolParser(f *testing.F) {

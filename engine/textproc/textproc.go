@@ -163,29 +163,75 @@ func (p *Processor) Defaults() sample.Defaults { return p.defaults }
 // message.
 func (p *Processor) IsEOS(token int32) bool { return p.eos[token] }
 
-// ReadTemplate reads a model's chat template with its special tokens: from chat_template.jinja, or
-// else from tokenizer_config.json. If there is no template, the error is chat.ErrNoTemplate. Any
-// other error is a Problem.
+// ReadTemplate reads a model's chat template with its special tokens. Requests with tools get the
+// template tool_use, if the model has one. If there is no template, the error is
+// chat.ErrNoTemplate. Any other error is a Problem.
 func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 	config := map[string]json.RawMessage{}
 	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
 		_ = json.Unmarshal(data, &config) // a damaged file counts as empty
 	}
-	data, err := src.ReadFile("chat_template.jinja")
-	text := string(data)
-	if err != nil {
-		_ = json.Unmarshal(config["chat_template"], &text)
+	sources := templateSources(src, config["chat_template"])
+	t, err := chat.ParseTemplate(sources[defaultTemplate])
+	if source := sources[toolUseTemplate]; err == nil && source != "" {
+		var toolUse *chat.Template
+		if toolUse, err = chat.ParseTemplate(source); err == nil {
+			t = t.WithToolUse(toolUse)
+		}
 	}
-	t, err := chat.ParseTemplate(text)
 	if err != nil {
 		if errors.Is(err, chat.ErrNoTemplate) {
 			return nil, err
 		}
 		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model's chat_template.jinja cannot be used", "Download the model again.")
+			"The model's chat template cannot be used", "Download the model again.")
 	}
 	return t.WithSpecialTokens(specialTokens(config)), nil
 }
+
+// The names of templates that are used, of those that a model may have.
+const (
+	defaultTemplate = "default"
+	toolUseTemplate = "tool_use"
+)
+
+// templateSources returns the model's chat templates by name. They are files, or else in the
+// chat_template of tokenizer_config.json: a text, or a list of templates with names. Processors
+// save theirs in chat_template.json.
+// Source: transformers/tokenization_utils_base.py, transformers/processing_utils.py.
+func templateSources(src checkpoint.Source, config json.RawMessage) map[string]string {
+	sources := map[string]string{}
+	for name, file := range map[string]string{
+		defaultTemplate: "chat_template.jinja",
+		toolUseTemplate: "additional_chat_templates/" + toolUseTemplate + ".jinja",
+	} {
+		if data, err := src.ReadFile(file); err == nil {
+			sources[name] = string(data)
+		}
+	}
+	if len(sources) > 0 {
+		return sources
+	}
+	var saved struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if data, err := src.ReadFile("chat_template.json"); err == nil && isNull(config) {
+		_ = json.Unmarshal(data, &saved)
+		config = saved.Template
+	}
+	var text string
+	var list []struct{ Name, Template string }
+	if json.Unmarshal(config, &text) == nil {
+		sources[defaultTemplate] = text
+	} else if json.Unmarshal(config, &list) == nil {
+		for _, t := range list {
+			sources[t.Name] = t.Template
+		}
+	}
+	return sources
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // specialTokens returns the texts of the special tokens in tokenizer_config.json. Each is a string
 // or an object with a content field. A null token stays undefined, as in Hugging Face's library.

@@ -2,6 +2,8 @@ package textproc
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"testing"
 	"testing/fstest"
 
@@ -36,6 +38,67 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 	}
 	if got := renderHi(t, src, map[string]any{"bos_token": "mine"}); got != "mine" {
 		t.Errorf("a bos_token from the request: got %q", got)
+	}
+}
+
+// TestNamedTemplates checks which template renders requests with and without tools.
+func TestNamedTemplates(t *testing.T) {
+	const (
+		list = `{"bos_token":"<s>","chat_template":[
+			{"name":"rag","template":"rag"},{"name":"default","template":"plain {{ bos_token }}"},
+			{"name":"tool_use","template":"tools {{ bos_token }}"}]}`
+		file = "chat_template.jinja"
+		more = "additional_chat_templates/tool_use.jinja"
+		old  = "chat_template.json"
+	)
+	for _, tt := range []struct {
+		about, config string
+		files         map[string]string
+		plain, tools  string // "": there is no template
+	}{
+		{"a list", list, nil, "plain <s>", "tools <s>"},
+		{"a list without tool_use", `{"chat_template":[{"name":"default","template":"a"}]}`, nil,
+			"a", "a"},
+		{"a list without default", `{"chat_template":[{"name":"tool_use","template":"a"}]}`, nil,
+			"", ""},
+		{"a file beside a list", list, map[string]string{file: "file"}, "file", "file"},
+		{"two files", `{"chat_template":"config"}`, map[string]string{file: "a", more: "b"}, "a",
+			"b"},
+		{"only tool_use", `{"chat_template":"config"}`, map[string]string{more: "b"}, "", ""},
+		{"a processor's", `{}`, map[string]string{old: `{"chat_template":"old"}`}, "old", "old"},
+		{"a processor's list", `{}`, map[string]string{old: `{"chat_template":[
+			{"name":"default","template":"a"},{"name":"tool_use","template":"b"}]}`}, "a", "b"},
+		{"a processor's beside another", `{"chat_template":"config"}`,
+			map[string]string{old: `{"chat_template":"old"}`}, "config", "config"},
+		{"null", `{"chat_template":null}`, nil, "", ""},
+	} {
+		files := fstest.MapFS{"tokenizer_config.json": {Data: []byte(tt.config)}}
+		for name, text := range tt.files {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		template, err := ReadTemplate(checkpoint.Source{FS: files})
+		if tt.plain == "" {
+			if !errors.Is(err, chat.ErrNoTemplate) {
+				t.Errorf("%s: got %v, want %v", tt.about, err, chat.ErrNoTemplate)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", tt.about, err)
+			continue
+		}
+		for want, tools := range map[*string][]json.RawMessage{&tt.plain: nil,
+			&tt.tools: {json.RawMessage(`{}`)}} {
+			got, err := template.Render(t.Context(), chat.Input{Tools: tools})
+			if err != nil || got != *want {
+				t.Errorf("%s, %d tools: got %q, %v; want %q", tt.about, len(tools), got, err, *want)
+			}
+		}
+	}
+	broken := checkpoint.Source{FS: fstest.MapFS{file: {Data: []byte("a")},
+		more: {Data: []byte("{% if %}")}}}
+	if _, err := ReadTemplate(broken); err == nil || errors.Is(err, chat.ErrNoTemplate) {
+		t.Errorf("a broken tool_use: got %v", err)
 	}
 }
 
