@@ -135,8 +135,8 @@ func (l *listing) sizesNow() string {
 // isText reports whether a model answers differently if the file with this name differs.
 func isText(name string) bool {
 	switch name {
-	case configName, "tokenizer.json", "tokenizer.model", "tekken.json", "tokenizer_config.json",
-		"generation_config.json":
+	case configName, "tokenizer.json", "tokenizer.model", "tekken.json", "tiktoken.model",
+		"tokenizer_config.json", "generation_config.json":
 		return true
 	}
 	return strings.HasPrefix(name, "chat_template")

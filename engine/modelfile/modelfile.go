@@ -33,6 +33,7 @@ var Limits = []Limit{
 	{"tokenizer.json", 64 << 20, 64, 8_000_000, "34 MB, 1.5 million values"},
 	{"tokenizer.model", 32 << 20, 0, 0, "5 MB, 256,000 tokens"},
 	{"tekken.json", 64 << 20, 16, 4_000_000, "20 MB, 600,000 values"},
+	{"tiktoken.model", 32 << 20, 0, 0, "3 MB, 164,000 tokens"},
 	{"tokenizer_config.json", 16 << 20, 32, 1_000_000, "2 MB, with all added tokens"},
 	{"chat_template.jinja", 1 << 20, 0, 0, "40 KB"},
 	{"model.safetensors.index.json", 64 << 20, 8, 1_000_000, "20 MB, 210,000 tensors"},

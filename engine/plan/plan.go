@@ -151,7 +151,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if textproc.TokenizerFile(src) == "" {
 		return nil, problem.New(problem.ModelBroken,
 			"The model in "+src.String()+" has no tokenizer.json", "",
-			"Download it again. A tokenizer.model or tekken.json does as well.")
+			"Download it again. A tokenizer.model, tekken.json or tiktoken.model does as well.")
 	}
 	defer refusedShape(&err)
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)

@@ -75,11 +75,26 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 // tokenizerFiles has the files with a tokenizer, in order of precedence.
 var tokenizerFiles = []struct {
 	name  string
-	parse func([]byte) (*tokenizer.Tokenizer, error)
+	parse func(data []byte, src checkpoint.Source) (*tokenizer.Tokenizer, error)
 }{
-	{"tokenizer.json", tokenizer.Parse},
-	{"tokenizer.model", tokenizer.ParseSentencePiece},
-	{"tekken.json", tokenizer.ParseTekken},
+	{"tokenizer.json", alone(tokenizer.Parse)},
+	{"tokenizer.model", alone(tokenizer.ParseSentencePiece)},
+	{"tekken.json", alone(tokenizer.ParseTekken)},
+	{"tiktoken.model", func(data []byte, src checkpoint.Source) (*tokenizer.Tokenizer, error) {
+		config, err := src.ReadFile("tokenizer_config.json")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return tokenizer.ParseTiktoken(data, config)
+	}},
+}
+
+// alone returns the parser of a file that needs no other file.
+func alone(parse func([]byte) (*tokenizer.Tokenizer, error)) func([]byte,
+	checkpoint.Source) (*tokenizer.Tokenizer, error) {
+	return func(data []byte, _ checkpoint.Source) (*tokenizer.Tokenizer, error) {
+		return parse(data)
+	}
 }
 
 // TokenizerFile returns the name of the file with the model's tokenizer, or "" if it has none.
@@ -103,7 +118,7 @@ func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
 			return nil, problem.Wrap(problem.ModelBroken, err,
 				"The model's "+f.name+" cannot be read", "Download the model again.")
 		}
-		t, err := f.parse(data)
+		t, err := f.parse(data, src)
 		if err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
 				"The model's "+f.name+" cannot be used",
@@ -112,7 +127,8 @@ func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
 		return t, nil
 	}
 	return nil, problem.New(problem.ModelBroken, "The model has no tokenizer",
-		"It needs a tokenizer.json, a tokenizer.model or a tekken.json.", "Download it again.")
+		"It needs a tokenizer.json, a tokenizer.model, a tekken.json or a tiktoken.model.",
+		"Download it again.")
 }
 
 // readTags finds the tokens of the tags that the template's format has.

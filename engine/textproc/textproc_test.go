@@ -102,6 +102,27 @@ func TestNamedTemplates(t *testing.T) {
 	}
 }
 
+// TestTiktoken checks that a tiktoken.model gets its special tokens from tokenizer_config.json.
+func TestTiktoken(t *testing.T) {
+	files := fstest.MapFS{"tiktoken.model": {Data: []byte("YQ== 0\n")},
+		"tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":{"2":{"content":"<x>"}}}`)}}
+	src := checkpoint.Source{FS: files}
+	if got := TokenizerFile(src); got != "tiktoken.model" {
+		t.Errorf("the tokenizer is in %q", got)
+	}
+	tok, err := ReadTokenizer(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := tok.TokenID("<x>"); !ok || id != 2 {
+		t.Errorf("<x> is %d, %t", id, ok)
+	}
+	delete(files, "tokenizer_config.json")
+	if _, err := ReadTokenizer(src); err != nil {
+		t.Errorf("without a config: %v", err)
+	}
+}
+
 func renderHi(t *testing.T, src checkpoint.Source, kwargs map[string]any) string {
 	t.Helper()
 	template, err := ReadTemplate(src)

@@ -134,7 +134,8 @@ func TestOracle(t *testing.T) {
 // build/oracle/tokenizers.
 var vocabularyParsers = map[string]func([]byte) (*Tokenizer, error){
 	"json": Parse, "sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
-	"gguf": func(data []byte) (*Tokenizer, error) { return ParseGGUF(bytes.NewReader(data)) },
+	"tiktoken": func(data []byte) (*Tokenizer, error) { return ParseTiktoken(data, nil) },
+	"gguf":     func(data []byte) (*Tokenizer, error) { return ParseGGUF(bytes.NewReader(data)) },
 }
 
 // TestVocabularyFiles compares with the file in HEADROOM_TOKENIZER_FILES, which
@@ -204,8 +205,8 @@ func TestSmallVocabularyFiles(t *testing.T) {
 		}
 		checkOracleCase(t, line, tok, c)
 	})
-	if cases < 4 {
-		t.Errorf("%d files, expected at least 4", cases)
+	if cases < 5 {
+		t.Errorf("%d files, expected at least 5", cases)
 	}
 }
 

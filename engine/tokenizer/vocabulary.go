@@ -1,7 +1,7 @@
 package tokenizer
 
 // What the vocabulary files other than tokenizer.json have in common: a list of tokens, from which
-// the merges of a BPE model follow. See sentencepiece.go, tekken.go and gguf.go.
+// the merges of a BPE model follow. See sentencepiece.go, tekken.go, tiktoken.go and gguf.go.
 
 import (
 	"cmp"

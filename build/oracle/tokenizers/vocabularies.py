@@ -29,7 +29,8 @@ HERE = pathlib.Path(__file__).parent
 SEPARATOR = "\n__ggml_vocab_test__\n"
 WORDS = (
     "the cache holds what model has read; it needn't 1234 Größe naïve Москва привет 日本語のテキスト "
-    "中文 한국어 हिन्दी ไทย def return print(x) \t \n\n    🙂 ✨ <s> [INST] don't WE'LL 3.14 ½ ² "
+    "中文 中文でABC中 Straße漢字's 한국어 हिन्दी ไทย def return print(x) \t \n\n    🙂 ✨ <s> [INST] "
+    "don't WE'LL 3.14 ½ ² "
     "e\u0301 ﬁ \u3000 \u00a0 ' ▁ </s> <unk>"
 ).split(" ")
 
@@ -89,9 +90,13 @@ O200K = (
 )
 
 
+def o200k_rows():
+    return [r.split() for r in (CACHE / "gpt-tokenizer/data/o200k_base.tiktoken").open("rb")]
+
+
 def o200k():
     """The vocabulary of gpt-oss, as ranks; in the form of a tekken.json."""
-    rows = [r.split() for r in (CACHE / "gpt-tokenizer/data/o200k_base.tiktoken").open("rb")]
+    rows = o200k_rows()
     ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
     t = tiktoken.Encoding("o200k", pat_str=O200K, mergeable_ranks=ranks, special_tokens={})
     path = CACHE / "o200k.json"
@@ -111,6 +116,34 @@ def o200k():
         )
     )
     line(path, "tekken", vectors(t.encode_ordinary, t.decode))
+
+
+# Kimi's, in tokenization_kimi.py.
+CASED = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+SMALL = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]"
+ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+KIMI = "|".join(
+    [
+        r"[\p{Han}]+",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{CASED}*{SMALL}+{ENDING}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{CASED}+{SMALL}*{ENDING}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)
+
+
+def kimi():
+    """Kimi's expression with the vocabulary of gpt-oss, as a tiktoken.model."""
+    rows = o200k_rows()
+    ranks = {base64.b64decode(token): int(rank) for token, rank in rows}
+    t = tiktoken.Encoding("kimi", pat_str=KIMI, mergeable_ranks=ranks, special_tokens={})
+    path = CACHE / "tiktoken.model"
+    path.write_bytes(b"".join(token + b" " + rank + b"\n" for token, rank in rows))
+    line(path, "tiktoken", vectors(t.encode_ordinary, t.decode))
 
 
 def gguf():
@@ -283,5 +316,6 @@ def speed():
 if __name__ == "__main__":
     mistral()
     o200k()
+    kimi()
     gguf()
     speed()
