@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 
@@ -24,10 +25,13 @@ type Weights struct {
 	Config *Config
 	Device kernels.Device
 
-	files   *safetensors.Checkpoint // nil for a random model
-	buffers map[*safetensors.File]*kernels.Buffer
-	mapped  int64 // bytes of the mapping that kernels read
-	err     error
+	files  *safetensors.Checkpoint // nil for a random model
+	mapped int64                   // bytes of the mapping that kernels read
+	err    error
+
+	mappings map[*safetensors.File]*kernels.Buffer // for the host
+	wrapped  map[*kernels.Buffer]*kernels.Buffer   // whole mappings, for the device
+	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
 	// Only for a random model:
 	random      *rand.Rand
@@ -50,11 +54,24 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 		return nil, err
 	}
 	w := &Weights{Config: config, Device: d, files: files,
-		buffers: map[*safetensors.File]*kernels.Buffer{}}
+		mappings: map[*safetensors.File]*kernels.Buffer{},
+		wrapped:  map[*kernels.Buffer]*kernels.Buffer{}, partly: map[*kernels.Buffer]bool{}}
 	for _, f := range files.Files() {
-		w.buffers[f] = d.WrapBuffer(f.Mapping())
+		w.mappings[f] = &kernels.Buffer{Bytes: f.Mapping(), Size: len(f.Mapping())}
+		w.partly[w.mappings[f]] = slices.ContainsFunc(f.Names(), func(name string) bool {
+			t, _ := f.Tensor(name)
+			return isCopied(t)
+		})
 	}
 	return w, nil
+}
+
+// isCopied reports whether loading may copy a large tensor: experts that are not packed, and
+// tensors that are not aligned.
+func isCopied(t safetensors.Tensor) bool {
+	dtype, ok := dtypes[t.DType]
+	plain := dtype != kernels.U32 && dtype != kernels.U8
+	return ok && (plain && strings.Contains(t.Name, ".experts.") || t.From%dtype.Size() != 0)
 }
 
 // Close unmaps the files.
@@ -171,19 +188,38 @@ func (s Scope) view(name string) kernels.Tensor {
 	if cols > 0 {
 		rows = t.Elements() / cols
 	}
-	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From,
+	return kernels.Tensor{Buffer: s.w.mappings[s.w.files.FileOf(t.Name)], Offset: t.From,
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// keep returns a view of the mapping for use in kernels. It is t itself, or a copy if t is not
-// aligned to its type: old writers did not align tensors.
+// wrap returns a view of the mapping that the device can read. The device gets the whole mapping,
+// unless some of its tensors are copied. Then the device gets the pages of t alone: a GPU keeps all
+// pages of a buffer in memory, and those of the copied tensors would take it twice.
+func (w *Weights) wrap(t kernels.Tensor) kernels.Tensor {
+	file := t.Buffer
+	if w.partly[file] {
+		page := os.Getpagesize()
+		start := t.Offset / page * page
+		t.Buffer = w.Device.WrapBuffer(file.Bytes[start : t.Offset+len(t.Bytes())])
+		t.Offset -= start
+		return t
+	}
+	if w.wrapped[file] == nil {
+		w.wrapped[file] = w.Device.WrapBuffer(file.Bytes)
+	}
+	t.Buffer = w.wrapped[file]
+	return t
+}
+
+// keep returns a view of the mapping for use in kernels. It has the elements of t in the mapping,
+// or in a copy if t is not aligned to its type: old writers did not align tensors.
 func (s Scope) keep(t kernels.Tensor) kernels.Tensor {
 	if s.w.err != nil || t.IsNone() {
 		return t
 	}
 	if t.Offset%t.DType.Size() == 0 {
 		s.w.mapped += int64(t.Rows * t.Cols * t.DType.Size())
-		return t
+		return s.w.wrap(t)
 	}
 	out := kernels.NewTensor(s.w.Device, t.DType, t.Rows, t.Cols)
 	if out.Buffer.Bytes != nil {

@@ -3,6 +3,7 @@ package models_test
 // A plan decides whether a model fits. Here it is compared with what loading really allocates.
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -69,9 +70,21 @@ func testPlannedMemory(t *testing.T, f folder) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weights := d.bytes + mappedBytes(m, d.wrapped)
+	mapped, tensors := mappedBytes(m, d.wrapped)
+	weights := d.bytes + mapped
 	if got := p.Description.Need.WeightsBytes; got != weights {
 		t.Errorf("pad %d: the plan has %d bytes of weights, loading needs %d", f.pad, got, weights)
+	}
+	if f.has("mlp.experts.") || f.pad > 0 {
+		// Some tensors have been copied. A GPU must not keep those of the mapping in memory.
+		seen := int64(0)
+		for _, b := range d.wrapped {
+			seen += int64(b.Size)
+		}
+		if most := mapped + int64(tensors*os.Getpagesize()); seen > most {
+			t.Errorf("pad %d: the device has %d bytes of the file, expected at most %d", f.pad,
+				seen, most)
+		}
 	}
 	before := d.bytes
 	runner.New(d, m, p.Runner)
@@ -85,9 +98,10 @@ func testPlannedMemory(t *testing.T, f folder) {
 	}
 }
 
-// mappedBytes returns the number of bytes of the wrapped buffers that the tensors in m cover.
-func mappedBytes(m models.Model, wrapped []*kernels.Buffer) int64 {
-	var ranges [][2]int // in one file
+// mappedBytes returns the number of bytes of the wrapped buffers that the tensors in m cover, and
+// the number of these tensors.
+func mappedBytes(m models.Model, wrapped []*kernels.Buffer) (bytes int64, tensors int) {
+	var ranges [][2]uintptr // addresses
 	seen := map[uintptr]bool{}
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
@@ -105,7 +119,9 @@ func mappedBytes(m models.Model, wrapped []*kernels.Buffer) int64 {
 			}
 		case reflect.Struct:
 			if v.Type() == reflect.TypeFor[kernels.Tensor]() {
-				ranges = append(ranges, rangesOf(v, wrapped)...)
+				own := rangesOf(v, wrapped)
+				ranges = append(ranges, own...)
+				tensors += min(1, len(own))
 				return
 			}
 			for i := range v.NumField() {
@@ -114,28 +130,30 @@ func mappedBytes(m models.Model, wrapped []*kernels.Buffer) int64 {
 		}
 	}
 	walk(reflect.ValueOf(m))
-	slices.SortFunc(ranges, func(a, b [2]int) int { return a[0] - b[0] })
-	total, end := 0, 0
+	slices.SortFunc(ranges, func(a, b [2]uintptr) int { return cmp.Compare(a[0], b[0]) })
+	end := uintptr(0)
 	for _, r := range ranges {
-		total += max(0, r[1]-max(end, r[0]))
-		end = max(end, r[1])
+		if from := max(end, r[0]); r[1] > from {
+			bytes, end = bytes+int64(r[1]-from), r[1]
+		}
 	}
-	return int64(total)
+	return bytes, tensors
 }
 
-// rangesOf returns the bytes of each row of a tensor if it is in one of the buffers.
-func rangesOf(v reflect.Value, wrapped []*kernels.Buffer) (ranges [][2]int) {
+// rangesOf returns the addresses of each row of a tensor if it is in one of the buffers.
+func rangesOf(v reflect.Value, wrapped []*kernels.Buffer) (ranges [][2]uintptr) {
 	field := func(name string) int { return int(v.FieldByName(name).Int()) }
-	buffer := v.FieldByName("Buffer")
-	if !slices.ContainsFunc(wrapped, func(b *kernels.Buffer) bool {
-		return buffer.Pointer() == reflect.ValueOf(b).Pointer()
-	}) {
+	at := slices.IndexFunc(wrapped, func(b *kernels.Buffer) bool {
+		return v.FieldByName("Buffer").Pointer() == reflect.ValueOf(b).Pointer()
+	})
+	if at < 0 {
 		return nil
 	}
+	base := reflect.ValueOf(wrapped[at].Bytes).Pointer()
 	size := kernels.DType(v.FieldByName("DType").Uint()).Size()
 	for row := range field("Rows") {
-		from := field("Offset") + row*field("Stride")*size
-		ranges = append(ranges, [2]int{from, from + field("Cols")*size})
+		from := base + uintptr(field("Offset")+row*field("Stride")*size)
+		ranges = append(ranges, [2]uintptr{from, from + uintptr(field("Cols")*size)})
 	}
 	return ranges
 }

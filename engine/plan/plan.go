@@ -58,7 +58,8 @@ func (o *Options) setDefaults() {
 // Need is the memory that a model needs, by purpose. It is known before the model is loaded.
 type Need struct {
 	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all
-	// others. The system can drop the pages of a tensor that has been copied.
+	// others. The system can drop the pages of a tensor that has been copied, because a GPU gets
+	// only those of the tensors that it reads.
 	WeightsBytes int64
 	KVBytes      int64 // KV pages
 	StateBytes   int64 // recurrent states and rings, of running sequences and of cached prefixes
