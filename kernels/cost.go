@@ -19,8 +19,8 @@ type TrafficCounter interface {
 
 // Operations counts the additions and multiplications of matrix products. A multiply-add is two.
 type Operations struct {
-	// Int8 are the operations on packed weights and on quantized keys and values. They are integer
-	// operations unless the device keeps activations in float32.
+	// Int8 are the operations on packed weights other than MXFP8, and on quantized keys and values.
+	// They are integer operations unless the device keeps activations in float32.
 	Int8    int64
 	Float32 int64 // all other operations
 }

@@ -15,11 +15,11 @@ type Weight struct {
 	Experts int // E, 1 for a plain matrix
 	N, K    int
 	Mode    Mode // how codes become elements
-	Bits    int  // 0 (plain), 2, 3, 4, 5, 6 or 8; 4 in MXFP4
-	Group   int  // 32, 64 or 128 when Bits > 0; 32 in MXFP4
+	Bits    int  // 0 (plain), 2, 3, 4, 5, 6 or 8; 4 in MXFP4, 8 in MXFP8
+	Group   int  // 32, 64 or 128 when Bits > 0; 32 in MXFP4 and MXFP8
 	Data    Tensor
-	Scales  Tensor // F32, F16 or BF16; U8 in MXFP4
-	Biases  Tensor // same type and shape as Scales; none in MXFP4
+	Scales  Tensor // F32, F16 or BF16; U8 in MXFP4 and MXFP8
+	Biases  Tensor // same type and shape as Scales; none in MXFP4 and MXFP8
 }
 
 // Mode is the quantization mode, named as in MLX.
@@ -33,13 +33,44 @@ const (
 	// codes 8 to 15 (OCP Microscaling Formats 1.0: E2M1 elements, E8M0 scales). As in MLX, a scale
 	// of 255 is infinite. A GPU may flush elements below 2^-126 to zero.
 	MXFP4
+	// MXFP8 elements are 2^(scale-127) times the value of an 8-bit float with one sign, four
+	// exponent and three fraction bits (E4M3 elements, E8M0 scales). The value of a code with
+	// exponent e and fraction f is 2^(e-7) (1 + f/8), or f/512 if e is 0. The codes 127 and 255 are
+	// NaN. Scales, and elements below 2^-126 on a GPU, are as in MXFP4.
+	MXFP8
 )
 
 func (m Mode) String() string {
-	if m == MXFP4 {
+	switch m {
+	case MXFP4:
 		return "mxfp4"
+	case MXFP8:
+		return "mxfp8"
 	}
 	return "affine"
+}
+
+// ModeOf returns the mode of codes of that many bits whose scales have the given type. Scales of
+// type U8 with codes that no mode has count as MXFP4, which Weight.Check then refuses.
+func ModeOf(bits int, scales DType) Mode {
+	switch {
+	case scales != U8:
+		return Affine
+	case bits == MXFP8.Bits():
+		return MXFP8
+	}
+	return MXFP4
+}
+
+// Bits returns the size of the codes of MXFP4 and MXFP8, and 0 for Affine, which has several.
+func (m Mode) Bits() int {
+	switch m {
+	case MXFP4:
+		return 4
+	case MXFP8:
+		return 8
+	}
+	return 0
 }
 
 // Bytes returns the memory that the weight occupies, in bytes.
@@ -64,12 +95,16 @@ func (w *Weight) RowRange(from, to int) *Weight {
 	return &part
 }
 
+// Float reports whether the elements are floats: plain, or in MXFP8. Kernels that multiply integers
+// have no use for such a weight.
+func (w *Weight) Float() bool { return w.Bits == 0 || w.Mode == MXFP8 }
+
 // Format names the encoding, for example "4-bit g64", "mxfp4" or "bfloat16".
 func (w *Weight) Format() string {
 	switch {
 	case w.Bits == 0:
 		return w.Data.DType.String()
-	case w.Mode == MXFP4:
+	case w.Mode != Affine:
 		return w.Mode.String()
 	}
 	return fmt.Sprintf("%d-bit g%d", w.Bits, w.Group)
@@ -101,9 +136,9 @@ func (w *Weight) Check() error {
 	default:
 		return fmt.Errorf("weight: got groups of %d, expected 32, 64 or 128", w.Group)
 	}
-	if w.Mode == MXFP4 && (w.Bits != 4 || w.Group != 32) {
-		return fmt.Errorf("weight: got %s with %d bits in groups of %d, expected 4 bits in groups "+
-			"of 32", w.Mode, w.Bits, w.Group)
+	if w.Mode != Affine && (w.Bits != w.Mode.Bits() || w.Group != 32) {
+		return fmt.Errorf("weight: got %s with %d bits in groups of %d, expected %d bits in "+
+			"groups of 32", w.Mode, w.Bits, w.Group, w.Mode.Bits())
 	}
 	if w.K%w.Group != 0 {
 		return fmt.Errorf("weight: got input width %d, expected a multiple of the group size %d",
@@ -112,7 +147,7 @@ func (w *Weight) Check() error {
 	if err := CheckShape("weight", w.Data, U32, rows, w.K*w.Bits/32); err != nil {
 		return err
 	}
-	if w.Mode == MXFP4 {
+	if w.Mode != Affine {
 		if !w.Biases.IsNone() {
 			return fmt.Errorf("biases: got %s, expected none in %s", w.Biases, w.Mode)
 		}

@@ -52,8 +52,15 @@ func (w *Weight) DecodeCodes(dst []uint8, row int) {
 // MXFP4Doubled is twice the value of each MXFP4 code. Doubled values are integers.
 var MXFP4Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// DecodeHalfScales writes half of each MXFP4 scale of a row, 2^(scale-128), to dst. These are the
-// factors of the values in MXFP4Doubled.
+// e4m3Doubled returns twice the value of an MXFP8 code.
+func e4m3Doubled(code uint8) float32 {
+	// A float16 with the same bits is 2^8 times smaller. A code of NaN carries into its exponent.
+	magnitude := uint16(code & 0x7f)
+	return float16Value(uint16(code&0x80)<<8|magnitude<<7|(magnitude+1)>>7<<14) * 0x1p9
+}
+
+// DecodeHalfScales writes half of each MXFP4 or MXFP8 scale of a row, 2^(scale-128), to dst. These
+// are the factors of doubled values.
 func (w *Weight) DecodeHalfScales(dst []float32, row int) {
 	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
 		// A scale is the exponent field of a float32, except 0, which means the subnormal 2^-127.
@@ -70,10 +77,14 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	codes := make([]uint8, w.K)
 	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
 	w.DecodeCodes(codes, row)
-	if w.Mode == MXFP4 {
+	if w.Mode != Affine {
 		w.DecodeHalfScales(scales, row)
 		for i, c := range codes {
-			dst[i] = float32(MXFP4Doubled[c]) * scales[i/w.Group]
+			doubled := e4m3Doubled(c)
+			if w.Mode == MXFP4 {
+				doubled = float32(MXFP4Doubled[c])
+			}
+			dst[i] = doubled * scales[i/w.Group]
 		}
 		return
 	}
@@ -86,9 +97,9 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 }
 
 // RandomWeight allocates a weight with random elements, whose standard deviation is about scale.
-// If bits is 0 the elements are plain and of dtype. If dtype is U8 the weight is MXFP4, and bits
-// must be 4 and group must be 32. Otherwise it is affine, with scales and biases of dtype that
-// center the codes around zero.
+// If bits is 0 the elements are plain and of dtype. If dtype is U8 the weight is MXFP4 or MXFP8, so
+// bits must be 4 or 8 and group must be 32. Otherwise it is affine, with scales and biases of dtype
+// that center the codes around zero.
 func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType,
 	scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
@@ -102,12 +113,15 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	for b := w.Data.Bytes(); len(b) >= 4; b = b[4:] {
 		binary.LittleEndian.PutUint32(b, r.Uint32())
 	}
-	if dtype == U8 {
-		w.Mode, w.Scales = MXFP4, NewTensor(d, U8, rows, k/group)
-		_, exponent := math.Frexp(scale)
+	if w.Mode = ModeOf(bits, dtype); w.Mode != Affine {
+		for i, b := 0, w.Data.Bytes(); w.Mode == MXFP8 && i < len(b); i++ {
+			if b[i]&0x7f == 0x7f { // NaN
+				b[i]--
+			}
+		}
+		w.Scales = NewTensor(d, U8, rows, k/group)
 		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
-			// The values of uniformly random codes have a standard deviation of 2.9.
-			b[i] = uint8(125 + exponent - r.IntN(2))
+			b[i] = w.Mode.RandomScale(scale) - uint8(r.IntN(2))
 		}
 		return w
 	}
@@ -125,6 +139,16 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 		})
 	}
 	return w
+}
+
+// RandomScale returns the scale with which elements of uniformly random codes have a standard
+// deviation of 0.4 to 1.4 times the given one. m is MXFP4 or MXFP8.
+func (m Mode) RandomScale(deviation float64) uint8 {
+	_, exponent := math.Frexp(deviation)
+	if m == MXFP8 {
+		return uint8(119 + exponent) // the values of the codes have a deviation of 104
+	}
+	return uint8(125 + exponent) // 2.9
 }
 
 // fill sets every element of t to next(), rounded toward zero. t must be contiguous and F32, F16

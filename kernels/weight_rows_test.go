@@ -110,8 +110,49 @@ func TestDequantizeMXFP4(t *testing.T) {
 	}
 }
 
-// TestMXFP4Check expects an error that names each violated requirement of the mode.
-func TestMXFP4Check(t *testing.T) {
+// TestDequantizeMXFP8 computes the value of every code from its exponent and its fraction, as the
+// format's definition does. mlx.core.dequantize gives the same elements.
+func TestDequantizeMXFP8(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 1, 256, 8, 32, U8, 1)
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.Data.Bytes() {
+		w.Data.Bytes()[i] = byte(i)
+	}
+	for _, scale := range []byte{127, 120, 0, 1, 246, 247, 254, 255} {
+		for i := range w.Scales.Bytes() {
+			w.Scales.Bytes()[i] = scale
+		}
+		got := make([]float32, 256)
+		w.DequantizeRow(got, 0)
+		for code, g := range got {
+			exponent, fraction := code>>3&15, float64(code&7)
+			value := math.Ldexp(fraction, -9)
+			if exponent > 0 {
+				value = math.Ldexp(8+fraction, exponent-10)
+			}
+			if code&127 == 127 {
+				value = math.NaN()
+			}
+			if code >= 128 {
+				value = -value
+			}
+			want := float32(math.Ldexp(value, int(scale)-127))
+			if scale == 255 {
+				want = float32(value * math.Inf(1))
+			}
+			if g != want && (g == g || want == want) {
+				t.Errorf("scale %d, code %d: got %g, expected %g", scale, code, g, want)
+			}
+		}
+	}
+}
+
+// TestMXCheck expects an error that names each violated requirement of the modes.
+func TestMXCheck(t *testing.T) {
 	d := NewReference()
 	defer d.Close()
 	for what, spoil := range map[string]func(*Weight){
@@ -120,10 +161,15 @@ func TestMXFP4Check(t *testing.T) {
 		"biases":       func(w *Weight) { w.Biases = w.Scales },
 		"scales":       func(w *Weight) { w.Scales = NewTensor(d, BF16, 3, 2) },
 	} {
-		w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 64, 4, 32, U8, 1)
-		spoil(w)
-		if err := w.Check(); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("got %v, expected an error that names %q", err, what)
+		for _, mode := range []Mode{MXFP4, MXFP8} {
+			w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 64, mode.Bits(), 32, U8, 1)
+			if w.Mode != mode || w.Format() != mode.String() || w.Check() != nil {
+				t.Fatalf("got %s (%v), expected %s", w.Format(), w.Check(), mode)
+			}
+			spoil(w)
+			if err := w.Check(); err == nil || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: got %v, expected an error that names %q", mode, err, what)
+			}
 		}
 	}
 }

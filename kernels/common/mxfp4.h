@@ -15,6 +15,7 @@
 // Numbers of headroom/kernels.Mode.
 #define MODE_AFFINE 0
 #define MODE_MXFP4 1
+#define MODE_MXFP8 2
 // Doubled values of the sixteen codes, plus o.
 #define E2M1(o) \
     o, 1 + o, 2 + o, 3 + o, 4 + o, 6 + o, 8 + o, 12 + o, o, o - 1, o - 2, o - 3, o - 4, o - 6, \

@@ -25,7 +25,7 @@ type Options struct {
 	// Float32Activations multiplies quantized weights, keys and values with float32 activations. By
 	// default the CPU rounds activations and queries to 8 bits per 32 to 128 elements, and weights
 	// of attention to 15 bits, for these products. That is several times faster, and tests measure
-	// the loss of accuracy.
+	// the loss of accuracy. Products with MXFP8 weights are always in float32.
 	Float32Activations bool
 }
 

@@ -2,11 +2,13 @@
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
+#include "mxfp8.h"
 
 static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases,
     int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {
     if (bits) { // k is a multiple of 32
         if (mode == MODE_MXFP4) mxfp4_row(data, scales, k, out);
+        else if (mode == MODE_MXFP8) mxfp8_row(data, scales, k, out);
         else affine_row(data, scales, biases, dtype, bits, group, k, out);
         if (factor != 1)
             for (int64_t at = 0; at < k; at += 16)

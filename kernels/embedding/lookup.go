@@ -103,7 +103,7 @@ func lookupCases() []kernels.Case {
 		format := (&kernels.Weight{Bits: bits, Group: group,
 			Data: kernels.Tensor{DType: dtype}}).Format() + "_" + dtype.String()
 		if dtype == kernels.U8 {
-			format = kernels.MXFP4.String()
+			format = kernels.ModeOf(bits, dtype).String()
 		}
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("lookup_%s_m%d_h%d", format, m, h),
@@ -139,5 +139,7 @@ func lookupCases() []kernels.Case {
 	}
 	add(3, 544, 4, 32, kernels.U8)
 	add(4, 64, 4, 32, kernels.U8)
+	add(3, 544, 8, 32, kernels.U8)
+	add(4, 96, 8, 32, kernels.U8)
 	return cases
 }

@@ -13,9 +13,9 @@ import (
 var WeightBits = []int{0, 2, 3, 4, 5, 6, 8}
 
 // WeightDTypes returns the types that plain elements (bits is 0), or the scales of codes with that
-// many bits, may have. The scales of MXFP4 are bytes.
+// many bits, may have. The scales of MXFP4 and MXFP8 are bytes.
 func WeightDTypes(bits int) []kernels.DType {
-	if bits == 4 {
+	if bits == kernels.MXFP4.Bits() || bits == kernels.MXFP8.Bits() {
 		return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16, kernels.U8}
 	}
 	return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
@@ -60,7 +60,7 @@ func (m Matrix) Aligned(size, bytes int) bool {
 type Weight struct {
 	Data, Scales, Biases Matrix
 	Bits                 int           // 0 for plain elements
-	DType                kernels.DType // of plain elements, or of scales and biases; U8 for MXFP4
+	DType                kernels.DType // of plain elements, or of scales and biases; U8 in MX modes
 	Group                uint32        // elements that share a scale; 0 for plain elements
 	Aligned              bool          // Data allows vector loads
 }

@@ -18,7 +18,7 @@ type shape struct {
 	prefill Prefill
 	bits    int
 	group   int
-	dtype   kernels.DType // U8: MXFP4's scales
+	dtype   kernels.DType // U8: scales of MXFP4 or MXFP8
 }
 
 func (s shape) name() string {
@@ -27,7 +27,7 @@ func (s shape) name() string {
 	case s.bits == 0:
 		format = s.dtype.String()
 	case s.dtype == kernels.U8:
-		format = kernels.MXFP4.String()
+		format = kernels.ModeOf(s.bits, s.dtype).String()
 	}
 	for _, r := range s.prefill {
 		format += fmt.Sprintf("_prefill_%d_to_%d", r.From, r.To)
@@ -88,6 +88,15 @@ func Cases() []kernels.Case {
 			group: 32, dtype: kernels.U8},
 		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 32,
 			dtype: kernels.U8},
+		// MXFP8 in the same ways.
+		{m: 1, k: 512, n: []int{35}, bits: 8, group: 32, dtype: kernels.U8},
+		{m: 7, k: 160, n: []int{19, 3}, bits: 8, group: 32, dtype: kernels.U8},
+		{m: 37, k: 96, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 8, group: 32,
+			dtype: kernels.U8},
+		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 8,
+			group: 32, dtype: kernels.U8},
+		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 8, group: 32,
+			dtype: kernels.U8},
 	}
 	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for j, group := range []int{32, 64, 128} {
@@ -126,6 +135,8 @@ func gateUpCases() []kernels.Case {
 		{shape{m: 2, k: 96, n: []int{21}, bits: 4, group: 32, dtype: kernels.U8}, 4},
 		{shape{m: 1, k: 256, n: []int{32}, experts: 8, choices: 3, bits: 4, group: 32,
 			dtype: kernels.U8}, 4},
+		{shape{m: 2, k: 96, n: []int{21}, bits: 8, group: 32, dtype: kernels.U8}, 8},
+		{shape{m: 5, k: 64, n: []int{18}, bits: 4, group: 32, dtype: kernels.U8}, 8},
 	} {
 		c := list([]shape{s.shape})[0]
 		c.Name = fmt.Sprintf("gate_up_%d-bit_%s", s.upBits, c.Name)
@@ -193,12 +204,14 @@ func LargeCases() []kernels.Case {
 			shape{m: 1, k: 1024, n: []int{151936}, bits: 4, group: group, dtype: kernels.BF16},
 			shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: group, dtype: kernels.BF16})
 	}
-	for _, m := range []int{1, 4} {
-		shapes = append(shapes, shape{m: m, k: 1024, n: []int{151936}, bits: 4, group: 32,
+	for _, bits := range []int{4, 8} { // MXFP4 and MXFP8
+		for _, m := range []int{1, 4} {
+			shapes = append(shapes, shape{m: m, k: 1024, n: []int{151936}, bits: bits, group: 32,
+				dtype: kernels.U8})
+		}
+		shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: bits, group: 32,
 			dtype: kernels.U8})
 	}
-	shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: 32,
-		dtype: kernels.U8})
 	return list(shapes)
 }
 
@@ -214,7 +227,7 @@ func list(shapes []shape) []kernels.Case {
 				return s.build(d, r)
 			},
 		}
-		if s.bits > 0 {
+		if s.bits > 0 && kernels.ModeOf(s.bits, s.dtype) != kernels.MXFP8 {
 			c.AbsTol = 0.04
 			c.Why = "the maximum of 64 normal activations is about 2.4, so a step is 0.019 and " +
 				"the standard deviation of an error 0.0055; an output of about 1 has an error " +
@@ -230,7 +243,7 @@ func list(shapes []shape) []kernels.Case {
 			bytes = int64(n) * int64(s.k*s.bits/8+s.k/s.group*4)
 		}
 		if s.dtype == kernels.U8 {
-			bytes = int64(n) * int64(s.k/2+s.k/32)
+			bytes = int64(n) * int64(s.k*s.bits/8+s.k/32)
 		}
 		if s.experts > 0 {
 			rows *= s.choices

@@ -2,6 +2,7 @@ package matmul
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -31,6 +32,8 @@ func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
 	}
 	add(4, 32, 32*23, kernels.U8) // MXFP4
 	add(4, 32, 32*8, kernels.U8)
+	add(8, 32, 32*23, kernels.U8) // MXFP8
+	add(8, 32, 32*8, kernels.U8)
 	add(0, 0, 1, kernels.F32)
 	add(0, 0, 133, kernels.F32)
 	add(0, 0, 255, kernels.F16)
@@ -51,7 +54,7 @@ func TestInstructionSetsAgree(t *testing.T) {
 	defer base.Close()
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, w := range formats(base, r, 1, 37) { // whole slices and panels, and a part
-		if w.Bits == 0 {
+		if w.Float() {
 			continue
 		}
 		x := kernels.RandomTensor(base, r, 11, w.K, 1)
@@ -209,6 +212,58 @@ func TestExtremeMXFP4(t *testing.T) {
 			}
 			d.Close()
 		}
+	}
+}
+
+// everyCode returns an MXFP8 weight with every code, and the same elements in float32. Scales begin
+// at first, so elements are small and large numbers. Row nanRow has NaN.
+func everyCode(d kernels.Device, first int) (w, plain *kernels.Weight) {
+	const n, k = 11, 32 * 23
+	w = kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 1)), 1, n, k, 8, 32, kernels.U8, 1)
+	plain = &kernels.Weight{Experts: 1, N: n, K: k, Data: kernels.NewTensor(d, kernels.F32, n, k)}
+	for row := range n {
+		for i, b := 0, w.Data.RowRange(row, row+1).Bytes(); i < k; i++ {
+			if b[i] = uint8(i + row); b[i]&0x7f == 0x7f && row != nanRow {
+				b[i] = 0
+			}
+		}
+		for i, b := 0, w.Scales.RowRange(row, row+1).Bytes(); i < len(b); i++ {
+			b[i] = uint8(first + 18*row + i)
+		}
+		w.DequantizeRow(plain.Data.Row(row), row)
+	}
+	return w, plain
+}
+
+const nanRow = 4 // of everyCode
+
+// sameProducts reports products [rows, N] that differ, or that are not NaN in nanRow.
+func sameProducts(t *testing.T, what string, n int, got, want []byte) {
+	t.Helper()
+	for i := range len(want) / 4 {
+		g := math.Float32frombits(binary.LittleEndian.Uint32(got[4*i:]))
+		e := math.Float32frombits(binary.LittleEndian.Uint32(want[4*i:]))
+		if nan := i%n == nanRow; g != e && !nan || nan && g == g {
+			t.Errorf("%s: element %d of row %d is %g, expected %g", what, i%n, i/n, g, e)
+		}
+	}
+}
+
+// TestMXFP8EqualsPlain checks that a product with MXFP8 has the bits of a product with the same
+// elements in float32, for few rows and for many.
+func TestMXFP8EqualsPlain(t *testing.T) {
+	base := kernels.NewReference()
+	defer base.Close()
+	w, plain := everyCode(base, 0) // some elements are subnormal
+	x := kernels.RandomTensor(base, rand.New(rand.NewPCG(2, 2)), 21, w.K, 1)
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+		for _, rows := range []int{1, 2, 3, 4, 5, 21} {
+			some := x.RowRange(0, rows)
+			sameProducts(t, fmt.Sprintf("%s, %d rows", isa, rows), w.N, product(d, w, some),
+				product(d, plain, some))
+		}
+		d.Close()
 	}
 }
 

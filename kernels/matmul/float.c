@@ -1,10 +1,11 @@
 // Multiplies weights of any format with float32 activations. Lane i of sixteen adds up elements i,
 // i+16, ... of a row by fused multiply-adds, and an output is the sum of the lanes. A quantized
-// element first becomes a float32: by one fma, code*scale + bias, or for MXFP4 by one exact
-// product.
+// element first becomes a float32: by one fma, code*scale + bias, or for MXFP4 and MXFP8 by exact
+// products.
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
+#include "mxfp8.h"
 #include "policy.h"
 
 #define NR FLOAT_WEIGHT_ROWS
@@ -131,6 +132,33 @@ SIMD void KERNEL(packed_tile)(const KERNEL(operands) * t, int mr, int mode, int 
     KERNEL(store_sums)(t, mr, acc);
 }
 
+SIMD void KERNEL(mxfp8_tile)(const KERNEL(operands) * t, int mr) {
+    f32x16 acc[NR][MR], w[NR];
+    EACH_N
+    EACH_M
+    acc[n][m] = v_zero();
+    float scale[NR][16]; // of sixteen groups
+    for (int64_t at = 0; at < t->k; at += 32) {
+        int g = (int)(at / 32) % 16;
+        if (g == 0) EACH_N
+        v_store(scale[n], v_load_e8m0(t->scales[n], at / 32, t->k / 32));
+        if (g % 2 == 0) EACH_N // a line has two groups
+        __builtin_prefetch(t->w[n] + at + AHEAD);
+#pragma GCC unroll 2
+        for (int i = 0; i < 32; i += 16) {
+            EACH_N
+            w[n] = v_mul(v_load_e4m3(t->w[n] + at + i), v_set1(scale[n][g]));
+            EACH_M
+            {
+                f32x16 x = v_load(t->x[m] + at + i);
+                EACH_N
+                acc[n][m] = v_fma(w[n], x, acc[n][m]);
+            }
+        }
+    }
+    KERNEL(store_sums)(t, mr, acc);
+}
+
 typedef void KERNEL(tile_function)(const KERNEL(operands) * t);
 
 #define PLAIN(mr, dtype) \
@@ -145,11 +173,15 @@ typedef void KERNEL(tile_function)(const KERNEL(operands) * t);
     static void KERNEL(mxfp4_##mr##_##bits)(const KERNEL(operands) * t) { \
         KERNEL(packed_tile)(t, mr, MODE_MXFP4, bits); \
     }
+#define MXFP8(mr, bits) \
+    static void KERNEL(mxfp8_##mr##_##bits)(const KERNEL(operands) * t) { \
+        KERNEL(mxfp8_tile)(t, mr); \
+    }
 #define TILES(mr) \
     PLAIN(mr, 0) \
     PLAIN(mr, 1) \
     PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) \
-        AFFINE(mr, 8) MXFP4(mr, 4)
+        AFFINE(mr, 8) MXFP4(mr, 4) MXFP8(mr, 8)
 TILES(1)
 TILES(2)
 #if MR == 4
@@ -170,8 +202,10 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
         [2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
         [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
     static KERNEL(tile_function) *const mxfp4[3] = TABLE(mxfp4, 4);
+    static KERNEL(tile_function) *const mxfp8[3] = TABLE(mxfp8, 8);
     KERNEL(tile_function) *const *tiles = w->bits == 0            ? plain[w->dtype]
                                           : w->mode == MODE_MXFP4 ? mxfp4
+                                          : w->mode == MODE_MXFP8 ? mxfp8
                                                                   : affine[w->bits];
     KERNEL(operands) t = {.k = w->k, .group = w->group, .dtype = w->dtype};
     for (int64_t m = 0; m < r->count; m += MR) {
@@ -210,6 +244,8 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
             part = matmul_weight_from(w, n + i);
             if (w->mode == MODE_MXFP4)
                 mxfp4_row(part.data, part.scales, w->k, unpacked + i * padded);
+            else if (w->mode == MODE_MXFP8)
+                mxfp8_row(part.data, part.scales, w->k, unpacked + i * padded);
             else
                 affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k,
                            unpacked + i * padded);
@@ -229,6 +265,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #undef PLAIN
 #undef AFFINE
 #undef MXFP4
+#undef MXFP8
 #undef E2M1_OFFSET
 #undef TILES
 #undef TABLE

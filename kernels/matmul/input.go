@@ -1,8 +1,8 @@
 package matmul
 
-// The activations of a product. Packed weights are multiplied in integers: rows of X are rounded
-// once to 8 bits, each chunk of 64 elements with its own scale, and the sums that the weights'
-// biases multiply are computed along the way.
+// The activations of a product. Packed weights other than MXFP8 are multiplied in integers: rows of
+// X are rounded once to 8 bits, each chunk of 64 elements with its own scale, and the sums that the
+// weights' biases multiply are computed along the way.
 
 import (
 	"unsafe"
@@ -41,14 +41,14 @@ type packing struct {
 
 const packRows = 16 // rows of a block
 
-// packingOf returns the packing that a weight's panels need. Plain weights need none.
+// packingOf returns the packing that a weight's panels need. Weights of floats need none.
 func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	split := 0
 	if w.Bits == 4 {
 		split = policyOf(isa).panelSplit
 	}
 	switch {
-	case w.Bits == 0:
+	case w.Float():
 		return packing{}
 	case w.Mode == kernels.MXFP4:
 		return packing{32, 6, split}
@@ -92,7 +92,7 @@ func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 	in.x, in.rounds, in.packing = x, false, packing{}
 	if c.Int8Activation {
 		for _, p := range parts {
-			in.rounds = in.rounds || p.W.Bits > 0
+			in.rounds = in.rounds || !p.W.Float()
 		}
 	}
 	if !in.rounds {
@@ -152,7 +152,7 @@ func (in *input) round(c *cpu.Context, from, to int) {
 
 // multiply computes columns [from, to) of the rows r of p.Out with the expert's matrix.
 func (in *input) multiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows) {
-	int8s := in.rounds && p.W.Bits > 0
+	int8s := in.rounds && !p.W.Float()
 	switch {
 	case c.ISA != cpu.Generic:
 		in.nativeMultiply(c, worker, p, expert, from, to, r, int8s)

@@ -7,8 +7,8 @@
 // input is rounded to 8 bits once per operator, with a scale per 64 elements. The products of 64
 // elements (32 in groups of 32) add up to an exact integer, and one fused multiply-add applies the
 // scales of the weight and of the activations. Every instruction set gives the same bits, and so
-// does plain Go. Without Int8Activation, and always for plain weights, products are float32 and are
-// summed in sixteen lanes.
+// does plain Go. Without Int8Activation, and always for plain and MXFP8 weights, products are
+// float32 and are summed in sixteen lanes.
 //
 // On both paths, the operations of an output element and their order depend only on K and on the
 // weight's format. So a row has the same bits in a batch of one and in a prompt of thousands,

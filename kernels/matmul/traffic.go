@@ -43,7 +43,7 @@ func (o *GateUp) Operations() kernels.Operations {
 func operations(parts []Part, rows int) (n kernels.Operations) {
 	for _, p := range parts {
 		each := 2 * int64(rows) * int64(p.W.N) * int64(p.W.K)
-		if p.W.Bits > 0 {
+		if !p.W.Float() {
 			n.Int8 += each
 		} else {
 			n.Float32 += each

@@ -2,9 +2,9 @@
 // multiples of 32, and groups are 32, 64 or 128 elements, so a unit has one scale and one bias.
 // A unit of codes of B bits is exactly B words.
 //
-// A dtype is the kernels.DType of plain elements, or of scales and biases. DTYPE_E8M0 means MXFP4,
-// whose scales are bytes and which has no biases. Rows of plain elements may have any length and
-// begin at any element. `aligned` means that 16-byte loads are possible.
+// A dtype is the kernels.DType of plain elements, or of scales and biases. DTYPE_E8M0 means MXFP4
+// or MXFP8, whose scales are bytes and which have no biases. Rows of plain elements may have any
+// length and begin at any element. `aligned` means that 16-byte loads are possible.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -27,7 +27,7 @@ inline float load_element(device const uchar* p, uint dtype, ulong i) {
   return bfloat_value(((device const ushort*)p)[i]);
 }
 
-// Returns scale i of an array of dtype. An MXFP4 scale is the exponent of a float, except that 0 is
+// Returns scale i of an array of dtype. An E8M0 scale is the exponent of a float, except that 0 is
 // 2^-127, a subnormal float with only the highest bit of the fraction.
 inline float load_scale(device const uchar* p, uint dtype, ulong i) {
   if (dtype == DTYPE_E8M0) {
@@ -165,11 +165,35 @@ inline Eight decode_e2m1(uint word, float scale) {
   return e;
 }
 
+// Returns the values of two MXFP8 codes, in the low bytes of the halves of a word. A code has the
+// bits of a half that is 2^8 times smaller: its sign, a zero, its other bits, and seven zeros. A
+// code of NaN carries into the place of the zero.
+inline half2 e4m3_values(uint w) {
+  const uint magnitudes = w & 0x007f007fu;
+  return as_type<half2>((w & 0x00800080u) << 8 | magnitudes << 7 |
+                        ((magnitudes + 0x00010001u) << 7 & 0x40004000u)) * half(256.0f);
+}
+
+// Decodes eight MXFP8 codes.
+inline Eight decode_e4m3(uint lo, uint hi, float scale) {
+  const half2 a = e4m3_values(lo);
+  const half2 b = e4m3_values(lo >> 8);
+  const half2 c = e4m3_values(hi);
+  const half2 d = e4m3_values(hi >> 8);
+  Eight e;
+  e.lo = float4(float(a.x), float(b.x), float(a.y), float(b.y)) * scale;
+  e.hi = float4(float(c.x), float(d.x), float(c.y), float(d.y)) * scale;
+  return e;
+}
+
 // Decodes codes [8 part, 8 part + 8) of a unit: code * scale + bias, rounded once.
 template <int B>
 inline Eight decode_eight(Codes<B> c, int part, float scale, float bias, uint dtype) {
   if (B == 4 && dtype == DTYPE_E8M0) {
     return decode_e2m1(c.words[part * B / 4], scale);
+  }
+  if (B == 8 && dtype == DTYPE_E8M0) {   // B / 8: for other B the index must exist too
+    return decode_e4m3(c.words[part * B / 4], c.words[part * B / 4 + B / 8], scale);
   }
   Eight e;
 #pragma clang loop unroll(full)
