@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,32 +92,37 @@ func TestPerLayerQuantization(t *testing.T) {
 	}
 }
 
-// TestMXFP4Config checks that bits and group size have defaults in the mode mxfp4. An exception
-// without a mode is affine; MLX writes the gates of experts in this way.
-func TestMXFP4Config(t *testing.T) {
-	mx := pack{Bits: 4, Group: 32, Mode: kernels.MXFP4}
-	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`,
-		`"mode": "mxfp4"`} {
-		c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {` + entry + `,
-			"a": {"bits": 8, "group_size": 64}, "b": {"mode": "affine", "bits": 6}, "c": {"mode": "mxfp4"}, "d": false}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, want := range map[string]pack{"a": {Bits: 8, Group: 64}, "b": {Bits: 6}, "c": mx,
-			"d": {}, "unnamed": mx} {
-			if got := c.Quantization.of(name); got != want {
-				t.Errorf("%s, %s: got %+v, expected %+v", entry, name, got, want)
+// TestMXConfig checks that bits and group size have defaults in the modes mxfp4 and mxfp8. An
+// exception without a mode is affine; MLX writes the gates of experts in this way.
+func TestMXConfig(t *testing.T) {
+	for _, mx := range []pack{{Bits: 4, Group: 32, Mode: kernels.MXFP4},
+		{Bits: 8, Group: 32, Mode: kernels.MXFP8}} {
+		mode := mx.Mode.String()
+		for _, entry := range []string{
+			fmt.Sprintf(`"group_size": 32, "bits": %d, "mode": %q`, mx.Bits, mode),
+			fmt.Sprintf(`"mode": %q`, mode)} {
+			c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {` + entry + `,
+				"a": {"bits": 8, "group_size": 64}, "b": {"mode": "affine", "bits": 6}, "c": {"mode": "` +
+				mode + `"}, "d": false}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range map[string]pack{"a": {Bits: 8, Group: 64}, "b": {Bits: 6},
+				"c": mx, "d": {}, "unnamed": mx} {
+				if got := c.Quantization.of(name); got != want {
+					t.Errorf("%s, %s: got %+v, expected %+v", entry, name, got, want)
+				}
+			}
+			if s := c.Quantization.String(); s != mode {
+				t.Errorf("String() = %q, expected %s", s, mode)
 			}
 		}
-		if s := c.Quantization.String(); s != "mxfp4" {
-			t.Errorf("String() = %q, expected mxfp4", s)
+		c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {"bits": 6, "group_size": 64, "a": {"mode": "` +
+			mode + `"}}}`))
+		if err != nil || c.Quantization.of("a") != mx {
+			t.Errorf("%s as an exception: got %+v (%v), expected %+v", mode,
+				c.Quantization.of("a"), err, mx)
 		}
-	}
-	c, err := ParseConfig([]byte(
-		`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
-	if err != nil || c.Quantization.of("a") != mx {
-		t.Errorf("mxfp4 as an exception: got %+v (%v), expected 4 bits in groups of 32",
-			c.Quantization.of("a"), err)
 	}
 }
 
@@ -153,8 +159,10 @@ func TestConfigFaults(t *testing.T) {
 			problem.ModelBroken, "bits is -4 for all weights"},
 		{`{"model_type": "m", "quantization": {"bits": 4.5, "group_size": 64}}`,
 			problem.ModelBroken, "4.5"},
-		{`{"model_type": "m", "quantization": {"bits": 8, "group_size": 32, "mode": "mxfp8"}}`,
-			problem.UnknownArchitecture, `mode "mxfp8"`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32, "mode": "mxfp8"}}`,
+			problem.UnknownArchitecture, `4 bits in groups of 32 for all weights, expected 8 bits`},
+		{`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "mode": "mxfp8"}}`,
+			problem.UnknownArchitecture, `8 bits in groups of 64 for all weights`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "mxfp4"}}`,
 			problem.UnknownArchitecture, `4 bits in groups of 64 for all weights`},
 		{`{"model_type": "m", "quantization": {"bits": 3, "group_size": 32, "mode": "mxfp4"}}`,

@@ -77,11 +77,11 @@ func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 		return p.Bits
 	}
 	scales, _ := w.files.Tensor(module + scalesSuffix)
-	if scales.DType == safetensors.U8 { // MXFP4
-		return 4
-	}
 	group := p.Group
-	if group == 0 {
+	switch {
+	case scales.DType == safetensors.U8: // MXFP4 or MXFP8
+		group = 32
+	case group == 0:
 		group = usualGroup
 	}
 	if n := len(scales.Shape); n == 0 || len(t.Shape) == 0 || scales.Shape[n-1] <= 0 {

@@ -30,7 +30,7 @@ type pack struct {
 }
 
 func (p pack) String() string {
-	if p.Mode == kernels.MXFP4 {
+	if p.Mode != kernels.Affine {
 		return p.Mode.String()
 	}
 	return fmt.Sprintf("%d bits in groups of %d", p.Bits, p.Group)
@@ -42,6 +42,7 @@ var modes = map[string]pack{
 	"":                      {Mode: kernels.Affine},
 	kernels.Affine.String(): {Mode: kernels.Affine},
 	kernels.MXFP4.String():  {Mode: kernels.MXFP4, Bits: 4, Group: 32},
+	kernels.MXFP8.String():  {Mode: kernels.MXFP8, Bits: 8, Group: 32},
 }
 
 // parsePack parses an object with bits, group_size and mode. Missing keys are taken from inherited
@@ -60,8 +61,8 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 	p, ok := modes[given.Mode]
 	if !ok {
 		return p, problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json has mode %q for %s, expected affine or mxfp4", given.Mode,
-				where),
+			fmt.Sprintf("config.json has mode %q for %s, expected affine, mxfp4 or mxfp8",
+				given.Mode, where),
 			"Use an MLX conversion in one of these modes.")
 	}
 	if p.Mode == inherited.Mode {
@@ -138,8 +139,9 @@ func (q *Quantization) parse(data json.RawMessage) error {
 func (p pack) check(where string) error {
 	bits, groups := []int{0, 2, 3, 4, 5, 6, 8}, []int{0, 32, 64, 128}
 	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"
-	if p.Mode == kernels.MXFP4 {
-		bits, groups, supported = []int{4}, []int{32}, "4 bits in groups of 32 for mxfp4"
+	if p.Mode != kernels.Affine {
+		bits, groups = []int{p.Mode.Bits()}, []int{32}
+		supported = fmt.Sprintf("%d bits in groups of 32 for %s", p.Mode.Bits(), p.Mode)
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
@@ -164,7 +166,7 @@ func (q Quantization) String() string {
 	switch {
 	case q.Bits == 0:
 		return ""
-	case q.Mode == kernels.MXFP4:
+	case q.Mode != kernels.Affine:
 		return q.Mode.String()
 	}
 	return fmt.Sprintf("%d-bit, group %d", q.Bits, q.Group)

@@ -102,7 +102,7 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		return w
 	}
 	w.Data = s.w.newTensor(kernels.U32, e*n, k*p.Bits/32)
-	if p.Mode == kernels.MXFP4 {
+	if p.Mode != kernels.Affine {
 		w.Scales = s.w.newTensor(kernels.U8, e*n, k/p.Group)
 	} else {
 		w.Scales = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
@@ -112,8 +112,12 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	s.w.parameters += int64(e) * int64(n) * int64(k)
 	if w.Data.Buffer.Bytes != nil {
 		words := w.Data.Bytes()
+		mask := ^uint64(0)
+		if p.Mode == kernels.MXFP8 { // codes with an even fraction are not NaN
+			mask = 0xfefefefefefefefe
+		}
 		for i := 0; i+8 <= len(words); i += 8 {
-			*(*uint64)(unsafe.Pointer(&words[i])) = s.w.random.Uint64()
+			*(*uint64)(unsafe.Pointer(&words[i])) = s.w.random.Uint64() & mask
 		}
 		fillScales(w)
 	}
@@ -122,7 +126,7 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		stack = nil
 	}
 	s.record(name+".weight", safetensors.U32, w.Data, append(stack, n))
-	if p.Mode == kernels.MXFP4 {
+	if p.Mode != kernels.Affine {
 		s.record(name+".scales", safetensors.U8, w.Scales, append(stack, n))
 		return w
 	}
@@ -135,10 +139,9 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 // and a standard deviation of about 1/sqrt(K).
 func fillScales(w *kernels.Weight) {
 	deviation := 1 / math.Sqrt(float64(w.K))
-	if w.Mode == kernels.MXFP4 {
-		_, exponent := math.Frexp(deviation) // the values of MXFP4 codes have a deviation of 2.9
+	if w.Mode != kernels.Affine {
 		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
-			b[i] = uint8(125 + exponent)
+			b[i] = w.Mode.RandomScale(deviation)
 		}
 		return
 	}

@@ -15,6 +15,7 @@ func TestRandomWeights(t *testing.T) {
 		{`"bits": 4, "group_size": 64`, "4-bit g64"},
 		{`"bits": 3, "group_size": 32`, "3-bit g32"},
 		{`"mode": "mxfp4"`, "mxfp4"},
+		{`"mode": "mxfp8"`, "mxfp8"},
 		{`"mode": "mxfp4", "a": {"bits": 8, "group_size": 64}`, "8-bit g64"},
 		{`"mode": "mxfp4", "a": false`, "mxfp4"}, // random models have no plain matrices
 	} {

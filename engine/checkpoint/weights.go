@@ -163,7 +163,7 @@ var dtypes = map[safetensors.DType]kernels.DType{
 }
 
 // isFloat reports whether the elements of a tensor are floating-point numbers. Packed codes and the
-// scales of MXFP4 are not.
+// scales of MXFP4 and MXFP8 are not.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
 // view returns a tensor as a matrix. The last dimension gives its columns, and all other dimensions
@@ -282,11 +282,10 @@ func (s Scope) viewExperts(name string, e, n, k int) *kernels.Weight {
 	return w
 }
 
-// scales loads the scales and biases of w. In MXFP4 a scale is one byte and there are no biases.
+// scales loads the scales and biases of w. In MXFP4 and MXFP8 a scale is one byte and there are no
+// biases.
 func (s Scope) scales(name string, w *kernels.Weight) {
-	if w.Scales = s.view(name + scalesSuffix); w.Scales.DType == kernels.U8 {
-		w.Mode = kernels.MXFP4
-	} else {
+	if w.Scales = s.view(name + scalesSuffix); w.Scales.DType != kernels.U8 {
 		w.Biases = s.view(name + biasesSuffix)
 	}
 	if s.w.err != nil {
@@ -295,6 +294,7 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
 		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
 	}
+	w.Mode = kernels.ModeOf(w.Bits, w.Scales.DType)
 	got := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}
 	expected := s.w.Config.Quantization.of(s.path + name)
 	if expected.Group == 0 {

@@ -31,9 +31,9 @@ func packed(name string, n, k, bits, group int) []safetensors.Tensor {
 		zeros(name+".biases", safetensors.BF16, n, k/group)}
 }
 
-// packedMXFP4 returns the two tensors of an MXFP4 matrix [n, k].
-func packedMXFP4(name string, n, k int) []safetensors.Tensor {
-	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k/8),
+// packedMX returns the two tensors of a matrix [n, k] in MXFP4 or MXFP8.
+func packedMX(name string, mode kernels.Mode, n, k int) []safetensors.Tensor {
+	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k*mode.Bits()/32),
 		zeros(name+".scales", safetensors.U8, n, k/32)}
 }
 
@@ -101,24 +101,29 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 	}
 }
 
-// TestMXFP4IsRecognised checks that a weight with scales of type U8 is loaded as MXFP4. Another
-// weight in the file is affine.
-func TestMXFP4IsRecognised(t *testing.T) {
+// TestMXIsRecognised checks that a weight with scales of type U8 is loaded as MXFP4 or MXFP8.
+// Another weight in the file is affine.
+func TestMXIsRecognised(t *testing.T) {
 	const n, k = 3, 128
-	for _, config := range []string{"",
-		`"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4", "b": {"bits": 8, "group_size": 64}}`,
-		`"quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4", "bits": 4, "group_size": 32}}`} {
-		w := open(t, config, append(packedMXFP4("a", n, k), packed("b", n, k, 8, 64)...)...)
-		a, b := w.At("").Linear("a", n, k), w.At("").Linear("b", n, k)
-		if w.Err() != nil || a.Format() != "mxfp4" || b.Format() != "8-bit g64" {
-			t.Errorf("config %q: got %s and %s (%v), expected mxfp4 and 8-bit g64",
-				config, a.Format(), b.Format(), w.Err())
-		}
-		if want := n * (k/2 + k/32); a.Bytes() != want {
-			t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
-		}
-		if got := w.Parameters(); got != 2*n*k {
-			t.Errorf("config %q: %d parameters, expected %d", config, got, 2*n*k)
+	for _, mode := range []kernels.Mode{kernels.MXFP4, kernels.MXFP8} {
+		for _, config := range []string{"",
+			fmt.Sprintf(`"quantization": {"bits": %d, "group_size": 32, "mode": %q, "b": {"bits": 8, "group_size": 64}}`,
+				mode.Bits(), mode),
+			fmt.Sprintf(`"quantization": {"bits": 8, "group_size": 64, "a": {"mode": %q, "bits": %d, "group_size": 32}}`,
+				mode, mode.Bits())} {
+			w := open(t, config, append(packedMX("a", mode, n, k), packed("b", n, k, 8, 64)...)...)
+			a, b := w.At("").Linear("a", n, k), w.At("").Linear("b", n, k)
+			if w.Err() != nil || a.Mode != mode || a.Format() != mode.String() ||
+				b.Format() != "8-bit g64" {
+				t.Errorf("config %q: got %s and %s (%v), expected %s and 8-bit g64",
+					config, a.Format(), b.Format(), w.Err(), mode)
+			}
+			if want := n * (k*mode.Bits()/8 + k/32); a.Bytes() != want {
+				t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
+			}
+			if got := w.Parameters(); got != 2*n*k {
+				t.Errorf("config %q: %d parameters, expected %d", config, got, 2*n*k)
+			}
 		}
 	}
 }
@@ -174,11 +179,15 @@ func TestWeightFaults(t *testing.T) {
 			`"quantization": {"bits": 4, "group_size": 64, "mode": "affine", "m.a": {"mode": "mxfp4"}}`, four, linear,
 			[]string{"m.a is packed as 4 bits in groups of 64", "config.json says mxfp4"}},
 		{"mxfp4, but affine in config.json", `"quantization": {"bits": 4, "group_size": 32}`,
-			packedMXFP4("m.a", 3, 128), linear,
+			packedMX("m.a", kernels.MXFP4, 3, 128), linear,
 			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
-		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32),
-			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear,
-			[]string{"m.a", "mxfp4 with 8 bits"}},
+		{"mxfp8, but affine in config.json", `"quantization": {"bits": 8, "group_size": 32}`,
+			packedMX("m.a", kernels.MXFP8, 3, 128), linear,
+			[]string{"m.a is packed as mxfp8", "config.json says 8 bits in groups of 32"}},
+		{"scales in bytes for 6 bits", "",
+			[]safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 24),
+				zeros("m.a.scales", safetensors.U8, 3, 4)}, linear,
+			[]string{"m.a", "mxfp4 with 6 bits"}},
 		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16),
 			zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
 		{"vector of bytes", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
