@@ -18,7 +18,7 @@ import (
 
 // expected is a prompt with its reference outputs in float32. They were computed by Hugging Face
 // transformers 5.17 (PyTorch 2.11), or by MLX 0.32.4 for the models that MLX has packed
-// (testdata/mxfp4.py, build/oracle).
+// (testdata/mx.py, build/oracle).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`
@@ -29,7 +29,7 @@ type expected struct {
 
 // tiny lists the tiny models in testdata/tiny. There is at least one of every architecture, with
 // random weights in the layout of Hugging Face. Some architectures also have a model that MLX has
-// packed: in mxfp4 with some affine and some plain weights, or in affine.
+// packed: in mxfp4 or mxfp8 with some affine and some plain weights, or in affine.
 var tiny = listTiny()
 
 func listTiny() (names []string) {
@@ -47,8 +47,6 @@ func listTiny() (names []string) {
 // in bfloat16; see models.RoundInvFreq.
 var roundedFreqs = []string{"gemma3_text", "gemma4_text", "llama", "mistral", "qwen2_heads16",
 	"qwen3", "qwen3_moe"}
-
-const packedByMLX = "_mxfp4"
 
 const (
 	// logitTolerance is the maximum error of a logit by float32 sums in a different order.

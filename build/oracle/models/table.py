@@ -21,9 +21,9 @@ stays plain, as in mlx-lm.
 
 from dataclasses import dataclass, field
 
-# The packings of weights.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 is MLX's.
-# original is bfloat16 in the layout of Qwen3-VL's originals.
-USUAL = ("float32", "bfloat16", "affine", "mxfp4")
+# The packings of weights.py: float32 and bfloat16 are plain, affine has 4 bits, mxfp4 and mxfp8 are
+# MLX's. original is bfloat16 in the layout of Qwen3-VL's originals.
+USUAL = ("float32", "bfloat16", "affine", "mxfp4", "mxfp8")
 
 
 @dataclass

@@ -19,8 +19,9 @@ from mlx_lm.utils import _get_classes, quantize_model
 
 mx.set_default_device(mx.cpu)
 
-# MLX rounds the rows of an embedding packed in mxfp4 to bfloat16, whatever the model's type is. The
-# rows are exact in it, but what a model multiplies them with, as Gemma does, is rounded too.
+# MLX rounds the rows of an embedding packed in mxfp4 or mxfp8 to bfloat16, whatever the model's
+# type is. The rows are exact in it, but what a model multiplies them with, as Gemma does, is
+# rounded too. Products are not rounded: in float32, MLX multiplies with the exact elements.
 look_up = nn.QuantizedEmbedding.__call__
 nn.QuantizedEmbedding.__call__ = lambda self, ids: look_up(self, ids).astype(mx.float32)
 
@@ -83,6 +84,8 @@ def pack(model, config, row, packing):
         return quantize_model(model, config, group, 4, mode="affine")
     if packing == "mxfp4":
         return quantize_model(model, config, 32, 4, mode="mxfp4")
+    if packing == "mxfp8":
+        return quantize_model(model, config, 32, 8, mode="mxfp8")
     if packing == "mxfp4_experts":
         def experts(path, module):
             if any(part in path.split(".") for part in row.experts):

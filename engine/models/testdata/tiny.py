@@ -13,7 +13,7 @@ import mlx.core as mx
 from mlx.utils import tree_flatten, tree_unflatten
 from mlx_lm.utils import _get_classes
 
-from mxfp4 import HERE, answers
+from mx import HERE, answers
 
 BASE = {
     "hidden_act": "silu",

@@ -1,13 +1,14 @@
-"""Makes qwen3_mxfp4, qwen3_5_moe_mxfp4 and gpt_oss_mxfp4 from the models in tiny: MLX packs them, and answers in float32.
+"""Makes the models of MODELS, in mxfp4 and mxfp8, from others in tiny: MLX packs them, and answers in float32.
 
     pip install 'mlx[cpu]==0.32.4' mlx-lm==0.32.2
-    python mxfp4.py
+    python mx.py NAME...
 
 Each has exceptions, as published mixes do: gates of experts in 8 bits, one matrix in 6 bits with the mode said, one left plain.
 """
 
 import json
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +18,15 @@ from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import load_model, quantize_model
 
 HERE = Path(__file__).parent / "tiny"
+
+# Of each model: its source, its packing, the matrix in 6 bits, and the one left plain.
+MODELS = {
+    "qwen3_mxfp4": ("qwen3", "mxfp4", "layers.1.mlp.down_proj", "layers.2.self_attn.v_proj"),
+    "qwen3_5_moe_mxfp4": ("qwen3_5_moe_text", "mxfp4", "layers.2.linear_attn.out_proj", "layers.1.linear_attn.in_proj_b"),
+    "gpt_oss_mxfp4": ("gpt_oss", "mxfp4", "layers.2.self_attn.o_proj", "layers.1.self_attn.v_proj"),
+    "gpt_oss_mxfp8": ("gpt_oss", "mxfp8", "layers.2.self_attn.o_proj", "layers.1.self_attn.v_proj"),
+}
+
 GREEDY = 24
 
 
@@ -56,7 +66,8 @@ def answers(model, ids):
     }
 
 
-def make(source, target, six, plain):
+def make(target):
+    source, mode, six, plain = MODELS[target]
     config = json.loads((HERE / source / "config.json").read_text())
     if "num_experts" in config:  # the form that MLX publishes
         config = {"model_type": "qwen3_5_moe", "text_config": config, "tie_word_embeddings": False}
@@ -77,7 +88,7 @@ def make(source, target, six, plain):
             return False
         return usual(path, module) if usual else True
 
-    model, config = quantize_model(model, config, None, None, mode="mxfp4", quant_predicate=predicate)
+    model, config = quantize_model(model, config, None, None, mode=mode, quant_predicate=predicate)
     out = HERE / target
     out.mkdir(exist_ok=True)
     weights = dict(tree_flatten(model.parameters()))
@@ -92,6 +103,5 @@ def make(source, target, six, plain):
 
 if __name__ == "__main__":
     mx.set_default_device(mx.cpu)
-    make("qwen3", "qwen3_mxfp4", six="layers.1.mlp.down_proj", plain="layers.2.self_attn.v_proj")
-    make("qwen3_5_moe_text", "qwen3_5_moe_mxfp4", six="layers.2.linear_attn.out_proj", plain="layers.1.linear_attn.in_proj_b")
-    make("gpt_oss", "gpt_oss_mxfp4", six="layers.2.self_attn.o_proj", plain="layers.1.self_attn.v_proj")
+    for name in sys.argv[1:]:
+        make(name)
