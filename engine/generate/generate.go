@@ -42,6 +42,12 @@ type Request struct {
 	PromptTokens []int32
 }
 
+// Prompt is a plain prompt: its tokens if they are not nil, else its text.
+type Prompt struct {
+	Text   string
+	Tokens []int32
+}
+
 // Model is the part of a loaded model that converts a Request to tokens.
 type Model interface {
 	Tokenizer() *tokenizer.Tokenizer

@@ -58,7 +58,8 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 	return &server.Call{
 		ID: generate.NewID("cmpl-"),
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Cache: q.Cache, Prompt: q.Prompt, PromptTokens: q.PromptTokens},
+			Cache: q.Cache, Prompt: q.Prompts[0].Text, PromptTokens: q.Prompts[0].Tokens},
+		More: q.Prompts[1:],
 		Renderer: func(h generate.Head) server.Renderer {
 			return &completionRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
 		},

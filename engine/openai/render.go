@@ -56,36 +56,48 @@ func newUsage(u generate.Usage) *Usage {
 	return usage
 }
 
-// completionRenderer renders an answer of /v1/completions. All its text is content; there is
-// neither reasoning nor a tool call.
+// completionRenderer renders the answers of /v1/completions, one for each prompt. All text is
+// content; there is neither reasoning nor a tool call.
 type completionRenderer struct {
 	head         Head
 	includeUsage bool
-	offset       int // offset of the next token's text in the answer, in characters
+	index        int // of the current answer
+	offset       int // offset of the next token's text in it, in characters
 }
 
 func (c *completionRenderer) Whole(a generate.Answer) any {
-	return NewCompletion(c.head, a.Content, string(a.Finish), c.logprobs(a.Tokens),
-		newUsage(a.Usage))
+	return c.WholeChoices([]generate.Answer{a}, a.Usage)
+}
+
+func (c *completionRenderer) WholeChoices(answers []generate.Answer, all generate.Usage) any {
+	choices := make([]CompletionChoice, len(answers))
+	for i, a := range answers {
+		logprobs, _ := NewCompletionLogprobs(a.Tokens, 0)
+		choices[i] = NewCompletionChoice(i, a.Content, string(a.Finish), logprobs)
+	}
+	return NewCompletion(c.head, newUsage(all), choices...)
 }
 
 func (c *completionRenderer) Start() []server.Event { return nil }
 
 func (c *completionRenderer) Delta(d generate.Delta) []server.Event {
-	chunk := NewCompletion(c.head, d.Content, "", c.logprobs(d.Tokens), nil)
-	return []server.Event{{Data: chunk}}
+	var logprobs *CompletionLogprobs
+	logprobs, c.offset = NewCompletionLogprobs(d.Tokens, c.offset)
+	return []server.Event{{Data: NewCompletion(c.head, nil,
+		NewCompletionChoice(c.index, d.Content, "", logprobs))}}
+}
+
+func (c *completionRenderer) Next(reason generate.FinishReason) []server.Event {
+	end := NewCompletion(c.head, nil, NewCompletionChoice(c.index, "", string(reason), nil))
+	c.index, c.offset = c.index+1, 0
+	return []server.Event{{Data: end}}
 }
 
 func (c *completionRenderer) Finish(reason generate.FinishReason,
 	u generate.Usage) []server.Event {
-	events := []server.Event{{Data: NewCompletion(c.head, "", string(reason), nil, nil)}}
+	events := c.Next(reason)
 	if c.includeUsage {
 		events = append(events, server.Event{Data: NewCompletionUsage(c.head, newUsage(u))})
 	}
 	return append(events, streamEnd)
-}
-
-func (c *completionRenderer) logprobs(tokens []generate.Token) (l *CompletionLogprobs) {
-	l, c.offset = NewCompletionLogprobs(tokens, c.offset)
-	return l
 }

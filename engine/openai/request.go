@@ -35,11 +35,10 @@ type ChatRequest struct {
 	Effort         string // reasoning_effort, or reasoning.effort; "" if not sent
 }
 
-// CompletionRequest is a POST to /v1/completions. If PromptTokens is nil, Prompt is the prompt.
+// CompletionRequest is a POST to /v1/completions.
 type CompletionRequest struct {
 	Params
-	Prompt       string
-	PromptTokens []int32
+	Prompts []generate.Prompt // at least one; each has a choice
 }
 
 // Limits of one request.
@@ -51,6 +50,7 @@ const (
 	maxMessages    = 16384
 	maxTools       = 1024
 	maxNameBytes   = 1024 // of a model or a function
+	maxPrompts     = 2048 // of a completion; OpenAI's limit
 )
 
 // wireParams is the JSON form of Params.
@@ -155,7 +155,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 		func() error { return r.readNoAnswer(&w) },
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readExtras(&w) },
-		func() (err error) { r.Prompt, r.PromptTokens, err = parsePrompt(w.Prompt); return },
+		func() (err error) { r.Prompts, err = parsePrompts(w.Prompt); return },
 	)
 	if err != nil {
 		return nil, err

@@ -3,12 +3,12 @@ package openai
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
 	"headroom/engine/generate"
-
 	"headroom/engine/problem"
 )
 
@@ -234,15 +234,18 @@ func checkError(t *testing.T, err error, param, message string) {
 }
 
 func TestParseCompletion(t *testing.T) {
+	type prompts = []generate.Prompt
 	cases := []struct {
 		prompt string
-		text   string
-		tokens []int32
+		want   prompts
 	}{
-		{`"a\u00e9"`, "aé", nil},
-		{`["one"]`, "one", nil},
-		{`[1, 2,3]`, "", []int32{1, 2, 3}},
-		{`[[1,2]]`, "", []int32{1, 2}},
+		{`"a\u00e9"`, prompts{{Text: "aé"}}},
+		{`["one"]`, prompts{{Text: "one"}}},
+		{`[1, 2,3]`, prompts{{Tokens: []int32{1, 2, 3}}}},
+		{`[[1,2]]`, prompts{{Tokens: []int32{1, 2}}}},
+		{`["one", "", "two"]`, prompts{{Text: "one"}, {}, {Text: "two"}}},
+		{`[[1], [2, 3]]`, prompts{{Tokens: []int32{1}}, {Tokens: []int32{2, 3}}}},
+		{`["one", [2]]`, prompts{{Text: "one"}, {Tokens: []int32{2}}}},
 	}
 	for _, c := range cases {
 		r, err := ParseCompletion([]byte(`{"prompt":` + c.prompt + `,"logprobs":2}`))
@@ -250,8 +253,7 @@ func TestParseCompletion(t *testing.T) {
 			t.Errorf("%s: %v", c.prompt, err)
 			continue
 		}
-		if r.Prompt != c.text || !reflect.DeepEqual(r.PromptTokens, c.tokens) || !r.Logprobs ||
-			r.TopLogprobs != 2 {
+		if !reflect.DeepEqual(r.Prompts, c.want) || !r.Logprobs || r.TopLogprobs != 2 {
 			t.Errorf("%s: got %+v", c.prompt, r)
 		}
 	}
@@ -262,11 +264,16 @@ func TestParseCompletionRefuses(t *testing.T) {
 		{`{}`, "prompt", "is missing"},
 		{`{"prompt":7}`, "prompt", "expected a string or an array of token ids, got a number"},
 		{`{"prompt":[]}`, "prompt", "the array is empty"},
-		{`{"prompt":["a","b"]}`, "prompt", "only one prompt per request is supported, got 2"},
-		{`{"prompt":[[1],[2]]}`, "prompt", "only one prompt per request is supported, got 2"},
+		{`{"prompt":["a"` + strings.Repeat(`,"b"`, maxPrompts) + `]}`, "prompt",
+			"at most 2048 prompts, got 2049"},
+		{`{"prompt":["a",null]}`, "prompt[1]",
+			"expected a string or an array of token ids, got null"},
+		{`{"prompt":["a",7]}`, "prompt[1]",
+			"expected a string or an array of token ids, got a number"},
+		{`{"prompt":[[1],[2,null]]}`, "prompt[1][1]", "expected a token id, got null"},
 		{`{"prompt":[[]]}`, "prompt[0]",
 			"expected a string or an array of token ids, got an array"},
-		{`{"prompt":[[[1]]]}`, "prompt[0]", "expected a token id, got [1]"},
+		{`{"prompt":[[[1]]]}`, "prompt[0][0]", "expected a token id, got [1]"},
 		{`{"prompt":[1,-2]}`, "prompt[1]", "expected a token id, got -2"},
 		{`{"prompt":[1,99999999999]}`, "prompt[1]", "expected a token id, got 99999999999"},
 		{`{"prompt":[{}]}`, "prompt[0]", "expected a token id, got {}"},
@@ -279,7 +286,8 @@ func TestParseCompletionRefuses(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := ParseCompletion([]byte(c.body))
-		t.Run(c.body, func(t *testing.T) { checkError(t, err, c.param, c.message) })
+		t.Run(fmt.Sprintf("%.80s", c.body),
+			func(t *testing.T) { checkError(t, err, c.param, c.message) })
 	}
 }
 
@@ -328,8 +336,13 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q: the error is a %T", body, err)
 		}
 		if r, err := ParseCompletion(body); err == nil {
-			if r.Prompt != "" && r.PromptTokens != nil {
-				t.Errorf("%q has two prompts", body)
+			for i, p := range r.Prompts {
+				if p.Text != "" && p.Tokens != nil {
+					t.Errorf("%q: prompt %d is both text and tokens", body, i)
+				}
+			}
+			if len(r.Prompts) == 0 {
+				t.Errorf("%q has no prompt", body)
 			}
 		} else if e := new(*Error); !errors.As(err, e) {
 			t.Errorf("%q: the error is a %T", body, err)

@@ -160,16 +160,21 @@ type CompletionChoice struct {
 	FinishReason *string             `json:"finish_reason"`
 }
 
-// NewCompletion returns a whole text completion or a chunk. An empty finish means that more chunks
-// follow. usage may be nil.
-func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
-	usage *Usage) *Completion {
+// NewCompletion returns a whole text completion or a chunk. usage may be nil.
+func NewCompletion(head Head, usage *Usage, choices ...CompletionChoice) *Completion {
 	head.Object = objectCompletion
-	choice := CompletionChoice{Text: text, Logprobs: logprobs}
+	return &Completion{Head: head, Choices: choices, Usage: usage}
+}
+
+// NewCompletionChoice returns the choice with number index. An empty finish means that more chunks
+// follow.
+func NewCompletionChoice(index int, text, finish string,
+	logprobs *CompletionLogprobs) CompletionChoice {
+	choice := CompletionChoice{Index: index, Text: text, Logprobs: logprobs}
 	if finish != "" {
 		choice.FinishReason = &finish
 	}
-	return &Completion{Head: head, Choices: []CompletionChoice{choice}, Usage: usage}
+	return choice
 }
 
 // NewCompletionUsage returns the last chunk, which has the usage and no choices.

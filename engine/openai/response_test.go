@@ -63,7 +63,7 @@ func TestResponseJSON(t *testing.T) {
 			NewChat(head, ChatText{Content: "c",
 				ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls", nil),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
-		{"completion", NewCompletion(head, "t", "", nil, nil),
+		{"completion", NewCompletion(head, nil, NewCompletionChoice(0, "t", "", nil)),
 			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},
 		{"logprobs", NewChatLogprobs(tokens),
 			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},

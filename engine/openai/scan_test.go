@@ -95,7 +95,7 @@ func TestCaseVariants(t *testing.T) {
 // TestSurrogatePairs: both halves together are a character, and so is a backslash before a u.
 func TestSurrogatePairs(t *testing.T) {
 	r, err := ParseCompletion([]byte(`{"prompt":"\ud83d\ude00\\ud800","\ud83D\uDE00":1}`))
-	if err != nil || r.Prompt != `😀\ud800` {
+	if err != nil || r.Prompts[0].Text != `😀\ud800` {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

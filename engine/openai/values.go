@@ -86,62 +86,77 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	return bias, nil
 }
 
-// parsePrompt parses a string, an array of token ids, or an array with exactly one of these.
-func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
+// parsePrompts parses a string, an array of token ids, or an array of these.
+func parsePrompts(raw json.RawMessage) ([]generate.Prompt, error) {
+	const expected = "expected a string or an array of token ids, got %s"
 	if isNull(raw) {
-		return "", nil, badParam("prompt", "is missing")
+		return nil, badParam("prompt", "is missing")
 	}
+	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil
+		return []generate.Prompt{{Text: text}}, nil
 	}
 	if raw[0] != '[' {
-		return "", nil, badParam("prompt", "expected a string or an array of token ids, got %s",
-			kind(raw))
+		return nil, badParam("prompt", expected, kind(raw))
 	}
-	prompts := 0
-	var first []byte
+	n, first := count(raw)
+	switch {
+	case n == 0:
+		return nil, badParam("prompt", "the array is empty")
+	case first[0] != '"' && first[0] != '[':
+		tokens, err := parseTokens("prompt", raw, n)
+		if err != nil {
+			return nil, err
+		}
+		return []generate.Prompt{{Tokens: tokens}}, nil
+	case n > maxPrompts:
+		return nil, badParam("prompt", "at most %d prompts, got %d", maxPrompts, n)
+	}
+	prompts := make([]generate.Prompt, 0, n)
+	err := elements(raw, func(value []byte) *Error {
+		name := "prompt[" + strconv.Itoa(len(prompts)) + "]"
+		var p generate.Prompt
+		if isNull(value) || json.Unmarshal(value, &p.Text) != nil {
+			n, _ := count(value)
+			if n == 0 {
+				return badParam(name, expected, kind(value))
+			}
+			var err *Error
+			if p.Tokens, err = parseTokens(name, value, n); err != nil {
+				return err
+			}
+		}
+		prompts = append(prompts, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return prompts, nil
+}
+
+// count returns the number of elements of an array, and the first. It returns 0 if raw is not an
+// array.
+func count(raw []byte) (n int, first []byte) {
+	if raw[0] != '[' {
+		return 0, nil
+	}
 	_ = elements(raw, func(value []byte) *Error {
-		if prompts++; prompts == 1 {
+		if n++; n == 1 {
 			first = value
 		}
 		return nil
 	})
-	switch {
-	case prompts == 0:
-		return "", nil, badParam("prompt", "the array is empty")
-	case first[0] != '"' && first[0] != '[':
-		tokens, err = parseTokens(raw, prompts)
-		return "", tokens, err
-	case prompts > 1:
-		return "", nil, badParam("prompt",
-			"only one prompt per request is supported, got %d. Send them one by one", prompts)
-	}
-	return parseOnlyPrompt(first)
+	return n, first
 }
 
-// parseOnlyPrompt parses the only element of an array of prompts: a string or an array of token
-// ids.
-func parseOnlyPrompt(raw []byte) (text string, tokens []int32, err error) {
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil
-	}
-	n := 0
-	_ = elements(raw, func([]byte) *Error { n++; return nil })
-	if n == 0 {
-		return "", nil, badParam("prompt[0]",
-			"expected a string or an array of token ids, got %s", kind(raw))
-	}
-	tokens, err = parseTokens(raw, n)
-	return "", tokens, err
-}
-
-// parseTokens parses an array of n token ids.
-func parseTokens(raw []byte, n int) ([]int32, error) {
+// parseTokens parses an array of n token ids. name is that of the parameter.
+func parseTokens(name string, raw []byte, n int) ([]int32, *Error) {
 	tokens := make([]int32, 0, n)
 	err := elements(raw, func(value []byte) *Error {
 		id, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || id < 0 || id > math.MaxInt32 {
-			return badParam("prompt["+strconv.Itoa(len(tokens))+"]", "expected a token id, got %s",
+			return badParam(name+"["+strconv.Itoa(len(tokens))+"]", "expected a token id, got %s",
 				shorten(value))
 		}
 		tokens = append(tokens, int32(id))

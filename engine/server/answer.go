@@ -18,8 +18,7 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// output receives an answer and sends it as a stream (stream.go) or as one document (whole.go). An
-// error from its methods means that the client has disconnected.
+// output receives an answer. An error from its methods means that the client has disconnected.
 type output interface {
 	// progress reports that done of total prompt tokens are in the cache.
 	progress(done, total int) error
@@ -33,6 +32,14 @@ type output interface {
 	fail(err error) error
 }
 
+// response is the output of all answers of a request. It sends them as a stream (stream.go) or as
+// one document (whole.go).
+type response interface {
+	output
+	// next completes an answer and begins the next one.
+	next(generate.FinishReason) error
+}
+
 // answer reads the events of one generation. It splits the text into reasoning, content and tool
 // calls, and passes them to the output.
 type answer struct {
@@ -44,6 +51,8 @@ type answer struct {
 	echo      *echo // nil: the answer does not begin with the prompt
 	keepAlive time.Duration
 	record    *record
+
+	ahead int // events that waited for the turn of the answer, and not for a slow client
 
 	usage           engine.Usage
 	reasoningTokens int
@@ -81,7 +90,7 @@ func (a *answer) run(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err == nil && a.stream.Unread() > maxUnread {
+		if err == nil && a.stream.Unread() > maxUnread+a.ahead {
 			err = errSlowReader
 		}
 		if err != nil {

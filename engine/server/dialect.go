@@ -35,6 +35,9 @@ type Call struct {
 	generate.Request
 	ID      string // identifies the request in logs and answers; "": a random ID
 	Framing Framing
+	// More are further plain prompts, each of which has an answer of its own. If there are any, the
+	// Renderer must be a ChoicesRenderer.
+	More []generate.Prompt
 	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
 }
@@ -51,6 +54,16 @@ type Renderer interface {
 	Delta(generate.Delta) []Event
 	// Finish returns the events that complete a stream.
 	Finish(generate.FinishReason, generate.Usage) []Event
+}
+
+// ChoicesRenderer is a Renderer that can render several answers, in the order of the prompts. In a
+// stream, Delta and Finish are about the current answer, at first the one with number 0.
+type ChoicesRenderer interface {
+	Renderer
+	// WholeChoices returns the document of all complete answers. Their usage is that of all.
+	WholeChoices(answers []generate.Answer, all generate.Usage) any
+	// Next returns the events that complete the current answer. The next one becomes the current.
+	Next(generate.FinishReason) []Event
 }
 
 // Event is one message of a stream.

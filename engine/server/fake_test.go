@@ -32,6 +32,7 @@ type fakeEngine struct {
 	template  *chat.Template
 	info      engine.Info
 	refusal   error               // the error of Submit
+	place     func() error        // called by Submit, whose error it returns; nil: none
 	streams   chan *fakeStream    // one per request
 	script    func(*fakeStream)   // runs at Submit; nil: the test takes the stream from streams
 	requests  chan engine.Request // the submitted requests
@@ -74,6 +75,11 @@ func (e *fakeEngine) Stats() engine.Stats {
 func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 	if e.refusal != nil {
 		return nil, e.refusal
+	}
+	if e.place != nil {
+		if err := e.place(); err != nil {
+			return nil, err
+		}
 	}
 	s := &fakeStream{engine: e, cancelled: make(chan struct{}),
 		usage: engine.Usage{PromptTokens: len(q.Prompt)}}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 )
@@ -28,7 +27,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		g, err := s.prepare(r, route)
+		list, err := s.prepare(r, d, route)
 		if err != nil {
 			if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 				err = disconnection(r.Context())
@@ -36,8 +35,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			s.refuse(w, r, err)
 			return
 		}
-		g.dialect = d
-		s.generate(w, r, g)
+		s.generate(w, r, list)
 	}
 }
 
@@ -51,8 +49,9 @@ type generation struct {
 	split   *chat.Splitter // nil: all text is content
 }
 
-// prepare parses the request, finds its model and encodes the prompt.
-func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
+// prepare parses the request, finds its model and encodes its prompts, of which there is at least
+// one.
+func (s *Server) prepare(r *http.Request, d Dialect, route Route) ([]*generation, error) {
 	limit, tooLong := s.bodyLimit()
 	body, err := readBody(r, limit, tooLong)
 	if err != nil {
@@ -79,18 +78,26 @@ func (s *Server) prepare(r *http.Request, route Route) (*generation, error) {
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
 	call.SetDefaults(s.defaults(model.ID))
-	prompt, split, err := call.Encode(r.Context(), model.Engine,
-		model.Engine.Info().ContextTokens)
-	if err != nil {
-		return nil, err
+	list := make([]*generation, 0, 1+len(call.More))
+	for i := range 1 + len(call.More) {
+		if i > 0 {
+			call.Prompt, call.PromptTokens = call.More[i-1].Text, call.More[i-1].Tokens
+		}
+		prompt, split, err := call.Encode(r.Context(), model.Engine,
+			model.Engine.Info().ContextTokens)
+		if err != nil {
+			return nil, err
+		}
+		g := &generation{Call: call, dialect: d, model: model, prompt: prompt, split: split}
+		if call.Echo {
+			g.text = call.Prompt
+		}
+		list = append(list, g)
 	}
 	// The text may take megabytes, and the request may wait for long.
-	g := &generation{Call: call, model: model, prompt: prompt, split: split}
-	if call.Echo {
-		g.text = call.Prompt
-	}
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
-	return g, nil
+	call.More = nil
+	return list, nil
 }
 
 // cacheHeader is the request header that says where a request may be cached, in every dialect. It
@@ -110,58 +117,8 @@ func mayBePrivate(r *http.Request, body []byte) bool {
 		bytes.Contains(body, []byte(`"store"`))
 }
 
-// generate submits a generation and sends its answer.
-func (s *Server) generate(w http.ResponseWriter, r *http.Request, g *generation) {
-	rec := recordOf(r)
-	rec.model, rec.id = g.model.ID, g.ID
-	request := engine.Request{
-		ID:        g.ID,
-		Prompt:    g.prompt,
-		MaxTokens: g.MaxTokens,
-		Sampling:  g.Sampling(g.model.Engine.Defaults()),
-		Stop:      g.Stop,
-		ShowTags:  g.split != nil,
-		Private:   g.Cache.Private(),
-		NoCache:   g.Cache == generate.CacheNone,
-		NoAnswer:  g.NoAnswer,
-	}
-	var echo *echo
-	if g.Echo {
-		echo = newEcho(g)
-		request.ScorePrompt = g.Logprobs
-	}
-	stream, err := g.model.Engine.Submit(request)
-	if err != nil && !lostProcess(err) {
-		s.refuse(w, r, err)
-		return
-	}
-	a := &answer{stream: stream, split: g.split, tokenizer: g.model.Engine.Tokenizer(),
-		logprobs: g.Logprobs, echo: echo, keepAlive: s.keepAlive, record: rec,
-		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: s.output(w, r, g)}
-	finished := false
-	defer func() {
-		if !finished && a.stream != nil {
-			a.stream.Cancel() // after a panic, nobody reads the stream
-		}
-		s.metrics.generation(a.usage, a.reasoningTokens, rec.timing)
-	}()
-	if err == nil {
-		err = a.run(r.Context())
-	}
-	for moves := 0; moves < maxMoves && lostProcess(err); moves++ {
-		if err = s.move(r.Context(), a, g.model.ID, request); err != nil {
-			break
-		}
-		err = a.run(r.Context())
-	}
-	if err != nil {
-		a.abandon(r.Context(), err)
-	}
-	finished = true
-}
-
-// output returns the output for the answer of a generation.
-func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) output {
+// output returns the output for the answers to a request, of which g is the first.
+func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) response {
 	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now()}
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {

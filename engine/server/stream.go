@@ -54,6 +54,13 @@ func (o *streamed) delta(d generate.Delta) error {
 	return o.events.events(o.renderer.Delta(d))
 }
 
+func (o *streamed) next(reason generate.FinishReason) error {
+	if err := o.start(); err != nil {
+		return err
+	}
+	return o.events.events(o.renderer.(ChoicesRenderer).Next(reason))
+}
+
 func (o *streamed) finish(reason generate.FinishReason, usage generate.Usage) error {
 	if err := o.start(); err != nil {
 		return err

@@ -7,11 +7,13 @@ import (
 	"headroom/engine/generate"
 )
 
-// whole collects an answer and sends it as one document at the end.
+// whole collects the answers to a request and sends them as one document at the end.
 type whole struct {
 	w        http.ResponseWriter
 	renderer Renderer
 	refuse   func(error)
+
+	before []generate.Answer // the answers before the current one
 
 	content, reasoning strings.Builder
 	calls              []generate.ToolCall
@@ -30,11 +32,28 @@ func (o *whole) delta(d generate.Delta) error {
 	return nil
 }
 
+// answer returns the current answer.
+func (o *whole) answer(reason generate.FinishReason, usage generate.Usage) generate.Answer {
+	return generate.Answer{Delta: generate.Delta{Content: o.content.String(),
+		Reasoning: o.reasoning.String(), ToolCalls: o.calls, Tokens: o.tokens}, Finish: reason,
+		Usage: usage}
+}
+
+func (o *whole) next(reason generate.FinishReason) error {
+	*o = whole{w: o.w, renderer: o.renderer, refuse: o.refuse,
+		before: append(o.before, o.answer(reason, generate.Usage{}))}
+	return nil
+}
+
 func (o *whole) finish(reason generate.FinishReason, usage generate.Usage) error {
-	all := generate.Delta{Content: o.content.String(), Reasoning: o.reasoning.String(),
-		ToolCalls: o.calls, Tokens: o.tokens}
-	writeJSON(o.w, http.StatusOK,
-		o.renderer.Whole(generate.Answer{Delta: all, Finish: reason, Usage: usage}))
+	last := o.answer(reason, usage)
+	var document any
+	if len(o.before) == 0 {
+		document = o.renderer.Whole(last)
+	} else {
+		document = o.renderer.(ChoicesRenderer).WholeChoices(append(o.before, last), usage)
+	}
+	writeJSON(o.w, http.StatusOK, document)
 	return nil
 }
 

@@ -1,0 +1,191 @@
+package server
+
+// A request may have several prompts, each with an answer of its own: a choice, in OpenAI's words.
+// The answers are sent in the order of the prompts. The engine computes some of them in advance.
+
+import (
+	"context"
+	"net/http"
+
+	"headroom/engine"
+	"headroom/engine/generate"
+	"headroom/engine/problem"
+)
+
+// maxAhead is how many answers of a request are computed at once. The others of a long list wait,
+// so that they do not take the places of other clients' requests.
+const maxAhead = 8
+
+// choice is one answer of a request.
+type choice struct {
+	generation *generation
+	request    engine.Request
+	answer     *answer
+	err        error // of Submit
+	ended      bool  // the answer has been sent, or its error
+}
+
+// choices are the answers of a request.
+type choices struct {
+	server *Server
+	record *record
+	out    response
+	list   []*generation
+	begun  []*choice // those that have been submitted, in order
+
+	usage  generate.Usage // of the answers that are complete
+	decode engine.Timing  // of these, the time and the steps of decoding
+	done   int            // how many these are
+}
+
+// generate submits the generations of a request and sends their answers.
+func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*generation) {
+	rec := recordOf(r)
+	rec.model, rec.id = list[0].model.ID, list[0].ID
+	c := &choices{server: s, record: rec, list: list, out: s.output(w, r, list[0])}
+	first := c.submit(0)
+	if first.err != nil && !lostProcess(first.err) {
+		s.refuse(w, r, first.err)
+		return
+	}
+	c.begun = append(c.begun, first)
+	next := 0
+	defer func() {
+		for _, ahead := range c.begun[next:] {
+			c.close(ahead)
+		}
+	}()
+	for next < len(list) {
+		c.submitAhead(next)
+		now := c.begun[next]
+		c.run(r.Context(), now)
+		c.close(now)
+		if next++; c.done < next {
+			return // it has failed, and its error is the end of the response
+		}
+	}
+}
+
+// submit submits the generation with number i.
+func (c *choices) submit(i int) *choice {
+	g := c.list[i]
+	id := g.ID
+	if i > 0 {
+		id = generate.NewID(id + "-")
+	}
+	now := &choice{generation: g, request: engine.Request{
+		ID:        id,
+		Prompt:    g.prompt,
+		MaxTokens: g.MaxTokens,
+		Sampling:  g.Sampling(g.model.Engine.Defaults()),
+		Stop:      g.Stop,
+		ShowTags:  g.split != nil,
+		Private:   g.Cache.Private(),
+		NoCache:   g.Cache == generate.CacheNone,
+		NoAnswer:  g.NoAnswer,
+	}}
+	var echo *echo
+	if g.Echo {
+		echo = newEcho(g)
+		now.request.ScorePrompt = g.Logprobs
+	}
+	var stream *engine.Stream
+	stream, now.err = g.model.Engine.Submit(now.request)
+	now.answer = &answer{stream: stream, split: g.split, tokenizer: g.model.Engine.Tokenizer(),
+		logprobs: g.Logprobs, echo: echo, keepAlive: c.server.keepAlive, record: &record{},
+		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: c}
+	return now
+}
+
+// submitAhead submits the answer with number next and those after it. It stops where the engine
+// has no place.
+func (c *choices) submitAhead(next int) {
+	for i := len(c.begun); i < min(next+maxAhead, len(c.list)); i++ {
+		ahead := c.submit(i)
+		if ahead.err != nil && i > next {
+			return // it is tried again when it is its turn
+		}
+		c.begun = append(c.begun, ahead)
+	}
+}
+
+// run sends one answer. If the model's process ends before the answer has begun, its request is
+// submitted again, and so is one, after the first, for which the engine had no place.
+func (c *choices) run(ctx context.Context, now *choice) {
+	a, err := now.answer, now.err
+	if err == nil {
+		if c.done > 0 {
+			a.ahead = a.stream.Unread()
+		}
+		err = a.run(ctx)
+	}
+	again := func() bool {
+		return lostProcess(err) ||
+			err != nil && a.stream == nil && c.done > 0 && problem.From(err).Code == problem.Busy
+	}
+	for moves := 0; moves < maxMoves && again(); moves++ {
+		if err = c.server.move(ctx, a, now.generation.model.ID, now.request); err != nil {
+			break
+		}
+		err = a.run(ctx)
+	}
+	if err != nil {
+		a.abandon(ctx, err)
+	}
+	now.ended = true
+}
+
+// close cancels a generation that has not ended, and counts it. An answer whose turn has not come,
+// or whose run has panicked, has nobody who reads its stream.
+func (c *choices) close(now *choice) {
+	a := now.answer
+	if a.stream != nil && !now.ended {
+		a.stream.Cancel()
+	}
+	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record.timing)
+	c.record.add(a.record)
+}
+
+// add adds the record of one of several answers.
+func (rec *record) add(one *record) {
+	first := rec.finish == ""
+	if one.finish != "" {
+		rec.finish, rec.err = one.finish, one.err
+	}
+	rec.prompt.PromptTokens += one.prompt.PromptTokens
+	rec.prompt.CachedTokens += one.prompt.CachedTokens
+	rec.prompt.CompletionTokens += one.prompt.CompletionTokens
+	if first {
+		rec.timing = one.timing
+		return
+	}
+	rec.timing.Decode += one.timing.Decode
+	rec.timing.DecodeSteps += one.timing.DecodeSteps
+}
+
+// choices is the output of each of its answers.
+
+func (c *choices) progress(done, total int) error { return c.out.progress(done, total) }
+func (c *choices) keepAlive() error               { return c.out.keepAlive() }
+func (c *choices) delta(d generate.Delta) error   { return c.out.delta(d) }
+func (c *choices) fail(err error) error           { return c.out.fail(err) }
+
+// finish completes the response or, if there are more answers, the current one.
+func (c *choices) finish(reason generate.FinishReason, usage generate.Usage) error {
+	timing := c.begun[c.done].answer.record.timing
+	c.decode.Decode += timing.Decode
+	c.decode.DecodeSteps += timing.DecodeSteps
+	if c.done == 0 {
+		c.usage.FirstToken = usage.FirstToken
+	}
+	c.usage.PromptTokens += usage.PromptTokens
+	c.usage.CachedTokens += usage.CachedTokens
+	c.usage.CompletionTokens += usage.CompletionTokens
+	c.usage.ReasoningTokens += usage.ReasoningTokens
+	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
+	c.done++
+	if c.done < len(c.list) {
+		return c.out.next(reason)
+	}
+	return c.out.finish(reason, c.usage)
+}
