@@ -78,6 +78,9 @@ type Options struct {
 	History *History
 }
 
+// Check returns a Problem if an option that planning depends on is valid for no model.
+func (o Options) Check() error { return o.planning().Check() }
+
 // planning returns the options that a plan depends on.
 func (o *Options) planning() plan.Options {
 	return plan.Options{

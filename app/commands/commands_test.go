@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -207,18 +208,45 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestInvalidModelSettings: a refusal of options from settings.json names the file.
+// TestInvalidModelSettings: a setting that no model can have costs itself alone, with a warning. It
+// names the file and the key.
 func TestInvalidModelSettings(t *testing.T) {
+	for key, value := range map[string]string{"kvFormat": `"q9"`, "kvBits": `"q9"`,
+		"kvGroupSize": `"7"`, "kvBoundaryBits": "99", "kvStartTokens": "-1",
+		"stateFormat": `"f8"`, "maxKVTokens": "-5", "contextTokens": "-1", "maxSequences": "-1",
+		"temperature": "-3", "templateArguments": "[]"} {
+		isolate(t)
+		path := service.OpenSettings().Path()
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf(`{"models":{"headroom-demo":{"seed":5,%q:%s}}}`, key, value)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errOut := headroom("", "run", "--max-tokens", "1", "hi")
+		if code != 0 || !strings.Contains(errOut, "models.headroom-demo."+key+":") ||
+			!strings.Contains(errOut, "values in "+path) {
+			t.Errorf("%s %s: exit %d, stderr %s", key, value, code, errOut)
+		}
+		m := service.OpenSettings().Get().ForModel("headroom-demo")
+		if !reflect.DeepEqual(m, settings.Model{Seed: m.Seed}) || m.Seed == nil || *m.Seed != 5 {
+			t.Errorf("%s %s: got %+v, want the seed alone", key, value, m)
+		}
+	}
+}
+
+// TestRefusedModelSettings: a refusal of a setting that contradicts a flag names the file.
+func TestRefusedModelSettings(t *testing.T) {
 	isolate(t)
 	file := service.OpenSettings()
 	if err := file.Change(func(s *settings.Settings) {
-		s.Models = map[string]settings.Model{"headroom-demo": {KVFormat: "q9"}}
+		s.Models = map[string]settings.Model{"headroom-demo": {KVBits: "8"}}
 	}); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errOut := headroom("", "run", "hi")
-	if code != 1 || !strings.Contains(errOut, `"q9"`) ||
-		!strings.Contains(errOut, "fix: The settings of models are in "+file.Path()) {
+	code, _, errOut := headroom("", "run", "--kv-format", "f16", "hi")
+	if code != 1 || !strings.Contains(errOut, "The settings of models are in "+file.Path()) {
 		t.Errorf("exit %d, stderr %s", code, errOut)
 	}
 }

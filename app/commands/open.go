@@ -14,6 +14,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
@@ -74,8 +75,7 @@ func checkThreads(n int) error {
 // options returns the engine options for a model: the flags, else its settings.
 func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	m := s.ForModel(id)
-	kv := f.KVFlags.or(m)
-	o := kv.apply(engine.Options{Device: f.Device, Threads: f.Threads,
+	o := f.KVFlags.or(m).apply(engine.Options{Device: f.Device, Threads: f.Threads,
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
 	return f.CacheFlags.or(s.Cache).apply(o)
@@ -83,8 +83,14 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 
 // givenModel returns the model flags as settings; zero fields were not given.
 func (f *ModelFlags) givenModel() settings.Model {
-	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences,
-		KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
+	m := f.KVFlags.model()
+	m.ContextTokens, m.MaxSequences = f.Context, f.MaxSequences
+	return m
+}
+
+// model returns the flags as settings; zero fields were not given.
+func (f KVFlags) model() settings.Model {
+	return settings.Model{KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
 		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits,
 		KVStartTokens: f.QuantizedKVStart, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
 }
@@ -112,17 +118,8 @@ func (f KVFlags) or(m settings.Model) KVFlags {
 		MaxKVSize:        cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
 }
 
-func (f *KVFlags) apply(o engine.Options) engine.Options {
-	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize,
-		f.KVBoundaryBits
-	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = f.QuantizedKVStart, f.StateFormat, f.MaxKVSize
-	if n := f.KVBoundaryLayers; n != nil {
-		o.KVBoundaryLayers = *n
-		if *n == 0 {
-			o.KVBoundaryLayers = -1 // none, where 0 would mean the default
-		}
-	}
-	return o
+func (f KVFlags) apply(o engine.Options) engine.Options {
+	return control.EngineOptions(o, f.model())
 }
 
 // args returns the flags as arguments for a child process.

@@ -258,7 +258,7 @@ func TestReadmeSettings(t *testing.T) {
 			0o600); err != nil {
 			t.Fatal(err)
 		}
-		f, err := settings.Open(dir)
+		f, err := settings.Open(dir, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, file)
 		}

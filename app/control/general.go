@@ -80,10 +80,7 @@ type LogLines struct {
 	Last int `json:"last"`
 }
 
-const (
-	maxLogLines    = 5000
-	maxIdleMinutes = 7 * 24 * 60
-)
+const maxLogLines = 5000
 
 func (a *API) generalRoutes() []Route {
 	return []Route{
@@ -237,10 +234,10 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		return refused(fmt.Sprintf("%q is not a value of launch", *c.Launch), "",
 			"Send \"on\", \"off\", or \"\" to restore the last state.")
 	case c.IdleUnloadMinutes != nil &&
-		(*c.IdleUnloadMinutes < 0 || *c.IdleUnloadMinutes > maxIdleMinutes):
+		(*c.IdleUnloadMinutes < 0 || *c.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.IdleUnloadMinutes),
 			"an idle model is unloaded after at most a week",
-			fmt.Sprintf("Send 1 to %d, or 0 for never.", maxIdleMinutes))
+			fmt.Sprintf("Send 1 to %d, or 0 for never.", settings.MaxIdleMinutes))
 	case c.LogLevel != nil &&
 		!slices.Contains([]string{"debug", "info", "warn", "error"}, *c.LogLevel):
 		return refused("There is no log level "+strconv.Quote(*c.LogLevel), "",

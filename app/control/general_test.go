@@ -64,7 +64,7 @@ type generalFixture struct {
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	t.Helper()
-	file, err := settings.Open(t.TempDir())
+	file, err := settings.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

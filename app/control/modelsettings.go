@@ -7,11 +7,13 @@ package control
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 
 	"headroom/app/settings"
+	"headroom/engine"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
@@ -54,6 +56,38 @@ func RequestDefaults(m settings.Model) generate.Defaults {
 		TemplateKwargs: m.TemplateArguments}
 }
 
+// EngineOptions returns o with the settings of a model, except for ContextTokens and MaxSequences.
+func EngineOptions(o engine.Options, m settings.Model) engine.Options {
+	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = m.KVFormat, m.KVBits, m.KVGroupSize,
+		m.KVBoundaryBits
+	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = m.KVStartTokens, m.StateFormat, m.MaxKVTokens
+	if n := m.KVBoundaryLayers; n != nil {
+		o.KVBoundaryLayers = *n
+		if *n == 0 {
+			o.KVBoundaryLayers = -1 // none, where 0 would mean the default
+		}
+	}
+	return o
+}
+
+// CheckModel returns an error if a setting is valid for no model.
+func CheckModel(m settings.Model) error {
+	switch {
+	case m.ContextTokens < 0:
+		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
+	case m.MaxSequences < 0 || m.MaxSequences > maxStreams:
+		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, maxStreams)
+	}
+	if err := RequestDefaults(m).Check(); err != nil {
+		return err
+	}
+	return EngineOptions(engine.Options{}, m).Check()
+}
+
+// OpenSettings reads the user's settings. The file is usable even if there is an error, which then
+// says what does not apply.
+func OpenSettings(dir string) (*settings.File, error) { return settings.Open(dir, CheckModel) }
+
 // givenFields returns the settings that differ from their zero value, by their names in JSON.
 func givenFields(m settings.Model) map[string]json.RawMessage {
 	given := map[string]json.RawMessage{}
@@ -63,9 +97,8 @@ func givenFields(m settings.Model) map[string]json.RawMessage {
 
 // changeModel checks the settings and saves them. The error is a Problem.
 func (a *API) changeModel(id string, m settings.Model) error {
-	if m.ContextTokens < 0 || m.MaxSequences < 0 || m.MaxSequences > maxStreams {
-		return problem.New(problem.BadRequest, "These settings are not valid",
-			"the context cannot be negative, and at most 256 requests run at once",
+	if err := CheckModel(m); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "These settings are not valid",
 			"Leave out a setting to get its default.")
 	}
 	set := func(s *settings.Settings) {
@@ -76,10 +109,6 @@ func (a *API) changeModel(id string, m settings.Model) error {
 		if len(givenFields(m)) > 0 {
 			s.Models[id] = m
 		}
-	}
-	if err := RequestDefaults(m).Check(); err != nil {
-		return problem.Wrap(problem.BadRequest, err, "These settings are not valid",
-			"Leave out a setting to get its default.")
 	}
 	if a.modelOptions != nil {
 		trial := a.settings.Get()

@@ -14,7 +14,7 @@ import (
 
 // TestModelSettings: valid settings are checked, saved and returned; invalid ones change nothing.
 func TestModelSettings(t *testing.T) {
-	file, err := settings.Open(t.TempDir())
+	file, err := settings.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 	file *settings.File, ask func(method, body string) (int, CacheSettings, string)) {
 	t.Setenv("XDG_CACHE_HOME", "/home")
 	t.Setenv("HOME", "/home")
-	file, err := settings.Open(t.TempDir())
+	file, err := settings.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

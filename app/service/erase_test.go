@@ -13,7 +13,7 @@ import (
 // stay. The API key stays, too.
 func TestSetAside(t *testing.T) {
 	dir := t.TempDir()
-	file, err := settings.Open(dir)
+	file, err := settings.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func OpenSettings() *settings.File {
 	if err != nil {
 		slog.Warn("the settings cannot be found", "err", err)
 	}
-	file, err := settings.Open(dir)
+	file, err := control.OpenSettings(dir)
 	if err != nil {
 		slog.Warn("not all settings apply", "err", err)
 	}

@@ -28,13 +28,7 @@ type Cache struct {
 	MaxPrefillStallMs int `json:"maxPrefillStallMs,omitempty"`
 }
 
-// repair replaces invalid numbers with their defaults.
-func (c *Cache) repair() {
-	c.PromptCacheSize = max(c.PromptCacheSize, 0)
-	c.MaxPrefillStallMs = max(c.MaxPrefillStallMs, 0)
-}
-
-// Model configures one model; see engine.Options. The values are checked when the model is opened.
+// Model configures one model; see engine.Options. Open gets a function that checks the values.
 type Model struct {
 	ContextTokens    int    `json:"contextTokens,omitempty"`
 	MaxSequences     int    `json:"maxSequences,omitempty"`

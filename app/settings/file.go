@@ -32,7 +32,8 @@ const (
 
 // File is the settings file. Its methods are safe for concurrent use, also by other processes.
 type File struct {
-	path string
+	path       string
+	checkModel checkModelFunc
 
 	mu       sync.Mutex
 	now      Settings
@@ -54,8 +55,11 @@ type File struct {
 //
 // If the last two have no readable API key, or the key makes no sense, a random one applies. So the
 // endpoint stays closed, because there may have been a key.
-func Open(dir string) (*File, error) {
-	f := &File{path: filepath.Join(dir, fileName), now: Default()}
+//
+// checkModel returns an error if the settings of a model make no sense for any model. It is called
+// with single values and with all of a model. nil accepts all.
+func Open(dir string, checkModel func(Model) error) (*File, error) {
+	f := &File{path: filepath.Join(dir, fileName), now: Default(), checkModel: checkModel}
 	disk.RemoveTemporary(dir, func(name string) bool { return name == fileName })
 	err := f.load()
 	f.checked = time.Now()
@@ -97,7 +101,7 @@ func (f *File) load() error {
 			"because the file may have one. Quit Headroom, and repair or remove %s", f.unread,
 			f.path)
 	}
-	s, invalid, err := parse(data)
+	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
 		return f.replaceDamaged(data, err)
 	}
@@ -115,8 +119,8 @@ func (f *File) keepInvalid(data []byte, invalid []error) error {
 		return nil
 	}
 	copied, err := f.keepDamaged(data)
-	return errors.Join(fmt.Errorf("values in the settings file make no sense; their defaults "+
-		"apply, and the file was copied to %s: %w", copied, errors.Join(invalid...)), err)
+	return errors.Join(fmt.Errorf("values in %s make no sense; their defaults apply, and the "+
+		"file was copied to %s: %w", f.path, copied, errors.Join(invalid...)), err)
 }
 
 // keepDamaged copies the text of a damaged file, and returns the path of the copy. It replaces no
@@ -174,7 +178,7 @@ func (f *File) refresh(locked bool) {
 	if err != nil {
 		return
 	}
-	s, invalid, err := parse(data)
+	s, invalid, err := parse(data, f.checkModel)
 	if err != nil {
 		return
 	}
@@ -225,7 +229,7 @@ func (f *File) keepUnread() error {
 	if err != nil {
 		return err
 	}
-	if _, invalid, err := parse(data); err == nil && len(invalid) == 0 {
+	if _, invalid, err := parse(data, f.checkModel); err == nil && len(invalid) == 0 {
 		return nil // a whole file, which refresh did not read because of an unsaved change
 	}
 	_, err = f.keepDamaged(data)

@@ -49,7 +49,7 @@ func TestKeySurvives(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, fileName)
 			writeFile(t, path, c.file)
-			f, err := Open(dir)
+			f, err := Open(dir, nil)
 			got := f.Get().APIKey
 			if err == nil || c.unknown && !closed(got) || !c.unknown && got != key {
 				t.Errorf("key %q, error %v", got, err)
@@ -60,7 +60,7 @@ func TestKeySurvives(t *testing.T) {
 			if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
 				t.Error(err)
 			}
-			again, err := Open(dir)
+			again, err := Open(dir, nil)
 			if now := again.Get(); err != nil || now.APIKey != got || now.Port != 80 {
 				t.Errorf("next start: key %q, port %d, %v", now.APIKey, now.Port, err)
 			}
@@ -77,7 +77,7 @@ func TestUnreadableFile(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	slog.SetDefault(before)
 	if err == nil || f.Get().APIKey == "" {
 		t.Errorf("key %q, error %v", f.Get().APIKey, err)
@@ -108,7 +108,7 @@ func TestNoRegularFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // also at the next start
-			if f, err := Open(dir); err == nil || f.Get().APIKey == "" {
+			if f, err := Open(dir, nil); err == nil || f.Get().APIKey == "" {
 				t.Errorf("%s: key %q, error %v", name, f.Get().APIKey, err)
 			}
 		}
@@ -120,8 +120,8 @@ func TestNoRegularFile(t *testing.T) {
 func TestKeyOfRunningServer(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
-	f, _ := Open(dir)
-	other, _ := Open(dir)
+	f, _ := Open(dir, nil)
+	other, _ := Open(dir, nil)
 	if err := f.Change(func(s *Settings) { s.APIKey = "k" }); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestKeyOfRunningServer(t *testing.T) {
 			if err := f.Change(func(s *Settings) { s.IdleUnloadMinutes++ }); err != nil {
 				t.Error(err)
 			}
-			again, err := Open(dir)
+			again, err := Open(dir, nil)
 			if got := again.Get().APIKey; f.Get().APIKey != "k" || got != "k" || err != nil {
 				t.Errorf("%s: key %q, at the next start %q, %v", text, f.Get().APIKey, got, err)
 			}
@@ -160,7 +160,7 @@ func TestTwoPrograms(t *testing.T) {
 	var files [4]*File
 	for i := range files {
 		var err error
-		if files[i], err = Open(dir); err != nil {
+		if files[i], err = Open(dir, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestTwoPrograms(t *testing.T) {
 // it too.
 func TestChangeIsRetried(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "settings")
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestChangeIsRetried(t *testing.T) {
 	if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(dir)
+	again, err := Open(dir, nil)
 	if s := again.Get(); err != nil || s.APIKey != "k" || s.Port != 80 {
 		t.Errorf("key %q, port %d, %v", s.APIKey, s.Port, err)
 	}
@@ -227,7 +227,7 @@ func TestDamagedByAnotherProgram(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path+".damaged-1", "an earlier copy")
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestDamagedByAnotherProgram(t *testing.T) {
 		if err := f.Change(func(s *Settings) { s.Port = 80 + i }); err != nil {
 			t.Errorf("%s: %v", c.text, err)
 		}
-		again, err := Open(dir)
+		again, err := Open(dir, nil)
 		if s := again.Get(); err != nil || s.APIKey != "k" || s.Port != 80+i {
 			t.Errorf("%s: next start: key %q, port %d, %v", c.text, s.APIKey, s.Port, err)
 		}
@@ -281,7 +281,7 @@ func TestTemporaryIsRemoved(t *testing.T) {
 	if err := os.Chtimes(left, past, past); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err != nil {
+	if _, err := Open(dir, nil); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(left); err == nil {

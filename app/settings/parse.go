@@ -89,9 +89,9 @@ func invalidKey(invalid []error) bool {
 }
 
 // parse reads a document of any version. Missing values have their defaults. Values that make no
-// sense have them too, and invalid has a *valueError for each. The error is not nil if the text is
-// not a JSON object.
-func parse(data []byte) (s Settings, invalid []error, err error) {
+// sense, or that check refuses, have them too, and invalid has a *valueError for each. The error is
+// not nil if the text is not a JSON object.
+func parse(data []byte, check checkModelFunc) (s Settings, invalid []error, err error) {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(data, &document); err != nil {
 		return Settings{}, nil, err
@@ -113,20 +113,12 @@ func parse(data []byte) (s Settings, invalid []error, err error) {
 		migrations[v](document)
 	}
 	delete(document, key)
-	if err := checkLaunch(document); err != nil {
-		invalid = append(invalid, err)
-	}
 	s = Default()
-	kept, dropped := valid(nil, document)
+	kept, dropped := valid(nil, document, check)
 	if err := json.Unmarshal(kept, &s); err != nil {
 		return Settings{}, nil, err // cannot happen: valid has decoded every part
 	}
 	s.Version = max(written, version)
-	if s.Port < 1 || s.Port > 65535 {
-		s.Port = Default().Port
-	}
-	s.IdleUnloadMinutes = max(s.IdleUnloadMinutes, 0)
-	s.Cache.repair()
 	s.NoAPIKey = s.NoAPIKey && s.APIKey == ""
 	return s.clone(), append(invalid, dropped...), nil
 }
@@ -161,51 +153,69 @@ func topKeys(data []byte) (names []string) {
 	return names
 }
 
-// checkLaunch removes a value of launch that does not exist, and returns its error.
-func checkLaunch(document map[string]json.RawMessage) error {
-	key, ok := keyOf(document, "launch")
-	var launch Launch
-	if !ok || json.Unmarshal(document[key], &launch) != nil || // valid reports the type
-		launch == LaunchAsLeft || launch == LaunchOn || launch == LaunchOff {
-		return nil
-	}
-	delete(document, key)
-	return &valueError{[]string{key}, fmt.Errorf("%q is not a value, expected %q, %q or %q", launch,
-		LaunchOn, LaunchOff, LaunchAsLeft)}
-}
-
-// valid returns the members of an object that decode into Settings, as JSON, and errors for the
-// others. path has the keys that lead to the object. valid treats nested objects in the same way,
-// so that one invalid member does not drop the whole nested object.
-func valid(path []string, object map[string]json.RawMessage) (json.RawMessage, []error) {
+// valid returns the members of an object that decode into valid Settings, as JSON, and errors for
+// the others. path has the keys that lead to the object. valid treats nested objects in the same
+// way, so that one invalid member does not drop the whole nested object. Of members that contradict
+// each other, the first ones stay.
+func valid(path []string, object map[string]json.RawMessage,
+	check checkModelFunc) (json.RawMessage, []error) {
 	var invalid []error
 	kept := make(map[string]json.RawMessage, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		at := append(slices.Clone(path), key)
-		err := decodes(at, object[key])
+		err := decodes(at, object[key], check)
 		if err == nil {
 			kept[key] = object[key]
 			continue
 		}
 		var members map[string]json.RawMessage
-		if json.Unmarshal(object[key], &members) == nil && decodes(at, []byte("{}")) == nil {
-			part, errs := valid(at, members)
+		if json.Unmarshal(object[key], &members) == nil &&
+			decodes(at, []byte("{}"), check) == nil {
+			part, errs := valid(at, members, check)
 			kept[key] = part
 			invalid = append(invalid, errs...)
 			continue
 		}
 		invalid = append(invalid, &valueError{at, err})
 	}
-	text, _ := json.Marshal(kept) // cannot fail: the values were parsed
-	return text, invalid
+	if decodes(path, encodeObject(kept), check) != nil {
+		invalid = append(invalid, dropContradictions(path, kept, check)...)
+	}
+	return encodeObject(kept), invalid
 }
 
-// decodes returns the error of decoding settings that have only this value.
-func decodes(path []string, value json.RawMessage) error {
-	for _, key := range slices.Backward(path) {
-		value, _ = json.Marshal(map[string]json.RawMessage{key: value})
+// dropContradictions removes the members of an object that are valid alone but not together with
+// the members before them, and returns their errors.
+func dropContradictions(path []string, object map[string]json.RawMessage,
+	check checkModelFunc) (invalid []error) {
+	kept := map[string]json.RawMessage{}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		kept[key] = object[key]
+		if err := decodes(path, encodeObject(kept), check); err != nil {
+			delete(kept, key)
+			delete(object, key)
+			invalid = append(invalid, &valueError{append(slices.Clone(path), key), err})
+		}
 	}
-	return json.Unmarshal(value, &Settings{})
+	return invalid
+}
+
+// decodes returns the error of settings in which only this value differs from the defaults.
+func decodes(path []string, value json.RawMessage, check checkModelFunc) error {
+	for _, key := range slices.Backward(path) {
+		value = encodeObject(map[string]json.RawMessage{key: value})
+	}
+	s := Default()
+	if err := json.Unmarshal(value, &s); err != nil {
+		return err
+	}
+	return s.check(check)
+}
+
+// encodeObject encodes an object whose values were parsed, so that it cannot fail.
+func encodeObject(object map[string]json.RawMessage) json.RawMessage {
+	text, _ := json.Marshal(object)
+	return text
 }
 
 func encode(s Settings) []byte {

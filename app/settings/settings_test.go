@@ -3,6 +3,7 @@ package settings
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,7 +13,7 @@ import (
 
 func TestFirstStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestFirstStart(t *testing.T) {
 
 func TestChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
-	f, _ := Open(dir)
+	f, _ := Open(dir, nil)
 	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited,
 		MemoryCacheSize: 1, PromptCacheSize: 3, PreferPrefill: true, MaxPrefillStallMs: 100}
 	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32",
@@ -37,7 +38,7 @@ func TestChange(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(dir)
+	again, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestChange(t *testing.T) {
 
 func TestNoChangeWritesNothing(t *testing.T) {
 	dir := t.TempDir()
-	f, _ := Open(dir)
+	f, _ := Open(dir, nil)
 	if err := f.Change(func(*Settings) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestNoChangeWritesNothing(t *testing.T) {
 }
 
 func TestGetIsACopy(t *testing.T) {
-	f, _ := Open(t.TempDir())
+	f, _ := Open(t.TempDir(), nil)
 	_ = f.Change(func(s *Settings) {
 		s.ModelFolders, s.Models = []string{"a"},
 			map[string]Model{"m": {KVBoundaryLayers: new(int)}}
@@ -99,10 +100,28 @@ func TestParse(t *testing.T) {
 			with(func(s *Settings) { s.EngineOn = false }), ""},
 		{"unknown fields", `{"version":1,"theme":"dark"}`, d, ""},
 		{"no folders", `{"version":1,"modelFolders":null}`, d, ""},
-		{"port 0", `{"version":1,"port":0}`, d, ""},
-		{"port too high", `{"version":1,"port":65536}`, d, ""},
+		{"port 0", `{"version":1,"port":0}`, d, "port: 0 is out of range"},
+		{"port too high", `{"version":1,"port":65536}`, d, "port: 65536 is out of range"},
+		{"negative minutes", `{"idleUnloadMinutes":-1,"model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }), "idleUnloadMinutes: -1 is out of range"},
+		{"minutes that overflow a duration", `{"idleUnloadMinutes":153722868,"model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }),
+			"idleUnloadMinutes: 153722868 is out of range"},
+		{"a stall that overflows a duration", `{"cache":{"maxPrefillStallMs":9223372036855}}`, d,
+			"cache.maxPrefillStallMs: 9223372036855 is out of range"},
+		{"a negative number of conversations", `{"cache":{"promptCacheSize":-5,"off":true}}`,
+			with(func(s *Settings) { s.Cache.Off = true }),
+			"cache.promptCacheSize: -5 is negative"},
+		{"a relative folder", `{"cache":{"dir":"blocks","off":true}}`,
+			with(func(s *Settings) { s.Cache.Off = true }),
+			`cache.dir: "blocks" is not an absolute path`},
+		{"a relative import folder", `{"importFolder":"models","model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }),
+			`importFolder: "models" is not an absolute path`},
+		{"an unknown level", `{"logLevel":"loud","model":"m"}`,
+			with(func(s *Settings) { s.Model = "m" }), `logLevel: "loud" is not a level`},
 		{"a cache",
-			`{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5,"dailyWrites":"none","promptCacheSize":-1,"maxStallMs":-1}}`,
+			`{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5,"dailyWrites":"none","promptCacheSize":0,"maxStallMs":0}}`,
 			with(func(s *Settings) {
 				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5,
 					DailyWrites: Unlimited}
@@ -142,6 +161,16 @@ func TestParse(t *testing.T) {
 				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0", KVBits: "(8, 4)",
 					KVBoundaryLayers: new(int), ContextTokens: 4096}}
 			}), ""},
+		{"a value that a model refuses",
+			`{"models":{"a":{"kvBits":"9","contextTokens":4},"b":{"kvBits":"8"}}}`,
+			with(func(s *Settings) {
+				s.Models = map[string]Model{"a": {ContextTokens: 4}, "b": {KVBits: "8"}}
+			}), "models.a.kvBits: 9 bits"},
+		{"values that contradict each other",
+			`{"model":"m","models":{"a":{"kvFormat":"f16","kvBits":"8","contextTokens":4}}}`,
+			with(func(s *Settings) {
+				s.Model, s.Models = "m", map[string]Model{"a": {ContextTokens: 4, KVBits: "8"}}
+			}), "models.a.kvFormat: f16 has no bits"},
 		{"a later version", `{"version":7,"port":80}`,
 			with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},
 		{"negative version", `{"version":-1,"port":80}`, with(func(s *Settings) { s.Port = 80 }),
@@ -157,7 +186,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, invalid, err := parse([]byte(c.file))
+			got, invalid, err := parse([]byte(c.file), fakeCheck)
 			err = errors.Join(append(invalid, err)...)
 			switch {
 			case c.wantErr == "" && err != nil:
@@ -169,6 +198,17 @@ func TestParse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fakeCheck refuses 9 bits, and any bits beside f16.
+func fakeCheck(m Model) error {
+	switch {
+	case m.KVBits == "9":
+		return fmt.Errorf("%s bits", m.KVBits)
+	case m.KVBits != "" && m.KVFormat == "f16":
+		return fmt.Errorf("%s has no bits", m.KVFormat)
+	}
+	return nil
 }
 
 func TestForModel(t *testing.T) {
@@ -185,7 +225,7 @@ func TestDamagedFileIsCopied(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path, "{")
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err == nil || !strings.Contains(err.Error(), "settings.json.damaged") {
 		t.Errorf("error %v does not name the copy", err)
 	}
@@ -207,7 +247,7 @@ func TestLaterFileIsNotOverwritten(t *testing.T) {
 	path := filepath.Join(dir, fileName)
 	later := `{"version":3,"model":"a","secret":"kept"}`
 	writeFile(t, path, later)
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +269,7 @@ func TestRenamedKeysAreWrittenBack(t *testing.T) {
 	path := filepath.Join(dir, fileName)
 	writeFile(t, path, `{"version":1,"model":"m","restMinutes":30,"easeWhenHot":false,`+
 		`"cache":{"hotSize":"2GB","maxStallMs":100}}`)
-	f, err := Open(dir)
+	f, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +286,7 @@ func TestRenamedKeysAreWrittenBack(t *testing.T) {
 			}
 		}
 	}
-	again, err := Open(dir)
+	again, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +299,7 @@ func TestRenamedKeysAreWrittenBack(t *testing.T) {
 func TestTooLongFile(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, fileName), strings.Repeat(" ", maxBytes+1))
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -272,7 +312,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, _, err := parse(data)
+		s, _, err := parse(data, nil)
 		if err != nil {
 			return
 		}

@@ -55,6 +55,9 @@ func (o *Options) setDefaults() {
 	}
 }
 
+// Check returns a Problem if an option is valid for no model.
+func (o Options) Check() error { return (&Plan{Options: o}).parseFormats() }
+
 // Need is the memory that a model needs, by purpose. It is known before the model is loaded.
 type Need struct {
 	// WeightsBytes counts the tensors in the mapped files that kernels read, and the copies of all

@@ -58,7 +58,7 @@ func newAgent(f flags) (*agent, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	if a.settings, err = settings.Open(dir); err != nil {
+	if a.settings, err = control.OpenSettings(dir); err != nil {
 		slog.Warn("not all settings apply", "err", err)
 	}
 	f.logs.SetLevel(a.logLevel(f))
@@ -81,9 +81,7 @@ func (a *agent) logLevel(f flags) (level slog.Level) {
 		return *f.LogLevel
 	}
 	if text := a.settings.Get().LogLevel; text != "" {
-		if err := level.UnmarshalText([]byte(text)); err != nil {
-			slog.Warn("not all settings apply", "err", err)
-		}
+		_ = level.UnmarshalText([]byte(text)) // settings.Open has checked it
 	}
 	return level
 }
