@@ -52,5 +52,6 @@ func IsOurs(dir, path string) bool {
 		rest, found := strings.CutPrefix(name, indexName)
 		return name == lockName || name == markName || found && slices.Contains(indexSuffixes, rest)
 	}
-	return isEntry(dir, strings.TrimSuffix(path, copySuffix))
+	_, ours := entryAt(dir, strings.TrimSuffix(path, copySuffix))
+	return ours
 }

@@ -95,12 +95,11 @@ func filesOf(dir string, partial bool) ([]entryFile, error) {
 			if err != nil || !d.Type().IsRegular() {
 				return ignoreGone(err)
 			}
-			name, ok := strings.CutSuffix(d.Name(), extension)
+			_, ok := entryAt(dir, path)
 			if partial && !ok {
-				name, ok = strings.CutSuffix(d.Name(), extension+copySuffix)
+				_, ok = entryAt(dir, strings.TrimSuffix(path, copySuffix))
 			}
-			k, keyErr := parseKey(name)
-			if !ok || keyErr != nil || filepath.Dir(path) != filepath.Dir(entryPath(dir, k)) {
+			if !ok {
 				return nil
 			}
 			info, err := d.Info()

@@ -48,19 +48,21 @@ func Exists(dir string) bool {
 			if err != nil {
 				return fs.SkipDir
 			}
-			if found = isEntry(dir, path) && d.Type().IsRegular(); found {
+			if _, found = entryAt(dir, path); found && d.Type().IsRegular() {
 				return fs.SkipAll
 			}
+			found = false
 			return nil
 		})
 	return found
 }
 
-// isEntry reports whether path is the place of an entry of the store in dir.
-func isEntry(dir, path string) bool {
-	name, found := strings.CutSuffix(filepath.Base(path), extension)
+// entryAt returns the key of the entry whose place in the store in dir is path. ok is false if no
+// entry has that place.
+func entryAt(dir, path string) (k Key, ok bool) {
+	name, ok := strings.CutSuffix(filepath.Base(path), extension)
 	k, err := parseKey(name)
-	return found && err == nil && path == entryPath(dir, k)
+	return k, ok && err == nil && path == entryPath(dir, k)
 }
 
 // isIndex reports whether the file is an index of any version: an SQLite database with the store's
@@ -77,10 +79,11 @@ func isIndex(path string) bool {
 		binary.BigEndian.Uint32(head[68:]) == applicationID
 }
 
-// isForeignIndex reports whether there is a file at path that is neither empty nor an index.
+// isForeignIndex reports whether there is something at path that is neither an empty file nor an
+// index: a pipe or a folder, for example.
 func isForeignIndex(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && info.Size() > 0 && !isIndex(path)
+	return err == nil && (!info.Mode().IsRegular() || info.Size() > 0 && !isIndex(path))
 }
 
 // indexSuffixes are those of the files that SQLite keeps for an index, the database first.

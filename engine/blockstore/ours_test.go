@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"headroom/engine/seal"
 )
 
@@ -136,6 +138,44 @@ func TestIndexOfAnother(t *testing.T) {
 				t.Error("the store has no index")
 			}
 		})
+	}
+}
+
+// TestIndexIsNoFile: a pipe or a folder in the index's place is renamed, also while the store is
+// open. Nothing waits for a writer of the pipe.
+func TestIndexIsNoFile(t *testing.T) {
+	for name, create := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return unix.Mkfifo(path, 0o644) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, indexName)
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, dir, options(t))
+		save(t, s.Model(testModel), sequence(numbers(1, 300), true))
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		save(t, s.Model(testModel), sequence(numbers(2, 300), true))
+		s.Close()
+		aside, _ := filepath.Glob(path + ".set-aside-*[0-9]")
+		if len(aside) != 2 || !isIndex(path) {
+			t.Fatalf("%s: set aside: %q", name, aside)
+		}
+		for _, one := range aside {
+			if got, err := os.Lstat(one); err != nil || got.Mode() != want.Mode() {
+				t.Errorf("%s: %s: %v, %v, want mode %v", name, one, got, err, want.Mode())
+			}
+		}
 	}
 }
 

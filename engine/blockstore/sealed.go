@@ -433,6 +433,11 @@ func (s *Store) sweepSlots(tx *sql.Tx) error {
 		}
 		s.count("damaged", 1)
 	}
+	if len(dead) > 0 {
+		s.warnOnce("keys", fmt.Errorf("%s has no key for %d of %d entries, which cannot be read "+
+			"and were removed: the file was replaced or cut, or a crash interrupted their removal",
+			filepath.Join(s.dir, keysName), len(dead), len(used)))
+	}
 	for slot := range full {
 		if !used[slot] {
 			s.keysDirty.Store(true)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -387,6 +388,35 @@ func TestSlotsLeftBehind(t *testing.T) {
 	}
 	if n, err := s.safe().slots.Count(); err != nil || n > 78 {
 		t.Errorf("%d slots, %v", n, err)
+	}
+}
+
+// TestKeysLostIsLogged: a file of keys that was removed, or cut after its header, costs the entries
+// and is named in the log.
+func TestKeysLostIsLogged(t *testing.T) {
+	needKey(t)
+	for name, damage := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"cut":     func(path string) error { return os.Truncate(path, 128) },
+	} {
+		dir := t.TempDir()
+		saveAndPin(t, dir, 1)
+		path := filepath.Join(dir, keysName)
+		if err := damage(path); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		for range 2 { // the second opening has nothing to say
+			o := options(t)
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+			s := open(t, dir, o)
+			s.swept.Wait()
+			s.Close()
+		}
+		if text := log.String(); strings.Count(text, "has no key for") != 1 ||
+			!strings.Contains(text, path) {
+			t.Errorf("%s: the log is %q", name, text)
+		}
 	}
 }
 

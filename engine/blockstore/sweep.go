@@ -209,9 +209,8 @@ func (s *Store) listFiles() ([]onDisk, error) {
 			if err != nil || !d.Type().IsRegular() {
 				return ignoreGone(err)
 			}
-			name, ok := strings.CutSuffix(d.Name(), extension)
-			k, keyErr := parseKey(name)
-			if !ok || keyErr != nil || path != entryPath(s.dir, k) {
+			k, ok := entryAt(s.dir, path)
+			if !ok {
 				return nil
 			}
 			info, err := d.Info()
