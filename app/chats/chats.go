@@ -20,7 +20,9 @@
 // nothing is lost. A lock on the folder makes that atomic across programs.
 //
 // A damaged file, or a file of a later Headroom, is listed with a description of the damage. Its
-// readable part is shown, and it is never overwritten.
+// readable part is shown, and it is never overwritten. What is not certainly a Store's file is not
+// removed, either; see IsOurs. A salt has no mark: every file of 32 bytes with a salt's name counts
+// as one.
 package chats
 
 import (
@@ -141,11 +143,12 @@ type Store struct {
 	erased   map[string]bool // IDs that Erase has removed
 }
 
-// known is the cached summary of a file. It is valid while the file's size and modification time
-// stay the same.
+// known is the cached summary of a file. It is valid while the size and modification time of the
+// file and of its salt stay the same.
 type known struct {
 	bytes    int64
 	modified time.Time
+	salt     string // the state of the salt's file
 	summary  Summary
 }
 
@@ -228,9 +231,10 @@ func (s *Store) list() ([]Summary, error) {
 			continue // removed since ReadDir
 		}
 		one, ok := s.known[id]
+		salt := s.saltState(id)
 		if !ok || one.bytes != info.Size() || !one.modified.Equal(info.ModTime()) ||
-			one.summary.Path != path {
-			one = known{info.Size(), info.ModTime(), k.summarize(path, id, info)}
+			one.salt != salt || one.summary.Path != path {
+			one = known{info.Size(), info.ModTime(), salt, k.summarize(path, id, info)}
 		}
 		seen[id] = one
 		list = append(list, one.summary)
@@ -240,6 +244,15 @@ func (s *Store) list() ([]Summary, error) {
 		return cmp.Or(cmp.Compare(b.UpdatedAtUnixMs, a.UpdatedAtUnixMs), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
+}
+
+// saltState describes the file of a conversation's salt, so that a change is noticed.
+func (s *Store) saltState(id string) string {
+	info, err := os.Lstat(s.saltPath(id))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano())
 }
 
 // Read returns a conversation, or the readable part of a damaged one.
@@ -268,7 +281,8 @@ func (s *Store) read(id string) (Chat, error) {
 		return Chat{}, missing
 	}
 	if err != nil {
-		return Chat{}, unreadable(err)
+		return Chat{}, problem.Wrap(problem.Internal, err, "This conversation cannot be read",
+			"Check that "+path+" is a file that you may read, and that the disk is connected.")
 	}
 	c.Summary.Path = path
 	if c.Summary.UpdatedAtUnixMs == 0 {
@@ -398,7 +412,12 @@ func (s *Store) Remove(id string) error {
 		return err
 	}
 	defer unlock()
-	if err := s.destroy(id); err != nil {
+	err = s.destroy(id)
+	if errors.As(err, &notOurs{}) {
+		return problem.Wrap(problem.Exists, err, "This conversation could not be deleted",
+			"If you do not need the file, delete it yourself, and then the conversation again.")
+	}
+	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The conversation could not be deleted",
 			"Check that you may change the files in "+s.dir+".")
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -357,6 +358,95 @@ func TestOtherFiles(t *testing.T) {
 		}
 		if err := s.Remove(id); err == nil {
 			t.Errorf("%s is removed", id)
+		}
+	}
+}
+
+// TestReplacedFile: something else in the place of a conversation's file is listed as damaged. It
+// is neither overwritten nor removed, nor is the conversation's key.
+func TestReplacedFile(t *testing.T) {
+	text := func(path string) error { return os.WriteFile(path, []byte("my notes"), 0o600) }
+	pipe := func(path string) error { return syscall.Mkfifo(path, 0o600) }
+	folder := func(path string) error { return os.Mkdir(path, 0o700) }
+	for name, put := range map[string]func(path string) error{"text": text, "pipe": pipe,
+		"folder": folder} {
+		for _, replaced := range []string{suffix, saltSuffix} {
+			dir := t.TempDir()
+			s := openStore(dir)
+			mustWrite(t, s, "a", Change{Title: "A"})
+			if list, err := s.List(); err != nil || len(list) != 1 || list[0].Damage != "" {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			path := filepath.Join(dir, "a"+replaced)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := put(path); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.List()
+			if err != nil || len(list) != 1 || list[0].Damage == "" {
+				t.Errorf("%s, %s: %+v, %v", name, replaced, list, err)
+			}
+			if _, err := s.Write("a", Change{Revision: 1}); err == nil {
+				t.Errorf("%s, %s: overwritten", name, replaced)
+			}
+			if err := s.Remove("a"); codeOf(err) != problem.Exists ||
+				!strings.Contains(problem.From(err).Why, path) {
+				t.Errorf("%s, %s: Remove: %v", name, replaced, err)
+			}
+			if now, err := os.Lstat(path); err != nil || !os.SameFile(now, before) ||
+				now.Size() != before.Size() {
+				t.Errorf("%s, %s: now %v, %v", name, replaced, now, err)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+				t.Errorf("%s, %s: %d files, expected 2", name, replaced, len(entries))
+			}
+		}
+	}
+}
+
+// TestForeignSalt: a new conversation does not overwrite a file of its salt's name.
+func TestForeignSalt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a"+saltSuffix)
+	if err := os.WriteFile(path, []byte("my salt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir).Write("a", Change{Title: "A"}); err == nil {
+		t.Error("the conversation was written")
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "my salt" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestLostSalt: a conversation whose salt has gone is listed as damaged by a running program, too.
+func TestLostSalt(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(dir)
+	mustWrite(t, s, "a", Change{Title: "A"})
+	if list, err := s.List(); err != nil || len(list) != 1 || list[0].Damage != "" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "a"+saltSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List()
+	if err != nil || len(list) != 1 || list[0].Damage != "its key is missing or was destroyed" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestDamagedParts(t *testing.T) {
+	for want, n := range map[string][2]int{"its content is damaged": {1, 1},
+		"1 of its 3 parts is damaged": {1, 3}, "2 of its 3 parts are damaged": {2, 3}} {
+		if got := damagedParts(n[0], int64(n[1])); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -60,13 +60,20 @@ func (s *Store) exists(id string) bool {
 	return err == nil || s.plainExists(id)
 }
 
-// conversations returns the IDs of the conversations in a folder.
+// conversations returns the IDs of the conversations in a folder. A pipe, a folder or a link is one
+// if it has a salt beside it: it has replaced a conversation's file.
 func conversations(entries []fs.DirEntry) []string {
 	var ids []string
+	salts := map[string]bool{}
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), saltSuffix); ok && e.Type().IsRegular() {
+			salts[id] = true
+		}
+	}
 	for _, e := range entries {
 		id, sealed := strings.CutSuffix(e.Name(), suffix)
 		id, plain := strings.CutSuffix(id, plainSuffix)
-		if sealed != plain && validID.MatchString(id) && e.Type().IsRegular() {
+		if sealed != plain && validID.MatchString(id) && (e.Type().IsRegular() || salts[id]) {
 			ids = append(ids, id)
 		}
 	}
@@ -74,12 +81,16 @@ func conversations(entries []fs.DirEntry) []string {
 	return slices.Compact(ids)
 }
 
-// readSalt returns the salt in a file; seal.ErrNoSalt if it is missing or destroyed.
+// readSalt returns the salt in a file; seal.ErrNoSalt if it is missing, cut off or destroyed. A
+// longer file is not a salt.
 func readSalt(path string) ([]byte, error) {
-	salt, _, err := readFile(path, seal.KeyBytes+1)
-	if errors.Is(err, fs.ErrNotExist) ||
-		err == nil && (len(salt) != seal.KeyBytes || isZero(salt)) {
+	salt, info, err := readFile(path, seal.KeyBytes+1)
+	switch {
+	case errors.Is(err, fs.ErrNotExist),
+		err == nil && (len(salt) < seal.KeyBytes || isZero(salt)):
 		return nil, seal.ErrNoSalt
+	case err == nil && len(salt) > seal.KeyBytes:
+		return nil, fmt.Errorf("%s has %d bytes, expected %d", path, info.Size(), seal.KeyBytes)
 	}
 	return salt, err
 }
@@ -93,6 +104,10 @@ func (s *Store) replace(k keys, id string, data []byte) error {
 	}
 	salt, err := k.salt(id)
 	if errors.Is(err, seal.ErrNoSalt) {
+		// Beside a plain conversation, half a salt is what a crash has left of its migration.
+		if err := checkOurs(s.saltPath(id)); err != nil && !s.plainExists(id) {
+			return err
+		}
 		// No readable conversation needs another salt: base and migrate see to that.
 		salt = seal.NewKey().Bytes()
 		if err = disk.WriteFile(s.saltPath(id), salt, 0o600); err == nil {
@@ -112,8 +127,13 @@ func (s *Store) replace(k keys, id string, data []byte) error {
 }
 
 // destroy removes a conversation, its key first and its salt's file last: a salt of zeros says that
-// the rest was meant to go, too.
+// the rest was meant to go, too. It removes nothing if one of the files is not certainly a Store's.
 func (s *Store) destroy(id string) error {
+	for _, path := range []string{s.path(id), s.plainPath(id), s.saltPath(id)} {
+		if err := checkOurs(path); err != nil {
+			return err
+		}
+	}
 	if err := seal.OverwriteFile(s.saltPath(id)); err != nil {
 		return err
 	}
@@ -128,6 +148,22 @@ func (s *Store) destroy(id string) error {
 	}
 	disk.SyncDir(s.dir)
 	return nil
+}
+
+// checkOurs returns a notOurs if there is something at path that is not certainly a Store's.
+func checkOurs(path string) error {
+	if _, err := os.Lstat(path); err == nil && !IsOurs(path) {
+		return notOurs{path}
+	}
+	return nil
+}
+
+// notOurs means that something in the place of a conversation's file is not certainly a Store's.
+type notOurs struct{ path string }
+
+func (e notOurs) Error() string {
+	return e.path + " may be somebody's: it is not a file that Headroom has written, or too " +
+		"damaged to be known again"
 }
 
 // lock keeps other programs from writing. It locks the folder, so that no file is left behind. On
@@ -201,7 +237,7 @@ func (k keys) open(data []byte, id string, fileBytes int64) (text []byte, size i
 	}
 	salt, err := k.salt(id)
 	if err != nil {
-		return nil, 0, "its key is missing: " + err.Error()
+		return nil, 0, missingKey(err)
 	}
 	box, bad := h.Box(k.chats.Derive("chat", salt), []byte(id)), 0
 	text, data = []byte{}, data[seal.HeaderBytes:]
@@ -220,7 +256,24 @@ func (k keys) open(data []byte, id string, fileBytes int64) (text []byte, size i
 		damage = fmt.Sprintf("%d bytes follow its end", len(data))
 	}
 	if bad > 0 && damage == "" {
-		damage = fmt.Sprintf("%d of its %d parts are damaged", bad, h.Chunks())
+		damage = damagedParts(bad, h.Chunks())
 	}
 	return text, h.Length, damage
+}
+
+func missingKey(err error) string {
+	if errors.Is(err, seal.ErrNoSalt) {
+		return "its key is missing or was destroyed"
+	}
+	return "its key cannot be read: " + err.Error()
+}
+
+func damagedParts(bad int, of int64) string {
+	switch {
+	case of == 1:
+		return "its content is damaged"
+	case bad == 1:
+		return fmt.Sprintf("1 of its %d parts is damaged", of)
+	}
+	return fmt.Sprintf("%d of its %d parts are damaged", bad, of)
 }

@@ -53,14 +53,14 @@ func NewHeader(key ID, chunk int, slot uint32, length int64) Header {
 func ParseHeader(b []byte, fileBytes int64) (Header, error) {
 	var h Header
 	if len(b) < HeaderBytes || string(b[:8]) != fileMagic {
-		return h, fmt.Errorf("seal: %d bytes do not begin with the header of a sealed file",
+		return h, fmt.Errorf("%d bytes do not begin with the header of a sealed file",
 			fileBytes)
 	}
 	h.Key = ID(b[8:16])
 	chunk, length := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint64(b[24:])
 	h.Slot, h.Salt = binary.LittleEndian.Uint32(b[20:]), [KeyBytes]byte(b[32:64])
 	if chunk < minChunk || chunk > maxChunk || length > maxLength {
-		return h, fmt.Errorf("seal: chunks of %d bytes for a content of %d are not valid", chunk,
+		return h, fmt.Errorf("chunks of %d bytes for a content of %d are not valid", chunk,
 			length)
 	}
 	h.Chunk, h.Length = int(chunk), int64(length)

@@ -22,13 +22,13 @@ type Key struct{ secret [KeyBytes]byte }
 // Errors that callers can test for with errors.Is.
 var (
 	// ErrUnsealed means that sealed bytes were changed, or that the key is another one.
-	ErrUnsealed = errors.New("seal: the content does not match the key")
+	ErrUnsealed = errors.New("the content does not match the key")
 	// ErrOtherKey means that a file or folder was sealed with another key.
-	ErrOtherKey = errors.New("seal: it was encrypted with another key")
+	ErrOtherKey = errors.New("it was encrypted with another key")
 	// ErrLength means that a file is longer or shorter than its header says.
-	ErrLength = errors.New("seal: the file has another length")
+	ErrLength = errors.New("the file has another length")
 	// ErrNoSalt means that a salt was destroyed or never written.
-	ErrNoSalt = errors.New("seal: its key was destroyed")
+	ErrNoSalt = errors.New("its key was destroyed")
 )
 
 // NewKey returns a random key.
@@ -42,7 +42,7 @@ func NewKey() Key {
 func KeyOf(secret []byte) (Key, error) {
 	var k Key
 	if len(secret) != KeyBytes {
-		return k, fmt.Errorf("seal: a key of %d bytes, expected %d", len(secret), KeyBytes)
+		return k, fmt.Errorf("a key of %d bytes, expected %d", len(secret), KeyBytes)
 	}
 	copy(k.secret[:], secret)
 	return k, nil
