@@ -13,20 +13,22 @@ import (
 // Erase removes all files that a store has written to dir, and dir itself if it is then empty. It
 // returns ErrInUse if a store has the folder open, in any process. Files of others stay. The error
 // names files that were set aside and may be a store's or not.
-func Erase(dir string) error {
-	if Exists(dir) {
+func Erase(dir string) error { return erase(osDisk{}, dir) }
+
+func erase(d disk, dir string) error {
+	if Exists(dir) || isDamagedIndex(filepath.Join(dir, indexName)) {
 		if err := checkUnused(dir); err != nil {
 			return err
 		}
-		m := &Move{To: dir}
+		m := &Move{To: dir, disk: d}
 		if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
 			return err
 		}
-		if err := clearRest(dir); err != nil {
+		if err := clearRest(d, dir); err != nil {
 			return err
 		}
 	}
-	others, err := clearAside(dir)
+	others, err := clearAside(d, dir)
 	if err == nil && len(others) > 0 {
 		err = fmt.Errorf("blockstore: %s may be a damaged index or somebody's file, and is left: "+
 			"delete it unless you need it", strings.Join(others, ", "))

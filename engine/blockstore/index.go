@@ -95,7 +95,7 @@ func openIndex(dir string, sealed, force bool) (*index, error) {
 			return nil, err
 		}
 	}
-	aside, err := discardIndex(path)
+	aside, err := discardIndex(osDisk{}, path)
 	if err != nil {
 		return nil, err
 	}

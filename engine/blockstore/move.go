@@ -450,7 +450,7 @@ func (m *Move) removeStrays() error {
 
 // pins replaces the pins of the new folder with those of the old one.
 func (m *Move) pins() error {
-	if err := removeNamed(filepath.Join(m.To, pinsDir), isPin); err != nil {
+	if err := removeNamed(m.files(), filepath.Join(m.To, pinsDir), isPin); err != nil {
 		return err
 	}
 	pins, err := os.ReadDir(filepath.Join(m.From, pinsDir))
@@ -501,7 +501,7 @@ func (m *Move) Clear() error {
 		return err
 	}
 	if kept == 0 {
-		if err := clearRest(m.From); err != nil {
+		if err := clearRest(m.files(), m.From); err != nil {
 			return err
 		}
 	}
@@ -540,33 +540,37 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 }
 
 // clearRest removes the remaining files of a store that has no entries, and the folder if it is
-// then empty.
-func clearRest(dir string) error {
-	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
-	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
-		_ = os.Remove(sub) // fails if it holds files that are not the store's
-	}
-	if err := errors.Join(removeNamed(filepath.Join(dir, pinsDir), isPin),
-		removeNamed(filepath.Join(dir, tempDir), isTemp)); err != nil {
-		return err
-	}
-	if _, err := discardIndex(filepath.Join(dir, indexName)); err != nil {
+// then empty. The files by which Exists knows the folder come last: the index, or else the lock and
+// the folder of blocks. So an interrupted clearRest can be repeated.
+func clearRest(d disk, dir string) error {
+	if err := errors.Join(removeNamed(d, filepath.Join(dir, pinsDir), isPin),
+		removeNamed(d, filepath.Join(dir, tempDir), isTemp)); err != nil {
 		return err
 	}
 	for _, name := range []string{keysName, keysName + copySuffix} {
-		if path := filepath.Join(dir, name); isKeys(path) {
-			if err := seal.DestroyFile(path); err != nil {
+		if path := filepath.Join(dir, name); isKeys(path) || isWiped(path) {
+			if err := seal.OverwriteFile(path); err != nil {
+				return err
+			}
+			if err := d.Remove(path); ignoreGone(err) != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range []string{indexName + copySuffix, lockName, markName,
-		markName + copySuffix} {
-		if err := os.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
+	for _, name := range []string{indexName + copySuffix, markName, markName + copySuffix,
+		lockName} {
+		if err := d.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
 			return err
 		}
 	}
-	_ = os.Remove(dir)
+	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
+	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
+		_ = d.Remove(sub) // fails if it holds files that are not the store's
+	}
+	if _, err := discardIndex(d, filepath.Join(dir, indexName)); err != nil {
+		return err
+	}
+	_ = d.Remove(dir)
 	return nil
 }
 
@@ -584,7 +588,7 @@ func DiscardMove(dir string) error {
 	if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
 		return err
 	}
-	return clearRest(dir)
+	return clearRest(m.files(), dir)
 }
 
 // FinishMove completes a move to dir, the folder that the settings name. If the copy was never

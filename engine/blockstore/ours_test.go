@@ -63,7 +63,7 @@ func TestFilesOfOthersStay(t *testing.T) {
 		t.Error("the sweep left a file of a crashed store")
 	}
 
-	if err := clearRest(to); err != nil {
+	if err := clearRest(osDisk{}, to); err != nil {
 		t.Fatal(err)
 	}
 	expectFiles(t, to, people)

@@ -17,6 +17,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -269,6 +270,19 @@ func isKeys(path string) bool {
 	var head [8]byte
 	n, _ := f.Read(head[:])
 	return seal.IsSlots(head[:n])
+}
+
+// isWiped reports whether the file begins with the zeros that a killed program has written over a
+// file of slots.
+func isWiped(path string) bool {
+	f, err := osDisk{}.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [128]byte // no slot comes before
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && head == [128]byte{}
 }
 
 // Encrypted reports whether the store in dir is encrypted.
