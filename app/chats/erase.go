@@ -38,6 +38,9 @@ func IsOurs(path string) bool {
 		return info.Size() == seal.KeyBytes || unfinished && info.Size() < seal.KeyBytes
 	}
 	var h header
+	if len(data) > 0 && isZero(data) {
+		return true // a deletion that was interrupted
+	}
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	return json.Unmarshal(first, &h) == nil && h.Version > 0 && h.ID == name[2]
 }

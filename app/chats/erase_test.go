@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/engine/problem"
@@ -30,6 +31,9 @@ func TestErase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	put(filepath.Join(dir, "wiped.json"), strings.Repeat("\x00", 200)) // by a killed program
+	put(filepath.Join(dir, "half.json"), strings.Repeat("\x00", 64<<10)+"the rest of a text")
+	put(filepath.Join(dir, "gone.salt"), strings.Repeat("\x00", 32))
 	put(outside, `{"version":1,"id":"link","title":""}`)
 	put(filepath.Join(dir, "old.json"), `{"version":1,"id":"old","title":"Old"}`+"\n")
 	foreign := map[string]string{"notes.json": `{"notes": []}`, "letter.txt": "mine",

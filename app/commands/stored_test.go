@@ -23,6 +23,7 @@ import (
 	"headroom/app/settings"
 	"headroom/app/stored"
 	"headroom/app/vault"
+	"headroom/engine/seal"
 	"headroom/engine/tokenizer"
 )
 
@@ -253,6 +254,63 @@ func privacyTable(t *testing.T) (rows []privacyRow) {
 		t.Fatalf("%d rows in PRIVACY.md, expected at least 10", len(rows))
 	}
 	return rows
+}
+
+// TestDeleteInterrupted stops Delete everything where a kill can stop it, then starts a server, as
+// a person would, and deletes everything again. Nothing may be left, and the server goes on.
+func TestDeleteInterrupted(t *testing.T) {
+	c := &scenario{T: t, home: isolate(t)}
+	settingsDir, err := control.SettingsDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, chat := filepath.Join(settingsDir, "key"), filepath.Join(library.Data(), "chats", "one")
+	dir := cache.DefaultDir()
+	wipe := func(path string) func() error {
+		return func() error { return seal.OverwriteFile(path) }
+	}
+	remove := func(path string) func() error { return func() error { return os.Remove(path) } }
+	// The steps of a deletion, as data.erase takes them.
+	steps := []func() error{wipe(key), remove(key), remove(chat + ".chat"), wipe(chat + ".salt"),
+		remove(chat + ".salt"), wipe(filepath.Join(dir, "keys.headroom")),
+		remove(filepath.Join(dir, "keys.headroom"))}
+	for n := range len(steps) + 1 {
+		c.begin()
+		c.must(http.MethodPut, "/api/chats/one", `{"revision":0,"title":"`+marker+
+			`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)
+		c.complete(marker, "")
+		c.end()
+		for i, step := range steps[:n] {
+			if err := step(); err != nil {
+				t.Fatalf("step %d: %v", i, err)
+			}
+		}
+		c.begin()
+		var deleted stored.Deleted
+		text := c.must(http.MethodPost, "/api/stored/delete", `{"everything":true}`)
+		if err := json.Unmarshal([]byte(text), &deleted); err != nil || len(deleted.Left) > 0 {
+			t.Errorf("after %d steps: %s, %v", n, text, err)
+		}
+		for _, one := range c.s.Stored().Items {
+			if one.Kind == stored.Chats && one.Files > 0 {
+				t.Errorf("after %d steps: %d files of chats are left", n, one.Files)
+			}
+		}
+		if err := errors.Join(c.s.Host.Start(""), c.s.Host.Wait(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if paths := c.holders(marker); len(paths) > 0 {
+			t.Errorf("after %d steps: left in %q", n, paths)
+		}
+		if s := c.s.Host.State().Cache; s.Error != "" || !s.On {
+			t.Errorf("after %d steps: the cache is on: %v, %s", n, s.On, s.Error)
+		}
+		c.must(http.MethodPut, "/api/chats/two", `{"revision":0,"title":"","from":0,"messages":[]}`)
+		c.end()
+		if code, _, errOut := headroom("", "stored", "delete", "--yes"); code != 0 {
+			t.Fatal(errOut)
+		}
+	}
 }
 
 // TestDeleteEverything deletes everything while a request runs, and reads every byte that is left.

@@ -159,10 +159,11 @@ func (v *Vault) load(create bool) (seal.Key, error) {
 	return v.create()
 }
 
-// stored returns the key; errNoKey if there is none, and there is a place for one.
+// stored returns the key; errNoKey if there is none, and there is a place for one. The zeros of a
+// destruction that was interrupted are no key.
 func (v *Vault) stored() (seal.Key, error) {
 	text, err := readFile(v.path())
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && isDestroyed(text) {
 		err = errNoKey
 		if v.chain != nil {
 			text, err = v.chain.read()

@@ -112,10 +112,17 @@ func TestNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestDestroyInterrupted: zeros that a killed program left of a key are removed.
+// TestDestroyInterrupted: zeros that a killed program left of a key are removed. A program that
+// starts meanwhile makes a new key.
 func TestDestroyInterrupted(t *testing.T) {
 	v := fileVault(t.TempDir())
-	mustKey(t, v)
+	old := mustKey(t, v)
+	if err := seal.OverwriteFile(v.path()); err != nil {
+		t.Fatal(err)
+	}
+	if fresh := mustKey(t, fileVault(v.dir)); fresh == old || fresh == (seal.Key{}) {
+		t.Error("there is no new key")
+	}
 	if err := seal.OverwriteFile(v.path()); err != nil {
 		t.Fatal(err)
 	}

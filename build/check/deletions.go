@@ -11,8 +11,8 @@ import (
 // deletion matches calls that remove or overwrite a file or its content.
 var deletion = regexp.MustCompile(
 	`\b(?:os|root|unix|syscall)\.(?:Remove|RemoveAll|Rename|Renameat2|RenamexNp|Truncate|Unlink|` +
-		`Unlinkat|Rmdir|Create|WriteFile)\(|\.(?:disk|files\(\))\.Remove\(|O_TRUNC|\.Truncate\(0\)|` +
-		`seal\.DestroyFile\(`)
+		`Unlinkat|Rmdir|Create|WriteFile)\(|(?:\.disk|\bfiles|\.files\(\))\.(?:Remove|Rename)\(|` +
+		`O_TRUNC|\.Truncate\(0\)|seal\.DestroyFile\(`)
 
 // deletes says why the calls in a file cannot harm the files of others: the tests that show it, in
 // the same folder, or a reason.

@@ -15,20 +15,20 @@ import (
 // names files that were set aside and may be a store's or not.
 func Erase(dir string) error { return erase(osDisk{}, dir) }
 
-func erase(d disk, dir string) error {
+func erase(files disk, dir string) error {
 	if Exists(dir) || isDamagedIndex(filepath.Join(dir, indexName)) {
 		if err := checkUnused(dir); err != nil {
 			return err
 		}
-		m := &Move{To: dir, disk: d}
+		m := &Move{To: dir, disk: files}
 		if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
 			return err
 		}
-		if err := clearRest(d, dir); err != nil {
+		if err := clearRest(files, dir); err != nil {
 			return err
 		}
 	}
-	others, err := clearAside(d, dir)
+	others, err := clearAside(files, dir)
 	if err == nil && len(others) > 0 {
 		err = fmt.Errorf("blockstore: %s may be a damaged index or somebody's file, and is left: "+
 			"delete it unless you need it", strings.Join(others, ", "))

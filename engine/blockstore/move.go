@@ -542,9 +542,9 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 // clearRest removes the remaining files of a store that has no entries, and the folder if it is
 // then empty. The files by which Exists knows the folder come last: the index, or else the lock and
 // the folder of blocks. So an interrupted clearRest can be repeated.
-func clearRest(d disk, dir string) error {
-	if err := errors.Join(removeNamed(d, filepath.Join(dir, pinsDir), isPin),
-		removeNamed(d, filepath.Join(dir, tempDir), isTemp)); err != nil {
+func clearRest(files disk, dir string) error {
+	if err := errors.Join(removeNamed(files, filepath.Join(dir, pinsDir), isPin),
+		removeNamed(files, filepath.Join(dir, tempDir), isTemp)); err != nil {
 		return err
 	}
 	for _, name := range []string{keysName, keysName + copySuffix} {
@@ -552,25 +552,25 @@ func clearRest(d disk, dir string) error {
 			if err := seal.OverwriteFile(path); err != nil {
 				return err
 			}
-			if err := d.Remove(path); ignoreGone(err) != nil {
+			if err := files.Remove(path); ignoreGone(err) != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range []string{indexName + copySuffix, markName, markName + copySuffix,
 		lockName} {
-		if err := d.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
+		if err := files.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
 			return err
 		}
 	}
 	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
-		_ = d.Remove(sub) // fails if it holds files that are not the store's
+		_ = files.Remove(sub) // fails if it holds files that are not the store's
 	}
-	if _, err := discardIndex(d, filepath.Join(dir, indexName)); err != nil {
+	if _, err := discardIndex(files, filepath.Join(dir, indexName)); err != nil {
 		return err
 	}
-	_ = d.Remove(dir)
+	_ = files.Remove(dir)
 	return nil
 }
 

@@ -93,7 +93,7 @@ var indexSuffixes = []string{"", "-wal", "-shm", "-journal"}
 // that name, perhaps an index whose header is damaged, is renamed, and set aside under the returned
 // path. So are the files that SQLite may have kept for it, and they come first: if a crash
 // interrupts this, the file that shows whose they are is still in its place.
-func discardIndex(d disk, path string) (aside string, err error) {
+func discardIndex(files disk, path string) (aside string, err error) {
 	if _, err := os.Lstat(path); ignoreGone(err) != nil {
 		return "", err
 	}
@@ -102,9 +102,9 @@ func discardIndex(d disk, path string) (aside string, err error) {
 	}
 	for _, suffix := range slices.Backward(indexSuffixes) {
 		if aside != "" {
-			err = d.Rename(path+suffix, aside+suffix)
+			err = files.Rename(path+suffix, aside+suffix)
 		} else {
-			err = d.Remove(path + suffix)
+			err = files.Remove(path + suffix)
 		}
 		if ignoreGone(err) != nil {
 			return "", err
@@ -135,7 +135,7 @@ func isDamagedIndex(path string) bool {
 
 // clearAside removes damaged indexes that were set aside in dir, and dir if it is then empty. It
 // returns the files that may be somebody else's.
-func clearAside(d disk, dir string) (others []string, err error) {
+func clearAside(files disk, dir string) (others []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range slices.Backward(entries) { // a database comes after its -wal and the others
 		m := asideName.FindStringSubmatch(e.Name())
@@ -143,8 +143,8 @@ func clearAside(d disk, dir string) (others []string, err error) {
 			continue
 		}
 		if path := filepath.Join(dir, e.Name()); isDamagedIndex(filepath.Join(dir, m[1])) {
-			err = errors.Join(err, ignoreGone(d.Remove(path)))
-			_ = d.Remove(dir) // fails while it holds other files
+			err = errors.Join(err, ignoreGone(files.Remove(path)))
+			_ = files.Remove(dir) // fails while it holds other files
 		} else {
 			others = append(others, path)
 		}
@@ -153,15 +153,15 @@ func clearAside(d disk, dir string) (others []string, err error) {
 }
 
 // removeNamed removes the files in dir whose name a store gave them, and then dir if it is empty.
-func removeNamed(d disk, dir string, ours func(name string) bool) error {
+func removeNamed(files disk, dir string, ours func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Type().IsRegular() && ours(e.Name()) {
-			err = errors.Join(err, ignoreGone(d.Remove(filepath.Join(dir, e.Name()))))
+			err = errors.Join(err, ignoreGone(files.Remove(filepath.Join(dir, e.Name()))))
 		}
 	}
 	if ignoreGone(err) == nil {
-		_ = d.Remove(dir) // fails if it holds other files
+		_ = files.Remove(dir) // fails if it holds other files
 	}
 	return ignoreGone(err)
 }
