@@ -65,6 +65,15 @@ func (f *ModelFlags) Validate() error {
 // thousands of threads.
 const maxThreads = 1024
 
+// Validate rejects a number of threads that no machine has. kong calls it, as that of the others.
+func (c *BenchSpeed) Validate() error { return checkThreads(c.Threads) }
+
+// Validate is like that of BenchSpeed.
+func (c *BenchCache) Validate() error { return checkThreads(c.Threads) }
+
+// Validate is like that of BenchSpeed.
+func (c *BenchTable) Validate() error { return checkThreads(c.Threads) }
+
 func checkThreads(n int) error {
 	if n < 0 || n > maxThreads {
 		return fmt.Errorf("--threads is %d, expected 0 to %d", n, maxThreads)

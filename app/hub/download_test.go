@@ -1,10 +1,14 @@
 package hub
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,7 +215,14 @@ func TestBusyHub(t *testing.T) {
 				w.WriteHeader(c.status)
 				return true
 			}
-			job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
+			var log bytes.Buffer
+			job := f.download(f.client(func(o *Options) {
+				o.Connections, o.Log = 1, slog.New(slog.NewTextHandler(&log, nil))
+			}))
+			lines := strings.Count(log.String(), "the hub does not answer; trying again")
+			if lines != len(f.slept) {
+				t.Errorf("%d waits, the log is %s", len(f.slept), log.String())
+			}
 			if c.want != "" {
 				if job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
 					t.Errorf("error %v", job.Err)
@@ -463,5 +474,16 @@ func TestChosenFiles(t *testing.T) {
 		new(jobs.Progress))
 	if problem.From(err).Code != problem.NotFound {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestWithoutAddress: the log has no signed address.
+func TestWithoutAddress(t *testing.T) {
+	cause := errors.New("no route")
+	err := error(&url.Error{Op: "Get", URL: "https://cdn/x?Signature=secret", Err: cause})
+	for _, one := range []error{err, fmt.Errorf("part 1: %w", err), cause} {
+		if got := withoutAddress(one); got != cause {
+			t.Errorf("got %v", got)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"time"
 
 	"headroom/engine/problem"
@@ -55,9 +56,21 @@ func (c *Client) retry(ctx context.Context, maxTries int,
 		wait := min(firstWait<<(failures-1), longestWait)
 		// Jitter, so that many clients do not retry at the same time.
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
-		c.log.Debug("retrying a request to the hub", "err", p.err, "failures", failures)
-		if err := c.options.sleep(ctx, max(wait, p.after)); err != nil {
+		wait = max(wait, p.after)
+		c.log.Warn("the hub does not answer; trying again", "hub", c.Endpoint(),
+			"err", withoutAddress(p.err), "in", wait.Round(100*time.Millisecond),
+			"tries", fmt.Sprintf("%d of %d", failures, maxTries))
+		if err := c.options.sleep(ctx, wait); err != nil {
 			return err
 		}
 	}
+}
+
+// withoutAddress removes the address of the request from an error of package http: it may have the
+// signature of a signed address.
+func withoutAddress(err error) error {
+	if e := (*url.Error)(nil); errors.As(err, &e) {
+		return e.Err
+	}
+	return err
 }

@@ -51,7 +51,12 @@ func healthOf(m Model, patience time.Duration) error {
 	return nil
 }
 
+// handleUnknown answers what has no route. The body, which is not read, may ask for privacy, so the
+// path is logged for GET and HEAD only.
 func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		recordOf(r).private = true
+	}
 	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
 		"The routes are "+s.routeList()+"."))
 }

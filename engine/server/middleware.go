@@ -22,7 +22,7 @@ type record struct {
 	timing    engine.Timing
 	finish    string
 	err       error
-	private   bool // the error may quote the request, so only its code is logged
+	private   bool // path and error may quote the request, so only route and code are logged
 }
 
 type recordKey struct{}
@@ -41,15 +41,20 @@ func (rec *record) fail(err error) { rec.err = err }
 // observe attaches a record to each request, and logs and counts the request when it ends.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		begin, rec, sw := time.Now(), &record{}, &statusWriter{ResponseWriter: w}
+		begin, sw := time.Now(), &statusWriter{ResponseWriter: w}
+		rec := &record{private: mayBePrivate(r, nil)} // until the body is read
 		defer func() {
 			status := sw.status
 			if status == 0 {
 				status = 200
 			}
 			s.metrics.request(s.routeLabel(r.URL.Path), status)
+			path := r.URL.Path
+			if rec.private {
+				path = s.routeLabel(path)
+			}
 			s.log.LogAttrs(r.Context(), levelOf(r, status), "request",
-				rec.attributes(r, status, time.Since(begin))...)
+				rec.attributes(r.Method, path, status, time.Since(begin))...)
 		}()
 		next.ServeHTTP(sw, r.WithContext(context.WithValue(r.Context(), recordKey{}, rec)))
 	})
@@ -67,8 +72,8 @@ func levelOf(r *http.Request, status int) slog.Level {
 	return slog.LevelDebug
 }
 
-func (rec *record) attributes(r *http.Request, status int, took time.Duration) []slog.Attr {
-	list := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path),
+func (rec *record) attributes(method, path string, status int, took time.Duration) []slog.Attr {
+	list := []slog.Attr{slog.String("method", method), slog.String("path", path),
 		slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond))}
 	if rec.model != "" {
 		u, t := rec.prompt, rec.timing

@@ -86,6 +86,16 @@ func TestPrivateRequests(t *testing.T) {
 	} {
 		post(t, s.URL+"/v1/chat/completions", body)
 	}
+	post(t, s.URL+"/v1/BODYSECRET", `{"store":false}`)
+	post(t, s.URL+"/v1/BODYSECRET", `{}`, "Headroom-Cache", "memory")
+	for _, path := range []string{"/v1/BODYSECRET", "/v1/models/BODYSECRET"} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, nil)
+		r.Header.Set("Headroom-Cache", "none")
+		if got, err := http.DefaultClient.Do(r); err != nil || got.Body.Close() != nil ||
+			got.StatusCode != 404 {
+			t.Errorf("GET %s: %v, %v", path, got, err)
+		}
+	}
 	s.Close() // the log's last line
 	if strings.Contains(log.String(), "BODYSECRET") {
 		t.Errorf("the log quotes a private request:\n%s", log.String())
