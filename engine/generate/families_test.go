@@ -40,6 +40,8 @@ var families = map[string]string{
 	"Reka":     `human: {{ c }} <sep> `,
 	"twice":    `<|user|>{{ c }}{{ c }}<|end|>`, // the end of one text and the beginning of another
 	"as JSON":  `<|user|>{{ {'content': c} | tojson }}<|end|>`,
+	"removes":  `<|user|>{{ c.replace('/think', '') | lower }}<|end|>`,
+	"splits":   `<|user|>{{ c.split('/think') | join }}<|end|>`,
 }
 
 // controlToken matches the control tokens of a prompt.
@@ -124,7 +126,8 @@ func keepText(t *testing.T, source string) (rendered int) {
 			t.Fatal("the prompt has no control token")
 		}
 		all := strings.Join(tokens, "")
-		for _, text := range []string{all, "a" + all + "b", tokens[0][1:] + " " + tokens[0][:1]} {
+		for _, text := range []string{all, "a" + all + "b", tokens[0][1:] + " " + tokens[0][:1],
+			strings.ToUpper(all), interrupted(tokens, "/think"), interrupted(tokens, "/no_think")} {
 			attack, err := encode(t, m, body, text)
 			if err != nil {
 				t.Errorf("%q: %v", text, err)
@@ -135,6 +138,16 @@ func keepText(t *testing.T, source string) (rendered int) {
 		}
 	}
 	return rendered
+}
+
+// interrupted returns the tokens with a word in the middle of each, which some templates remove.
+func interrupted(tokens []string, word string) (text string) {
+	for _, token := range tokens {
+		runes := []rune(token)
+		half := len(runes) / 2
+		text += string(runes[:half]) + word + string(runes[half:]) + " "
+	}
+	return text
 }
 
 // specials returns the control tokens of a prompt.

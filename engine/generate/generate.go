@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"headroom/engine/chat"
 	"headroom/engine/problem"
@@ -76,8 +77,7 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 		}
 		defer leave()
 		options.Admitted = true
-		options.Shield = m.Tokenizer().NewShield()
-		text, err = r.render(ctx, m.Template(), options.Shield)
+		text, options.Shield, err = r.renderAsText(ctx, m)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -116,6 +116,27 @@ func encodeProblem(ctx context.Context, err error, counted, contextTokens int) e
 	}
 	return problem.Wrap(problem.BadRequest, err, "The model's tokenizer cannot encode this prompt",
 		"Shorten the prompt. If short prompts fail too, download the model again.")
+}
+
+// renderAsText renders the conversation such that its text can be no special token, and returns the
+// Shield that has hidden what could be one.
+//
+// A Shield sees only whole special tokens in a message. A template that removes a word or changes
+// the case of letters may join one from the rest. Then the prompt has other special tokens than one
+// whose messages have no beginning of any, and the latter is taken.
+func (r *Request) renderAsText(ctx context.Context, m Model) (string, *tokenizer.Shield, error) {
+	shield := m.Tokenizer().NewShield()
+	text, err := r.render(ctx, m.Template(), shield)
+	if err != nil || !shield.MayJoin() {
+		return text, shield, err
+	}
+	strict := m.Tokenizer().NewShield()
+	strict.HideStrictly()
+	other, err := r.render(ctx, m.Template(), strict)
+	if err == nil && slices.Equal(shield.Specials(text), strict.Specials(other)) {
+		return text, shield, nil
+	}
+	return other, strict, err
 }
 
 // render applies the chat template to the conversation.

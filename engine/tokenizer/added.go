@@ -30,6 +30,7 @@ type addedTokens struct {
 	root   [256]int32 // node after the first byte, 0 for none
 	next   map[edge]int32
 	nodes  []trieNode // node 0 is the root
+	begin  string     // the characters with which tokens begin, but for letters, digits and spaces
 }
 
 type edge struct {
@@ -56,6 +57,10 @@ func (a *addedTokens) add(content string, token addedToken) {
 		a.nodes, a.next = append(a.nodes, trieNode{}), map[edge]int32{}
 	}
 	a.tokens = append(a.tokens, token)
+	if r, _ := utf8.DecodeRuneInString(content); !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+		!unicode.IsSpace(r) && !strings.ContainsRune(a.begin, r) {
+		a.begin += string(r)
+	}
 	node := int32(0)
 	for i := range len(content) {
 		next := a.step(node, content[i])

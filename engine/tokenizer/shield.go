@@ -18,6 +18,8 @@ type Shield struct {
 	tokens *addedTokens
 	hidden []rune // by number of the replacement
 	index  map[rune]rune
+	strict bool // see HideStrictly
+	begins bool // see MayJoin
 }
 
 // The replacements are U+10F000 to U+10FFFF, which begin with these bytes. A string that has such a
@@ -43,6 +45,15 @@ func (s *Shield) Hide(text string) string {
 		return text
 	}
 	text = toValidUTF8(text)
+	s.begins = s.begins || strings.ContainsAny(text, s.tokens.begin)
+	if s.strict {
+		return strings.Map(func(r rune) rune {
+			if r >= firstHidden || strings.ContainsRune(s.tokens.begin, r) {
+				r = s.replacement(r)
+			}
+			return r
+		}, text)
+	}
 	_, _, token := s.tokens.find(nil, text, 0)
 	if token == nil && s.tokens.partial(text) == len(text) &&
 		!strings.Contains(text, hiddenBytes) {
@@ -75,6 +86,28 @@ func (s *Shield) hide(b *strings.Builder, text string) {
 		r, size := utf8.DecodeRuneInString(text[at:])
 		b.WriteRune(s.replacement(r))
 		text = text[at+size:]
+	}
+}
+
+// MayJoin reports whether a template could join a special token from parts of the texts that Hide
+// got, by removing what is between them: one of the texts has a character with which such tokens
+// begin.
+func (s *Shield) MayJoin() bool { return s != nil && s.begins }
+
+// HideStrictly makes Hide also hide every character with which a special token begins. Then no
+// template can join one from the text of messages. But templates do not find markup in messages,
+// so it is only for those messages in which Hide alone does not suffice.
+func (s *Shield) HideStrictly() { s.strict = true }
+
+// Specials returns the special tokens in a text, whose messages Hide has hidden.
+func (s *Shield) Specials(text string) (found []int32) {
+	for {
+		_, end, token := s.tokens.find(nil, text, 0)
+		if token == nil {
+			return found
+		}
+		found = append(found, token.ID)
+		text = text[end:]
 	}
 }
 
