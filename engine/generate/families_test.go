@@ -140,6 +140,23 @@ func keepText(t *testing.T, source string) (rendered int) {
 	return rendered
 }
 
+// TestRoles checks that a role cannot become a control token.
+func TestRoles(t *testing.T) {
+	m := &demoModel{tokenizer: withTokens(t, []string{"<|user|>", "<|end|>"})}
+	var err error
+	if m.template, err = chat.ParseTemplate(
+		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}`); err != nil {
+		t.Fatal(err)
+	}
+	for role, refused := range map[string]bool{"user": false, "observation": false, "end": true} {
+		_, err := encode(t, m, `{"messages":[{"role":"`+role+`","content":"T"}]}`, "word")
+		var bad *generate.ParamError
+		if errors.As(err, &bad) != refused || refused && bad.Param != "messages[0].role" {
+			t.Errorf("role %q: %v", role, err)
+		}
+	}
+}
+
 // interrupted returns the tokens with a word in the middle of each, which some templates remove.
 func interrupted(tokens []string, word string) (text string) {
 	for _, token := range tokens {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"headroom/engine/chat"
 	"headroom/engine/problem"
@@ -126,6 +127,9 @@ func encodeProblem(ctx context.Context, err error, counted, contextTokens int) e
 // whose messages have no beginning of any, and the latter is taken.
 func (r *Request) renderAsText(ctx context.Context, m Model) (string, *tokenizer.Shield, error) {
 	shield := m.Tokenizer().NewShield()
+	if err := r.checkRoles(shield); err != nil {
+		return "", nil, err
+	}
 	text, err := r.render(ctx, m.Template(), shield)
 	if err != nil || !shield.MayJoin() {
 		return text, shield, err
@@ -137,6 +141,20 @@ func (r *Request) renderAsText(ctx context.Context, m Model) (string, *tokenizer
 		return text, shield, nil
 	}
 	return other, strict, err
+}
+
+// roles are those of OpenAI's API. Many templates write them into control tokens, as in <|user|>.
+var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
+
+// checkRoles refuses other roles that may become control tokens, as "end" would in <|end|>.
+func (r *Request) checkRoles(s *tokenizer.Shield) error {
+	for i := range r.Messages {
+		if role := r.Messages[i].Role; !slices.Contains(roles, role) && s.InSpecial(role) {
+			return BadParam(fmt.Sprintf("messages[%d].role", i), "it is a part of a control token "+
+				"of the model, expected one of %s", strings.Join(roles, ", "))
+		}
+	}
+	return nil
 }
 
 // render applies the chat template to the conversation.

@@ -5,6 +5,7 @@ package tokenizer
 // after the tokens that the template itself wrote have been found.
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -98,6 +99,13 @@ func (s *Shield) MayJoin() bool { return s != nil && s.begins }
 // template can join one from the text of messages. But templates do not find markup in messages,
 // so it is only for those messages in which Hide alone does not suffice.
 func (s *Shield) HideStrictly() { s.strict = true }
+
+// InSpecial reports whether a special token contains the word.
+func (s *Shield) InSpecial(word string) bool {
+	return s != nil && slices.ContainsFunc(s.tokens.tokens, func(t addedToken) bool {
+		return strings.Contains(t.Content, word)
+	})
+}
 
 // Specials returns the special tokens in a text, whose messages Hide has hidden.
 func (s *Shield) Specials(text string) (found []int32) {
