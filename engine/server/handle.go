@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"headroom/engine/chat"
@@ -105,7 +107,8 @@ func (s *Server) prepare(r *http.Request, d Dialect, route Route) ([]*generation
 const cacheHeader = "Headroom-Cache"
 
 func readCacheHeader(call *Call, r *http.Request) (err error) {
-	if name := r.Header.Get(cacheHeader); name != "" {
+	// Several headers with different values are refused, as their list in one header is.
+	if name := strings.Join(slices.Compact(r.Header.Values(cacheHeader)), ","); name != "" {
 		call.Cache, err = generate.ParseCaching(cacheHeader, name)
 	}
 	return err

@@ -79,6 +79,13 @@ func TestPrivateRequests(t *testing.T) {
 			}
 		}
 	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/completions",
+		strings.NewReader(`{"prompt":"U"}`))
+	r.Header["Headroom-Cache"] = []string{"disk", "none"}
+	if got, err := http.DefaultClient.Do(r); err != nil || got.Body.Close() != nil ||
+		got.StatusCode != http.StatusBadRequest {
+		t.Errorf("two different headers: %v, %v", got, err)
+	}
 	for _, body := range []string{
 		`{"messages":[{"role":"BODYSECRET","content":"U"}],"store":false}`,
 		`{"messages":[{"role":"user","content":"U"}],"cache":"BODYSECRET"}`,

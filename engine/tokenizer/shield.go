@@ -100,10 +100,11 @@ func (s *Shield) MayJoin() bool { return s != nil && s.begins }
 // so it is only for those messages in which Hide alone does not suffice.
 func (s *Shield) HideStrictly() { s.strict = true }
 
-// InSpecial reports whether a special token contains the word.
+// InSpecial reports whether the word is a part of a special token, but not the whole, which Hide
+// hides.
 func (s *Shield) InSpecial(word string) bool {
 	return s != nil && slices.ContainsFunc(s.tokens.tokens, func(t addedToken) bool {
-		return strings.Contains(t.Content, word)
+		return len(word) < len(t.Content) && strings.Contains(t.Content, word)
 	})
 }
 
