@@ -43,16 +43,24 @@ const leftoverAge = time.Minute
 // RemoveTemporary removes the temporary files that killed programs left in dir: those of WriteFile
 // for files whose names written accepts. Errors are ignored: the files are only in the way.
 func RemoveTemporary(dir string, written func(name string) bool) {
+	for _, path := range Temporary(dir, written) {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// Temporary returns the paths of WriteFile's temporary files in dir, of any age, for files whose
+// names written accepts.
+func Temporary(dir string, written func(name string) bool) (paths []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		m := temporaryName.FindStringSubmatch(e.Name())
-		if m == nil || !e.Type().IsRegular() || !written(m[1]) {
-			continue
-		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+		if m != nil && e.Type().IsRegular() && written(m[1]) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
+	return paths
 }
 
 // maxCopies bounds the number of copies that KeepCopy and SetAside make beside a file.

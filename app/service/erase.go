@@ -18,6 +18,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
+	"headroom/app/disk"
 	"headroom/app/jobs"
 	"headroom/app/library"
 	"headroom/app/settings"
@@ -132,8 +133,10 @@ func resetSettings(file *settings.File, gone *stored.Deleted, was stored.Item) {
 // damagedName matches a damaged settings file that was set aside; see settings.Open.
 var damagedName = regexp.MustCompile(`^settings\.json\.damaged-[1-9][0-9]*$`)
 
-// setAside returns the damaged settings files that were set aside.
+// setAside returns the damaged settings files that were set aside, and those that a killed program
+// was writing.
 func setAside(dir string) (paths []string) {
+	paths = disk.Temporary(dir, func(name string) bool { return name == "settings.json" })
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if e.Type().IsRegular() && damagedName.MatchString(e.Name()) {

@@ -24,7 +24,8 @@ func TestSetAside(t *testing.T) {
 	}
 	gone := map[string]bool{"settings.json.damaged-1": true, "settings.json.damaged-12": true,
 		"settings.json.damaged-old": false, "settings.json.damaged-0": false,
-		"my settings.json.damaged-1": false, "selftest.json": false}
+		"my settings.json.damaged-1": false, "selftest.json": false,
+		".settings.json815": true, ".settings.json": false, ".settings.json8x": false}
 	for name := range gone {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)

@@ -111,6 +111,9 @@ func (v *Vault) Destroy() error {
 	defer unlock()
 	v.key, v.failure = nil, nil
 	err = destroyFile(v.path())
+	for _, path := range disk.Temporary(v.dir, func(name string) bool { return name == fileName }) {
+		err = errors.Join(err, os.Remove(path)) // a killed program was writing it; no key is in use
+	}
 	if v.chain != nil {
 		if removed := v.chain.remove(); !errors.Is(removed, errNoKeychain) {
 			err = errors.Join(err, removed)

@@ -132,6 +132,27 @@ func TestDestroyInterrupted(t *testing.T) {
 	mustKey(t, v)
 }
 
+// TestDestroyTemporary: Destroy also removes a key that a killed program was writing.
+func TestDestroyTemporary(t *testing.T) {
+	v := fileVault(t.TempDir())
+	mustKey(t, v)
+	temporary, foreign := filepath.Join(v.dir, ".key815"), filepath.Join(v.dir, ".key815x")
+	for _, path := range []string{temporary, foreign} {
+		if err := os.WriteFile(path, []byte("a key"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := v.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(temporary); err == nil {
+		t.Error("the temporary file is left")
+	}
+	if _, err := os.Stat(foreign); err != nil {
+		t.Error(err)
+	}
+}
+
 // fakeTool writes a program that acts like the Mac's `security`, for one keychain item. The file
 // "mode" beside it makes it fail with that exit code; "log" has its arguments.
 func fakeTool(t *testing.T) (path string) {

@@ -16,7 +16,7 @@ var deletions = map[string]deletes{
 	"app/service/erase.go": {1, []string{"TestSetAside"}, ""},
 	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},
 	"app/chats/sealed.go":  {2, []string{"TestOtherFiles", "TestForgotten"}, ""},
-	"app/vault/vault.go": {1, []string{"TestKeyInAFile"},
+	"app/vault/vault.go": {2, []string{"TestKeyInAFile", "TestDestroyTemporary"},
 		"the user asks to destroy the key, whose file no other program writes"},
 	"app/cmd/headroom-agent/instance.go": {2, []string{"TestForeignLockFile"},
 		"it writes its address only into the file that claim has locked and emptied"},
