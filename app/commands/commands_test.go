@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -385,6 +386,99 @@ func TestModels(t *testing.T) {
 		!strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
 		t.Errorf("exit %d, output:\n%s", code, out)
 	}
+}
+
+// TestServeSurvivesAnotherModel starts a broken model by the API while the first one, whose
+// tokenizer takes long, is loading. The server must go on.
+func TestServeSurvivesAnotherModel(t *testing.T) {
+	isolate(t)
+	slow, broken := tinyFolder(t), tinyFolder(t)
+	var tokenizer map[string]any
+	name := filepath.Join(slow, "tokenizer.json")
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = json.Unmarshal(data, &tokenizer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := tokenizer["added_tokens"].([]any)
+	for i := range 100_000 {
+		added = append(added, map[string]any{"id": 4000 + i, "content": fmt.Sprintf("<%d>", i)})
+	}
+	tokenizer["added_tokens"] = added
+	data, _ = json.Marshal(tokenizer)
+	nested := strings.Repeat("{% if 1 %}", 20_000) + strings.Repeat("{% endif %}", 20_000)
+	if err := errors.Join(os.WriteFile(name, data, 0o600), os.WriteFile(
+		filepath.Join(broken, "chat_template.jinja"), []byte(nested), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, port := free.Addr().String(), free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Serve{Host: "127.0.0.1", Port: port, Model: slow}).Run(ctx,
+			&terminal{out: io.Discard, err: io.Discard})
+	}()
+	ask := func(method, path, body string) (status int, text string) {
+		dir, _ := control.SettingsDir()
+		token, _ := os.ReadFile(filepath.Join(dir, "token"))
+		r, _ := http.NewRequestWithContext(ctx, method, "http://"+address+path,
+			strings.NewReader(body))
+		r.Header.Set("X-Headroom-Token", strings.TrimSpace(string(token)))
+		r.Header.Set("Content-Type", "application/json")
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, "" // it does not listen yet
+		}
+		defer got.Body.Close()
+		answer, _ := io.ReadAll(got.Body)
+		return got.StatusCode, string(answer)
+	}
+	until := func(method, path, body string, done func(status int, text string) bool) {
+		for !done(ask(method, path, body)) {
+			select {
+			case err := <-ended:
+				t.Fatal("the server has ended:", err)
+			default:
+			}
+		}
+	}
+	until(http.MethodPost, "/api/engine/start", `{"model":"`+broken+`"}`,
+		func(status int, _ string) bool { return status == http.StatusAccepted })
+	until(http.MethodGet, "/health", "", func(_ int, text string) bool {
+		return text != "" && !strings.Contains(text, "loading")
+	})
+	if _, text := ask(http.MethodGet, "/health", ""); !strings.Contains(text, "not_running") {
+		t.Errorf("health: %s", text)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// tinyFolder returns a new folder with a tiny model that runs.
+func tinyFolder(t *testing.T) string {
+	dir := t.TempDir()
+	tiny := filepath.Join("..", "..", "engine", "models", "testdata", "tiny", "llama")
+	for name, from := range map[string]string{"config.json": tiny, "model.safetensors": tiny,
+		"tokenizer.json": filepath.Join("..", "demo", "model")} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // TestServe starts the server, uses the addresses that it prints, and stops it.

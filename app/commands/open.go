@@ -228,6 +228,11 @@ func load(ctx context.Context, h *host.Host, s *settings.File, model string,
 	if err := h.Start(model); err != nil {
 		return blameSettings(err, s)
 	}
+	return awaitModel(ctx, h, s, errOut)
+}
+
+// awaitModel waits until the model that was started is loaded.
+func awaitModel(ctx context.Context, h *host.Host, s *settings.File, errOut io.Writer) error {
 	if isTerminal(errOut) {
 		finish := showProgress(h, errOut)
 		defer finish()

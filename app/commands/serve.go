@@ -51,8 +51,13 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	defer s.Close()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
-	if err := load(ctx, s.Host, o.Settings, c.Model, t.err); err != nil {
-		if ctx.Err() != nil {
+	if err := s.Host.Start(c.Model); err != nil {
+		return blameSettings(err, o.Settings)
+	}
+	first := s.Host.State().Engine.Model
+	if err := awaitModel(ctx, s.Host, o.Settings, t.err); err != nil {
+		// A model that somebody started meanwhile, or a stop, must not end the server.
+		if ctx.Err() != nil || s.Host.State().Engine.Model != first {
 			return <-served
 		}
 		return err
