@@ -131,7 +131,7 @@ func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
 	dec.UseNumber()
 	err := readObject(dec, func(name string) (err error) {
 		if name == metadataKey {
-			if metadata, err = readStrings(dec); err != nil {
+			if metadata, err = readMetadata(dec); err != nil {
 				return fmt.Errorf("%s: %w", metadataKey, err)
 			}
 			return nil
@@ -224,6 +224,11 @@ func readObject(dec *json.Decoder, field func(key string) error) error {
 	if err := expectDelim(dec, '{'); err != nil {
 		return err
 	}
+	return readMembers(dec, field)
+}
+
+// readMembers reads the rest of an object whose opening brace has been read.
+func readMembers(dec *json.Decoder, field func(key string) error) error {
 	seen := make(map[string]struct{})
 	for dec.More() {
 		key, err := readString(dec)
@@ -241,9 +246,29 @@ func readObject(dec *json.Decoder, field func(key string) error) error {
 	return expectDelim(dec, '}')
 }
 
+// readMetadata reads an object of strings. It returns nil for null, which MLX writes if it is given
+// no metadata.
+func readMetadata(dec *json.Decoder) (map[string]string, error) {
+	tok, err := dec.Token()
+	if tok == nil || err != nil {
+		return nil, err
+	}
+	if tok != json.Delim('{') {
+		return nil, fmt.Errorf("got %v, expected an object or null", shown(tok))
+	}
+	return readStringMembers(dec)
+}
+
 func readStrings(dec *json.Decoder) (map[string]string, error) {
+	if err := expectDelim(dec, '{'); err != nil {
+		return nil, err
+	}
+	return readStringMembers(dec)
+}
+
+func readStringMembers(dec *json.Decoder) (map[string]string, error) {
 	m := make(map[string]string)
-	err := readObject(dec, func(key string) (err error) {
+	err := readMembers(dec, func(key string) (err error) {
 		if m[key], err = readString(dec); err != nil {
 			return fmt.Errorf("%q: %w", modelfile.Excerpt(key), err)
 		}

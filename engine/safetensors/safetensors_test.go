@@ -53,6 +53,8 @@ func TestParseRefuses(t *testing.T) {
 			`key "k" appears twice`},
 		{"metadata is not a string", withHeader(`{"__metadata__":{"k":1}}`, 0),
 			"expected a string"},
+		{"metadata is a list", withHeader(`{"__metadata__":[]}`, 0), "expected an object or null"},
+		{"truncated metadata", withHeader(`{"__metadata__":`, 0), "header"},
 		{"overlap", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
 			`"b": data_offsets [4, 12) overlap tensor "a"`},
 		{"same range twice", withHeader("{"+a+
@@ -189,6 +191,14 @@ func TestParseAccepts(t *testing.T) {
 	}
 	if n := tensors[2].Elements(); n != 1 {
 		t.Errorf("scalar has %d elements, expected 1", n)
+	}
+}
+
+func TestParseAcceptsNullMetadata(t *testing.T) {
+	tensors, metadata, err := parse(withHeader(
+		`{"__metadata__":null,"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}}`, 2))
+	if err != nil || metadata != nil || len(tensors) != 1 {
+		t.Errorf("got tensors %v, metadata %v, error %v", tensors, metadata, err)
 	}
 }
 
