@@ -148,39 +148,3 @@ func joinText(parts any) (string, bool) {
 	}
 	return b.String(), true
 }
-
-// decodeToolCalls decodes the arguments of each call, which OpenAI sends as JSON text. Arguments
-// that are not valid JSON stay text: the model may have been cut off while it wrote them.
-func decodeToolCalls(raw json.RawMessage) (any, error) {
-	v, err := jinja.FromJSON(raw)
-	if err != nil {
-		return nil, err
-	}
-	calls, ok := v.(*jinja.List)
-	if !ok {
-		return nil, fmt.Errorf("must be a list")
-	}
-	for _, c := range calls.Items {
-		call, ok := c.(*jinja.Dict)
-		if !ok {
-			return nil, fmt.Errorf("every tool call must be an object")
-		}
-		if f, ok := call.Get("function"); ok {
-			if call, ok = f.(*jinja.Dict); !ok {
-				return nil, fmt.Errorf("function must be an object")
-			}
-		}
-		arguments, _ := call.Get("arguments")
-		s, ok := arguments.(string)
-		if !ok {
-			continue
-		}
-		if strings.TrimSpace(s) == "" {
-			s = "{}" // a call without arguments
-		}
-		if decoded, err := jinja.FromJSON([]byte(s)); err == nil {
-			call.Set("arguments", decoded)
-		}
-	}
-	return calls, nil
-}

@@ -40,6 +40,7 @@ type Template struct {
 	switches  bool              // enable_thinking turns reasoning on and off
 	thinking  bool              // the template reads reasoning_content as thinking
 	tools     *toolFormat       // nil if the template has no known tool call format
+	shortIDs  bool              // IDs of tool calls must have 9 characters
 	special   map[string]string // variables for special tokens, such as bos_token
 	toolUse   *Template         // renders requests with tools; nil: this template does
 }
@@ -55,7 +56,7 @@ func ParseTemplate(source string) (*Template, error) {
 		return nil, err
 	}
 	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
-		tools: toolFormatOf(source)}
+		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source)}
 	parsed.readEffort(source)
 	return parsed, nil
 }
@@ -113,7 +114,8 @@ var reserved = []string{"messages", "tools", "documents", "add_generation_prompt
 // Render returns the prompt. The same input always gives the same bytes. It stops soon after ctx
 // ends, and at the bounds of package jinja. The error is a *TemplateError if rendering failed;
 // otherwise it wraps that of ctx, or names the part of the input that is malformed. Unless ctx has
-// ended, the client has to change the request.
+// ended, the client has to change the request. If the template fails on the messages as they are,
+// arguments of tool calls that are no object are wrapped into one.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	t = t.of(len(in.Tools) > 0)
 	vars := jinja.NewDict()
@@ -127,6 +129,9 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 			return "", fmt.Errorf("messages[%d]: %w", i, err)
 		}
 		t.setThinking(v)
+		if t.shortIDs {
+			shortenIDs(v)
+		}
 		messages.Items = append(messages.Items, in.hidden(v))
 	}
 	vars.Set("messages", messages)
@@ -164,7 +169,14 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	return t.jinja.Render(ctx, vars, now)
+	prompt, err := t.jinja.Render(ctx, vars, now)
+	if refused := new(TemplateError); errors.As(err, &refused) && ctx.Err() == nil &&
+		wrapArguments(messages) {
+		if wrapped, again := t.jinja.Render(ctx, vars, now); again == nil {
+			return wrapped, nil
+		}
+	}
+	return prompt, err
 }
 
 // hidden returns a value with Hide applied to its strings.

@@ -1,0 +1,124 @@
+package chat
+
+// Tool calls in the history of a conversation. A client must be able to replay whatever a model
+// wrote, so what a template would refuse takes a form here that it accepts. The form depends only
+// on the call: the prompt stays the same as the conversation grows.
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"headroom/engine/chat/jinja"
+)
+
+// decodeToolCalls decodes the arguments of each call, which OpenAI sends as JSON text. Arguments
+// that are not valid JSON stay text: the model may have been cut off while it wrote them.
+func decodeToolCalls(raw json.RawMessage) (any, error) {
+	v, err := jinja.FromJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	calls, ok := v.(*jinja.List)
+	if !ok {
+		return nil, fmt.Errorf("must be a list")
+	}
+	for _, c := range calls.Items {
+		call, ok := c.(*jinja.Dict)
+		if !ok {
+			return nil, fmt.Errorf("every tool call must be an object")
+		}
+		if _, ok := call.Get("function"); ok && function(call) == call {
+			return nil, fmt.Errorf("function must be an object")
+		}
+		call = function(call)
+		arguments, _ := call.Get("arguments")
+		s, ok := arguments.(string)
+		if !ok {
+			continue
+		}
+		if strings.TrimSpace(s) == "" {
+			s = "{}" // a call without arguments
+		}
+		if decoded, err := jinja.FromJSON([]byte(s)); err == nil {
+			call.Set("arguments", decoded)
+		}
+	}
+	return calls, nil
+}
+
+// function returns the value of a call's key function, or the call itself if it has none.
+func function(call *jinja.Dict) *jinja.Dict {
+	v, _ := call.Get("function")
+	if f, ok := v.(*jinja.Dict); ok {
+		return f
+	}
+	return call
+}
+
+// toolCalls returns the tool calls of a message that Message.value returned.
+func toolCalls(message any) (calls []*jinja.Dict) {
+	m, ok := message.(*jinja.Dict)
+	if !ok {
+		return nil
+	}
+	v, _ := m.Get("tool_calls")
+	list, ok := v.(*jinja.List)
+	if !ok {
+		return nil
+	}
+	for _, c := range list.Items {
+		if call, ok := c.(*jinja.Dict); ok {
+			calls = append(calls, call)
+		}
+	}
+	return calls
+}
+
+// wrapArguments makes an object of all arguments of tool calls that are none, for templates that
+// loop over the arguments: of text the object {"arguments": text}, of null an empty one. It reports
+// whether there were any.
+func wrapArguments(messages *jinja.List) (wrapped bool) {
+	for _, m := range messages.Items {
+		for _, call := range toolCalls(m) {
+			f := function(call)
+			arguments, _ := f.Get("arguments")
+			if _, ok := arguments.(*jinja.Dict); ok {
+				continue
+			}
+			object := jinja.NewDict()
+			if arguments != nil {
+				object.Set("arguments", arguments)
+			}
+			f.Set("arguments", object)
+			wrapped = true
+		}
+	}
+	return wrapped
+}
+
+// shortIDsMark is how the templates of Mistral check the IDs of tool calls: "Tool call IDs should
+// be alphanumeric strings with length 9!".
+var shortIDsMark = regexp.MustCompile(`id\s*\|\s*length\s*!=\s*9\b`)
+
+var shortID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
+
+// shortenIDs gives the IDs of tool calls in a message the form that shortIDsMark checks.
+func shortenIDs(message *jinja.Dict) {
+	shorten := func(d *jinja.Dict, key string) {
+		v, _ := d.Get(key)
+		id, ok := v.(string)
+		if !ok || shortID.MatchString(id) {
+			return
+		}
+		sum := sha256.Sum256([]byte(id))
+		d.Set(key, hex.EncodeToString(sum[:])[:9])
+	}
+	shorten(message, "tool_call_id")
+	for _, call := range toolCalls(message) {
+		shorten(call, "id")
+	}
+}

@@ -1,0 +1,97 @@
+package chat
+
+import (
+	"strings"
+	"testing"
+)
+
+// mistralCheck is the check of Mistral's templates.
+const mistralCheck = `{%- for message in messages %}
+{%- for call in message.tool_calls or [] %}
+{%- if not call.id is defined or call.id|length != 9 %}
+{{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}
+{%- endif %}call {{ call.id }} {% endfor %}
+{%- if message.role == "tool" %}
+{%- if not message.tool_call_id is defined or message.tool_call_id|length != 9 %}
+{{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") }}
+{%- endif %}result {{ message.tool_call_id }} {% endif %}
+{%- endfor %}`
+
+// idsIn renders a call with an ID and its result, and returns both IDs.
+func idsIn(t *testing.T, template, id string) (call, result string) {
+	t.Helper()
+	prompt, err := parse(t, template).Render(t.Context(), Input{Messages: messages(t, `[
+		{"role":"assistant","tool_calls":[{"id":"`+id+`","function":{"name":"f"}}]},
+		{"role":"tool","tool_call_id":"`+id+`","content":"x"}]`)})
+	if err != nil {
+		t.Fatalf("%q: %v", id, err)
+	}
+	fields := strings.Fields(prompt)
+	if len(fields) != 4 {
+		t.Fatalf("%q: the prompt is %q", id, prompt)
+	}
+	return fields[1], fields[3]
+}
+
+func TestShortIDs(t *testing.T) {
+	seen := map[string]string{}
+	for _, id := range []string{"call_0123456789abcdef01234567", "call_0123456789abcdef01234568",
+		"call_1", "call-1234", "ééééééééé", "aB3dE6gH9"} {
+		call, result := idsIn(t, mistralCheck, id)
+		if again, _ := idsIn(t, mistralCheck, id); call != result || again != call {
+			t.Errorf("%q: the call has %q, the result %q, the next prompt %q", id, call, result,
+				again)
+		}
+		if !shortID.MatchString(call) || shortID.MatchString(id) && call != id {
+			t.Errorf("%q became %q", id, call)
+		}
+		if other, ok := seen[call]; ok {
+			t.Errorf("%q and %q became %q", id, other, call)
+		}
+		seen[call] = id
+	}
+}
+
+func TestOtherTemplatesKeepIDs(t *testing.T) {
+	template := strings.ReplaceAll(mistralCheck, "!= 9", "< 1")
+	if call, result := idsIn(t, template, "call_1"); call != "call_1" || result != "call_1" {
+		t.Errorf("got %q and %q", call, result)
+	}
+}
+
+func TestArgumentsThatAreNoObject(t *testing.T) {
+	const (
+		loop = `{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.name }}(` +
+			`{% for k, v in c.function.arguments|items %}{{ k }}={{ v }},{% endfor %})` +
+			`{% endfor %}{% endfor %}`
+		prints = `{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.name }}(` +
+			`{{ c.function.arguments }}){% endfor %}{% endfor %}`
+	)
+	for _, c := range []struct{ arguments, template, want string }{
+		{`"{bad"`, loop, "f(arguments={bad,)g(a=1,)"},
+		{`"{bad"`, prints, "f({bad)g({'a': 1})"},
+		{`"[1, 2]"`, loop, "f(arguments=[1, 2],)g(a=1,)"},
+		{`"null"`, loop, "f()g(a=1,)"},
+		{`null`, loop, "f()g(a=1,)"},
+		{`""`, loop, "f()g(a=1,)"},
+		{`"{\"b\": 2}"`, loop, "f(b=2,)g(a=1,)"},
+	} {
+		got, err := parse(t, c.template).Render(t.Context(), Input{Messages: messages(t,
+			`[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":`+c.arguments+
+				`}},{"function":{"name":"g","arguments":"{\"a\":1}"}}]}]`)})
+		if err != nil || got != c.want {
+			t.Errorf("%s with %s: got %q, %v; expected %q", c.arguments, c.template, got, err,
+				c.want)
+		}
+	}
+}
+
+// TestOtherFailuresStay checks that the error is that of the messages as they were sent.
+func TestOtherFailuresStay(t *testing.T) {
+	_, err := parse(t, `{{ raise_exception(messages[0].tool_calls[0].arguments ~ "") }}`).Render(
+		t.Context(), Input{Messages: messages(t,
+			`[{"role":"assistant","tool_calls":[{"name":"f","arguments":"{bad"}]}]`)})
+	if err == nil || !strings.HasSuffix(err.Error(), "{bad") {
+		t.Errorf("got error %v", err)
+	}
+}
