@@ -121,12 +121,14 @@ func (r *argumentReader) read(text string) (call ToolCall, n int, v verdict) {
 // function reads the name, up to the tag that follows it.
 func (r *argumentReader) function(text string) (n int, v verdict) {
 	from := len(text) - len(strings.TrimLeft(text, lineBreaks))
-	n = strings.IndexAny(text[from:], "< \t\r\n")
+	n = strings.IndexAny(text[from:min(len(text), from+maxFunctionName+1)], "< \t\r\n")
 	name := text[from:]
 	if n >= 0 {
 		name = text[from : from+n]
 	}
 	switch {
+	case len(name) > maxFunctionName:
+		return 0, isText
 	case name == "" && n < 0:
 		return 0, undecided
 	case !functionName.MatchString(name):
