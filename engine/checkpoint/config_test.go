@@ -171,7 +171,7 @@ func TestConfigFaults(t *testing.T) {
 			problem.ModelBroken, `mode`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"mode": "nvfp4"}}}`, problem.UnknownArchitecture, `has mode "nvfp4" for x`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}`, problem.UnknownArchitecture, `"gptq"`},
-		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8"`},
+		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8". Use an MLX conversion, or weights in bf16, f16 or f32.`},
 	} {
 		_, err := ParseConfig([]byte(c.json))
 		if p := problem.From(err); err == nil || p.Code != c.code ||

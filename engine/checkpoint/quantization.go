@@ -114,7 +114,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	if foreign.Method != "" {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
 			fmt.Sprintf("config.json has quant_method %q", foreign.Method),
-			"Use an MLX conversion of the model, or the original weights.")
+			"Use an MLX conversion, or weights in bf16, f16 or f32.")
 	}
 	all, err := parsePack(data, "all weights", pack{})
 	if err != nil {
