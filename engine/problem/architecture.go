@@ -4,32 +4,52 @@ package problem
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
 // maxTypeBytes bounds the part of a model_type that is compared with the supported ones.
 const maxTypeBytes = 100
 
-// Architecture returns the problem of a model with an unsupported model_type. It names the
-// supported one with the most similar name, which is often the previous release of the same family.
-// supported must not be empty.
+// Architecture returns the problem of a model with an unsupported model_type. If the name of a
+// supported one is similar, it names that, which is often the previous release of the same family.
 func Architecture(modelType string, supported []string) *Problem {
+	all := strings.Join(supported, ", ")
+	why := "the supported ones are " + all
+	if name := similar(modelType, supported); name != "" {
+		why = fmt.Sprintf("the supported one with the most similar name is %s; all are %s", name,
+			all)
+	}
 	return New(UnknownArchitecture,
-		"Headroom does not support the architecture \""+modelType+"\" yet",
-		fmt.Sprintf("the supported one with the most similar name is %s; all are %s",
-			similar(modelType, supported), strings.Join(supported, ", ")),
+		"Headroom does not support the architecture \""+modelType+"\" yet", why,
 		"Pick a model of one of these architectures.")
 }
 
-// similar returns the one of names that is most similar to name, the first if there are several. A
-// name is the more similar the fewer bytes have to be inserted, deleted or replaced, and the longer
-// the common beginning is: families differ there, and variants at the end.
-func similar(name string, names []string) string {
-	name = name[:min(len(name), maxTypeBytes)]
-	score := func(other string) int { return distance(name, other) - 2*commonPrefix(name, other) }
-	return slices.MinFunc(names, func(a, b string) int { return score(a) - score(b) })
+// similar returns the one of names that is most similar to name, or "" if none is. Of several it
+// returns the last in alphabetical order: the newest version of a family. A name is the more
+// similar the fewer bytes have to be inserted, deleted or replaced, and the longer the common
+// beginning is: families differ there, and variants at the end. Case does not count.
+func similar(name string, names []string) (best string) {
+	name = strings.ToLower(name[:min(len(name), maxTypeBytes)])
+	bestScore := 0
+	for _, other := range names {
+		changes, prefix := distance(name, other), commonPrefix(name, other)
+		if prefix < minFamilyBytes && bytesPerChange*changes > len(name) {
+			continue
+		}
+		score := changes - 2*prefix
+		if best == "" || score < bestScore || score == bestScore && other > best {
+			best, bestScore = other, score
+		}
+	}
+	return best
 }
+
+// Two names are similar if they have a common beginning of minFamilyBytes, or at most one change in
+// bytesPerChange bytes.
+const (
+	minFamilyBytes = 3
+	bytesPerChange = 3
+)
 
 func commonPrefix(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
