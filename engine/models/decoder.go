@@ -74,24 +74,48 @@ func (c *decoderConfig) readSliding(w *checkpoint.Weights) error {
 // check checks the keys of an architecture with attention and an MLP in every layer. Then every
 // layer has a kind in LayerTypes.
 func (c *decoderConfig) check(w *checkpoint.Weights) error {
-	if !slices.Contains([]string{"silu", "swish"}, c.HiddenAct) && !c.isGELU() {
+	if !c.isSiLU() && !c.isGELU() {
 		return unsupported(w, "hidden_act is %q, expected silu or gelu_pytorch_tanh", c.HiddenAct)
 	}
+	if err := c.checkPairs(w); err != nil {
+		return err
+	}
+	faults := append(c.resolve(), positive("intermediate_size", c.IntermediateSize))
+	return validate(w.Config.ModelType, append(faults, c.fillLayerTypes()...)...)
+}
+
+// checkSiLU checks the keys of an architecture whose MLPs or experts have only SiLU.
+func (c *decoderConfig) checkSiLU(w *checkpoint.Weights) error {
+	if !c.isSiLU() {
+		return unsupported(w, "hidden_act is %q, expected silu", c.HiddenAct)
+	}
+	return c.checkPairs(w)
+}
+
+// checkPairs checks which dimensions of a head are rotated together.
+func (c *decoderConfig) checkPairs(w *checkpoint.Weights) error {
 	if c.RopeTraditional {
 		return unsupported(w, "rope_traditional is true, expected false")
 	}
-	faults := append(c.resolve(), positive("intermediate_size", c.IntermediateSize))
+	return nil
+}
+
+// fillLayerTypes gives every layer full attention if there is no layer_types. It checks layer_types
+// and the sliding window, and returns an error, or nil, for each check.
+func (c *decoderConfig) fillLayerTypes() []error {
 	interval := 0
 	if len(c.LayerTypes) == 0 {
-		interval = 1 // all layers have full attention
+		interval = 1
 	}
 	var err error
 	c.LayerTypes, err = c.layerTypes(c.LayerTypes, interval, slidingAttention)
 	if slices.Contains(c.LayerTypes, slidingAttention) {
-		faults = append(faults, positive("sliding_window", c.SlidingWindow))
+		return []error{err, positive("sliding_window", c.SlidingWindow)}
 	}
-	return validate(w.Config.ModelType, append(faults, err)...)
+	return []error{err}
 }
+
+func (c *decoderConfig) isSiLU() bool { return c.HiddenAct == "silu" || c.HiddenAct == "swish" }
 
 // isGELU reports whether the activation is GELU in its tanh approximation.
 func (c *decoderConfig) isGELU() bool {

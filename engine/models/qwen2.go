@@ -12,7 +12,7 @@ const qwen2RopeTheta = 1e4 // the default of rope_theta
 
 type qwen2Config struct {
 	decoderConfig
-	UseSlidingWindow bool `json:"use_sliding_window"`
+	UseSlidingWindow bool `json:"use_sliding_window"` // false: all layers have full attention
 	MaxWindowLayers  int  `json:"max_window_layers"`
 }
 
@@ -22,13 +22,15 @@ func newQwen2Config() qwen2Config {
 	return c
 }
 
-// read reads config.json. Old configs have no layer_types.
+// read reads config.json. Without use_sliding_window, layer_types does not matter.
 func (c *qwen2Config) read(w *checkpoint.Weights) error {
 	if err := w.Config.Decode(c); err != nil {
 		return err
 	}
 	if c.UseSlidingWindow {
-		c.slideFrom(c.MaxWindowLayers)
+		c.slideFrom(c.MaxWindowLayers) // old configs have no layer_types
+	} else {
+		c.LayerTypes = nil
 	}
 	return c.check(w)
 }

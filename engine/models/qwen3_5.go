@@ -34,7 +34,10 @@ type qwen35Config struct {
 	interleaved bool // the projections of GatedDeltaNet are those of Qwen3-Next (qwen3_next.go)
 }
 
-func (c *qwen35Config) validate(modelType string) error {
+func (c *qwen35Config) validate(w *checkpoint.Weights) error {
+	if err := c.checkSiLU(w); err != nil {
+		return err
+	}
 	faults := append(c.decoderConfig.resolve(),
 		positive("linear_conv_kernel_dim", c.LinearConvKernelDim),
 		positive("linear_key_head_dim", c.LinearKeyHeadDim),
@@ -48,7 +51,7 @@ func (c *qwen35Config) validate(modelType string) error {
 	}
 	var err error
 	c.LayerTypes, err = c.layerTypes(c.LayerTypes, c.FullAttentionInterval, linearAttention)
-	return validate(modelType, append(faults, err)...)
+	return validate(w.Config.ModelType, append(faults, err)...)
 }
 
 func newQwen35Config() qwen35Config {
@@ -69,7 +72,7 @@ func (c *qwen35Config) load(w *checkpoint.Weights, theta float64) (Model, error)
 	if err := w.Config.Decode(c); err != nil {
 		return nil, err
 	}
-	if err := c.validate(w.Config.ModelType); err != nil {
+	if err := c.validate(w); err != nil {
 		return nil, err
 	}
 	rope, err := c.rope(w, theta)

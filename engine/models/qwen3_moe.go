@@ -1,7 +1,8 @@
 package models
 
 // Qwen3 as a mixture of experts has the attention of Qwen3, and experts instead of the MLP. The
-// layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP.
+// layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP. If
+// use_sliding_window is true, every layer sees a window.
 // The language model of Qwen3-VL's mixtures is the same, but its originals have transposed experts.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
@@ -18,20 +19,30 @@ import (
 type qwen3MoEConfig struct {
 	decoderConfig
 	mixtureConfig
+	UseSlidingWindow bool `json:"use_sliding_window"`
 }
 
-func (c *qwen3MoEConfig) validate(modelType string) error {
-	faults := c.decoderConfig.resolve()
-	return validate(modelType, append(faults, c.mixtureConfig.resolve(&c.decoderConfig)...)...)
+// validate checks the config. Then every layer has a kind in LayerTypes.
+func (c *qwen3MoEConfig) validate(w *checkpoint.Weights) error {
+	if err := c.checkSiLU(w); err != nil {
+		return err
+	}
+	faults := append(c.decoderConfig.resolve(), c.mixtureConfig.resolve(&c.decoderConfig)...)
+	c.LayerTypes = nil // transformers does not read layer_types
+	if c.UseSlidingWindow {
+		c.slideFrom(0)
+	}
+	return validate(w.Config.ModelType, append(faults, c.fillLayerTypes()...)...)
 }
 
 func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	c := qwen3MoEConfig{decoderConfig: newDecoderConfig()}
+	c.SlidingWindow = 4096
 	c.NormTopKProb = strings.HasPrefix(w.Config.ModelType, "qwen3_vl_moe") // the default
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}
-	if err := c.validate(w.Config.ModelType); err != nil {
+	if err := c.validate(w); err != nil {
 		return nil, err
 	}
 	o := c.qwen3Attention()
@@ -45,7 +56,7 @@ func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 			norms: c.preNorms(s, 0),
 			mlp:   c.mixtureConfig.load(s.Sub("mlp"), i, &c.decoderConfig),
 			mixer: c.attention(s.Sub("self_attn"), o),
-		}, c.attentionSpec()
+		}, c.memory(i)
 	}
 	return from.load(w, &c.decoderConfig), nil
 }

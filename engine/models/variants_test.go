@@ -61,6 +61,18 @@ func TestRefusals(t *testing.T) {
 		{"smollm3", `"no_rope_layers": [1]`, "no_rope_layers has 1 entries", problem.ModelBroken},
 		{"smollm3", `"no_rope_layer_interval": 0`, "no_rope_layer_interval is 0",
 			problem.ModelBroken},
+		{"qwen3_moe", `"hidden_act": "gelu_new"`, `hidden_act is "gelu_new"`,
+			problem.UnknownArchitecture},
+		{"qwen3_moe", `"rope_traditional": true`, "rope_traditional is true",
+			problem.UnknownArchitecture},
+		{"qwen3_moe", `"use_sliding_window": true, "sliding_window": -3`, "sliding_window is -3",
+			problem.ModelBroken},
+		{"qwen3_5_text", `"hidden_act": "gelu_new"`, `hidden_act is "gelu_new"`,
+			problem.UnknownArchitecture},
+		{"qwen3_5_text", `"rope_traditional": true`, "rope_traditional is true",
+			problem.UnknownArchitecture},
+		{"qwen3_next", `"hidden_act": "relu"`, `hidden_act is "relu"`,
+			problem.UnknownArchitecture},
 		{"granite", `"residual_multiplier": 0`, "residual_multiplier is 0", problem.ModelBroken},
 		{"granite", `"logits_scaling": -8`, "logits_scaling is -8", problem.ModelBroken},
 	} {
@@ -93,7 +105,9 @@ func TestSameLayers(t *testing.T) {
 			"original_max_position_embeddings": 64}`},
 		{"phi3", eight, eight + `, "layer_types": ` + kinds("sss")},
 		{"qwen2", eight + `, "layer_types": [], "use_sliding_window": true, "max_window_layers": 1`,
-			eight + `, "layer_types": ` + kinds("fsss")},
+			`"use_sliding_window": true, ` + eight + `, "layer_types": ` + kinds("fsss")},
+		{"qwen3_moe", `"use_sliding_window": true, ` + eight,
+			`"use_sliding_window": true, ` + eight + `, "layer_types": ` + kinds("ffff")},
 	} {
 		original := readTiny(t, c.model)
 		first, second := original.with(t, c.first), original.with(t, c.second)
@@ -102,6 +116,22 @@ func TestSameLayers(t *testing.T) {
 		}
 		if equalBits(first.logits(t, d), original.logits(t, d)) {
 			t.Errorf("%s: %s changes nothing", c.model, c.first)
+		}
+	}
+}
+
+// TestSameModel checks keys that change nothing, because another key switches them off.
+func TestSameModel(t *testing.T) {
+	d := cpuDevice(t, 2)
+	const slides = `"sliding_window": 8, "layer_types": `
+	for _, c := range []struct{ model, keys string }{
+		{"qwen2", `"use_sliding_window": false, ` + slides + kinds("ssss")},
+		{"qwen3", `"use_sliding_window": false, ` + slides + kinds("ssss")},
+		{"qwen3_moe", `"use_sliding_window": false, ` + slides + kinds("ssss")},
+	} {
+		original := readTiny(t, c.model)
+		if !equalBits(original.with(t, c.keys).logits(t, d), original.logits(t, d)) {
+			t.Errorf("%s: %s changes the logits", c.model, c.keys)
 		}
 	}
 }
