@@ -41,9 +41,25 @@ type RopeParameters struct {
 	QueryBeta       *float64  `json:"llama_4_scaling_beta"` // see models/ministral3.go; nil: none
 }
 
-// Rope returns the rope parameters of a model. theta is the architecture's default of rope_theta.
-func (c *Config) Rope(theta float64) (RopeParameters, error) {
-	r := RopeParameters{Theta: theta, PartialFactor: 1}
+// RopeDefaults are an architecture's defaults of keys that config.json may omit.
+type RopeDefaults struct {
+	Theta         float64 // rope_theta
+	PartialFactor float64 // partial_rotary_factor; 0: 1
+	OriginalMax   float64 // original_max_position_embeddings; 0: max_position_embeddings
+}
+
+// parameters returns the rope parameters of a model whose config.json omits all keys.
+func (d RopeDefaults) parameters() RopeParameters {
+	r := RopeParameters{Theta: d.Theta, PartialFactor: d.PartialFactor, OriginalMax: d.OriginalMax}
+	if r.PartialFactor == 0 {
+		r.PartialFactor = 1
+	}
+	return r
+}
+
+// Rope returns the rope parameters of a model.
+func (c *Config) Rope(d RopeDefaults) (RopeParameters, error) {
+	r := d.parameters()
 	var outer struct {
 		Scaling    json.RawMessage `json:"rope_scaling"`
 		Parameters json.RawMessage `json:"rope_parameters"`
@@ -61,7 +77,7 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 // LayerRope returns the rope parameters of one kind of layer, such as "full_attention" or
 // "sliding_attention". In some models rope_parameters has an entry for each kind. If there is no
 // entry for this kind, ok is false and r has the defaults.
-func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
+func (c *Config) LayerRope(kind string, d RopeDefaults) (r RopeParameters, ok bool, err error) {
 	var outer struct {
 		Parameters map[string]json.RawMessage `json:"rope_parameters"`
 		Max        float64                    `json:"max_position_embeddings"`
@@ -70,7 +86,8 @@ func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok boo
 		return r, false, err
 	}
 	part, ok := outer.Parameters[kind]
-	r = RopeParameters{Theta: theta, PartialFactor: 1, Max: outer.Max}
+	r = d.parameters()
+	r.Max = outer.Max
 	err = r.read(part)
 	return r, ok, err
 }

@@ -70,7 +70,7 @@ func TestRope(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := config.Rope(256)
+		r, err := config.Rope(RopeDefaults{Theta: 256})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -117,7 +117,7 @@ func TestRopeAttention(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := config.Rope(10000)
+		r, err := config.Rope(RopeDefaults{Theta: 10000})
 		if got := float64(r.Attention()); err != nil || math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("%s: got %g, %v, expected %g", c.keys, got, err, c.want)
 		}
@@ -146,7 +146,7 @@ func TestRopeFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := config.Rope(10000)
+		r, err := config.Rope(RopeDefaults{Theta: 10000})
 		if err == nil {
 			_, err = r.InvFreq(64)
 		}

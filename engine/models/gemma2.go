@@ -64,7 +64,7 @@ func loadGemma2(w *checkpoint.Weights) (Model, error) {
 	if err := c.validate(w, 2); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, gemma2RopeTheta)
+	rope, err := c.rope(w, checkpoint.RopeDefaults{Theta: gemma2RopeTheta})
 	if err != nil {
 		return nil, err
 	}

@@ -38,14 +38,16 @@ func newGemma3Config() gemma3Config {
 // each kind in rope_parameters. In old configs, rope_theta and rope_scaling apply to full attention
 // only.
 func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]ops.Rope, error) {
-	full, nested, err := w.Config.LayerRope(fullAttention, gemma3RopeTheta)
+	full, nested, err := w.Config.LayerRope(fullAttention,
+		checkpoint.RopeDefaults{Theta: gemma3RopeTheta})
 	if err == nil && !nested {
-		full, err = w.Config.Rope(gemma3RopeTheta)
+		full, err = w.Config.Rope(checkpoint.RopeDefaults{Theta: gemma3RopeTheta})
 	}
 	if err != nil {
 		return nil, err
 	}
-	sliding, _, err := w.Config.LayerRope(slidingAttention, c.RopeLocalBaseFreq)
+	sliding, _, err := w.Config.LayerRope(slidingAttention,
+		checkpoint.RopeDefaults{Theta: c.RopeLocalBaseFreq})
 	if err != nil {
 		return nil, err
 	}

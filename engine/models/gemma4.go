@@ -201,7 +201,7 @@ func (c *gemma4Config) ropes(w *checkpoint.Weights) (map[gemma4Rope]ops.Rope, er
 		if kind == fullAttention {
 			theta = 1e6
 		}
-		r, ok, err := w.Config.LayerRope(kind, theta)
+		r, ok, err := w.Config.LayerRope(kind, checkpoint.RopeDefaults{Theta: theta})
 		if !ok && kind == fullAttention {
 			r.Type, r.PartialFactor = "proportional", 0.25
 		}

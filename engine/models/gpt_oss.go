@@ -60,7 +60,7 @@ func loadGPTOSS(w *checkpoint.Weights) (Model, error) {
 	if err := c.read(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, gptOSSRopeTheta)
+	rope, err := c.rope(w, checkpoint.RopeDefaults{Theta: gptOSSRopeTheta})
 	if err != nil {
 		return nil, err
 	}

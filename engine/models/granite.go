@@ -41,7 +41,7 @@ func loadGranite(w *checkpoint.Weights) (Model, error) {
 	o := c.llamaAttention()
 	o.scale = float32(c.AttentionMultiplier)
 	var err error
-	if o.rope, err = c.rope(w, graniteRopeTheta); err != nil {
+	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: graniteRopeTheta}); err != nil {
 		return nil, err
 	}
 	multiplier := scale(ones(w, c.HiddenSize), float32(c.ResidualMultiplier))

@@ -77,7 +77,7 @@ func (c *decoderConfig) preNorms(s checkpoint.Scope, offset float32) layerNorms 
 func (c *decoderConfig) similar(w *checkpoint.Weights, theta float64,
 	o attentionOptions) (Model, error) {
 	var err error
-	if o.rope, err = c.rope(w, theta); err != nil {
+	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: theta}); err != nil {
 		return nil, err
 	}
 	from := textWeights(w)

@@ -81,9 +81,9 @@ func unsupported(w *checkpoint.Weights, format string, args ...any) error {
 		fmt.Sprintf(format, args...), "Pick another model.")
 }
 
-// rope returns the rotary position embedding of w's config. theta is the default of rope_theta.
-func (c *decoderConfig) rope(w *checkpoint.Weights, theta float64) (ops.Rope, error) {
-	r, err := w.Config.Rope(theta)
+// rope returns the rotary position embedding of w's config.
+func (c *decoderConfig) rope(w *checkpoint.Weights, d checkpoint.RopeDefaults) (ops.Rope, error) {
+	r, err := w.Config.Rope(d)
 	if err != nil {
 		return ops.Rope{}, err
 	}

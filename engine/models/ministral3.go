@@ -37,7 +37,7 @@ func loadMinistral3(w *checkpoint.Weights) (Model, error) {
 // queryScale returns the factors of queries, 1 + beta ln(1 + floor(position / original)), where
 // original is the length of the original context.
 func (c *decoderConfig) queryScale(w *checkpoint.Weights) (ops.PosScale, error) {
-	r, err := w.Config.Rope(ministral3RopeTheta)
+	r, err := w.Config.Rope(checkpoint.RopeDefaults{Theta: ministral3RopeTheta})
 	if err != nil {
 		return ops.PosScale{}, err
 	}

@@ -44,13 +44,13 @@ func loadOLMo3(w *checkpoint.Weights) (Model, error) {
 // olmo3Ropes returns the rotary position embedding of each kind of layer. New configs have an entry
 // for each kind in rope_parameters. In old configs, rope_scaling applies to full attention only.
 func (c *decoderConfig) olmo3Ropes(w *checkpoint.Weights) (map[string]ops.Rope, error) {
-	outer, err := w.Config.Rope(olmo3RopeTheta)
+	outer, err := w.Config.Rope(checkpoint.RopeDefaults{Theta: olmo3RopeTheta})
 	if err != nil {
 		return nil, err
 	}
 	ropes := map[string]ops.Rope{}
 	for _, kind := range []string{fullAttention, slidingAttention} {
-		r, nested, err := w.Config.LayerRope(kind, outer.Theta)
+		r, nested, err := w.Config.LayerRope(kind, checkpoint.RopeDefaults{Theta: outer.Theta})
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"headroom/engine/ops"
 )
 
-const phi3RopeTheta = 1e4 // the default of rope_theta
+var phi3RopeDefaults = checkpoint.RopeDefaults{Theta: 1e4, OriginalMax: 4096}
 
 func loadPhi3(w *checkpoint.Weights) (Model, error) {
 	c := newDecoderConfig()
@@ -37,7 +37,7 @@ func loadPhi3(w *checkpoint.Weights) (Model, error) {
 
 // phi3Rope reads the rotary position embedding. Old configs call LongRoPE "su" or "yarn".
 func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
-	r, err := w.Config.Rope(phi3RopeTheta)
+	r, err := w.Config.Rope(phi3RopeDefaults)
 	if err != nil {
 		return ops.Rope{}, err
 	}

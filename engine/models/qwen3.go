@@ -7,16 +7,32 @@ package models
 // Qwen3-0.6B to 32B, MLX conversions included, and the language model of Qwen3-VL, in which the
 // positions of text are those of Qwen3. Its embedding of images is not read.
 
-import "headroom/engine/checkpoint"
+import (
+	"strings"
 
-const qwen3RopeTheta = 1e6 // the default of rope_theta
+	"headroom/engine/checkpoint"
+)
+
+// The defaults of rope_theta.
+const (
+	qwen3RopeTheta   = 1e4
+	qwen3VLRopeTheta = 5e5
+)
 
 func loadQwen3(w *checkpoint.Weights) (Model, error) {
 	c := newQwen2Config()
 	if err := c.read(w); err != nil {
 		return nil, err
 	}
-	return c.similar(w, qwen3RopeTheta, c.qwen3Attention())
+	return c.similar(w, qwen3Theta(w), c.qwen3Attention())
+}
+
+// qwen3Theta returns the default of rope_theta, also for mixtures of experts.
+func qwen3Theta(w *checkpoint.Weights) float64 {
+	if strings.HasPrefix(w.Config.ModelType, "qwen3_vl") {
+		return qwen3VLRopeTheta
+	}
+	return qwen3RopeTheta
 }
 
 // qwen3Attention returns the options of attention in Qwen3.

@@ -19,7 +19,8 @@ import (
 	"headroom/kernels"
 )
 
-const qwen35RopeTheta = 1e7 // the default of rope_theta
+// qwen35RopeDefaults has the defaults of Qwen3-Next too.
+var qwen35RopeDefaults = checkpoint.RopeDefaults{Theta: 1e4, PartialFactor: 0.25}
 
 type qwen35Config struct {
 	decoderConfig
@@ -63,19 +64,18 @@ func newQwen35Config() qwen35Config {
 
 func loadQwen35(w *checkpoint.Weights) (Model, error) {
 	c := newQwen35Config()
-	return c.load(w, qwen35RopeTheta)
+	return c.load(w)
 }
 
-// load reads config.json into c, which has the defaults, and builds the model. theta is the default
-// of rope_theta.
-func (c *qwen35Config) load(w *checkpoint.Weights, theta float64) (Model, error) {
+// load reads config.json into c, which has the defaults, and builds the model.
+func (c *qwen35Config) load(w *checkpoint.Weights) (Model, error) {
 	if err := w.Config.Decode(c); err != nil {
 		return nil, err
 	}
 	if err := c.validate(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, theta)
+	rope, err := c.rope(w, qwen35RopeDefaults)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	}
 	o := c.qwen3Attention()
 	var err error
-	if o.rope, err = c.rope(w, qwen3RopeTheta); err != nil {
+	if o.rope, err = c.rope(w, checkpoint.RopeDefaults{Theta: qwen3Theta(w)}); err != nil {
 		return nil, err
 	}
 	from := textWeights(w)

@@ -14,15 +14,12 @@ import (
 	"headroom/kernels"
 )
 
-const (
-	qwen3NextRopeTheta = 1e4 // the default of rope_theta
-	qwen3NextInterval  = 4   // the default of full_attention_interval
-)
+const qwen3NextInterval = 4 // the default of full_attention_interval
 
 func loadQwen3Next(w *checkpoint.Weights) (Model, error) {
 	c := newQwen35Config()
 	c.FullAttentionInterval, c.interleaved = qwen3NextInterval, true
-	return c.load(w, qwen3NextRopeTheta)
+	return c.load(w)
 }
 
 // splitProjections loads in_proj_qkvz and in_proj_ba, and copies their rows into the projections of

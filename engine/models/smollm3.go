@@ -37,7 +37,7 @@ func loadSmolLM3(w *checkpoint.Weights) (Model, error) {
 	if err := c.validate(w); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, smolLM3RopeTheta)
+	rope, err := c.rope(w, checkpoint.RopeDefaults{Theta: smolLM3RopeTheta})
 	if err != nil {
 		return nil, err
 	}

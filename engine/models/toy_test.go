@@ -21,7 +21,7 @@ func LoadToy(w *checkpoint.Weights) (Model, error) {
 	if err := validate(w.Config.ModelType, c.resolve()...); err != nil {
 		return nil, err
 	}
-	rope, err := c.rope(w, 1e4)
+	rope, err := c.rope(w, checkpoint.RopeDefaults{Theta: 1e4})
 	if err != nil {
 		return nil, err
 	}

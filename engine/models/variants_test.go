@@ -108,6 +108,17 @@ func TestSameLayers(t *testing.T) {
 			`"use_sliding_window": true, ` + eight + `, "layer_types": ` + kinds("fsss")},
 		{"qwen3_moe", `"use_sliding_window": true, ` + eight,
 			`"use_sliding_window": true, ` + eight + `, "layer_types": ` + kinds("ffff")},
+		{"qwen3", `"rope_parameters": null`, `"rope_parameters": {"rope_theta": 1e4}`},
+		{"qwen3", `"rope_parameters": null, "model_type": "qwen3_vl_text"`,
+			`"rope_parameters": {"rope_theta": 5e5}`},
+		{"qwen3_moe", `"rope_parameters": null, "model_type": "qwen3_vl_moe_text"`,
+			`"rope_parameters": {"rope_theta": 5e5}`},
+		{"qwen3_5_text", `"partial_rotary_factor": null, "rope_parameters": null`,
+			`"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}`},
+		{"qwen3_next", `"partial_rotary_factor": null, "rope_parameters": null`,
+			`"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}`},
+		{"phi3", `"max_position_embeddings": 8192, "original_max_position_embeddings": null`,
+			`"max_position_embeddings": 8192, "original_max_position_embeddings": 4096`},
 	} {
 		original := readTiny(t, c.model)
 		first, second := original.with(t, c.first), original.with(t, c.second)
@@ -120,7 +131,8 @@ func TestSameLayers(t *testing.T) {
 	}
 }
 
-// TestSameModel checks keys that change nothing, because another key switches them off.
+// TestSameModel checks keys that change nothing: another key switches them off, or their value is
+// the default.
 func TestSameModel(t *testing.T) {
 	d := cpuDevice(t, 2)
 	const slides = `"sliding_window": 8, "layer_types": `
@@ -128,6 +140,7 @@ func TestSameModel(t *testing.T) {
 		{"qwen2", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3_moe", `"use_sliding_window": false, ` + slides + kinds("ssss")},
+		{"qwen3_moe", `"rope_parameters": null`},
 	} {
 		original := readTiny(t, c.model)
 		if !equalBits(original.with(t, c.keys).logits(t, d), original.logits(t, d)) {
