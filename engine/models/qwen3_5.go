@@ -105,8 +105,9 @@ func (c *qwen35Config) hybridLayer(i int, s checkpoint.Scope, rope ops.Rope,
 	l := &transformerLayer{norms: c.preNorms(s, normOffset)}
 	var spec cache.LayerSpec
 	if c.LayerTypes[i] == fullAttention {
-		l.mixer = c.attention(s.Sub("self_attn"), attentionOptions{rope: rope, headNorm: true,
-			normOffset: normOffset, outputGate: true})
+		o := c.qwen3Attention()
+		o.rope, o.normOffset, o.outputGate = rope, normOffset, true
+		l.mixer = c.attention(s.Sub("self_attn"), o)
 		spec = c.attentionSpec()
 	} else {
 		l.mixer, spec = c.gatedDeltaNet(s.Sub("linear_attn")), c.linearAttentionSpec()

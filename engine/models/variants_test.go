@@ -4,7 +4,9 @@ package models_test
 // same bits as another.
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -145,6 +147,40 @@ func TestSameModel(t *testing.T) {
 		original := readTiny(t, c.model)
 		if !equalBits(original.with(t, c.keys).logits(t, d), original.logits(t, d)) {
 			t.Errorf("%s: %s changes the logits", c.model, c.keys)
+		}
+	}
+}
+
+// TestAttentionBias checks that the hybrid architectures add each of the four biases that
+// attention_bias announces.
+func TestAttentionBias(t *testing.T) {
+	d := cpuDevice(t, 2)
+	for _, model := range []string{"qwen3_5_text", "qwen3_next"} {
+		original := readTiny(t, model)
+		want := original.logits(t, d)
+		biased := func(projection string) folder {
+			f := original.rename(func(name string) string { return name })
+			for name, x := range original.tensors {
+				module, ok := strings.CutSuffix(name, "_proj.weight")
+				if !ok || !strings.Contains(name, "self_attn.") {
+					continue
+				}
+				bias := make([]byte, 4*x.Shape[0]) // F32
+				for i := 0; i < len(bias) && strings.HasSuffix(module, "."+projection); i += 8 {
+					binary.LittleEndian.PutUint32(bias[i:], math.Float32bits(0.5))
+				}
+				f.put(module+"_proj.bias", safetensors.Tensor{DType: safetensors.F32,
+					Shape: []int{x.Shape[0]}, Data: bias})
+			}
+			return f.with(t, `"attention_bias": true`)
+		}
+		if !equalBits(biased("none").logits(t, d), want) {
+			t.Errorf("%s: biases of 0 change the logits", model)
+		}
+		for _, projection := range []string{"q", "k", "v", "o"} {
+			if equalBits(biased(projection).logits(t, d), want) {
+				t.Errorf("%s: the bias of %s_proj changes nothing", model, projection)
+			}
 		}
 	}
 }

@@ -112,6 +112,9 @@ QWEN3_5_VARIANTS = [
      "linear_value_head_dim": 64, "full_attention_interval": 2, "tie_word_embeddings": False,
      "rope_parameters": {"rope_type": "default", "rope_theta": 1e7,
                          "partial_rotary_factor": 0.5}},
+    # The default of partial_rotary_factor, and biases.
+    {"vocab_size": 197, "tie_word_embeddings": False, "attention_bias": True,
+     "rope_parameters": {"rope_type": "default", "rope_theta": 1e5}},
 ]
 QWEN3_5_MOE = {**QWEN3_5, "hidden_size": 192, "num_experts": 7, "num_experts_per_tok": 3,
                "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96,
@@ -239,6 +242,7 @@ TYPES = {
          "vocab_size": 283, "linear_num_value_heads": 6, "linear_num_key_heads": 2,
          "linear_value_head_dim": 64, "full_attention_interval": 2, "rope_theta": 1e7,
          "partial_rotary_factor": 0.5, "mlp_only_layers": [1], "tie_word_embeddings": False},
+        {"tie_word_embeddings": False, "attention_bias": True},
     ]),
     "qwen3_vl": Row(QWEN3_VL, [NARROW, WIDE], inside="qwen3_vl_text"),
     "qwen3_vl_moe": Row(QWEN3_VL_MOE, QWEN3_VL_MOE_VARIANTS, inside="qwen3_vl_moe_text",
