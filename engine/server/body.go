@@ -82,8 +82,9 @@ func (s *Server) bodyLimit() (limit int64, tooLong error) {
 		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
 	}
 	return limit, problem.New(problem.ContextExceeded,
-		"The request is longer than the model's context",
-		fmt.Sprintf("it has more than %d bytes, the context holds %d tokens", limit, context), "")
+		"The request's body is too large for the model's context",
+		fmt.Sprintf("the limit is %d bytes for all messages or prompts together, because the "+
+			"context holds %d tokens", limit, context), "Send less text, or fewer prompts at once.")
 }
 
 func tooLarge(limit int64) error {

@@ -124,6 +124,20 @@ func TestSeveralPrompts(t *testing.T) {
 	}
 }
 
+// TestSeveralPromptsTooLarge: the error of a body with many prompts is about the body, since each
+// prompt may fit.
+func TestSeveralPromptsTooLarge(t *testing.T) {
+	e := newFakeEngine(nil)
+	e.info.ContextTokens = 64
+	s := start(t, e, server.Options{})
+	prompts := strings.Repeat(`"`+strings.Repeat("a", 1000)+`",`, 1100)
+	status, _, text := post(t, s.URL+"/v1/completions", `{"prompt":[`+prompts+`"a"]}`)
+	if status != 400 || !strings.Contains(text, "The request's body is too large") ||
+		!strings.Contains(text, "fewer prompts") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // TestSeveralPromptsFail checks that the error of one answer is that of the response, and that the
 // requests of the answers after it are cancelled.
 func TestSeveralPromptsFail(t *testing.T) {
