@@ -15,7 +15,7 @@ func TestNamesAreBounded(t *testing.T) {
 				t.Errorf("%s: %d bytes and %q: verdict %d, %d bytes", f.name, len(name), end, v, n)
 			}
 			if _, n, v := f.begin(nil).read(name + "a" + end); v != isText || n != 0 {
-				t.Errorf("%s: %d bytes and %q: verdict %d, %d bytes", f.name, len(name)+1, end, v, n)
+				t.Errorf("%s: a byte more and %q: verdict %d, %d bytes", f.name, end, v, n)
 			}
 		}
 	}
