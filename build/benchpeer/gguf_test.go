@@ -49,7 +49,7 @@ func TestSameBits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			size := own.Need.WeightsBytes
+			size := own.SizeBytes
 			if ratio := float64(peer) / float64(size); math.Abs(ratio-1) > 0.01 ||
 				int64(parameters) != own.Parameters {
 				t.Errorf("%s: the GGUF file has %d parameters in %d bytes, Headroom %d in %d",

@@ -88,7 +88,7 @@ func (c *comparison) prepare(shape string, layers int, models string) error {
 	if err != nil {
 		return err
 	}
-	c.weights, c.shape, c.config = d.Need.WeightsBytes, label,
+	c.weights, c.shape, c.config = d.SizeBytes, label,
 		filepath.Join(models, label+".json")
 	if err := os.MkdirAll(models, 0o755); err != nil {
 		return err

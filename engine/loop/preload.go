@@ -193,7 +193,8 @@ func (l *Loop) countPreloaded(r *request) {
 			d.counted, used = n, max(used, n)
 		}
 	}
-	if used == 0 || r.blockHits > 0 { // r has read from the store itself, which counts as its hit
+	// If r has read from the store itself, blocks or only a state, that counts as its hit.
+	if used == 0 || r.storedTo > 0 {
 		return
 	}
 	l.stored.pending++
