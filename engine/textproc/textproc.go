@@ -188,21 +188,32 @@ func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 		_ = json.Unmarshal(data, &config) // a damaged file counts as empty
 	}
 	sources := templateSources(src, config["chat_template"])
-	t, err := chat.ParseTemplate(sources[defaultTemplate])
-	if source := sources[toolUseTemplate]; err == nil && source != "" {
-		var toolUse *chat.Template
-		if toolUse, err = chat.ParseTemplate(source); err == nil {
-			t = t.WithToolUse(toolUse)
-		}
-	}
+	t, err := sources[defaultTemplate].parse()
 	if err != nil {
-		if errors.Is(err, chat.ErrNoTemplate) {
+		return nil, err
+	}
+	if source := sources[toolUseTemplate]; source.text != "" {
+		toolUse, err := source.parse()
+		if err != nil {
 			return nil, err
 		}
-		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model's chat template cannot be used", "Download the model again.")
+		t = t.WithToolUse(toolUse)
 	}
 	return t.WithSpecialTokens(specialTokens(config)), nil
+}
+
+// templateSource is a chat template and the file that it is in.
+type templateSource struct{ file, text string }
+
+// parse returns the template. Its errors are those of ReadTemplate.
+func (s templateSource) parse() (*chat.Template, error) {
+	t, err := chat.ParseTemplate(s.text)
+	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+		err = problem.Wrap(problem.ModelBroken, err,
+			"The chat template in the model's "+s.file+" cannot be used",
+			"Download the model again.")
+	}
+	return t, err
 }
 
 // The names of templates that are used, of those that a model may have.
@@ -215,33 +226,34 @@ const (
 // chat_template of tokenizer_config.json: a text, or a list of templates with names. Processors
 // save theirs in chat_template.json.
 // Source: transformers/tokenization_utils_base.py, transformers/processing_utils.py.
-func templateSources(src checkpoint.Source, config json.RawMessage) map[string]string {
-	sources := map[string]string{}
+func templateSources(src checkpoint.Source, config json.RawMessage) map[string]templateSource {
+	sources := map[string]templateSource{}
 	for name, file := range map[string]string{
 		defaultTemplate: "chat_template.jinja",
 		toolUseTemplate: "additional_chat_templates/" + toolUseTemplate + ".jinja",
 	} {
 		if data, err := src.ReadFile(file); err == nil {
-			sources[name] = string(data)
+			sources[name] = templateSource{file, string(data)}
 		}
 	}
 	if len(sources) > 0 {
 		return sources
 	}
+	file := "tokenizer_config.json"
 	var saved struct {
 		Template json.RawMessage `json:"chat_template"`
 	}
 	if data, err := src.ReadFile("chat_template.json"); err == nil && isNull(config) {
 		_ = json.Unmarshal(data, &saved)
-		config = saved.Template
+		file, config = "chat_template.json", saved.Template
 	}
 	var text string
 	var list []struct{ Name, Template string }
 	if json.Unmarshal(config, &text) == nil {
-		sources[defaultTemplate] = text
+		sources[defaultTemplate] = templateSource{file, text}
 	} else if json.Unmarshal(config, &list) == nil {
 		for _, t := range list {
-			sources[t.Name] = t.Template
+			sources[t.Name] = templateSource{file, t.Template}
 		}
 	}
 	return sources
