@@ -83,6 +83,9 @@ func (s *sentencePiece) readToken(data []byte) error {
 		score != score) {
 		err = fmt.Errorf("token %d has type %d and score %g", len(s.tokens), kind, score)
 	}
+	if err == nil && token == "" { // the reference implementation refuses it, too
+		err = fmt.Errorf("token %d is empty", len(s.tokens))
+	}
 	if err != nil {
 		return err
 	}
