@@ -24,6 +24,7 @@ type sentencePiece struct {
 	dummyPrefix       bool // a space is put before the text
 	removeExtraSpaces bool
 	escapeSpaces      bool // spaces are written as ▁
+	defined           map[defined]bool
 }
 
 // ParseSentencePiece parses a tokenizer.model. Its errors name the part that is invalid or not
@@ -34,7 +35,7 @@ func ParseSentencePiece(data []byte) (*Tokenizer, error) {
 			len(data), maxFileBytes)
 	}
 	s := &sentencePiece{modelType: 1, bos: 1, eos: 2, dummyPrefix: true, removeExtraSpaces: true,
-		escapeSpaces: true}
+		escapeSpaces: true, defined: map[defined]bool{}}
 	if err := s.read(data); err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.model: %w", err)
 	}
@@ -42,7 +43,8 @@ func ParseSentencePiece(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.bos >= 0 && int(s.bos) < len(s.tokens) && s.kinds[s.bos] == controlToken {
+	if s.bos >= 0 && int(s.bos) < len(s.tokens) && s.kinds[s.bos] == controlToken &&
+		t.vocab[s.tokens[s.bos]] == s.bos {
 		t.prefix = []int32{s.bos}
 	}
 	return t, nil
@@ -83,13 +85,23 @@ func (s *sentencePiece) readToken(data []byte) error {
 		score != score) {
 		err = fmt.Errorf("token %d has type %d and score %g", len(s.tokens), kind, score)
 	}
-	if err == nil && token == "" { // the reference implementation refuses it, too
-		err = fmt.Errorf("token %d is empty", len(s.tokens))
+	// The reference implementation refuses both, too.
+	is := defined{token, tokenKind(kind) == unknownToken || tokenKind(kind) == controlToken ||
+		tokenKind(kind) == byteTokenKind}
+	if err == nil && (token == "" || s.defined[is]) {
+		err = fmt.Errorf("token %d is empty or there twice: %q", len(s.tokens), token)
 	}
+	s.defined[is] = true
 	if err != nil {
 		return err
 	}
 	return s.add(token, float64(score), tokenKind(kind))
+}
+
+// defined is a token, and whether it stands for no text. Only tokens of different kinds may be equal.
+type defined struct {
+	token    string
+	reserved bool
 }
 
 func (s *sentencePiece) readTrainer(data []byte) error {
