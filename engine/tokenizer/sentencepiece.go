@@ -98,7 +98,8 @@ func (s *sentencePiece) readToken(data []byte) error {
 	return s.add(token, float64(score), tokenKind(kind))
 }
 
-// defined is a token, and whether it stands for no text. Only tokens of different kinds may be equal.
+// defined is a token, and whether it stands for no text. Only tokens of different kinds may be
+// equal.
 type defined struct {
 	token    string
 	reserved bool
