@@ -22,6 +22,7 @@ type bpe struct {
 	merges       map[uint64]merged
 	ignoreMerges bool // a word that is in the vocabulary is one token
 	cache        wordCache
+	pieces       *pieceBPE // of SentencePiece; nil: the model is not its
 
 	// complete says that a word has at least as many tokens as tooMany counts, and separable that
 	// it can be encoded in parts; see longword.go.
@@ -85,6 +86,8 @@ func (m *bpe) appendBPE(e *encoder, dst []int32, word string) []int32 {
 		e.symbols = slices.Grow(e.symbols[:0], len(word))
 		e.queue = slices.Grow(e.queue[:0], len(word))
 	}
+	clear(e.halves)
+	start := len(dst)
 	e.symbols = m.appendSymbols(e, e.symbols[:0], word)
 	symbols := e.symbols
 	e.queue = e.queue[:0]
@@ -117,18 +120,31 @@ func (m *bpe) appendBPE(e *encoder, dst []int32, word string) []int32 {
 		}
 	}
 	for i := int32(0); i >= 0 && len(symbols) > 0; i = symbols[i].next {
-		dst = append(dst, symbols[i].id)
+		if m.pieces == nil {
+			dst = append(dst, symbols[i].id)
+		} else {
+			dst = m.appendPiece(e, dst, symbols[i].id)
+		}
 	}
-	return dst
+	return m.fuse(dst, start)
 }
 
 // pushPair queues the pair of the symbol at index left and its right neighbor, if the pair has a
 // rank.
 func (m *bpe) pushPair(e *encoder, left int32) {
 	right := e.symbols[left].next
-	if m, ok := m.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
-		e.queue.push(candidate{uint64(uint32(m.rank))<<32 | uint64(uint32(left)), m.id,
-			e.symbols[right].end})
+	pair := [2]int32{e.symbols[left].id, e.symbols[right].id}
+	to, ok := m.merges[pairKey(pair[0], pair[1])]
+	if !ok {
+		return
+	}
+	e.queue.push(candidate{uint64(uint32(to.rank))<<32 | uint64(uint32(left)), to.id,
+		e.symbols[right].end})
+	if m.pieces != nil && m.pieces.unused != nil && m.pieces.unused[to.id] {
+		if e.halves == nil {
+			e.halves = map[int32][2]int32{}
+		}
+		e.halves[to.id] = pair
 	}
 }
 

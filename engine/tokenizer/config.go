@@ -29,8 +29,12 @@ type part struct {
 	kind string // the field "type"
 	json []byte
 
-	inner []*part       // the parts of a Sequence that is not read from JSON
-	code  normalizeStep // a normalizer that tokenizer.json does not have; see sentencepiece.go
+	// Parts that tokenizer.json does not have, see sentencepiece.go.
+	normalize normalizeStep
+	faithful  bool // normalize drops no text
+	decode    decoderStep
+
+	inner []*part // the parts of a Sequence that is not read from JSON
 }
 
 // sequence returns a Sequence of parts.

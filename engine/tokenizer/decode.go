@@ -123,7 +123,9 @@ func (t *Tokenizer) buildTexts() {
 		s := t.NewStream(false)
 		for id := range int32(t.pieces.size()) {
 			piece := t.pieces.bytes(id)
-			if b, ok := byteToken(piece); ok && t.hasByteFallback {
+			if b, ok := t.byteTokens[id]; ok {
+				out.blob = append(out.blob, b)
+			} else if b, ok := byteToken(piece); ok && t.hasByteFallback {
 				out.blob = append(out.blob, b)
 			} else if piece != nil {
 				// The text after that of another token, because the first one may lose a space.

@@ -45,6 +45,10 @@ func (t *Tokenizer) buildDecoder(file *fileJSON) error {
 		return err
 	}
 	for _, p := range parts {
+		if p.decode != nil {
+			t.decoders = append(t.decoders, p.decode)
+			continue
+		}
 		build, ok := decoderKinds[p.kind]
 		if !ok {
 			return fmt.Errorf("type %q is not supported", p.kind)

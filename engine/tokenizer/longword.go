@@ -6,7 +6,9 @@ package tokenizer
 // other words are encoded in parts. That is also faster, because parts are short and in the cache.
 
 import (
+	"iter"
 	"math"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -54,28 +56,28 @@ func (p *pairTable) add(left, right rune, n int) {
 	*length = max(*length, uint16(min(n, math.MaxUint16)))
 }
 
-// fill adds the tokens of t's model, and returns the length of the longest.
-func (p *pairTable) fill(t *Tokenizer) (longest int) {
-	p.bytes = t.byteLevel
+// fillBytes adds the tokens of t, which are bytes, and returns the length of the longest.
+func (p *pairTable) fillBytes(t *Tokenizer) (longest int) {
+	p.bytes = true
 	p.common = make([]uint16, commonRunes*commonRunes)
-	if p.bytes {
-		for id := range int32(t.pieces.size()) {
-			if t.pieces.added(id) {
-				continue
-			}
-			b := t.pieces.bytes(id)
-			longest = max(longest, len(b))
-			for i := 1; i < len(b); i++ {
-				p.add(rune(b[i-1]), rune(b[i]), len(b))
-			}
-		}
-		return longest
-	}
-	p.others = make([]uint16, otherPairs)
-	for token, id := range t.vocab {
+	for id := range int32(t.pieces.size()) {
 		if t.pieces.added(id) {
 			continue
 		}
+		b := t.pieces.bytes(id)
+		longest = max(longest, len(b))
+		for i := 1; i < len(b); i++ {
+			p.add(rune(b[i-1]), rune(b[i]), len(b))
+		}
+	}
+	return longest
+}
+
+// fill adds tokens and returns the length of the longest.
+func (p *pairTable) fill(tokens iter.Seq[string]) (longest int) {
+	p.common = make([]uint16, commonRunes*commonRunes)
+	p.others = make([]uint16, otherPairs)
+	for token := range tokens {
 		longest = max(longest, len(token))
 		last := rune(-1)
 		for _, r := range token {
@@ -90,16 +92,31 @@ func (p *pairTable) fill(t *Tokenizer) (longest int) {
 
 // measure sets pairs and what depends on the tokens.
 func (m *bpe) measure(t *Tokenizer) (longest int, faithful bool) {
-	m.longest = m.pairs.fill(t)
 	known := m.hasAllBytes()
 	if m.bytes {
+		m.longest = m.pairs.fillBytes(t)
 		m.complete, m.separable = known, known
 		return m.longest, known
 	}
+	m.longest = m.pairs.fill(m.tokens(t))
 	m.separable = m.prefix == "" && m.suffix == "" && (known || m.hasUnknown && !m.byteFallback) &&
-		!m.mergesSpecial()
+		!m.mergesSpecial() && (m.pieces == nil || m.pieces.unused == nil)
 	m.complete = m.separable && (known || !m.fuseUnknown)
 	return m.longest, m.complete
+}
+
+// tokens returns what merges can make.
+func (m *bpe) tokens(t *Tokenizer) iter.Seq[string] {
+	if m.pieces != nil {
+		return slices.Values(m.pieces.tokens)
+	}
+	return func(yield func(string) bool) {
+		for token, id := range t.vocab {
+			if !t.pieces.added(id) && !yield(token) {
+				return
+			}
+		}
+	}
 }
 
 // mergesSpecial reports whether a merge has the unknown token or a byte, which do not spell the
@@ -136,14 +153,7 @@ func (m *bpe) separate(left, right rune) bool {
 	if *m.pairs.at(left, right) > 0 {
 		return false
 	}
-	if m.bytes || m.byteFallback || !m.fuseUnknown {
-		return true
-	}
-	_, known := m.rune(left)
-	if !known {
-		_, known = m.rune(right)
-	}
-	return known
+	return m.bytes || m.byteFallback || !m.fuseUnknown || m.isToken(left) || m.isToken(right)
 }
 
 // longWord appends the ids of a long word. No token spans two characters that are not adjacent in

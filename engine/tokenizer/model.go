@@ -66,6 +66,9 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	if err != nil {
 		return err
 	}
+	for id, b := range t.byteTokens {
+		pieces[id].decodes = string([]byte{b})
+	}
 	e := t.newEncoder()
 	total := 0 // bytes of normalized tokens
 	for _, token := range file.AddedTokens {

@@ -39,8 +39,9 @@ func (t *Tokenizer) buildNormalizer(file *fileJSON) error {
 		return err
 	}
 	for _, p := range parts {
-		if p.code != nil {
-			t.normalizer, t.faithful = append(t.normalizer, p.code), false
+		if p.normalize != nil {
+			t.normalizer = append(t.normalizer, p.normalize)
+			t.faithful = t.faithful && p.faithful
 			continue
 		}
 		build, ok := normalizerKinds[p.kind]

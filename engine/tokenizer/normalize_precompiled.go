@@ -39,13 +39,17 @@ func newCharsMap(data []byte) (*charsMap, error) {
 	return m, nil
 }
 
+// maxCharsKey bounds the part of a text that is looked up, because a trie that is not one may have
+// no end. The longest known keys have 18 bytes.
+const maxCharsKey = 256
+
 // find returns the replacement of the shortest beginning of text that has one, or of the longest,
 // and the length of that beginning.
 func (m *charsMap) find(text string, longest bool) (replacement string, size int, ok bool) {
 	value := uint32(0)
 	unit := m.trie[0]
 	at := trieOffset(unit)
-	for i := 0; i < len(text) && text[i] != 0; i++ {
+	for i := 0; i < min(len(text), maxCharsKey) && text[i] != 0; i++ {
 		if at ^= uint32(text[i]); at >= uint32(len(m.trie)) {
 			break
 		}

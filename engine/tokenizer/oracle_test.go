@@ -20,6 +20,7 @@ type oracleCase struct {
 	Path      string          `json:"path"`    // of a vocabulary file, in place of Tokenizer
 	Data      []byte          `json:"data"`    // such a file itself
 	Kind      string          `json:"kind"`    // of that file
+	Refused   bool            `json:"refused"` // the reference does not load the file
 	Seconds   float64         `json:"seconds"` // that the reference took; 0: not measured
 	Vectors   []struct {
 		Text        string   `json:"text"`
@@ -86,7 +87,7 @@ func decodesAlike(tok *Tokenizer, ids []int32, want string) bool {
 		return false
 	}
 	for _, id := range ids {
-		if !tok.pieces.used(id) {
+		if !tok.pieces.used(id) || tok.byteTokens != nil {
 			continue
 		}
 		spelled, ok := tok.vocab[string(tok.pieces.bytes(id))]
@@ -207,6 +208,41 @@ func TestSmallVocabularyFiles(t *testing.T) {
 	})
 	if cases < 5 {
 		t.Errorf("%d files, expected at least 5", cases)
+	}
+}
+
+// checkPieces compares files of SentencePiece with the library. Both must refuse the same files.
+func checkPieces(t *testing.T, path string) (cases, refused int) {
+	eachOracleCase(t, path, func(line int, c *oracleCase) {
+		cases++
+		tok, err := ParseSentencePiece(c.Data)
+		if c.Refused != (err != nil) {
+			t.Errorf("line %d: the library refuses it: %t, here: %v", line, c.Refused, err)
+		}
+		if err != nil || c.Refused {
+			refused++
+			return
+		}
+		checkOracleCase(t, line, tok, c)
+	})
+	return cases, refused
+}
+
+// TestPiecesOracle compares with the file in HEADROOM_TOKENIZER_PIECES, which
+// `make oracle-tokenizers` writes with random files of SentencePiece and texts.
+func TestPiecesOracle(t *testing.T) {
+	path := os.Getenv("HEADROOM_TOKENIZER_PIECES")
+	if path == "" {
+		t.Skip("make oracle-tokenizers runs this test")
+	}
+	cases, refused := checkPieces(t, path)
+	t.Logf("%d tokenizers, %d refused", cases, refused)
+}
+
+// TestSmallPieces is TestPiecesOracle with small files that are stored here.
+func TestSmallPieces(t *testing.T) {
+	if cases, _ := checkPieces(t, "testdata/oracle_pieces.jsonl"); cases < 100 {
+		t.Errorf("%d files, expected at least 100", cases)
 	}
 }
 

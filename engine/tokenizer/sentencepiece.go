@@ -9,23 +9,29 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // sentencePiece has the fields of a tokenizer.model that matter for encoding.
 type sentencePiece struct {
 	vocabulary
-	modelType         uint64 // 1: Unigram, 2: BPE
+	modelType         uint64
 	byteFallback      bool
 	suffixSpaces      bool // spaces belong to the word before them
 	bos, eos          int32
 	charsMap          []byte
-	dummyPrefix       bool // a space is put before the text
+	dummyPrefix       bool // a space is put before the text, or after it with suffixSpaces
 	removeExtraSpaces bool
 	escapeSpaces      bool // spaces are written as ▁
-	defined           map[defined]bool
+	denormalizes      bool // decoded text is normalized too
 }
+
+// Values of modelType.
+const (
+	unigramModel = 1
+	bpeModel     = 2
+)
 
 // ParseSentencePiece parses a tokenizer.model. Its errors name the part that is invalid or not
 // supported.
@@ -34,9 +40,13 @@ func ParseSentencePiece(data []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: tokenizer.model has %d bytes, the limit is %d",
 			len(data), maxFileBytes)
 	}
-	s := &sentencePiece{modelType: 1, bos: 1, eos: 2, dummyPrefix: true, removeExtraSpaces: true,
-		escapeSpaces: true, defined: map[defined]bool{}}
-	if err := s.read(data); err != nil {
+	s := &sentencePiece{modelType: unigramModel, bos: 1, eos: 2, dummyPrefix: true, removeExtraSpaces: true,
+		escapeSpaces: true}
+	err := s.read(data)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.model: %w", err)
 	}
 	t, err := s.assemble()
@@ -59,6 +69,8 @@ func (s *sentencePiece) read(data []byte) error {
 			return s.readTrainer(f.bytes)
 		case 3:
 			return s.readNormalizer(f.bytes)
+		case 5:
+			return s.readDenormalizer(f.bytes)
 		}
 		return nil
 	})
@@ -85,24 +97,53 @@ func (s *sentencePiece) readToken(data []byte) error {
 		score != score) {
 		err = fmt.Errorf("token %d has type %d and score %g", len(s.tokens), kind, score)
 	}
-	// The reference implementation refuses both, too.
-	is := defined{token, tokenKind(kind) == unknownToken || tokenKind(kind) == controlToken ||
-		tokenKind(kind) == byteTokenKind}
-	if err == nil && (token == "" || s.defined[is]) {
-		err = fmt.Errorf("token %d is empty or there twice: %q", len(s.tokens), token)
+	if err == nil && (token == "" || strings.Contains(token, "\x00")) {
+		err = fmt.Errorf("token %d is empty or has a zero byte: %q", len(s.tokens), token)
 	}
-	s.defined[is] = true
 	if err != nil {
 		return err
 	}
 	return s.add(token, float64(score), tokenKind(kind))
 }
 
-// defined is a token, and whether it stands for no text. Only tokens of different kinds may be
-// equal.
-type defined struct {
+// spelling is how a token is spelled, and whether it is reserved: not found in text by that.
+type spelling struct {
 	token    string
 	reserved bool
+}
+
+// check refuses vocabularies that the reference implementation refuses. Only in Unigram, a reserved
+// token and one that is not may be spelled alike.
+func (s *sentencePiece) check() error {
+	unknown, bytes, seen := 0, map[byte]bool{}, map[spelling]bool{}
+	for id, kind := range s.kinds {
+		reserved := kind == unknownToken || kind == controlToken || kind == byteTokenKind
+		as := spelling{s.tokens[id], reserved && s.modelType == unigramModel}
+		if seen[as] {
+			return fmt.Errorf("token %d is there twice: %q", id, as.token)
+		}
+		seen[as] = true
+		switch kind {
+		case unknownToken:
+			unknown++
+		case byteTokenKind:
+			b, ok := byteToken([]byte(s.tokens[id]))
+			if !ok || !s.byteFallback || fmt.Sprintf("<0x%02X>", b) != s.tokens[id] {
+				return fmt.Errorf("token %d is the byte %q, byte_fallback is %t", id, s.tokens[id],
+					s.byteFallback)
+			}
+			bytes[b] = true
+		}
+	}
+	switch {
+	case unknown != 1:
+		return fmt.Errorf("it has %d unknown tokens, expected 1", unknown)
+	case s.byteFallback && len(bytes) < 256:
+		return fmt.Errorf("it has tokens for %d bytes, expected 256", len(bytes))
+	case s.denormalizes:
+		return errors.New("denormalizer_spec is not supported")
+	}
+	return nil
 }
 
 func (s *sentencePiece) readTrainer(data []byte) error {
@@ -139,135 +180,118 @@ func (s *sentencePiece) readNormalizer(data []byte) error {
 	})
 }
 
+func (s *sentencePiece) readDenormalizer(data []byte) error {
+	return eachField(data, func(f field) error {
+		s.denormalizes = s.denormalizes || f.number == 2 && len(f.bytes) > 0
+		return nil
+	})
+}
+
 // assemble makes the tokenizer.
 func (s *sentencePiece) assemble() (*Tokenizer, error) {
-	if s.suffixSpaces {
-		return nil, errors.New("tokenizer: treat_whitespace_as_suffix is not supported")
+	n := &pieceNormalizer{dummy: s.dummyPrefix, suffix: s.suffixSpaces,
+		squeeze: s.removeExtraSpaces, space: " "}
+	if s.escapeSpaces {
+		n.space = string(metaspace)
 	}
-	file := &fileJSON{AddedTokens: s.added()}
-	var steps []*part
 	if len(s.charsMap) > 0 {
-		m, err := newCharsMap(s.charsMap)
-		if err != nil {
+		var err error
+		if n.chars, err = newCharsMap(s.charsMap); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
-		steps = append(steps, &part{kind: "SentencePiece", code: m.normalizeLongest})
 	}
-	if s.removeExtraSpaces {
-		steps = append(steps, &part{kind: "SentencePiece", code: removeExtraSpaces})
+	added := s.added()
+	if err := checkAdded(added); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	if s.dummyPrefix {
-		steps = append(steps, partOf("Prepend", `{"prepend":" "}`))
-	}
-	var decoders []*part
-	if s.escapeSpaces {
-		steps = append(steps, partOf("Replace", `{"pattern":{"String":" "},"content":"▁"}`))
-		if s.removeExtraSpaces {
-			steps = append(steps, &part{kind: "SentencePiece", code: trimMetaspace})
+	file := &fileJSON{AddedTokens: added}
+	if s.modelType == unigramModel { // it finds user-defined symbols by their scores
+		n.symbols, file.AddedTokens = &addedTokens{}, nil
+		for _, token := range added {
+			if token.Special {
+				file.AddedTokens = append(file.AddedTokens, token)
+			} else {
+				n.symbols.add(token.Content, token)
+			}
 		}
-		decoders = append(decoders, partOf("Replace", `{"pattern":{"String":"▁"},"content":" "}`))
+		n.symbols.link()
 	}
-	decoders = append(decoders, partOf("ByteFallback", "{}"), partOf("Fuse", "{}"))
-	switch {
-	case s.removeExtraSpaces:
-		decoders = append(decoders, partOf("Strip", `{"content":" ","start":4294967295}`))
-	case s.dummyPrefix:
-		decoders = append(decoders, partOf("Strip", `{"content":" ","start":1}`))
-	}
-	if len(steps) > 0 {
-		file.Normalizer = sequence(steps...)
-	}
-	file.Decoder = sequence(decoders...)
-	return assemble(file, s.build)
+	file.Normalizer = &part{kind: "SentencePiece", normalize: n.normalize,
+		faithful: n.chars == nil && !n.squeeze}
+	file.Decoder = &part{kind: "SentencePiece", decode: func(next decodeStage) decodeStage {
+		return &pieceDecoder{next: next, dummy: s.dummyPrefix, squeeze: s.removeExtraSpaces}
+	}}
+	return assemble(file, func(t *Tokenizer, _ *fileJSON) error {
+		if n.symbols == nil {
+			n.symbols = &t.normalized
+		}
+		return s.build(t)
+	})
 }
 
 // build sets vocab and model.
-func (s *sentencePiece) build(t *Tokenizer, _ *fileJSON) error {
+func (s *sentencePiece) build(t *Tokenizer) error {
+	s.setVocab(t)
+	t.byteTokens = map[int32]byte{}
+	special := map[string]bool{}
+	for id, token := range s.tokens {
+		b, ok := byteToken([]byte(token))
+		switch {
+		case s.kinds[id] == controlToken || s.kinds[id] == unknownToken:
+			special[token] = true
+		case s.kinds[id] == byteTokenKind && ok:
+			t.byteTokens[int32(id)] = b
+		case s.kinds[id] == userToken && s.modelType == unigramModel:
+			if _, twice := t.vocab[token]; twice {
+				t.duplicates = append(t.duplicates, entry{token, int32(id)})
+			} else {
+				t.vocab[token] = int32(id)
+			}
+		}
+	}
+	for token := range special { // of tokens that are spelled alike, the name is that of this one
+		if id, ok := t.vocab[token]; ok && s.kinds[id] != unknownToken {
+			t.duplicates = append(t.duplicates, entry{token, id})
+			delete(t.vocab, token)
+		}
+	}
 	switch s.modelType {
-	case 1:
+	case unigramModel:
 		return s.buildUnigram(t)
-	case 2:
+	case bpeModel:
 		return s.buildBPE(t)
 	}
 	return fmt.Errorf("model_type %d is not supported, expected 1 (Unigram) or 2 (BPE)",
 		s.modelType)
 }
 
-func (s *sentencePiece) buildBPE(t *Tokenizer) error {
-	s.setVocab(t)
-	m := &bpe{cache: newWordCache()}
-	t.model = m
-	f := &modelJSON{ByteFallback: s.byteFallback, FuseUnk: true}
-	if unknown := s.unknown(); unknown >= 0 {
-		f.UnkToken = &s.tokens[unknown]
-	}
-	if err := m.alphabet.build(t, f); err != nil {
-		return err
-	}
-	return s.setMerges(t, m)
-}
-
+// buildUnigram sets the model. As in the reference implementation since version 0.2.2, the score of
+// a user-defined symbol is a tenth for each byte after the first. Log-probabilities are negative,
+// so the symbols win, and among them those that cover more of the text.
 func (s *sentencePiece) buildUnigram(t *Tokenizer) error {
-	s.setVocab(t)
-	lowest := math.Inf(1)
-	for id, score := range s.scores {
-		if s.kinds[id] == normalToken {
-			lowest = min(lowest, score)
-		}
-	}
-	return t.setUnigram(s.scores, lowest, s.unknown(), s.byteFallback,
-		func(id int32) bool { return s.kinds[id] == normalToken })
-}
-
-// normalizeLongest replaces the longest match at each position, as SentencePiece does.
-func (m *charsMap) normalizeLongest(e *encoder, s string) string {
-	var b strings.Builder
-	done, checkAt := 0, 0 // s[:done] is in b
-	for i := 0; i < len(s); {
-		if i >= checkAt {
-			if checkAt += checkBytes; e.check() {
-				return s
-			}
-		}
-		text, size, ok := m.find(s[i:], true)
-		if !ok {
-			_, size = utf8.DecodeRuneInString(s[i:])
-			i += size
+	lowest := float32(math.MaxFloat32)
+	scores := slices.Clone(s.scores)
+	var entries []entry
+	for id, token := range s.tokens {
+		switch s.kinds[id] {
+		case normalToken:
+			lowest = min(lowest, float32(scores[id]))
+		case userToken:
+			scores[id] = float64(float32(0.1 * float64(len(token)-1)))
+		default:
 			continue
 		}
-		if !e.grow(len(text) - size) {
-			return s
-		}
-		b.WriteString(s[done:i])
-		b.WriteString(text)
-		i += size
-		done = i
+		entries = append(entries, entry{token, int32(id)})
 	}
-	if done == 0 {
-		return s
+	err := t.setUnigram(entries, scores, float64(lowest), s.unknown(), s.byteFallback)
+	if err != nil {
+		return err
 	}
-	b.WriteString(s[done:])
-	return b.String()
-}
-
-// removeExtraSpaces drops spaces at both ends, and all but one of several in a row.
-func removeExtraSpaces(_ *encoder, s string) string {
-	s = strings.Trim(s, " ")
-	if !strings.Contains(s, "  ") {
-		return s
-	}
-	var b strings.Builder
-	for i := range len(s) {
-		if s[i] != ' ' || s[i-1] != ' ' {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-// trimMetaspace drops spaces at the end that have been escaped.
-func trimMetaspace(_ *encoder, s string) string {
-	return strings.TrimRight(s, string(metaspace))
+	m := t.model.(*unigram)
+	m.pieces, m.unknown = true, float64(lowest-unknownPenalty)
+	m.byteID = idsOfBytes(t.byteTokens)
+	m.allBytes = !slices.Contains(m.byteID[:], -1)
+	return nil
 }
 
 // field is a field of a message of Protocol Buffers. bytes is set for strings and messages, value

@@ -24,6 +24,9 @@
 //     text, because a Stream must not wait for the end of the row.
 //   - Special tokens are omitted by their id, also if they are normalized.
 //
+// The reference of a tokenizer.model is the library SentencePiece. Unlike there, special tokens are
+// found in text and decode to their names, and so does the unknown token.
+//
 // In text that is not valid UTF-8, each maximal invalid part is read as U+FFFD. Python and Rust
 // replace invalid bytes in the same way.
 package tokenizer
@@ -62,7 +65,8 @@ type Tokenizer struct {
 
 	normalizedSpecial bool // a special token matches normalized text
 
-	hasByteFallback bool // a decoder reads byte tokens such as <0x0A>
+	hasByteFallback bool           // a decoder reads byte tokens such as <0x0A>
+	byteTokens      map[int32]byte // the byte tokens of SentencePiece, whose pieces are the bytes
 
 	prefix, suffix []int32 // ids that AddSpecial adds before and after the text
 
@@ -198,8 +202,9 @@ type encoder struct {
 	searches []search // of finders
 	symbols  []symbol
 	queue    mergeQueue
-	word     []byte // a word as it is spelled in vocab
-	steps    []step // of unigram
+	halves   map[int32][2]int32 // of merged tokens that are unused, in SentencePiece's BPE
+	word     []byte             // a word as it is spelled in vocab
+	steps    []step             // of unigram
 	path     []int32
 
 	unknownFrom int // where the unknown text of a word begins, in unigram; -1: nowhere

@@ -19,7 +19,9 @@ type unigram struct {
 	byteID    [256]int32
 	hasBytes  bool // unknown text becomes bytes, if all of them have ids
 	allBytes  bool // all of them have ids
+	entries   []entry
 	longest   int
+	pieces    bool // as in SentencePiece; see rounded and endUnknown
 	pairs     pairTable
 	cache     wordCache
 }
@@ -50,31 +52,30 @@ func (t *Tokenizer) buildUnigram(f *modelJSON) error {
 		unknown = int32(*f.UnkID)
 	}
 	t.vocab = make(map[string]int32, len(tokens))
+	entries := make([]entry, 0, len(tokens))
 	for id, token := range tokens {
 		if old, twice := t.vocab[token]; twice {
 			t.duplicates = append(t.duplicates, entry{token, old})
 		}
 		t.vocab[token] = int32(id)
+		if token != "" {
+			entries = append(entries, entry{token, int32(id)})
+		}
 	}
-	return t.setUnigram(scores, slices.Min(scores), unknown, f.ByteFallback,
-		func(int32) bool { return true })
+	return t.setUnigram(entries, scores, slices.Min(scores), unknown, f.ByteFallback)
 }
 
-// setUnigram sets the model. scores are indexed by id; vocab has been set. lowest is the lowest
-// score. Only tokens for which inText is true are made from text.
-func (t *Tokenizer) setUnigram(scores []float64, lowest float64, unknown int32, byteFallback bool,
-	inText func(id int32) bool) error {
+// setUnigram sets the model. entries are the tokens that are made from text, scores are indexed by
+// id, and lowest is the lowest one. vocab has been set.
+func (t *Tokenizer) setUnigram(entries []entry, scores []float64, lowest float64, unknown int32,
+	byteFallback bool) error {
 	m := &unigram{scores: scores, unknownID: unknown, hasBytes: byteFallback, allBytes: true,
-		cache: newWordCache()}
+		entries: entries, cache: newWordCache()}
 	t.model = m
-	entries := make([]entry, 0, len(t.vocab))
-	for token, id := range t.vocab {
-		if len(token) > maxPieceBytes {
-			return fmt.Errorf("vocab: %.40q… has %d bytes, the limit is %d", token, len(token),
+	for _, e := range entries {
+		if len(e.token) > maxPieceBytes {
+			return fmt.Errorf("vocab: %.40q… has %d bytes, the limit is %d", e.token, len(e.token),
 				maxPieceBytes)
-		}
-		if token != "" && inText(id) {
-			entries = append(entries, entry{token, id})
 		}
 	}
 	m.tokens, m.unknown = newTrie(entries), lowest-unknownPenalty
@@ -88,8 +89,15 @@ func (t *Tokenizer) setUnigram(scores []float64, lowest float64, unknown int32, 
 	return nil
 }
 
-func (m *unigram) measure(t *Tokenizer) (longest int, faithful bool) {
-	m.longest = m.pairs.fill(t)
+func (m *unigram) measure(*Tokenizer) (longest int, faithful bool) {
+	m.longest = m.pairs.fill(func(yield func(string) bool) {
+		for _, e := range m.entries {
+			if !yield(e.token) {
+				return
+			}
+		}
+	})
+	m.entries = nil
 	return m.longest, m.hasBytes && m.allBytes
 }
 
@@ -186,19 +194,30 @@ func (m *unigram) extend(e *encoder, steps []step, part string, i, width int) {
 			continue
 		}
 		single = single || j == i+width
-		if s := &steps[j]; s.size == 0 || m.scores[id]+here > s.score {
-			*s = step{m.scores[id] + here, id, int32(j - i)}
+		score := m.rounded(m.scores[id] + here)
+		if s := &steps[j]; s.size == 0 || score > s.score {
+			*s = step{score, id, int32(j - i)}
 		}
 	}
 	if single {
 		return
 	}
-	if s := &steps[i+width]; s.size == 0 || m.unknown+here > s.score {
-		*s = step{m.unknown + here, m.unknownID, int32(width)}
+	unknown := m.rounded(m.unknown + here)
+	if s := &steps[i+width]; s.size == 0 || unknown > s.score {
+		*s = step{unknown, m.unknownID, int32(width)}
 		if m.unknownID < 0 {
 			e.fail(ErrUnknown)
 		}
 	}
+}
+
+// rounded returns a sum of scores with the precision of the reference, because of two ways with
+// almost the same score, rounding decides which is taken. SentencePiece has single precision.
+func (m *unigram) rounded(sum float64) float64 {
+	if m.pieces {
+		return float64(float32(sum))
+	}
+	return sum
 }
 
 // endUnknown appends the ids of the unknown text before word[to:], if there is any.
@@ -208,7 +227,7 @@ func (m *unigram) endUnknown(e *encoder, word string, to int) {
 	}
 	piece := word[e.unknownFrom:to]
 	e.unknownFrom = -1
-	if len(piece) <= maxPieceBytes { // for example <unk> itself
+	if len(piece) <= maxPieceBytes && !m.pieces { // for example <unk> itself
 		e.word = append(e.word[:0], piece...)
 		if id, ok := e.modelID(e.word); ok {
 			e.ids = append(e.ids, id)

@@ -77,9 +77,7 @@ func (v *vocabulary) unknown() int32 { return int32(slices.Index(v.kinds, unknow
 // setMerges sets the merges of a model that has only scores: any two tokens are merged whose
 // spellings together are a token, those with the highest score first.
 func (v *vocabulary) setMerges(t *Tokenizer, m *bpe) error {
-	order := slices.Clone(v.scores)
-	slices.SortFunc(order, descending)
-	order = slices.Compact(order)
+	ranks := v.ranks()
 	m.merges = make(map[uint64]merged, len(v.tokens))
 	for id, token := range v.tokens {
 		if v.kinds[id] != normalToken || t.vocab[token] != int32(id) {
@@ -89,7 +87,7 @@ func (v *vocabulary) setMerges(t *Tokenizer, m *bpe) error {
 			return fmt.Errorf("token %d has %d bytes, the limit is %d", id, len(token),
 				maxPieceBytes*4)
 		}
-		rank, _ := slices.BinarySearchFunc(order, v.scores[id], descending)
+		rank := ranks(id)
 		for i := range token {
 			left, ok1 := t.vocab[token[:i]]
 			right, ok2 := t.vocab[token[i:]]
@@ -97,11 +95,22 @@ func (v *vocabulary) setMerges(t *Tokenizer, m *bpe) error {
 				if len(m.merges) > 4*maxMerges {
 					return fmt.Errorf("it has more than %d merges", 4*maxMerges)
 				}
-				m.merges[pairKey(left, right)] = merged{int32(rank), int32(id)}
+				m.merges[pairKey(left, right)] = merged{rank, int32(id)}
 			}
 		}
 	}
 	return nil
+}
+
+// ranks returns a function that gives the rank of the score of a token: 0 for the highest one.
+func (v *vocabulary) ranks() func(id int) int32 {
+	order := slices.Clone(v.scores)
+	slices.SortFunc(order, descending)
+	order = slices.Compact(order)
+	return func(id int) int32 {
+		rank, _ := slices.BinarySearchFunc(order, v.scores[id], descending)
+		return int32(rank)
+	}
 }
 
 func descending(a, b float64) int { return cmp.Compare(b, a) }
