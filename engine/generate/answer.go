@@ -44,7 +44,7 @@ type Token struct {
 	Bytes   []byte // its text; may be an incomplete character
 	Logprob float32
 	First   bool    // the first token of an echoed prompt, which has no log-probability
-	NoText  bool    // the answer omits its text, as that of every special token
+	Offset  int     // of its text in the answer, in characters; 0 in an answer to a conversation
 	Top     []Token // the most likely tokens at this position, most likely first; their Top is nil
 }
 

@@ -136,7 +136,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	for _, t := range r.Prompt {
 		q.sampler.Observe(t)
 	}
-	q.text = l.text.NewStream(r.ShowTags)
+	q.text = l.text.NewStream(r.Prompt, r.ShowTags)
 	q.stop = chat.NewStopMatcher(r.Stop)
 	q.stream, _ = NewStream(r.ID, func() { l.cancel(q) })
 	return q.stream, l.enqueue(q)

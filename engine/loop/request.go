@@ -22,8 +22,10 @@ type Request struct {
 	Sampling  sample.Params // zero: greedy
 	Stop      []string      // texts that end the generation; the answer ends before them
 	IgnoreEOS bool          // continue after the model's end tokens, for benchmarks
-	ShowTags  bool          // the text has the special tokens that a chat.Splitter needs
-	Priority  int           // waiting requests of larger priority run first
+	// ShowTags says that the answer is a message for a chat.Splitter. Its text has the special
+	// tokens that the Splitter needs. Otherwise it continues the text of the prompt.
+	ShowTags bool
+	Priority int // waiting requests of larger priority run first
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
 	Private bool

@@ -64,16 +64,15 @@ type CompletionLogprobs struct {
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`   // null for the first of a prompt
 	// TextOffset has the offsets of the tokens' texts in the answer, in characters. The tokens of a
 	// stop text continue after the end of the answer. A token without text has the offset of the
-	// next one.
+	// next one, and one that begins inside a character has the offset of that character.
 	TextOffset []int `json:"text_offset"`
 }
 
 // NewCompletionLogprobs returns the log-probabilities of tokens in the format of completions, or
-// nil if there are no tokens. offset is the position of the first token's text in the answer, in
-// characters. The second result is the position after the last token.
-func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogprobs, int) {
+// nil if there are no tokens.
+func NewCompletionLogprobs(tokens []generate.Token) *CompletionLogprobs {
 	if len(tokens) == 0 {
-		return nil, offset
+		return nil
 	}
 	l := &CompletionLogprobs{}
 	for _, t := range tokens {
@@ -88,17 +87,9 @@ func NewCompletionLogprobs(tokens []generate.Token, offset int) (*CompletionLogp
 		l.Tokens = append(l.Tokens, escaped(t.Bytes))
 		l.TokenLogprobs = append(l.TokenLogprobs, logprob)
 		l.TopLogprobs = append(l.TopLogprobs, top)
-		l.TextOffset = append(l.TextOffset, offset)
-		if t.NoText {
-			continue
-		}
-		for _, b := range t.Bytes {
-			if continuation := b&0xC0 == 0x80; !continuation {
-				offset++ // a character that is split across tokens counts only once
-			}
-		}
+		l.TextOffset = append(l.TextOffset, t.Offset)
 	}
-	return l, offset
+	return l
 }
 
 // text returns the bytes of a token as valid UTF-8.

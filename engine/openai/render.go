@@ -62,7 +62,6 @@ type completionRenderer struct {
 	head         Head
 	includeUsage bool
 	index        int // of the current answer
-	offset       int // offset of the next token's text in it, in characters
 }
 
 func (c *completionRenderer) Whole(a generate.Answer) any {
@@ -72,8 +71,8 @@ func (c *completionRenderer) Whole(a generate.Answer) any {
 func (c *completionRenderer) WholeChoices(answers []generate.Answer, all generate.Usage) any {
 	choices := make([]CompletionChoice, len(answers))
 	for i, a := range answers {
-		logprobs, _ := NewCompletionLogprobs(a.Tokens, 0)
-		choices[i] = NewCompletionChoice(i, a.Content, string(a.Finish), logprobs)
+		choices[i] = NewCompletionChoice(i, a.Content, string(a.Finish),
+			NewCompletionLogprobs(a.Tokens))
 	}
 	return NewCompletion(c.head, newUsage(all), choices...)
 }
@@ -81,15 +80,13 @@ func (c *completionRenderer) WholeChoices(answers []generate.Answer, all generat
 func (c *completionRenderer) Start() []server.Event { return nil }
 
 func (c *completionRenderer) Delta(d generate.Delta) []server.Event {
-	var logprobs *CompletionLogprobs
-	logprobs, c.offset = NewCompletionLogprobs(d.Tokens, c.offset)
 	return []server.Event{{Data: NewCompletion(c.head, nil,
-		NewCompletionChoice(c.index, d.Content, "", logprobs))}}
+		NewCompletionChoice(c.index, d.Content, "", NewCompletionLogprobs(d.Tokens)))}}
 }
 
 func (c *completionRenderer) Next(reason generate.FinishReason) []server.Event {
 	end := NewCompletion(c.head, nil, NewCompletionChoice(c.index, "", string(reason), nil))
-	c.index, c.offset = c.index+1, 0
+	c.index++
 	return []server.Event{{Data: end}}
 }
 

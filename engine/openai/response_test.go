@@ -23,11 +23,7 @@ func TestResponseJSON(t *testing.T) {
 	tokens := []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5,
 		Top: []generate.Token{{Bytes: []byte("Hé"), Logprob: -0.5},
 			{Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}},
-		{Bytes: []byte("!"), Logprob: -1}}
-	completionLogprobs, next := NewCompletionLogprobs(tokens, 10)
-	if next != 13 {
-		t.Errorf("the offset after the last token is %d, want 10 + 3 characters", next)
-	}
+		{Bytes: []byte("!"), Logprob: -1, Offset: 2}}
 	const start = `{"id":"id-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[`
 	cases := []struct {
 		name string
@@ -67,8 +63,8 @@ func TestResponseJSON(t *testing.T) {
 			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},
 		{"logprobs", NewChatLogprobs(tokens),
 			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},
-		{"completion logprobs", completionLogprobs,
-			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"bytes:\\xc3":-9999},{}],"text_offset":[10,12]}`},
+		{"completion logprobs", NewCompletionLogprobs(tokens),
+			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"bytes:\\xc3":-9999},{}],"text_offset":[0,2]}`},
 		{"models", NewModelList([]Model{NewModel("a/b", 7, 4096)}),
 			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096}]}`},
 		{"no models", NewModelList(nil), `{"object":"list","data":[]}`},

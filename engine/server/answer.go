@@ -48,7 +48,9 @@ type answer struct {
 	split     *chat.Splitter // nil: all text is content
 	tokenizer *tokenizer.Tokenizer
 	logprobs  bool
-	echo      *echo // nil: the answer does not begin with the prompt
+	echo      *echo              // nil: the answer does not begin with the prompt
+	echoed    int                // characters of the prompt with which the answer begins
+	offsets   *tokenizer.Offsets // of its tokens after that; nil: nobody needs them
 	keepAlive time.Duration
 	record    *record
 
@@ -184,12 +186,15 @@ func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 
 // logprob returns the token of an event with its log-probability and its candidates.
 func (a *answer) logprob(e engine.Event) generate.Token {
-	return a.describe(e.Token, e.Logprob, e.Top)
+	token := a.describe(e.Token, e.Logprob, e.Top)
+	if a.offsets != nil {
+		token.Offset = a.echoed + a.offsets.Add(e.Token)
+	}
+	return token
 }
 
 func (a *answer) describe(id int32, logprob float32, top []sample.TokenLogprob) generate.Token {
-	token := generate.Token{Bytes: a.tokenizer.TokenBytes(id), Logprob: logprob,
-		NoText: a.tokenizer.IsSpecial(id)}
+	token := generate.Token{Bytes: a.tokenizer.TokenBytes(id), Logprob: logprob}
 	for _, candidate := range top {
 		token.Top = append(token.Top,
 			generate.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),

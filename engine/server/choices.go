@@ -6,10 +6,12 @@ package server
 import (
 	"context"
 	"net/http"
+	"unicode/utf8"
 
 	"headroom/engine"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
+	"headroom/engine/tokenizer"
 )
 
 // maxAhead is how many answers of a request are computed at once. The others of a long list wait,
@@ -91,9 +93,16 @@ func (c *choices) submit(i int) *choice {
 	}
 	var stream *engine.Stream
 	stream, now.err = g.model.Engine.Submit(now.request)
-	now.answer = &answer{stream: stream, split: g.split, tokenizer: g.model.Engine.Tokenizer(),
+	texts := g.model.Engine.Tokenizer()
+	now.answer = &answer{stream: stream, split: g.split, tokenizer: texts,
 		logprobs: g.Logprobs, echo: echo, keepAlive: c.server.keepAlive, record: &record{},
 		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: c}
+	if g.Logprobs && g.split == nil {
+		now.answer.offsets = tokenizer.NewOffsets(texts.NewContinuation(g.prompt))
+		if echo != nil {
+			now.answer.echoed = utf8.RuneCountInString(echo.text)
+		}
+	}
 	return now
 }
 

@@ -156,14 +156,14 @@ func (p *Processor) addEOS(ids []int32) {
 	}
 }
 
-// NewStream returns a stream that omits special tokens. With tags, it keeps those that the
-// template's Splitter needs.
-func (p *Processor) NewStream(tags bool) *tokenizer.Stream {
-	s := p.tokenizer.NewStream(true)
+// NewStream returns a stream of the answer to a prompt. It omits special tokens. With tags, the
+// answer is a message, and the stream keeps the special tokens that the template's Splitter needs.
+// Otherwise it continues the prompt.
+func (p *Processor) NewStream(prompt []int32, tags bool) *tokenizer.Stream {
 	if tags {
-		s.Keep(p.tags)
+		return p.tokenizer.NewStream(true).Keep(p.tags)
 	}
-	return s
+	return p.tokenizer.NewContinuation(prompt)
 }
 
 // Tokenizer returns the model's tokenizer.

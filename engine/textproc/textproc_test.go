@@ -157,7 +157,7 @@ func TestTags(t *testing.T) {
 		tags bool
 		want string
 	}{{true, "<|channel|>a<|message|>"}, {false, "a"}} {
-		got, stream := "", p.NewStream(tt.tags)
+		got, stream := "", p.NewStream(nil, tt.tags)
 		for _, id := range []int32{1, 0, 2, 3} {
 			got += stream.Add(id)
 		}

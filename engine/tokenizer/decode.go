@@ -1,6 +1,9 @@
 package tokenizer
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Decode returns the text of ids. If skipSpecial is true, it omits special tokens. It ignores ids
 // that are not in the vocabulary. Bytes that are not valid UTF-8, such as an incomplete character
@@ -37,6 +40,7 @@ type Stream struct {
 	pending     []byte         // up to three bytes of an incomplete character, in byte-level BPE
 	text        []byte         // what Add returns
 	stage       decodeStage    // the first; nil for byte-level BPE
+	drop        int            // bytes of text that are not returned; see begin
 }
 
 // NewStream returns a Stream. If skipSpecial is true, the Stream omits special tokens.
@@ -57,6 +61,29 @@ func (s *Stream) Keep(special map[int32]bool) *Stream {
 	s.keep = special
 	return s
 }
+
+// NewContinuation returns a Stream of tokens that continue a prompt. It omits special tokens. If
+// the prompt has text, the continuation keeps the space at its beginning, which a text of its own
+// would lose.
+func (t *Tokenizer) NewContinuation(prompt []int32) *Stream {
+	s := t.NewStream(true)
+	if slices.ContainsFunc(prompt, func(id int32) bool { return !t.IsSpecial(id) }) {
+		s.begin()
+	}
+	return s
+}
+
+// begin puts the stream behind the text of another token.
+func (s *Stream) begin() *Stream {
+	if s.stage != nil {
+		s.drop = len(otherToken)
+		s.stage.write([]byte(otherToken))
+		s.stage.endToken()
+	}
+	return s
+}
+
+const otherToken = "x"
 
 // Add adds the next id and returns the text that it completes. It returns "" if the text depends on
 // later ids, for example because the bytes so far end inside a character.
@@ -108,9 +135,14 @@ func (s *Stream) Close() string {
 // streamEnd is the end of the stages of a Stream.
 type streamEnd Stream
 
-func (s *streamEnd) write(part []byte) { s.text = append(s.text, part...) }
-func (s *streamEnd) endToken()         {}
-func (s *streamEnd) end()              {}
+func (s *streamEnd) write(part []byte) {
+	dropped := min(s.drop, len(part))
+	s.drop -= dropped
+	s.text = append(s.text, part[dropped:]...)
+}
+
+func (s *streamEnd) endToken() {}
+func (s *streamEnd) end()      {}
 
 // buildTexts sets texts.
 func (t *Tokenizer) buildTexts() {
@@ -128,13 +160,10 @@ func (t *Tokenizer) buildTexts() {
 			} else if b, ok := byteToken(piece); ok && t.hasByteFallback {
 				out.blob = append(out.blob, b)
 			} else if piece != nil {
-				// The text after that of another token, because the first one may lose a space.
 				s.text = s.text[:0]
-				s.stage.write([]byte("x"))
-				s.stage.endToken()
-				s.add(id)
+				s.begin().add(id)
 				s.stage.end()
-				out.blob = append(out.blob, s.text[min(1, len(s.text)):]...)
+				out.blob = append(out.blob, s.text...)
 			}
 			out.ends = append(out.ends, uint32(len(out.blob)))
 		}
