@@ -169,3 +169,26 @@ func TestTags(t *testing.T) {
 		t.Error("<|call|> does not end an answer, or <|channel|> does")
 	}
 }
+
+// TestNewStreamContinues: the answer to a plain prompt keeps the space at its beginning, and a
+// message does not.
+func TestNewStreamContinues(t *testing.T) {
+	p, err := Read(checkpoint.Source{FS: fstest.MapFS{
+		"config.json": {Data: []byte(`{"model_type":"llama"}`)},
+		"tokenizer.json": {Data: []byte(`{"model":{"type":"BPE","vocab":{"▁a":0},"merges":[]},` +
+			`"added_tokens":[{"id":1,"content":"<s>","special":true}],` +
+			`"decoder":{"type":"Metaspace"}}`)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		prompt []int32
+		tags   bool
+		want   string
+	}{{[]int32{1, 0}, false, " a"}, {[]int32{1}, false, "a"}, {[]int32{1, 0}, true, "a"}} {
+		if got := p.NewStream(tt.prompt, tt.tags).Add(0); got != tt.want {
+			t.Errorf("after %v, tags %t: got %q, want %q", tt.prompt, tt.tags, got, tt.want)
+		}
+	}
+}

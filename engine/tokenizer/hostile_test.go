@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -107,6 +108,28 @@ func hostileFiles(t *testing.T) map[string]*Tokenizer {
 var hostileTexts = map[string]int{"a": 1, " ": 1, "ab": 1, "\u0301": 1, "\xff": 1, "<|im_end|": 1,
 	"0": 8, "日": 8, "▁": 8, "\x00": 8, "\xf0\x9f": 8, "a ": 8, "a\n": 8, "é\u0301": 8, "<": 8,
 	"<|im_end|>": 8, strings.Repeat("a", 98) + " ": 8, strings.Repeat(" ", 98) + "a": 8}
+
+// TestCharsMapWithoutEnd encodes with a table of replacements whose trie leads from a node for a back
+// to it.
+func TestCharsMapWithoutEnd(t *testing.T) {
+	chars := binary.LittleEndian.AppendUint32(nil, 4*0x62)
+	for at := range uint32(0x62) {
+		unit := uint32(0)
+		if at == 'a' {
+			unit = 'a' | 'a'<<10
+		}
+		chars = binary.LittleEndian.AppendUint32(chars, unit)
+	}
+	tok := parsePieces(t, []testPiece{{"a", -1, 0}}, nil,
+		[]any{charsField, append(chars, 0), dummyField, false})
+	text, start := strings.Repeat("a", 1<<20), time.Now()
+	if got := tok.Encode(text, EncodeOptions{}); len(got) != len(text) {
+		t.Errorf("%d ids, expected %d", len(got), len(text))
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
 
 // TestHostileTexts encodes texts that have beginnings of tokens everywhere, or nothing else than
 // spaces, marks or invalid bytes, with every kind of model. If it took quadratic time, the test

@@ -40,8 +40,8 @@ func newCharsMap(data []byte) (*charsMap, error) {
 }
 
 // maxCharsKey bounds the part of a text that is looked up, because a trie that is not one may have
-// no end. The longest known keys have 18 bytes.
-const maxCharsKey = 256
+// no end. The longest keys of SentencePiece's own rules have 12 bytes.
+const maxCharsKey = 128
 
 // find returns the replacement of the shortest beginning of text that has one, or of the longest,
 // and the length of that beginning.
