@@ -49,14 +49,14 @@ SIMD f32x16 KERNEL(softplus)(f32x16 x) {
     return v_add(v_max(x, zero), KERNEL(log1p_unit)(v_exp(v_min(x, v_sub(zero, x)))));
 }
 
-// out [padded] = x [dk] / sqrt(mean(x^2) + 1e-6) * scale, then zeros.
-SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale) {
+// out [padded] = x [dk] / sqrt(sum(x^2) + eps) * scale, then zeros.
+SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float eps, float scale) {
     f32x16 squares = v_zero();
     for (int64_t c = 0; c < dk; c += 16) {
         f32x16 v = dk - c < 16 ? v_load_n(x + c, (int)(dk - c)) : v_load(x + c);
         squares = v_fma(v, v, squares);
     }
-    f32x16 s = v_set1(scale / sqrtf(v_sum(squares) / (float)dk + 1e-6f));
+    f32x16 s = v_set1(scale / sqrtf(v_sum(squares) + eps));
     for (int64_t c = 0; c < dk; c += 16)
         v_store(out + c, v_mul(dk - c < 16 ? v_load_n(x + c, (int)(dk - c)) : v_load(x + c), s));
 }
@@ -82,15 +82,15 @@ SIMD void KERNEL(fetch)(const float *p, int64_t n) {
 }
 
 // Computes normalized q and k, and q.k, of a key head. q_in and k_in may be in their destination.
-SIMD void KERNEL(take_keys)(
-    KERNEL(head_tokens) h, int64_t dk, const float *q_in, const float *k_in, ptrdiff_t stride) {
-    const float q_scale = 1.0f / (float)dk, k_scale = 1.0f / sqrtf((float)dk);
+SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, int64_t dk, float eps, const float *q_in,
+    const float *k_in, ptrdiff_t stride) {
+    const float q_scale = 1.0f / sqrtf((float)dk);
     for (int64_t t = 0; t < h.tokens; t++, q_in += stride, k_in += stride) {
         float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
         KERNEL(fetch)(q_in + TOKENS_AHEAD * stride, dk);
         KERNEL(fetch)(k_in + TOKENS_AHEAD * stride, dk);
-        KERNEL(normalize)(q, q_in, dk, q_scale);
-        KERNEL(normalize)(k, k_in, dk, k_scale);
+        KERNEL(normalize)(q, q_in, dk, eps, q_scale);
+        KERNEL(normalize)(k, k_in, dk, eps, 1.0f);
         f32x16 dot = v_zero();
         for (int64_t c = 0; c < h.padded; c += 16) dot = v_fma(v_load(q + c), v_load(k + c), dot);
         h.qk[t] = v_sum(dot);
@@ -362,14 +362,14 @@ SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
     const int64_t q = key_head * d.dk, k = q + d.hk * d.dk, end = first + h.tokens;
     if (!in->weight) {
         const float *x = in->x + first * in->x_stride;
-        KERNEL(take_keys)(h, d.dk, x + q, x + k, in->x_stride);
+        KERNEL(take_keys)(h, d.dk, d.l2_eps, x + q, x + k, in->x_stride);
         return;
     }
     KERNEL(headroom_conv_rows)(
         in, q, q + d.dk, first, end, update && end == in->rows, h.keys, 2 * h.padded);
     KERNEL(headroom_conv_rows)(
         in, k, k + d.dk, first, end, update && end == in->rows, h.keys + h.padded, 2 * h.padded);
-    KERNEL(take_keys)(h, d.dk, h.keys, h.keys + h.padded, 2 * h.padded);
+    KERNEL(take_keys)(h, d.dk, d.l2_eps, h.keys, h.keys + h.padded, 2 * h.padded);
 }
 
 // Computes columns [v, v + h.columns) of the window's tokens.

@@ -12,12 +12,12 @@ import (
 	"headroom/kernels"
 )
 
-// GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of
-// mlx-lm's gated_delta.py. Value head h uses key head h / (Hv/Hk) and has a state S [Dv, Dk]. For
-// each token of a span:
+// GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks") with normalized q
+// and k, as transformers and mlx-lm compute it. Value head h uses key head h / (Hv/Hk) and has a
+// state S [Dv, Dk]. For each token of a span:
 //
-//	q    = rmsnorm(q) / Dk           rmsnorm(x) = x / sqrt(mean(x²) + 1e-6)
-//	k    = rmsnorm(k) / sqrt(Dk)
+//	q    = l2norm(q) / sqrt(Dk)      l2norm(x) = x / sqrt(sum(x²) + 1e-6)
+//	k    = l2norm(k)
 //	g    = exp(-exp(ALog) * softplus(a + DtBias))
 //	beta = sigmoid(b)
 //	S    = g * S
@@ -49,7 +49,8 @@ type GatedDelta struct {
 // MaxKeyDim is the largest Dk.
 const MaxKeyDim = 256
 
-const rmsEps = 1e-6
+// l2Eps is added to the sum of the squares of q and of k.
+const l2Eps = 1e-6
 
 // Name implements kernels.Op.
 func (o *GatedDelta) Name() string { return "gated_delta" }
@@ -133,8 +134,8 @@ func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state
 	keyHead, slot := h/(o.Hv/o.Hk), slot(o.State, s.Slot)
 	for r := s.Row; r < s.Row+s.Rows; r++ {
 		x, out := o.QKV.Row(r), o.Out.Row(r)[h*o.Dv:]
-		normalize(q, x[keyHead*o.Dk:], 1/float64(o.Dk))
-		normalize(k, x[(o.Hk+keyHead)*o.Dk:], 1/math.Sqrt(float64(o.Dk)))
+		normalize(q, x[keyHead*o.Dk:], 1/math.Sqrt(float64(o.Dk)))
+		normalize(k, x[(o.Hk+keyHead)*o.Dk:], 1)
 		v := x[2*o.Hk*o.Dk+h*o.Dv:]
 		g, beta := gates(o.A.Row(r)[h], o.B.Row(r)[h], o.ALog.Row(0)[h], o.DtBias.Row(0)[h])
 		for i := range o.Dv {
@@ -165,13 +166,13 @@ func scalarStep[F float32 | float64](row, q, k []F, v, g, beta F) F {
 	return out
 }
 
-// normalize sets out to rmsnorm(x[:len(out)]) * scale.
+// normalize sets out to l2norm(x[:len(out)]) * scale.
 func normalize[F float32 | float64](out []F, x []float32, scale float64) {
 	var squares float64
 	for _, v := range x[:len(out)] {
 		squares += float64(v) * float64(v)
 	}
-	scale /= math.Sqrt(squares/float64(len(out)) + rmsEps)
+	scale /= math.Sqrt(squares + l2Eps)
 	for i := range out {
 		out[i] = F(float64(x[i]) * scale)
 	}

@@ -37,6 +37,7 @@ struct GatedDeltaParams {
   uint out_stride;
   uint slot_bytes;
   uint window;
+  float l2_eps;   // added to the sum of squares of q and of k
 };
 
 // Loads columns [c, c+4) of a row, zeros past its end. `at` is the index of column 0.
@@ -207,9 +208,8 @@ kernel void gated_delta(
         }
       }
       squares = simd_sum(squares);
-      const float dk = float(p.dk);
-      const float q_scale = (1.0f / dk) / sqrt(squares.x / dk + 1e-6f);
-      const float k_scale = (1.0f / sqrt(dk)) / sqrt(squares.y / dk + 1e-6f);
+      const float q_scale = (1.0f / sqrt(float(p.dk))) / sqrt(squares.x + p.l2_eps);
+      const float k_scale = 1.0f / sqrt(squares.y + p.l2_eps);
       float qk = 0.0f;
       for (uint v = 0; v < 2; v++) {
         if (v == 0 || wide) {

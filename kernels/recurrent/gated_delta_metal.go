@@ -36,6 +36,7 @@ type gatedDeltaParams struct {
 	Hk, Hv, Dk, Dv                         uint32
 	QKVStride, AStride, BStride, OutStride uint32
 	SlotBytes, Window                      uint32
+	L2Eps                                  float32
 }
 
 const (
@@ -56,6 +57,7 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		OutStride: uint32(o.Out.Stride),
 		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()),
 		Window:    uint32(min(mostRows(o.Spans), gatedDeltaWindow)),
+		L2Eps:     l2Eps,
 	}
 	wide, width := 0, 128
 	if o.Dk > 128 {

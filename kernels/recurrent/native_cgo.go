@@ -71,7 +71,7 @@ func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, fro
 	}
 	C.headroom_gated_delta_run(C.int(c.ISA),
 		C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk),
-			dv: C.int64_t(o.Dv)},
+			dv: C.int64_t(o.Dv), l2_eps: l2Eps},
 		in, slotOf(o.State, s), floats(out), C.ptrdiff_t(out.Stride), windowRows,
 		C.int64_t(o.parts),
 		C.int64_t(o.partRows), C.int64_t(from), C.int64_t(to),

@@ -29,6 +29,7 @@ void headroom_conv_update(int isa, headroom_conv_span span, int64_t from, int64_
 
 typedef struct {
     int64_t hk, hv, dk, dv;
+    float l2_eps; // added to the sum of squares of q and of k
 } headroom_gated_delta;
 
 // One span of tokens: a and b are [tokens, hv], a_log and dt_bias [hv]. q, k and v are conv.x, or

@@ -131,6 +131,32 @@ func TestGatedDeltaByHand(t *testing.T) {
 	}
 }
 
+// TestL2NormByHand has q and k so small that the epsilon counts. All four elements are 0.0005, so
+// the sum of squares is 1e-6 and l2norm(x) = x / sqrt(1e-6 + 1e-6) = x * 707.10678. The epsilon
+// added to the mean of squares would give 0.05 instead of 0.125. g does not matter, and beta = 1/2.
+//
+//	k   = 0.35355339 each;   q = 0.35355339 / sqrt(4) = 0.1767767 each;   v = 1
+//	S   = 0 + 1/2 * 1 * k    = 0.1767767 each
+//	out = 4 * 0.1767767²     = 0.125
+func TestL2NormByHand(t *testing.T) {
+	const x = 0.0005
+	for name, d := range devices(t) {
+		zero := kernels.NewTensor(d, kernels.F32, 1, 1)
+		o := GatedDelta{
+			QKV: kernels.FromFloat32s(d, 1, 9, []float32{x, x, x, x, x, x, x, x, 1}),
+			A:   zero, B: zero, ALog: zero, DtBias: zero,
+			State: kernels.NewTensor(d, kernels.F32, 1, 4),
+			Spans: []kernels.Span{{Rows: 1}},
+			Out:   kernels.NewTensor(d, kernels.F32, 1, 1),
+			Hk:    1, Hv: 1, Dk: 4, Dv: 1,
+		}
+		d.Run(&o)
+		expect(t, name, o.Out.Float32s(), []float32{0.125})
+		expect(t, name+": state", o.State.Float32s(),
+			[]float32{0.1767767, 0.1767767, 0.1767767, 0.1767767})
+	}
+}
+
 // TestGates checks the gates over the whole range of their inputs. A state of ones becomes g after
 // a token with k = v = 0.
 func TestGates(t *testing.T) {
