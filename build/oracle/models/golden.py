@@ -24,8 +24,13 @@ MOST_BYTES = 200_000  # of a committed model
 def write(what, table):
     """Writes the golden TYPE, TYPE:VARIANT or TYPE:VARIANT:PACKING."""
     name, *choice = what.split(":")
+    if name not in table:
+        raise SystemExit(f"oracle: no row for {name} in build/oracle/models/table.py")
     variant, packing = (choice + ["0", "affine"][len(choice):])[:2]
     row = table[name]
+    if variant not in map(str, range(len(row.variants))):
+        raise SystemExit(f"oracle: {name} has the variants 0 to {len(row.variants) - 1}, "
+                         f"not {variant}")
     folder = TINY / "_".join([name, *choice[1:]])
     chosen = {**row.variants[int(variant)], "vocab_size": 320, "max_position_embeddings": 2048}
     shutil.rmtree(folder, ignore_errors=True)
