@@ -93,7 +93,7 @@ func TestBadFolders(t *testing.T) {
 		{"config is not JSON", put("config.json", "{"), problem.ModelBroken, "config.json"},
 		{"config is an array", put("config.json", "[]"), problem.ModelBroken, "config.json"},
 		{"unknown architecture", put("config.json", `{"model_type": "perceptron"}`),
-			problem.UnknownArchitecture, "the supported ones are gemma"},
+			problem.UnknownArchitecture, "`headroom models --help` lists"},
 		{"config with another hidden size",
 			replace("config.json", `"hidden_size": 256`, `"hidden_size": 512`), problem.ModelBroken,
 			"embed_tokens"},

@@ -6,11 +6,13 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/service"
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -21,6 +23,12 @@ type Models struct {
 	Search   ModelsSearch   `cmd:"" help:"Search the Hugging Face Hub for models."`
 	Download ModelsDownload `cmd:"" help:"Download a model from the Hugging Face Hub, or resume a download."`
 	Token    ModelsToken    `cmd:"" help:"Save a Hugging Face token, which private and gated models need. It is read from stdin."`
+}
+
+// Help returns the end of the help text.
+func (c *Models) Help() string {
+	return "Supported architectures (model_type in config.json): " +
+		strings.Join(engine.Architectures(), ", ") + "."
 }
 
 // ModelsList is `headroom models list`, and `headroom models` without a subcommand.

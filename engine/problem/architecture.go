@@ -3,25 +3,62 @@ package problem
 // The problem of a model whose architecture Headroom does not have.
 
 import (
-	"fmt"
+	"path"
 	"strings"
 )
 
 // maxTypeBytes bounds the part of a model_type that is compared with the supported ones.
 const maxTypeBytes = 100
 
-// Architecture returns the problem of a model with an unsupported model_type. If the name of a
-// supported one is similar, it names that, which is often the previous release of the same family.
+// Architecture returns the problem of a model with an unsupported model_type. If the type is one of
+// models that do not generate text, it says what they are. Otherwise, if the name of a supported
+// type is similar, it names that, which is often the previous release of the same family.
 func Architecture(modelType string, supported []string) *Problem {
-	all := strings.Join(supported, ", ")
-	why := "the supported ones are " + all
+	if what := otherTask(modelType); what != "" {
+		return New(UnknownArchitecture, "This is "+what+", not a language model",
+			"its model_type is "+modelType, "Pick a language model. Headroom runs nothing else.")
+	}
+	why := ""
 	if name := similar(modelType, supported); name != "" {
-		why = fmt.Sprintf("the supported one with the most similar name is %s; all are %s", name,
-			all)
+		why = "the supported one with the most similar name is " + name
 	}
 	return New(UnknownArchitecture,
 		"Headroom does not support the architecture \""+modelType+"\" yet", why,
-		"Pick a model of one of these architectures.")
+		"Pick another model. `headroom models --help` lists the supported architectures.")
+}
+
+// otherTasks maps values of model_type of models that do not generate text from text to what they
+// are. A name that ends with * stands for all that begin so.
+var otherTasks = []struct{ what, names string }{
+	{"a speech recognition model", "whisper wav2vec2* hubert parakeet* moonshine* canary* " +
+		"qwen3_asr speech_to_text* seamless_m4t* sensevoice* wavlm data2vec-audio"},
+	{"a speech synthesis model", "bark vits speecht5 kokoro parler_tts csm dia outetts* qwen3_tts* " +
+		"xtts chatterbox* spark*tts voxcpm* fastspeech2*"},
+	{"a model of sounds", "encodec mimi dac snac clap musicgen* audio-spectrogram-transformer"},
+	{"an embedding model or text classifier", "bert roberta xlm-roberta xlm-roberta-xl distilbert " +
+		"albert mpnet electra deberta* camembert modernbert neobert nomic_bert* jina_bert* new " +
+		"gte* eurobert xlm* splinter longformer big_bird funnel*"},
+	{"an image model", "clip* siglip* vit* dinov2* dinov3* sam sam2* sam3* sam_* detr *_detr* " +
+		"swin* convnext* resnet* depth_anything* mobilenet* mobilevit* efficientnet* beit deit " +
+		"segformer mask2former maskformer owlvit owlv2 grounding-dino yolos timm_wrapper dpt " +
+		"zoedepth chinese_clip align groupvit bit regnet"},
+	{"an encoder-decoder model", "t5 mt5 umt5 longt5 t5gemma* bart mbart* marian m2m_100 nllb* " +
+		"pegasus* blenderbot* led prophetnet fsmt"},
+	{"a draft model for another model", "*_mtp *_assistant eagle* *eagle3 dflash* medusa*"},
+	{"a time series model", "timesfm* patchtst* autoformer informer chronos*"},
+}
+
+// otherTask returns what a model with this model_type is, "" if it may be a language model.
+func otherTask(modelType string) string {
+	name := strings.ToLower(modelType[:min(len(modelType), maxTypeBytes)])
+	for _, task := range otherTasks {
+		for pattern := range strings.FieldsSeq(task.names) {
+			if ok, _ := path.Match(pattern, name); ok {
+				return task.what
+			}
+		}
+	}
+	return ""
 }
 
 // similar returns the one of names that is most similar to name, or "" if none is. Of several it

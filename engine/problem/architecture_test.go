@@ -17,7 +17,8 @@ func TestArchitectureNamesTheMostSimilar(t *testing.T) {
 		p := Architecture(modelType, supported)
 		if p.Code != UnknownArchitecture ||
 			len(modelType) < 100 && !strings.Contains(p.Message, `"`+modelType+`"`) ||
-			!strings.Contains(p.Error(), "most similar name is "+want+";") {
+			!strings.Contains(p.Error(), "most similar name is "+want+". Pick another model. "+
+				"`headroom models --help` lists") {
 			t.Errorf("%.40q: %.300v, expected %s", modelType, p, want)
 		}
 	}
@@ -25,11 +26,32 @@ func TestArchitectureNamesTheMostSimilar(t *testing.T) {
 
 func TestArchitectureOfAnotherFamily(t *testing.T) {
 	supported := []string{"gemma2", "gpt_oss", "llama", "phi3", "qwen3", "qwen3_vl"}
-	for _, modelType := range []string{"deepseek_v3", "mamba2", "whisper", "glm4", "t5", ""} {
+	for _, modelType := range []string{"deepseek_v3", "mamba2", "glm4", "rwkv7", ""} {
 		p := Architecture(modelType, supported)
-		if strings.Contains(p.Error(), "similar") || !strings.Contains(p.Error(), "qwen3_vl") {
+		if want := `Headroom does not support the architecture "` + modelType + `" yet. Pick ` +
+			"another model. `headroom models --help` lists the supported architectures."; p.Error() !=
+			want {
+			t.Errorf("%q: got %q, expected %q", modelType, p, want)
+		}
+	}
+}
+
+func TestArchitectureOfAnotherTask(t *testing.T) {
+	for modelType, want := range map[string]string{"whisper": "a speech recognition model",
+		"Wav2Vec2-BERT": "a speech recognition model", "kokoro": "a speech synthesis model",
+		"bert": "an embedding model or text classifier", "siglip2": "an image model",
+		"rt_detr_v2": "an image model", "t5": "an encoder-decoder model",
+		"gemma4_assistant": "a draft model for another model", "qwen3_5_mtp": "a draft model for " +
+			"another model", "encodec": "a model of sounds"} {
+		p := Architecture(modelType, []string{"qwen3_5", "gemma4", "bert_like"})
+		if p.Error() != "This is "+want+", not a language model: its model_type is "+modelType+
+			". Pick a language model. Headroom runs nothing else." || p.Code != UnknownArchitecture {
 			t.Errorf("%q: %v", modelType, p)
 		}
+	}
+	long := strings.Repeat("*[a-", 1<<20)
+	if what := otherTask(long); what != "" {
+		t.Errorf("a long name is %s", what)
 	}
 }
 
