@@ -1,7 +1,7 @@
 package library
 
-// Models in formats that the engine cannot run: GGUF files and Ollama's store. They are listed with
-// the reason.
+// Models that are not folders of safetensors: GGUF files and Ollama's store. They are listed with the
+// reason. Of all other folders that the engine cannot run, the engine says what they are.
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -23,18 +24,10 @@ type foreign struct {
 }
 
 // problem returns why the model cannot be loaded.
-func (f *foreign) problem() *problem.Problem {
-	why := "Headroom runs .safetensors"
-	if f.missing != "" {
-		why += "; " + f.missing
-	}
-	return problem.New(problem.UnknownArchitecture, "This model is in "+f.format+" format", why,
-		"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files.")
-}
+func (f *foreign) problem() *problem.Problem { return modelfile.Format(f.format, f.missing) }
 
 const (
 	formatGGUF    = "GGUF"
-	formatPickle  = "PyTorch or ONNX"
 	formatOllama  = "Ollama's"
 	maxManifest   = 1 << 20
 	ollamaLibrary = "library" // Ollama's default namespace, which its model names omit

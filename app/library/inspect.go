@@ -59,6 +59,13 @@ func (s *scanner) inspect(m *Model, f folder) {
 	for _, file := range weights {
 		m.SizeBytes += file.size
 	}
+	if len(weights) == 0 { // those of another format
+		for _, file := range f.at.matching(modelfile.IsForeign) {
+			if !modelfile.IsWhole(file.name) {
+				m.SizeBytes += file.size
+			}
+		}
+	}
 	index := parseFile(f.at, indexName, modelfile.LimitOf(indexName).Bytes, parseIndex)
 	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes,
 		Missing: missingShards(f.at, index)}
@@ -69,18 +76,9 @@ func (s *scanner) inspect(m *Model, f folder) {
 			d.DoneBytes += max(part.size, 0)
 		}
 	}
-	if len(d.Missing) > 0 || len(unfinished) > 0 {
+	if len(d.Missing) > 0 || len(unfinished) > 0 ||
+		len(f.parts) > 0 && !f.at.hasFile(configName) {
 		m.incomplete(d)
-		return
-	}
-	if !f.at.hasFile(configName) {
-		if len(f.parts) > 0 {
-			m.incomplete(d)
-			return
-		}
-		m.State = Broken
-		m.Err = problem.New(problem.ModelBroken, "The model is incomplete",
-			"config.json is missing", "Finish the download, or download the model again.")
 		return
 	}
 	m.Description, m.Err = s.describer.folder(f, s.options(m.ID), s)
@@ -104,9 +102,10 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		m.State = NotLoadable
 		return
 	}
-	if len(weights) == 0 && slices.ContainsFunc(f.at.files,
-		func(f file) bool { return isForeignWeights(f.name) }) {
-		m.State, m.Err = NotLoadable, (&foreign{format: formatPickle}).problem()
+	if !f.at.hasFile(configName) {
+		m.State = Broken
+		m.Err = problem.New(problem.ModelBroken, "The model is incomplete",
+			"config.json is missing", "Finish the download, or download the model again.")
 		return
 	}
 	short := Download{}

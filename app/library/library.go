@@ -2,8 +2,8 @@
 // the downloads of Hugging Face's tools, LM Studio, oMLX and Ollama. It copies nothing. Of the
 // weights it reads only the headers, and samples to find copies.
 //
-// roots.go returns the folders to scan. scan.go finds the models in them, and foreign.go finds
-// models in formats that the engine cannot run; both read folders through listing.go and trace.go.
+// roots.go returns the folders to scan. scan.go finds the models in them, and foreign.go finds GGUF
+// files and Ollama's models; both read folders through listing.go and trace.go.
 // inspect.go determines a model's state. describe.go caches the engine's description of a folder.
 // places.go finds copies of a model. library.go gives models their IDs. A Watcher (watch.go,
 // interest.go) keeps the list up to date.

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"headroom/engine/modelfile"
 )
 
 const (
@@ -21,18 +23,10 @@ func isWeights(name string) bool { return filepath.Ext(name) == weightsExt }
 
 func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ggufExt) }
 
-// isForeignWeights reports whether name is a weights file of PyTorch, ONNX or TensorFlow.
-func isForeignWeights(name string) bool {
-	switch filepath.Ext(name) {
-	case ".bin", ".pt", ".pth", ".onnx", ".h5":
-		return true
-	}
-	return false
-}
-
 // isModelFile reports whether a folder that contains a file of this name may be a model's.
 func isModelFile(name string) bool {
-	return name == configName || isWeights(name) || isGGUF(name) || isPart(name)
+	return name == configName || isWeights(name) || isGGUF(name) || isPart(name) ||
+		modelfile.IsForeign(name)
 }
 
 // partSuffixes are the suffixes of unfinished downloads by Hugging Face's tools, wrappers of wget

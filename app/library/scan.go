@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"headroom/engine/modelfile"
 )
 
 // folder is a folder, or file, that looks like a model.
@@ -54,18 +56,14 @@ func (f *folders) scanRoot(root string) []folder {
 			}
 			continue
 		}
-		if looksLikeModel(dir) {
-			found = append(found, f.plain(name, dir))
-			continue
-		}
-		if one, ok := ggufFolder(name, dir); ok {
+		if one, ok := f.folder(name, dir); ok {
 			found = append(found, one)
-			continue
+			if one.foreign != nil || looksLikeModel(dir) || !f.hasModels(dir) {
+				continue
+			}
 		}
 		for _, inner := range dir.dirs {
-			if in := f.sub(dir, inner); looksLikeModel(in) {
-				found = append(found, f.plain(name+"/"+inner, in))
-			} else if one, ok := ggufFolder(name+"/"+inner, in); ok {
+			if one, ok := f.folder(name+"/"+inner, f.sub(dir, inner)); ok {
 				found = append(found, one)
 			}
 		}
@@ -85,7 +83,7 @@ func (f *folders) folderAt(dir string) (folder, bool) {
 		}
 	}
 	if !looksLikeModel(l) {
-		return ggufFolder(filepath.Base(dir), l)
+		return f.folder(filepath.Base(dir), l)
 	}
 	if snapshots := filepath.Dir(dir); filepath.Base(snapshots) == "snapshots" {
 		if id, ok := hubID(filepath.Base(filepath.Dir(snapshots))); ok {
@@ -109,10 +107,42 @@ func (f *folders) plain(id string, l *listing) folder {
 	return one
 }
 
-// looksLikeModel reports whether a folder has a config.json, weights, or unfinished weights.
+// folder returns the model in a folder, of whatever kind.
+func (f *folders) folder(id string, l *listing) (folder, bool) {
+	if looksLikeModel(l) {
+		return f.plain(id, l), true
+	}
+	if one, ok := ggufFolder(id, l); ok {
+		return one, true
+	}
+	if isForeignModel(l) {
+		return f.plain(id, l), true
+	}
+	return folder{}, false
+}
+
+// looksLikeModel reports whether a folder has a config.json, weights, or unfinished weights, or is
+// a model that its subfolders are parts of.
 func looksLikeModel(l *listing) bool {
 	return slices.ContainsFunc(l.files, func(f file) bool {
-		return f.name == configName || isWeights(f.name) || isWeights(partOf(f.name))
+		return f.name == configName || isWeights(f.name) || isWeights(partOf(f.name)) ||
+			modelfile.IsWhole(f.name)
+	})
+}
+
+// isForeignModel reports whether a folder has weights in a format that the engine does not run. The
+// engine says which.
+func isForeignModel(l *listing) bool {
+	return slices.ContainsFunc(l.files, func(f file) bool { return modelfile.IsForeign(f.name) }) ||
+		slices.ContainsFunc(l.dirs, modelfile.IsForeign)
+}
+
+// hasModels reports whether a subfolder of a folder has weights that the engine may run.
+func (f *folders) hasModels(l *listing) bool {
+	return slices.ContainsFunc(l.dirs, func(name string) bool {
+		return slices.ContainsFunc(f.sub(l, name).files, func(one file) bool {
+			return isWeights(one.name)
+		})
 	})
 }
 
@@ -152,7 +182,7 @@ func (f *folders) hub(id string, dir *listing) (folder, bool) {
 			}
 		}
 		for _, s := range all {
-			if one, ok := ggufFolder(id, s); ok {
+			if one, ok := f.folder(id, s); ok {
 				return one, true
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -22,11 +23,14 @@ func shard(dataBytes, maxBytes int) string {
 	return text[:min(len(text), maxBytes)]
 }
 
-// strictDescribe is a Describe that, like the engine, refuses truncated weights and models without
-// a tokenizer.
+// strictDescribe is a Describe that, like the engine, says what other folders hold, and refuses
+// truncated weights and models without a tokenizer.
 func strictDescribe(src engine.Source, o engine.Options) (engine.Description, error) {
 	if src.FS != nil {
 		return engine.Description{}, nil
+	}
+	if p := modelfile.Foreign(src.Dir); p != nil {
+		return engine.Description{}, p
 	}
 	if _, err := os.Stat(filepath.Join(src.Dir, "tokenizer.json")); err != nil {
 		return engine.Description{},
@@ -156,6 +160,73 @@ func TestStates(t *testing.T) {
 			if (m.Download != nil) != (m.State == Downloading) || m.Download != nil &&
 				fmt.Sprint(m.Download.DoneBytes, "/", m.Download.TotalBytes) != c.done {
 				t.Errorf("download %+v, want %s", m.Download, c.done)
+			}
+		})
+	}
+}
+
+// TestOtherFolders: folders that are no language models are listed once, wherever they are, and are
+// not damaged.
+func TestOtherFolders(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []string
+		want  []string // "id state", and the size of what is not loadable
+	}{
+		{"an adapter", []string{"a/adapter_config.json = {}", "a/adapters.safetensors = 1234"},
+			[]string{"a not_loadable 4"}},
+		{"an adapter without weights", []string{"a/adapter_config.json = {}"},
+			[]string{"a not_loadable 0"}},
+		{"an adapter that is still copied", []string{"a/adapter_config.json = {}",
+			"a/adapters.safetensors.part = 12"}, []string{"a downloading"}},
+		{"the parts of a diffusion model are not models", []string{"f/model_index.json = {}",
+			"f/vae/config.json = {}", "f/vae/diffusion_pytorch_model.safetensors = x",
+			"f/text_encoder/config.json = {}", "f/text_encoder/model.safetensors = x"},
+			[]string{"f not_loadable 0"}},
+		{"a diffusion model of a publisher", []string{"p/f/model_index.json = {}",
+			"p/f/unet/config.json = {}"}, []string{"p/f not_loadable 0"}},
+		{"the hub", []string{"models--o--f/snapshots/c/model_index.json = {}",
+			"models--o--f/snapshots/c/vae/config.json = {}",
+			"models--o--x/snapshots/c/model.onnx = 123",
+			"models--o--t/snapshots/c/tokenizer.json = {}",
+			"models--o--a/snapshots/c/adapter_model.safetensors = 12"},
+			[]string{"o/a not_loadable 2", "o/f not_loadable 0", "o/x not_loadable 3"}},
+		{"ONNX", []string{"a/model.onnx = 123", "a/model.onnx_data = 1",
+			"p/b/config.json = {}", "p/b/onnx/model.onnx = 1"},
+			[]string{"a not_loadable 3", "p/b not_loadable 0"}},
+		{"Core ML", []string{"a/x.mlpackage/Manifest.json = {}"}, []string{"a not_loadable 0"}},
+		{"PyTorch without a config", []string{"a/pytorch_model.bin = 12",
+			"b/consolidated.00.pth = 1", "b/params.json = {}"},
+			[]string{"a not_loadable 2", "b not_loadable 1"}},
+		{"a publisher with a file beside the models", []string{"p/x.onnx = 1",
+			"p/m/config.json = {}", "p/m/model.safetensors = " + shard(10, 1000),
+			"p/m/tokenizer.json = {}"}, []string{"p not_loadable 1", "p/m ready"}},
+		{"folders of something else", []string{"notes/a.txt = x", "train/optimizer.pt = x",
+			"train/deeper/scheduler.pt = x"}, nil},
+		{"a root with a file of another format", []string{"x.onnx = 1", "m/config.json = {}",
+			"m/model.safetensors = " + shard(10, 1000), "m/tokenizer.json = {}"},
+			[]string{"m ready"}},
+		{"weights without a config", []string{"m/model.safetensors = " + shard(10, 1000)},
+			[]string{"m broken"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			plant(t, root, c.files...)
+			l := New([]string{root}, engine.Options{}, strictDescribe)
+			var got []string
+			for _, m := range l.Scan()[1:] {
+				line := m.ID + " " + string(m.State)
+				if m.State == NotLoadable {
+					line += fmt.Sprint(" ", m.SizeBytes)
+				}
+				got = append(got, line)
+				if again, err := l.Resolve(m.Dir); again.State != m.State ||
+					(err == nil) != (m.Err == nil) {
+					t.Errorf("%s by its path: %s, %v", m.ID, again.State, err)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
 	}

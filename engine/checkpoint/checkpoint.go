@@ -63,6 +63,9 @@ func (s Source) String() string {
 func (s Source) Config() (*Config, error) {
 	data, err := s.ReadFile("config.json")
 	if errors.Is(err, fs.ErrNotExist) {
+		if p := s.foreign(); p != nil {
+			return nil, p
+		}
 		if s.Dir != "" {
 			if _, dirErr := os.Stat(s.Dir); dirErr != nil {
 				return nil, problem.New(problem.ModelNotFound, "There is no model at "+s.Dir,
@@ -78,7 +81,27 @@ func (s Source) Config() (*Config, error) {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read",
 			"Download the model again.")
 	}
-	return ParseConfig(data)
+	c, err := ParseConfig(data)
+	if s.random != nil || s.Dir == "" {
+		return c, err
+	}
+	if c == nil && errors.Is(err, errNoModelType) {
+		if p := s.foreign(); p != nil {
+			return nil, p
+		}
+	}
+	if p := modelfile.Embedder(s.Dir); p != nil {
+		return nil, p
+	}
+	return c, err
+}
+
+// foreign returns a Problem if the folder holds something that Headroom does not run.
+func (s Source) foreign() *problem.Problem {
+	if s.random != nil || s.Dir == "" {
+		return nil
+	}
+	return modelfile.Foreign(s.Dir)
 }
 
 // tensors opens the model's safetensors files.
@@ -91,6 +114,10 @@ func (s Source) tensors() (*safetensors.Checkpoint, error) {
 		files, err = safetensors.OpenDir(s.Dir)
 	}
 	if err != nil {
+		// With an index, the folder is a model of which files are missing or damaged.
+		if p := s.foreign(); p != nil && !s.Has("model.safetensors.index.json") {
+			return nil, p
+		}
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model in "+s.String()+" is damaged or incomplete", "Download it again.")
 	}

@@ -7,6 +7,7 @@ package checkpoint
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -26,7 +27,12 @@ type Config struct {
 // maxModelTypeBytes bounds the name of an architecture, which errors and lists show.
 const maxModelTypeBytes = 100
 
-// ParseConfig parses a config.json. Errors are Problems.
+// errNoModelType is in the error of ParseConfig for a config.json that is not that of a language
+// model.
+var errNoModelType = errors.New("config.json has no model_type")
+
+// ParseConfig parses a config.json. Errors are Problems. If the quantization alone is not supported
+// or not valid, ParseConfig returns the Config with the error.
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
 	if err := json.Unmarshal(data, &c.keys); err != nil {
@@ -57,8 +63,9 @@ func ParseConfig(data []byte) (*Config, error) {
 		}
 	}
 	if c.ModelType == "" {
-		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "",
-			"Choose the folder of a language model in MLX or Hugging Face format.")
+		return nil, problem.Wrap(problem.UnknownArchitecture, errNoModelType,
+			"This folder has no language model that Headroom can run",
+			"Choose the folder of a language model in MLX's or Hugging Face's format.")
 	}
 	if n := len(c.ModelType); n > maxModelTypeBytes {
 		return nil, problem.New(problem.ModelBroken, "The model_type in config.json is too long",

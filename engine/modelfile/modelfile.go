@@ -4,6 +4,8 @@
 // link to a device, JSON nested a million levels deep. So every file has a row in Limits, and is
 // read here: only if it is a regular file, only up to its size, and only if its JSON is not deeper
 // and has no more values than any parser of it can bear. FILES.md shows the table.
+//
+// Foreign says what a folder holds that is no language model which Headroom runs (foreign.go).
 package modelfile
 
 import (
