@@ -126,6 +126,16 @@ func TestMXConfig(t *testing.T) {
 	}
 }
 
+// TestUnsupportedQuantization checks that the Config comes with the error, so that callers can look
+// for a better reason.
+func TestUnsupportedQuantization(t *testing.T) {
+	c, err := ParseConfig([]byte(
+		`{"model_type": "m", "quantization_config": {"quant_method": "gptq"}}`))
+	if err == nil || c == nil || c.ModelType != "m" {
+		t.Errorf("got %+v, %v, expected both", c, err)
+	}
+}
+
 func TestConfigFaults(t *testing.T) {
 	for _, c := range []struct {
 		json string
@@ -171,7 +181,14 @@ func TestConfigFaults(t *testing.T) {
 			problem.ModelBroken, `mode`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"mode": "nvfp4"}}}`, problem.UnknownArchitecture, `has mode "nvfp4" for x`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}`, problem.UnknownArchitecture, `"gptq"`},
-		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8". Use an MLX conversion, or weights in bf16, f16 or f32.`},
+		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8". Use an MLX conversion of the model, or its weights in bf16, f16 or f32.`},
+		{`{"model_type": "m", "quantization_config": {"quant_method": "AWQ"}}`,
+			problem.UnknownArchitecture, `This model is quantized with AWQ, which`},
+		{`{"model_type": "m", "quantization_config": {"load_in_8bit": true}}`,
+			problem.UnknownArchitecture, `This model is quantized with bitsandbytes, which`},
+		{`{"model_type": "m", "quantization_config": {"quant_method": "` +
+			strings.Repeat("x", 1<<10) + `"}}`, problem.UnknownArchitecture,
+			strings.Repeat("x", 200) + "…"},
 	} {
 		_, err := ParseConfig([]byte(c.json))
 		if p := problem.From(err); err == nil || p.Code != c.code ||

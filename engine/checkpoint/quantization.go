@@ -8,8 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
+	"headroom/engine/safetensors"
 	"headroom/kernels"
 )
 
@@ -105,16 +108,20 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	}
 	var foreign struct {
 		Method string `json:"quant_method"` // for example "gptq" or "awq"; empty in MLX conversions
+		In4Bit bool   `json:"load_in_4bit"`
+		In8Bit bool   `json:"load_in_8bit"`
 	}
 	_ = json.Unmarshal(data, &foreign)
+	if foreign.Method == "" && (foreign.In4Bit || foreign.In8Bit) { // as long as it had no method
+		foreign.Method = "bitsandbytes"
+	}
 	if foreign.Method == kernels.MXFP4.String() { // the original gpt-oss: experts in blocks
 		q.pack = modes[foreign.Method]
 		return nil
 	}
 	if foreign.Method != "" {
-		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json has quant_method %q", foreign.Method),
-			"Use an MLX conversion, or weights in bf16, f16 or f32.")
+		return foreignQuantization(methodName(foreign.Method),
+			fmt.Sprintf("config.json has quant_method %q", modelfile.Excerpt(foreign.Method)))
 	}
 	all, err := parsePack(data, "all weights", pack{})
 	if err != nil {
@@ -130,6 +137,63 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		case bytes.Equal(v, []byte("false")):
 			q.Modules[name] = pack{}
 		}
+	}
+	return nil
+}
+
+// foreignQuantization returns the Problem of weights that another program has quantized, with the
+// given method. why says how they were recognized.
+func foreignQuantization(method, why string) *problem.Problem {
+	return problem.New(problem.UnknownArchitecture,
+		"This model is quantized with "+method+", which Headroom cannot run", why,
+		"Use an MLX conversion of the model, or its weights in bf16, f16 or f32.")
+}
+
+// methodNames maps values of quant_method to the names of the methods.
+var methodNames = map[string]string{"gptq": "GPTQ", "awq": "AWQ", "fp8": "FP8",
+	"fbgemm_fp8": "FP8", "finegrained_fp8": "FP8", "modelopt": "ModelOpt", "hqq": "HQQ",
+	"aqlm": "AQLM", "vptq": "VPTQ", "spqr": "SpQR", "eetq": "EETQ", "exl2": "EXL2", "exl3": "EXL3",
+	"higgs": "HIGGS", "bitnet": "BitNet", "auto-round": "AutoRound"}
+
+// methodName returns the name of a method, by its quant_method.
+func methodName(method string) string {
+	if name, ok := methodNames[strings.ToLower(method)]; ok {
+		return name
+	}
+	return modelfile.Excerpt(method)
+}
+
+// parts are suffixes of tensors that only other programs write, beside a module's weight or instead
+// of it, and the method of quantization.
+var parts = []struct{ suffix, method string }{
+	{".qweight", "GPTQ or AWQ"},
+	{".weight_packed", "compressed-tensors"},
+	{".weight.absmax", "bitsandbytes"},
+	{".W_q", "HQQ"},
+	{".weight_scale_inv", "FP8"},
+	{".weight_scale", "FP8, FP4 or INT8"},
+}
+
+// typeMethods maps types of weights that kernels cannot read to the method of quantization.
+var typeMethods = map[safetensors.DType]string{"F8_E4M3": "FP8", "F8_E5M2": "FP8", "I8": "INT8",
+	"F4": "FP4", "F6_E2M3": "FP6", "F6_E3M2": "FP6"}
+
+// foreign returns a Problem if another program has quantized the module name.
+func (s Scope) foreign(name string) error {
+	weight, ok := s.w.files.Tensor(s.path + name + weightSuffix)
+	if dtype, known := dtypes[weight.DType]; ok && known && dtype != kernels.U8 {
+		return nil
+	}
+	for _, part := range parts {
+		t, ok := s.w.files.Tensor(s.path + name + part.suffix)
+		if !ok {
+			continue
+		}
+		method := part.method
+		if known, ok := typeMethods[weight.DType]; ok {
+			method = known
+		}
+		return foreignQuantization(method, "it has the tensor "+t.Name)
 	}
 	return nil
 }

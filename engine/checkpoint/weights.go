@@ -107,6 +107,13 @@ func (w *Weights) Failf(format string, args ...any) {
 	}
 }
 
+// refuse records an error that says why the weights cannot be run, unless there is an error already.
+func (w *Weights) refuse(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
 // At returns the scope of the first prefix with which the name of any tensor begins. If there is
 // none, it returns the scope of prefixes[0]. A prefix must be empty or end with a dot. In a random
 // model the modules count that config.json names under quantization.
@@ -166,6 +173,16 @@ var dtypes = map[safetensors.DType]kernels.DType{
 // scales of MXFP4 and MXFP8 are not.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
+// unknownType returns the Problem of a tensor whose type no kernel reads.
+func unknownType(t safetensors.Tensor) error {
+	if method, ok := typeMethods[t.DType]; ok {
+		return foreignQuantization(method, fmt.Sprintf("tensor %s has type %s", t.Name, t.DType))
+	}
+	return problem.New(problem.UnknownArchitecture, "Headroom cannot run weights of this type",
+		fmt.Sprintf("tensor %s has type %s, expected F32, F16, BF16, U32 or U8", t.Name, t.DType),
+		"Use an MLX conversion of the model, or its weights in bf16, f16 or f32.")
+}
+
 // view returns a tensor as a matrix. The last dimension gives its columns, and all other dimensions
 // together give its rows. The matrix is a view of the mapping, which may not be aligned. Kernels
 // may only read what keep returns.
@@ -177,7 +194,7 @@ func (s Scope) view(name string) kernels.Tensor {
 	}
 	dtype, ok := dtypes[t.DType]
 	if !ok {
-		s.w.Failf("tensor %s has type %s, expected F32, F16, BF16, U32 or U8", t.Name, t.DType)
+		s.w.refuse(unknownType(t))
 		return kernels.Tensor{}
 	}
 	cols := 1
@@ -267,6 +284,10 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 
 // viewExperts returns the weight of Experts. Its tensors are views of the mapping; see view.
 func (s Scope) viewExperts(name string, e, n, k int) *kernels.Weight {
+	if err := s.foreign(name); err != nil {
+		s.w.refuse(err)
+		return &kernels.Weight{Experts: e, N: n, K: k}
+	}
 	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.view(name + ".weight")}
 	if s.w.err != nil {
 		return w

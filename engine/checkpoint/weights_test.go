@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/engine/problem"
 	"headroom/engine/safetensors"
 	"headroom/kernels"
 )
@@ -237,6 +238,58 @@ func TestWeightFaults(t *testing.T) {
 		if w.Err() != first {
 			t.Errorf("%s: a later error replaced the first one", c.name)
 		}
+	}
+}
+
+// TestForeignQuantizations loads weights that other programs have quantized, without a word about it
+// in config.json. They are not damaged.
+func TestForeignQuantizations(t *testing.T) {
+	integers := func(name string) safetensors.Tensor { return zeros(name, safetensors.I32, 3, 16) }
+	codes := func(name string) safetensors.Tensor { return zeros(name, safetensors.U8, 3, 64) }
+	linear := func(s Scope) { s.Linear("a", 3, 128) }
+	for _, c := range []struct {
+		name    string
+		tensors []safetensors.Tensor
+		ask     func(Scope)
+		says    string
+	}{
+		{"GPTQ", []safetensors.Tensor{integers("m.a.qweight"), integers("m.a.qzeros")}, linear,
+			"quantized with GPTQ or AWQ, which Headroom cannot run: it has the tensor m.a.qweight."},
+		{"compressed-tensors", []safetensors.Tensor{integers("m.a.weight_packed"),
+			zeros("m.a.weight_scale", safetensors.BF16, 3, 4)}, linear,
+			"with compressed-tensors, which Headroom cannot run: it has the tensor m.a.weight_packed."},
+		{"bitsandbytes", []safetensors.Tensor{codes("m.a.weight"),
+			zeros("m.a.weight.absmax", safetensors.F32, 6)}, linear, "with bitsandbytes"},
+		{"HQQ", []safetensors.Tensor{codes("m.a.W_q")}, linear, "with HQQ"},
+		{"FP8 in blocks", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E4M3, 3, 128),
+			zeros("m.a.weight_scale_inv", safetensors.F32, 1, 1)}, linear,
+			"with FP8, which Headroom cannot run: it has the tensor m.a.weight_scale_inv."},
+		{"FP8 with scales", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E5M2, 3, 128),
+			zeros("m.a.weight_scale", safetensors.F32, 1)}, linear, "with FP8, which"},
+		{"INT8", []safetensors.Tensor{zeros("m.a.weight", safetensors.I8, 3, 128),
+			zeros("m.a.weight_scale", safetensors.F32, 1)}, linear, "with INT8, which"},
+		{"FP4", []safetensors.Tensor{codes("m.a.weight"),
+			zeros("m.a.weight_scale", safetensors.F8E4M3, 3, 8)}, linear, "with FP8, FP4 or INT8"},
+		{"FP8 alone", []safetensors.Tensor{zeros("m.a.weight", safetensors.F8E4M3, 3, 128)}, linear,
+			"with FP8, which Headroom cannot run: tensor m.a.weight has type F8_E4M3. Use an MLX"},
+		{"an FP8 norm", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 4)},
+			func(s Scope) { s.Vector("a", 4, 0) }, "with FP8"},
+		{"FP8 experts", []safetensors.Tensor{zeros("m.a", safetensors.F8E4M3, 2, 3, 4)},
+			func(s Scope) { s.Plain("a", 2, 3, 4) }, "with FP8"},
+		{"float64", []safetensors.Tensor{zeros("m.a.weight", safetensors.F64, 3, 128)}, linear,
+			"cannot run weights of this type: tensor m.a.weight has type F64"},
+	} {
+		w := open(t, "", c.tensors...)
+		c.ask(w.At("m."))
+		if p := problem.From(w.Err()); w.Err() == nil || p.Code != problem.UnknownArchitecture ||
+			!strings.Contains(p.Error(), c.says) {
+			t.Errorf("%s: got %v, expected %q", c.name, w.Err(), c.says)
+		}
+	}
+	w := open(t, "", zeros("m.a.weight", safetensors.BF16, 3, 128),
+		zeros("m.a.weight_scale", safetensors.F32, 1))
+	if linear(w.At("m.")); w.Err() != nil {
+		t.Errorf("plain weights beside a scale: %v", w.Err())
 	}
 }
 
