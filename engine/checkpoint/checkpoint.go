@@ -59,7 +59,8 @@ func (s Source) String() string {
 	return s.Dir
 }
 
-// Config reads and parses config.json.
+// Config reads and parses config.json. Errors are Problems. Both results are set if only the
+// quantization is not supported, so that the caller can name a better reason; see ParseConfig.
 func (s Source) Config() (*Config, error) {
 	data, err := s.ReadFile("config.json")
 	if errors.Is(err, fs.ErrNotExist) {

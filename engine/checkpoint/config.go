@@ -18,10 +18,13 @@ import (
 // Config is a parsed config.json. Text models have their keys at the top level, and multimodal
 // models under text_config. Config merges the keys of both. Those of text_config take precedence.
 type Config struct {
-	ModelType    string
-	Quantization Quantization
-	keys         map[string]json.RawMessage
-	merged       []byte // keys as one JSON object
+	ModelType string
+	// Architectures has the classes of transformers that the checkpoint is for, such as
+	// "Qwen3ForCausalLM". It is empty in many conversions.
+	Architectures []string
+	Quantization  Quantization
+	keys          map[string]json.RawMessage
+	merged        []byte // keys as one JSON object
 }
 
 // maxModelTypeBytes bounds the name of an architecture, which errors and lists show.
@@ -39,6 +42,8 @@ func ParseConfig(data []byte) (*Config, error) {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON",
 			"Download the model again.")
 	}
+	// Not all writers write a list of strings, and nothing depends on other values.
+	_ = json.Unmarshal(c.keys["architectures"], &c.Architectures)
 	quantization := firstOf(c.keys, "quantization", "quantization_config")
 	c.merged = data
 	if err := c.Decode(&struct {

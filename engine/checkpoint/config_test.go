@@ -136,6 +136,24 @@ func TestUnsupportedQuantization(t *testing.T) {
 	}
 }
 
+// TestArchitectures checks that only those at the top level count, and that other values do not
+// matter.
+func TestArchitectures(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"model_type": "m", "architectures": ["A", "B"]}`:                    "[A B]",
+		`{"model_type": "m", "architectures": "A"}`:                           "[]",
+		`{"model_type": "m", "architectures": null}`:                          "[]",
+		`{"model_type": "m", "text_config": {"architectures": ["A"]}}`:        "[]",
+		`{"model_type": "m", "architectures": [], "text_config": {"a": 1}}`:   "[]",
+		`{"model_type": "m", "architectures": ["A"], "text_config": {"a":1}}`: "[A]",
+	} {
+		c, err := ParseConfig([]byte(config))
+		if err != nil || fmt.Sprint(c.Architectures) != want {
+			t.Errorf("%s: %v, %v, expected %s", config, c, err, want)
+		}
+	}
+}
+
 func TestConfigFaults(t *testing.T) {
 	for _, c := range []struct {
 		json string

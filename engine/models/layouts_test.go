@@ -114,6 +114,23 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	return m
 }
 
+// open loads f and returns the error.
+func (f folder) open(t *testing.T, d kernels.Device) error {
+	t.Helper()
+	src := checkpoint.Source{Dir: f.write(t)}
+	config, err := src.Config()
+	if err != nil {
+		return err
+	}
+	w, err := checkpoint.Open(src, config, d)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = models.Load(w)
+	return err
+}
+
 // logits loads the model and returns the logits after each of 24 tokens.
 func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	t.Helper()

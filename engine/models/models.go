@@ -71,14 +71,22 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"smollm3":           loadSmolLM3,
 }
 
+// Check returns a Problem if a model with this config is none that Load can load, as far as the
+// model_type and the architectures tell.
+func Check(c *checkpoint.Config) error {
+	if registry[c.ModelType] == nil {
+		return problem.Architecture(c.ModelType, Architectures())
+	}
+	return checkTask(c)
+}
+
 // Load builds the model that w's config describes. The weights of the model are valid until w is
 // closed. Errors are Problems.
 func Load(w *checkpoint.Weights) (Model, error) {
-	load, ok := registry[w.Config.ModelType]
-	if !ok {
-		return nil, problem.Architecture(w.Config.ModelType, Architectures())
+	if err := Check(w.Config); err != nil {
+		return nil, err
 	}
-	m, err := load(w)
+	m, err := registry[w.Config.ModelType](w)
 	if err == nil {
 		err = w.Err()
 	}

@@ -139,7 +139,14 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err := p.parseFormats(); err != nil {
 		return nil, err
 	}
-	if p.Config, err = src.Config(); err != nil {
+	p.Config, err = src.Config()
+	if p.Config != nil {
+		// That the quantization is not supported matters less: another would not help.
+		if refused := models.Check(p.Config); refused != nil {
+			return nil, refused
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	d := kernels.NewDryRun()
