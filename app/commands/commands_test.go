@@ -380,7 +380,7 @@ func TestModels(t *testing.T) {
 	}
 	bad := filepath.Join(home, "more", "bad")
 	_ = os.MkdirAll(bad, 0o755)
-	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"mamba9"}`), 0o644)
+	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"llama"}`), 0o644)
 	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
 	if code != 0 || !strings.Contains(out, "Damaged:") ||
 		!strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {

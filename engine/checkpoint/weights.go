@@ -27,6 +27,7 @@ type Weights struct {
 
 	files  *safetensors.Checkpoint // nil for a random model
 	mapped int64                   // bytes of the mapping that kernels read
+	read   map[string]bool         // tensors that the architecture has read or has no use for
 	err    error
 
 	mappings map[*safetensors.File]*kernels.Buffer // for the host
@@ -53,7 +54,7 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Weights{Config: config, Device: d, files: files,
+	w := &Weights{Config: config, Device: d, files: files, read: map[string]bool{},
 		mappings: map[*safetensors.File]*kernels.Buffer{},
 		wrapped:  map[*kernels.Buffer]*kernels.Buffer{}, partly: map[*kernels.Buffer]bool{}}
 	for _, f := range files.Files() {
@@ -114,6 +115,28 @@ func (w *Weights) refuse(err error) {
 	}
 }
 
+// Unread returns the names of the tensors that nothing has read, sorted. It returns none for a
+// random model, which has only what is read.
+func (w *Weights) Unread() (names []string) {
+	if w.files == nil {
+		return nil
+	}
+	return slices.DeleteFunc(w.files.Names(), func(name string) bool { return w.read[name] })
+}
+
+// HasRead reports whether the tensor with the given name has been read.
+func (w *Weights) HasRead(name string) bool { return w.read[name] }
+
+// IsZero reports whether the tensor with the given name has at most limit bytes, which are all 0,
+// and returns their number.
+func (w *Weights) IsZero(name string, limit int) (bytes int, zero bool) {
+	t, ok := w.files.Tensor(name)
+	if !ok || len(t.Data) > limit {
+		return 0, false
+	}
+	return len(t.Data), !slices.ContainsFunc(t.Data, func(b byte) bool { return b != 0 })
+}
+
 // At returns the scope of the first prefix with which the name of any tensor begins. If there is
 // none, it returns the scope of prefixes[0]. A prefix must be empty or end with a dot. In a random
 // model the modules count that config.json names under quantization.
@@ -143,6 +166,21 @@ type Scope struct {
 // Sub returns a module inside s. Its name is formatted as by fmt.Sprintf.
 func (s Scope) Sub(format string, args ...any) Scope {
 	return Scope{s.w, s.path + fmt.Sprintf(format, args...) + "."}
+}
+
+// Path returns the prefix of the names of the tensors in s. It is empty or ends with a dot.
+func (s Scope) Path() string { return s.path }
+
+// Ignore marks the tensors of the given modules as those that the reference does not read either.
+func (s Scope) Ignore(modules ...string) {
+	if s.w.files == nil {
+		return
+	}
+	for _, module := range modules {
+		for _, suffix := range []string{weightSuffix, scalesSuffix, biasesSuffix, ".bias"} {
+			s.w.read[s.path+module+suffix] = true
+		}
+	}
 }
 
 // Has reports whether the scope has a tensor with the given name. A random model has every tensor.
@@ -192,6 +230,7 @@ func (s Scope) view(name string) kernels.Tensor {
 		s.w.Failf("tensor %s%s is missing", s.path, name)
 		return kernels.Tensor{}
 	}
+	s.w.read[t.Name] = true
 	dtype, ok := dtypes[t.DType]
 	if !ok {
 		s.w.refuse(unknownType(t))

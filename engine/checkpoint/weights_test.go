@@ -293,6 +293,31 @@ func TestForeignQuantizations(t *testing.T) {
 	}
 }
 
+// TestUnread checks which tensors count as read.
+func TestUnread(t *testing.T) {
+	w := open(t, "", append(packed("m.a", 3, 64, 4, 64), zeros("m.v", safetensors.F32, 4),
+		zeros("m.b.weight", safetensors.F32, 4), zeros("m.b.bias", safetensors.F32, 4),
+		zeros("m.c.weight", safetensors.F32, 4), zeros("m.d.weight", safetensors.I64, 4))...)
+	s := w.At("m.")
+	s.Linear("a", 3, 64)
+	s.Vector("v", 4, 0)
+	s.Ignore("b", "none")
+	s.Has("c.weight")
+	s.Shape("c.weight")
+	if got := w.Unread(); !slices.Equal(got, []string{"m.c.weight", "m.d.weight"}) ||
+		!w.HasRead("m.a.weight") || w.HasRead("m.c.weight") || s.Path() != "m." || w.Err() != nil {
+		t.Errorf("got %v, %v", got, w.Err())
+	}
+	for limit, want := range map[int]bool{15: false, 16: true} {
+		if bytes, zero := w.IsZero("m.c.weight", limit); zero != want || zero && bytes != 16 {
+			t.Errorf("limit %d: %d bytes, %t", limit, bytes, zero)
+		}
+	}
+	if _, zero := w.IsZero("none", 1<<20); zero {
+		t.Error("a tensor that does not exist is 0")
+	}
+}
+
 func expertName(i int) string { return fmt.Sprintf("e.%d", i) }
 
 func TestPrefixes(t *testing.T) {

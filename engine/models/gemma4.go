@@ -321,6 +321,7 @@ func (c *gemma4Config) attention(w *checkpoint.Weights, s checkpoint.Scope, i in
 	switch {
 	case c.memoryOf[i] != i:
 		o.kvFrom = kvOtherLayer
+		s.Ignore("k_proj", "v_proj", "k_norm", "v_norm") // some checkpoints have them nevertheless
 	case c.KeysAreValues && c.LayerTypes[i] == fullAttention:
 		o.kvFrom = kvKeysOnly
 	}

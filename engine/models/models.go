@@ -93,6 +93,9 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	if err == nil {
 		err = checkHeads(m.Spec(), w)
 	}
+	if err == nil {
+		err = checkUnread(w, len(m.Spec().Layers))
+	}
 	if err != nil {
 		return nil, err
 	}

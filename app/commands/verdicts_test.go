@@ -1,0 +1,290 @@
+package commands
+
+// What `headroom models` says about folders of all kinds, such as people have beside their models.
+// The window shows the same sentences.
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine/safetensors"
+)
+
+// found is a folder for TestVerdicts: the tiny Llama with changes, or only the files.
+type found struct {
+	name   string
+	config string            // keys that replace those of the Llama's config; "none": no Llama
+	files  map[string]string // more files
+	edit   func(all map[string]safetensors.Tensor)
+	want   string // state and sentence; "ready" or "Not supported: ..." or "Damaged: ..."
+}
+
+const (
+	inMLX    = " Use an MLX conversion of the model, or its weights in bf16, f16 or f32."
+	language = " Pick a language model. Headroom runs nothing else."
+	otherOne = " Pick another model."
+)
+
+// retype gives all projections another type, with the same number of elements.
+func retype(dtype safetensors.DType) func(map[string]safetensors.Tensor) {
+	return func(all map[string]safetensors.Tensor) {
+		for name, x := range all {
+			if strings.Contains(name, "_proj.") {
+				x.DType, x.Data = dtype, make([]byte, x.Elements()*dtype.Bytes())
+				all[name] = x
+			}
+		}
+	}
+}
+
+// renamed replaces the tensor a.weight of all projections by tensors with other suffixes.
+func renamed(suffixes ...string) func(map[string]safetensors.Tensor) {
+	return func(all map[string]safetensors.Tensor) {
+		for name, x := range maps.Clone(all) {
+			module, ok := strings.CutSuffix(name, "_proj.weight")
+			if !ok {
+				continue
+			}
+			delete(all, name)
+			for _, suffix := range suffixes {
+				x.Name = module + "_proj" + suffix
+				x.DType, x.Data = safetensors.I32, make([]byte, x.Elements()*4)
+				all[x.Name] = x
+			}
+		}
+	}
+}
+
+// with adds a tensor of ones.
+func with(name string, shape ...int) func(map[string]safetensors.Tensor) {
+	return func(all map[string]safetensors.Tensor) {
+		x := safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: shape}
+		for range x.Elements() {
+			x.Data = append(x.Data, 0, 0, 0x80, 0x3f)
+		}
+		all[name] = x
+	}
+}
+
+var verdicts = []found{
+	{name: "llama", want: "ready"},
+	{name: "peft", config: "none", files: map[string]string{"adapter_model.safetensors": "x",
+		"adapter_config.json": `{"peft_type": "LORA", "base_model_name_or_path": "org/base"}`},
+		want: "Not supported: This is a LoRA adapter, not a whole model: it belongs to the model " +
+			"org/base. Fuse it with its model first, for example with mlx_lm.fuse, and open the " +
+			"result."},
+	{name: "mlx-lm-adapter", config: "none", files: map[string]string{"adapters.safetensors": "x",
+		"adapter_config.json": `{"fine_tune_type": "dora", "model": "mlx-community/base-4bit"}`},
+		want: "Not supported: This is a DoRA adapter, not a whole model: it belongs to the model " +
+			"mlx-community/base-4bit. Fuse it with its model first, for example with mlx_lm.fuse, " +
+			"and open the result."},
+	{name: "flux", config: "none", files: map[string]string{
+		"model_index.json":                                `{"_class_name": "FluxPipeline"}`,
+		"transformer/config.json":                         `{"_class_name": "FluxTransformer2DModel"}`,
+		"transformer/diffusion_pytorch_model.safetensors": "x"},
+		want: "Not supported: This is a diffusion model, which makes images, video or sound: " +
+			"model_index.json describes a FluxPipeline." + language},
+	{name: "mistral", config: "none", files: map[string]string{"params.json": "{}",
+		"consolidated.safetensors": "x", "tekken.json": "{}"},
+		want: "Not supported: This model is in Mistral's own format: its weights are in " +
+			"consolidated.safetensors, expected model*.safetensors. Download the model in MLX's " +
+			"or Hugging Face's format: a folder of .safetensors files."},
+	{name: "onnx", config: "none", files: map[string]string{"config.json": "{}",
+		"onnx/model.onnx": "x"}, want: "Not supported: This model is in ONNX format: Headroom " +
+		"runs .safetensors. Download the model in MLX's or Hugging Face's format: a folder of " +
+		".safetensors files."},
+	{name: "gguf-with-config", config: "none", files: map[string]string{
+		"config.json": `{"model_type": "qwen3"}`, "x.gguf": "x"},
+		want: "Not supported: This model is in GGUF format: Headroom runs .safetensors. Download " +
+			"the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+	{name: "core-ml", config: "none", files: map[string]string{
+		"model.mlpackage/Manifest.json": "{}"},
+		want: "Not supported: This model is in Core ML format: Headroom runs .safetensors. " +
+			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+	{name: "pytorch", config: "none", files: map[string]string{
+		"config.json": `{"model_type": "llama"}`, "pytorch_model.bin": "x"},
+		want: "Not supported: This model is in PyTorch format: Headroom runs .safetensors. " +
+			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+	{name: "kokoro", config: "none", files: map[string]string{"config.json": `{"istftnet": {}}`,
+		"kokoro-v1_0.safetensors": "x"},
+		want: "Not supported: This folder has no language model that Headroom can run: it has " +
+			"kokoro-v1_0.safetensors, expected model*.safetensors. Choose the folder of a language " +
+			"model in MLX's or Hugging Face's format."},
+	{name: "gptq", config: `"quantization_config": {"quant_method": "gptq", "bits": 4}`,
+		want: `Not supported: This model is quantized with GPTQ, which Headroom cannot run: ` +
+			`config.json has quant_method "gptq".` + inMLX},
+	{name: "awq", config: `"quantization_config": {"quant_method": "awq", "bits": 4}`,
+		want: `Not supported: This model is quantized with AWQ, which Headroom cannot run: ` +
+			`config.json has quant_method "awq".` + inMLX},
+	{name: "bnb", config: `"quantization_config": {"load_in_4bit": true}`,
+		want: `Not supported: This model is quantized with bitsandbytes, which Headroom cannot ` +
+			`run: config.json has quant_method "bitsandbytes".` + inMLX},
+	{name: "compressed", config: `"quantization_config": {"quant_method": "compressed-tensors"}`,
+		want: `Not supported: This model is quantized with compressed-tensors, which Headroom ` +
+			`cannot run: config.json has quant_method "compressed-tensors".` + inMLX},
+	{name: "gptq-without-config", edit: renamed(".qweight", ".qzeros"),
+		want: `Not supported: This model is quantized with GPTQ or AWQ, which Headroom cannot ` +
+			`run: it has the tensor model.layers.0.mlp.gate_proj.qweight.` + inMLX},
+	{name: "fp8-without-config", edit: retype(safetensors.F8E4M3),
+		want: `Not supported: This model is quantized with FP8, which Headroom cannot run: tensor ` +
+			`model.layers.0.mlp.gate_proj.weight has type F8_E4M3.` + inMLX},
+	{name: "int8-without-config", edit: retype(safetensors.I8),
+		want: `Not supported: This model is quantized with INT8, which Headroom cannot run: ` +
+			`tensor model.layers.0.mlp.gate_proj.weight has type I8.` + inMLX},
+	{name: "deepseek", config: `"model_type": "deepseek_v3",
+		"quantization_config": {"quant_method": "fp8"}`,
+		want: `Not supported: Headroom does not support the architecture "deepseek_v3" yet. Pick ` +
+			"another model. `headroom models --help` lists the supported architectures."},
+	{name: "qwen2-moe", config: `"model_type": "qwen2_moe"`,
+		want: `Not supported: Headroom does not support the architecture "qwen2_moe" yet: the ` +
+			"supported one with the most similar name is qwen3_moe. Pick another model. " +
+			"`headroom models --help` lists the supported architectures."},
+	{name: "whisper", config: `"model_type": "whisper"`,
+		want: "Not supported: This is a speech recognition model, not a language model: its " +
+			"model_type is whisper." + language},
+	{name: "bert", config: `"model_type": "bert"`,
+		want: "Not supported: This is an embedding model or text classifier, not a language " +
+			"model: its model_type is bert." + language},
+	{name: "reward", config: `"architectures": ["LlamaForSequenceClassification"]`,
+		want: "Not supported: This is a classifier or reward model, not a language model: " +
+			"architectures in config.json has LlamaForSequenceClassification." + language},
+	{name: "embeddings", config: `"architectures": ["LlamaModel"]`,
+		want: "Not supported: This is an embedding model, or a part of another model, not a " +
+			"language model: architectures in config.json has LlamaModel." + language},
+	{name: "sentence-transformers", files: map[string]string{
+		"modules.json": `[{"type": "sentence_transformers.models.Transformer"}]`},
+		want: "Not supported: This is an embedding model, not a language model: modules.json " +
+			"lists modules of sentence-transformers." + language},
+	{name: "more-norms", edit: with("model.layers.1.self_attn.q_norm.weight", 32),
+		want: `Not supported: Headroom cannot run this variant of "llama": the architecture has ` +
+			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},
+	{name: "cut-off", files: map[string]string{"config.json": `{"model_type": "llama"`},
+		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download the " +
+			"model again."},
+}
+
+// plant writes the folder.
+func (f found) plant(t *testing.T, dir string) {
+	t.Helper()
+	files := map[string]string{}
+	if f.config != "none" {
+		tiny := filepath.Join("..", "..", "engine", "models", "testdata", "tiny", "llama")
+		keys := map[string]json.RawMessage{}
+		config, err := os.ReadFile(filepath.Join(tiny, "config.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(config), "{" + f.config + "}"} {
+			if err := json.Unmarshal([]byte(text), &keys); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		text, err := json.Marshal(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["config.json"], files["tokenizer.json"] = string(text), "{}"
+		files["model.safetensors"] = editedWeights(t, tiny, f.edit)
+	}
+	maps.Copy(files, f.files)
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// editedWeights returns the content of a model.safetensors with the tensors of the model in dir
+// after edit.
+func editedWeights(t *testing.T, dir string, edit func(map[string]safetensors.Tensor)) string {
+	t.Helper()
+	c, err := safetensors.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all := map[string]safetensors.Tensor{}
+	for _, name := range c.Names() {
+		all[name], _ = c.Tensor(name)
+	}
+	if edit != nil {
+		edit(all)
+	}
+	var file strings.Builder
+	if err := safetensors.Write(&file, slices.Collect(maps.Values(all)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return file.String()
+}
+
+// TestVerdicts checks the line of every folder in the output of `headroom models`.
+func TestVerdicts(t *testing.T) {
+	root := filepath.Join(isolate(t), "found")
+	for _, f := range verdicts {
+		f.plant(t, filepath.Join(root, f.name))
+	}
+	code, out, errOut := headroom("", "models", "--models-dir", root)
+	if code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	got, state := map[string]string{}, "ready"
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		switch id, rest, ok := strings.Cut(strings.TrimPrefix(line, "  "), ": "); {
+		case strings.HasSuffix(line, ":") && !strings.HasPrefix(line, " "):
+			state = line
+		case ok && state != "ready":
+			got[id] = state + " " + rest
+		case state == "ready":
+			id, _, _ := strings.Cut(line, " ")
+			got[id] = state
+		}
+	}
+	for _, f := range verdicts {
+		if got[f.name] != f.want {
+			t.Errorf("%s:\ngot  %q\nwant %q", f.name, got[f.name], f.want)
+		}
+		delete(got, f.name)
+	}
+	for id, verdict := range got {
+		if strings.HasPrefix(verdict, "Not") || strings.HasPrefix(verdict, "Dam") {
+			t.Errorf("another model %s: %s", id, verdict)
+		}
+	}
+}
+
+// TestRunNamesTheKind checks the error for a folder that is named on the command line.
+func TestRunNamesTheKind(t *testing.T) {
+	root := filepath.Join(isolate(t), "found")
+	for _, f := range verdicts[1:] {
+		dir := filepath.Join(root, f.name)
+		f.plant(t, dir)
+		_, sentence, _ := strings.Cut(f.want, ": ")
+		code, _, errOut := headroom("", "run", "--model", dir, "hi")
+		errOut = strings.NewReplacer("\n  why: ", ": ", "\n  fix: ", ". ").Replace(errOut)
+		if code != int(exitProblem) || !strings.Contains(errOut, sentence) {
+			t.Errorf("%s: exit %d, %q, expected %q", f.name, code, errOut, sentence)
+		}
+	}
+}
+
+// TestArchitecturesInHelp checks that the help lists what the errors of unsupported architectures
+// promise.
+func TestArchitecturesInHelp(t *testing.T) {
+	isolate(t)
+	code, out, _ := headroom("", "models", "--help")
+	list := strings.Join(strings.Fields(out), " ")
+	if code != 0 || !strings.Contains(list, "Supported architectures (model_type in config.json): "+
+		"gemma2, gemma3,") || !strings.Contains(list, "smollm3.") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+}

@@ -1,0 +1,80 @@
+package models
+
+// Tensors of a checkpoint that no layer reads. An additional bias or norm in a layer means that the
+// reference computes something else, and that answers would be wrong without a sign.
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
+)
+
+// harmless has suffixes of tensors in layers that do not change what a layer computes: constants
+// that old writers stored, and scales for caches and activations in 8 bits, which Headroom does
+// not use. An architecture that ignores other tensors of its layers says so with Scope.Ignore.
+var harmless = []string{
+	"rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached",
+	".k_scale", ".v_scale", ".q_scale", ".kv_scale",
+	".input_scale", ".output_scale", ".activation_scale",
+}
+
+// maxZeroBytes bounds how much of the biases of a model is compared with 0.
+const maxZeroBytes = 64 << 20
+
+// checkUnread returns a Problem if the language model has tensors that the architecture does not
+// know: in its layers, or in a module of which it has read another tensor. Everything else is
+// ignored: other parts of a multimodal model, blocks that draft tokens, the head of a model whose
+// head is tied, and layers after the last.
+func checkUnread(w *checkpoint.Weights, layers int) error {
+	root := textWeights(w).model.Path()
+	first, more, budget := "", -1, maxZeroBytes
+	for _, name := range w.Unread() {
+		if !isPart(w, name, root, layers) {
+			continue
+		}
+		if strings.HasSuffix(name, ".bias") { // some writers give every projection one
+			bytes, zero := w.IsZero(name, budget)
+			if budget -= bytes; zero {
+				continue
+			}
+		}
+		if more++; first == "" {
+			first = modelfile.Excerpt(name)
+		}
+	}
+	switch {
+	case first == "":
+		return nil
+	case more > 0:
+		first = fmt.Sprintf("%s and %d more", first, more)
+	}
+	return unsupported(w, "the architecture has no tensor %s", first)
+}
+
+// isPart reports whether the tensor called name, which has not been read, changes what the language
+// model computes. root is the prefix of its tensors.
+func isPart(w *checkpoint.Weights, name, root string, layers int) bool {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return false
+	}
+	module := name[:dot]
+	known := w.HasRead(module + ".weight")
+	if rest, ok := strings.CutPrefix(name, root+"layers."); ok {
+		number, _, _ := strings.Cut(rest, ".")
+		i, err := strconv.Atoi(number)
+		known = known || err == nil && i < layers
+	}
+	if !known {
+		return false
+	}
+	for _, suffix := range harmless {
+		if strings.HasSuffix(name, suffix) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,140 @@
+package models_test
+
+// Tensors of checkpoints that no layer reads, or that have values which are no numbers.
+
+import (
+	"encoding/binary"
+	"maps"
+	"math"
+	"strings"
+	"testing"
+
+	"headroom/engine/problem"
+	"headroom/engine/safetensors"
+	"headroom/kernels"
+)
+
+// copied returns a copy of f with one more tensor.
+func (f folder) copied(name string, x safetensors.Tensor) folder {
+	f.tensors = maps.Clone(f.tensors)
+	f.put(name, x)
+	return f
+}
+
+// root returns the prefix of the names of f's language model.
+func (f folder) root(t *testing.T) string {
+	t.Helper()
+	for name := range f.tensors {
+		if root, ok := strings.CutSuffix(name, "embed_tokens.weight"); ok {
+			return root
+		}
+	}
+	t.Fatal("no embed_tokens.weight")
+	return ""
+}
+
+// filled returns a tensor of n float32 values.
+func filled(n int, value float32) safetensors.Tensor {
+	x := safetensors.Tensor{DType: safetensors.F32, Shape: []int{n}, Data: make([]byte, 0, 4*n)}
+	for range n {
+		x.Data = binary.LittleEndian.AppendUint32(x.Data, math.Float32bits(value))
+	}
+	return x
+}
+
+// TestUnknownTensors adds to every model a tensor with which the reference computes something else.
+// Each must be refused, with its name, when the model is described and when it is loaded.
+func TestUnknownTensors(t *testing.T) {
+	for _, name := range tiny {
+		original := readTiny(t, name)
+		root := original.root(t)
+		unknown := []string{root + "layers.0.extra_norm.weight",
+			root + "layers.2.self_attn.gate.bias", root + "layers.1.mlp.alpha", root + "norm.bias",
+			root + "embed_tokens.bias"}
+		if original.has("lm_head.weight") {
+			unknown = append(unknown, strings.TrimSuffix(root, "model.")+"lm_head.bias")
+		}
+		for _, extra := range unknown {
+			f := original.copied(extra, filled(3, 0.5))
+			for _, d := range []kernels.Device{kernels.NewDryRun(), cpuDevice(t, 1)} {
+				err := f.open(t, d)
+				if p := problem.From(err); err == nil || p.Code != problem.UnknownArchitecture ||
+					!strings.Contains(p.Error(), extra) {
+					t.Errorf("%s with %s on %s: %v", name, extra, d.Name(), err)
+				}
+			}
+		}
+	}
+	f := readTiny(t, "qwen3").copied("model.layers.0.a.weight", filled(1, 1))
+	f.put("model.layers.3.b.weight", filled(1, 1))
+	if err := f.open(t, kernels.NewDryRun()); err == nil ||
+		!strings.Contains(err.Error(), "no tensor model.layers.0.a.weight and 1 more.") {
+		t.Errorf("two unknown tensors: %v", err)
+	}
+}
+
+// TestHarmlessTensors adds tensors that the reference does not read either, as checkpoints have
+// them. Every model must compute the same as before.
+func TestHarmlessTensors(t *testing.T) {
+	d := cpuDevice(t, 1)
+	for _, name := range tiny {
+		original := readTiny(t, name)
+		root := original.root(t)
+		f := original
+		for _, extra := range []string{
+			root + "layers.0.self_attn.rotary_emb.inv_freq", root + "rotary_emb.inv_freq",
+			root + "layers.0.self_attn.k_scale", root + "layers.0.self_attn.k_proj.k_scale",
+			root + "layers.1.mlp.down_proj.input_scale",
+			root + "layers.1.mlp.down_proj.activation_scale",
+			root + "layers.4000.eh_proj.weight", root + "layers.x.norm.weight", root + "layers",
+			"mtp.layers.0.input_layernorm.weight", "model.mtp.norm.weight",
+			"model.visual.blocks.0.norm1.bias", "vision_tower.layers.0.norm.bias",
+			"model.vision_tower.layers.0.norm.bias", "audio_tower.layers.0.norm.bias",
+			"multi_modal_projector.linear.bias", "model.embed_vision.norm.weight", "score.weight",
+		} {
+			f = f.copied(extra, filled(3, 0.5))
+		}
+		f = f.copied(root+"layers.0.mlp.extra.bias", filled(3, 0))
+		if !original.has("lm_head") {
+			f = f.copied("lm_head.weight", filled(3, 0.5))
+		}
+		if !equalBits(f.logits(t, d), original.logits(t, d)) {
+			t.Errorf("%s: tensors that no reference reads change the logits", name)
+		}
+	}
+}
+
+// TestZeroBiasesAreBounded: comparing biases with 0 takes no longer than 64 MiB of them.
+func TestZeroBiasesAreBounded(t *testing.T) {
+	f := readTiny(t, "qwen3").copied("model.layers.0.mlp.extra.bias", filled(16<<20, 0))
+	if err := f.open(t, kernels.NewDryRun()); err != nil {
+		t.Errorf("64 MiB of zeros: %v", err)
+	}
+	f = f.copied("model.layers.1.mlp.extra.bias", filled(1, 0))
+	if err := f.open(t, kernels.NewDryRun()); err == nil ||
+		!strings.Contains(err.Error(), "layers.1.mlp.extra.bias") {
+		t.Errorf("more than 64 MiB of zeros: %v", err)
+	}
+}
+
+// TestSharedLayersWithKeys: checkpoints of Gemma 4 may have projections of keys and values also in
+// the layers that use those of another layer.
+func TestSharedLayersWithKeys(t *testing.T) {
+	d := cpuDevice(t, 1)
+	original := readTiny(t, "gemma4_text")
+	root, f := original.root(t), original
+	last := 0
+	for original.has(root + "layers." + string(rune('1'+last)) + ".") {
+		last++
+	}
+	layer := root + "layers." + string(rune('0'+last)) + ".self_attn."
+	if original.has(layer + "k_proj") {
+		t.Fatalf("%sk_proj exists, expected a layer without keys of its own", layer)
+	}
+	for _, module := range []string{"k_proj", "v_proj", "k_norm", "v_norm"} {
+		f = f.copied(layer+module+".weight", filled(3, 0.5))
+	}
+	if !equalBits(f.logits(t, d), original.logits(t, d)) {
+		t.Error("keys that no layer reads change the logits")
+	}
+}
