@@ -391,10 +391,14 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	}
 	values := out.Float32s()
 	Float32s(values, t)
-	if add != 0 {
-		for i := range values {
-			values[i] += add
+	for i := range values {
+		if values[i]-values[i] != 0 { // NaN or infinite, which a clamped activation would hide
+			s.w.refuse(problem.New(problem.ModelBroken, "The model's weights are damaged",
+				fmt.Sprintf("tensor %s%s has a value that is not a finite number", s.path, name),
+				"Download the model again."))
+			return kernels.Tensor{}
 		}
+		values[i] += add
 	}
 	return out
 }

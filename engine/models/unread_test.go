@@ -138,3 +138,35 @@ func TestSharedLayersWithKeys(t *testing.T) {
 		t.Error("keys that no layer reads change the logits")
 	}
 }
+
+// TestNotFinite: a vector with NaN or an infinite value is damaged. The clamped activation of
+// gpt_oss would hide it.
+func TestNotFinite(t *testing.T) {
+	d := cpuDevice(t, 1)
+	inf := float32(math.Inf(1))
+	for _, c := range []struct{ model, suffix string }{
+		{"gpt_oss", "experts.gate_up_proj_bias"}, {"gpt_oss", "experts.down_proj_bias"},
+		{"gpt_oss", "router.bias"}, {"gpt_oss", "self_attn.sinks"}, {"qwen2", "q_proj.bias"},
+		{"qwen3", "layers.3.input_layernorm.weight"}, {"qwen3_5_text", "A_log"},
+	} {
+		original := readTiny(t, c.model)
+		for _, value := range []float32{inf, -inf, float32(math.NaN())} {
+			for name, x := range original.tensors {
+				if !strings.HasSuffix(name, c.suffix) {
+					continue
+				}
+				x = filled(x.Elements(), 0)
+				x.Shape = original.tensors[name].Shape
+				binary.LittleEndian.PutUint32(x.Data[len(x.Data)-4:], math.Float32bits(value))
+				err := original.copied(name, x).open(t, d)
+				if p := problem.From(err); err == nil || p.Code != problem.ModelBroken ||
+					!strings.Contains(p.Error(), "damaged: tensor "+name) {
+					t.Errorf("%s: %g in %s: %v", c.model, value, name, err)
+				}
+			}
+		}
+		if !original.has(c.suffix) {
+			t.Errorf("%s has no %s", c.model, c.suffix)
+		}
+	}
+}
