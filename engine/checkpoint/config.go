@@ -80,6 +80,9 @@ func ParseConfig(data []byte) (*Config, error) {
 	return c, c.Quantization.parse(quantization)
 }
 
+// IsNull reports whether config.json has the key with the value null.
+func (c *Config) IsNull(key string) bool { return bytes.Equal(c.keys[key], []byte("null")) }
+
 // Decode decodes the keys of config.json into v, a pointer to a struct with json tags. It ignores
 // keys that have no field. Fields that have no key keep their value.
 func (c *Config) Decode(v any) error {

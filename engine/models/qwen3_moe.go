@@ -2,16 +2,15 @@ package models
 
 // Qwen3 as a mixture of experts has the attention of Qwen3, and experts instead of the MLP. The
 // layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP. If
-// use_sliding_window is true, every layer sees a window. The language model of Qwen3-VL's mixtures
-// is the same, but its originals have transposed experts.
+// use_sliding_window is true, every layer sees a window, unless sliding_window is null. The language
+// model of Qwen3-VL's mixtures is the same, but it has no windows, and its originals have transposed
+// experts.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
 // models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder and the language
 // model of Qwen3-VL-30B-A3B, MLX conversions included.
 
 import (
-	"strings"
-
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 )
@@ -29,7 +28,10 @@ func (c *qwen3MoEConfig) validate(w *checkpoint.Weights) error {
 	}
 	faults := append(c.decoderConfig.resolve(), c.mixtureConfig.resolve(&c.decoderConfig)...)
 	c.LayerTypes = nil // transformers does not read layer_types
-	if c.UseSlidingWindow {
+	if w.Config.IsNull("sliding_window") {
+		c.SlidingWindow = 0 // null is not the default
+	}
+	if c.UseSlidingWindow && !isQwen3VL(w) {
 		c.slideFrom(0)
 	}
 	return validate(w.Config.ModelType, append(faults, c.fillLayerTypes()...)...)
@@ -38,7 +40,7 @@ func (c *qwen3MoEConfig) validate(w *checkpoint.Weights) error {
 func loadQwen3MoE(w *checkpoint.Weights) (Model, error) {
 	c := qwen3MoEConfig{decoderConfig: newDecoderConfig()}
 	c.SlidingWindow = 4096
-	c.NormTopKProb = strings.HasPrefix(w.Config.ModelType, "qwen3_vl_moe") // the default
+	c.NormTopKProb = isQwen3VL(w) // the default
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}

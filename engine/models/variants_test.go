@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,12 +144,71 @@ func TestSameModel(t *testing.T) {
 		{"qwen3", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3_moe", `"use_sliding_window": false, ` + slides + kinds("ssss")},
 		{"qwen3_moe", `"rope_parameters": null`},
+		{"qwen2", `"use_sliding_window": true, "max_window_layers": 0, "sliding_window": null`},
+		{"qwen3", `"use_sliding_window": true, "max_window_layers": 0, "sliding_window": null`},
+		{"qwen3_moe", `"use_sliding_window": true, "sliding_window": null`},
 	} {
 		original := readTiny(t, c.model)
 		if !equalBits(original.with(t, c.keys).logits(t, d), original.logits(t, d)) {
 			t.Errorf("%s: %s changes the logits", c.model, c.keys)
 		}
 	}
+}
+
+// TestWindows checks which layers have a window if the config has the keys of Qwen2.
+func TestWindows(t *testing.T) {
+	const on = `"use_sliding_window": true, "max_window_layers": 1, "layer_types": null`
+	for _, c := range []struct {
+		model, keys string
+		windows     string // of the 4 layers
+	}{
+		{"qwen2", on + `, "sliding_window": 8`, "0 8 8 8"},
+		{"qwen2", on + `, "sliding_window": null`, "0 0 0 0"},
+		{"qwen3", on + `, "sliding_window": 8`, "0 8 8 8"},
+		{"qwen3", on + `, "sliding_window": null`, "0 0 0 0"},
+		{"qwen3_moe", on + `, "sliding_window": 8`, "8 8 8 8"},
+		{"qwen3_moe", on + `, "sliding_window": null`, "0 0 0 0"},
+		{"qwen3", on + `, "sliding_window": 8, "model_type": "qwen3_vl_text"`, "0 0 0 0"},
+		{"qwen3", on + `, "sliding_window": 8, "model_type": "qwen3_vl"`, "0 0 0 0"},
+		{"qwen3_moe", on + `, "sliding_window": 8, "model_type": "qwen3_vl_moe"`, "0 0 0 0"},
+		{"qwen3_moe", on + `, "sliding_window": 8, "model_type": "qwen3_vl_moe_text"`, "0 0 0 0"},
+		// Without the key, the window is the default of 4096.
+		{"qwen2", on + `, "max_position_embeddings": 8192`, "0 4096 4096 4096"},
+	} {
+		f := readTiny(t, c.model)
+		if !strings.Contains(c.keys, `"sliding_window"`) {
+			f = f.without(t, "sliding_window")
+		}
+		f = f.with(t, c.keys)
+		var windows []string
+		for _, layer := range f.load(t, kernels.NewDryRun()).Spec().Layers {
+			windows = append(windows, strconv.Itoa(layer.Window))
+		}
+		if got := strings.Join(windows, " "); got != c.windows {
+			t.Errorf("%s, %s: windows %s, expected %s", c.model, c.keys, got, c.windows)
+		}
+	}
+	f := readTiny(t, "qwen2").with(t, on+`, "sliding_window": null, "layer_types": `+kinds("fsss"))
+	if err := f.open(t, kernels.NewDryRun()); err == nil ||
+		!strings.Contains(err.Error(), "sliding_window is 0") {
+		t.Errorf("layers with a window of null: %v", err)
+	}
+}
+
+// without returns f without a key of its config.
+func (f folder) without(t *testing.T, key string) folder {
+	t.Helper()
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(f.config), &all); err != nil {
+		t.Fatal(err)
+	}
+	delete(all, key)
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.config = string(text)
+	return f
 }
 
 // TestAttentionBias checks that the hybrid architectures add each of the four biases that
