@@ -10,6 +10,8 @@ package models
 // conversions included.
 
 import (
+	"fmt"
+
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/nn"
@@ -35,18 +37,31 @@ func loadPhi3(w *checkpoint.Weights) (Model, error) {
 	return from.load(w, &c), nil
 }
 
-// phi3Rope reads the rotary position embedding. Old configs call LongRoPE "su" or "yarn".
+// phi3Rope reads the rotary position embedding. Old configs call LongRoPE "su" or "yarn". In other
+// architectures original_max_position_embeddings in rope_scaling takes precedence; here transformers
+// and mlx-lm read the key at the top level only.
 func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
 	r, err := w.Config.Rope(phi3RopeDefaults)
 	if err != nil {
 		return ops.Rope{}, err
 	}
+	top := struct {
+		OriginalMax float64 `json:"original_max_position_embeddings"`
+	}{phi3RopeDefaults.OriginalMax}
+	if err := w.Config.Decode(&top); err != nil {
+		return ops.Rope{}, err
+	}
 	switch r.Type {
-	case "", "default", "su", "longrope":
-	case "yarn":
+	case "", "default":
+		return newRope(w, r, c.HeadDim)
+	case "su", "longrope", "yarn":
 		r.Type = "longrope"
 	default:
 		return ops.Rope{}, unsupported(w, "rope_type is %q, expected longrope", r.Type)
+	}
+	if r.OriginalMax = top.OriginalMax; !(r.OriginalMax > 0) {
+		return ops.Rope{}, validate(w.Config.ModelType, fmt.Errorf(
+			"original_max_position_embeddings is %g, expected a positive number", r.OriginalMax))
 	}
 	return newRope(w, r, c.HeadDim)
 }

@@ -23,6 +23,14 @@ import (
 const variantKeys = `"quantization": {"bits": 4, "group_size": 32}, "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32,
 	"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 2048, "rms_norm_eps": 1e-06}`
 
+// The beginnings of the rope parameters of a tiny Phi-3 and of a Llama 3.
+const (
+	longRope = `{"type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+		"long_factor": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]`
+	llama3Rope = `{"rope_type": "llama3", "rope_theta": 500000, "factor": 8,
+		"low_freq_factor": 1, "high_freq_factor": 4`
+)
+
 // TestRefusals checks that configs with unsupported or invalid values give an error before any
 // weight is read, and that the error says which value it is.
 func TestRefusals(t *testing.T) {
@@ -50,6 +58,8 @@ func TestRefusals(t *testing.T) {
 			`rope_type is "ntk"`, problem.UnknownArchitecture},
 		{"phi3", `"rope_scaling": {"type": "linear", "factor": 2}`, `rope_type is "linear"`,
 			problem.UnknownArchitecture},
+		{"phi3", `"original_max_position_embeddings": 0, "rope_scaling": ` + longRope + `}`,
+			"original_max_position_embeddings is 0", problem.ModelBroken},
 		{"ministral3", `"rope_parameters": {"rope_theta": 1e6}`, "need a llama_4_scaling_beta",
 			problem.ModelBroken},
 		{"ministral3", `"rope_parameters": {"llama_4_scaling_beta": -1}`,
@@ -120,6 +130,21 @@ func TestSameLayers(t *testing.T) {
 			`"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}`},
 		{"qwen3_next", `"partial_rotary_factor": null, "rope_parameters": null`,
 			`"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.25}`},
+		{"phi3", `"max_position_embeddings": 8192, "original_max_position_embeddings": 1024,
+			"rope_scaling": ` + longRope + `, "original_max_position_embeddings": 64}`,
+			`"max_position_embeddings": 8192, "original_max_position_embeddings": 1024,
+			"rope_scaling": ` + longRope + `}`},
+		{"phi3", `"max_position_embeddings": 8192, "original_max_position_embeddings": null,
+			"rope_scaling": ` + longRope + `, "original_max_position_embeddings": 64}`,
+			`"max_position_embeddings": 8192, "original_max_position_embeddings": 4096,
+			"rope_scaling": ` + longRope + `}`},
+		{"llama", `"original_max_position_embeddings": 32, "rope_parameters": ` + llama3Rope +
+			`, "original_max_position_embeddings": 128}`,
+			`"rope_parameters": ` + llama3Rope + `, "original_max_position_embeddings": 128}`},
+		{"qwen3", `"original_max_position_embeddings": 32, "rope_parameters": null,
+			"rope_scaling": {"rope_type": "yarn", "factor": 8, "original_max_position_embeddings": 64}`,
+			`"rope_parameters": null, "rope_scaling": {"rope_type": "yarn", "factor": 8,
+			"original_max_position_embeddings": 64}`},
 		{"phi3", `"max_position_embeddings": 8192, "original_max_position_embeddings": null`,
 			`"max_position_embeddings": 8192, "original_max_position_embeddings": 4096`},
 	} {
