@@ -100,13 +100,26 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 			_ = e.weights.Close()
 		}
 	}()
-	if err := e.weights.Prefault(ctx, e.options.Progress); err != nil {
+	stopped := func(err error) error {
+		if err == nil {
+			return nil
+		}
 		return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
+	}
+	reading, copying := e.loadingShares()
+	if err := stopped(e.weights.Prefault(ctx, reading)); err != nil {
+		return err
+	}
+	e.weights.Skip(e.plan.Unread)
+	e.weights.Progress = func(share float64) error {
+		copying(share)
+		return stopped(ctx.Err())
 	}
 	m, err := models.Load(e.weights)
 	if err != nil {
 		return err
 	}
+	copying(1)
 	e.device.LogCopies()
 	e.runner = runner.New(e.kernels, m, e.plan.Runner)
 	if err := e.kernels.Sync(); err != nil {
@@ -115,6 +128,20 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 	}
 	e.device.KeepResident()
 	return nil
+}
+
+// loadingShares returns the functions that report the progress of reading the weights and of
+// copying them, each from 0 to 1. Copying takes about as long per byte as reading; most models copy
+// next to nothing.
+func (e *Engine) loadingShares() (reading, copying func(float64)) {
+	report := e.options.Progress
+	if report == nil {
+		report = func(float64) {}
+	}
+	read, copied := float64(e.weights.SizeBytes()), float64(e.plan.CopiedBytes)
+	share := read / max(read+copied, 1)
+	return func(part float64) { report(part * share) },
+		func(part float64) { report(share + part*(1-share)) }
 }
 
 func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {

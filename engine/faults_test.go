@@ -426,6 +426,28 @@ func TestLoadingCanBeStopped(t *testing.T) {
 	}
 }
 
+// TestLoadingCanBeStoppedLater stops loading after the weights have been read, while they are copied
+// or transposed. The progress then repeats the value of the end of reading.
+func TestLoadingCanBeStoppedLater(t *testing.T) {
+	dir := copyDemo(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	last := -1.0
+	o := engine.Options{Progress: func(done float64) {
+		if done == last {
+			cancel()
+		}
+		last = done
+	}}
+	e, err := engine.Open(ctx, engine.Source{Dir: dir}, o)
+	if err == nil {
+		e.Close()
+	}
+	if !errors.Is(err, context.Canceled) || problem.From(err).Code != problem.Cancelled {
+		t.Errorf("got %v, expected %s for %v", err, problem.Cancelled, context.Canceled)
+	}
+}
+
 // TestCrowd submits and reads requests from many goroutines at once. Some are cancelled by stream
 // or by ID. Then it does the same while the engine is closed.
 func TestCrowd(t *testing.T) {

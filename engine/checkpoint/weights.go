@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 
 	"headroom/engine/problem"
@@ -24,6 +25,9 @@ import (
 type Weights struct {
 	Config *Config
 	Device kernels.Device
+	// Progress, if it is not nil, is called before each layer is loaded, with the share of layers
+	// that have been loaded, from 0 to 1. Loading stops with its error, a Problem.
+	Progress func(share float64) error
 
 	files  *safetensors.Checkpoint // nil for a random model
 	mapped int64                   // bytes of the mapping that kernels read
@@ -31,7 +35,7 @@ type Weights struct {
 	err    error
 
 	mappings map[*safetensors.File]*kernels.Buffer // for the host
-	wrapped  map[*kernels.Buffer]*kernels.Buffer   // whole mappings, for the device
+	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
 
 	// Only for a random model:
@@ -42,6 +46,13 @@ type Weights struct {
 	randomBytes int64           // total size of the weights generated so far
 	record      bool            // append generated tensors to made, for WriteRandom
 	made        []safetensors.Tensor
+}
+
+// run is a part of a mapping, bytes [from, to), of which the device reads every tensor.
+type run struct {
+	from, to int
+	start    int             // of buffer in the mapping: the page of from
+	buffer   *kernels.Buffer // nil until a tensor is read
 }
 
 // Open maps the weights of src for use on d. The caller must close the Weights after the last use
@@ -56,15 +67,49 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	}
 	w := &Weights{Config: config, Device: d, files: files, read: map[string]bool{},
 		mappings: map[*safetensors.File]*kernels.Buffer{},
-		wrapped:  map[*kernels.Buffer]*kernels.Buffer{}, partly: map[*kernels.Buffer]bool{}}
+		runs:     map[*kernels.Buffer][]run{}, partly: map[*kernels.Buffer]bool{}}
 	for _, f := range files.Files() {
 		w.mappings[f] = &kernels.Buffer{Bytes: f.Mapping(), Size: len(f.Mapping())}
+		w.runs[w.mappings[f]] = []run{{to: len(f.Mapping())}}
 		w.partly[w.mappings[f]] = slices.ContainsFunc(f.Names(), func(name string) bool {
 			t, _ := f.Tensor(name)
 			return isCopied(t)
 		})
 	}
 	return w, nil
+}
+
+// Skip says which tensors nothing will read, before the model is loaded; see Unread. A GPU keeps all
+// pages of a buffer in memory, so it does not get those of these tensors.
+func (w *Weights) Skip(names []string) {
+	if w.files == nil {
+		return
+	}
+	skipped := make(map[string]bool, len(names))
+	for _, name := range names {
+		skipped[name] = true
+	}
+	for _, f := range w.files.Files() {
+		var tensors []safetensors.Tensor
+		for _, name := range f.Names() {
+			t, _ := f.Tensor(name)
+			tensors = append(tensors, t)
+		}
+		slices.SortFunc(tensors, func(a, b safetensors.Tensor) int { return a.From - b.From })
+		var runs []run
+		open := false // the last run ends where the next tensor begins
+		for _, t := range tensors {
+			switch {
+			case skipped[t.Name]:
+				open = false
+			case open:
+				runs[len(runs)-1].to = t.To
+			default:
+				runs, open = append(runs, run{from: t.From, to: t.To}), true
+			}
+		}
+		w.runs[w.mappings[f]] = runs
+	}
 }
 
 // isCopied reports whether loading may copy a large tensor: experts that are not packed, and
@@ -105,6 +150,14 @@ func (w *Weights) Failf(format string, args ...any) {
 		w.err = problem.New(problem.ModelBroken,
 			"The model's weights do not match its config.json",
 			fmt.Sprintf(format, args...), "Download the model again.")
+	}
+}
+
+// Loading tells Progress that the layer with the given index, of the given number of layers, is
+// loaded next. Its error is in Err then.
+func (w *Weights) Loading(layer, layers int) {
+	if w.Progress != nil && w.err == nil {
+		w.err = w.Progress(float64(layer) / float64(layers))
 	}
 }
 
@@ -248,22 +301,24 @@ func (s Scope) view(name string) kernels.Tensor {
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// wrap returns a view of the mapping that the device can read. The device gets the whole mapping,
-// unless some of its tensors are copied. Then the device gets the pages of t alone: a GPU keeps all
+// wrap returns a view of the mapping that the device can read. The device gets the run of t, unless
+// some tensors of the file are copied. Then the device gets the pages of t alone: a GPU keeps all
 // pages of a buffer in memory, and those of the copied tensors would take it twice.
 func (w *Weights) wrap(t kernels.Tensor) kernels.Tensor {
-	file := t.Buffer
-	if w.partly[file] {
+	file, end := t.Buffer, t.Offset+len(t.Bytes())
+	runs := w.runs[file]
+	i := sort.Search(len(runs), func(i int) bool { return end <= runs[i].to })
+	if w.partly[file] || i == len(runs) || t.Offset < runs[i].from {
+		runs, i = []run{{from: t.Offset, to: end}}, 0
+	}
+	r := &runs[i]
+	if r.buffer == nil {
 		page := os.Getpagesize()
-		start := t.Offset / page * page
-		t.Buffer = w.Device.WrapBuffer(file.Bytes[start : t.Offset+len(t.Bytes())])
-		t.Offset -= start
-		return t
+		r.start = r.from / page * page
+		r.buffer = w.Device.WrapBuffer(file.Bytes[r.start:r.to])
 	}
-	if w.wrapped[file] == nil {
-		w.wrapped[file] = w.Device.WrapBuffer(file.Bytes)
-	}
-	t.Buffer = w.wrapped[file]
+	t.Buffer = r.buffer
+	t.Offset -= r.start
 	return t
 }
 

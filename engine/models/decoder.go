@@ -263,7 +263,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {
-		if w.Err() != nil {
+		if w.Loading(i, c.NumHiddenLayers); w.Err() != nil {
 			break
 		}
 		layer, spec := from.layer(i, from.model.Sub("layers.%d", i))

@@ -134,11 +134,16 @@ func (f folder) open(t *testing.T, d kernels.Device) error {
 // logits loads the model and returns the logits after each of 24 tokens.
 func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	t.Helper()
+	return logitsOf(d, f.load(t, d))
+}
+
+// logitsOf returns the logits of a model after each of 24 tokens.
+func logitsOf(d kernels.Device, m models.Model) [][]float32 {
 	ids := make([]int32, 24)
 	for i := range ids {
 		ids[i] = int32(i * 37 % 320)
 	}
-	r := &rig{Runner: runner.New(d, f.load(t, d),
+	r := &rig{Runner: runner.New(d, m,
 		runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1, BatchRows: len(ids),
 			LogitsRows: len(ids)})}
 	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})

@@ -4,6 +4,8 @@ package models_test
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +16,7 @@ import (
 	"headroom/engine/models"
 	"headroom/engine/plan"
 	"headroom/engine/runner"
+	"headroom/engine/safetensors"
 	"headroom/kernels"
 )
 
@@ -66,6 +69,7 @@ func testPlannedMemory(t *testing.T, f folder) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
+	w.Skip(p.Unread)
 	m, err := models.Load(w)
 	if err != nil {
 		t.Fatal(err)
@@ -95,6 +99,80 @@ func testPlannedMemory(t *testing.T, f folder) {
 	if planned > allocated || allocated > planned+slack {
 		t.Errorf("pad %d: the plan has %d bytes beside the weights, the runner allocates %d", f.pad,
 			planned, allocated)
+	}
+}
+
+// TestUnreadTensorsAreNotResident loads models with large tensors that nothing reads, such as those
+// of a vision tower. The device must not get them, and the logits must be the same.
+func TestUnreadTensorsAreNotResident(t *testing.T) {
+	const extra, size = 20, 64 << 10
+	for _, name := range []string{"qwen3", "qwen3_mxfp4", "qwen3_5_text"} {
+		original := readTiny(t, name)
+		f := original
+		for i := range extra {
+			f = f.copied(fmt.Sprintf("visual.%d.weight", i), safetensors.Tensor{
+				DType: safetensors.U8, Shape: []int{size}, Data: make([]byte, size)})
+		}
+		src := checkpoint.Source{Dir: f.write(t)}
+		if err := os.WriteFile(filepath.Join(src.Dir, "tokenizer.json"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(src, plan.Options{ContextTokens: 64, AvailableBytes: 1 << 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &allocating{Device: cpuDevice(t, 1)}
+		w, err := checkpoint.Open(src, p.Config, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { w.Close() })
+		w.Skip(p.Unread)
+		m, err := models.Load(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := int64(0)
+		for _, b := range d.wrapped {
+			seen += int64(b.Size)
+		}
+		most := w.SizeBytes() - extra*size + int64((extra+1)*os.Getpagesize())
+		if len(d.wrapped) > extra+1 || seen > most {
+			t.Errorf("%s: the device has %d bytes in %d buffers, expected at most %d in %d", name,
+				seen, len(d.wrapped), most, extra+1)
+		}
+		if len(p.Unread) != extra {
+			t.Errorf("%s: %d tensors are not read, expected %d", name, len(p.Unread), extra)
+		}
+		if !equalBits(logitsOf(d, m), original.logits(t, d)) {
+			t.Errorf("%s: the logits differ", name)
+		}
+	}
+}
+
+// TestLoadingStops stops loading before the third layer.
+func TestLoadingStops(t *testing.T) {
+	src := checkpoint.Source{Dir: readTiny(t, "qwen3_moe").write(t)}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.Open(src, config, cpuDevice(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	var shares []float64
+	enough := errors.New("enough")
+	w.Progress = func(share float64) error {
+		if shares = append(shares, share); len(shares) == 3 {
+			return enough
+		}
+		return nil
+	}
+	if _, err := models.Load(w); !errors.Is(err, enough) ||
+		!slices.Equal(shares, []float64{0, 0.25, 0.5}) {
+		t.Errorf("%v after %v, expected %v", err, shares, enough)
 	}
 }
 

@@ -113,6 +113,8 @@ type Plan struct {
 	PageSizes   prefix.Sizes
 	Runner      runner.Options
 	Description Description
+	Unread      []string // tensors of the files that the model does not read
+	CopiedBytes int64    // of weights that loading copies or transposes
 
 	requestedTokens int // Options.ContextTokens as requested
 	largestBytes    int // of an activation
@@ -165,6 +167,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 			"Download it again. A tokenizer.model, tekken.json or tiktoken.model does as well.")
 	}
 	defer refusedShape(&err)
+	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	_, templateErr := textproc.ReadTemplate(src)
 	p.Description.HasChatTemplate = templateErr == nil
