@@ -3,7 +3,6 @@ package chat
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"headroom/engine/chat/jinja"
 )
@@ -20,6 +19,7 @@ type effortFormat struct {
 	variable string
 	values   [7]string // for each of Efforts
 	agent    string    // for requests with tools that do not name an effort; "": the template's
+	alone    bool      // the switches of thinkingSwitches do not depend on the effort
 }
 
 // effortFormats has a row for each way. The first whose mark is in the template applies.
@@ -27,20 +27,20 @@ var effortFormats = []effortFormat{
 	// Qwen3.8 raises on other words. Its default, xhigh, thinks for thousands of tokens before each
 	// call of an agent.
 	{regexp.MustCompile(`(?s)reasoning_effort.*['"]xhigh['"]`), "reasoning_effort",
-		[7]string{"low", "low", "low", "medium", "xhigh", "xhigh", "xhigh"}, "low"},
+		[7]string{"low", "low", "low", "medium", "xhigh", "xhigh", "xhigh"}, "low", true},
 	// gpt-oss writes the word into the prompt, and knows three.
 	{regexp.MustCompile(`(?s)reasoning_effort.*<\|channel\|>`), "reasoning_effort",
-		[7]string{"low", "low", "low", "medium", "high", "high", "high"}, ""},
+		[7]string{"low", "low", "low", "medium", "high", "high", "high"}, "", true},
 	// Kimi K3 raises on other words.
 	{regexp.MustCompile(`thinking_effort`), "thinking_effort",
-		[7]string{"low", "low", "low", "high", "high", "max", "max"}, ""},
+		[7]string{"low", "low", "low", "high", "high", "max", "max"}, "", false},
 	// Hunyuan 3 raises on other words, too.
 	{regexp.MustCompile(`(?s)reasoning_effort.*['"]no_think['"]`), "reasoning_effort",
-		[7]string{"no_think", "low", "low", "high", "high", "high", "high"}, ""},
+		[7]string{"no_think", "low", "low", "high", "high", "high", "high"}, "", true},
 	// MiniMax M3 thinks always, never, or when it wants to.
 	{regexp.MustCompile(`thinking_mode == "adaptive"`), "thinking_mode", [7]string{"disabled", "adaptive",
-		"adaptive", "adaptive", "enabled", "enabled", "enabled"}, ""},
-	{regexp.MustCompile(`reasoning_effort`), "reasoning_effort", [7]string(Efforts), ""},
+		"adaptive", "adaptive", "enabled", "enabled", "enabled"}, "", true},
+	{regexp.MustCompile(`reasoning_effort`), "reasoning_effort", [7]string(Efforts), "", false},
 }
 
 func effortOf(source string) *effortFormat {
@@ -52,22 +52,58 @@ func effortOf(source string) *effortFormat {
 	return nil
 }
 
+// thinkingSwitch is a variable that turns reasoning on and off.
+type thinkingSwitch struct {
+	variable string
+	off, on  any
+	budgets  []int // for each of Efforts, instead of on; nil: on for all
+}
+
+// thinkingSwitches has the switches that templates know. A template may read several.
+var thinkingSwitches = []thinkingSwitch{
+	{variable: "enable_thinking", off: false, on: true}, // most templates
+	{variable: "thinking", off: false, on: true},        // Granite, DeepSeek V3.1, Kimi
+	// Seed-OSS was trained on these budgets, in tokens. Without one it thinks as long as it wants.
+	{variable: "thinking_budget", off: 0, on: -1,
+		budgets: []int{0, 512, 1024, 4096, 8192, 16384, -1}},
+}
+
+// ThinkingVariables are the boolean variables of chat_template_kwargs by which clients turn
+// reasoning on and off. EffortVariables sets the template's own.
+var ThinkingVariables = []string{"enable_thinking", "thinking"}
+
 // EffortVariables returns the variables that tell the template how much to think. effort is one of
-// Efforts, or "" if the request names none. tools tells whether it offers tools. Where a template
-// knows no effort, none turns thinking off and any other turns it on.
-func (t *Template) EffortVariables(effort string, tools bool) map[string]any {
+// Efforts, or "" if the request names none. thinking turns reasoning on or off; nil: the effort
+// does, where none means off. tools tells whether the request offers tools. Turning reasoning off
+// where a template knows only efforts gives the least.
+func (t *Template) EffortVariables(effort string, thinking *bool, tools bool) map[string]any {
 	t = t.of(tools)
-	at := slices.Index(Efforts, effort)
+	level := slices.Index(Efforts, effort)
+	on := level > 0
+	if thinking != nil {
+		on = *thinking
+	}
 	variables := map[string]any{}
 	switch {
-	case t.effort != nil && at >= 0:
-		variables[t.effort.variable] = t.effort.values[at]
+	case t.effort != nil && level < 0 && thinking != nil && !on:
+		variables[t.effort.variable] = t.effort.values[0]
+	case t.effort != nil && level >= 0:
+		variables[t.effort.variable] = t.effort.values[level]
 	case t.effort != nil && tools && t.effort.agent != "":
 		variables[t.effort.variable] = t.effort.agent
 	}
-	fixed := t.effort != nil && t.effort.values[0] != Efforts[0] // its least is to think a little
-	if at >= 0 && !fixed && t.switches {
-		variables["enable_thinking"] = at > 0
+	if thinking == nil && (level < 0 || t.effort != nil && t.effort.alone) {
+		return variables
+	}
+	for _, s := range t.switches {
+		switch {
+		case !on:
+			variables[s.variable] = s.off
+		case s.budgets != nil && level > 0:
+			variables[s.variable] = s.budgets[level]
+		default:
+			variables[s.variable] = s.on
+		}
 	}
 	return variables
 }
@@ -95,6 +131,10 @@ func (t *Template) setThinking(m *jinja.Dict) {
 // readEffort sets what Render and EffortVariables need to know of a template's source.
 func (t *Template) readEffort(source string) {
 	t.effort = effortOf(source)
-	t.switches = strings.Contains(source, "enable_thinking")
+	for _, s := range thinkingSwitches {
+		if t.jinja.Reads(s.variable) {
+			t.switches = append(t.switches, s)
+		}
+	}
 	t.thinking = thinkingMark.MatchString(source)
 }

@@ -37,7 +37,7 @@ type Template struct {
 	channels  *channelFormat    // nil if the template has none; if set, the next two are unused
 	reasoning reasoningFormat   // the tags of reasoning
 	effort    *effortFormat     // nil if the template knows no effort
-	switches  bool              // enable_thinking turns reasoning on and off
+	switches  []thinkingSwitch  // the variables that turn reasoning on and off
 	thinking  bool              // the template reads reasoning_content as thinking
 	tools     *toolFormat       // nil if the template has no known tool call format
 	shortIDs  bool              // IDs of tool calls must have 9 characters

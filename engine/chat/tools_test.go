@@ -330,10 +330,10 @@ func TestToolUse(t *testing.T) {
 			t.Errorf("%d tools: got %q, want %q", len(tt.tools), got, tt.want)
 		}
 	}
-	if got := both.EffortVariables("", true)["reasoning_effort"]; got != "low" {
+	if got := both.EffortVariables("", nil, true)["reasoning_effort"]; got != "low" {
 		t.Errorf("with tools, the effort is %v", got)
 	}
-	if got := both.EffortVariables("none", false)["enable_thinking"]; got != false {
+	if got := both.EffortVariables("none", nil, false)["enable_thinking"]; got != false {
 		t.Errorf("without tools, enable_thinking is %v", got)
 	}
 	if plain.Tools(offered()) != nil || both.Tools(offered()) == nil {

@@ -191,12 +191,18 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 }
 
 func (r *Request) templateKwargs(template *chat.Template) (map[string]any, error) {
-	kwargs := template.EffortVariables(r.Effort, len(r.Tools) > 0)
 	members, err := objectMembers(r.TemplateKwargs)
 	if err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err,
 			"chat_template_kwargs is not a JSON object", "")
 	}
+	var thinking *bool
+	for _, name := range chat.ThinkingVariables {
+		if thinking == nil && json.Unmarshal(members[name], &thinking) != nil {
+			thinking = nil // not a boolean: only for the template
+		}
+	}
+	kwargs := template.EffortVariables(r.Effort, thinking, len(r.Tools) > 0)
 	for name, value := range members {
 		kwargs[name] = value
 	}

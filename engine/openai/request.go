@@ -90,6 +90,7 @@ type wireChat struct {
 	ReasoningEffort    *string           `json:"reasoning_effort"`
 	Reasoning          *wireReasoning    `json:"reasoning"`
 	EnableThinking     *bool             `json:"enable_thinking"`
+	Think              json.RawMessage   `json:"think"`
 	Functions          []json.RawMessage `json:"functions"`
 	ResponseFormat     *wireFormat       `json:"response_format"`
 }
@@ -264,10 +265,19 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 }
 
 // readEffort reads how much the model shall think: reasoning_effort, which is OpenAI's, or else
-// reasoning, or else enable_thinking.
+// reasoning, or else think, which is Ollama's, or else enable_thinking.
 func (r *ChatRequest) readEffort(w *wireChat) error {
 	name, effort := "reasoning_effort", w.ReasoningEffort
 	enabled := w.EnableThinking
+	var think *bool
+	var word *string
+	switch {
+	case isNull(w.Think):
+	case json.Unmarshal(w.Think, &think) == nil:
+		enabled = think
+	case json.Unmarshal(w.Think, &word) != nil:
+		return badParam("think", "expected a boolean or an effort, got %s", kind(w.Think))
+	}
 	if w.Reasoning != nil {
 		if effort == nil {
 			name, effort = "reasoning.effort", w.Reasoning.Effort
@@ -275,6 +285,9 @@ func (r *ChatRequest) readEffort(w *wireChat) error {
 		if w.Reasoning.Enabled != nil {
 			enabled = w.Reasoning.Enabled
 		}
+	}
+	if effort == nil && word != nil {
+		name, effort = "think", word
 	}
 	switch {
 	case effort != nil && !slices.Contains(chat.Efforts, *effort):

@@ -173,6 +173,7 @@ func (p *parser) primary() expr {
 		case "kwargs":
 			p.uses.kwargs = true
 		}
+		p.names[t.text] = true
 		return &nameExpr{t.text, t.line}
 	case tokString:
 		parts := []string{t.text}

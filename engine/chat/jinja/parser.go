@@ -25,7 +25,8 @@ type parser struct {
 	loops   int       // nesting depth of for loops in the current macro
 	uses    macroUses // of the current macro
 	content bool      // a for loop iterates over a variable, attribute or key named content
-	ifs     int       // nesting depth of if statements
+	names   map[string]bool
+	ifs     int // nesting depth of if statements
 }
 
 func (p *parser) peek() token { return p.tokens[p.pos] }

@@ -21,11 +21,12 @@ const (
 type Template struct {
 	body        []node
 	listContent bool
+	names       map[string]bool // of the variables that it reads
 }
 
 // Parse parses a template. Every error is an *Error.
 func Parse(source string) (t *Template, err error) {
-	p := &parser{}
+	p := &parser{names: map[string]bool{}}
 	defer recoverInto(&err, func() int {
 		if p.pos < len(p.tokens) {
 			return p.tokens[p.pos].line
@@ -41,12 +42,15 @@ func Parse(source string) (t *Template, err error) {
 	}
 	p.tokens = lex(source)
 	body, _ := p.body()
-	return &Template{body, p.content}, nil
+	return &Template{body, p.content, p.names}, nil
 }
 
 // LoopsOverContent reports whether the template has a for loop over a variable, attribute or key
 // named content. Such a template supports messages whose content is a list.
 func (t *Template) LoopsOverContent() bool { return t.listContent }
+
+// Reads reports whether the template reads a variable with a name, which it may have set itself.
+func (t *Template) Reads(name string) bool { return t.names[name] }
 
 // Render renders the template with vars as its global variables and the parameter now as the time
 // of strftime_now. Values in vars must have types that FromJSON returns, and must not change during
