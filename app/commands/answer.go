@@ -125,7 +125,7 @@ func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.
 		answer.event = e
 	}
 	if split != nil {
-		show(split.Close())
+		show(split.Close(answer.event.Finish != engine.FinishStop))
 	}
 	paint.end()
 	if paint.err != nil {

@@ -58,7 +58,7 @@ func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFo
 		drop:  drop,
 		in:    in,
 		begin: func(schemas map[string]schema) callReader {
-			r := &argumentReader{argumentTags: tags, schemas: schemas, fault: -1}
+			r := &argumentReader{argumentTags: tags, schemas: schemas}
 			if tags.json {
 				r.object = newJSONReader(tags.open, tags.closing, schemas)
 			}
@@ -67,147 +67,152 @@ func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFo
 	}
 }
 
-// functionName is a name that a function may have.
-var functionName = regexp.MustCompile(`^[A-Za-z0-9_./:-]+$`)
-
-// argumentReader parses one call. It scans each byte once.
+// argumentReader parses one call.
 type argumentReader struct {
+	cursor
 	argumentTags
 	schemas    map[string]schema
-	name       string
-	at         int // text[:at] has been read
+	function   string
+	part       argumentPart
 	parameters []parameter
-	inValue    bool
-	fault      int         // where the call is malformed; -1: nowhere yet
+	value      valueEnd
 	object     *jsonReader // of a call that is a JSON object; nil: there are none
+	fault      bool
 }
 
-func (r *argumentReader) read(text string) (call ToolCall, n int, v verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, r.open, r.closing)
-	}
-	if at := skipSpaces(text, 0); r.object != nil && at < len(text) && text[at] == '{' {
-		return r.object.read(text)
-	}
-	for {
-		done := false
-		switch {
-		case r.name == "":
-			n, v = r.function(text)
-			switch {
-			case r.fault >= 0:
-				return r.read(text)
-			case v == isText:
-				return ToolCall{}, 0, isText
-			}
-		case r.inValue:
-			n, v = r.value(text)
-		default:
-			n, done, v = r.next(text)
+// argumentPart is the part of a call that an argumentReader reads next.
+type argumentPart uint8
+
+const (
+	argumentStart     argumentPart = iota // white space before the name, or an object
+	argumentName                          // the function's name
+	argumentSeparator                     // after the name
+	argumentFirst                         // the first key's tag or the end, which shows that it is a call
+	argumentNext                          // a key's tag or the end
+	argumentKey                           // the key, up to its closing tag
+	argumentOpen                          // the value's tag
+	argumentValue                         // the value
+	argumentObject                        // all of the call
+	argumentEnd
+)
+
+func (r *argumentReader) read(text string) (ToolCall, int, verdict) {
+	for !r.fault {
+		if r.part == argumentObject {
+			return r.object.read(text)
 		}
+		part, v := r.next(text)
 		switch {
-		case v == isText:
-			r.fault = r.at
-			return r.read(text)
 		case v == undecided:
 			return ToolCall{}, 0, undecided
-		case done:
-			return r.call(text), n, isCall
+		case v == isText && r.part <= argumentFirst && !r.fault:
+			return ToolCall{}, 0, isText
+		case v == isText:
+			r.fault = true
+		case part == argumentEnd:
+			return r.call(text), r.at, isCall
 		}
-		r.at = n
+		r.part = part
 	}
+	return r.skipCall(text, r.open, r.closing)
 }
 
-// function reads the name, up to the tag that follows it.
-func (r *argumentReader) function(text string) (n int, v verdict) {
-	from := len(text) - len(strings.TrimLeft(text, lineBreaks))
-	n = strings.IndexAny(text[from:min(len(text), from+maxFunctionName+1)], "< \t\r\n")
-	name := text[from:]
-	if n >= 0 {
-		name = text[from : from+n]
-	}
-	switch {
-	case len(name) > maxFunctionName:
-		return 0, isText
-	case name == "" && n < 0:
-		return 0, undecided
-	case !functionName.MatchString(name):
-		return 0, isText
-	case n < 0:
+// next reads the next part, and returns the one after it.
+func (r *argumentReader) next(text string) (argumentPart, verdict) {
+	if r.part != argumentName && r.part != argumentKey && r.part != argumentValue &&
+		!r.spaces(text) {
 		return 0, undecided
 	}
-	end := skipSpaces(text, from+n)
-	if r.separator != "" {
-		word, decided := expect(text[end:], r.separator, r.keyOpen, r.closing)
-		switch {
-		case !decided:
-			return 0, undecided
-		case word == "":
-			return 0, isText
-		case word != r.separator:
-			r.fault = end
-			return 0, isText
+	switch r.part {
+	case argumentStart:
+		return r.start(text)
+	case argumentName:
+		return r.name(text)
+	case argumentSeparator:
+		word, decided := r.word(text, r.separator, r.keyOpen, r.closing)
+		if word == r.separator {
+			r.moveTo(r.at + len(word))
+			return argumentFirst, isCall
 		}
-		end = skipSpaces(text, end+len(word))
+		r.fault = word != ""
+		return 0, verdictOf(decided, false)
+	case argumentFirst, argumentNext:
+		word, decided := r.take(text, r.keyOpen, r.closing)
+		if word == r.closing {
+			return argumentEnd, isCall
+		}
+		return argumentKey, verdictOf(decided, word != "")
+	case argumentKey:
+		return r.key(text)
+	case argumentOpen:
+		word, decided := r.take(text, r.valueOpen)
+		r.parameters[len(r.parameters)-1].from = r.at
+		return argumentValue, verdictOf(decided, word != "")
+	default:
+		v := r.value.find(&r.cursor, text, r.valueClose, r.keyOpen, r.closing)
+		r.parameters[len(r.parameters)-1].to = r.value.end
+		return argumentNext, v
 	}
-	word, decided := expect(text[end:], r.keyOpen, r.closing)
+}
+
+// verdictOf is the verdict on an expected word.
+func verdictOf(decided, found bool) verdict {
+	switch {
+	case !decided:
+		return undecided
+	case found:
+		return isCall
+	}
+	return isText
+}
+
+// start finds out whether a call is an object or begins with a name.
+func (r *argumentReader) start(text string) (argumentPart, verdict) {
+	switch {
+	case r.object != nil && text[r.at] == '{':
+		return argumentObject, isCall
+	case strings.ContainsAny(text[:r.at], " \t"):
+		return 0, isText
+	}
+	return argumentName, isCall
+}
+
+// name reads the name.
+func (r *argumentReader) name(text string) (argumentPart, verdict) {
+	name, decided := r.cursor.name(text)
 	switch {
 	case !decided:
 		return 0, undecided
-	case word == "":
+	case name == "" || strings.IndexByte("< \t\r\n", text[r.at]) < 0:
 		return 0, isText
 	}
-	r.name = name
-	return end, isCall
+	r.function = name
+	if r.separator == "" {
+		return argumentFirst, isCall
+	}
+	return argumentSeparator, isCall
 }
 
-// next reads a key and the tag of its value, or the end of the call.
-func (r *argumentReader) next(text string) (n int, done bool, v verdict) {
-	at := skipSpaces(text, r.at)
-	word, decided := expect(text[at:], r.keyOpen, r.closing)
-	switch {
-	case !decided:
-		return 0, false, undecided
-	case word == "":
-		return 0, false, isText
-	case word == r.closing:
-		return at + len(word), true, isCall
+// key reads a key and its closing tag.
+func (r *argumentReader) key(text string) (argumentPart, verdict) {
+	end := r.find(text, r.at, "<")
+	if end < 0 {
+		return 0, undecided
 	}
-	from := at + len(word)
-	i := strings.IndexByte(text[from:], '<')
-	if i < 0 {
-		return 0, false, undecided
+	word, decided := r.wordAt(text, end, r.keyClose)
+	key := strings.TrimSpace(text[r.at:end])
+	if !decided || word == "" || key == "" {
+		return 0, verdictOf(decided, false)
 	}
-	if word, decided = expect(text[from+i:], r.keyClose); decided && word != "" {
-		at = skipSpaces(text, from+i+len(word))
-		word, decided = expect(text[at:], r.valueOpen)
-	}
-	key := strings.TrimSpace(text[from : from+i])
-	switch {
-	case !decided:
-		return 0, false, undecided
-	case word == "" || key == "":
-		return 0, false, isText
-	}
-	n = at + len(word)
-	r.parameters = append(r.parameters, parameter{key: key, from: n})
-	r.inValue = true
-	return n, false, isCall
-}
-
-// value reads up to the end of a value.
-func (r *argumentReader) value(text string) (n int, v verdict) {
-	end, n, v := valueEnd(text, &r.at, r.valueClose, r.keyOpen, r.closing)
-	if v == isCall {
-		r.parameters[len(r.parameters)-1].to, r.inValue = end, false
-	}
-	return n, v
+	r.parameters = append(r.parameters, parameter{key: key})
+	r.moveTo(end + len(word))
+	return argumentOpen, isCall
 }
 
 func (r *argumentReader) call(text string) ToolCall {
 	var arguments object
 	for _, p := range r.parameters {
-		arguments.set(p.key, convert(text[p.from:p.to], r.schemas[r.name][p.key].kind))
+		arguments.set(p.key, convert(text[p.from:p.to], r.schemas[r.function][p.key].kind))
 	}
-	return ToolCall{Name: r.name, Arguments: arguments.String()}
+	return ToolCall{Name: r.function, Arguments: arguments.String()}
 }

@@ -43,6 +43,7 @@ var atemTags = invokeTags{
 
 // atemReader parses the block of calls in a message.
 type atemReader struct {
+	cursor
 	invoke *invokeReader
 	opened bool // the opening tag of the block has been read
 	prefix int  // its length, with the white space before it
@@ -50,15 +51,14 @@ type atemReader struct {
 
 func (r *atemReader) read(text string) (ToolCall, int, verdict) {
 	if !r.opened {
-		at := skipSpaces(text, 0)
-		word, decided := expect(text[at:], atemTags.blockOpen)
-		switch {
-		case !decided:
+		if !r.spaces(text) {
 			return ToolCall{}, 0, undecided
-		case word == "":
-			return ToolCall{}, 0, isText
 		}
-		r.opened, r.prefix = true, at+len(word)
+		word, decided := r.take(text, atemTags.blockOpen)
+		if word == "" {
+			return ToolCall{}, 0, verdictOf(decided, false)
+		}
+		r.opened, r.prefix = true, r.at
 	}
 	call, n, v := r.invoke.read(text[r.prefix:])
 	if v != undecided {

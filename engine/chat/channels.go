@@ -52,25 +52,35 @@ const (
 	maxTag    = 64
 )
 
-// channelSplitter splits an answer that consists of messages.
+// channelSplitter splits an answer that consists of messages. Its work is linear in the text; see
+// cursor.
 type channelSplitter struct {
 	format  *channelFormat
 	tags    []string
-	tools   *Tools // nil: no calls are allowed
+	first   []string // what a header without a start begins with
+	after   []string // what ends a header
+	tools   *Tools   // nil: no calls are allowed
 	schemas map[string]schema
 
 	inHeader bool
 	started  bool // the header follows the start tag, and begins with a role
+	opened   bool // another header has begun
 	kind     Kind // of the message, if inHeader is not set
 	begun    bool // the message has text
+	called   bool // the text ends with a complete call
 	written  [Broken + 1]bool
-	held     string     // text that may be part of a tag or of a header
 	reader   callReader // of a call; nil: the call is over
-	body     strings.Builder
+
+	// held is text that may be part of a tag or of a header, or the text of a call. head is the
+	// position in a header.
+	held tail
+	head cursor
 }
 
 func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *channelSplitter {
-	s := &channelSplitter{format: format, tags: format.tags(), tools: tools, inHeader: true}
+	s := &channelSplitter{format: format, tags: format.tags(), tools: tools, inHeader: true,
+		first: append([]string{format.start, format.message, "to="}, format.header...),
+		after: append([]string{format.start, format.message}, format.ends...)}
 	if tools != nil {
 		s.schemas = tools.schemas
 	}
@@ -87,28 +97,32 @@ func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *cha
 
 func (s *channelSplitter) InReasoning() bool { return !s.inHeader && s.kind == Reasoning }
 
+func (s *channelSplitter) EndsWithCall() bool { return s.called && isBlank(s.held.text) }
+
 func (s *channelSplitter) Add(text string) []Piece {
-	if s.reader != nil {
-		s.body.WriteString(text)
-	} else {
-		s.held += text
-	}
+	s.held.add(text)
 	var out []Piece
 	for s.advance(&out) {
 	}
 	return out
 }
 
-func (s *channelSplitter) Close() []Piece {
+func (s *channelSplitter) Close(cutOff bool) []Piece {
 	var out []Piece
+	s.called = s.EndsWithCall()
 	kind := s.kind
-	if s.inHeader || s.reader != nil {
+	if s.inHeader || s.reader != nil || cutOff && len(s.held.text) >= minPartial {
 		kind = Broken
 	}
-	s.emit(&out, kind, s.held+s.body.String())
-	s.held = ""
-	s.body.Reset()
+	s.emit(&out, kind, s.held.text)
+	s.cut(len(s.held.text))
 	return out
+}
+
+// cut drops the first n bytes of the held text.
+func (s *channelSplitter) cut(n int) {
+	s.held.cut(n)
+	s.head.restart()
 }
 
 // advance handles the held text up to and including the next tag. It returns false
@@ -120,75 +134,100 @@ func (s *channelSplitter) advance(out *[]Piece) bool {
 	case s.inHeader:
 		return s.advanceHeader(out)
 	}
-	at, tag := firstTag(s.held, s.tags)
-	text := s.held[:at]
-	s.emit(out, s.kind, text)
+	held := s.held.text
+	at, tag := s.head.findTag(held, s.tags...)
+	s.emit(out, s.kind, held[:at])
 	switch {
 	case tag == "":
-		s.held = s.held[at:]
+		s.cut(at)
 		return false
 	case tag == s.format.message: // without a header
 	case slices.Contains(s.format.header, tag): // without a start
-		s.inHeader, s.started = true, false
-		s.held = s.held[at:]
+		s.beginHeader(false)
+		s.cut(at)
 		return true
 	default:
-		s.inHeader, s.started = true, tag == s.format.start
+		s.beginHeader(tag == s.format.start)
 	}
 	s.emit(out, Broken, tag)
-	s.held = s.held[at+len(tag):]
+	s.cut(at + len(tag))
 	return true
+}
+
+func (s *channelSplitter) beginHeader(started bool) {
+	s.inHeader, s.started, s.opened = true, started, false
 }
 
 // advanceHeader handles a header, or the space between two messages.
 func (s *channelSplitter) advanceHeader(out *[]Piece) bool {
-	f := s.format
-	if !s.started {
-		word, decided := expect(strings.TrimLeft(s.held, spaces),
-			append([]string{f.start, f.message, "to="}, f.header...)...)
-		switch {
+	f, held := s.format, s.held.text
+	if !s.started && !s.opened {
+		if !s.head.spaces(held) {
+			return false
+		}
+		word, decided := s.head.word(held, s.first...)
+		switch n := s.head.at + len(word); {
 		case !decided:
 			return false
-		case word == "": // text without a header
-			s.inHeader, s.kind, s.begun = false, Content, false
+		case word == "":
+			s.beginText()
 			return true
 		case word == f.start:
-			n := strings.Index(s.held, f.start) + len(f.start)
-			s.emit(out, Broken, s.held[:n])
-			s.held, s.started = s.held[n:], true
+			s.emit(out, Broken, held[:n])
+			s.beginHeader(true)
+			s.cut(n)
 			return true
 		}
+		s.opened = true
 	}
-	at, tag := firstTag(s.held, append([]string{f.start, f.message}, f.ends...))
+	from := s.head.at
+	at, tag := s.head.findTag(held[:min(len(held), from+maxHeader+maxTag)], s.after...)
+	n := at + len(tag)
 	switch {
-	case tag == "" && len(s.held) <= maxHeader+maxTag:
+	case tag == "" && len(held) < from+maxHeader+maxTag:
 		return false
-	case tag == f.message && at <= maxHeader:
-		s.emit(out, Broken, s.held[:at+len(tag)])
-		header := s.held[:at]
-		if s.started {
-			header = strings.TrimLeft(header, spaces)
-		} else {
+	case tag == f.message && at <= from+maxHeader:
+		s.emit(out, Broken, held[:n])
+		header := strings.TrimLeft(held[:at], spaces)
+		if !s.started {
 			header = "assistant " + header
 		}
-		s.held = s.held[at+len(tag):]
+		s.cut(n)
 		s.beginMessage(header)
-	case tag != "" && at <= maxHeader: // a message without text
-		s.emit(out, Broken, s.held[:at+len(tag)])
-		s.held, s.started = s.held[at+len(tag):], tag == f.start
-	default: // not a header: its first tag is dropped
-		if at, tag := firstTag(s.held, f.header); tag != "" && skipSpaces(s.held, 0) == at {
-			s.emit(out, Broken, s.held[:at+len(tag)])
-			s.held = s.held[at+len(tag):]
-		}
-		s.inHeader, s.kind, s.begun = false, Content, false
+	case tag != "" && at <= from+maxHeader: // a message without text
+		s.emit(out, Broken, held[:n])
+		s.beginHeader(tag == f.start)
+		s.cut(n)
+	default:
+		s.beginText()
+		s.emit(out, Broken, held[:from])
+		s.cut(from + s.withoutHeader(out, held[from:from+maxHeader]))
 	}
 	return true
 }
 
+// beginText begins text without a header.
+func (s *channelSplitter) beginText() {
+	s.inHeader, s.kind, s.begun = false, Content, false
+	s.head.restart()
+}
+
+// withoutHeader emits text that begins like a header and is none. Its tags are dropped. n is the
+// number of bytes that this covers; a tag may begin at text[n:].
+func (s *channelSplitter) withoutHeader(out *[]Piece, text string) (n int) {
+	for {
+		at, tag := firstTag(text[n:], s.format.header)
+		s.emit(out, Content, text[n:n+at])
+		s.emit(out, Broken, tag)
+		if n += at + len(tag); tag == "" {
+			return n
+		}
+	}
+}
+
 // beginMessage begins the text of a message. The header begins with the role.
 func (s *channelSplitter) beginMessage(header string) {
-	s.inHeader, s.begun, s.kind = false, false, Broken
+	s.inHeader, s.begun, s.called, s.kind = false, false, false, Broken
 	rest, ok := strings.CutPrefix(header, "assistant")
 	if !ok {
 		return // the model writes the message of somebody else
@@ -197,28 +236,25 @@ func (s *channelSplitter) beginMessage(header string) {
 	s.kind, function = s.format.kind(rest, s.schemas)
 	if s.kind == Call {
 		s.kind, s.reader = Broken, s.format.begin(function, s.schemas)
-		s.body.WriteString(s.held)
-		s.held = ""
 	}
 }
 
 // advanceCall handles the text of a call. What follows the call in its message is Broken.
 func (s *channelSplitter) advanceCall(out *[]Piece) bool {
-	body := s.body.String()
-	call, n, v := s.reader.read(body)
+	call, n, v := s.reader.read(s.held.text)
 	if v == undecided {
 		return false
 	}
-	s.body.Reset()
+	text := s.held.text[:n]
 	if (v == isCall || v == inBlock) && s.tools != nil {
-		*out = append(*out, Piece{Kind: Call, Text: body[:n], Call: call})
+		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
+		s.called = true
 	} else {
-		s.emit(out, Broken, body[:n])
+		s.emit(out, Broken, text)
 	}
-	if v == inBlock {
-		s.body.WriteString(body[n:])
-	} else {
-		s.reader, s.held = nil, body[n:]
+	s.cut(n)
+	if v != inBlock {
+		s.reader = nil
 	}
 	return true
 }
@@ -227,6 +263,9 @@ func (s *channelSplitter) advanceCall(out *[]Piece) bool {
 func (s *channelSplitter) emit(out *[]Piece, kind Kind, text string) {
 	if text == "" {
 		return
+	}
+	if kind != Broken && !isBlank(text) {
+		s.called = false
 	}
 	if kind != Broken && !s.begun {
 		if s.written[kind] {

@@ -35,55 +35,54 @@ func gemmaFormat(name, open, closing, quote string) toolFormat {
 
 // gemmaReader parses one call. A string ends with the next quote, so it cannot contain one.
 type gemmaReader struct {
+	cursor
 	open, closing, quote string
 	schemas              map[string]schema
-	at                   int // text[:at] has been read: no closing tag outside of strings
+	from                 int // the call begins at text[from:]; 0: not known yet
 	inString             bool
-	fault                bool
 }
 
 const gemmaCall = "call:"
 
 func (r *gemmaReader) read(text string) (ToolCall, int, verdict) {
-	from := skipSpaces(text, 0)
-	word, decided := expect(text[from:], gemmaCall)
-	switch {
-	case !decided:
+	if r.from == 0 {
+		if !r.spaces(text) {
+			return ToolCall{}, 0, undecided
+		}
+		word, decided := r.take(text, gemmaCall)
+		if word == "" {
+			return ToolCall{}, 0, verdictOf(decided, false)
+		}
+		r.from = r.at
+	}
+	switch end, tag := r.end(text); tag {
+	case "":
 		return ToolCall{}, 0, undecided
-	case word == "":
-		return ToolCall{}, 0, isText
-	case r.fault:
-		return skipCall(text, from, r.open, r.closing)
+	case r.open: // without a closing tag
+		return ToolCall{}, end, isText
+	default:
+		n := end + len(tag)
+		p := gemmaParser{text: strings.ToValidUTF8(text[r.from:end], "\uFFFD"), quote: r.quote}
+		if call, ok := p.call(r.schemas); ok {
+			return call, n, isCall
+		}
+		return ToolCall{}, n, isText
 	}
-	end, found := r.end(text)
-	if !found {
-		return ToolCall{}, 0, undecided
-	}
-	p := gemmaParser{text: strings.ToValidUTF8(text[from+len(word):end], "\uFFFD"),
-		quote: r.quote}
-	if call, ok := p.call(r.schemas); ok {
-		return call, end + len(r.closing), isCall
-	}
-	r.fault = true
-	return skipCall(text, from, r.open, r.closing)
 }
 
-// end returns the index of the closing tag, outside of strings.
-func (r *gemmaReader) end(text string) (int, bool) {
+// end returns the first tag outside of strings that ends the call, and its index. The tag is "" as
+// long as there is none.
+func (r *gemmaReader) end(text string) (at int, tag string) {
 	for {
-		tags := []string{r.quote, r.closing}
+		tags := []string{r.quote, r.closing, r.open}
 		if r.inString {
 			tags = tags[:1]
 		}
-		at, tag := firstTag(text[r.at:], tags)
-		r.at += at
-		switch tag {
-		case "":
-			return 0, false
-		case r.closing:
-			return r.at, true
+		at, tag = r.findTag(text, tags...)
+		if tag != r.quote {
+			return at, tag
 		}
-		r.at += len(tag)
+		r.moveTo(at + len(tag))
 		r.inString = !r.inString
 	}
 }

@@ -59,27 +59,29 @@ func harmonyKind(header string, schemas map[string]schema) (Kind, string) {
 // harmonyReader parses the arguments of a call, which are a JSON object. A message without text
 // that ends is a call without arguments.
 type harmonyReader struct {
+	cursor
 	function string
 	schemas  map[string]schema
 	object   objectSpan
 }
 
 func (r *harmonyReader) read(text string) (ToolCall, int, verdict) {
-	switch r.object.read(text, 0) {
+	switch r.object.read(&r.cursor, text) {
 	case undecided:
 		return ToolCall{}, 0, undecided
 	case isCall:
 		call, ok := callWithJSON(r.function, text[r.object.from:r.object.end], r.schemas)
 		if ok {
-			return call, r.object.end, isCall
+			return call, r.at, isCall
 		}
-		return ToolCall{}, r.object.end, isText
+		return ToolCall{}, r.at, isText
 	}
-	at := skipSpaces(text, 0)
-	if word, decided := expect(text[at:], harmony.ends...); !decided {
-		return ToolCall{}, 0, undecided
-	} else if word != "" {
-		return ToolCall{Name: r.function, Arguments: "{}"}, at, isCall
+	if r.object.broken {
+		return ToolCall{}, r.at, isText
 	}
-	return ToolCall{}, 0, isText
+	word, decided := r.word(text, harmony.ends...)
+	if word != "" {
+		return ToolCall{Name: r.function, Arguments: "{}"}, r.at, isCall
+	}
+	return ToolCall{}, 0, verdictOf(decided, false)
 }

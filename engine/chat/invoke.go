@@ -46,16 +46,31 @@ const (
 
 // invokeReader parses the calls of one block.
 type invokeReader struct {
+	cursor
 	invokeTags
 	schemas    map[string]schema
-	name       string // of the function; "" until it has been read
-	at         int    // text[:at] has been read
+	name       string // of the function
+	part       invokePart
 	parameters []invokeParameter
-	inValue    bool   // text[at:] begins inside the value of the last parameter
-	closing    string // the tag that ends this value; "": not known yet
-	fault      int    // where the call is malformed; -1: nowhere yet
-	calls      int    // so far
+	closing    string // the tag that ends the value
+	value      valueEnd
+	calls      int  // so far
+	attempted  bool // the tag of a call has been read
 }
+
+// invokePart is the part of a call that an invokeReader reads next.
+type invokePart uint8
+
+const (
+	invokeBegin     invokePart = iota // the tag of a call, or the end of the block
+	invokeName                        // the rest of that tag
+	invokeNext                        // the tag of a parameter, or the end of the call
+	invokeCharacter                   // the tag of CDATA, if there is one
+	invokeValue                       // a value
+	invokeEndOfCall
+	invokeEndOfBlock
+	invokeFault // what follows a fault
+)
 
 // invokeParameter is a key and its raw value text[from:to].
 type invokeParameter struct {
@@ -70,141 +85,125 @@ func newInvokeReader(tags invokeTags, schemas map[string]schema) *invokeReader {
 	if tags.tagEnd == "" {
 		tags.tagEnd = ">"
 	}
-	return &invokeReader{invokeTags: tags, schemas: schemas, fault: -1}
+	r := &invokeReader{invokeTags: tags, schemas: schemas}
+	r.begin()
+	return r
 }
 
-func (r *invokeReader) read(text string) (call ToolCall, n int, v verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, r.blockOpen, r.blockEnd)
+// begin begins the next call.
+func (r *invokeReader) begin() {
+	r.restart()
+	r.name, r.parameters, r.part = "", nil, invokeBegin
+	if r.lead != "" {
+		r.part = invokeName
 	}
-	for {
-		var done bool
+}
+
+func (r *invokeReader) read(text string) (ToolCall, int, verdict) {
+	for r.part != invokeFault {
+		part, v := r.next(text)
 		switch {
-		case r.name == "":
-			n, done, v = r.begin(text)
-		case r.inValue:
-			n, v = r.value(text)
-		default:
-			n, done, v = r.next(text)
-		}
-		switch {
-		case v == isText && r.calls == 0 && !r.attempted(text):
-			return ToolCall{}, 0, isText
-		case v == isText:
-			r.fault = n
-			return r.read(text)
 		case v == undecided:
 			return ToolCall{}, 0, undecided
-		case v == isEnd:
-			return ToolCall{}, n, isEnd
-		case done:
-			call, ok := r.call(text)
-			if !ok {
-				r.fault = n
-				return r.read(text)
+		case v == isText && r.calls == 0 && !r.attempted:
+			return ToolCall{}, 0, isText
+		case v == isText:
+			part = invokeFault
+		case part == invokeEndOfBlock:
+			return ToolCall{}, r.at, isEnd
+		case part == invokeEndOfCall:
+			if call, ok := r.call(text); ok {
+				n := r.at
+				r.begin()
+				r.calls++
+				if r.lead != "" {
+					return call, n, isCall
+				}
+				return call, n, inBlock
 			}
-			*r = invokeReader{invokeTags: r.invokeTags, schemas: r.schemas, fault: -1,
-				calls: r.calls + 1}
-			if r.lead != "" {
-				return call, n, isCall
-			}
-			return call, n, inBlock
+			part = invokeFault
 		}
-		r.at = n
+		r.part = part
 	}
+	return r.skipCall(text, r.blockOpen, r.blockEnd)
 }
 
-// attempted reports whether the text is a call, though perhaps a malformed one.
-func (r *invokeReader) attempted(text string) bool {
-	if r.lead != "" {
-		return r.name != ""
+// next reads the next part, and returns the one after it.
+func (r *invokeReader) next(text string) (invokePart, verdict) {
+	switch r.part {
+	case invokeName:
+		attributes, v := r.attributes(text, r.at)
+		if v == isCall {
+			r.name = r.attribute(nameAttribute, r.lead+attributes)
+			r.attempted = r.attempted || r.name != ""
+			v = verdictOf(true, r.name != "")
+		}
+		return invokeNext, v
+	case invokeCharacter:
+		return r.character(text)
+	case invokeValue:
+		v := r.value.find(&r.cursor, text, r.closing, r.parameter, r.invokeEnd)
+		r.parameters[len(r.parameters)-1].to = r.value.end
+		return invokeNext, v
 	}
-	return strings.HasPrefix(text[skipSpaces(text, 0):], r.invoke)
+	if !r.spaces(text) {
+		return 0, undecided
+	}
+	if r.part == invokeBegin {
+		word, decided := r.take(text, r.invoke, r.blockEnd)
+		switch word {
+		case "":
+			return 0, verdictOf(decided, false)
+		case r.blockEnd:
+			return invokeEndOfBlock, isCall
+		}
+		r.attempted = true
+		return invokeName, isCall
+	}
+	word, decided := r.word(text, r.parameter, r.invokeEnd, r.object)
+	switch word {
+	case "":
+		return 0, verdictOf(decided, false)
+	case r.invokeEnd:
+		r.moveTo(r.at + len(word))
+		return invokeEndOfCall, isCall
+	}
+	return r.parameterTag(text, word)
 }
 
-// begin reads the opening tag of a call, or the end of the block.
-func (r *invokeReader) begin(text string) (n int, done bool, v verdict) {
-	from := 0
-	if r.lead == "" {
-		at := skipSpaces(text, 0)
-		word, decided := expect(text[at:], r.invoke, r.blockEnd)
-		switch {
-		case !decided:
-			return 0, false, undecided
-		case word == "":
-			return at, false, isText
-		case word == r.blockEnd:
-			return at + len(word), false, isEnd
-		}
-		from = at + len(word)
-	}
-	attributes, n, v := r.attributesOf(text, from)
-	if v == isCall {
-		if r.name = r.attribute(nameAttribute, r.lead+attributes); r.name == "" {
-			return n, false, isText
-		}
-	}
-	return n, false, v
-}
-
-// next reads a parameter's opening tag, or the end of the call.
-func (r *invokeReader) next(text string) (n int, done bool, v verdict) {
-	at := skipSpaces(text, r.at)
-	words := []string{r.parameter, r.invokeEnd}
-	if r.object != "" {
-		words = append(words, r.object)
-	}
-	word, decided := expect(text[at:], words...)
-	switch {
-	case !decided:
-		return 0, false, undecided
-	case word == "":
-		return at, false, isText
-	case word == r.invokeEnd:
-		return at + len(word), true, isCall
-	}
-	attributes, n, v := r.attributesOf(text, at+len(word))
+// parameterTag reads the tag of a parameter, which begins with word.
+func (r *invokeReader) parameterTag(text, word string) (invokePart, verdict) {
+	attributes, v := r.attributes(text, r.at+len(word))
 	if v != isCall {
-		return n, false, v
+		return 0, v
 	}
 	p := invokeParameter{key: r.attribute(nameAttribute, attributes), whole: word == r.object,
-		from: n}
+		from: r.at}
 	if p.key == "" && !p.whole {
-		return n, false, isText
+		return 0, isText
 	}
 	kind := r.attribute(kindAttribute, attributes)
 	p.text = kind == "true" || kind == "string"
 	p.json = kind != "" && !p.text
 	r.parameters = append(r.parameters, p)
-	r.inValue, r.closing = true, ""
-	return n, false, isCall
+	r.closing = r.parameterEnd
+	if p.whole {
+		r.closing = r.objectEnd
+	}
+	if r.cdata {
+		return invokeCharacter, isCall
+	}
+	return invokeValue, isCall
 }
 
-// value reads up to the end of a value.
-func (r *invokeReader) value(text string) (n int, v verdict) {
-	p := &r.parameters[len(r.parameters)-1]
-	if r.closing == "" {
-		closing := r.parameterEnd
-		if p.whole {
-			closing = r.objectEnd
-		}
-		if r.cdata {
-			word, decided := expect(text[p.from:], cdataOpen)
-			if !decided {
-				return 0, undecided
-			}
-			if word != "" {
-				p.from += len(word)
-				r.at, closing = p.from, cdataClose+closing
-			}
-		}
-		r.closing = closing
+// character reads the tag of CDATA before a value, if there is one.
+func (r *invokeReader) character(text string) (invokePart, verdict) {
+	word, decided := r.take(text, cdataOpen)
+	if word != "" {
+		r.parameters[len(r.parameters)-1].from = r.at
+		r.closing = cdataClose + r.closing
 	}
-	end, n, v := valueEnd(text, &r.at, r.closing, r.parameter, r.invokeEnd)
-	if v == isCall {
-		p.to, r.inValue = end, false
-	}
-	return n, v
+	return invokeValue, verdictOf(decided, true)
 }
 
 // call returns the call that has been read. It returns false if its arguments are not an object.
@@ -233,21 +232,21 @@ func (r *invokeReader) call(text string) (ToolCall, bool) {
 	return ToolCall{Name: r.name, Arguments: arguments.String()}, true
 }
 
-// attributesOf returns the text from text[at:] up to the end of a tag. n is the index after that,
-// or of the fault.
-func (r *invokeReader) attributesOf(text string, at int) (attributes string, n int, v verdict) {
-	i := strings.IndexAny(text[at:], "<>\n")
-	if i < 0 {
-		return "", 0, undecided
+// attributes returns the text from text[from:] up to the end of a tag, and moves past that.
+func (r *invokeReader) attributes(text string, from int) (attributes string, v verdict) {
+	end := r.find(text, from, "<>\n")
+	if end < 0 {
+		return "", undecided
 	}
-	word, decided := expect(text[at+i:], r.tagEnd)
-	switch {
-	case !decided:
-		return "", 0, undecided
-	case word == "":
-		return "", at + i, isText
+	word, decided := r.wordAt(text, end, r.tagEnd)
+	if word == "" {
+		if decided {
+			r.moveTo(end)
+		}
+		return "", verdictOf(decided, false)
 	}
-	return text[at : at+i], at + i + len(word), isCall
+	r.moveTo(end + len(word))
+	return text[from:end], isCall
 }
 
 var unescapeAttribute = strings.NewReplacer("&quot;", `"`, "&amp;", "&")

@@ -59,7 +59,7 @@ func listFormat(name, mark string, tags listTags, control bool) toolFormat {
 		close:   tags.closing,
 		control: control,
 		begin: func(schemas map[string]schema) callReader {
-			return &listReader{listTags: tags, schemas: schemas, fault: -1}
+			return &listReader{listTags: tags, schemas: schemas}
 		},
 	}
 }
@@ -72,79 +72,93 @@ type listTags struct {
 
 // listReader parses the calls of one block.
 type listReader struct {
+	cursor
 	listTags
 	schemas map[string]schema
+	part    listPart
 	inList  bool // the [ has been read
 	calls   int  // so far
 	object  objectSpan
-	fault   int // where the list is malformed; -1: nowhere yet
 }
+
+// listPart is the part of a block that a listReader reads next.
+type listPart uint8
+
+const (
+	listBegin   listPart = iota // the [, if there is one
+	listComma                   // a comma, if there is one
+	listNext                    // the beginning of an object, or the end of the list
+	listObject                  // an object
+	listClosing                 // the closing tag
+	listEnd
+	listFault // what follows a fault
+)
 
 func (r *listReader) read(text string) (ToolCall, int, verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, r.open, r.closing)
-	}
-	at := skipSpaces(text, 0)
-	switch {
-	case at == len(text):
-	case r.calls == 0 && text[at] == '[':
-		r.inList = true
-		at = skipSpaces(text, at+1)
-	case r.calls > 0 && r.inList && text[at] == ',':
-		at = skipSpaces(text, at+1)
-	}
-	switch {
-	case at == len(text):
-		return ToolCall{}, 0, undecided
-	case text[at] == '{':
-		return r.element(text, at)
-	}
-	if n, v := r.end(text, at); v != isText {
-		return ToolCall{}, n, v
-	}
-	if r.calls == 0 {
-		return ToolCall{}, 0, isText
-	}
-	r.fault = at
-	return r.read(text)
-}
-
-// element reads the object at text[at:].
-func (r *listReader) element(text string, at int) (ToolCall, int, verdict) {
-	if r.object.read(text, at) == undecided {
-		return ToolCall{}, 0, undecided
-	}
-	n := r.object.end
-	call, ok := r.call(text[r.object.from:n], r.schemas)
-	if !ok {
-		r.fault = n
-		return r.read(text)
-	}
-	r.calls++
-	r.object = objectSpan{}
-	return call, n, inBlock
-}
-
-// end reads the end of the block at text[at:].
-func (r *listReader) end(text string, at int) (n int, v verdict) {
-	if r.inList {
-		if text[at] != ']' {
-			return 0, isText
+	for r.part != listFault {
+		part, v := r.next(text)
+		switch {
+		case v == undecided:
+			return ToolCall{}, 0, undecided
+		case v == isText && r.part != listObject && r.calls == 0:
+			return ToolCall{}, 0, isText
+		case v == isText:
+			part = listFault
+		case part == listEnd:
+			return ToolCall{}, r.at, isEnd
+		case r.part == listObject:
+			call, ok := r.call(text[r.object.from:r.object.end], r.schemas)
+			if n := r.at; ok {
+				r.calls++
+				r.object, r.part = objectSpan{}, listComma
+				r.restart()
+				return call, n, inBlock
+			}
+			part = listFault
 		}
-		at++
+		r.part = part
 	}
-	if r.closing == "" {
-		return at, isEnd
+	return r.skipCall(text, r.open, r.closing)
+}
+
+// next reads the next part, and returns the one after it.
+func (r *listReader) next(text string) (listPart, verdict) {
+	if r.part == listObject {
+		return 0, r.object.read(&r.cursor, text)
 	}
-	at = skipSpaces(text, at)
-	word, decided := expect(text[at:], r.closing)
-	switch {
-	case !decided:
+	if !r.spaces(text) {
 		return 0, undecided
-	case word == "":
-		return 0, isText
 	}
-	return at + len(word), isEnd
+	switch r.part {
+	case listBegin:
+		word, _ := r.take(text, "[")
+		r.inList = word != ""
+		return listNext, isCall
+	case listComma:
+		if r.inList {
+			r.take(text, ",")
+		}
+		return listNext, isCall
+	case listNext:
+		if text[r.at] == '{' {
+			return listObject, isCall
+		}
+		if r.inList {
+			word, _ := r.take(text, "]")
+			if word == "" {
+				return 0, isText
+			}
+			if r.closing == "" {
+				return listEnd, isCall
+			}
+			return listClosing, isCall
+		}
+		if r.closing == "" { // of a single object
+			return listEnd, isCall
+		}
+	}
+	word, decided := r.take(text, r.closing)
+	return listEnd, verdictOf(decided, word != "")
 }
 
 // commandCall parses an object of Command. The model escapes characters that JSON does not let it

@@ -9,54 +9,72 @@ import (
 	"strings"
 )
 
-// objectSpan finds a JSON object in a text that grows. It reads each byte once. With python set, it
-// finds the arguments of a call in Python: parentheses, in which strings may have single quotes.
+// objectSpan finds a JSON object in a text that grows, with a cursor. With python set, it finds the
+// arguments of a call in Python: parentheses, in which strings may have single quotes.
 type objectSpan struct {
 	python    bool
 	from, end int  // text[from:end] is the object, once read returns isCall
 	begun     bool // from is known
-	complete  bool // end is known; before, text[:end] has been read
+	complete  bool // end is known
+	broken    bool // there is a < outside of strings, which JSON does not have
 	depth     int
-	quote     byte // of the string around text[end:]; 0: none
+	quote     byte // of the string around the cursor; 0: none
 	escaped   bool
 }
 
-// read looks for an object at text[at:], after white space. It returns isText if there is none, and
-// isCall when the object has ended. Brackets in strings do not count. The object may still be
+// read looks for an object at the cursor, after white space. It returns isText if there is none or
+// if it cannot be one, and isCall when the object has ended. The cursor is then after the object,
+// and stays where the caller moves it. Brackets in strings do not count. The object may still be
 // invalid.
-func (o *objectSpan) read(text string, at int) verdict {
+func (o *objectSpan) read(c *cursor, text string) verdict {
+	if o.complete {
+		return isCall
+	}
 	if !o.begun {
-		if at = skipSpaces(text, at); at == len(text) {
+		if !c.spaces(text) {
 			return undecided
 		}
-		if text[at] != '{' && !(o.python && text[at] == '(') {
+		if text[c.at] != '{' && !(o.python && text[c.at] == '(') {
 			return isText
 		}
-		o.from, o.end, o.begun = at, at, true
+		o.from, o.begun = c.at, true
 	}
-	for ; !o.complete; o.end++ {
-		if o.end == len(text) {
-			return undecided
-		}
-		c := text[o.end]
-		switch {
-		case o.escaped:
-			o.escaped = false
-		case o.quote != 0:
-			o.escaped = c == '\\'
-			if c == o.quote {
-				o.quote = 0
-			}
-		case c == '"' || c == '\'' && o.python:
-			o.quote = c
-		case c == '{' || c == '[' || c == '(' && o.python:
-			o.depth++
-		case c == '}' || c == ']' || c == ')' && o.python:
-			o.depth--
-			o.complete = o.depth == 0
-		}
+	at := c.at
+	for ; at < len(text) && !o.complete && !o.broken; at++ {
+		o.next(text[at])
 	}
+	c.work += at - c.at
+	switch c.moveTo(at); {
+	case o.broken:
+		c.moveTo(at - 1) // a tag may begin here
+		return isText
+	case !o.complete:
+		return undecided
+	}
+	o.end = at
 	return isCall
+}
+
+// next reads the next byte of the object.
+func (o *objectSpan) next(c byte) {
+	switch {
+	case o.escaped:
+		o.escaped = false
+	case o.quote != 0:
+		o.escaped = c == '\\'
+		if c == o.quote {
+			o.quote = 0
+		}
+	case c == '"' || c == '\'' && o.python:
+		o.quote = c
+	case c == '<' && !o.python:
+		o.broken = true
+	case c == '{' || c == '[' || c == '(' && o.python:
+		o.depth++
+	case c == '}' || c == ']' || c == ')' && o.python:
+		o.depth--
+		o.complete = o.depth == 0
+	}
 }
 
 // readJSONCall parses the object of a call, such as {"name": NAME, "arguments": {...}}. Llama's key

@@ -26,34 +26,41 @@ var jsonTools = toolFormat{
 
 // jsonReader parses one call.
 type jsonReader struct {
+	cursor
 	open, closing string
 	schemas       map[string]schema
 	object        objectSpan
-	fault         int // where the call is malformed; -1: nowhere yet
+	fault         bool
 }
 
 func newJSONReader(open, closing string, schemas map[string]schema) *jsonReader {
-	return &jsonReader{open: open, closing: closing, schemas: schemas, fault: -1}
+	return &jsonReader{open: open, closing: closing, schemas: schemas}
 }
 
 func (r *jsonReader) read(text string) (ToolCall, int, verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, r.open, r.closing)
+	if r.fault {
+		return r.skipCall(text, r.open, r.closing)
 	}
-	if v := r.object.read(text, 0); v != isCall {
+	switch v := r.object.read(&r.cursor, text); {
+	case r.object.broken:
+		r.fault = true
+		return r.read(text)
+	case v != isCall:
 		return ToolCall{}, 0, v
 	}
-	at := skipSpaces(text, r.object.end)
-	word, decided := expect(text[at:], r.closing)
+	if !r.spaces(text) {
+		return ToolCall{}, 0, undecided
+	}
+	word, decided := r.word(text, r.closing)
 	if !decided {
 		return ToolCall{}, 0, undecided
 	}
 	if word != "" {
 		call, ok := readJSONCall(text[r.object.from:r.object.end], r.schemas)
 		if ok {
-			return call, at + len(word), isCall
+			return call, r.at + len(word), isCall
 		}
 	}
-	r.fault = r.object.from
+	r.fault = true
 	return r.read(text)
 }

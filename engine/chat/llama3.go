@@ -1,9 +1,6 @@
 package chat
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // llama3 is the format of Llama 3.1 and later. An answer is a call, with or without the tag:
 //
@@ -26,38 +23,47 @@ var llama3 = toolFormat{
 
 const pythonTag = "<|python_tag|>"
 
-var (
-	firstKey = regexp.MustCompile(`^\{\s*"([^"\\]*)"\s*:`)
-	nameKey  = regexp.MustCompile(`^\{\s*"name"\s*:\s*"([^"\\]*)"`)
-)
-
 // llama3Reader parses calls, which a semicolon may separate.
 type llama3Reader struct {
+	cursor
 	schemas map[string]schema
+	first   firstMember
 	object  objectSpan
 	calls   int // so far
 }
 
 func (r *llama3Reader) read(text string) (ToolCall, int, verdict) {
-	at := skipSpaces(text, 0)
-	if r.calls > 0 {
-		at = len(text) - len(strings.TrimLeft(text, spaces+";"))
+	if r.first.part == firstBrace {
+		between := spaces
+		if r.calls > 0 {
+			between = spaces + ";"
+		}
+		if !r.skip(text, between) {
+			return ToolCall{}, 0, undecided
+		}
+		if text[r.at] != '{' {
+			return r.none()
+		}
+		r.first.begin(r.at)
 	}
-	switch {
-	case at == len(text):
+	v := r.first.read(text, r.schemas)
+	if v == isCall {
+		v = r.object.read(&r.cursor, text)
+	}
+	switch v {
+	case undecided:
 		return ToolCall{}, 0, undecided
-	case text[at] != '{' || r.foreign(text[at:]):
+	case isText:
 		return r.none()
-	case r.object.read(text, at) == undecided:
-		return ToolCall{}, 0, undecided
 	}
 	call, ok := readJSONCall(text[r.object.from:r.object.end], r.schemas)
 	if _, offered := r.schemas[call.Name]; !ok || !offered {
 		return r.none()
 	}
-	n := r.object.end
+	n := r.at
 	r.calls++
-	r.object = objectSpan{}
+	r.object, r.first = objectSpan{}, firstMember{cursor: cursor{work: r.first.work}}
+	r.restart()
 	return call, n, inBlock
 }
 
@@ -69,24 +75,99 @@ func (r *llama3Reader) none() (ToolCall, int, verdict) {
 	return ToolCall{}, 0, isText
 }
 
-// foreign reports whether the object at the beginning of text cannot be a call, as soon as its
-// first member tells.
-func (r *llama3Reader) foreign(text string) bool {
-	if name := nameKey.FindStringSubmatch(text); name != nil {
-		_, offered := r.schemas[name[1]]
-		return !offered
+// firstMember finds out whether an object can be a call, as soon as its first member tells.
+type firstMember struct {
+	cursor
+	from int // the object begins at text[from:]
+	part firstPart
+}
+
+// firstPart is the part of an object that a firstMember reads next.
+type firstPart uint8
+
+const (
+	firstBrace firstPart = iota // the brace before the member
+	firstQuote                  // the quote before the key
+	firstKey                    // the key
+	firstColon                  // the colon after the key name
+	firstName                   // the quote before the name
+	firstValue                  // the name
+	firstDone
+)
+
+// begin begins to read an object.
+func (f *firstMember) begin(at int) {
+	f.moveTo(at)
+	f.from = at
+}
+
+// read returns isText if the object is no call, and isCall if it may be one.
+func (f *firstMember) read(text string, schemas map[string]schema) verdict {
+	for f.part != firstDone {
+		part, v := f.next(text, schemas)
+		to := f.at
+		if v == undecided {
+			to = len(text)
+		}
+		switch {
+		case f.part < firstName && to-f.from > maxFunctionName:
+			return isText
+		case v != isCall:
+			return v
+		}
+		f.part = part
 	}
-	if len(text) > 1 && strings.TrimLeft(text[1:], spaces) != "" &&
-		strings.TrimLeft(text[1:], spaces)[0] != '"' {
-		return true
+	return isCall
+}
+
+// next reads the next part, and returns the one after it.
+func (f *firstMember) next(text string, schemas map[string]schema) (firstPart, verdict) {
+	switch f.part {
+	case firstKey:
+		key, v := f.quoted(text)
+		switch key {
+		case "name":
+			return firstColon, v
+		case "type", "function", "parameters", "arguments":
+			return firstDone, v
+		}
+		return 0, verdictOf(v != undecided, false)
+	case firstValue:
+		name, v := f.quoted(text)
+		if v == isText { // it has an escape
+			return firstDone, isCall
+		}
+		_, offered := schemas[name]
+		return firstDone, verdictOf(v != undecided, offered)
 	}
-	key := firstKey.FindStringSubmatch(text)
-	if key == nil {
-		return len(text) > maxFunctionName
+	if !f.spaces(text) {
+		return 0, undecided
 	}
-	switch key[1] {
-	case "name", "type", "function", "parameters", "arguments":
-		return false
+	word := `"`
+	switch f.part {
+	case firstBrace:
+		word = "{"
+	case firstColon:
+		word = ":"
 	}
-	return true
+	found, _ := f.take(text, word)
+	if found == "" && f.part == firstName { // not a string
+		return firstDone, isCall
+	}
+	return f.part + 1, verdictOf(true, found != "")
+}
+
+// quoted reads a string up to the quote at its end, and moves past that. It returns isText if the
+// string has an escape.
+func (f *firstMember) quoted(text string) (string, verdict) {
+	end := f.find(text, f.at, `"\\`)
+	switch {
+	case end < 0:
+		return "", undecided
+	case text[end] == '\\':
+		return "", isText
+	}
+	value := text[f.at:end]
+	f.moveTo(end + 1)
+	return value, isCall
 }

@@ -21,7 +21,7 @@ var minimaxM3 = toolFormat{
 	in:      []string{elementToken},
 	control: true,
 	begin: func(schemas map[string]schema) callReader {
-		return &elementReader{schemas: schemas, fault: -1}
+		return &elementReader{schemas: schemas}
 	},
 }
 
@@ -33,13 +33,27 @@ const (
 
 // elementReader parses the calls of one block.
 type elementReader struct {
+	cursor
 	schemas map[string]schema
-	name    string    // of the function; "" until it has been read
-	at      int       // text[:at] has been read
+	name    string // of the function
+	part    elementPart
 	stack   []element // the arguments of the call, and in them the elements that are open
+	before  string    // the text before the token that has been read last
 	calls   int       // so far
-	fault   int       // where the call is malformed; -1: nowhere yet
 }
+
+// elementPart is the part of a call that an elementReader reads next.
+type elementPart uint8
+
+const (
+	elementBegin elementPart = iota // the beginning of a call's tag, or the end of the block
+	elementName                     // the rest of that tag
+	elementText                     // text up to a token
+	elementTag                      // a tag after a token
+	elementEndOfCall
+	elementEndOfBlock
+	elementFault // what follows a fault
+)
 
 // element is an element that has begun.
 type element struct {
@@ -53,97 +67,103 @@ type element struct {
 type elementValue struct{ key, value string }
 
 func (r *elementReader) read(text string) (ToolCall, int, verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, minimaxM3.open[0], minimaxM3.close)
-	}
-	if r.name == "" {
-		switch n, v := r.begin(text); {
-		case v == isText && r.calls == 0 && r.fault < 0:
-			return ToolCall{}, 0, isText
-		case v == isText:
-			r.fault = max(r.fault, n)
-			return r.read(text)
-		case v != isCall:
-			return ToolCall{}, n, v
-		}
-	}
-	for {
-		n, done, v := r.tag(text)
+	for r.part != elementFault {
+		part, v := r.next(text)
 		switch {
 		case v == undecided:
 			return ToolCall{}, 0, undecided
+		case v == isText && r.part == elementBegin && r.calls == 0:
+			return ToolCall{}, 0, isText
 		case v == isText:
-			r.fault = n
-			return r.read(text)
-		case done:
+			part = elementFault
+		case part == elementEndOfBlock:
+			return ToolCall{}, r.at, isEnd
+		case part == elementEndOfCall:
 			call := ToolCall{Name: r.name, Arguments: objectOf(r.stack[0].inner)}
-			*r = elementReader{schemas: r.schemas, calls: r.calls + 1, fault: -1}
+			n := r.at
+			r.restart()
+			r.part = elementBegin
+			r.calls++
 			return call, n, inBlock
 		}
-		r.at = n
+		r.part = part
 	}
+	return r.skipCall(text, minimaxM3.open[0], minimaxM3.close)
 }
 
-// begin reads the opening tag of a call, or the end of the block.
-func (r *elementReader) begin(text string) (n int, v verdict) {
-	at := skipSpaces(text, 0)
-	word, decided := expect(text[at:], elementInvoke, minimaxM3.close)
-	switch {
-	case !decided:
+// next reads the next part, and returns the one after it.
+func (r *elementReader) next(text string) (elementPart, verdict) {
+	switch r.part {
+	case elementName:
+		return r.callTag(text)
+	case elementText:
+		at, tag := r.findTag(text, elementToken)
+		if tag == "" {
+			return 0, undecided
+		}
+		r.before = text[r.top().from:at]
+		r.moveTo(at + len(tag))
+		return elementTag, isCall
+	case elementTag:
+		return r.tag(text)
+	}
+	if !r.spaces(text) {
 		return 0, undecided
-	case word == "":
-		return at, isText
-	case word == minimaxM3.close:
-		return at + len(word), isEnd
 	}
-	at += len(word)
-	i := strings.IndexAny(text[at:], "<>\n")
-	if i < 0 {
+	word, decided := r.take(text, elementInvoke, minimaxM3.close)
+	if word == minimaxM3.close {
+		return elementEndOfBlock, isCall
+	}
+	return elementName, verdictOf(decided, word != "")
+}
+
+// callTag reads the rest of a call's tag.
+func (r *elementReader) callTag(text string) (elementPart, verdict) {
+	end := r.find(text, r.at, "<>\n")
+	if end < 0 {
 		return 0, undecided
 	}
-	name := nameAttribute.FindStringSubmatch(text[at : at+i])
-	if text[at+i] != '>' || name == nil || name[1] == "" {
-		r.fault = at + i
-		return r.fault, isText
+	name := nameAttribute.FindStringSubmatch(text[r.at:end])
+	if text[end] != '>' || name == nil || name[1] == "" {
+		r.moveTo(end)
+		return 0, isText
 	}
-	r.name, r.at = name[1], at+i+1
+	r.name = name[1]
+	r.moveTo(end + 1)
 	arguments := property{kind: "object", properties: r.schemas[r.name]}
 	r.stack = []element{{from: r.at, is: arguments}}
-	return r.at, isCall
+	return elementText, isCall
 }
 
-// tag reads up to the end of the next tag. done reports whether that ends the call.
-func (r *elementReader) tag(text string) (n int, done bool, v verdict) {
-	i := strings.Index(text[r.at:], elementToken)
-	if i < 0 {
-		r.at = max(r.at, len(text)-len(elementToken)+1)
-		return 0, false, undecided
+// tag reads the tag after a token.
+func (r *elementReader) tag(text string) (elementPart, verdict) {
+	end := r.find(text, r.at, ">")
+	size := end - r.at
+	if end < 0 {
+		size = len(text) - r.at
 	}
-	r.at += i
-	from := r.at + len(elementToken)
-	end := strings.IndexByte(text[from:], '>')
-	if end < 0 && len(text)-from < maxFunctionName {
-		return 0, false, undecided
-	}
-	if end < 0 || end > maxFunctionName || text[from] != '<' {
-		return from, false, isText
-	}
-	n = from + end + 1
-	key, closes := strings.CutPrefix(text[from+1:n-1], "/")
-	before := text[r.stack[len(r.stack)-1].from:r.at]
 	switch {
-	case closes:
-		done, ok := r.close(key, before, n)
-		if !ok {
-			return n, false, isText
-		}
-		return n, done, isCall
-	case key == "" || strings.ContainsAny(key, "< ") || strings.TrimSpace(before) != "" ||
-		len(r.stack) > maxElements:
-		return from, false, isText
+	case end < 0 && size < maxFunctionName:
+		return 0, undecided
+	case end < 0 || size > maxFunctionName || text[r.at] != '<':
+		return 0, isText
 	}
-	r.stack = append(r.stack, element{key: key, from: n, is: r.top().is.inner(key)})
-	return n, false, isCall
+	key, closes := strings.CutPrefix(text[r.at+1:end], "/")
+	if closes {
+		r.moveTo(end + 1)
+		done, ok := r.close(key, r.before, r.at)
+		if done {
+			return elementEndOfCall, verdictOf(true, ok)
+		}
+		return elementText, verdictOf(true, ok)
+	}
+	if key == "" || strings.ContainsAny(key, "< ") || strings.TrimSpace(r.before) != "" ||
+		len(r.stack) > maxElements {
+		return 0, isText
+	}
+	r.moveTo(end + 1)
+	r.stack = append(r.stack, element{key: key, from: r.at, is: r.top().is.inner(key)})
+	return elementText, isCall
 }
 
 func (r *elementReader) top() *element { return &r.stack[len(r.stack)-1] }
@@ -206,10 +226,13 @@ func objectOf(values []elementValue) string {
 	}
 	var out object
 	for _, v := range values {
-		if same := byKey[v.key]; len(same) > 1 {
-			out.set(v.key, arrayOf(same))
-		} else {
+		switch same := byKey[v.key]; len(same) {
+		case 0: // has been set
+		case 1:
 			out.set(v.key, v.value)
+		default:
+			out.set(v.key, arrayOf(same))
+			delete(byKey, v.key)
 		}
 	}
 	return out.String()

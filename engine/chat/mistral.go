@@ -1,9 +1,6 @@
 package chat
 
-import (
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // mistral is the format of Mistral's models. Newer ones write a name and its arguments, older ones
 // a list:
@@ -29,97 +26,108 @@ const (
 
 // mistralReader parses what follows a [TOOL_CALLS].
 type mistralReader struct {
-	schemas map[string]schema
-	inList  bool
-	calls   int // of the list so far
-	object  objectSpan
-	fault   bool
+	cursor
+	schemas  map[string]schema
+	part     mistralPart
+	function string
+	object   objectSpan
 }
+
+// mistralPart is the part of a call that a mistralReader reads next.
+type mistralPart uint8
+
+const (
+	mistralBegin    mistralPart = iota // the [ of a list, or nothing before a name
+	mistralFirst                       // the beginning of the first element, or the end of the list
+	mistralComma                       // a comma, if there is one
+	mistralNext                        // the beginning of another element, or the end of the list
+	mistralElement                     // an element
+	mistralFunction                    // the name of a function
+	mistralTag                         // a tag after the name
+	mistralIdentity                    // the ID, up to another tag
+	mistralObject                      // the arguments
+	mistralEnd
+	mistralFault // what follows a fault
+)
 
 func (r *mistralReader) read(text string) (ToolCall, int, verdict) {
-	at := skipSpaces(text, 0)
-	switch {
-	case r.fault: // there is no closing tag
-		return skipCall(text, 0, mistralOpen, "")
-	case at == len(text):
-		return ToolCall{}, 0, undecided
-	case r.inList:
-		return r.element(text, at)
-	case text[at] == '[':
-		// The first element of a list, or another tag.
-		if at = skipSpaces(text, at+1); at == len(text) {
+	for r.part != mistralFault {
+		part, v := r.next(text)
+		switch {
+		case v == undecided:
 			return ToolCall{}, 0, undecided
-		}
-		if text[at] != '{' && text[at] != ']' {
+		case v == isText && r.part != mistralElement && r.part != mistralObject:
 			return ToolCall{}, 0, isText
+		case v == isText:
+			part = mistralFault
+		case part == mistralEnd:
+			return ToolCall{}, r.at, isEnd
+		case r.part == mistralElement:
+			call, ok := readJSONCall(text[r.object.from:r.object.end], r.schemas)
+			if n := r.at; ok {
+				r.object, r.part = objectSpan{}, mistralComma
+				r.restart()
+				return call, n, inBlock
+			}
+			part = mistralFault
+		case r.part == mistralObject:
+			call, ok := callWithJSON(r.function, text[r.object.from:r.object.end], r.schemas)
+			if ok {
+				return call, r.at, isCall
+			}
+			part = mistralFault
 		}
-		r.inList = true
-		return r.element(text, at)
+		r.part = part
 	}
-	return r.named(text, at)
+	return r.skipCall(text, mistralOpen, "") // there is no closing tag
 }
 
-// element reads an element of a list at text[at:], or the end of the list.
-func (r *mistralReader) element(text string, at int) (ToolCall, int, verdict) {
-	if r.calls > 0 && text[at] == ',' {
-		if at = skipSpaces(text, at+1); at == len(text) {
-			return ToolCall{}, 0, undecided
+// next reads the next part, and returns the one after it.
+func (r *mistralReader) next(text string) (mistralPart, verdict) {
+	switch r.part {
+	case mistralElement, mistralObject:
+		return 0, r.object.read(&r.cursor, text)
+	case mistralFunction:
+		name, decided := r.name(text)
+		r.function = name
+		return mistralTag, verdictOf(decided, name != "")
+	case mistralIdentity:
+		at := r.find(text, r.at, "[")
+		if at < 0 {
+			return 0, undecided
 		}
-	}
-	if text[at] == ']' {
-		return ToolCall{}, at + 1, isEnd
-	}
-	switch r.object.read(text, at) {
-	case undecided:
-		return ToolCall{}, 0, undecided
-	case isCall:
-		call, ok := readJSONCall(text[r.object.from:r.object.end], r.schemas)
-		if n := r.object.end; ok {
-			r.calls++
-			r.object = objectSpan{}
-			return call, n, inBlock
+		word, decided := r.wordAt(text, at, mistralArgs)
+		if word != "" {
+			r.moveTo(at + len(word))
 		}
+		return mistralObject, verdictOf(decided, word != "")
 	}
-	r.fault = true
-	return r.read(text)
-}
-
-var mistralName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]+`)
-
-// named reads a name, perhaps an ID, and an object at text[at:].
-func (r *mistralReader) named(text string, at int) (ToolCall, int, verdict) {
-	name := mistralName.FindString(text[at:])
-	end := skipSpaces(text, at+len(name))
-	if name == "" || len(name) > maxFunctionName {
-		return ToolCall{}, 0, isText
+	if !r.spaces(text) {
+		return 0, undecided
 	}
-	word, decided := expect(text[end:], mistralArgs, mistralID, "{")
-	if word == mistralID {
-		from := end + len(word)
-		i := strings.IndexByte(text[from:], '[')
-		if i < 0 {
-			return ToolCall{}, 0, undecided
+	switch c := text[r.at]; r.part {
+	case mistralBegin:
+		if word, _ := r.take(text, "["); word != "" {
+			return mistralFirst, isCall
 		}
-		end = from + i
-		word, decided = expect(text[end:], mistralArgs)
-	}
-	switch {
-	case !decided || end == len(text):
-		return ToolCall{}, 0, undecided
-	case word == "":
-		return ToolCall{}, 0, isText
-	case word == mistralArgs:
-		end += len(word)
-	}
-	switch r.object.read(text, end) {
-	case undecided:
-		return ToolCall{}, 0, undecided
-	case isCall:
-		call, ok := callWithJSON(name, text[r.object.from:r.object.end], r.schemas)
-		if ok {
-			return call, r.object.end, isCall
+		return mistralFunction, isCall
+	case mistralComma:
+		r.take(text, ",")
+		return mistralNext, isCall
+	case mistralFirst, mistralNext:
+		if word, _ := r.take(text, "]"); word != "" {
+			return mistralEnd, isCall
 		}
+		return mistralElement, verdictOf(true, c == '{' || r.part == mistralNext)
 	}
-	r.fault = true
-	return r.read(text)
+	switch word, decided := r.word(text, mistralArgs, mistralID, "{"); word {
+	case mistralArgs:
+		r.moveTo(r.at + len(word))
+		return mistralObject, isCall
+	case mistralID:
+		r.moveTo(r.at + len(word))
+		return mistralIdentity, isCall
+	default:
+		return mistralObject, verdictOf(decided, word != "")
+	}
 }

@@ -27,76 +27,93 @@ const (
 
 // pythonicReader parses the calls of one list.
 type pythonicReader struct {
+	cursor
 	schemas   map[string]schema
-	began     bool // the [ has been read
-	calls     int  // so far
+	part      pythonicPart
+	function  string
 	arguments objectSpan
-	fault     bool
 }
 
-var pythonicName = regexp.MustCompile(`^[A-Za-z0-9_.-]*`)
+// pythonicPart is the part of a list that a pythonicReader reads next.
+type pythonicPart uint8
+
+const (
+	pythonicList      pythonicPart = iota // the [
+	pythonicComma                         // a comma, if there is one
+	pythonicCall                          // a call or the ]
+	pythonicFunction                      // the name of a function
+	pythonicArguments                     // what follows it
+	pythonicEnd                           // what follows the ]
+	pythonicFault                         // what follows a fault
+)
 
 func (r *pythonicReader) read(text string) (ToolCall, int, verdict) {
-	if r.fault {
-		return skipCall(text, 0, pythonicOpen, pythonicClose)
-	}
-	at := skipSpaces(text, 0)
-	if !r.began && at < len(text) {
-		if text[at] != '[' {
-			return ToolCall{}, 0, isText
-		}
-		at = skipSpaces(text, at+1)
-	} else if r.calls > 0 && at < len(text) && text[at] == ',' {
-		at = skipSpaces(text, at+1)
-	}
-	if at == len(text) {
-		return ToolCall{}, 0, undecided
-	}
-	if text[at] == ']' {
-		at = skipSpaces(text, at+1)
-		word, decided := expect(text[at:], pythonicClose)
+	for r.part != pythonicFault {
+		part, v := r.next(text)
 		switch {
-		case !decided:
+		case v == undecided:
 			return ToolCall{}, 0, undecided
-		case word != "":
-			return ToolCall{}, at + len(word), isEnd
+		case v == isText && r.part == pythonicList:
+			return ToolCall{}, 0, isText
+		case v == isText:
+			part = pythonicFault
+		case r.part == pythonicEnd:
+			return ToolCall{}, r.at, isEnd
+		case r.part == pythonicArguments:
+			if call, ok := r.call(text); ok {
+				n := r.at
+				r.arguments, r.part = objectSpan{}, pythonicComma
+				r.restart()
+				return call, n, inBlock
+			}
+			part = pythonicFault
 		}
-	} else if call, n, v := r.call(text, at); v != isText {
-		return call, n, v
+		r.part = part
 	}
-	r.fault = true
-	return r.read(text)
+	return r.skipCall(text, pythonicOpen, pythonicClose)
 }
 
-// call reads the call at text[at:].
-func (r *pythonicReader) call(text string, at int) (ToolCall, int, verdict) {
-	name := pythonicName.FindString(text[at:])
-	from := at + len(name)
-	switch {
-	case len(name) > maxFunctionName:
-		return ToolCall{}, 0, isText
-	case from == len(text):
-		return ToolCall{}, 0, undecided
-	case name == "" || text[from] != '(':
-		return ToolCall{}, 0, isText
+// next reads the next part, and returns the one after it.
+func (r *pythonicReader) next(text string) (pythonicPart, verdict) {
+	switch r.part {
+	case pythonicFunction:
+		name, decided := r.name(text)
+		r.function = name
+		return pythonicArguments, verdictOf(decided, name != "" && text[r.at] == '(')
+	case pythonicArguments:
+		r.arguments.python = true
+		return 0, r.arguments.read(&r.cursor, text)
 	}
-	r.arguments.python = true
-	if r.arguments.read(text, from) == undecided {
-		return ToolCall{}, 0, undecided
+	if !r.spaces(text) {
+		return 0, undecided
 	}
-	end := r.arguments.end
-	arguments, ok := keywordArguments(text[from+1 : end-1])
-	if !ok {
-		return ToolCall{}, 0, isText
+	switch r.part {
+	case pythonicList:
+		word, _ := r.take(text, "[")
+		return pythonicCall, verdictOf(true, word != "")
+	case pythonicComma:
+		r.take(text, ",")
+		return pythonicCall, isCall
+	case pythonicCall:
+		if word, _ := r.take(text, "]"); word != "" {
+			return pythonicEnd, isCall
+		}
+		return pythonicFunction, isCall
 	}
-	call, ok := callWithJSON(name, arguments, r.schemas)
-	if !ok {
-		return ToolCall{}, 0, isText
-	}
-	r.began, r.arguments = true, objectSpan{}
-	r.calls++
-	return call, end, inBlock
+	word, decided := r.take(text, pythonicClose)
+	return 0, verdictOf(decided, word != "")
 }
+
+// call returns the call that has been read.
+func (r *pythonicReader) call(text string) (ToolCall, bool) {
+	arguments, ok := keywordArguments(text[r.arguments.from+1 : r.arguments.end-1])
+	if !ok {
+		return ToolCall{}, false
+	}
+	return callWithJSON(r.function, arguments, r.schemas)
+}
+
+var keyword = regexp.MustCompile(`^[A-Za-z0-9_.-]*`)
 
 // keywordArguments converts arguments such as a=1, b='x' to a JSON object.
 func keywordArguments(text string) (string, bool) {
@@ -106,7 +123,7 @@ func keywordArguments(text string) (string, bool) {
 		if p.skip(); p.at == len(p.text) {
 			return out.String(), true
 		}
-		key := pythonicName.FindString(p.text[p.at:])
+		key := keyword.FindString(p.text[p.at:])
 		p.at += len(key)
 		if p.skip(); key == "" || !p.take("=") {
 			return "", false

@@ -38,7 +38,7 @@ func coderFormat(name, mark, open, closing string) toolFormat {
 		open:  []string{open},
 		close: closing,
 		begin: func(schemas map[string]schema) callReader {
-			return &coderReader{open: open, closing: closing, schemas: schemas, fault: -1}
+			return &coderReader{open: open, closing: closing, schemas: schemas}
 		},
 	}
 }
@@ -50,18 +50,30 @@ const (
 	parameterClose = "</parameter>"
 )
 
-// coderReader parses one call. It keeps its position between calls of read, so it scans each byte
-// only once: an argument may be a whole file.
+// coderReader parses one call.
 type coderReader struct {
+	cursor
 	open       string // tags around the function
 	closing    string
 	schemas    map[string]schema
-	name       string // of the function; "" until it has been read
-	at         int    // text[:at] has been read
+	name       string // of the function
+	part       coderPart
 	parameters []parameter
-	inValue    bool // text[at:] begins inside the value of the last parameter
-	fault      int  // where the call is malformed; -1: nowhere yet
+	tag        string // the closing tag in a value that has been read last; "": none
+	tagAt      int    // its index
 }
+
+// coderPart is the part of a call that a coderReader reads next.
+type coderPart uint8
+
+const (
+	coderFunction  coderPart = iota // <function=NAME>
+	coderParameter                  // <parameter=KEY> or </function>
+	coderValue                      // a value
+	coderClosing                    // the closing tag, after </function>
+	coderEnd
+	coderFault // what follows a fault
+)
 
 // parameter is a key and its raw value text[from:to], which is converted when the
 // call is complete.
@@ -70,87 +82,84 @@ type parameter struct {
 	from, to int
 }
 
-func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
-	if r.fault >= 0 {
-		return skipCall(text, r.fault, r.open, r.closing)
-	}
-	for v = isCall; v == isCall; {
+func (r *coderReader) read(text string) (ToolCall, int, verdict) {
+	for r.part != coderFault {
+		part, v := r.next(text)
 		switch {
-		case r.name == "":
-			r.name, n, v = tagName(text, skipSpaces(text, r.at), functionOpen)
-		case r.inValue:
-			n, v = r.value(text)
-		default:
-			var closed bool
-			if n, closed, v = r.next(text); closed {
-				return r.call(text), n, v
-			}
+		case v == undecided:
+			return ToolCall{}, 0, undecided
+		case v == isText && !strings.HasSuffix(text[:r.at], functionOpen) &&
+			r.part == coderFunction:
+			return ToolCall{}, 0, isText
+		case v == isText:
+			part = coderFault
+		case part == coderEnd:
+			return r.call(text), r.at, isCall
 		}
-		if v == isCall {
-			r.at = n
-		}
+		r.part = part
 	}
-	if v != isText {
-		return ToolCall{}, n, v
-	}
-	at := skipSpaces(text, 0)
-	if !strings.HasPrefix(text[at:], functionOpen) {
-		return ToolCall{}, 0, isText
-	}
-	r.fault = max(n, at+len(functionOpen))
-	return r.read(text)
+	return r.skipCall(text, r.open, r.closing)
 }
 
-// next reads a <parameter=KEY> or the end of the call.
-func (r *coderReader) next(text string) (n int, closed bool, v verdict) {
-	at := skipSpaces(text, r.at)
-	word, decided := expect(text[at:], parameterOpen, functionClose)
-	if decided && word == functionClose {
-		at = skipSpaces(text, at+len(word))
-		word, decided = expect(text[at:], r.closing)
+// next reads the next part, and returns the one after it.
+func (r *coderReader) next(text string) (coderPart, verdict) {
+	if r.part == coderValue {
+		return coderParameter, r.value(text)
 	}
-	switch {
-	case !decided:
-		return 0, false, undecided
-	case word == "":
-		return at, false, isText
-	case word == r.closing:
-		return at + len(word), true, isCall
+	if !r.spaces(text) {
+		return 0, undecided
 	}
-	key, n, v := tagName(text, at, parameterOpen)
+	switch r.part {
+	case coderFunction:
+		name, v := r.tagName(text, functionOpen)
+		r.name = name
+		return coderParameter, v
+	case coderClosing:
+		word, decided := r.take(text, r.closing)
+		return coderEnd, verdictOf(decided, word != "")
+	}
+	word, decided := r.word(text, parameterOpen, functionClose)
+	switch word {
+	case "":
+		return 0, verdictOf(decided, false)
+	case functionClose:
+		r.moveTo(r.at + len(word))
+		return coderClosing, isCall
+	}
+	key, v := r.tagName(text, parameterOpen)
 	if v == isCall {
-		r.parameters = append(r.parameters, parameter{key: key, from: n})
-		r.inValue = true
+		r.parameters = append(r.parameters, parameter{key: key, from: r.at})
 	}
-	return n, false, v
+	return coderValue, v
 }
 
 // value reads up to the end of a value.
-func (r *coderReader) value(text string) (n int, v verdict) {
+func (r *coderReader) value(text string) verdict {
 	for {
-		i := strings.Index(text[r.at:], "</")
-		if i < 0 {
-			r.at = max(r.at, len(text)-1) // the last byte may be the <
-			return 0, undecided
+		if r.tag == "" {
+			at, tag := r.findTag(text, parameterClose, functionClose)
+			if tag == "" {
+				return undecided
+			}
+			r.tag, r.tagAt = tag, at
+			r.moveTo(at + len(tag))
 		}
-		r.at += i
-		word, decided := expect(text[r.at:], parameterClose, functionClose)
-		n = r.at + len(word)
-		after := skipSpaces(text, n)
-		follower := ""
-		if word != "" {
-			follower, decided = expect(text[after:], parameterOpen, functionClose, r.closing)
+		if !r.spaces(text) {
+			return undecided
 		}
+		follower, decided := r.word(text, parameterOpen, functionClose, r.closing)
+		if !decided {
+			return undecided
+		}
+		tag := r.tag
+		r.tag = ""
 		switch {
-		case !decided:
-			return 0, undecided
 		case follower == r.closing:
-			return n, isText
-		case follower != "" && word == parameterClose:
-			r.parameters[len(r.parameters)-1].to, r.inValue = r.at, false
-			return n, isCall
+			return isText
+		case follower != "" && tag == parameterClose:
+			r.parameters[len(r.parameters)-1].to = r.tagAt
+			return isCall
 		}
-		r.at += len("</")
 	}
 }
 
@@ -163,25 +172,22 @@ func (r *coderReader) call(text string) ToolCall {
 	return ToolCall{Name: r.name, Arguments: arguments.String()}
 }
 
-// tagName reads a tag such as "<function=NAME>" at text[at:]; open is "<function=". next is the
-// index after the tag, or the index of the fault.
-func tagName(text string, at int, open string) (name string, next int, v verdict) {
-	word, decided := expect(text[at:], open)
-	if !decided {
-		return "", 0, undecided
-	} else if word == "" {
-		return "", at, isText
+// tagName reads a tag such as "<function=NAME>" at the cursor, and moves past it; open is
+// "<function=".
+func (c *cursor) tagName(text, open string) (name string, v verdict) {
+	word, decided := c.word(text, open)
+	if word == "" {
+		return "", verdictOf(decided, false)
 	}
-	from := at + len(open)
-	n := strings.IndexAny(text[from:], "<>\n")
-	switch {
-	case n < 0:
-		return "", 0, undecided
-	case text[from+n] != '>':
-		return "", at, isText
+	from := c.at + len(open)
+	end := c.find(text, from, "<>\n")
+	if end < 0 {
+		return "", undecided
 	}
-	if name = strings.TrimSpace(text[from : from+n]); name == "" {
-		return "", at, isText
+	if name = strings.TrimSpace(text[from:end]); name == "" || text[end] != '>' {
+		c.moveTo(from)
+		return "", isText
 	}
-	return name, from + n + 1, isCall
+	c.moveTo(end + 1)
+	return name, isCall
 }

@@ -64,7 +64,7 @@ func separatedFormat(name string, tags separated, drop ...string) toolFormat {
 		in:      []string{tags.separator},
 		control: true,
 		begin: func(schemas map[string]schema) callReader {
-			return &separatedReader{separated: tags, schemas: schemas}
+			return &separatedReader{tags: tags, schemas: schemas}
 		},
 	}
 }
@@ -78,91 +78,124 @@ type separated struct {
 
 // separatedReader parses one call.
 type separatedReader struct {
-	separated
+	cursor
+	tags     separated
 	schemas  map[string]schema
 	function string
 	object   objectSpan
-	at       int // the object follows text[:at]; 0: not known yet
-	fault    bool
+	part     separatedPart
 }
 
-// maxFunctionName is more than the longest name of a function, in bytes.
-const maxFunctionName = 1024
+// separatedPart is the part of a call that a separatedReader reads next.
+type separatedPart uint8
+
+const (
+	separatedHead     separatedPart = iota // up to the separator
+	separatedLine                          // the name, if it follows the separator
+	separatedFence                         // before the object
+	separatedObject                        // the arguments
+	separatedFenceEnd                      // after the object
+	separatedClosing                       // the closing tag
+	separatedFault                         // what follows a fault
+)
 
 func (r *separatedReader) read(text string) (ToolCall, int, verdict) {
-	if r.fault {
-		return skipCall(text, 0, r.open, r.closing)
-	}
-	if r.at == 0 {
-		if v := r.head(text); v == undecided {
+	for r.part != separatedFault {
+		part, v := r.next(text)
+		switch {
+		case v == undecided:
 			return ToolCall{}, 0, undecided
-		} else if v == isText {
-			r.fault = true
-			return r.read(text)
-		}
-	}
-	v := r.object.read(text, r.at)
-	if v == undecided {
-		return ToolCall{}, 0, undecided
-	}
-	if v == isCall {
-		at := skipSpaces(text, r.object.end)
-		if r.fence != "" {
-			word, decided := expect(text[at:], "```")
-			if !decided {
-				return ToolCall{}, 0, undecided
+		case v == isText:
+			part = separatedFault
+		case r.part == separatedClosing:
+			call, ok := callWithJSON(r.function, text[r.object.from:r.object.end], r.schemas)
+			if ok {
+				return call, r.at, isCall
 			}
-			at = skipSpaces(text, at+len(word))
+			return ToolCall{}, r.at, isText
 		}
-		word, decided := expect(text[at:], r.closing)
-		if !decided {
-			return ToolCall{}, 0, undecided
-		}
-		call, ok := callWithJSON(r.function, text[r.object.from:r.object.end], r.schemas)
-		if ok && word != "" {
-			return call, at + len(word), isCall
-		}
+		r.part = part
 	}
-	r.fault = true
-	return r.read(text)
+	return r.skipCall(text, r.tags.open, r.tags.closing)
 }
 
-// head reads the name, up to the object.
-func (r *separatedReader) head(text string) verdict {
-	i, tag := firstTag(text, []string{r.separator, r.closing, r.open})
+// next reads the next part, and returns the one after it.
+func (r *separatedReader) next(text string) (separatedPart, verdict) {
+	switch r.part {
+	case separatedHead:
+		return r.head(text)
+	case separatedLine:
+		return r.line(text)
+	case separatedFence:
+		if !r.spaces(text) {
+			return 0, undecided
+		}
+		if _, decided := r.take(text, r.tags.fence); !decided {
+			return 0, undecided
+		}
+		return separatedObject, isCall
+	case separatedObject:
+		next := separatedFenceEnd
+		if r.tags.fence == "" {
+			next = separatedClosing
+		}
+		return next, r.object.read(&r.cursor, text)
+	case separatedFenceEnd:
+		if !r.spaces(text) {
+			return 0, undecided
+		}
+		if _, decided := r.take(text, "```"); !decided {
+			return 0, undecided
+		}
+		return separatedClosing, isCall
+	}
+	if !r.spaces(text) {
+		return 0, undecided
+	}
+	switch word, decided := r.word(text, r.tags.closing); {
+	case !decided:
+		return 0, undecided
+	case word == "":
+		return 0, isText
+	default:
+		r.moveTo(r.at + len(word))
+		return separatedFault, isCall
+	}
+}
+
+// head reads the text before the separator, and the separator.
+func (r *separatedReader) head(text string) (separatedPart, verdict) {
+	at, tag := r.findTag(text, r.tags.separator, r.tags.closing, r.tags.open)
 	switch {
 	case tag == "" && len(text) < maxFunctionName:
-		return undecided
-	case tag != r.separator || i >= maxFunctionName:
-		return isText
+		return 0, undecided
+	case tag != r.tags.separator || at >= maxFunctionName:
+		return 0, isText
 	}
-	r.function = r.name(strings.TrimSpace(text[:i]))
-	at := i + len(r.separator)
-	if r.fence == "" {
-		r.at = at
-		return isCall
+	r.function = r.tags.name(strings.TrimSpace(text[:at]))
+	r.moveTo(at + len(tag))
+	if r.tags.fence == "" {
+		return separatedObject, isCall
 	}
-	from := skipSpaces(text, at)
-	if from == len(text) {
-		return undecided
+	return separatedLine, isCall
+}
+
+// line reads a name on a line of its own. There is none if the object follows.
+func (r *separatedReader) line(text string) (separatedPart, verdict) {
+	if !r.spaces(text) {
+		return 0, undecided
 	}
-	if text[from] == '{' {
-		r.at = from
-		return isCall
+	if text[r.at] == '{' {
+		return separatedObject, isCall
 	}
-	line := strings.IndexByte(text[from:], '\n')
-	if line < 0 {
-		return undecided
-	}
-	r.function = strings.TrimSpace(text[from : from+line])
-	at = skipSpaces(text, from+line)
-	word, decided := expect(text[at:], r.fence)
+	end := r.find(text, r.at, "<\n")
 	switch {
-	case !decided:
-		return undecided
-	case strings.Contains(r.function, "<"):
-		return isText
+	case end < 0 && len(text)-r.at <= maxFunctionName:
+		return 0, undecided
+	case end < 0 || text[end] == '<':
+		return 0, isText
 	}
-	r.at = at + len(word)
-	return isCall
+	r.function = strings.TrimSpace(text[r.at:end])
+	r.moveTo(end)
+	return separatedFence, isCall
 }

@@ -15,7 +15,10 @@ import (
 //     the answer begins
 //   - a tag without an effect is dropped, such as a second opening tag
 //   - an unclosed block stays reasoning
-//   - a call that is malformed or cut off is Broken (see DECISIONS.md)
+//   - a call that is malformed or cut off is Broken, and so is every call if the request offers no
+//     tools (see DECISIONS.md)
+//   - if the request offers no tools, a tag that no call follows is content, unless it is a control
+//     token: somebody may ask about tags
 //
 // All other text is unchanged. The result depends on the text alone, not on its pieces.
 
@@ -43,7 +46,10 @@ type Piece struct {
 }
 
 // Splitter splits the text of one sequence. It is not safe for concurrent use.
-type Splitter struct{ splitter }
+type Splitter struct {
+	splitter
+	noCalls bool
+}
 
 // splitter is what formats with tags (tagSplitter) and formats with messages (channelSplitter)
 // implement.
@@ -51,10 +57,14 @@ type splitter interface {
 	// Add adds the next generated text and returns the completed pieces, in order. It returns none
 	// while a tag may be arriving.
 	Add(text string) []Piece
-	// Close ends the text and returns the text held back.
-	Close() []Piece
+	// Close ends the text and returns the text held back. cutOff tells that the model would have
+	// gone on. Then what has begun of a call or of a tag is Broken.
+	Close(cutOff bool) []Piece
 	// InReasoning reports whether the text so far ends inside a block of reasoning.
 	InReasoning() bool
+	// EndsWithCall reports whether the text so far ends with a complete call, after which only
+	// white space and tags may follow.
+	EndsWithCall() bool
 }
 
 // NewSplitter returns a Splitter for the answer to a prompt that the template rendered. offered
@@ -62,12 +72,33 @@ type splitter interface {
 func (t *Template) NewSplitter(prompt string, offered []json.RawMessage) *Splitter {
 	t = t.of(len(offered) > 0)
 	if t.channels != nil {
-		return &Splitter{newChannelSplitter(t.channels, prompt, t.Tools(offered))}
+		return &Splitter{splitter: newChannelSplitter(t.channels, prompt, t.Tools(offered))}
 	}
-	return &Splitter{newTagSplitter(t.reasoning, t.tools, prompt, t.Tools(offered))}
+	return &Splitter{splitter: newTagSplitter(t.reasoning, t.tools, prompt, t.Tools(offered))}
 }
 
-// tagSplitter splits a text in which tags enclose reasoning and tool calls.
+// RefuseCalls makes all calls Broken.
+func (s *Splitter) RefuseCalls() { s.noCalls = true }
+
+// Add adds the next generated text and returns the completed pieces, in order. It returns none
+// while a tag may be arriving.
+func (s *Splitter) Add(text string) []Piece { return s.allowed(s.splitter.Add(text)) }
+
+// Close ends the text and returns the text held back. cutOff tells that the model would have gone
+// on. Then what has begun of a call or of a tag is Broken.
+func (s *Splitter) Close(cutOff bool) []Piece { return s.allowed(s.splitter.Close(cutOff)) }
+
+func (s *Splitter) allowed(all []Piece) []Piece {
+	for i := range all {
+		if s.noCalls && all[i].Kind == Call {
+			all[i] = Piece{Kind: Broken, Text: all[i].Text}
+		}
+	}
+	return all
+}
+
+// tagSplitter splits a text in which tags enclose reasoning and tool calls. Its work is linear in
+// the text; see cursor.
 type tagSplitter struct {
 	reasoning reasoningFormat
 	format    *toolFormat // nil: there are no tags of calls
@@ -76,12 +107,18 @@ type tagSplitter struct {
 	kind      Kind        // of the next text
 	start     bool        // only white space so far
 	fresh     bool        // no content since the start, a call or a block of reasoning
+	called    bool        // the text ends with a complete call
 	trim      string      // characters to drop if they come next
-	held      string      // text that may be part of a tag, or of the white space around one
+
+	// held is, outside of calls, text that may be part of a tag or of the white space around one.
+	// In a call, it is the text after the opening tag or after the call before.
+	held  tail
+	seen  int // no tag begins before held.text[seen]
+	blank int // held.text[:blank] is white space
+	work  int // as that of cursor
 
 	// While kind is Call:
-	lead   string          // the opening tag and the white space before it
-	body   strings.Builder // the text after it
+	lead   string // the opening tag and the white space before it
 	reader callReader
 }
 
@@ -89,10 +126,13 @@ const lineBreaks = "\r\n"
 
 func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string,
 	tools *Tools) *tagSplitter {
-	s := &tagSplitter{reasoning: reasoning, tools: tools,
+	s := &tagSplitter{reasoning: reasoning, format: format, tools: tools,
 		all: append([]string{reasoning.open, reasoning.close}, reasoning.drop...)}
-	if format != nil && (tools != nil || format.control) {
-		s.format = format
+	switch {
+	case format == nil:
+	case s.mentions():
+		s.all = append(s.all, format.open...)
+	default:
 		s.all = append(s.all, format.outside()...)
 	}
 	if reasoning.opens(prompt) {
@@ -103,37 +143,72 @@ func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string
 	return s
 }
 
+// mentions reports whether a tag that no call follows is content. Without tools, a model may write
+// about tags.
+func (s *tagSplitter) mentions() bool { return s.tools == nil && !s.format.control }
+
 func (s *tagSplitter) InReasoning() bool { return s.kind == Reasoning }
 
+func (s *tagSplitter) EndsWithCall() bool {
+	return s.called && (s.kind != Call || s.lead == "" && isBlank(s.held.text))
+}
+
+func isBlank(text string) bool { return skipSpaces(text, 0) == len(text) }
+
 func (s *tagSplitter) Add(text string) []Piece {
-	if s.kind == Call {
-		s.body.WriteString(text)
-	} else {
-		s.held += text
-	}
+	s.held.add(text)
 	var out []Piece
 	for s.advance(&out) {
 	}
 	return out
 }
 
-func (s *tagSplitter) Close() []Piece {
+// How Close treats an incomplete end.
+const (
+	maxRereads = 16 // of the text after a closing tag in an incomplete call
+	minPartial = 3  // bytes of the beginning of a tag that are Broken if the text is cut off
+)
+
+func (s *tagSplitter) Close(cutOff bool) []Piece {
 	var out []Piece
-	for s.kind == Call {
+	for rereads := 0; s.kind == Call; rereads++ {
+		body := s.held.text
+		n := len(body)
 		// A closing tag may have been taken for part of a value, if a quote is missing.
-		body, n := s.body.String(), len(s.body.String())
-		if i := strings.Index(body, s.format.close); i >= 0 && s.format.close != "" {
-			n = i + len(s.format.close)
+		closing := strings.Index(body, s.format.close)
+		if closing >= 0 && s.format.close != "" && !cutOff && rereads < maxRereads {
+			n = closing + len(s.format.close)
 		}
+		s.called = s.EndsWithCall()
 		emit(&out, Broken, s.lead+body[:n])
-		s.kind, s.held, s.lead = Content, body[n:], ""
-		s.body.Reset()
+		s.kind, s.lead = Content, ""
+		s.cut(n)
 		for s.advance(&out) {
 		}
 	}
-	emit(&out, s.kind, s.held)
-	s.kind, s.held = Content, ""
+	n := len(s.held.text)
+	if cutOff && n-s.seen >= minPartial {
+		n, s.called = s.seen, false
+	}
+	s.emit(&out, s.held.text[:n])
+	emit(&out, Broken, s.held.text[n:])
+	s.kind = Content
+	s.cut(len(s.held.text))
 	return out
+}
+
+// cut drops the first n bytes of the held text.
+func (s *tagSplitter) cut(n int) {
+	s.held.cut(n)
+	s.seen, s.blank = max(0, s.seen-n), max(0, s.blank-n)
+}
+
+// emit appends text outside of calls.
+func (s *tagSplitter) emit(out *[]Piece, text string) {
+	if !isBlank(text) {
+		s.called, s.fresh = false, false
+	}
+	emit(out, s.kind, text)
 }
 
 // advance handles the held text up to and including the next tag. It returns false
@@ -143,47 +218,48 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		return s.advanceCall(out)
 	}
 	if s.trim != "" {
-		if s.held = strings.TrimLeft(s.held, s.trim); s.held != "" {
+		s.cut(len(s.held.text) - len(strings.TrimLeft(s.held.text, s.trim)))
+		if s.held.text != "" {
 			s.trim = ""
 		}
 	}
+	held := s.held.text
 	if s.fresh && s.tools != nil && s.format.bare {
-		if at := skipSpaces(s.held, 0); at < len(s.held) && s.held[at] == '{' {
+		if at := skipSpaces(held, s.blank); at < len(held) && held[at] == '{' {
 			s.beginCall(0, at)
 			return true
 		}
 	}
 	at, tag := s.nextTag()
-	text := s.held[:at]
-	blank := s.start && strings.TrimSpace(text) == ""
+	blank := s.start && s.trimmed(at, spaces) == 0
 	isCall := s.format != nil && slices.Contains(s.format.open, tag)
 	inFormat := tag != "" && tag != s.reasoning.open && tag != s.reasoning.close
+	end := at
 	switch {
 	case tag == "" && blank:
 		return false // dropped if a tag follows
 	case inFormat:
-		text = strings.TrimRight(text, spaces)
+		end = s.trimmed(at, spaces)
 	case tag != "" && blank:
-		text = ""
+		end = 0
 	case s.kind == Reasoning && tag != s.reasoning.open:
-		text = strings.TrimRight(text, lineBreaks) // the closing tag may follow
+		end = s.trimmed(at, lineBreaks) // the closing tag may follow
 	case tag == "" && s.format != nil:
-		text = strings.TrimRight(text, spaces) // a call may follow
+		end = s.trimmed(at, spaces) // a call may follow
 	}
-	emit(out, s.kind, text)
-	s.fresh = s.fresh && strings.TrimSpace(text) == ""
+	s.emit(out, held[:end])
 	switch {
 	case tag == "":
 		s.start = false
-		s.held = s.held[len(text):]
+		s.cut(end)
 		return false
 	case isCall:
-		s.beginCall(len(text), at+len(tag))
+		s.beginCall(end, at+len(tag))
 		return true
 	case inFormat:
 		s.trim = lineBreaks
 	case tag == s.reasoning.open:
-		s.kind, s.trim, s.fresh = Reasoning, lineBreaks, false
+		s.kind, s.trim, s.fresh, s.called = Reasoning, lineBreaks, false, false
 	default:
 		if s.kind == Reasoning || blank {
 			s.trim, s.fresh = lineBreaks, true
@@ -191,49 +267,57 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		s.kind = Content
 	}
 	s.start = false
-	s.held = s.held[at+len(tag):]
+	s.cut(at + len(tag))
 	return true
 }
 
-// beginCall begins a call whose tag and the white space before it are s.held[from:to].
+// trimmed returns the length of held.text[:at] without the characters of set at its end.
+func (s *tagSplitter) trimmed(at int, set string) int {
+	for end := at; end > s.blank; end-- {
+		s.work++
+		if strings.IndexByte(set, s.held.text[end-1]) < 0 {
+			return end
+		}
+	}
+	s.blank = at
+	return 0
+}
+
+// beginCall begins a call whose tag and the white space before it are held.text[from:to].
 func (s *tagSplitter) beginCall(from, to int) {
 	var schemas map[string]schema
 	if s.tools != nil {
 		schemas = s.tools.schemas
 	}
-	s.kind, s.lead, s.reader = Call, s.held[from:to], s.format.begin(schemas)
-	s.body.WriteString(s.held[to:])
-	s.start, s.fresh, s.held = false, false, ""
+	s.kind, s.lead, s.reader = Call, s.held.text[from:to], s.format.begin(schemas)
+	s.start, s.fresh = false, false
+	s.cut(to)
 }
 
 // advanceCall handles the text after an opening tag. It returns false while the call is incomplete.
 func (s *tagSplitter) advanceCall(out *[]Piece) bool {
-	body := s.body.String()
-	call, n, v := s.reader.read(body)
+	call, n, v := s.reader.read(s.held.text)
 	if v == undecided {
 		return false
 	}
-	text, rest := s.lead+body[:n], body[n:]
-	s.lead = ""
-	s.body.Reset()
-	switch {
-	case v == isText && n == 0 && !s.isTag(text):
-		s.kind, s.held = Content, text+rest // the text of a bare call that is none
-		return true
-	case v == isText:
-		emit(out, Broken, text)
-	case v == isEnd:
-		emit(out, Broken, text) // tags only
-	case s.tools == nil:
-		emit(out, Broken, text)
-	default:
+	text := s.lead + s.held.text[:n]
+	switch isCall := v == isCall || v == inBlock; {
+	case v == isText && n == 0 && (!s.isTag(s.lead) || s.mentions()):
+		s.kind = Content
+		s.emit(out, s.lead) // a bare call that is none, or a tag that no call follows
+	case isCall && s.tools != nil:
 		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
+		s.called = true
+	default:
+		emit(out, Broken, text)
+		s.called = s.called && v == isEnd // tags only
 	}
+	s.lead = ""
+	s.cut(n)
 	if v == inBlock {
-		s.body.WriteString(rest)
 		return true
 	}
-	s.kind, s.held = Content, rest
+	s.kind = Content
 	if v != isText {
 		s.trim, s.fresh = spaces, true
 	}
@@ -247,31 +331,43 @@ func (s *tagSplitter) isTag(text string) bool {
 }
 
 // nextTag returns the first tag in the held text and its index. If there is none, tag is "", and
-// s.held[at:] is the beginning of a tag or empty.
+// held.text[at:] is the beginning of a tag or empty.
 func (s *tagSplitter) nextTag() (at int, tag string) {
 	tags := s.all
 	if s.kind == Reasoning {
 		tags = tags[:2]
 	}
-	return firstTag(s.held, tags)
+	at, tag = firstTag(s.held.text[s.seen:], tags)
+	s.work += examinedFor(at, tag, len(s.held.text)-s.seen)
+	s.seen += at
+	return s.seen, tag
 }
 
 // firstTag returns the first of tags in text and its index. If there is none, tag is "", and
-// text[at:] is the beginning of a tag or empty.
+// text[at:] is the beginning of a tag or empty. Empty tags do not count.
 func firstTag(text string, tags []string) (at int, tag string) {
-	at = len(text)
-	for _, t := range tags {
-		if i := strings.Index(text[:min(len(text), at+len(t))], t); i >= 0 && i < at {
-			at, tag = i, t
+	for at = range len(text) {
+		for _, t := range tags {
+			if t == "" || t[0] != text[at] {
+				continue
+			}
+			if strings.HasPrefix(text[at:], t) {
+				return at, t
+			}
+			if len(text)-at < len(t) && strings.HasPrefix(t, text[at:]) {
+				return at, ""
+			}
 		}
 	}
-	if tag != "" {
-		return at, tag
+	return len(text), ""
+}
+
+// examinedFor returns how many bytes firstTag has examined in a text of some length.
+func examinedFor(at int, tag string, length int) int {
+	if tag == "" {
+		return length // the beginning of a tag, too
 	}
-	for _, t := range tags {
-		at = min(at, len(text)-overlap(text, t))
-	}
-	return at, ""
+	return at + len(tag)
 }
 
 func emit(out *[]Piece, kind Kind, text string) {

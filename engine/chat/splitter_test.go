@@ -22,7 +22,7 @@ func split(startInReasoning bool, pieces []string) (reasoning, content string) {
 	for _, p := range pieces {
 		all = append(all, s.Add(p)...)
 	}
-	for _, p := range append(all, s.Close()...) {
+	for _, p := range append(all, s.Close(false)...) {
 		if p.Kind == Reasoning {
 			reasoning += p.Text
 		} else {

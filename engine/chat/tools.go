@@ -44,7 +44,7 @@ type Tools struct {
 
 // Tools returns the offered tools. Each is {"type": "function", "function": {...}}, as in the
 // request. It returns nil if no tools are offered, or if the tool call format of the template is
-// unknown. Calls then stay text, unless their tags are control tokens.
+// unknown.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	t = t.of(len(offered) > 0)
 	if len(offered) == 0 || t.tools == nil && t.channels == nil {
@@ -76,8 +76,8 @@ type toolFormat struct {
 	ends  []string       // tokens that end an answer with calls
 	// bare: an answer that begins with { may be a call without a tag.
 	bare bool
-	// control: the tags are control tokens, which a model does not write to mention them. Calls
-	// are no content even if no tools were offered.
+	// control: the tags are control tokens, which a model does not write to mention them. They are
+	// no content even if no tools were offered and no call follows.
 	control bool
 	// begin returns a reader for the text after an opening tag.
 	begin func(schemas map[string]schema) callReader
@@ -160,38 +160,22 @@ const (
 // in which the text arrives.
 type callReader interface {
 	// read parses the text after an opening tag, or after the call before. Each call of read passes
-	// the text of the previous call and the text that has arrived since. n is the number of bytes
-	// that the verdict covers. It is 0 for a tag that no call follows.
+	// the text of the previous call and the text that has arrived since. A reader uses a cursor, so
+	// that its work is linear in the text. n is the number of bytes that the verdict covers. It is
+	// 0 for a tag that no call follows.
 	read(text string) (call ToolCall, n int, v verdict)
 }
 
-// skipCall is the verdict on a malformed call: it ends with its closing tag, if the format has one,
-// or where another opening tag begins. from is the fault.
-func skipCall(text string, from int, open, closing string) (ToolCall, int, verdict) {
-	end := -1
-	if closing != "" {
-		end = strings.Index(text[from:], closing)
-	}
-	next := strings.Index(text[from:], open)
-	switch {
-	case end < 0 && next < 0:
-		return ToolCall{}, 0, undecided
-	case end < 0 || next >= 0 && next < end:
-		return ToolCall{}, from + next, isText
-	}
-	return ToolCall{}, from + end + len(closing), isText
-}
-
 // expect returns the word that text begins with, or "" for none. decided is false if text is a
-// proper prefix of a word, because more text is needed.
+// proper prefix of a word, because more text is needed. Empty words do not count.
 func expect(text string, words ...string) (word string, decided bool) {
 	for _, w := range words {
-		if strings.HasPrefix(text, w) {
+		if w != "" && strings.HasPrefix(text, w) {
 			return w, true
 		}
 	}
 	for _, w := range words {
-		if strings.HasPrefix(w, text) {
+		if w != "" && strings.HasPrefix(w, text) {
 			return "", false
 		}
 	}
@@ -202,28 +186,4 @@ func expect(text string, words ...string) (word string, decided bool) {
 // counts from the beginning of text. It is len(text) if there is no such byte.
 func skipSpaces(text string, at int) int {
 	return len(text) - len(strings.TrimLeft(text[at:], spaces))
-}
-
-// valueEnd finds the end of a value that is not escaped: the first closing tag after text[*at:]
-// that one of followers follows. The value ends at end, and n is the index after its closing tag.
-// valueEnd moves *at past what has been read, so that repeated calls read each byte once.
-func valueEnd(text string, at *int, closing string, followers ...string) (end, n int, v verdict) {
-	for {
-		i := strings.Index(text[*at:], closing)
-		if i < 0 {
-			*at = max(*at, len(text)-len(closing)+1)
-			return 0, 0, undecided
-		}
-		end = *at + i
-		n = end + len(closing)
-		follower, decided := expect(text[skipSpaces(text, n):], followers...)
-		switch {
-		case !decided:
-			*at = end
-			return 0, 0, undecided
-		case follower != "":
-			return end, n, isCall
-		}
-		*at = n
-	}
 }

@@ -63,7 +63,7 @@ func pieces(s *Splitter, parts []string) (all []Piece) {
 	for _, p := range parts {
 		all = append(all, s.Add(p)...)
 	}
-	return append(all, s.Close()...)
+	return append(all, s.Close(false)...)
 }
 
 // summary returns pieces on one line: "reasoning | content | calls".
@@ -124,19 +124,45 @@ func TestToolCallPieces(t *testing.T) {
 }
 
 // TestCutOff ends every answer after each of its bytes. The calls are then the first ones of the
-// whole answer, and no tag is in the content, except for the beginning of one.
+// whole answer, and no tag is in the content. If the model would have gone on, neither is the
+// beginning of a tag, unless it is short.
 func TestCutOff(t *testing.T) {
 	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
 		whole := callsOf(pieces(splitterOf(template, tt.startInReasoning), []string{tt.text}))
 		for at := range len(tt.text) {
-			all := pieces(splitterOf(template, tt.startInReasoning), []string{tt.text[:at]})
+			s := splitterOf(template, tt.startInReasoning)
+			all := append(s.Add(tt.text[:at]), s.Close(true)...)
 			calls := callsOf(all)
 			if len(calls) > len(whole) || !slices.Equal(calls, whole[:len(calls)]) {
 				t.Fatalf("%q has the calls %v, the whole answer %v", tt.text[:at], calls, whole)
 			}
 			checkPieces(t, template, all)
+			for _, tag := range template.Tags() {
+				for n := minPartial; n < len(tag); n++ {
+					if strings.HasSuffix(contentOf(all), tag[:n]) && !isInside(template, tag) {
+						t.Fatalf("%q ends with a part of %s", contentOf(all), tag)
+					}
+				}
+			}
+			all = pieces(splitterOf(template, tt.startInReasoning), []string{tt.text[:at]})
+			checkPieces(t, template, all)
 		}
 	})
+}
+
+func contentOf(all []Piece) (content string) {
+	for _, p := range all {
+		if p.Kind == Content {
+			content += p.Text
+		}
+	}
+	return content
+}
+
+// isInside reports whether a tag is only dropped inside calls.
+func isInside(template *Template, tag string) bool {
+	return template.channels != nil || !slices.Contains(template.tools.outside(), tag) &&
+		tag != template.reasoning.open && tag != template.reasoning.close
 }
 
 func callsOf(all []Piece) (calls []ToolCall) {
@@ -288,28 +314,98 @@ func TestNestedElements(t *testing.T) {
 	}
 }
 
-// TestNoTools checks that there are no calls unless tools were offered and their format is known.
-// Calls whose tags are control tokens are no content either.
+// TestNoTools checks that there are no calls unless tools were offered and their format is known. A
+// call is no content either.
 func TestNoTools(t *testing.T) {
-	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}")
+	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}{{ tools }}")
 	if known.Tools(nil) != nil || unknown.Tools(offered()) != nil {
 		t.Error("Tools is not nil, although no tools are offered or the format is unknown")
 	}
-	text := "a\n" + coder("now") + "\n"
-	if got, want := summary(pieces(known.NewSplitter("", nil), []string{text})),
-		" | "+text+" | "; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	gemma := parse(t, "{{ tools }}<|tool_call><|channel>")
+	llama := parse(t, `{{ tools }}{% raw %}"parameters": dictionary of argument name{% endraw %}`)
+	for _, c := range []struct {
+		template   *Template
+		text, want string
+	}{
+		{known, "a\n" + coder("now") + "\nb", "ab"},
+		{known, "a\n" + coder("f", "s", "x")[:40], "a"},
+		{known, "<tool_call>\n<function=f>hm</function></tool_call>x", "x"},
+		{known, "Write `<tool_call>` and `</tool_call>` or  <tool_call> .",
+			"Write `<tool_call>` and `</tool_call>` or  <tool_call> ."},
+		{known, "Write <tool_call> or <tool", "Write <tool_call> or <tool"},
+		{parse(t, jsonSource), "a <tool_call>{\"name\":\"now\"}</tool_call>", "a"},
+		{gemma, "a\n<|tool_call>call:now{}<tool_call|>\n", "a"},
+		{gemma, "Write <|tool_call> .", "Write ."},
+		{llama, `{"name": "f", "parameters": {`, `{"name": "f", "parameters": {`},
+	} {
+		if got := summary(pieces(c.template.NewSplitter("", nil), []string{c.text})); got !=
+			" | "+c.want+" | " {
+			t.Errorf("%q: got %q, want %q", c.text, got, c.want)
+		}
 	}
-	gemma := parse(t, "<|tool_call><|channel>")
-	text = "a\n<|tool_call>call:now{}<tool_call|>\n"
-	if got := summary(pieces(gemma.NewSplitter("", nil), []string{text})); got != " | a | " {
-		t.Errorf("got %q", got)
+}
+
+// TestRefuseCalls checks all formats: the calls are gone, and the rest stays.
+func TestRefuseCalls(t *testing.T) {
+	forAllToolTests(t, func(t *testing.T, template *Template, tt toolTest) {
+		s := splitterOf(template, tt.startInReasoning)
+		s.RefuseCalls()
+		want := tt.want[:strings.LastIndex(tt.want, " | ")+3]
+		if got := summary(pieces(s, strings.Split(tt.text, ""))); got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", tt.text, got, want)
+		}
+	})
+}
+
+// TestCutOffInACall checks that a call in a value is not taken for one if the answer was cut off in
+// the value.
+func TestCutOffInACall(t *testing.T) {
+	const text = `a<minimax:tool_call><invoke name="f"><parameter name="s">The end is ` +
+		`</minimax:tool_call> as in <minimax:tool_call><invoke name="now"></invoke>`
+	for cutOff, want := range map[bool]string{true: " | a | ", false: " | a as in | now{}"} {
+		s := splitterOf(parse(t, "<minimax:tool_call>"), false)
+		if got := summary(append(s.Add(text), s.Close(cutOff)...)); got != want {
+			t.Errorf("cut off: %t: got %q, want %q", cutOff, got, want)
+		}
 	}
-	llama := parse(t, `{% raw %}"parameters": dictionary of argument name{% endraw %}`)
-	text = `{"name": "f", "parameters": {`
-	if got := summary(pieces(llama.NewSplitter("", nil), []string{text})); got !=
-		" | "+text+" | " {
-		t.Errorf("got %q", got)
+}
+
+// TestEndsWithCall checks that an answer that ends right after a call is known to be complete.
+func TestEndsWithCall(t *testing.T) {
+	object := `<tool_call>{"name":"now"}</tool_call>`
+	for text, want := range map[string]bool{
+		"a" + object: true, object + "\n": true, object + "\nb": false, "a": false, "": false,
+		object + "<": false, object + "<tool_ca": false, object + "\n<tool_call>": false,
+		object + "<tool_call>{": false, object + object: true, object + "<think>b": false,
+		object + "<tool_call>hm</tool_call>": false, object[:len(object)-1]: false,
+	} {
+		s := splitterOf(parse(t, jsonSource), false)
+		s.Add(text)
+		s.Close(true)
+		if s.EndsWithCall() != want {
+			t.Errorf("%q: got %t", text, !want)
+		}
+	}
+	const block = `<minimax:tool_call><invoke name="now"></invoke>`
+	const message = "<|channel|>commentary to=functions.now<|message|>"
+	for _, c := range []struct {
+		source, text string
+		want         bool
+	}{
+		{"<minimax:tool_call>", block, true},
+		{"<minimax:tool_call>", block + "\n</minimax:tool_call>\n", true},
+		{"<minimax:tool_call>", block + "<invoke", false},
+		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}", true},
+		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}<|call|>", true},
+		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{", false},
+		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}<|call|><|start|>ass", false},
+	} {
+		s := splitterOf(parse(t, "{% raw %}"+c.source+"{% endraw %}"), false)
+		s.Add(c.text)
+		s.Close(true)
+		if s.EndsWithCall() != c.want {
+			t.Errorf("%q: got %t", c.text, !c.want)
+		}
 	}
 }
 

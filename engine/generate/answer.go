@@ -55,7 +55,7 @@ type FinishReason string
 const (
 	FinishStop      FinishReason = "stop"       // an end token or a stop text
 	FinishLength    FinishReason = "length"     // the token limit or the end of the context
-	FinishToolCalls FinishReason = "tool_calls" // an end token after tool calls
+	FinishToolCalls FinishReason = "tool_calls" // tool calls, and nothing was cut off after them
 )
 
 // Usage counts the tokens of a request and has the times that the engine measured.

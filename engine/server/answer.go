@@ -211,7 +211,7 @@ func (a *answer) done(e engine.Event) {
 	}
 	d := a.add(e.Text)
 	if a.split != nil {
-		rest := a.join(a.split.Close())
+		rest := a.join(a.split.Close(e.Finish != engine.FinishStop))
 		d.Content += rest.Content
 		d.Reasoning += rest.Reasoning
 		d.ToolCalls = append(d.ToolCalls, rest.ToolCalls...)
@@ -220,7 +220,8 @@ func (a *answer) done(e engine.Event) {
 	if !d.Empty() && a.out.delta(d) != nil {
 		return
 	}
-	if e.Finish == engine.FinishStop && a.calls > 0 {
+	if a.calls > 0 && (e.Finish == engine.FinishStop ||
+		e.Finish == engine.FinishLength && a.split.EndsWithCall()) {
 		a.record.finish = string(generate.FinishToolCalls)
 	}
 	switch e.Finish {
