@@ -34,6 +34,8 @@ type Request struct {
 	// Tools are the functions that the model may call, each as a JSON object in OpenAI's format.
 	// All keys are passed to the chat template.
 	Tools []json.RawMessage
+	// NoCalls drops the calls of the model, although the prompt offers tools.
+	NoCalls bool
 	// TemplateKwargs is a JSON object with variables for the chat template, or nil.
 	TemplateKwargs json.RawMessage
 	// Effort is how much the model shall think: one of chat.Efforts, or "" for the template's
@@ -83,6 +85,9 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 			return nil, nil, err
 		}
 		split = m.Template().NewSplitter(text, r.Tools)
+		if r.NoCalls {
+			split.RefuseCalls()
+		}
 	}
 	prompt, err = m.Tokenizer().EncodeContext(ctx, text, options)
 	if err != nil {

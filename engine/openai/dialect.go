@@ -42,8 +42,8 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	return &server.Call{
 		ID: generate.NewID("chatcmpl-"),
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Cache: q.Cache, Messages: messages, Tools: q.Tools, TemplateKwargs: q.TemplateKwargs,
-			Effort: q.Effort},
+			Cache: q.Cache, Messages: messages, Tools: q.Tools, NoCalls: q.NoCalls,
+			TemplateKwargs: q.TemplateKwargs, Effort: q.Effort},
 		Renderer: func(h generate.Head) server.Renderer {
 			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
 		},

@@ -26,9 +26,11 @@ type Params struct {
 type ChatRequest struct {
 	Params
 	Messages []Message // at least one
-	// Tools are the functions that the model may call, each as the JSON of an entry of tools. With
-	// tool_choice "none" it is nil, so that the prompt contains no tools.
+	// Tools are the functions that the prompt offers, each as the JSON of an entry of tools.
 	Tools []json.RawMessage
+	// NoCalls is true for a tool_choice of "none": the model may not call the tools, which stay in
+	// the prompt, so that the cached prefix stays too.
+	NoCalls bool
 	// TemplateKwargs is the JSON object chat_template_kwargs: variables for the chat template. It
 	// may be nil.
 	TemplateKwargs json.RawMessage
@@ -129,7 +131,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 		func() error { return r.readLogprobs(&w) },
 		func() error { return refuseUnsupported(&w) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
-		func() (err error) { r.Tools, err = parseTools(w.Tools, w.ToolChoice); return },
+		func() (err error) { r.Tools, r.NoCalls, err = parseTools(w.Tools, w.ToolChoice); return },
 		func() (err error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
 			return

@@ -99,7 +99,7 @@ func TestParseChat(t *testing.T) {
 			func(r *ChatRequest) any { return len(r.Tools) }, 1},
 		{"tool_choice none", chatBody(
 			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"`),
-			func(r *ChatRequest) any { return len(r.Tools) }, 0},
+			func(r *ChatRequest) any { return []any{len(r.Tools), r.NoCalls} }, []any{1, true}},
 		{"no tools", chatBody(`"tools":[],"tool_choice":"auto"`),
 			func(r *ChatRequest) any { return r.Tools == nil }, true},
 		{"parts are unchanged",

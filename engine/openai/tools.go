@@ -18,32 +18,31 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// parseTools returns the tools that the model may call. It checks only the type, the name and
-// whether parameters is an object. The chat template renders the schemas, and the client validates
-// the arguments.
-func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessage, error) {
+// parseTools returns the tools of the prompt, and whether the model may not call them. It checks
+// only the type, the name and whether parameters is an object. The chat template renders the
+// schemas, and the client validates the arguments.
+func parseTools(list []json.RawMessage, choice json.RawMessage) (tools []json.RawMessage,
+	noCalls bool, err error) {
 	for i, raw := range list {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	var text string
 	switch {
 	case isNull(choice):
 	case json.Unmarshal(choice, &text) != nil:
-		return nil, badParam("tool_choice",
+		return nil, false, badParam("tool_choice",
 			"choosing a function is not supported, only \"auto\" and \"none\". Send only that "+
 				"function as a tool, and ask for the call in the prompt")
-	case text == "none":
-		return nil, nil
-	case text != "auto":
-		return nil, badParam("tool_choice",
+	case text != "auto" && text != "none":
+		return nil, false, badParam("tool_choice",
 			"%q is not supported, only \"auto\" and \"none\"", text)
 	}
 	if len(list) == 0 {
-		return nil, nil
+		return nil, text == "none", nil
 	}
-	return list, nil
+	return list, text == "none", nil
 }
 
 func checkTool(raw json.RawMessage, path string) error {

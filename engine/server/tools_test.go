@@ -11,7 +11,7 @@ import (
 
 // TestToolsReachTheTemplate checks that the prompt contains the tools, earlier calls and their
 // results unchanged, and that other template variables apply. With tool_choice "none" the prompt
-// contains no tools.
+// is the same, so that the cached prefix is of use.
 func TestToolsReachTheTemplate(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
@@ -22,16 +22,13 @@ func TestToolsReachTheTemplate(t *testing.T) {
 			"tools":[{"type":"function","function":{"strict":true,"name":"get_time","parameters":{"b":1,"a":2}}}],"tool_choice":"` + choice + `",
 			"chat_template_kwargs":{"enable_thinking":false}}`
 	}
-	for choice, tools := range map[string]bool{"auto": true, "none": false} {
+	for _, choice := range []string{"auto", "none"} {
 		if status, _, text := post(t, s.URL+"/v1/chat/completions", body(choice)); status != 200 {
 			t.Fatalf("%s: got %d %s, expected 200", choice, status, text)
 		}
 		prompt := e.tokenizer.Decode((<-e.requests).Prompt, false)
-		if got := strings.Contains(prompt,
-			`{"type": "function", "function": {"strict": true, "name": "get_time", "parameters": {"b": 1, "a": 2}}}`); got != tools {
-			t.Errorf("%s: tools in the prompt: %v\n%s", choice, got, prompt)
-		}
 		for _, want := range []string{
+			`{"type": "function", "function": {"strict": true, "name": "get_time", "parameters": {"b": 1, "a": 2}}}`,
 			"<tool_call>\n<function=get_time>\n<parameter=z>\n1\n</parameter>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call><|im_end|>",
 			"<tool_response>\n12:00\n</tool_response>", "<think>\n\n</think>\n\n",
 		} {

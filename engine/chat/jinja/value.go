@@ -69,6 +69,17 @@ func (d *Dict) Clone() *Dict {
 	return c
 }
 
+// Without returns a shallow copy without a key.
+func (d *Dict) Without(key string) *Dict {
+	c := NewDict()
+	for i, k := range d.keys {
+		if k != key {
+			c.set(k, d.values[i])
+		}
+	}
+	return c
+}
+
 // hashKey maps keys that are equal in Python (1, 1.0, True) to one Go value.
 func hashKey(key any) any {
 	switch k := key.(type) {
