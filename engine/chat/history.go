@@ -5,12 +5,14 @@ package chat
 // on the call: the prompt stays the same as the conversation grows.
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"headroom/engine/chat/jinja"
 )
@@ -98,6 +100,32 @@ func wrapArguments(messages *jinja.List) (wrapped bool) {
 		}
 	}
 	return wrapped
+}
+
+// jsonText is the JSON text of a value.
+var jsonText = mustParse("{{ value | tojson }}")
+
+// argumentsAsText makes JSON text of the arguments of tool calls, for templates that add them to a
+// text. It reports whether there were any.
+func argumentsAsText(messages *jinja.List) (changed bool) {
+	for _, m := range messages.Items {
+		for _, call := range toolCalls(m) {
+			f := function(call)
+			arguments, ok := f.Get("arguments")
+			if _, isText := arguments.(string); isText || !ok {
+				continue
+			}
+			vars := jinja.NewDict()
+			vars.Set("value", arguments)
+			text, err := jsonText.Render(context.Background(), vars, time.Time{})
+			if err != nil {
+				return false
+			}
+			f.Set("arguments", text)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // shortIDsMark is how the templates of Mistral check the IDs of tool calls: "Tool call IDs should

@@ -19,10 +19,17 @@ var jsonTools = toolFormat{
 		`(?s)<tool_call>(\n|\\n).*tool_call\.name`),
 	open:  []string{toolOpen},
 	close: toolClose,
+	example: func(string) string {
+		return "<tool_call>\n" + `{"name": "the function's name", "arguments": ` +
+			exampleArguments + "}\n</tool_call>"
+	},
 	begin: func(schemas map[string]schema) callReader {
 		return newJSONReader(toolOpen, toolClose, schemas)
 	},
 }
+
+// exampleArguments are the arguments of the example of a call.
+const exampleArguments = `{"an argument's name": "its value"}`
 
 // jsonReader parses one call.
 type jsonReader struct {

@@ -28,10 +28,23 @@ var kimi = separatedFormat("kimi", separated{open: "<|tool_call_begin|>",
 //	```json
 //	{…}
 //	```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
-var deepseek = separatedFormat("deepseek", separated{open: "<｜tool▁call▁begin｜>",
-	separator: "<｜tool▁sep｜>", closing: "<｜tool▁call▁end｜>", fence: "```json",
-	name: func(head string) string { return head }},
-	"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
+var deepseek = deepseekFormat()
+
+func deepseekFormat() toolFormat {
+	f := separatedFormat("deepseek", separated{open: "<｜tool▁call▁begin｜>",
+		separator: "<｜tool▁sep｜>", closing: "<｜tool▁call▁end｜>", fence: "```json",
+		name: func(head string) string { return head }},
+		"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
+	f.example = func(source string) string {
+		call := "the function's name<｜tool▁sep｜>" + exampleArguments
+		if strings.Contains(source, "```json") {
+			call = "function<｜tool▁sep｜>the function's name\n```json\n" + exampleArguments + "\n```"
+		}
+		return "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>" + call +
+			"<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+	}
+	return f
+}
 
 // solar is the format of Solar Open, which gives each call an ID:
 //

@@ -2,7 +2,8 @@ package chat
 
 // This file renders the chat template of a model with the same variables as transformers. The
 // prompt must have the format that the model was trained on. So a missing template, or one that
-// raises an exception, is an error. There is no fallback.
+// raises an exception, is an error. Only a template that ignores tools gets them in another way
+// (fallback.go).
 
 import (
 	"context"
@@ -43,6 +44,7 @@ type Template struct {
 	shortIDs  bool              // IDs of tool calls must have 9 characters
 	special   map[string]string // variables for special tokens, such as bos_token
 	toolUse   *Template         // renders requests with tools; nil: this template does
+	fallback  *fallback         // for tools, if the template ignores them; else nil
 }
 
 // ParseTemplate parses a chat template. The error of an empty source is
@@ -58,6 +60,7 @@ func ParseTemplate(source string) (*Template, error) {
 	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
 		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source)}
 	parsed.readEffort(source)
+	parsed.findFallback(source)
 	return parsed, nil
 }
 
@@ -115,7 +118,8 @@ var reserved = []string{"messages", "tools", "documents", "add_generation_prompt
 // ends, and at the bounds of package jinja. The error is a *TemplateError if rendering failed;
 // otherwise it wraps that of ctx, or names the part of the input that is malformed. Unless ctx has
 // ended, the client has to change the request. If the template fails on the messages as they are,
-// arguments of tool calls that are no object are wrapped into one.
+// arguments of tool calls that are no object are wrapped into one. If that does not help, arguments
+// are JSON text.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 	t = t.of(len(in.Tools) > 0)
 	vars := jinja.NewDict()
@@ -134,10 +138,13 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		}
 		messages.Items = append(messages.Items, in.hidden(v))
 	}
-	vars.Set("messages", messages)
-	vars.Set("tools", nil)
+	now := in.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	var tools *jinja.List
 	if len(in.Tools) > 0 {
-		tools := jinja.NewList()
+		tools = jinja.NewList()
 		for i, raw := range in.Tools {
 			if err := ctx.Err(); err != nil {
 				return "", err
@@ -148,8 +155,18 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 			}
 			tools.Items = append(tools.Items, in.hidden(v))
 		}
-		vars.Set("tools", tools)
 	}
+	vars.Set("tools", nil)
+	switch {
+	case t.fallback != nil:
+		var err error
+		if messages.Items, err = t.fallback.withTools(ctx, messages.Items, tools, now); err != nil {
+			return "", err
+		}
+	case tools != nil:
+		vars.Set(t.toolsName(), tools)
+	}
+	vars.Set("messages", messages)
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", in.AddGenerationPrompt)
 	for name, text := range t.special {
@@ -165,15 +182,14 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		}
 		vars.Set(name, v)
 	}
-	now := in.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
 	prompt, err := t.jinja.Render(ctx, vars, now)
-	if refused := new(TemplateError); errors.As(err, &refused) && ctx.Err() == nil &&
-		wrapArguments(messages) {
-		if wrapped, again := t.jinja.Render(ctx, vars, now); again == nil {
-			return wrapped, nil
+	for _, change := range []func(*jinja.List) bool{wrapArguments, argumentsAsText} {
+		refused := new(TemplateError)
+		if !errors.As(err, &refused) || ctx.Err() != nil || !change(messages) {
+			continue
+		}
+		if changed, again := t.jinja.Render(ctx, vars, now); again == nil {
+			return changed, nil
 		}
 	}
 	return prompt, err

@@ -25,12 +25,14 @@ func parseFile(t *testing.T, path string) *Template {
 	return tmpl
 }
 
-func parse(t *testing.T, source string) *Template {
+// parse parses an excerpt of a template. It counts as one that renders tools.
+func parse(t testing.TB, source string) *Template {
 	t.Helper()
 	tmpl, err := ParseTemplate(source)
 	if err != nil {
 		t.Fatal(err)
 	}
+	tmpl.fallback, tmpl.tools = nil, toolFormatOf(source)
 	return tmpl
 }
 

@@ -79,6 +79,9 @@ type toolFormat struct {
 	// control: the tags are control tokens, which a model does not write to mention them. They are
 	// no content even if no tools were offered and no call follows.
 	control bool
+	// example returns a call for templates that ignore tools; see fallback.go. source is that of
+	// the template. nil: such a template gets jsonTools.
+	example func(source string) string
 	// begin returns a reader for the text after an opening tag.
 	begin func(schemas map[string]schema) callReader
 }

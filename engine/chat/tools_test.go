@@ -27,11 +27,7 @@ type formatTests struct {
 
 func (f *formatTests) template(t testing.TB) *Template {
 	t.Helper()
-	template, err := ParseTemplate("{% raw %}" + f.source + "{% endraw %}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return template
+	return parse(t, "{% raw %}"+f.source+"{% endraw %}")
 }
 
 // offered returns the tools that these tests offer.
@@ -139,8 +135,8 @@ func TestCutOff(t *testing.T) {
 			checkPieces(t, template, all)
 			for _, tag := range template.Tags() {
 				for n := minPartial; n < len(tag); n++ {
-					if strings.HasSuffix(contentOf(all), tag[:n]) && !isInside(template, tag) {
-						t.Fatalf("%q ends with a part of %s", contentOf(all), tag)
+					if strings.HasSuffix(contentIn(all), tag[:n]) && !isInside(template, tag) {
+						t.Fatalf("%q ends with a part of %s", contentIn(all), tag)
 					}
 				}
 			}
@@ -150,7 +146,7 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-func contentOf(all []Piece) (content string) {
+func contentIn(all []Piece) (content string) {
 	for _, p := range all {
 		if p.Kind == Content {
 			content += p.Text

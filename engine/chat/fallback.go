@@ -1,0 +1,245 @@
+package chat
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"headroom/engine/chat/jinja"
+)
+
+// Tools for templates that render the same prompt with and without them. The prompt then has an
+// instruction that describes the tools and shows how to call them. It ends the system message. Where
+// a template renders none, it begins the first message of the user.
+//
+// DeepSeek's templates render calls and their results, though no tools, so the instruction shows
+// their format. For all others it shows jsonTools, and messages are written with that format:
+//
+//   - Calls end the content of their message.
+//   - The results of calls are messages of the user. Several in a row are one message, because many
+//     templates want the roles to alternate.
+//
+// See DECISIONS.md.
+
+// fallback is what takes the place of tools in a template that ignores them.
+type fallback struct {
+	example string // a call, in the format that the instruction shows
+	native  bool   // the template renders calls and their results
+	system  bool   // the template renders a system message
+}
+
+// fallbackTools is the instruction, and fallbackCalls what ends the content of a message with
+// calls.
+var (
+	fallbackTools = mustParse(`You can call functions. Each line between <tools> and </tools> ` +
+		`describes one as JSON:
+<tools>
+{% for tool in tools %}{{ tool | tojson }}
+{% endfor %}</tools>
+
+To call a function, write its name and its arguments, a JSON object, in this form:
+{{ example }}
+
+You may write several calls, one after another, and nothing after the last one. The next message ` +
+		`has the results. If no function helps, answer as usual.`)
+	fallbackCalls = mustParse("{% for call in calls %}{% if not loop.first %}\n\n{% endif %}" +
+		"<tool_call>\n{{ {'name': call.name, 'arguments': call.arguments} | tojson }}\n" +
+		"</tool_call>{% endfor %}")
+)
+
+func mustParse(source string) *jinja.Template {
+	t, err := jinja.Parse(source)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// The texts by which findFallback recognizes what a template renders.
+const (
+	probeTool   = "probe_of_tools"
+	probeSystem = "probe of a system message"
+)
+
+// findFallback sets what takes the place of tools if the template ignores them. A template that
+// reads tools and fails on the messages here is taken for one that renders them.
+func (t *Template) findFallback(source string) {
+	if t.channels != nil {
+		return
+	}
+	user, system := newMessage("user", "Hello"), newMessage("system", probeSystem)
+	reads := t.jinja.Reads(t.toolsName())
+	for _, messages := range [][]any{{user}, {system, user}} {
+		if !reads {
+			break
+		}
+		prompt, err := t.probe(messages, true)
+		if strings.Contains(prompt, probeTool) {
+			return
+		}
+		reads = err != nil
+	}
+	if reads {
+		return
+	}
+	prompt, _ := t.probe([]any{system, user}, false)
+	t.fallback = &fallback{system: strings.Contains(prompt, probeSystem),
+		native: t.tools != nil && t.tools.example != nil}
+	if !t.fallback.native {
+		t.tools = &jsonTools
+	}
+	t.fallback.example = t.tools.example(source)
+}
+
+// toolsName returns the name of the variable for tools. SmolLM3 has one of its own.
+func (t *Template) toolsName() string {
+	if !t.jinja.Reads("tools") && t.jinja.Reads("xml_tools") {
+		return "xml_tools"
+	}
+	return "tools"
+}
+
+func newMessage(role, content string) *jinja.Dict {
+	m := jinja.NewDict()
+	m.Set("role", role)
+	m.Set("content", content)
+	return m
+}
+
+// probe renders messages, perhaps with a tool.
+func (t *Template) probe(messages []any, tool bool) (string, error) {
+	vars := jinja.NewDict()
+	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
+		vars.Set(name, "")
+	}
+	vars.Set("messages", jinja.NewList(messages...))
+	vars.Set("add_generation_prompt", true)
+	vars.Set("tools", nil)
+	if tool {
+		v, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "` + probeTool +
+			`", "description": "d", "parameters": {"type": "object", "properties": {"a": ` +
+			`{"type": "string", "description": "d"}}, "required": ["a"]}}}]`))
+		if err != nil {
+			return "", err
+		}
+		vars.Set(t.toolsName(), v)
+	}
+	return t.jinja.Render(context.Background(), vars, time.Unix(0, 0))
+}
+
+// withTools returns messages for the template. It may change them. tools may be nil.
+func (f *fallback) withTools(ctx context.Context, messages []any, tools *jinja.List,
+	now time.Time) ([]any, error) {
+	if !f.native {
+		var err error
+		if messages, err = inJSON(ctx, messages, now); err != nil {
+			return nil, err
+		}
+	}
+	if tools == nil {
+		return messages, nil
+	}
+	vars := jinja.NewDict()
+	vars.Set("tools", tools)
+	vars.Set("example", f.example)
+	text, err := fallbackTools.Render(ctx, vars, now)
+	if err != nil {
+		return nil, err
+	}
+	return f.instructed(messages, text), nil
+}
+
+// inJSON returns messages with calls in the format jsonTools, and with their results.
+func inJSON(ctx context.Context, messages []any, now time.Time) ([]any, error) {
+	var out []any
+	results := false // the last message has results of calls
+	for _, item := range messages {
+		m, ok := item.(*jinja.Dict)
+		if !ok {
+			continue
+		}
+		role, _ := m.Get("role")
+		isResult := role == "tool"
+		switch {
+		case isResult:
+			m = newMessage("user", "<tool_response>\n"+contentOf(m)+"\n</tool_response>")
+		case len(toolCalls(m)) > 0:
+			text, err := callsAsText(ctx, m, now)
+			if err != nil {
+				return nil, err
+			}
+			m = m.Without("tool_calls")
+			addContent(m, text, "\n")
+		}
+		if n := len(out); n > 0 && (isResult || role == "user") && (results || isResult) &&
+			roleOf(out[n-1]) == "user" {
+			addContent(out[n-1].(*jinja.Dict), contentOf(m), "\n")
+			results = true
+			continue
+		}
+		out, results = append(out, m), isResult
+	}
+	return out, nil
+}
+
+// instructed returns messages with an instruction.
+func (f *fallback) instructed(messages []any, text string) []any {
+	role := "user"
+	if f.system {
+		role = "system"
+	}
+	at := slices.IndexFunc(messages, func(m any) bool { return roleOf(m) == role })
+	if at < 0 || f.system && at > 0 {
+		return append([]any{newMessage(role, text)}, messages...)
+	}
+	m := messages[at].(*jinja.Dict)
+	if f.system {
+		addContent(m, text, "\n\n")
+		return messages
+	}
+	first := newMessage(role, text)
+	addContent(first, contentOf(m), "\n\n")
+	content, _ := first.Get("content")
+	m.Set("content", content)
+	return messages
+}
+
+func roleOf(message any) string {
+	m, ok := message.(*jinja.Dict)
+	if !ok {
+		return ""
+	}
+	role, _ := m.Get("role")
+	text, _ := role.(string)
+	return text
+}
+
+// contentOf returns the text of a message.
+func contentOf(m *jinja.Dict) string {
+	content, _ := m.Get("content")
+	if text, ok := content.(string); ok {
+		return text
+	}
+	text, _ := joinText(content)
+	return text
+}
+
+// addContent appends text to the content of a message.
+func addContent(m *jinja.Dict, text, separator string) {
+	if before := contentOf(m); before != "" {
+		text = before + separator + text
+	}
+	m.Set("content", text)
+}
+
+// callsAsText returns the calls of a message in the format jsonTools.
+func callsAsText(ctx context.Context, m *jinja.Dict, now time.Time) (string, error) {
+	calls := jinja.NewList()
+	for _, call := range toolCalls(m) {
+		calls.Items = append(calls.Items, function(call))
+	}
+	vars := jinja.NewDict()
+	vars.Set("calls", calls)
+	return fallbackCalls.Render(ctx, vars, now)
+}
