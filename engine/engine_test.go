@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 		{engine.Request{}, problem.BadRequest, "empty"},
 		{engine.Request{Prompt: []int32{1, 99999}}, problem.BadRequest, "99999"},
 		{engine.Request{Prompt: make([]int32, 64)}, problem.ContextExceeded,
-			"64 tokens, the context holds 64"},
+			"your prompt has 64 tokens: the answer needs at least one more"},
 		{engine.Request{Prompt: []int32{1}, Sampling: sample.Params{TopP: 7}}, problem.BadRequest,
 			"7"},
 	} {

@@ -195,7 +195,7 @@ func TestRefusals(t *testing.T) {
 		{"does not fit", []string{"run", "--max-sequences", "1000000", "x"}, 1,
 			[]string{"The model does not fit", "GB is free", "fix: "}},
 		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1,
-			[]string{"longer than the model's context", "the context holds 20"}},
+			[]string{"maximum context length is 20 tokens", "your prompt has"}},
 		{"impossible host",
 			[]string{"serve", "--host", "not a host", "--port", "0", "--no-api-key"}, 1,
 			[]string{"cannot listen on not a host", "Check --host and --port"}},
@@ -364,7 +364,7 @@ func TestChatContinuesAfterAProblem(t *testing.T) {
 	isolate(t)
 	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat",
 		"--context", "100")
-	if code != 0 || !strings.Contains(errOut, "longer than the model's context") ||
+	if code != 0 || !strings.Contains(errOut, "maximum context length is 100 tokens") ||
 		!strings.Contains(out, "keys and values") {
 		t.Errorf("exit %d, output %q, %s", code, out, errOut)
 	}

@@ -205,13 +205,14 @@ type wireProblem struct {
 	RetryAfter        time.Duration
 }
 
+	Overflow          *problem.Overflow
 // newWireProblem returns err as a wireProblem; nil for nil.
 func newWireProblem(err error) *wireProblem {
 	if err == nil {
 		return nil
 	}
 	p := problem.From(err)
-	w := &wireProblem{p.Code, p.Message, p.Why, p.Fix, p.RetryAfter}
+	w := &wireProblem{p.Code, p.Message, p.Why, p.Fix, p.RetryAfter, p.Overflow}
 	if w.RetryAfter == 0 && passes(err) {
 		w.RetryAfter = lackTime // the error itself is not sent
 	}
@@ -220,7 +221,7 @@ func newWireProblem(err error) *wireProblem {
 
 func (w *wireProblem) problem() *problem.Problem {
 	p := &problem.Problem{Code: w.Code, Message: w.Message, Why: w.Why, Fix: w.Fix,
-		RetryAfter: w.RetryAfter}
+		RetryAfter: w.RetryAfter, Overflow: w.Overflow}
 	if w.Code == problem.Cancelled {
 		p.Err = context.Canceled
 	}

@@ -114,11 +114,8 @@ func encodeProblem(ctx context.Context, err error, counted, contextTokens int) e
 	case ctx.Err() != nil:
 		return problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
 	case errors.Is(err, tokenizer.ErrTooLong):
-		return problem.New(problem.ContextExceeded,
-			"The prompt is longer than the model's context",
-			fmt.Sprintf("it has more than %d tokens, the context holds %d, and the answer needs "+
-				"at least one", counted, contextTokens),
-			"Shorten the conversation, or load the model with a longer context.")
+		return problem.TooLong(problem.Overflow{Tokens: counted, Context: contextTokens,
+			AtLeast: true}, "")
 	}
 	return problem.Wrap(problem.BadRequest, err, "The model's tokenizer cannot encode this prompt",
 		"Shorten the prompt. If short prompts fail too, download the model again.")

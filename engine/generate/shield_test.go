@@ -118,7 +118,7 @@ func TestEncodeProblems(t *testing.T) {
 	r := generate.Request{Prompt: strings.Repeat("word ", 5000)}
 	_, _, err := r.Encode(t.Context(), m, 1000)
 	if p := problem.From(err); p.Code != problem.ContextExceeded ||
-		!strings.Contains(p.Why, "more than 1250 tokens, the context holds 1000") {
+		*p.Overflow != (problem.Overflow{Tokens: 1250, Context: 1000, AtLeast: true}) {
 		t.Errorf("a long prompt: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

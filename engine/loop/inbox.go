@@ -144,7 +144,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 
 // validate returns a Problem if the request is not valid.
 func (l *Loop) validate(r *Request) error {
-	most, room := l.config.ContextTokens-1, ", and the answer needs at least one"
+	most, room := l.config.ContextTokens-1, "the answer needs at least one more"
 	if r.NoAnswer {
 		most, room = most+1, ""
 	}
@@ -153,11 +153,8 @@ func (l *Loop) validate(r *Request) error {
 		return problem.New(problem.BadRequest, "The prompt is empty", "",
 			"Send at least one token.")
 	case len(r.Prompt) > most:
-		return problem.New(problem.ContextExceeded,
-			"The prompt is longer than the model's context",
-			fmt.Sprintf("it has %d tokens, the context holds %d%s", len(r.Prompt),
-				l.config.ContextTokens, room),
-			"Shorten the conversation, or load the model with a longer context.")
+		return problem.TooLong(problem.Overflow{Tokens: len(r.Prompt),
+			Context: l.config.ContextTokens}, room)
 	}
 	vocab := l.runner.VocabSize()
 	for i, t := range r.Prompt {

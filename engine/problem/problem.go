@@ -59,6 +59,9 @@ type Problem struct {
 	// RetryAfter is the time after which the same request is likely to succeed; 0: unknown.
 	RetryAfter time.Duration
 }
+	// Overflow has the sizes of a prompt that is too long, for the code ContextExceeded. Each API has
+	// its own words for it. nil: unknown.
+	Overflow *Overflow
 
 // New returns a Problem.
 func New(code Code, message, why, fix string) *Problem {

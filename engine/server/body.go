@@ -81,10 +81,12 @@ func (s *Server) bodyLimit() (limit int64, tooLong error) {
 	if context == 0 || limit >= s.maxBodyBytes {
 		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
 	}
-	return limit, problem.New(problem.ContextExceeded,
-		"The request's body is too large for the model's context",
-		fmt.Sprintf("the limit is %d bytes for all messages or prompts together, because the "+
-			"context holds %d tokens", limit, context), "Send less text, or fewer prompts at once.")
+	p := problem.TooLong(problem.Overflow{Tokens: context, Context: context, AtLeast: true},
+		fmt.Sprintf("the limit is %d bytes for all messages or prompts together", limit))
+	p.Message = fmt.Sprintf("This model's maximum context length is %d tokens. However, the "+
+		"request's body is too large", context)
+	p.Fix = "Send less text, or fewer prompts at once."
+	return limit, p
 }
 
 func tooLarge(limit int64) error {

@@ -132,7 +132,7 @@ func TestSeveralPromptsTooLarge(t *testing.T) {
 	s := start(t, e, server.Options{})
 	prompts := strings.Repeat(`"`+strings.Repeat("a", 1000)+`",`, 1100)
 	status, _, text := post(t, s.URL+"/v1/completions", `{"prompt":[`+prompts+`"a"]}`)
-	if status != 400 || !strings.Contains(text, "The request's body is too large") ||
+	if status != 400 || !strings.Contains(text, "the request's body is too large") ||
 		!strings.Contains(text, "fewer prompts") {
 		t.Errorf("%d %s", status, text)
 	}

@@ -17,8 +17,7 @@ func TestRefusals(t *testing.T) {
 	busy := problem.New(problem.Busy, "Too many requests are waiting", "64 wait", "Try again.")
 	busier := &problem.Problem{Code: problem.Busy, Message: "Too many requests are waiting",
 		RetryAfter: 6001 * time.Millisecond}
-	long := problem.New(problem.ContextExceeded, "The prompt is longer than the model's context",
-		"it has 40000 tokens, the context holds 32768", "")
+	long := problem.TooLong(problem.Overflow{Tokens: 40013, Context: 32768}, "")
 	cases := []struct {
 		name         string
 		method, path string
@@ -52,7 +51,8 @@ func TestRefusals(t *testing.T) {
 			[]string{`"code":"no_template"`, "/v1/completions"}, ""},
 		{"too long", "POST", "/v1/chat/completions", hi,
 			func(e *fakeEngine, _ *fakeModels) { e.refusal = long }, 400,
-			[]string{`"code":"context_length_exceeded"`, "40000", "32768"}, ""},
+			[]string{`"code":"context_length_exceeded"`, `"message":"This model's maximum context ` +
+				`length is 32768 tokens. However, your prompt has 40013 tokens. `}, ""},
 		{"busy", "POST", "/v1/chat/completions", hi,
 			func(e *fakeEngine, _ *fakeModels) { e.refusal = busy }, 429,
 			[]string{`"type":"rate_limit_error"`, "64 wait"}, "1"},
