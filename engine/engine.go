@@ -293,9 +293,9 @@ func Architectures() []string { return plan.Architectures() }
 
 // NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
 // adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
-// Stream.Cancel calls cancel.
-func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
-	return loop.NewStream(id, cancel)
+// Stream.Cancel calls end with FinishCancelled, and Stream.Stop with FinishStop.
+func NewStream(id string, end func(FinishReason)) (s *Stream, put func(Event)) {
+	return loop.NewStream(id, end)
 }
 
 // NewHistory returns an empty History.

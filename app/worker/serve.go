@@ -95,11 +95,12 @@ func (s *session) handle(message *toWorker) {
 		heartbeat := e.Heartbeat()
 		s.send(&fromWorker{Heartbeat: &heartbeat})
 	case message.Cancel != nil:
-		s.mu.Lock()
-		stream := s.streams[*message.Cancel]
-		s.mu.Unlock()
-		if stream != nil {
+		if stream := s.stream(*message.Cancel); stream != nil {
 			stream.Cancel()
+		}
+	case message.Stop != nil:
+		if stream := s.stream(*message.Stop); stream != nil {
+			stream.Stop()
 		}
 	case message.DutyCycle != nil:
 		e.SetDutyCycle(*message.DutyCycle)
@@ -116,6 +117,13 @@ func (s *session) handle(message *toWorker) {
 			s.send(&fromWorker{Prefixes: &prefixes{*message.Prefixes, e.CachedPrefixes()}})
 		})
 	}
+}
+
+// stream returns the stream with that number, nil if it has ended.
+func (s *session) stream(number streamNumber) *engine.Stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[number]
 }
 
 // forget frees cached prefixes.

@@ -50,7 +50,13 @@ func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	}
 	m.last++
 	number := streamNumber(m.last)
-	stream, put := engine.NewStream(r.ID, func() { m.send(&toWorker{Cancel: &number}) })
+	stream, put := engine.NewStream(r.ID, func(reason engine.FinishReason) {
+		if reason == engine.FinishStop {
+			m.send(&toWorker{Stop: &number})
+			return
+		}
+		m.send(&toWorker{Cancel: &number})
+	})
 	s.put = put
 	m.streams[number] = s
 	m.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol is incremented when a message changes its meaning.
-const protocol = 4
+const protocol = 5
 
 // toWorker is a message of the parent. Hello comes first, then Known any number of times, then Open
 // or Gate. The others follow after the worker's Opened.
@@ -37,6 +37,8 @@ type toWorker struct {
 	Forget   *forgetRequest `cbor:"12,keyasint,omitempty"`
 	// DutyCycle is for engine.Engine.SetDutyCycle.
 	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
+	// Stop is for Stream.Stop, as Cancel is for Stream.Cancel.
+	Stop *streamNumber `cbor:"14,keyasint,omitempty"`
 }
 
 // fromWorker is a message of the worker.
@@ -203,9 +205,9 @@ type wireProblem struct {
 	Code              problem.Code
 	Message, Why, Fix string
 	RetryAfter        time.Duration
+	Overflow          *problem.Overflow
 }
 
-	Overflow          *problem.Overflow
 // newWireProblem returns err as a wireProblem; nil for nil.
 func newWireProblem(err error) *wireProblem {
 	if err == nil {

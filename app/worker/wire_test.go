@@ -240,7 +240,7 @@ func FuzzParent(f *testing.F) {
 		m := makeModel(&process{log: quiet, stderr: &stderrTail{},
 			replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
 		s := &stream{accepted: make(chan error, 1)}
-		out, put := engine.NewStream("a", func() {})
+		out, put := engine.NewStream("a", func(engine.FinishReason) {})
 		s.put = put
 		m.streams[1] = s
 		answer := make(chan *fromWorker, 1)
@@ -257,7 +257,8 @@ func FuzzParent(f *testing.F) {
 func FuzzWorker(f *testing.F) {
 	one, two := streamNumber(1), callNumber(2)
 	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateRequest{}},
-		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Prefixes: &two},
+		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Stop: &one},
+		&toWorker{Prefixes: &two},
 		&toWorker{Heartbeat: &heartbeatRequest{}}, &toWorker{Forget: &forgetRequest{Call: two}},
 		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &closeRequest{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {

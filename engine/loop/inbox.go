@@ -18,18 +18,25 @@ import (
 // are not written by then are lost.
 const closeTimeout = 10 * time.Second
 
-// inbox holds the requests, cancellations and calls that other goroutines send to the loop.
+// inbox holds the requests, the ends of requests and the calls that other goroutines send to the
+// loop.
 type inbox struct {
 	wake  chan struct{} // capacity 1: holds a value if the inbox may not be empty
 	ended chan struct{} // closed when the loop has returned
 
 	mu            sync.Mutex
 	submitted     []*request
-	cancelled     []*request
+	endings       []requestEnd
 	calls         []func()
 	live          map[*request]bool // submitted and not ended
 	closing       bool
 	closeDeadline time.Time // nothing is written to the block store after it
+}
+
+// requestEnd ends a request.
+type requestEnd struct {
+	request *request
+	reason  FinishReason
 }
 
 func newInbox() inbox {
@@ -49,7 +56,7 @@ func (b *inbox) signal() {
 func (b *inbox) pending() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.submitted) + len(b.cancelled) + len(b.calls)
+	return len(b.submitted) + len(b.endings) + len(b.calls)
 }
 
 // pastDeadline reports whether the loop has been closing for longer than closeTimeout.
@@ -74,13 +81,13 @@ func (l *Loop) runOnLoop(f func()) {
 	l.inbox.signal()
 }
 
-// takeInbox empties the inbox: it makes the queued calls, adds the submitted requests and ends the
-// cancelled ones. If the loop is closing, takeInbox ends all requests and returns false.
+// takeInbox empties the inbox: it makes the queued calls, adds the submitted requests and ends those
+// that others have ended. If the loop is closing, takeInbox ends all requests and returns false.
 func (l *Loop) takeInbox() bool {
 	b := &l.inbox
 	b.mu.Lock()
-	submitted, cancelled, calls, closing := b.submitted, b.cancelled, b.calls, b.closing
-	b.submitted, b.cancelled, b.calls = nil, nil, nil
+	submitted, endings, calls, closing := b.submitted, b.endings, b.calls, b.closing
+	b.submitted, b.endings, b.calls = nil, nil, nil
 	b.mu.Unlock()
 	for _, f := range calls {
 		f()
@@ -91,8 +98,8 @@ func (l *Loop) takeInbox() bool {
 		l.stored.preload.yield(r)
 		l.lookUp(r)
 	}
-	for _, r := range cancelled {
-		l.finish(r, FinishCancelled, nil)
+	for _, end := range endings {
+		l.finish(end.request, end.reason, nil)
 	}
 	if closing {
 		l.stored.preload.stop()
@@ -138,7 +145,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	}
 	q.text = l.text.NewStream(r.Prompt, r.ShowTags)
 	q.stop = chat.NewStopMatcher(r.Stop)
-	q.stream, _ = NewStream(r.ID, func() { l.cancel(q) })
+	q.stream, _ = NewStream(r.ID, func(reason FinishReason) { l.end(q, reason) })
 	return q.stream, l.enqueue(q)
 }
 
@@ -223,12 +230,12 @@ func (l *Loop) enqueue(q *request) error {
 	return nil
 }
 
-func (l *Loop) cancel(q *request) {
+func (l *Loop) end(q *request, reason FinishReason) {
 	b := &l.inbox
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closing {
-		b.cancelled = append(b.cancelled, q)
+		b.endings = append(b.endings, requestEnd{q, reason})
 		b.signal()
 	}
 }
@@ -241,7 +248,7 @@ func (l *Loop) Cancel(id string) bool {
 	found := false
 	for q := range b.live {
 		if q.ID == id {
-			b.cancelled = append(b.cancelled, q)
+			b.endings = append(b.endings, requestEnd{q, FinishCancelled})
 			found = true
 		}
 	}

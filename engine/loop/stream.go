@@ -9,8 +9,8 @@ import (
 // Stream delivers the events of one request to one goroutine. A slow reader never delays the
 // engine: events wait in a queue, whose length is limited by Request.MaxTokens.
 type Stream struct {
-	id     string
-	cancel func()
+	id  string
+	end func(FinishReason)
 
 	mu     sync.Mutex
 	events []Event
@@ -20,9 +20,9 @@ type Stream struct {
 
 // NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
 // adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
-// Stream.Cancel calls cancel.
-func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
-	s = &Stream{id: id, cancel: cancel, ready: make(chan struct{}, 1)}
+// Stream.Cancel calls end with FinishCancelled, and Stream.Stop with FinishStop.
+func NewStream(id string, end func(FinishReason)) (s *Stream, put func(Event)) {
+	s = &Stream{id: id, end: end, ready: make(chan struct{}, 1)}
 	return s, s.put
 }
 
@@ -31,7 +31,11 @@ func (s *Stream) ID() string { return s.id }
 
 // Cancel stops the request and frees its memory. A Done event with FinishCancelled follows, unless
 // the request has ended already.
-func (s *Stream) Cancel() { s.cancel() }
+func (s *Stream) Cancel() { s.end(FinishCancelled) }
+
+// Stop ends the request because its answer is complete. It is like Cancel, but the finish reason is
+// FinishStop.
+func (s *Stream) Stop() { s.end(FinishStop) }
 
 // Next waits for the next event. After the Done event it returns io.EOF. If ctx ends first, Next
 // returns ctx.Err() and the request continues.

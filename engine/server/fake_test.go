@@ -83,7 +83,12 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 	}
 	s := &fakeStream{engine: e, cancelled: make(chan struct{}),
 		usage: engine.Usage{PromptTokens: len(q.Prompt)}}
-	stream, put := engine.NewStream(q.ID, func() { s.once.Do(func() { close(s.cancelled) }) })
+	stream, put := engine.NewStream(q.ID, func(reason engine.FinishReason) {
+		s.once.Do(func() {
+			s.ended = reason
+			close(s.cancelled)
+		})
+	})
 	s.put = put
 	e.requests <- q
 	if e.script != nil {
@@ -97,8 +102,9 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 type fakeStream struct {
 	engine    *fakeEngine
 	put       func(engine.Event)
-	cancelled chan struct{} // closed by Cancel
+	cancelled chan struct{} // closed by Cancel or Stop
 	once      sync.Once
+	ended     engine.FinishReason // by which of them; read it when cancelled is closed
 	usage     engine.Usage
 }
 
