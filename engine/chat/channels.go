@@ -84,11 +84,12 @@ func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *cha
 	if tools != nil {
 		s.schemas = tools.schemas
 	}
-	// The prompt may end inside a message, if it was written to begin the answer.
+	// The prompt may end inside a message, if it was written to begin the answer, or if the answer
+	// continues the message.
 	if i := strings.LastIndex(prompt, format.start); i >= 0 {
-		header, _, ok := strings.Cut(prompt[i+len(format.start):], format.message)
-		if ok && strings.HasPrefix(header, "assistant") &&
-			strings.HasSuffix(prompt, format.message) {
+		header, text, ok := strings.Cut(prompt[i+len(format.start):], format.message)
+		if _, tag := firstTag(text, s.tags); ok && strings.HasPrefix(header, "assistant") &&
+			tag == "" {
 			s.beginMessage(header)
 		}
 	}

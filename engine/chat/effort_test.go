@@ -93,7 +93,8 @@ func TestThinking(t *testing.T) {
 		"{{ message.content }};{% endfor %}{# <|start|><|channel|><|message|> #}"
 	const sent = `[{"role":"assistant","content":"a","reasoning_content":"why"},
 		{"role":"assistant","content":"b","reasoning_content":"x","thinking":"own"},
-		{"role":"assistant","content":"c","reasoning_content":"so","tool_calls":[]}]`
+		{"role":"assistant","content":"c","reasoning_content":"so","tool_calls":[
+			{"id":"1","function":{"name":"f","arguments":"{}"}}]}]`
 	got, err := parse(t, source).Render(t.Context(), Input{Messages: messages(t, sent)})
 	if want := "why|a;own|b;so|;"; err != nil || got != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)

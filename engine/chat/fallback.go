@@ -58,8 +58,8 @@ func mustParse(source string) *jinja.Template {
 
 // The texts by which findFallback recognizes what a template renders.
 const (
-	probeTool   = "probe_of_tools"
-	probeSystem = "probe of a system message"
+	sampleTool   = "probe_of_tools"
+	sampleSystem = "probe of a system message"
 )
 
 // findFallback sets what takes the place of tools if the template ignores them. A template that
@@ -68,14 +68,14 @@ func (t *Template) findFallback(source string) {
 	if t.channels != nil {
 		return
 	}
-	user, system := newMessage("user", "Hello"), newMessage("system", probeSystem)
+	user, system := newMessage("user", "Hello"), newMessage("system", sampleSystem)
 	reads := t.jinja.Reads(t.toolsName())
 	for _, messages := range [][]any{{user}, {system, user}} {
 		if !reads {
 			break
 		}
-		prompt, err := t.probe(messages, true)
-		if strings.Contains(prompt, probeTool) {
+		prompt, err := t.renderSample(messages, true)
+		if strings.Contains(prompt, sampleTool) {
 			return
 		}
 		reads = err != nil
@@ -83,8 +83,8 @@ func (t *Template) findFallback(source string) {
 	if reads {
 		return
 	}
-	prompt, _ := t.probe([]any{system, user}, false)
-	t.fallback = &fallback{system: strings.Contains(prompt, probeSystem),
+	prompt, _ := t.renderSample([]any{system, user}, false)
+	t.fallback = &fallback{system: strings.Contains(prompt, sampleSystem),
 		native: t.tools != nil && t.tools.example != nil}
 	if !t.fallback.native {
 		t.tools = &jsonTools
@@ -107,8 +107,8 @@ func newMessage(role, content string) *jinja.Dict {
 	return m
 }
 
-// probe renders messages, perhaps with a tool.
-func (t *Template) probe(messages []any, tool bool) (string, error) {
+// renderSample renders messages, perhaps with a tool.
+func (t *Template) renderSample(messages []any, tool bool) (string, error) {
 	vars := jinja.NewDict()
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
 		vars.Set(name, "")
@@ -117,7 +117,7 @@ func (t *Template) probe(messages []any, tool bool) (string, error) {
 	vars.Set("add_generation_prompt", true)
 	vars.Set("tools", nil)
 	if tool {
-		v, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "` + probeTool +
+		v, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "` + sampleTool +
 			`", "description": "d", "parameters": {"type": "object", "properties": {"a": ` +
 			`{"type": "string", "description": "d"}}, "required": ["a"]}}}]`))
 		if err != nil {

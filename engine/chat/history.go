@@ -33,6 +33,7 @@ func decodeToolCalls(raw json.RawMessage) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("every tool call must be an object")
 		}
+		setFunction(call)
 		if _, ok := call.Get("function"); ok && function(call) == call {
 			return nil, fmt.Errorf("function must be an object")
 		}
@@ -50,6 +51,26 @@ func decodeToolCalls(raw json.RawMessage) (any, error) {
 		}
 	}
 	return calls, nil
+}
+
+// setFunction makes a call of a function of a call of a custom tool, whose argument is one text.
+func setFunction(call *jinja.Dict) {
+	v, _ := call.Get("custom")
+	custom, ok := v.(*jinja.Dict)
+	if _, has := call.Get("function"); !ok || has {
+		return
+	}
+	name, _ := custom.Get("name")
+	arguments := jinja.NewDict()
+	if input, ok := custom.Get("input"); ok {
+		arguments.Set("input", input)
+	}
+	f := jinja.NewDict()
+	f.Set("name", name)
+	f.Set("arguments", arguments)
+	call.Set("type", "function")
+	call.Set("function", f)
+	call.Delete("custom")
 }
 
 // function returns the value of a call's key function, or the call itself if it has none.

@@ -95,3 +95,38 @@ func TestOtherFailuresStay(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 }
+
+// TestReplayedMessages checks what a template sees of messages that clients replay, in the forms of
+// several APIs.
+func TestReplayedMessages(t *testing.T) {
+	for _, c := range []struct{ message, want string }{
+		{`{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"text","text":"b"}]}`,
+			`{"role": "user", "content": "ab"}`},
+		{`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},
+			{"type":"redacted_thinking","data":"d"},{"type":"output_text","text":"a"}]}`,
+			`{"role": "assistant", "content": "a", "reasoning_content": "t"}`},
+		{`{"role":"assistant","content":[{"type":"reasoning","text":"t"},
+			{"type":"reasoning","reasoning":"u"},{"type":"text","text":"a"}]}`,
+			`{"role": "assistant", "content": "a", "reasoning_content": "t\n\nu"}`},
+		{`{"role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`,
+			`{"role": "assistant", "content": "No."}`},
+		{`{"role":"assistant","content":null,"refusal":"No.","tool_calls":null,"audio":null}`,
+			`{"role": "assistant", "content": "No.", "refusal": "No."}`},
+		{`{"role":"assistant","content":"a","tool_calls":[ ],"function_call":null,"name":null}`,
+			`{"role": "assistant", "content": "a"}`},
+		{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"a\":1}"}}`,
+			`{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", ` +
+				`"arguments": {"a": 1}}, "id": "call_f", "type": "function"}]}`},
+		{`{"role":"function","name":"f","content":"1"}`,
+			`{"role": "tool", "name": "f", "content": "1", "tool_call_id": "call_f"}`},
+		{`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"custom",
+			"custom":{"name":"f","input":"ls"}}]}`,
+			`{"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", ` +
+				`"function": {"name": "f", "arguments": {"input": "ls"}}}]}`},
+	} {
+		got := strings.Trim(asJSON(t, messages(t, "["+c.message+"]")[0]), "[]")
+		if got != strings.Trim(c.want, "[]") {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.message, got, c.want)
+		}
+	}
+}

@@ -61,22 +61,119 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if s := ""; m.ReasoningContent == "" && json.Unmarshal(raw["reasoning"], &s) == nil {
 		m.ReasoningContent = s
 	}
-	if calls := raw["tool_calls"]; !isNull(calls) {
-		if calls[0] != '[' {
-			return fmt.Errorf("tool_calls must be a list, got %.40s", calls)
-		}
-		m.ToolCalls = calls
-	}
 	switch content := raw["content"]; {
 	case isNull(content):
 	case content[0] == '[':
-		m.Parts = content
+		if err := m.readParts(content); err != nil {
+			return err
+		}
 	default:
 		if err := json.Unmarshal(content, &m.Content); err != nil {
 			return fmt.Errorf("content must be a string or a list of parts, got %.40s", content)
 		}
 	}
-	return nil
+	return m.readHistory(raw)
+}
+
+// readHistory reads the tool calls, and what only earlier answers have.
+func (m *Message) readHistory(raw map[string]json.RawMessage) error {
+	calls := raw["tool_calls"]
+	switch {
+	case isNull(calls):
+	case calls[0] != '[':
+		return fmt.Errorf("tool_calls must be a list, got %.40s", calls)
+	case strings.TrimSpace(string(calls[1:len(calls)-1])) != "":
+		m.ToolCalls = calls
+	}
+	for name, value := range raw { // templates ask whether there is a key
+		if isNull(value) && name != "content" || name == "tool_calls" && m.ToolCalls == nil {
+			m.fields.Delete(name)
+		}
+	}
+	if s := ""; m.Parts == nil && m.Content == "" && json.Unmarshal(raw["refusal"], &s) == nil {
+		m.Content = s // an answer that is a refusal has no content
+	}
+	return m.readFunction(raw["function_call"])
+}
+
+// readFunction reads the forerunner of tool calls: a call in function_call, and its result in a
+// message of the role function, which has the name of the function.
+func (m *Message) readFunction(call json.RawMessage) error {
+	const prefix = "call_"
+	if m.Role == "function" {
+		m.Role, m.ToolCallID = "tool", prefix+m.Name
+	}
+	m.fields.Delete("function_call")
+	if isNull(call) || m.ToolCalls != nil {
+		return nil
+	}
+	var function struct{ Name string }
+	if err := json.Unmarshal(call, &function); err != nil {
+		return fmt.Errorf("function_call: %w", err)
+	}
+	calls, err := json.Marshal([]map[string]any{{"id": prefix + function.Name, "type": "function",
+		"function": call}})
+	m.ToolCalls = calls
+	return err
+}
+
+// textPart is a part of a message. Which fields are set depends on the type.
+type textPart struct {
+	Type      string
+	Text      string
+	Refusal   string
+	Thinking  string
+	Reasoning string
+}
+
+// readParts reads a list of content parts. Clients replay the parts of other APIs: their text parts
+// have other names, and thoughts stand between them. Parts of other kinds stay, for the template to
+// refuse.
+func (m *Message) readParts(content json.RawMessage) error {
+	m.Parts = content
+	var list []json.RawMessage
+	if err := json.Unmarshal(content, &list); err != nil {
+		return fmt.Errorf("content: %w", err)
+	}
+	thoughts, changed := "", false
+	kept := make([]json.RawMessage, 0, len(list))
+	for _, raw := range list {
+		var part textPart
+		if json.Unmarshal(raw, &part) != nil {
+			kept = append(kept, raw) // no part at all, or an image
+			continue
+		}
+		switch part.Type {
+		case "input_text", "output_text":
+			raw = newTextPart(part.Text)
+		case "refusal":
+			raw = newTextPart(part.Refusal)
+		case "thinking", "reasoning":
+			thoughts, changed = join2(thoughts, part.Thinking+part.Reasoning+part.Text), true
+			continue
+		case "redacted_thinking":
+			changed = true
+			continue
+		default:
+			kept = append(kept, raw)
+			continue
+		}
+		kept, changed = append(kept, raw), true
+	}
+	if m.ReasoningContent == "" {
+		m.ReasoningContent = thoughts
+	}
+	if !changed {
+		return nil
+	}
+	parts, err := json.Marshal(kept)
+	m.Parts = parts
+	return err
+}
+
+func newTextPart(text string) json.RawMessage {
+	part, _ := json.Marshal(map[string]string{"type": "text", "text": text}) // cannot fail
+	return part
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

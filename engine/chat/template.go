@@ -45,6 +45,7 @@ type Template struct {
 	special   map[string]string // variables for special tokens, such as bos_token
 	toolUse   *Template         // renders requests with tools; nil: this template does
 	fallback  *fallback         // for tools, if the template ignores them; else nil
+	probe     *probe            // of the habits that arrange.go needs
 }
 
 // ParseTemplate parses a chat template. The error of an empty source is
@@ -58,7 +59,8 @@ func ParseTemplate(source string) (*Template, error) {
 		return nil, err
 	}
 	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
-		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source)}
+		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source),
+		probe: &probe{}}
 	parsed.readEffort(source)
 	parsed.findFallback(source)
 	return parsed, nil
@@ -68,7 +70,7 @@ func ParseTemplate(source string) (*Template, error) {
 // tokens, such as bos_token and eos_token.
 func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 	with := *t
-	with.special = maps.Clone(tokens)
+	with.special, with.probe = maps.Clone(tokens), &probe{}
 	if t.toolUse != nil {
 		with.toolUse = t.toolUse.WithSpecialTokens(tokens)
 	}
@@ -96,6 +98,9 @@ type Input struct {
 	Messages            []Message
 	Tools               []json.RawMessage // as in the request; if empty, the variable is none
 	AddGenerationPrompt bool              // end the prompt with the opening of an answer
+	// Continue ends the prompt inside the last message, which is an assistant's and has no tool
+	// calls. AddGenerationPrompt does not matter then.
+	Continue bool
 
 	// Kwargs are additional variables: chat_template_kwargs of the request, such as
 	// enable_thinking. Values have the types that encoding/json decodes to, or are json.RawMessage,
@@ -121,7 +126,13 @@ var reserved = []string{"messages", "tools", "documents", "add_generation_prompt
 // arguments of tool calls that are no object are wrapped into one. If that does not help, arguments
 // are JSON text.
 func (t *Template) Render(ctx context.Context, in Input) (string, error) {
-	t = t.of(len(in.Tools) > 0)
+	return t.of(len(in.Tools) > 0).render(ctx, in)
+}
+
+func (t *Template) render(ctx context.Context, in Input) (string, error) {
+	if in.Continue {
+		return t.renderUnfinished(ctx, in)
+	}
 	vars := jinja.NewDict()
 	messages := jinja.NewList()
 	for i, m := range in.Messages {
@@ -193,6 +204,48 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 		}
 	}
 	return prompt, err
+}
+
+// unfinished marks the end of the last message while a prompt is rendered that ends there.
+const unfinished = "\uE0C7unfinished\uE0C7"
+
+// errNotContinued is the error of a conversation whose last message cannot be continued.
+var errNotContinued = errors.New("only a last message of the assistant that has no tool calls " +
+	"can be continued")
+
+// renderUnfinished returns the prompt up to the end of the text of the last message.
+func (t *Template) renderUnfinished(ctx context.Context, in Input) (string, error) {
+	n := len(in.Messages)
+	if n == 0 || in.Messages[n-1].Role != "assistant" || in.Messages[n-1].ToolCalls != nil {
+		return "", errNotContinued
+	}
+	last := in.Messages[n-1]
+	text, ok := last.plainText()
+	if !ok {
+		return "", errNotContinued
+	}
+	hide := in.Hide
+	if hide == nil {
+		hide = func(s string) string { return s }
+	}
+	last.Content, last.Parts = text+unfinished, nil
+	in.Hide = func(s string) string {
+		if body, ok := strings.CutSuffix(s, unfinished); ok {
+			return hide(body) + unfinished
+		}
+		return hide(s)
+	}
+	in.Messages = append(slices.Clone(in.Messages[:n-1]), last)
+	in.Continue, in.AddGenerationPrompt = false, false
+	prompt, err := t.render(ctx, in)
+	if err != nil {
+		return "", err
+	}
+	end := strings.LastIndex(prompt, unfinished)
+	if end < 0 {
+		return "", fmt.Errorf("the chat template does not show the text of the last message")
+	}
+	return prompt[:end], nil
 }
 
 // hidden returns a value with Hide applied to its strings.

@@ -60,6 +60,20 @@ func (d *Dict) Set(key string, value any) { d.set(key, value) }
 // Get returns a value by its string key.
 func (d *Dict) Get(key string) (any, bool) { return d.get(key) }
 
+// Delete removes the entry of a string key, if there is one.
+func (d *Dict) Delete(key string) {
+	at, ok := d.index[hashKey(key)]
+	if !ok {
+		return
+	}
+	delete(d.index, hashKey(key))
+	d.keys = append(d.keys[:at], d.keys[at+1:]...)
+	d.values = append(d.values[:at], d.values[at+1:]...)
+	for i := at; i < len(d.keys); i++ {
+		d.index[hashKey(d.keys[i])] = i
+	}
+}
+
 // Clone returns a shallow copy: the values are shared.
 func (d *Dict) Clone() *Dict {
 	c := NewDict()
