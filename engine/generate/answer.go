@@ -7,6 +7,8 @@ type Head struct {
 	ID      string
 	Model   string
 	Created time.Time
+	// Fingerprint changes with whatever may change the answer to the same request.
+	Fingerprint string
 }
 
 // Delta is a part of an answer: the text or the tool calls that one step adds.
@@ -27,8 +29,9 @@ func (d *Delta) Empty() bool {
 // Answer is a complete answer: all its deltas joined, the finish reason and the usage.
 type Answer struct {
 	Delta
-	Finish FinishReason
-	Usage  Usage
+	Finish   FinishReason
+	StopText string // the stop text that ended a chat's answer; "": none did
+	Usage    Usage
 }
 
 // ToolCall is a function call that the model requests.

@@ -31,6 +31,11 @@ type Request struct {
 
 	// Messages are a conversation for the model's chat template.
 	Messages []chat.Message
+	// Continue continues the last message, which is an assistant's, instead of beginning a new one.
+	// The answer has only what follows its text.
+	Continue bool
+	// NoGenerationPrompt leaves out what opens an answer after the last message.
+	NoGenerationPrompt bool
 	// Tools are the functions that the model may call, each as a JSON object in OpenAI's format.
 	// All keys are passed to the chat template.
 	Tools []json.RawMessage
@@ -43,6 +48,7 @@ type Request struct {
 	Effort string
 
 	Prompt       string // plain text to continue, without a chat template
+	NoSpecial    bool   // leave out the tokens that the tokenizer adds to a plain prompt
 	PromptTokens []int32
 }
 
@@ -66,13 +72,23 @@ type Model interface {
 // prompt is a quarter longer than the context, and soon after ctx ends. Errors are Problems.
 func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (prompt []int32,
 	split *chat.Splitter, err error) {
+	prompt, splits, err := r.EncodeAnswers(ctx, m, contextTokens, 1)
+	if splits != nil {
+		split = splits[0]
+	}
+	return prompt, split, err
+}
+
+// EncodeAnswers is like Encode, for n answers to the prompt. It returns a Splitter for each, or nil.
+func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n int) (prompt []int32,
+	splits []*chat.Splitter, err error) {
 	options := tokenizer.EncodeOptions{Limit: contextTokens + contextTokens/4}
 	text := r.Prompt
 	switch {
 	case r.PromptTokens != nil:
 		return r.PromptTokens, nil, nil
 	case r.Messages == nil:
-		options.AddSpecial = true
+		options.AddSpecial = !r.NoSpecial
 	default:
 		leave, err := m.Tokenizer().Admit(ctx, r.messageBytes())
 		if err != nil {
@@ -84,16 +100,25 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 		if err != nil {
 			return nil, nil, err
 		}
-		split = m.Template().NewSplitter(text, r.Tools)
-		if r.NoCalls {
-			split.RefuseCalls()
+		for range n {
+			split := m.Template().NewSplitter(text, r.Tools)
+			if r.NoCalls {
+				split.RefuseCalls()
+			}
+			splits = append(splits, split)
 		}
 	}
 	prompt, err = m.Tokenizer().EncodeContext(ctx, text, options)
 	if err != nil {
 		return nil, nil, encodeProblem(ctx, err, options.Limit, contextTokens)
 	}
-	return prompt, split, nil
+	return prompt, splits, nil
+}
+
+// Text returns the prompt of a conversation as text. Errors are Problems.
+func (r *Request) Text(ctx context.Context, m Model) (string, error) {
+	text, shield, err := r.renderAsText(ctx, m)
+	return shield.Reveal(text), err
 }
 
 // messageBytes returns the size of the conversation, in memory and not as JSON.
@@ -171,8 +196,16 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 	if err != nil {
 		return "", err
 	}
-	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: true,
-		Messages: r.Messages, Tools: r.Tools, Kwargs: kwargs, Hide: shield.Hide})
+	messages, unfinished := r.Messages, r.Continue
+	if n := len(messages) - 1; unfinished && messages[n].Blank() {
+		messages, unfinished = messages[:n], false // the answer is the whole message
+	}
+	if messages, err = template.Arrange(ctx, messages, len(r.Tools) > 0); err != nil {
+		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
+	}
+	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: !r.NoGenerationPrompt,
+		Continue: unfinished, Messages: messages, Tools: r.Tools, Kwargs: kwargs,
+		Hide: shield.Hide})
 	var failed *chat.TemplateError
 	if errors.As(err, &failed) {
 		failed.Message = shield.Reveal(failed.Message) // it may quote a message
@@ -216,6 +249,8 @@ func (r *Request) templateKwargs(template *chat.Template) (map[string]any, error
 type ParamError struct {
 	Param   string
 	Problem *problem.Problem
+	// Unsupported means that the API has the parameter or its value, and Headroom has not.
+	Unsupported bool
 }
 
 func (e *ParamError) Error() string { return e.Problem.Error() }

@@ -26,6 +26,7 @@ type Params struct {
 	FrequencyPenalty  *float64 // [-2, 2]
 	LogitBias         map[int32]float32
 	Seed              *int64
+	IgnoreEOS         bool // continue after the model's end tokens
 
 	Logprobs    bool // return the log-probability of each token
 	TopLogprobs int  // how many of the most likely tokens to return for each position

@@ -19,10 +19,14 @@ type Dialect struct{}
 // Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/chat/completions", Parse: parseChatCall},
-		{Pattern: "POST /v1/completions", Parse: parseCompletionCall},
-		{Pattern: "GET /v1/models", Document: listModels},
-		{Pattern: "GET /v1/models/{id...}", Document: getModel},
+		{Pattern: "POST /v1/chat/completions", Alias: "POST /chat/completions",
+			Parse: parseChatCall},
+		{Pattern: "POST /v1/completions", Alias: "POST /completions", Parse: parseCompletionCall},
+		{Pattern: "GET /v1/models", Alias: "GET /models", Document: listModels},
+		{Pattern: "GET /v1/models/{id...}", Alias: "GET /models/{id...}", Document: getModel},
+		{Pattern: "POST /tokenize", Alias: "POST /v1/tokenize", Answer: tokenize},
+		{Pattern: "POST /detokenize", Alias: "POST /v1/detokenize", Answer: detokenize},
+		{Pattern: "POST /apply-template", Alias: "POST /v1/apply-template", Answer: applyTemplate},
 	}
 }
 
@@ -31,23 +35,38 @@ func parseChatCall(body []byte) (*server.Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	r, err := q.request()
+	if err != nil {
+		return nil, err
+	}
+	return &server.Call{
+		ID:      generate.NewID("chatcmpl-"),
+		Request: *r,
+		N:       q.N,
+		OneCall: q.OneCall,
+		Renderer: func(h generate.Head) server.Renderer {
+			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage,
+				hideReasoning: q.HideReasoning}
+		},
+	}, nil
+}
+
+// request returns the request for a generation.
+func (q *ChatRequest) request() (*generate.Request, error) {
 	messages := make([]chat.Message, len(q.Messages))
 	for i, m := range q.Messages {
 		if err := json.Unmarshal(m.Raw, &messages[i]); err != nil {
 			return nil, problem.Wrap(problem.BadRequest, err,
 				fmt.Sprintf("messages[%d] is not valid", i), "")
 		}
-		messages[i].Role = m.Role
+		if m.Role == "system" { // the developer's, too
+			messages[i].Role = m.Role
+		}
 	}
-	return &server.Call{
-		ID: generate.NewID("chatcmpl-"),
-		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Cache: q.Cache, Messages: messages, Tools: q.Tools, NoCalls: q.NoCalls,
-			TemplateKwargs: q.TemplateKwargs, Effort: q.Effort},
-		Renderer: func(h generate.Head) server.Renderer {
-			return &chatRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
-		},
-	}, nil
+	return &generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
+		Cache: q.Cache, Messages: messages, Tools: q.Tools, NoCalls: q.NoCalls,
+		TemplateKwargs: q.TemplateKwargs,
+		Effort:         q.Effort, Continue: q.Continue, NoGenerationPrompt: q.NoGenerationPrompt}, nil
 }
 
 func parseCompletionCall(body []byte) (*server.Call, error) {
@@ -60,6 +79,7 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
 			Cache: q.Cache, Prompt: q.Prompts[0].Text, PromptTokens: q.Prompts[0].Tokens},
 		More: q.Prompts[1:],
+		N:    q.N,
 		Renderer: func(h generate.Head) server.Renderer {
 			return &completionRenderer{head: newHead(h), includeUsage: q.IncludeUsage}
 		},
@@ -85,11 +105,11 @@ func getModel(r *http.Request, models server.Models) (any, error) {
 			return NewModel(m.ID, started, m.ContextTokens), nil
 		}
 	}
-	if _, err := models.Acquire(id); err != nil {
+	m, err := models.Acquire(id) // id may be another name of the model
+	if err != nil {
 		return nil, err // it lists the available models
 	}
-	return nil, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "",
-		"GET /v1/models lists the available models.")
+	return NewModel(m.ID, started, m.Engine.Info().ContextTokens), nil
 }
 
 // Error renders err as {"error": {...}}.
@@ -98,13 +118,18 @@ func (Dialect) Error(err error) server.Event { return server.Event{Data: NewErro
 // NewErrorBody renders err in OpenAI's format.
 func NewErrorBody(err error) ErrorBody {
 	p := problem.From(err)
-	detail := ErrorDetail{Message: p.Error(), Type: errorType(p), Code: string(p.Code)}
-	if p.Code == problem.ContextExceeded {
-		detail.Code = "context_length_exceeded" // OpenAI's code, which clients match on
-	}
+	detail := ErrorDetail{Message: p.Error(), Type: errorType(p), Code: new(string(p.Code))}
 	var atParam *Error
 	if errors.As(err, &atParam) && atParam.Param != "" {
 		detail.Param = &atParam.Param
+	}
+	switch { // the codes that clients look for are OpenAI's
+	case p.Code == problem.ContextExceeded:
+		detail.Code = new("context_length_exceeded")
+	case atParam != nil && atParam.Unsupported:
+		detail.Code = new("unsupported_parameter")
+	case p.Code == problem.BadRequest:
+		detail.Code = nil
 	}
 	return ErrorBody{Error: detail}
 }

@@ -40,6 +40,13 @@ func fill(raw []byte, v reflect.Value, path string) *Error {
 		return fillStruct(raw, v, path)
 	case v.Kind() == reflect.Slice:
 		return fillSlice(raw, v, path)
+	case v.Kind() == reflect.Int && isNumber(raw):
+		n, ok := integer(raw)
+		if !ok {
+			return badParam(path, "expected an integer, got %s", shorten(raw))
+		}
+		v.SetInt(saturated(n))
+		return nil
 	}
 	err := json.Unmarshal(raw, v.Addr().Interface())
 	var wrongType *json.UnmarshalTypeError

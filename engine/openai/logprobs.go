@@ -47,11 +47,16 @@ func NewChatLogprobs(tokens []generate.Token) *ChatLogprobs {
 }
 
 func topLogprob(t generate.Token) TopLogprob {
-	bytes := make([]int, len(t.Bytes)) // encoding/json would encode []byte as base64
-	for i, b := range t.Bytes {
-		bytes[i] = int(b)
+	return TopLogprob{Token: text(t.Bytes), Logprob: finite(t.Logprob), Bytes: integers(t.Bytes)}
+}
+
+// integers returns bytes as integers. encoding/json would encode []byte as base64.
+func integers(b []byte) []int {
+	list := make([]int, len(b))
+	for i, c := range b {
+		list[i] = int(c)
 	}
-	return TopLogprob{Token: text(t.Bytes), Logprob: finite(t.Logprob), Bytes: bytes}
+	return list
 }
 
 // CompletionLogprobs holds the log-probabilities of the generated tokens in the format of

@@ -14,7 +14,9 @@ type Message struct {
 	Role string // never empty; the chat template may reject it
 	// Raw is the unchanged JSON of the message, for the chat template. Its content is a string, an
 	// array of text parts, or null.
-	Raw json.RawMessage
+	Raw      json.RawMessage
+	HasCalls bool // there are tool calls
+	Prefix   bool // the message is to be continued
 }
 
 // wireMessage has the fields whose types are checked. null is the same as absent.
@@ -25,6 +27,7 @@ type wireMessage struct {
 	Name             *string         `json:"name"`
 	ToolCallID       *string         `json:"tool_call_id"`
 	ToolCalls        []wireToolCall  `json:"tool_calls"`
+	Prefix           *bool           `json:"prefix"`
 }
 
 type wireToolCall struct {
@@ -34,8 +37,9 @@ type wireToolCall struct {
 }
 
 type wirePart struct {
-	Type string  `json:"type"`
-	Text *string `json:"text"`
+	Type    string  `json:"type"`
+	Text    *string `json:"text"`
+	Refusal *string `json:"refusal"`
 }
 
 func parseMessages(list []json.RawMessage) ([]Message, error) {
@@ -71,10 +75,13 @@ func parseMessage(raw json.RawMessage, path string) (Message, error) {
 	if w.Role == "developer" { // OpenAI's new name for system, which chat templates do not support
 		w.Role = "system"
 	}
-	return Message{Role: w.Role, Raw: raw}, nil
+	return Message{Role: w.Role, Raw: raw, HasCalls: len(w.ToolCalls) > 0,
+		Prefix: w.Prefix != nil && *w.Prefix}, nil
 }
 
-// checkContent returns an error unless the content is a string, an array of text parts, or null.
+// checkContent returns an error unless the content is a string, an array of parts, or null. The parts
+// are text, under the names of several APIs, and what an earlier answer had besides: clients replay
+// it.
 func checkContent(raw json.RawMessage, path string) error {
 	if isNull(raw) || kind(raw) == "a string" {
 		return nil
@@ -90,12 +97,19 @@ func checkContent(raw json.RawMessage, path string) error {
 		if err := fill(rawPart, reflect.ValueOf(&part).Elem(), partPath); err != nil {
 			return err
 		}
-		switch {
-		case part.Type != "text":
-			return badParam(partPath+".type", "%q is not supported: the model reads text only",
+		switch part.Type {
+		case "text", "input_text", "output_text":
+			if part.Text == nil {
+				return badParam(partPath+".text", "is missing")
+			}
+		case "refusal":
+			if part.Refusal == nil {
+				return badParam(partPath+".refusal", "is missing")
+			}
+		case "thinking", "reasoning", "redacted_thinking":
+		default:
+			return unsupported(partPath+".type", "%q is not supported: the model reads text only",
 				part.Type)
-		case part.Text == nil:
-			return badParam(partPath+".text", "is missing")
 		}
 		return nil
 	})

@@ -1,10 +1,10 @@
 // Package openai implements OpenAI's API for engine/server: chat completions, completions and
 // models. Dialect (dialect.go) is the entry point.
 //
-// Parsing (scan.go, fill.go, decode.go, request.go, message.go, tools.go, values.go) treats the
-// body as untrusted. It first checks the whole body against limits, and then reads values in place.
+// Parsing (scan.go, fill.go, decode.go, fields.go, request.go, message.go, tools.go, values.go,
+// integer.go) treats the body as untrusted. It first checks the whole body against limits, and then reads values in place.
 // If a parameter is not valid, the error is an *Error that names the parameter, the expected value
-// and the value received. Unknown fields are ignored, because clients send many.
+// and the value received. fields.go says what becomes of each field.
 //
 // Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is sent
 // twice, as reasoning_content and as reasoning, because clients differ in the name that they read.
@@ -37,10 +37,11 @@ type ErrorBody struct {
 }
 
 // ErrorDetail is OpenAI's error object. Message says what happened, why, and what to do. Code is a
-// problem.Code, except for errors for which clients expect OpenAI's code.
+// problem.Code, except where OpenAI has a code that clients look for. Like OpenAI's, it is null if a
+// parameter or the body is not valid.
 type ErrorDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
-	Code    string  `json:"code"`
+	Code    *string `json:"code"`
 }

@@ -7,44 +7,71 @@ import (
 
 // newHead returns the Head of an answer. NewChat and the other constructors set its Object.
 func newHead(h generate.Head) Head {
-	return Head{ID: h.ID, Created: h.Created.Unix(), Model: h.Model}
+	return Head{ID: h.ID, Created: h.Created.Unix(), Model: h.Model,
+		SystemFingerprint: h.Fingerprint}
 }
 
 // streamEnd is the last event of every complete stream.
 var streamEnd = server.Event{Data: server.Text("[DONE]")}
 
-// chatRenderer renders an answer of /v1/chat/completions.
+// chatRenderer renders the answers of /v1/chat/completions.
 type chatRenderer struct {
-	head         Head
-	includeUsage bool
+	head          Head
+	includeUsage  bool
+	hideReasoning bool
+	index         int // of the current answer
 }
 
 func (c *chatRenderer) Whole(a generate.Answer) any {
-	return NewChat(c.head, newChatText(a.Delta), string(a.Finish), newUsage(a.Usage))
+	return c.WholeChoices([]generate.Answer{a}, a.Usage)
+}
+
+func (c *chatRenderer) WholeChoices(answers []generate.Answer, all generate.Usage) any {
+	choices := make([]ChatChoice, len(answers))
+	for i, a := range answers {
+		c.index = i
+		choices[i] = NewChatChoice(c.text(a.Delta), string(a.Finish))
+	}
+	return NewChat(c.head, newUsage(all), choices...)
 }
 
 func (c *chatRenderer) Start() []server.Event {
-	return []server.Event{{Data: NewChatRole(c.head)}}
+	return []server.Event{{Data: NewChatRole(c.head, c.index)}}
 }
 
 func (c *chatRenderer) Delta(d generate.Delta) []server.Event {
-	return []server.Event{{Data: NewChatText(c.head, newChatText(d))}}
+	if c.hideReasoning {
+		if d.Reasoning = ""; d.Empty() {
+			return nil
+		}
+	}
+	return []server.Event{{Data: NewChatText(c.head, c.text(d))}}
+}
+
+func (c *chatRenderer) Next(reason generate.FinishReason) []server.Event {
+	end := NewChatFinish(c.head, c.index, string(reason))
+	c.index++
+	return append([]server.Event{{Data: end}}, c.Start()...)
 }
 
 func (c *chatRenderer) Finish(reason generate.FinishReason, u generate.Usage) []server.Event {
-	events := []server.Event{{Data: NewChatFinish(c.head, string(reason))}}
+	events := []server.Event{{Data: NewChatFinish(c.head, c.index, string(reason))}}
 	if c.includeUsage {
 		events = append(events, server.Event{Data: NewChatUsage(c.head, newUsage(u))})
 	}
 	return append(events, streamEnd)
 }
 
-func newChatText(d generate.Delta) ChatText {
-	var calls []ToolCall
-	for _, c := range d.ToolCalls {
-		calls = append(calls, NewToolCall(c.Index, "call_"+c.ID, c.Name, c.Arguments))
+// text returns the text of the current answer.
+func (c *chatRenderer) text(d generate.Delta) ChatText {
+	if c.hideReasoning {
+		d.Reasoning = ""
 	}
-	return ChatText{Content: d.Content, Reasoning: d.Reasoning, ToolCalls: calls,
+	var calls []ToolCall
+	for _, call := range d.ToolCalls {
+		calls = append(calls, NewToolCall(call.Index, "call_"+call.ID, call.Name, call.Arguments))
+	}
+	return ChatText{Index: c.index, Content: d.Content, Reasoning: d.Reasoning, ToolCalls: calls,
 		Logprobs: NewChatLogprobs(d.Tokens)}
 }
 

@@ -1,12 +1,13 @@
 package openai
 
-// Parsing of request bodies. The parser checks the encoding, then the types, then the ranges. For
-// an unsupported parameter that would change the answer, it returns an error that names the
-// parameter. It ignores unknown fields and unsupported parameters that are harmless.
+// Parsing of request bodies. The parser checks the encoding, then the fields (fields.go), the types
+// and the ranges.
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"headroom/engine/chat"
@@ -20,6 +21,7 @@ type Params struct {
 	Stream       bool
 	Cache        generate.Caching // of the field cache, or of store, which is false: CacheMemory
 	IncludeUsage bool             // stream_options.include_usage: a last chunk has the token counts
+	N            int              // answers for each prompt, at least 1
 }
 
 // ChatRequest is a POST to /v1/chat/completions.
@@ -35,6 +37,11 @@ type ChatRequest struct {
 	// may be nil.
 	TemplateKwargs json.RawMessage
 	Effort         string // reasoning_effort, or reasoning.effort; "" if not sent
+	// Continue continues the last message, which is an assistant's without tool calls.
+	Continue           bool
+	NoGenerationPrompt bool // add_generation_prompt is false
+	OneCall            bool // parallel_tool_calls is false
+	HideReasoning      bool // include_reasoning is false, or reasoning.exclude is true
 }
 
 // CompletionRequest is a POST to /v1/completions.
@@ -52,7 +59,8 @@ const (
 	maxMessages    = 16384
 	maxTools       = 1024
 	maxNameBytes   = 1024 // of a model or a function
-	maxPrompts     = 2048 // of a completion; OpenAI's limit
+	maxPrompts     = 2048 // of a completion, times n; OpenAI's limit
+	maxN           = 128  // OpenAI's limit
 )
 
 // wireParams is the JSON form of Params.
@@ -62,6 +70,7 @@ type wireParams struct {
 	StreamOptions       *wireStreamOptions `json:"stream_options"`
 	MaxTokens           *int               `json:"max_tokens"`
 	MaxCompletionTokens *int               `json:"max_completion_tokens"`
+	NPredict            *int               `json:"n_predict"`
 	Stop                json.RawMessage    `json:"stop"`
 	N                   *int               `json:"n"`
 	Temperature         *float64           `json:"temperature"`
@@ -69,10 +78,12 @@ type wireParams struct {
 	TopK                *int               `json:"top_k"`
 	MinP                *float64           `json:"min_p"`
 	RepetitionPenalty   *float64           `json:"repetition_penalty"`
+	RepeatPenalty       *float64           `json:"repeat_penalty"`
 	PresencePenalty     *float64           `json:"presence_penalty"`
 	FrequencyPenalty    *float64           `json:"frequency_penalty"`
 	LogitBias           json.RawMessage    `json:"logit_bias"`
-	Seed                *int64             `json:"seed"`
+	Seed                json.RawMessage    `json:"seed"`
+	IgnoreEOS           *bool              `json:"ignore_eos"`
 	Store               *bool              `json:"store"`
 	Cache               *string            `json:"cache"`
 }
@@ -93,14 +104,19 @@ type wireChat struct {
 	Reasoning          *wireReasoning    `json:"reasoning"`
 	EnableThinking     *bool             `json:"enable_thinking"`
 	Think              json.RawMessage   `json:"think"`
-	Functions          []json.RawMessage `json:"functions"`
 	ResponseFormat     *wireFormat       `json:"response_format"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls"`
+	IncludeReasoning   *bool             `json:"include_reasoning"`
+
+	ContinueFinalMessage *bool `json:"continue_final_message"`
+	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
 }
 
 // wireReasoning is how OpenRouter's clients send the effort.
 type wireReasoning struct {
 	Effort  *string `json:"effort"`
 	Enabled *bool   `json:"enabled"`
+	Exclude *bool   `json:"exclude"`
 }
 
 type wireFormat struct {
@@ -113,12 +129,14 @@ type wireCompletion struct {
 	Logprobs *int            `json:"logprobs"`
 	Echo     *bool           `json:"echo"`
 	BestOf   *int            `json:"best_of"`
-	Suffix   *string         `json:"suffix"`
 }
 
 // ParseChat parses the body of a request for a chat completion. The error is an *Error.
 func ParseChat(body []byte) (*ChatRequest, error) {
-	if err := check(body); err != nil {
+	if err := first(
+		func() error { return check(body) },
+		func() error { return refuseFields(body, refusedChat) },
+	); err != nil {
 		return nil, err
 	}
 	var w wireChat
@@ -129,8 +147,9 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 	err := first(
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readLogprobs(&w) },
-		func() error { return refuseUnsupported(&w) },
+		func() error { return checkFormat(w.ResponseFormat) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
+		func() error { return r.readContinue(&w) },
 		func() (err error) { r.Tools, r.NoCalls, err = parseTools(w.Tools, w.ToolChoice); return },
 		func() (err error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
@@ -146,7 +165,10 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 
 // ParseCompletion parses the body of a request for a text completion. The error is an *Error.
 func ParseCompletion(body []byte) (*CompletionRequest, error) {
-	if err := check(body); err != nil {
+	if err := first(
+		func() error { return check(body) },
+		func() error { return refuseFields(body, refusedCompletion) },
+	); err != nil {
 		return nil, err
 	}
 	var w wireCompletion
@@ -159,6 +181,13 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readExtras(&w) },
 		func() (err error) { r.Prompts, err = parsePrompts(w.Prompt); return },
+		func() error {
+			if n := len(r.Prompts); n*r.N > maxPrompts {
+				return badParam("n", "at most %d answers in all, got %d for each of %d prompts",
+					maxPrompts, r.N, n)
+			}
+			return nil
+		},
 	)
 	if err != nil {
 		return nil, err
@@ -186,13 +215,15 @@ func (p *Params) read(w *wireParams) error {
 		p.IncludeUsage = *w.StreamOptions.IncludeUsage
 	}
 	p.Temperature, p.TopP, p.TopK, p.MinP = w.Temperature, w.TopP, w.TopK, w.MinP
-	p.RepetitionPenalty, p.PresencePenalty = w.RepetitionPenalty, w.PresencePenalty
-	p.FrequencyPenalty, p.Seed = w.FrequencyPenalty, w.Seed
+	p.RepetitionPenalty = cmp.Or(w.RepetitionPenalty, w.RepeatPenalty)
+	p.PresencePenalty, p.FrequencyPenalty = w.PresencePenalty, w.FrequencyPenalty
+	p.IgnoreEOS = w.IgnoreEOS != nil && *w.IgnoreEOS
 	return first(
 		p.Normalize,
+		func() (err error) { p.Seed, err = parseSeed(w.Seed); return },
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
-		func() error { return onlyOne("n", w.N) },
+		func() error { return p.readN(w.N) },
 		func() (err error) { p.Stop, err = parseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 	)
@@ -209,13 +240,28 @@ func (p *Params) readCaching(w *wireParams) (err error) {
 	return err
 }
 
-// readMaxTokens reads max_completion_tokens, or else max_tokens.
+// readN reads how many answers a prompt has.
+func (p *Params) readN(n *int) error {
+	p.N = 1
+	if n == nil {
+		return nil
+	}
+	if *n < 1 || *n > maxN {
+		return badParam("n", "must be between 1 and %d, got %d", maxN, *n)
+	}
+	p.N = *n
+	return nil
+}
+
+// readMaxTokens reads max_completion_tokens, or else max_tokens, or else llama.cpp's n_predict.
 func (p *Params) readMaxTokens(w *wireParams) (err error) {
 	switch {
 	case w.MaxCompletionTokens != nil:
 		p.MaxTokens, err = generate.TokenLimit("max_completion_tokens", *w.MaxCompletionTokens)
 	case w.MaxTokens != nil:
 		p.MaxTokens, err = generate.TokenLimit("max_tokens", *w.MaxTokens)
+	case w.NPredict != nil:
+		p.MaxTokens, err = generate.TokenLimit("n_predict", *w.NPredict)
 	}
 	return err
 }
@@ -239,11 +285,11 @@ func (r *ChatRequest) readLogprobs(w *wireChat) error {
 // readNoAnswer reads a max_tokens of 0, which only a completion may have: the client wants the
 // prompt's log-probabilities, or its keys and values in the cache.
 func (r *CompletionRequest) readNoAnswer(w *wireCompletion) error {
-	for _, limit := range []**int{&w.MaxCompletionTokens, &w.MaxTokens} {
+	for _, limit := range []**int{&w.MaxCompletionTokens, &w.MaxTokens, &w.NPredict} {
 		if *limit != nil {
 			r.NoAnswer = **limit == 0
 			if r.NoAnswer {
-				w.MaxCompletionTokens, w.MaxTokens = nil, nil
+				w.MaxCompletionTokens, w.MaxTokens, w.NPredict = nil, nil, nil
 			}
 			break
 		}
@@ -259,11 +305,11 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 		r.Logprobs, r.TopLogprobs = true, *w.Logprobs
 	}
 	r.Echo = w.Echo != nil && *w.Echo
-	switch {
-	case w.Suffix != nil && *w.Suffix != "":
-		return badParam("suffix", "is not supported: text cannot be inserted before a suffix")
+	if w.BestOf != nil && *w.BestOf != r.N {
+		return unsupported("best_of", "must be n, which is %d, got %d: all answers are returned",
+			r.N, *w.BestOf)
 	}
-	return onlyOne("best_of", w.BestOf)
+	return nil
 }
 
 // readEffort reads how much the model shall think: reasoning_effort, which is OpenAI's, or else
@@ -304,23 +350,37 @@ func (r *ChatRequest) readEffort(w *wireChat) error {
 	return nil
 }
 
-// refuseUnsupported returns an error for unsupported parameters that would change the form of the
-// answer. If they were ignored, a client would notice only when it reads the answer.
-func refuseUnsupported(w *wireChat) error {
-	switch {
-	case len(w.Functions) > 0:
-		return badParam("functions", "is deprecated and not supported. Send tools")
-	case w.ResponseFormat != nil && w.ResponseFormat.Type != "text" && w.ResponseFormat.Type != "":
-		return badParam("response_format", "%q is not supported, only \"text\"",
-			w.ResponseFormat.Type)
+// checkFormat refuses formats of the answer other than text.
+func checkFormat(f *wireFormat) error {
+	if f != nil && f.Type != "text" && f.Type != "" {
+		return unsupported("response_format", "%q is not supported, only \"text\"", f.Type)
 	}
 	return nil
 }
 
-func onlyOne(name string, n *int) error {
-	if n != nil && *n != 1 {
-		return badParam(name,
-			"must be 1, got %d: a request has one answer. Send it again for another one", *n)
+// readContinue reads whether the last message is to be continued: continue_final_message, which is
+// vLLM's, or the message's key prefix, which is DeepSeek's and Mistral's. With
+// add_generation_prompt false, a last message of the assistant is continued, too.
+func (r *ChatRequest) readContinue(w *wireChat) error {
+	on := func(b *bool) bool { return b != nil && *b }
+	r.OneCall = w.ParallelToolCalls != nil && !*w.ParallelToolCalls
+	r.HideReasoning = w.IncludeReasoning != nil && !*w.IncludeReasoning ||
+		w.Reasoning != nil && on(w.Reasoning.Exclude)
+	r.NoGenerationPrompt = w.AddGenerationPrompt != nil && !*w.AddGenerationPrompt
+	last := &r.Messages[len(r.Messages)-1]
+	open := last.Role == "assistant" && !last.HasCalls
+	param := "continue_final_message"
+	if last.Prefix {
+		param = "messages[" + strconv.Itoa(len(r.Messages)-1) + "].prefix"
+	}
+	switch asked := on(w.ContinueFinalMessage) || last.Prefix; {
+	case asked && !open:
+		return badParam(param, "only a last message of the assistant without tool calls can be "+
+			"continued")
+	case asked && on(w.AddGenerationPrompt):
+		return badParam(param, "cannot be true together with add_generation_prompt")
+	case asked, open && r.NoGenerationPrompt:
+		r.Continue = true
 	}
 	return nil
 }

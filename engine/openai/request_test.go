@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -20,6 +21,14 @@ func chatBody(params string) string {
 	return `{"messages":[{"role":"user","content":"hi"}]` + params + `}`
 }
 
+// assistantLast is a chat whose last message is an assistant's with this content.
+func assistantLast(content, params string) string {
+	return `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":` + content +
+		`}],` + params + `}`
+}
+
+func continuing(r *ChatRequest) any { return []bool{r.Continue, r.NoGenerationPrompt} }
+
 func TestParseChat(t *testing.T) {
 	cases := []struct {
 		name string
@@ -28,7 +37,7 @@ func TestParseChat(t *testing.T) {
 		want any
 	}{
 		{"minimal", chatBody(``), func(r *ChatRequest) any { return *r },
-			ChatRequest{Messages: []Message{{Role: "user",
+			ChatRequest{Params: Params{N: 1}, Messages: []Message{{Role: "user",
 				Raw: json.RawMessage(`{"role":"user","content":"hi"}`)}}}},
 		{"unknown fields", chatBody(`"frobnicate":{"a":[1]},"user":"u"`),
 			func(r *ChatRequest) any { return r.Model }, ""},
@@ -41,7 +50,53 @@ func TestParseChat(t *testing.T) {
 			}, []any{0.0, 0.5, 40, 0.1, 1.1, -2.0, 2.0, int64(-7)}},
 		{"nulls are absent", chatBody(
 			`"temperature":null,"stop":null,"seed":null,"n":null,"logit_bias":null,"stream_options":null,"max_tokens":null`),
-			func(r *ChatRequest) any { return r.Params }, Params{}},
+			func(r *ChatRequest) any { return r.Params }, Params{N: 1}},
+		{"integers as floats", chatBody(
+			`"max_tokens":20.0,"top_k":4e1,"n":2.00,"seed":1.50e1`),
+			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.TopK, r.N, *r.Seed} },
+			[]any{20, 40, 2, int64(15)}},
+		{"a limit beyond integers", chatBody(`"max_tokens":1e30`),
+			func(r *ChatRequest) any { return r.MaxTokens }, math.MaxInt},
+		{"a seed beyond 63 bits", chatBody(`"seed":9223372036854775808`),
+			func(r *ChatRequest) any { return *r.Seed }, int64(math.MinInt64)},
+		{"a seed beyond 64 bits", chatBody(`"seed":18446744073709551623`),
+			func(r *ChatRequest) any { return *r.Seed }, int64(7)},
+		{"a negative seed beyond 64 bits", chatBody(`"seed":-18446744073709551623`),
+			func(r *ChatRequest) any { return *r.Seed }, int64(-7)},
+		{"a large seed as a float", chatBody(`"seed":1.8446744073709551616e19`),
+			func(r *ChatRequest) any { return *r.Seed }, int64(0)},
+		{"llama.cpp's names", chatBody(`"n_predict":5,"repeat_penalty":1.5,"ignore_eos":true`),
+			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty, r.IgnoreEOS} },
+			[]any{5, 1.5, true}},
+		{"their own names win",
+			chatBody(`"n_predict":5,"max_tokens":6,"repeat_penalty":1.5,"repetition_penalty":1.2`),
+			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty} },
+			[]any{6, 1.2}},
+		{"tool_choice as an object", chatBody(
+			`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"auto"}`),
+			func(r *ChatRequest) any { return len(r.Tools) }, 1},
+		{"one call", chatBody(`"parallel_tool_calls":false`),
+			func(r *ChatRequest) any { return r.OneCall }, true},
+		{"hidden reasoning", chatBody(`"include_reasoning":false`),
+			func(r *ChatRequest) any { return r.HideReasoning }, true},
+		{"excluded reasoning", chatBody(`"reasoning":{"exclude":true}`),
+			func(r *ChatRequest) any { return r.HideReasoning }, true},
+		{"continued", assistantLast(`"a"`, `"continue_final_message":true,"add_generation_prompt":false`),
+			continuing, []bool{true, true}},
+		{"continued without the other", assistantLast(`"a"`, `"continue_final_message":true`),
+			continuing, []bool{true, false}},
+		{"without a generation prompt", assistantLast(`"a"`, `"add_generation_prompt":false`),
+			continuing, []bool{true, true}},
+		{"prefix", assistantLast(`"a","prefix":true`, `"n":1`), continuing, []bool{true, false}},
+		{"a new turn", assistantLast(`"a"`, `"n":1`), continuing, []bool{false, false}},
+		{"no generation prompt after a user", chatBody(`"add_generation_prompt":false`),
+			continuing, []bool{false, true}},
+		{"replayed parts",
+			`{"messages":[{"role":"assistant","content":[{"type":"output_text","text":"a"},
+				{"type":"refusal","refusal":"b"},{"type":"thinking","thinking":"c"},
+				{"type":"reasoning","summary":[]},{"type":"redacted_thinking","data":"x"}]},
+				{"role":"user","content":[{"type":"input_text","text":"d"}]}]}`,
+			func(r *ChatRequest) any { return len(r.Messages) }, 2},
 		{"max_completion_tokens wins", chatBody(`"max_tokens":5,"max_completion_tokens":7`),
 			func(r *ChatRequest) any { return r.MaxTokens }, 7},
 		{"max_tokens alone", chatBody(`"max_tokens":5`),
@@ -142,8 +197,13 @@ func TestParseChatRefuses(t *testing.T) {
 			"expected a number, got a string"},
 		{"fraction", chatBody(`"max_tokens":1.5`), "max_tokens",
 			"expected an integer, got 1.5"},
-		{"huge number", chatBody(`"seed":99999999999999999999`), "seed",
-			"expected an integer, got 99999999999999999999"},
+		{"a seed with a fraction", chatBody(`"seed":1.5`), "seed", "expected an integer, got 1.5"},
+		{"a seed of text", chatBody(`"seed":"1"`), "seed", "expected an integer, got a string"},
+		{"a seed of too many digits", chatBody(`"seed":1e999999999`), "seed",
+			"expected an integer, got 1e999999999"},
+		{"an exponent beyond integers", chatBody(`"n":1e99999999999999999999`), "n",
+			"expected an integer, got 1e9999"},
+		{"a small fraction", chatBody(`"n":1e-300`), "n", "expected an integer, got 1e-300"},
 		{"beyond floats", chatBody(`"temperature":1e999`), "temperature",
 			"expected a number, got 1e999"},
 		{"boolean", chatBody(`"stream":"yes"`), "stream", "expected a boolean, got a string"},
@@ -176,7 +236,19 @@ func TestParseChatRefuses(t *testing.T) {
 		{"max_tokens", chatBody(`"max_tokens":0`), "max_tokens", "must be at least 1, got 0"},
 		{"max_completion_tokens", chatBody(`"max_completion_tokens":-5`), "max_completion_tokens",
 			"got -5"},
-		{"n", chatBody(`"n":2`), "n", "must be 1, got 2"},
+		{"n", chatBody(`"n":129`), "n", "must be between 1 and 128, got 129"},
+		{"n of 0", chatBody(`"n":0`), "n", "must be between 1 and 128, got 0"},
+		{"continuing a user", chatBody(`"continue_final_message":true`), "continue_final_message",
+			"only a last message of the assistant"},
+		{"continuing and a generation prompt",
+			assistantLast(`"a"`, `"continue_final_message":true,"add_generation_prompt":true`),
+			"continue_final_message", "together with add_generation_prompt"},
+		{"a prefix with calls",
+			assistantLast(`null,"prefix":true,"tool_calls":[{"id":"1","function":{"name":"f"}}]`,
+				`"n":1`), "messages[1].prefix", "without tool calls"},
+		{"a refusal without text",
+			`{"messages":[{"role":"assistant","content":[{"type":"refusal"}]}]}`,
+			"messages[0].content[0].refusal", "is missing"},
 		{"stop", chatBody(`"stop":[1]`), "stop",
 			"expected a string or an array of strings, got an array with a number"},
 		{"stop long", chatBody(`"stop":["a","` + strings.Repeat("x", maxStopBytes+1) + `"]`),
@@ -291,7 +363,9 @@ func TestParseCompletionRefuses(t *testing.T) {
 		{`{"prompt":[{}]}`, "prompt[0]", "expected a token id, got {}"},
 		{`{"prompt":"x","max_tokens":-2}`, "max_tokens", "must be at least 1, got -2"},
 		{`{"prompt":"x","suffix":"y"}`, "suffix", "not supported"},
-		{`{"prompt":"x","best_of":3}`, "best_of", "must be 1, got 3"},
+		{`{"prompt":"x","best_of":3}`, "best_of", "must be n, which is 1, got 3"},
+		{`{"prompt":["x"` + strings.Repeat(`,"y"`, 1024) + `],"n":2}`, "n",
+			"at most 2048 answers in all"},
 		{`{"prompt":"x","logprobs":true}`, "logprobs",
 			"expected an integer, got a boolean"},
 		{`{"prompt":"x","logprobs":21}`, "logprobs", "between 0 and 20"},

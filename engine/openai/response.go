@@ -55,6 +55,8 @@ type Head struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"` // unix seconds
 	Model   string `json:"model"`
+	// SystemFingerprint changes with whatever may change the answer to the same request.
+	SystemFingerprint string `json:"system_fingerprint,omitempty"`
 }
 
 // Chat is a whole chat completion, or one chunk of a streamed one.
@@ -94,28 +96,34 @@ type ChatDelta struct {
 
 // ChatText is the text of a whole answer or of one chunk. Empty fields are omitted from the JSON.
 type ChatText struct {
+	Index              int // of the choice
 	Content, Reasoning string
 	ToolCalls          []ToolCall    // each of them is complete
 	Logprobs           *ChatLogprobs // may be nil
 }
 
-// NewChat returns a whole chat completion.
-func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
+// NewChat returns a whole chat completion with its choices.
+func NewChat(head Head, usage *Usage, choices ...ChatChoice) *Chat {
 	head.Object = objectChat
+	return &Chat{Head: head, Choices: choices, Usage: usage}
+}
+
+// NewChatChoice returns a choice of a whole chat completion.
+func NewChatChoice(t ChatText, finish string) ChatChoice {
 	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning,
 		Reasoning: t.Reasoning, ToolCalls: withoutIndex(t.ToolCalls)}
 	if t.Content != "" || len(t.ToolCalls) == 0 {
 		message.Content = &t.Content
 	}
-	return &Chat{Head: head,
-		Choices: []ChatChoice{{Message: message, Logprobs: t.Logprobs, FinishReason: &finish}},
-		Usage:   usage}
+	return ChatChoice{Index: t.Index, Message: message, Logprobs: t.Logprobs,
+		FinishReason: &finish}
 }
 
-// NewChatRole returns the first chunk of a stream. It has the role and an empty content, because
-// some clients append to the content of the first chunk.
-func NewChatRole(head Head) *Chat {
-	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
+// NewChatRole returns the first chunk of a choice in a stream. It has the role and an empty content,
+// because some clients append to the content of the first chunk.
+func NewChatRole(head Head, index int) *Chat {
+	return chatChunk(head, ChatChoice{Index: index,
+		Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
 // NewChatText returns a chunk with text, reasoning or tool calls. Its content is empty if it has
@@ -126,12 +134,12 @@ func NewChatText(head Head, t ChatText) *Chat {
 	if t.Content != "" || t.Reasoning == "" && len(t.ToolCalls) == 0 {
 		delta.Content = &t.Content
 	}
-	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: t.Logprobs})
+	return chatChunk(head, ChatChoice{Index: t.Index, Delta: delta, Logprobs: t.Logprobs})
 }
 
-// NewChatFinish returns the chunk with the finish reason.
-func NewChatFinish(head Head, finish string) *Chat {
-	return chatChunk(head, ChatChoice{Delta: &ChatDelta{}, FinishReason: &finish})
+// NewChatFinish returns the chunk with the finish reason of a choice.
+func NewChatFinish(head Head, index int, finish string) *Chat {
+	return chatChunk(head, ChatChoice{Index: index, Delta: &ChatDelta{}, FinishReason: &finish})
 }
 
 // NewChatUsage returns the last chunk, which has the usage and no choices.

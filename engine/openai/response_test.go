@@ -30,7 +30,7 @@ func TestResponseJSON(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"role", NewChatRole(head),
+		{"role", NewChatRole(head, 0),
 			start +
 				`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`},
 		{"content", NewChatText(head, ChatText{Content: "a"}),
@@ -38,26 +38,25 @@ func TestResponseJSON(t *testing.T) {
 		{"reasoning", NewChatText(head, ChatText{Reasoning: "r"}),
 			start +
 				`{"index":0,"delta":{"reasoning_content":"r","reasoning":"r"},"logprobs":null,"finish_reason":null}]}`},
-		{"finish", NewChatFinish(head, "stop"),
-			start + `{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`},
+		{"finish", NewChatFinish(head, 2, "stop"),
+			start + `{"index":2,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`},
 		{"usage", NewChatUsage(head, NewUsage(5, 2, 3, 1)),
 			start +
 				`],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}}`},
-		{"whole", NewChat(head, ChatText{Content: "c"}, "length", nil),
+		{"whole", NewChat(head, nil, NewChatChoice(ChatText{Content: "c"}, "length")),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c"},"logprobs":null,"finish_reason":"length"}]}`},
-		{"whole and empty", NewChat(head, ChatText{}, "stop", nil),
+		{"whole and empty", NewChat(head, nil, NewChatChoice(ChatText{}, "stop")),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":""},"logprobs":null,"finish_reason":"stop"}]}`},
 		{"call", NewChatText(head,
 			ChatText{ToolCalls: []ToolCall{NewToolCall(1, "call_1", "f", `{"a": "<b>"}`)}}),
 			start +
 				`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\": \"\u003cb\u003e\"}"}}]},"logprobs":null,"finish_reason":null}]}`},
-		{"whole call", NewChat(head,
-			ChatText{ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls",
-			nil),
+		{"whole call", NewChat(head, nil, NewChatChoice(
+			ChatText{ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls")),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
 		{"whole call after text",
-			NewChat(head, ChatText{Content: "c",
-				ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls", nil),
+			NewChat(head, nil, NewChatChoice(ChatText{Content: "c",
+				ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls")),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
 		{"completion", NewCompletion(head, nil, NewCompletionChoice(0, "t", "", nil)),
 			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},

@@ -28,10 +28,10 @@ func parseTools(list []json.RawMessage, choice json.RawMessage) (tools []json.Ra
 			return nil, false, err
 		}
 	}
-	var text string
+	text, ok := choiceText(choice)
 	switch {
 	case isNull(choice):
-	case json.Unmarshal(choice, &text) != nil:
+	case !ok:
 		return nil, false, badParam("tool_choice",
 			"choosing a function is not supported, only \"auto\" and \"none\". Send only that "+
 				"function as a tool, and ask for the call in the prompt")
@@ -43,6 +43,24 @@ func parseTools(list []json.RawMessage, choice json.RawMessage) (tools []json.Ra
 		return nil, text == "none", nil
 	}
 	return list, text == "none", nil
+}
+
+// choiceText returns a tool_choice that names no function: "auto", or {"type": "auto"}.
+func choiceText(choice json.RawMessage) (text string, ok bool) {
+	if json.Unmarshal(choice, &text) == nil {
+		return text, true
+	}
+	var object struct {
+		Type     string
+		Function json.RawMessage
+		Custom   json.RawMessage
+		Allowed  json.RawMessage `json:"allowed_tools"`
+	}
+	if json.Unmarshal(choice, &object) != nil || object.Function != nil || object.Custom != nil ||
+		object.Allowed != nil {
+		return "", false
+	}
+	return object.Type, object.Type != ""
 }
 
 func checkTool(raw json.RawMessage, path string) error {

@@ -32,6 +32,7 @@ const (
 	TemplateFailed      Code = "template_failed"      // the chat template refused these messages
 	PortTaken           Code = "port_taken"           // another program listens on the port
 	NotFound            Code = "not_found"            // no such route, request or other object
+	MethodNotAllowed    Code = "method_not_allowed"   // the route has other methods
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
 	Forbidden           Code = "forbidden"            // a foreign host name or web page
@@ -58,10 +59,10 @@ type Problem struct {
 	Err     error // the cause, for logs
 	// RetryAfter is the time after which the same request is likely to succeed; 0: unknown.
 	RetryAfter time.Duration
-}
 	// Overflow has the sizes of a prompt that is too long, for the code ContextExceeded. Each API has
 	// its own words for it. nil: unknown.
 	Overflow *Overflow
+}
 
 // New returns a Problem.
 func New(code Code, message, why, fix string) *Problem {

@@ -26,8 +26,8 @@ type output interface {
 	keepAlive() error
 	// delta appends to the answer.
 	delta(generate.Delta) error
-	// finish completes the answer.
-	finish(generate.FinishReason, generate.Usage) error
+	// finish completes the answer. stop is the stop text that ended it, if the server found one.
+	finish(reason generate.FinishReason, stop string, usage generate.Usage) error
 	// fail ends the answer with an error, possibly before any other call.
 	fail(err error) error
 }
@@ -37,15 +37,18 @@ type output interface {
 type response interface {
 	output
 	// next completes an answer and begins the next one.
-	next(generate.FinishReason) error
+	next(reason generate.FinishReason, stop string) error
 }
 
 // answer reads the events of one generation. It splits the text into reasoning, content and tool
 // calls, and passes them to the output.
 type answer struct {
-	stream    *engine.Stream
-	out       output
-	split     *chat.Splitter // nil: all text is content
+	stream *engine.Stream
+	out    output
+	split  *chat.Splitter // nil: all text is content
+	// stop looks for stop texts in the content of a chat; nil: the engine does, in all text.
+	stop      *chat.StopMatcher
+	oneCall   bool // the answer ends with its first tool call
 	tokenizer *tokenizer.Tokenizer
 	logprobs  bool
 	echo      *echo              // nil: the answer does not begin with the prompt
@@ -60,6 +63,7 @@ type answer struct {
 	reasoningTokens int
 	generating      bool      // the first token has arrived
 	calls           int       // tool calls so far
+	ended           bool      // a stop text or oneCall has ended the answer before the engine did
 	lastOutput      time.Time // when the output was last called
 	// pending holds the tokens since the last delta. Their text is held back, for example an
 	// incomplete character, the start of a stop text or a tool call, or they have none.
@@ -72,7 +76,15 @@ type answer struct {
 func (a *answer) run(ctx context.Context) error {
 	for {
 		e, err := a.next(ctx)
-		if err == nil {
+		switch {
+		case err == nil && a.ended:
+			if e.Type == engine.Done { // what was generated meanwhile does not count
+				a.record.timing = e.Timing
+				a.complete(engine.FinishStop)
+				return nil
+			}
+			continue
+		case err == nil:
 			a.usage = e.Usage
 			a.record.prompt = e.Usage
 			switch e.Type {
@@ -137,7 +149,10 @@ func (a *answer) token(e engine.Event) error {
 		a.pending = append(a.pending, a.logprob(e))
 	}
 	d := a.add(e.Text)
-	if d.Empty() {
+	if a.ended {
+		a.stream.Stop()
+	}
+	if d.Empty() && (!a.ended || len(a.pending) == 0) {
 		return a.silence()
 	}
 	d.Tokens, a.pending = a.pending, nil
@@ -166,22 +181,42 @@ func (a *answer) add(text string) generate.Delta {
 	return a.join(a.split.Add(text))
 }
 
+// join joins pieces up to the end of the answer. Stop texts are looked for in the content alone, and
+// none reaches across a tool call or reasoning.
 func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 	for _, piece := range pieces {
+		if a.ended {
+			break
+		}
 		switch piece.Kind {
 		case chat.Reasoning:
+			d.Content += a.release()
 			d.Reasoning += piece.Text
 		case chat.Broken:
 			// Nothing: the client cannot use it.
 		case chat.Call:
+			d.Content += a.release()
 			d.ToolCalls = append(d.ToolCalls, generate.ToolCall{Index: a.calls,
 				ID: generate.NewID(""), Name: piece.Call.Name, Arguments: piece.Call.Arguments})
 			a.calls++
+			a.ended = a.oneCall
 		default:
-			d.Content += piece.Text
+			text := piece.Text
+			if a.stop != nil {
+				text, a.ended = a.stop.Add(text)
+			}
+			d.Content += text
 		}
 	}
 	return d
+}
+
+// release returns the content that was held back as the possible beginning of a stop text.
+func (a *answer) release() string {
+	if a.stop == nil || a.ended {
+		return ""
+	}
+	return a.stop.Close()
 }
 
 // logprob returns the token of an event with its log-probability and its candidates.
@@ -212,17 +247,13 @@ func (a *answer) done(e engine.Event) {
 	d := a.add(e.Text)
 	if a.split != nil {
 		rest := a.join(a.split.Close(e.Finish != engine.FinishStop))
-		d.Content += rest.Content
+		d.Content += rest.Content + a.release()
 		d.Reasoning += rest.Reasoning
 		d.ToolCalls = append(d.ToolCalls, rest.ToolCalls...)
 	}
 	d.Tokens = a.pending
 	if !d.Empty() && a.out.delta(d) != nil {
 		return
-	}
-	if a.calls > 0 && (e.Finish == engine.FinishStop ||
-		e.Finish == engine.FinishLength && a.split.EndsWithCall()) {
-		a.record.finish = string(generate.FinishToolCalls)
 	}
 	switch e.Finish {
 	case engine.FinishError:
@@ -231,8 +262,25 @@ func (a *answer) done(e engine.Event) {
 		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "",
 			"Somebody stopped it, or the model was unloaded."))
 	default:
-		_ = a.out.finish(generate.FinishReason(a.record.finish), a.totals())
+		a.complete(e.Finish)
 	}
+}
+
+// complete completes the answer, which has been sent.
+func (a *answer) complete(finish engine.FinishReason) {
+	stop := ""
+	if a.ended {
+		finish = engine.FinishStop
+		if a.stop != nil {
+			stop = a.stop.Match()
+		}
+	}
+	a.record.finish = string(finish)
+	if a.calls > 0 && (finish == engine.FinishStop ||
+		finish == engine.FinishLength && a.split.EndsWithCall()) {
+		a.record.finish = string(generate.FinishToolCalls)
+	}
+	_ = a.out.finish(generate.FinishReason(a.record.finish), stop, a.totals())
 }
 
 func (a *answer) totals() generate.Usage {

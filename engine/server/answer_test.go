@@ -92,5 +92,5 @@ func (o *outputCounts) delta(generate.Delta) error {
 	o.deltas++
 	return nil
 }
-func (o *outputCounts) finish(generate.FinishReason, generate.Usage) error { return nil }
-func (o *outputCounts) fail(error) error                                   { return nil }
+func (o *outputCounts) finish(generate.FinishReason, string, generate.Usage) error { return nil }
+func (o *outputCounts) fail(error) error                                           { return nil }

@@ -1,7 +1,8 @@
 package server
 
-// A request may have several prompts, each with an answer of its own: a choice, in OpenAI's words.
-// The answers are sent in the order of the prompts. The engine computes some of them in advance.
+// A request may have several prompts, and several answers to each: choices, in OpenAI's words. They
+// are sent in the order of the prompts. The engine computes some of them in advance, and computes a
+// prompt only once for its answers.
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"headroom/engine"
+	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/tokenizer"
@@ -75,17 +77,30 @@ func (c *choices) submit(i int) *choice {
 	if i > 0 {
 		id = generate.NewID(id + "-")
 	}
+	sampling := g.Sampling(g.model.Engine.Defaults())
+	if sampling.Seed != nil {
+		sampling.Seed = new(*sampling.Seed + uint64(g.number))
+	}
 	now := &choice{generation: g, request: engine.Request{
 		ID:        id,
 		Prompt:    g.prompt,
 		MaxTokens: g.MaxTokens,
-		Sampling:  g.Sampling(g.model.Engine.Defaults()),
-		Stop:      g.Stop,
+		Sampling:  sampling,
+		IgnoreEOS: g.IgnoreEOS,
 		ShowTags:  g.split != nil,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
 	}}
+	var stop *chat.StopMatcher
+	switch {
+	case g.split == nil:
+		now.request.Stop = g.Stop
+	case g.Continue: // the content has begun
+		stop = chat.NewStopMatcher(g.Stop)
+	default: // only the server knows what is content
+		stop = chat.NewContentMatcher(g.Stop)
+	}
 	var echo *echo
 	if g.Echo {
 		echo = newEcho(g)
@@ -94,9 +109,10 @@ func (c *choices) submit(i int) *choice {
 	var stream *engine.Stream
 	stream, now.err = g.model.Engine.Submit(now.request)
 	texts := g.model.Engine.Tokenizer()
-	now.answer = &answer{stream: stream, split: g.split, tokenizer: texts,
-		logprobs: g.Logprobs, echo: echo, keepAlive: c.server.keepAlive, record: &record{},
-		usage: engine.Usage{PromptTokens: len(g.prompt)}, out: c}
+	now.answer = &answer{stream: stream, split: g.split, stop: stop, oneCall: g.OneCall,
+		tokenizer: texts, logprobs: g.Logprobs, echo: echo, keepAlive: c.server.keepAlive,
+		record: &record{},
+		usage:  engine.Usage{PromptTokens: len(g.prompt)}, out: c}
 	if g.Logprobs && g.split == nil {
 		now.answer.offsets = tokenizer.NewOffsets(texts.NewContinuation(g.prompt))
 		if echo != nil {
@@ -180,21 +196,23 @@ func (c *choices) delta(d generate.Delta) error   { return c.out.delta(d) }
 func (c *choices) fail(err error) error           { return c.out.fail(err) }
 
 // finish completes the response or, if there are more answers, the current one.
-func (c *choices) finish(reason generate.FinishReason, usage generate.Usage) error {
+func (c *choices) finish(reason generate.FinishReason, stop string, usage generate.Usage) error {
 	timing := c.begun[c.done].answer.record.timing
 	c.decode.Decode += timing.Decode
 	c.decode.DecodeSteps += timing.DecodeSteps
 	if c.done == 0 {
 		c.usage.FirstToken = usage.FirstToken
 	}
-	c.usage.PromptTokens += usage.PromptTokens
-	c.usage.CachedTokens += usage.CachedTokens
+	if c.list[c.done].number == 0 { // the answers to a prompt share it
+		c.usage.PromptTokens += usage.PromptTokens
+		c.usage.CachedTokens += usage.CachedTokens
+	}
 	c.usage.CompletionTokens += usage.CompletionTokens
 	c.usage.ReasoningTokens += usage.ReasoningTokens
 	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
 	c.done++
 	if c.done < len(c.list) {
-		return c.out.next(reason)
+		return c.out.next(reason, stop)
 	}
-	return c.out.finish(reason, c.usage)
+	return c.out.finish(reason, stop, c.usage)
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"headroom/engine/generate"
@@ -20,14 +21,25 @@ type Dialect interface {
 	Error(err error) Event
 }
 
-// Route is one route of a dialect. Either Parse or Document must be set.
+// Route is one route of a dialect. One of Parse, Document and Answer must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".
 	Pattern string
+	// Alias is another pattern of the route, for clients whose base URL lacks "/v1"; "": none.
+	Alias string
 	// Parse parses the body of a request for a generation. The server does the rest.
 	Parse func(body []byte) (*Call, error)
 	// Document returns the JSON document that answers a request of any other kind.
 	Document func(r *http.Request, models Models) (any, error)
+	// Answer returns the JSON document that answers a request with a body, other than for a
+	// generation. Nothing of the body is logged.
+	Answer func(ctx context.Context, body []byte, with Resources) (any, error)
+}
+
+// Resources are what the answer to a request may need.
+type Resources struct {
+	Models   Models
+	Defaults func(modelID string) generate.Defaults // see Options.Defaults
 }
 
 // Call is a parsed request for a generation, with the means to render its answer.
@@ -38,6 +50,12 @@ type Call struct {
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt
+	// N is the number of answers to each prompt; 0: 1. With more than one, the Renderer must be a
+	// ChoicesRenderer. The answers to a prompt follow one another. If there is a seed, it is that of
+	// the first answer to a prompt, and each other one has the next seed.
+	N int
+	// OneCall ends an answer with its first tool call.
+	OneCall bool
 	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
 }
@@ -54,6 +72,13 @@ type Renderer interface {
 	Delta(generate.Delta) []Event
 	// Finish returns the events that complete a stream.
 	Finish(generate.FinishReason, generate.Usage) []Event
+}
+
+// StopRenderer is a Renderer of streams that wants to know which stop text has ended an answer.
+type StopRenderer interface {
+	Renderer
+	// Stopped is called before Finish, or before Next, if a stop text has ended a chat's answer.
+	Stopped(text string)
 }
 
 // ChoicesRenderer is a Renderer that can render several answers, in the order of the prompts. In a

@@ -27,6 +27,7 @@ var replies = map[problem.Code]reply{
 	problem.Forbidden:           {status: 403},
 	problem.ModelNotFound:       {status: 404},
 	problem.NotFound:            {status: 404},
+	problem.MethodNotAllowed:    {status: 405},
 	problem.Timeout:             {status: 408},
 	problem.Exists:              {status: 409},
 	problem.Changed:             {status: 409},

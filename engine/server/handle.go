@@ -6,7 +6,11 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,17 +33,62 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
+		if route.Answer != nil {
+			recordOf(r).private = true
+			document, err := s.answer(r, route)
+			if err != nil {
+				s.refuse(w, r, ended(r.Context(), err))
+				return
+			}
+			writeJSON(w, http.StatusOK, document)
+			return
+		}
 		list, err := s.prepare(r, d, route)
 		if err != nil {
-			if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
-				err = disconnection(r.Context())
-			}
-			s.refuse(w, r, err)
+			s.refuse(w, r, ended(r.Context(), err))
 			return
 		}
 		s.generate(w, r, list)
 	}
 }
+
+// ended returns err, or a better error if the request's context has ended.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return disconnection(ctx)
+	}
+	return err
+}
+
+// answer returns the document of a route that has a body and no generation.
+func (s *Server) answer(r *http.Request, route Route) (document any, err error) {
+	err = s.withBody(r, func(body []byte) error {
+		document, err = route.Answer(r.Context(), body,
+			Resources{Models: s.models, Defaults: s.defaults})
+		return err
+	})
+	return document, err
+}
+
+// withBody calls do with the body of a request, within the limits of size and memory. The body is
+// valid until do returns.
+func (s *Server) withBody(r *http.Request, do func(body []byte) error) error {
+	limit, tooLong := s.bodyLimit()
+	body, err := readBody(r, limit, tooLong)
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	built, err := takeBuild(r.Context(), body.Bytes)
+	if err != nil {
+		return err
+	}
+	defer built()
+	return do(bytes.TrimPrefix(body.Bytes, byteOrderMark))
+}
+
+// byteOrderMark begins the texts of some programs, though JSON has none.
+var byteOrderMark = []byte("\uFEFF")
 
 // generation is a Call with everything that is needed to submit it.
 type generation struct {
@@ -49,28 +98,26 @@ type generation struct {
 	prompt  []int32
 	text    string         // of the prompt, if it is to be echoed and not a list of tokens
 	split   *chat.Splitter // nil: all text is content
+	number  int            // of the answer to this prompt
 }
 
-// prepare parses the request, finds its model and encodes its prompts, of which there is at least
-// one.
-func (s *Server) prepare(r *http.Request, d Dialect, route Route) ([]*generation, error) {
-	limit, tooLong := s.bodyLimit()
-	body, err := readBody(r, limit, tooLong)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Release()
-	built, err := takeBuild(r.Context(), body.Bytes)
-	if err != nil {
-		return nil, err
-	}
-	defer built()
-	call, err := route.Parse(body.Bytes)
+// prepare parses the request, finds its model and encodes its prompts. The list has a generation for
+// each answer, at least one.
+func (s *Server) prepare(r *http.Request, d Dialect, route Route) (list []*generation, err error) {
+	err = s.withBody(r, func(body []byte) error {
+		list, err = s.prepareBody(r, d, route, body)
+		return err
+	})
+	return list, err
+}
+
+func (s *Server) prepareBody(r *http.Request, d Dialect, route Route,
+	body []byte) ([]*generation, error) {
+	call, err := route.Parse(body)
 	if err == nil {
 		err = readCacheHeader(call, r)
 	}
-	recordOf(r).private = err != nil && mayBePrivate(r, body.Bytes) ||
-		err == nil && call.Cache.Private()
+	recordOf(r).private = err != nil && mayBePrivate(r, body) || err == nil && call.Cache.Private()
 	if err != nil {
 		return nil, err
 	}
@@ -80,21 +127,27 @@ func (s *Server) prepare(r *http.Request, d Dialect, route Route) ([]*generation
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
 	call.SetDefaults(s.defaults(model.ID))
-	list := make([]*generation, 0, 1+len(call.More))
+	n := max(call.N, 1)
+	list := make([]*generation, 0, n*(1+len(call.More)))
 	for i := range 1 + len(call.More) {
 		if i > 0 {
 			call.Prompt, call.PromptTokens = call.More[i-1].Text, call.More[i-1].Tokens
 		}
-		prompt, split, err := call.Encode(r.Context(), model.Engine,
-			model.Engine.Info().ContextTokens)
+		prompt, splits, err := call.EncodeAnswers(r.Context(), model.Engine,
+			model.Engine.Info().ContextTokens, n)
 		if err != nil {
 			return nil, err
 		}
-		g := &generation{Call: call, dialect: d, model: model, prompt: prompt, split: split}
-		if call.Echo {
-			g.text = call.Prompt
+		for k := range n {
+			g := &generation{Call: call, dialect: d, model: model, prompt: prompt, number: k}
+			if splits != nil {
+				g.split = splits[k]
+			}
+			if call.Echo {
+				g.text = call.Prompt
+			}
+			list = append(list, g)
 		}
-		list = append(list, g)
 	}
 	// The text may take megabytes, and the request may wait for long.
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
@@ -120,12 +173,22 @@ func mayBePrivate(r *http.Request, body []byte) bool {
 		bytes.Contains(body, []byte(`"store"`))
 }
 
+// fingerprint returns what names the program, the model and the formats that an answer depends on.
+func (s *Server) fingerprint(m Model) string {
+	info := m.Engine.Info()
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s\x00%s\x00%s", s.version, m.ID,
+		info.Quantization, info.Device, info.KVFormat, info.StateFormat))
+	return "fp_" + hex.EncodeToString(sum[:5])
+}
+
 // output returns the output for the answers to a request, of which g is the first.
 func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) response {
-	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now()}
+	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now(),
+		Fingerprint: s.fingerprint(g.model)}
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {
-		return &streamed{w: w, timeout: s.writeTimeout, framing: g.Framing, dialect: g.dialect,
+		return &streamed{w: w, timeout: s.writeTimeout, quiet: s.keepAlive, framing: g.Framing,
+			dialect:   g.dialect,
 			contended: func() bool { return g.model.Engine.Stats().Waiting > 0 },
 			renderer:  g.Renderer(head), refuse: refuse}
 	}

@@ -57,6 +57,19 @@ func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		recordOf(r).private = true
 	}
+	var allowed []string
+	for _, method := range methods {
+		if s.dialectOf(r, method) != nil {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed != nil {
+		list := strings.Join(allowed, ", ")
+		w.Header().Set("Allow", list)
+		s.refuse(w, r, problem.New(problem.MethodNotAllowed, r.Method+" is not possible at "+
+			r.URL.Path, "", "Send "+list+"."))
+		return
+	}
 	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
 		"The routes are "+s.routeList()+"."))
 }

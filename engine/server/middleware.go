@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"headroom/engine"
+	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
 
 // record collects the fields of the log line at the end of a request.
 type record struct {
+	request   string // the ID of the HTTP request, which the client gets as X-Request-Id
+	client    string // the client's own ID of the request; "": none
 	model, id string
 	prompt    engine.Usage
 	timing    engine.Timing
@@ -42,7 +45,11 @@ func (rec *record) fail(err error) { rec.err = err }
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, sw := time.Now(), &statusWriter{ResponseWriter: w}
-		rec := &record{private: mayBePrivate(r, nil)} // until the body is read
+		rec := &record{private: mayBePrivate(r, nil), // until the body is read
+			request: generate.NewID("req_"), client: clientID(r)}
+		for _, name := range requestIDHeaders {
+			w.Header().Set(name, rec.request)
+		}
 		defer func() {
 			status := sw.status
 			if status == 0 {
@@ -60,6 +67,22 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
+// requestIDHeaders are the headers with the ID of a request, as OpenAI and Anthropic call them. Their
+// clients show it in errors.
+var requestIDHeaders = []string{"X-Request-Id", "Request-Id"}
+
+// clientID returns the ID that a client has given its request, for the log. Like OpenAI's servers,
+// this one does not send it back.
+func clientID(r *http.Request) string {
+	const longest = 128
+	id := r.Header.Get("X-Client-Request-Id")
+	plain := !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
+	if len(id) > longest || !plain {
+		return ""
+	}
+	return id
+}
+
 // levelOf returns the log level of a request. Successful GET requests, such as health checks and
 // pages, have the level Debug.
 func levelOf(r *http.Request, status int) slog.Level {
@@ -74,7 +97,11 @@ func levelOf(r *http.Request, status int) slog.Level {
 
 func (rec *record) attributes(method, path string, status int, took time.Duration) []slog.Attr {
 	list := []slog.Attr{slog.String("method", method), slog.String("path", path),
-		slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond))}
+		slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond)),
+		slog.String("request", rec.request)}
+	if rec.client != "" && !rec.private {
+		list = append(list, slog.String("client_request", rec.client))
+	}
 	if rec.model != "" {
 		u, t := rec.prompt, rec.timing
 		list = append(list, slog.String("model", rec.model), slog.String("id", rec.id),

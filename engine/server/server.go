@@ -86,6 +86,7 @@ type Options struct {
 	// called for each request. nil: no parameters are set.
 	Defaults func(modelID string) generate.Defaults
 	Log      *slog.Logger // nil: slog.Default()
+	Version  string       // of the program; a part of system_fingerprint
 
 	// MaxBodyBytes limits the body of a request. 0: 16 MiB, three times a context of a million
 	// tokens as JSON.
@@ -103,6 +104,7 @@ type Server struct {
 	dialects     []Dialect
 	defaults     func(modelID string) generate.Defaults
 	log          *slog.Logger
+	version      string
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
@@ -115,6 +117,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
+		version: o.Version,
 		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
 		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
 	access := o.Guard
@@ -134,8 +137,12 @@ func New(o Options) *Server {
 	setDefault(&s.writeTimeout, writeTimeout)
 	for _, d := range s.dialects {
 		for _, route := range d.Routes() {
-			s.routes.HandleFunc(route.Pattern, s.handle(d, route))
-			s.byPattern[route.Pattern] = d
+			for _, pattern := range []string{route.Pattern, route.Alias} {
+				if pattern != "" {
+					s.routes.HandleFunc(pattern, s.handle(d, route))
+					s.byPattern[pattern] = d
+				}
+			}
 		}
 	}
 	s.routes.Handle("GET /metrics", s.metrics.handler())
@@ -161,19 +168,59 @@ func (s *Server) Paths() []string {
 	return slices.Compact(paths)
 }
 
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.handler.ServeHTTP(w, CleanPath(r))
+}
+
+// CleanPath returns the request with neither double slashes in its path nor slashes at its end. Base
+// URLs often end with a slash, and http.ServeMux would answer with a redirect, which is a GET.
+func CleanPath(r *http.Request) *http.Request {
+	if p := r.URL.Path; !strings.Contains(p, "//") && (p == "/" || !strings.HasSuffix(p, "/")) {
+		return r
+	}
+	cleaned := *r
+	cleaned.URL = new(*r.URL)
+	cleaned.URL.Path = cleanSlashes(r.URL.Path)
+	if r.URL.RawPath != "" {
+		cleaned.URL.RawPath = cleanSlashes(r.URL.RawPath)
+	}
+	return &cleaned
+}
+
+func cleanSlashes(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if path[i] != '/' || b.Len() == 0 || i > 0 && path[i-1] != '/' {
+			b.WriteByte(path[i])
+		}
+	}
+	return "/" + strings.Trim(b.String(), "/")
+}
 
 // refuse answers a request with an error. Nothing may have been written before.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(s.renderError)(w, r, err)
 }
 
-// renderError renders an error in the dialect of the request's route. If the route has no dialect,
-// it uses the first one.
+// renderError renders an error in the dialect of the request's path. If the path has no dialect, it
+// uses the first one.
 func (s *Server) renderError(r *http.Request, err error) Event {
-	_, pattern := s.routes.Handler(r)
-	if d, ok := s.byPattern[pattern]; ok {
-		return d.Error(err)
+	for _, method := range append([]string{r.Method}, methods...) {
+		if d := s.dialectOf(r, method); d != nil {
+			return d.Error(err)
+		}
 	}
 	return s.dialects[0].Error(err)
+}
+
+// methods are those that routes may have.
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodDelete}
+
+// dialectOf returns the dialect of the route for a request's path with another method; nil if there
+// is none.
+func (s *Server) dialectOf(r *http.Request, method string) Dialect {
+	other := *r
+	other.Method = method
+	_, pattern := s.routes.Handler(&other)
+	return s.byPattern[pattern]
 }

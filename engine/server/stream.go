@@ -13,6 +13,7 @@ import (
 type streamed struct {
 	w       http.ResponseWriter
 	timeout time.Duration // maximum duration of one write
+	quiet   time.Duration // the time without output after which a comment is sent
 	// contended reports whether other requests wait for the model.
 	contended func() bool
 	framing   Framing
@@ -21,6 +22,7 @@ type streamed struct {
 	refuse    func(error)
 
 	events *eventWriter // nil until the headers are sent
+	last   time.Time    // of the last event
 }
 
 // start sends the headers and the opening events, if it has not done so before.
@@ -28,7 +30,7 @@ func (o *streamed) start() error {
 	if o.events != nil {
 		return nil
 	}
-	o.events = startEvents(o.w, o.framing, o.timeout, o.contended)
+	o.events, o.last = startEvents(o.w, o.framing, o.timeout, o.contended), time.Now()
 	return o.events.events(o.renderer.Start())
 }
 
@@ -51,21 +53,40 @@ func (o *streamed) delta(d generate.Delta) error {
 	if err := o.start(); err != nil {
 		return err
 	}
-	return o.events.events(o.renderer.Delta(d))
+	events := o.renderer.Delta(d)
+	now := time.Now()
+	if len(events) == 0 { // the client does not want this part of the answer
+		if now.Sub(o.last) < o.quiet {
+			return nil
+		}
+		o.last = now
+		return o.events.comment("alive")
+	}
+	o.last = now
+	return o.events.events(events)
 }
 
-func (o *streamed) next(reason generate.FinishReason) error {
+func (o *streamed) next(reason generate.FinishReason, stop string) error {
 	if err := o.start(); err != nil {
 		return err
 	}
+	tellStop(o.renderer, stop)
 	return o.events.events(o.renderer.(ChoicesRenderer).Next(reason))
 }
 
-func (o *streamed) finish(reason generate.FinishReason, usage generate.Usage) error {
+func (o *streamed) finish(reason generate.FinishReason, stop string, usage generate.Usage) error {
 	if err := o.start(); err != nil {
 		return err
 	}
+	tellStop(o.renderer, stop)
 	return o.events.events(o.renderer.Finish(reason, usage))
+}
+
+// tellStop tells a renderer which stop text has ended the current answer, if it wants to know.
+func tellStop(r Renderer, stop string) {
+	if s, ok := r.(StopRenderer); ok && stop != "" {
+		s.Stopped(stop)
+	}
 }
 
 // fail sends the error instead of the closing events, so that no client mistakes an incomplete

@@ -147,6 +147,7 @@ func TestTranscripts(t *testing.T) {
 	id := regexp.MustCompile(`"(chatcmpl|cmpl)-[0-9a-f]{24}"`)
 	callID := regexp.MustCompile(`"call_[0-9a-f]{24}"`)
 	created := regexp.MustCompile(`"created":\d+`)
+	fingerprint := regexp.MustCompile(`"system_fingerprint":"fp_[0-9a-f]{10}",`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := start(t, newFakeEngine(c.script), server.Options{})
@@ -154,6 +155,7 @@ func TestTranscripts(t *testing.T) {
 			text = id.ReplaceAllString(text, `"$1-ID"`)
 			text = callID.ReplaceAllString(text, `"call_ID"`)
 			text = created.ReplaceAllString(text, `"created":0`)
+			text = fingerprint.ReplaceAllString(text, "")
 			got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
 			path := filepath.Join("testdata", c.name+".txt")
 			if *rewrite {

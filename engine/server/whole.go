@@ -33,20 +33,21 @@ func (o *whole) delta(d generate.Delta) error {
 }
 
 // answer returns the current answer.
-func (o *whole) answer(reason generate.FinishReason, usage generate.Usage) generate.Answer {
+func (o *whole) answer(reason generate.FinishReason, stop string,
+	usage generate.Usage) generate.Answer {
 	return generate.Answer{Delta: generate.Delta{Content: o.content.String(),
 		Reasoning: o.reasoning.String(), ToolCalls: o.calls, Tokens: o.tokens}, Finish: reason,
-		Usage: usage}
+		StopText: stop, Usage: usage}
 }
 
-func (o *whole) next(reason generate.FinishReason) error {
+func (o *whole) next(reason generate.FinishReason, stop string) error {
 	*o = whole{w: o.w, renderer: o.renderer, refuse: o.refuse,
-		before: append(o.before, o.answer(reason, generate.Usage{}))}
+		before: append(o.before, o.answer(reason, stop, generate.Usage{}))}
 	return nil
 }
 
-func (o *whole) finish(reason generate.FinishReason, usage generate.Usage) error {
-	last := o.answer(reason, usage)
+func (o *whole) finish(reason generate.FinishReason, stop string, usage generate.Usage) error {
+	last := o.answer(reason, stop, usage)
 	var document any
 	if len(o.before) == 0 {
 		document = o.renderer.Whole(last)

@@ -1,0 +1,284 @@
+package openai
+
+// What becomes of each field of a request. A field that would change the answer works or is refused
+// by name, so that no client gets an answer that it did not ask for. The table has the fields of
+// OpenAI's reference, and those of other servers that clients send. Fields that are not in it are
+// ignored. A test writes the table into engine/server/API.md.
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"headroom/engine/generate"
+)
+
+// support says what becomes of a field.
+type support uint8
+
+const (
+	unknown support = iota // not a field of this route: ignored
+	works                  // does what its reference says, or what the note says
+	refused                // an error, unless the value is one of those that change nothing
+	inert                  // accepted and without effect: the answer would be the same
+)
+
+// field is a row of the table.
+type field struct {
+	name             string
+	chat, completion support
+	// harmless are the JSON values of a refused field that change nothing. null is always one.
+	harmless string
+	// note is for readers of the table, and instead for those of the error.
+	note, instead string
+}
+
+// origin is a group of fields with one source.
+type origin struct {
+	name   string
+	fields []field
+}
+
+// The advice of fields that would constrain the text.
+const constrained = "Ask for the format in the prompt"
+
+var fieldTable = []origin{
+	{"OpenAI", []field{
+		{name: "audio", chat: refused},
+		{name: "best_of", completion: works, note: "only if it is `n`"},
+		{name: "echo", completion: works},
+		{name: "frequency_penalty", chat: works, completion: works},
+		{name: "function_call", chat: refused, harmless: `"auto" "none"`,
+			instead: "Send tools and tool_choice"},
+		{name: "functions", chat: refused, harmless: `[]`, instead: "Send tools"},
+		{name: "logit_bias", chat: works, completion: works},
+		{name: "logprobs", chat: works, completion: works},
+		{name: "max_completion_tokens", chat: works, completion: works},
+		{name: "max_tokens", chat: works, completion: works},
+		{name: "messages", chat: works, note: "text only"},
+		{name: "metadata", chat: inert},
+		{name: "modalities", chat: refused, harmless: `["text"] []`},
+		{name: "model", chat: works, completion: works},
+		{name: "moderation", chat: refused},
+		{name: "n", chat: works, completion: works, note: "at most 128 for a prompt"},
+		{name: "parallel_tool_calls", chat: works,
+			note: "with `false` the answer ends after its first call"},
+		{name: "prediction", chat: inert},
+		{name: "presence_penalty", chat: works, completion: works},
+		{name: "prompt", completion: works},
+		{name: "prompt_cache_key", chat: inert, note: "every prompt is looked up in one cache"},
+		{name: "prompt_cache_options", chat: inert},
+		{name: "prompt_cache_retention", chat: inert},
+		{name: "reasoning_effort", chat: works},
+		{name: "response_format", chat: works, note: "only `text`"},
+		{name: "safety_identifier", chat: inert},
+		{name: "seed", chat: works, completion: works, note: "modulo 2^64"},
+		{name: "service_tier", chat: inert},
+		{name: "stop", chat: works, completion: works,
+			note: "in a chat, of the content from its first visible character on"},
+		{name: "store", chat: works, completion: works,
+			note: "`false` keeps the prompt off the disk"},
+		{name: "stream", chat: works, completion: works},
+		{name: "stream_options", chat: works, completion: works, note: "`include_usage`"},
+		{name: "suffix", completion: refused, harmless: `""`,
+			instead: "Text cannot be inserted before a suffix"},
+		{name: "temperature", chat: works, completion: works},
+		{name: "tool_choice", chat: works, note: "only `auto` and `none`"},
+		{name: "tools", chat: works, note: "only functions"},
+		{name: "top_logprobs", chat: works},
+		{name: "top_p", chat: works, completion: works},
+		{name: "user", chat: inert, completion: inert},
+		{name: "verbosity", chat: inert},
+		{name: "web_search_options", chat: refused},
+	}},
+	{"Headroom", []field{
+		{name: "cache", chat: works, completion: works, note: "`disk`, `memory` or `none`"},
+	}},
+	{"vLLM and SGLang", []field{
+		{name: "add_generation_prompt", chat: works},
+		{name: "add_special_tokens", chat: refused, completion: refused, harmless: `false`},
+		{name: "allowed_token_ids", chat: refused, completion: refused, harmless: `[]`},
+		{name: "bad_words", chat: refused, completion: refused, harmless: `[]`},
+		{name: "cache_salt", chat: refused, completion: refused, harmless: `""`,
+			instead: `Send "cache": "none" to cache nothing of a request`},
+		{name: "chat_template", chat: refused, harmless: `""`,
+			instead: "Add a chat_template.jinja to the model's folder"},
+		{name: "chat_template_kwargs", chat: works},
+		{name: "continue_final_message", chat: works},
+		{name: "custom_logit_processor", chat: refused, completion: refused},
+		{name: "documents", chat: refused, harmless: `[]`, instead: "Put them into a message"},
+		{name: "ebnf", chat: refused, completion: refused, harmless: `""`, instead: constrained},
+		{name: "enable_thinking", chat: works},
+		{name: "guided_choice", chat: refused, completion: refused, harmless: `[]`,
+			instead: constrained},
+		{name: "guided_decoding_backend", chat: inert, completion: inert},
+		{name: "guided_grammar", chat: refused, completion: refused, harmless: `""`,
+			instead: constrained},
+		{name: "guided_json", chat: refused, completion: refused, harmless: `""`,
+			instead: constrained},
+		{name: "guided_regex", chat: refused, completion: refused, harmless: `""`,
+			instead: constrained},
+		{name: "guided_whitespace_pattern", chat: inert, completion: inert},
+		{name: "ignore_eos", chat: works, completion: works},
+		{name: "include_reasoning", chat: works},
+		{name: "include_stop_str_in_output", chat: refused, completion: refused, harmless: `false`},
+		{name: "kv_transfer_params", chat: refused, completion: refused, harmless: `{}`},
+		{name: "length_penalty", chat: refused, completion: refused, harmless: `1`},
+		{name: "logits_processors", chat: refused, completion: refused, harmless: `[]`},
+		{name: "logprob_token_ids", chat: refused, completion: refused, harmless: `[]`},
+		{name: "lora_path", chat: refused, completion: refused, harmless: `""`},
+		{name: "media_io_kwargs", chat: inert},
+		{name: "min_p", chat: works, completion: works},
+		{name: "min_tokens", chat: refused, completion: refused, harmless: `0`},
+		{name: "mm_processor_kwargs", chat: inert},
+		{name: "no_stop_trim", chat: refused, completion: refused, harmless: `false`},
+		{name: "priority", chat: inert, completion: inert, note: "all requests have the same"},
+		{name: "prompt_logprobs", chat: refused, completion: refused,
+			instead: `Send "echo": true and logprobs to /v1/completions`},
+		{name: "regex", chat: refused, completion: refused, harmless: `""`, instead: constrained},
+		{name: "repetition_penalty", chat: works, completion: works},
+		{name: "request_id", chat: inert, completion: inert},
+		{name: "return_hidden_states", chat: refused, completion: refused, harmless: `false`},
+		{name: "return_token_ids", chat: refused, completion: refused, harmless: `false`,
+			instead: "POST /tokenize returns token ids"},
+		{name: "return_tokens_as_token_ids", chat: refused, completion: refused,
+			harmless: `false`},
+		{name: "separate_reasoning", chat: refused, harmless: `true`},
+		{name: "skip_special_tokens", chat: refused, completion: refused, harmless: `true`},
+		{name: "spaces_between_special_tokens", chat: inert, completion: inert},
+		{name: "stop_regex", chat: refused, completion: refused, harmless: `"" []`},
+		{name: "stop_token_ids", chat: refused, completion: refused, harmless: `[]`,
+			instead: "Send stop"},
+		{name: "structural_tag", chat: refused, completion: refused, harmless: `""`,
+			instead: constrained},
+		{name: "structured_outputs", chat: refused, completion: refused, harmless: `{}`,
+			instead: constrained},
+		{name: "top_k", chat: works, completion: works},
+		{name: "truncate_prompt_tokens", chat: refused, completion: refused,
+			instead: "Send a shorter prompt"},
+		{name: "use_beam_search", chat: refused, completion: refused, harmless: `false`},
+		{name: "vllm_xargs", chat: refused, completion: refused, harmless: `{}`},
+	}},
+	{"llama.cpp", []field{
+		{name: "adaptive_target", chat: refused, completion: refused, harmless: `-1`},
+		{name: "cache_prompt", chat: inert, completion: inert, note: "the answer is the same"},
+		{name: "dry_multiplier", chat: refused, completion: refused, harmless: `0`},
+		{name: "dynatemp_range", chat: refused, completion: refused, harmless: `0`},
+		{name: "grammar", chat: refused, completion: refused, harmless: `""`, instead: constrained},
+		{name: "id_slot", chat: inert, completion: inert},
+		{name: "json_schema", chat: refused, completion: refused, harmless: `{} ""`,
+			instead: constrained},
+		{name: "logit_bias_exp", chat: refused, completion: refused, harmless: `{} []`},
+		{name: "lora", chat: refused, completion: refused, harmless: `[]`},
+		{name: "mirostat", chat: refused, completion: refused, harmless: `0`},
+		{name: "n_discard", chat: inert, completion: inert},
+		{name: "n_indent", chat: refused, completion: refused, harmless: `0`},
+		{name: "n_keep", chat: inert, completion: inert, note: "no prompt is truncated"},
+		{name: "n_predict", chat: works, completion: works, note: "as `max_tokens`"},
+		{name: "n_probs", chat: refused, completion: refused, harmless: `0`,
+			instead: "Send logprobs"},
+		{name: "post_sampling_probs", chat: refused, completion: refused, harmless: `false`},
+		{name: "reasoning_format", chat: refused, harmless: `"auto" "deepseek"`},
+		{name: "repeat_penalty", chat: works, completion: works,
+			note: "as `repetition_penalty`"},
+		{name: "samplers", chat: refused, completion: refused, harmless: `[]`},
+		{name: "t_max_predict_ms", chat: refused, completion: refused, harmless: `0 -1`},
+		{name: "timings_per_token", chat: inert, completion: inert},
+		{name: "top_n_sigma", chat: refused, completion: refused, harmless: `0 -1`},
+		{name: "typical_p", chat: refused, completion: refused, harmless: `1 0`},
+		{name: "xtc_probability", chat: refused, completion: refused, harmless: `0`},
+	}},
+	{"others", []field{
+		{name: "banned_tokens", chat: refused, completion: refused, harmless: `[] ""`},
+		{name: "epsilon_cutoff", chat: refused, completion: refused, harmless: `0`},
+		{name: "eta_cutoff", chat: refused, completion: refused, harmless: `0`},
+		{name: "format", chat: refused, completion: refused, harmless: `""`, instead: constrained},
+		{name: "grammar_string", chat: refused, completion: refused, harmless: `""`,
+			instead: constrained},
+		{name: "guidance_scale", chat: refused, completion: refused, harmless: `1`},
+		{name: "keep_alive", chat: inert, completion: inert},
+		{name: "min_length", chat: refused, completion: refused, harmless: `0`},
+		{name: "negative_prompt", chat: refused, completion: refused, harmless: `""`},
+		{name: "no_repeat_ngram_size", chat: refused, completion: refused, harmless: `0`},
+		{name: "options", chat: refused, completion: refused, harmless: `{}`,
+			instead: "Send its members as fields of the body"},
+		{name: "plugins", chat: refused, harmless: `[]`},
+		{name: "reasoning", chat: works, note: "`effort`, `enabled`, `exclude`"},
+		{name: "smoothing_factor", chat: refused, completion: refused, harmless: `0`},
+		{name: "tfs", chat: refused, completion: refused, harmless: `1`},
+		{name: "top_a", chat: refused, completion: refused, harmless: `0`},
+		{name: "transforms", chat: refused, completion: refused, harmless: `[]`},
+		{name: "typical", chat: refused, completion: refused, harmless: `1 0`},
+	}},
+}
+
+// refusedFields has the refused fields of a route by name.
+func refusedFields(of func(*field) support) map[string]*field {
+	list := map[string]*field{}
+	for _, o := range fieldTable {
+		for i := range o.fields {
+			if f := &o.fields[i]; of(f) == refused {
+				list[f.name] = f
+			}
+		}
+	}
+	return list
+}
+
+var (
+	refusedChat       = refusedFields(func(f *field) support { return f.chat })
+	refusedCompletion = refusedFields(func(f *field) support { return f.completion })
+)
+
+// refuseFields returns an error for the first field of the body that is one of list and has a value
+// that would change the answer.
+func refuseFields(body []byte, list map[string]*field) error {
+	body = trimmed(body)
+	if body[0] != '{' {
+		return nil // decode reports it
+	}
+	err := members(body, func(name string, value []byte) *Error {
+		f, ok := list[name]
+		if !ok || f.allows(value) {
+			return nil
+		}
+		text := "is not supported"
+		if f.instead != "" {
+			text += ". " + f.instead
+		}
+		return unsupported(name, "%s", text)
+	})
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// allows reports whether a value of a refused field changes nothing.
+func (f *field) allows(value json.RawMessage) bool {
+	const long = 64 // no harmless value is that long
+	var compact bytes.Buffer
+	if len(value) < long && json.Compact(&compact, value) == nil {
+		value = compact.Bytes()
+	}
+	return isNull(value) || slices.ContainsFunc(bytes.Fields([]byte(f.harmless)),
+		func(harmless []byte) bool { return sameValue(value, harmless) })
+}
+
+// sameValue compares two JSON values without white space. Numbers may have different spellings.
+func sameValue(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, err := strconv.ParseFloat(string(a), 64)
+	y, otherErr := strconv.ParseFloat(string(b), 64)
+	return err == nil && otherErr == nil && x == y
+}
+
+// unsupported returns an Error about a parameter that OpenAI's API has and Headroom has not.
+func unsupported(param, format string, args ...any) *Error {
+	err := generate.BadParam(param, format, args...)
+	err.Unsupported = true
+	return err
+}
