@@ -84,12 +84,12 @@ func newChannelSplitter(format *channelFormat, prompt string, tools *Tools) *cha
 	if tools != nil {
 		s.schemas = tools.schemas
 	}
-	// The prompt may end inside a message, if it was written to begin the answer, or if the answer
-	// continues the message.
+	// The prompt may end inside a message, if it was written to begin the answer.
 	if i := strings.LastIndex(prompt, format.start); i >= 0 {
 		header, text, ok := strings.Cut(prompt[i+len(format.start):], format.message)
-		if _, tag := firstTag(text, s.tags); ok && strings.HasPrefix(header, "assistant") &&
-			tag == "" {
+		ended := slices.ContainsFunc(format.ends,
+			func(end string) bool { return strings.Contains(text, end) })
+		if ok && strings.HasPrefix(header, "assistant") && !ended {
 			s.beginMessage(header)
 		}
 	}

@@ -17,10 +17,10 @@ func TestContinue(t *testing.T) {
 			"assistant\n<think>\nHm.\n</think>\n\nYes"},
 	} {
 		hidden := 0
-		prompt, err := template.Render(t.Context(), Input{Continue: true, AddGenerationPrompt: true,
+		prompt, err := template.Render(t.Context(), Input{ContinueFinal: true, AddGenerationPrompt: true,
 			Messages: messages(t, `[{"role":"user","content":"hi"},`+c.last+`]`),
 			Hide: func(s string) string {
-				if hidden++; strings.Contains(s, "unfinished") {
+				if hidden++; strings.Contains(s, endMark) {
 					t.Errorf("Hide gets the mark in %q", s)
 				}
 				return s
@@ -29,17 +29,12 @@ func TestContinue(t *testing.T) {
 			t.Errorf("%s: %v, the prompt is %q", c.last, err, prompt)
 		}
 	}
-	for _, list := range []string{`[]`, `[{"role":"user","content":"hi"}]`,
-		`[{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function",
-			"function":{"name":"f","arguments":"{}"}}]}]`} {
-		if _, err := template.Render(t.Context(), Input{Continue: true,
-			Messages: messages(t, list)}); err == nil ||
-			!strings.Contains(err.Error(), "can be continued") {
-			t.Errorf("%s: %v", list, err)
-		}
+	if _, err := template.Render(t.Context(), Input{ContinueFinal: true}); err == nil ||
+		!strings.Contains(err.Error(), "no message to continue") {
+		t.Errorf("without a message: %v", err)
 	}
 	hides := parse(t, `{{ messages | length }}`)
-	if _, err := hides.Render(t.Context(), Input{Continue: true,
+	if _, err := hides.Render(t.Context(), Input{ContinueFinal: true,
 		Messages: messages(t, `[{"role":"assistant","content":"a"}]`)}); err == nil {
 		t.Error("a template that does not show the message")
 	}
@@ -50,7 +45,7 @@ func TestContinueChannels(t *testing.T) {
 	const source = `<|channel|>{% for m in messages %}<|start|>{{ m.role }}<|channel|>final` +
 		`<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
 	template := parse(t, source)
-	prompt, err := template.Render(t.Context(), Input{Continue: true,
+	prompt, err := template.Render(t.Context(), Input{ContinueFinal: true,
 		Messages: messages(t, `[{"role":"assistant","content":"The "}]`)})
 	if err != nil {
 		t.Fatal(err)

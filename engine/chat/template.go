@@ -98,9 +98,10 @@ type Input struct {
 	Messages            []Message
 	Tools               []json.RawMessage // as in the request; if empty, the variable is none
 	AddGenerationPrompt bool              // end the prompt with the opening of an answer
-	// Continue ends the prompt inside the last message, which is an assistant's and has no tool
-	// calls. AddGenerationPrompt does not matter then.
-	Continue bool
+
+	// ContinueFinal ends the prompt after the content of the last message, which the answer
+	// continues. AddGenerationPrompt does not apply then.
+	ContinueFinal bool
 
 	// Kwargs are additional variables: chat_template_kwargs of the request, such as
 	// enable_thinking. Values have the types that encoding/json decodes to, or are json.RawMessage,
@@ -130,9 +131,6 @@ func (t *Template) Render(ctx context.Context, in Input) (string, error) {
 }
 
 func (t *Template) render(ctx context.Context, in Input) (string, error) {
-	if in.Continue {
-		return t.renderUnfinished(ctx, in)
-	}
 	vars := jinja.NewDict()
 	messages := jinja.NewList()
 	for i, m := range in.Messages {
@@ -148,6 +146,11 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			shortenIDs(v)
 		}
 		messages.Items = append(messages.Items, in.hidden(v))
+	}
+	if in.ContinueFinal {
+		if err := markEnd(messages); err != nil {
+			return "", err
+		}
 	}
 	now := in.Now
 	if now.IsZero() {
@@ -179,7 +182,7 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 	}
 	vars.Set("messages", messages)
 	vars.Set("documents", nil)
-	vars.Set("add_generation_prompt", in.AddGenerationPrompt)
+	vars.Set("add_generation_prompt", in.AddGenerationPrompt && !in.ContinueFinal)
 	for name, text := range t.special {
 		vars.Set(name, valid(text))
 	}
@@ -200,52 +203,14 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			continue
 		}
 		if changed, again := t.jinja.Render(ctx, vars, now); again == nil {
-			return changed, nil
+			prompt, err = changed, nil
+			break
 		}
+	}
+	if err == nil && in.ContinueFinal {
+		return cutAtEnd(prompt)
 	}
 	return prompt, err
-}
-
-// unfinished marks the end of the last message while a prompt is rendered that ends there.
-const unfinished = "\uE0C7unfinished\uE0C7"
-
-// errNotContinued is the error of a conversation whose last message cannot be continued.
-var errNotContinued = errors.New("only a last message of the assistant that has no tool calls " +
-	"can be continued")
-
-// renderUnfinished returns the prompt up to the end of the text of the last message.
-func (t *Template) renderUnfinished(ctx context.Context, in Input) (string, error) {
-	n := len(in.Messages)
-	if n == 0 || in.Messages[n-1].Role != "assistant" || in.Messages[n-1].ToolCalls != nil {
-		return "", errNotContinued
-	}
-	last := in.Messages[n-1]
-	text, ok := last.plainText()
-	if !ok {
-		return "", errNotContinued
-	}
-	hide := in.Hide
-	if hide == nil {
-		hide = func(s string) string { return s }
-	}
-	last.Content, last.Parts = text+unfinished, nil
-	in.Hide = func(s string) string {
-		if body, ok := strings.CutSuffix(s, unfinished); ok {
-			return hide(body) + unfinished
-		}
-		return hide(s)
-	}
-	in.Messages = append(slices.Clone(in.Messages[:n-1]), last)
-	in.Continue, in.AddGenerationPrompt = false, false
-	prompt, err := t.render(ctx, in)
-	if err != nil {
-		return "", err
-	}
-	end := strings.LastIndex(prompt, unfinished)
-	if end < 0 {
-		return "", fmt.Errorf("the chat template does not show the text of the last message")
-	}
-	return prompt[:end], nil
 }
 
 // hidden returns a value with Hide applied to its strings.

@@ -204,7 +204,7 @@ func (r *Request) render(ctx context.Context, template *chat.Template,
 		return "", problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")
 	}
 	text, err := template.Render(ctx, chat.Input{AddGenerationPrompt: !r.NoGenerationPrompt,
-		Continue: unfinished, Messages: messages, Tools: r.Tools, Kwargs: kwargs,
+		ContinueFinal: unfinished, Messages: messages, Tools: r.Tools, Kwargs: kwargs,
 		Hide: shield.Hide})
 	var failed *chat.TemplateError
 	if errors.As(err, &failed) {
