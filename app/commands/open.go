@@ -189,8 +189,9 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
 		LastModel: use.lastModel, IdleUnload: use.idleUnload,
-		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
-		Device: newGate().Device}
+		Engine:  func(id string) engine.Options { return f.options(s.Get(), id) },
+		Aliases: func(id string) []string { return s.Get().ForModel(id).Aliases },
+		Device:  newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}

@@ -6,6 +6,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"headroom/app/library"
@@ -15,27 +16,28 @@ import (
 
 // Acquire implements server.Models: it returns the running model if id names it.
 func (h *Host) Acquire(id string) (server.Model, error) {
+	named := h.named(id)
 	h.mu.Lock()
 	want, running, failure, unloaded := h.want, h.running(), h.failure, h.idle.unloaded
 	h.mu.Unlock()
 	switch {
-	case running != nil && answersTo(running.model, id):
+	case running != nil && named(running.model):
 		return server.Model{ID: running.model.ID, Engine: running.engine}, nil
-	case running == nil && want != nil && failure == nil && answersTo(want.model, id):
+	case running == nil && want != nil && failure == nil && named(want.model):
 		return server.Model{}, problem.New(problem.Loading,
 			"The model "+want.model.ID+" is being loaded",
 			fmt.Sprintf("%.0f %% is done", 100*h.loadProgress(want)), "Try again in a moment.")
-	case running == nil && failure != nil && answersTo(want.model, id):
+	case running == nil && failure != nil && named(want.model):
 		return server.Model{}, want.refusal(failure)
 	}
-	if unloaded != nil && answersTo(*unloaded, id) {
+	if unloaded != nil && named(*unloaded) {
 		return server.Model{}, problem.New(problem.NotRunning,
 			"The model "+unloaded.ID+" was unloaded",
 			"it was idle", "Send a request: that loads it again.")
 	}
 	models := h.models.list()
 	for _, m := range models {
-		if id == "" || answersTo(m, id) {
+		if named(m) {
 			if m.Err != nil && id != "" {
 				return server.Model{}, problem.New(problem.NotRunning,
 					"The model "+m.ID+" cannot be loaded", m.Err.Error(), "")
@@ -63,10 +65,36 @@ func notRunning(m library.Model, running *target, asked string) error {
 		"no model is loaded", "Start it in Headroom.")
 }
 
-// answersTo reports whether id names the model: its ID, the ID of a copy, or its name without the
-// publisher, in any case. "" names every model.
-func answersTo(m library.Model, id string) bool {
-	return id == "" || m.HasName(id) || strings.EqualFold(id, m.Name)
+// anyModel are the names by which clients ask for whichever model is loaded.
+var anyModel = []string{"", "default", "default_model"}
+
+// named returns a function that reports whether a client means a model by a name; see library.Meant.
+func (h *Host) named(id string) func(library.Model) bool {
+	if id == "" {
+		return func(library.Model) bool { return true }
+	}
+	h.mu.Lock()
+	var models []library.Model // the list may lack them: one may be loaded from any folder
+	for _, t := range []*target{h.running(), h.want} {
+		if t != nil {
+			models = append(models, t.model)
+		}
+	}
+	if h.idle.unloaded != nil {
+		models = append(models, *h.idle.unloaded)
+	}
+	h.mu.Unlock()
+	if len(models) == 0 || !models[0].HasName(id) { // usually, it is the running one
+		models = append(models, h.models.list()...)
+	}
+	meant := library.Meant(models, id, h.options.Aliases)
+	if meant == nil && slices.Contains(anyModel, id) {
+		return func(library.Model) bool { return true }
+	}
+	return func(m library.Model) bool {
+		return slices.ContainsFunc(meant,
+			func(other library.Model) bool { return strings.EqualFold(other.ID, m.ID) })
+	}
 }
 
 // List implements server.Models: it returns the running model, or the one that was unloaded for

@@ -74,6 +74,9 @@ type Options struct {
 	// ReopenPause is the pause before a cache that could not be opened is opened again. It doubles
 	// up to 64 times its length; see cachereopen.go. 0 means ten seconds.
 	ReopenPause time.Duration
+	// Aliases returns further names by which requests may ask for the model with that ID. It may be
+	// nil.
+	Aliases func(id string) []string
 	// RememberPause stores whether the watching of folders is paused. It may be nil.
 	RememberPause func(paused bool) error
 }

@@ -361,7 +361,11 @@ func TestStartRefuses(t *testing.T) {
 }
 
 func TestAcquire(t *testing.T) {
-	h := newTestHost(t)
+	h := newTestHostWith(t, func(o *Options) {
+		o.Aliases = func(id string) []string {
+			return map[string][]string{"a": {"gpt-4o", "my-alias"}}[id]
+		}
+	})
 	check := func(id string, want problem.Code, wantText string) {
 		t.Helper()
 		m, err := h.Acquire(id)
@@ -377,7 +381,7 @@ func TestAcquire(t *testing.T) {
 	}
 	check("", problem.NotRunning, "No model is loaded")
 	check("a", problem.NotRunning, "a is not loaded")
-	check("x", problem.ModelNotFound, "headroom-demo, a, b")
+	check("x", problem.ModelNotFound, "a, b, headroom-demo")
 	h.start("a")
 	e := h.loading("a")
 	check("", problem.Loading, "a is being loaded")
@@ -389,7 +393,12 @@ func TestAcquire(t *testing.T) {
 	}
 	check("", "", "")
 	check("a", "", "")
-	check("A", "", "")
+	for _, name := range []string{"A", "a:latest", "openai/a", "openai/a:latest", "x/y/A",
+		"default", "default_model", "My-Alias", "openai/my-alias:LATEST"} {
+		check(name, "", "")
+	}
+	check("a:8b", problem.ModelNotFound, "the models are a, b")
+	check("openai/b", problem.NotRunning, "a is running")
 	check("b", problem.NotRunning, "a is running")
 	check("x", problem.ModelNotFound, "Ask for a, which is running")
 	if list := h.List(); len(list) != 1 || list[0].ID != "a" || list[0].ContextTokens != 4096 {

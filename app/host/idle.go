@@ -50,13 +50,14 @@ func (h *Host) unloadIdle(now time.Time) {
 // first it loads a model that was unloaded for being idle. The error is a Problem, or the error of
 // ctx.
 func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
+	named := h.named(id)
 	h.mu.Lock()
 	h.idle.usedAt = time.Now()
-	if m := h.idle.unloaded; m != nil && answersTo(*m, id) {
+	if m := h.idle.unloaded; m != nil && named(*m) {
 		h.log.Info("loading a model again for a request", "model", m.ID)
 		h.setWanted(&target{model: *m, requestsWait: true, reload: true})
 	}
-	wait := h.want != nil && h.want.requestsWait && answersTo(h.want.model, id)
+	wait := h.want != nil && h.want.requestsWait && named(h.want.model)
 	h.mu.Unlock()
 	if wait {
 		if err := h.Wait(ctx); ctx.Err() != nil {

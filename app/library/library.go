@@ -234,7 +234,8 @@ func (s *scanner) resolveDir(dir string) (Model, error) {
 		"Choose the folder that contains config.json and the .safetensors files.")
 }
 
-// NotFound returns the Problem for an unknown model. It lists up to 12 models that are ready.
+// NotFound returns the Problem for an unknown model. It lists up to 12 models that are ready, those
+// with the most similar names first.
 func NotFound(name string, models []Model) *problem.Problem {
 	const most = 12
 	var ids []string
@@ -243,6 +244,7 @@ func NotFound(name string, models []Model) *problem.Problem {
 			ids = append(ids, m.ID)
 		}
 	}
+	ids = problem.Nearest(name, ids)
 	more := ""
 	if len(ids) > most {
 		ids, more = ids[:most], fmt.Sprintf(" and %d more", len(ids)-most)

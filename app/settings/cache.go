@@ -40,6 +40,8 @@ type Model struct {
 	KVStartTokens    int    `json:"kvStartTokens,omitempty"`
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
+	// Aliases are further names by which requests may ask for the model. Case does not count.
+	Aliases []string `json:"aliases,omitempty"`
 
 	// Defaults for requests; see generate.Defaults. A change applies from the next request on.
 	MaxTokens         int             `json:"maxTokens,omitempty"`
