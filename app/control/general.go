@@ -20,6 +20,7 @@ import (
 
 	"headroom/app/logs"
 	"headroom/app/settings"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 )
 
@@ -28,6 +29,7 @@ type GeneralSettings struct {
 	Port              int             `json:"port"`
 	APIKey            string          `json:"apiKey"`
 	AllowHosts        []string        `json:"allowHosts"`
+	AllowOrigins      []string        `json:"allowOrigins"`
 	ModelFolders      []string        `json:"modelFolders"`
 	ImportFolder      string          `json:"importFolder"` // "": Headroom's default folder
 	Launch            settings.Launch `json:"launch"`
@@ -53,6 +55,7 @@ type GeneralChange struct {
 	Port              *int             `json:"port"`
 	APIKey            *string          `json:"apiKey"`
 	AllowHosts        *[]string        `json:"allowHosts"`
+	AllowOrigins      *[]string        `json:"allowOrigins"`
 	ModelFolders      *[]string        `json:"modelFolders"`
 	ImportFolder      *string          `json:"importFolder"`
 	Launch            *settings.Launch `json:"launch"`
@@ -127,6 +130,7 @@ func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
 	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey,
 		AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders,
+		AllowOrigins: append([]string{}, s.AllowOrigins...),
 		ImportFolder: s.ImportFolder, Launch: s.Launch,
 		DefaultModel: s.DefaultModel, IdleUnloadMinutes: s.IdleUnloadMinutes,
 		LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications,
@@ -171,6 +175,7 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		setIfSent(&s.Port, c.Port)
 		setIfSent(&s.APIKey, c.APIKey)
 		setIfSent(&s.AllowHosts, c.AllowHosts)
+		setIfSent(&s.AllowOrigins, c.AllowOrigins)
 		setIfSent(&s.ModelFolders, c.ModelFolders)
 		setIfSent(&s.ImportFolder, c.ImportFolder)
 		setIfSent(&s.Launch, c.Launch)
@@ -255,6 +260,15 @@ func (a *API) checkGeneral(c GeneralChange) error {
 				return refused(strconv.Quote(name)+" is not a host name",
 					"a host name has no port, path or wildcard",
 					"Enter a name such as my-mac.local.")
+			}
+		}
+	}
+	if c.AllowOrigins != nil {
+		for _, origin := range *c.AllowOrigins {
+			if !guard.ValidOrigin(origin) {
+				return refused(strconv.Quote(origin)+" is not an origin that can be allowed",
+					"an origin has a scheme and a host, and no path",
+					"Enter one such as app://obsidian.md, or vscode-webview://*.")
 			}
 		}
 	}

@@ -91,12 +91,14 @@ func (w *generalFixture) put(t *testing.T, body string) (int, GeneralSettings, s
 // TestGeneralSettings: sent settings are saved and applied, others do not change.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],` +
+	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],` +
+		`"allowOrigins":["app://obsidian.md"],"modelFolders":["/m"],` +
 		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
 		`"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
 		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
+		AllowOrigins: []string{"app://obsidian.md"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
 		DefaultModel: "o/m", IdleUnloadMinutes: 30, LogLevel: "debug", StartAtLogin: true,
 		Notifications: false,
@@ -129,6 +131,9 @@ func TestGeneralSettingsRefused(t *testing.T) {
 		`{"allowHosts":["mac.local:80"]}`: "has no port",
 		`{"allowHosts":[""]}`:             "is not a host name",
 		`{"allowHosts":["*"]}`:            "is not a host name",
+		`{"allowOrigins":["null"]}`:       "is not an origin",
+		`{"allowOrigins":["https://*"]}`:  "is not an origin",
+		`{"allowOrigins":["a.example"]}`:  "is not an origin",
 		`{"modelFolders":["models"]}`:     "not an absolute path",
 		`{"importFolder":"models"}`:       "not an absolute path",
 		`{"launch":"maybe"}`:              "is not a value of launch",

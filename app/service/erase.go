@@ -110,13 +110,13 @@ func sentence(what string, err error) string {
 	return fmt.Sprintf("%s: %s.", what, strings.TrimRight(err.Error(), "."))
 }
 
-// resetSettings resets the settings, except for the API key and the host names of the endpoint, and
-// removes damaged ones.
+// resetSettings resets the settings, except for the API key, the host names and the origins of the
+// endpoint, and removes damaged ones.
 func resetSettings(file *settings.File, gone *stored.Deleted, was stored.Item) {
 	err := file.Change(func(s *settings.Settings) {
-		key, hosts := s.APIKey, s.AllowHosts
+		key, hosts, origins := s.APIKey, s.AllowHosts, s.AllowOrigins
 		*s = settings.Default()
-		s.APIKey, s.AllowHosts = key, hosts
+		s.APIKey, s.AllowHosts, s.AllowOrigins = key, hosts, origins
 	})
 	left := ""
 	if err != nil {

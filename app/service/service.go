@@ -26,6 +26,7 @@ import (
 	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/vault"
+	"headroom/app/version"
 	"headroom/engine"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
@@ -42,11 +43,12 @@ var dialects = []server.Dialect{
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other
 // fields, the service listens on a free port of all interfaces; set Listen to restrict it.
 type Options struct {
-	Listen     string   // host name or address to listen on; "": all interfaces
-	Port       int      // 0: any free port
-	APIKey     string   // "": the key in the settings, if any
-	NoAPIKey   bool     // let everybody on the network use a server without a key
-	AllowHosts []string // see guard.Guard
+	Listen   string // host name or address to listen on; "": all interfaces
+	Port     int    // 0: any free port
+	APIKey   string // "": the key in the settings, if any
+	NoAPIKey bool   // let everybody on the network use a server without a key
+	// AllowHosts and AllowOrigins are described at guard.Guard.
+	AllowHosts, AllowOrigins []string
 
 	// NewHost returns the host that finds and runs models. Service.Close closes it.
 	NewHost func(*settings.File) *host.Host
@@ -141,20 +143,23 @@ func (o *Options) CheckOpen() error {
 // guard returns the access rules. Changes of the settings apply at once.
 func (o *Options) guard(token string) *guard.Guard {
 	return &guard.Guard{Listen: cmp.Or(o.Listen, "0.0.0.0"), AllowHosts: o.AllowHosts,
-		APIKey: o.APIKey,
-		NoKey:  o.NoAPIKey,
-		Bypass: control.TokenCheck(token), Live: func() guard.Access {
+		AllowOrigins: o.AllowOrigins,
+		APIKey:       o.APIKey,
+		NoKey:        o.NoAPIKey,
+		Bypass:       control.TokenCheck(token), Live: func() guard.Access {
 			if o.Settings == nil {
 				return guard.Access{}
 			}
 			now := o.Settings.Get()
-			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
+			return guard.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts,
+				AllowOrigins: now.AllowOrigins}
 		}}
 }
 
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(file *settings.File, access *guard.Guard) *server.Server {
 	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
+		Version: version.Version,
 		Defaults: func(modelID string) generate.Defaults {
 			return control.RequestDefaults(file.Get().ForModel(modelID))
 		}})

@@ -35,7 +35,9 @@ type Settings struct {
 	NoAPIKey bool `json:"noApiKey,omitempty"`
 	// AllowHosts are additional host names that requests to the endpoint may use.
 	AllowHosts []string `json:"allowHosts,omitempty"`
-	LogLevel   string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
+	// AllowOrigins are web pages, by their origin, that may use the endpoint; see guard.Guard.
+	AllowOrigins []string `json:"allowOrigins,omitempty"`
+	LogLevel     string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
 	// IdleUnloadMinutes is the idle time after which a model is unloaded; 0: never.
 	IdleUnloadMinutes int `json:"idleUnloadMinutes,omitempty"`
 	// Notifications lets the menu-bar app post notifications.
@@ -81,6 +83,7 @@ func Default() Settings {
 func (s Settings) clone() Settings {
 	s.ModelFolders = append([]string{}, s.ModelFolders...)
 	s.AllowHosts, s.Recent = slices.Clone(s.AllowHosts), slices.Clone(s.Recent)
+	s.AllowOrigins = slices.Clone(s.AllowOrigins)
 	s.Models = cloneModels(s.Models)
 	return s
 }

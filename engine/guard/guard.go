@@ -33,6 +33,9 @@ type Guard struct {
 	Listen string
 	// AllowHosts are additional allowed names, without port, from --allow-host.
 	AllowHosts []string
+	// AllowOrigins are additional web pages that may use the server, from --allow-origin: an origin
+	// such as "app://obsidian.md", or all of a scheme, "vscode-webview://*". See ValidOrigin.
+	AllowOrigins []string
 	// APIKey is the key that requests must send; "": no key is needed. They send it as
 	// "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
@@ -48,10 +51,11 @@ type Guard struct {
 }
 
 // Access is the part of a Guard's rules that may change. Its APIKey applies only if Guard.APIKey is
-// empty. Its AllowHosts are allowed in addition to Guard.AllowHosts.
+// empty. Its AllowHosts and AllowOrigins are allowed in addition to the Guard's.
 type Access struct {
-	APIKey     string
-	AllowHosts []string
+	APIKey       string
+	AllowHosts   []string
+	AllowOrigins []string
 }
 
 // Refuse answers a request that is not allowed. The error is a Problem.
@@ -79,21 +83,64 @@ func (g *Guard) check(r *http.Request) error {
 	if host := hostName(r.Host); host != "" && !g.allowed(host) {
 		return problem.New(problem.Forbidden,
 			"The request is for a host that is not this machine", "its Host header is "+r.Host,
-			"To allow "+host+", start Headroom with --allow-host "+host+".")
+			"To allow "+host+", add it to the allowed host names in the settings (allowHosts), or "+
+				"start Headroom with --allow-host "+host+".")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" &&
 		!g.allowedOrigin(origin, hostName(r.Host)) {
 		return problem.New(problem.Forbidden,
 			"The request came from a web page that may not use Headroom",
-			"its Origin header is "+origin,
-			"To allow that page, start Headroom with --allow-host and its host name.")
+			"its Origin header is "+origin, originFix(origin))
 	} else if origin == "" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && changes(r) {
 		return problem.New(problem.Forbidden,
 			"The request came from a web page that may not use Headroom",
 			"its Sec-Fetch-Site header is cross-site, and it has no Origin header",
-			"Send it from a page that names its origin, and allow that page with --allow-host.")
+			"Send it from a page that names its origin, and allow that page with --allow-origin.")
 	}
 	return nil
+}
+
+// originFix says how to allow a web page.
+func originFix(origin string) string {
+	if !ValidOrigin(origin) {
+		return "Open the page from a server, or use an app that names its origin."
+	}
+	return "To allow that page, add " + origin + " to the allowed origins in the settings " +
+		"(allowOrigins), or start Headroom with --allow-origin " + origin + "."
+}
+
+// ValidOrigin reports whether a text can stand in AllowOrigins: an origin with a scheme and, but for
+// "file://", a host, or "*" for every host of a scheme. That is for apps whose pages have random
+// hosts. Pages of the web must be named one by one, and "null", the origin of sandboxed pages, which
+// anybody can send, is never valid.
+func ValidOrigin(origin string) bool {
+	scheme, host, ok := strings.Cut(origin, "://")
+	web := strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
+	switch {
+	case !ok || scheme == "" || strings.ContainsAny(origin, " \t\r\n,"):
+		return false
+	case host == "":
+		return strings.EqualFold(scheme, "file")
+	case host == "*":
+		return !web
+	}
+	return !strings.ContainsAny(host, "/*")
+}
+
+// listedOrigin reports whether one of the rules is about this origin.
+func (g *Guard) listedOrigin(origin string) bool {
+	scheme, _, _ := strings.Cut(origin, "://")
+	matches := func(rule string) bool {
+		if !ValidOrigin(rule) || !ValidOrigin(origin) {
+			return false
+		}
+		if all, ok := strings.CutSuffix(rule, "://*"); ok {
+			return strings.EqualFold(all, scheme)
+		}
+		return strings.EqualFold(rule, origin)
+	}
+	return slices.ContainsFunc(g.AllowOrigins, matches) ||
+		slices.ContainsFunc(g.live().AllowOrigins, matches)
 }
 
 // changes reports whether a request may change something. Browsers send an Origin header with each.
@@ -104,6 +151,9 @@ func changes(r *http.Request) bool {
 
 // allowedOrigin reports whether a page of this origin may send requests to host, which is allowed.
 func (g *Guard) allowedOrigin(origin, host string) bool {
+	if g.listedOrigin(origin) {
+		return true
+	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" {
 		return false // "null" is the origin of sandboxed pages and of local files
@@ -177,6 +227,7 @@ func (g *Guard) CORS(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 		if r.Method == http.MethodOptions {
 			h.Set("Access-Control-Allow-Methods", "GET, POST")
 			h.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))

@@ -3,6 +3,7 @@ package guard
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"headroom/engine/problem"
@@ -68,6 +69,59 @@ func TestOpen(t *testing.T) {
 	} {
 		if got := c.guard.Open(); got != c.want {
 			t.Errorf("listening on %q: open %v, want %v", c.guard.Listen, got, c.want)
+		}
+	}
+}
+
+// TestOrigins: pages of desktop apps are refused until somebody allows them, by name or by their
+// scheme. The error names the setting and the flag.
+func TestOrigins(t *testing.T) {
+	rules := []string{"app://obsidian.md", "vscode-webview://*", "file://", "https://chat.example",
+		"https://*", "null", "*", "chrome-extension://abc"}
+	for origin, want := range map[string]bool{
+		"app://obsidian.md":         true,
+		"APP://Obsidian.md":         true,
+		"app://other":               false,
+		"vscode-webview://1a2b3c":   true,
+		"vscode-file://vscode-app":  false,
+		"file://":                   true,
+		"https://chat.example":      true,
+		"https://chat.example:8443": false,
+		"https://evil.example":      false,
+		"http://chat.example":       false,
+		"null":                      false,
+		"chrome-extension://abc":    true,
+		"chrome-extension://def":    false,
+	} {
+		for _, g := range []*Guard{{AllowOrigins: rules},
+			{Live: func() Access { return Access{AllowOrigins: rules} }}, {}} {
+			allowed := len(g.AllowOrigins) > 0 || g.Live != nil
+			var refused error
+			r := httptest.NewRequest("POST", "http://localhost/", nil)
+			r.Header.Set("Origin", origin)
+			g.Origin(func(_ http.ResponseWriter, _ *http.Request, err error) { refused = err },
+				http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(
+				httptest.NewRecorder(), r)
+			if (refused == nil) != (want && allowed) {
+				t.Errorf("%s, rules %t: %v", origin, allowed, refused)
+			}
+			named := refused != nil && strings.Contains(refused.Error(), "--allow-origin "+origin) &&
+				strings.Contains(refused.Error(), "allowOrigins")
+			if refused != nil && origin != "null" && !named {
+				t.Errorf("%s: the error is %v", origin, refused)
+			}
+		}
+	}
+	for host, want := range map[string]bool{"host.docker.internal:11811": true, "evil.com": false} {
+		g := &Guard{AllowHosts: []string{"host.docker.internal"}}
+		var refused error
+		r := httptest.NewRequest("POST", "http://"+host+"/", nil)
+		g.Origin(func(_ http.ResponseWriter, _ *http.Request, err error) { refused = err },
+			http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(
+			httptest.NewRecorder(), r)
+		if (refused == nil) != want || refused != nil && (!strings.Contains(refused.Error(),
+			"--allow-host evil.com") || !strings.Contains(refused.Error(), "allowHosts")) {
+			t.Errorf("%s: %v", host, refused)
 		}
 	}
 }

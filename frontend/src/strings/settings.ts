@@ -97,6 +97,8 @@ export const serverSettings = {
   apiKeyHelp: 'Apps must send this key. Empty: no key.',
   hostNames: 'Allowed host names',
   hostNamesHelp: 'For example my-mac.local, separated by commas.',
+  origins: 'Allowed origins',
+  originsHelp: 'Apps and web pages, such as app://obsidian.md or vscode-webview://*.',
   importFolder: 'Import folder',
   importFolderHelp: 'The folder for imported models. Empty: Headroom’s own folder.',
   importFolderDefault: 'Headroom’s own',

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 723dd2ca8f3b3f80acae33b19eb4e8e20e74af76728bd857782fe8f791835299
+// SHA-256 of openapi.json: ff4868af548f32b3f6c9648bfcdd9f7eb6875596c15b98c59ab0c2434d81d8ab
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -202,6 +202,7 @@ export interface ErrorBody {
 
 export interface GeneralChange {
   allowHosts?: string[];
+  allowOrigins?: string[];
   apiKey?: string;
   defaultModel?: string;
   idleUnloadMinutes?: number;
@@ -219,6 +220,7 @@ export interface GeneralChange {
 
 export interface GeneralSettings {
   allowHosts: string[];
+  allowOrigins: string[];
   apiKey: string;
   defaultModel: string;
   idleUnloadMinutes: number;
@@ -565,6 +567,7 @@ export interface PowerMeasure {
 }
 
 export interface SettingsModel {
+  aliases?: string[];
   contextTokens?: number;
   frequencyPenalty?: number;
   kvBits?: string;
@@ -721,7 +724,7 @@ export const nested: Record<string, Record<string, string>> = {
   ChatsChat: { messages: '[]ChatsMessage', summary: 'ChatsSummary' },
   ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
   ErrorBody: { error: 'HostError' },
-  GeneralSettings: { allowHosts: '[]', modelFolders: '[]', needsRestart: '[]', readOnly: '[]' },
+  GeneralSettings: { allowHosts: '[]', allowOrigins: '[]', modelFolders: '[]', needsRestart: '[]', readOnly: '[]' },
   HostDownload: { missing: '[]', parts: '[]' },
   HostEngineState: { error: 'HostError', notice: 'HostError' },
   HostFinished: { cacheMiss: 'HostCacheMiss' },

@@ -8,6 +8,7 @@ export function fakeGeneral(): GeneralSettings {
     port: defaultPort,
     apiKey: '',
     allowHosts: [],
+    allowOrigins: [],
     modelFolders: [],
     importFolder: '',
     launch: '',
