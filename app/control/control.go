@@ -170,7 +170,7 @@ func New(o Options) *API {
 		mux.Handle(path, o.Server)
 	}
 	mux.Handle("/api/", a.guarded(access, a.authorized(api)))
-	mux.Handle("/", a.guarded(access, pages()))
+	mux.Handle("/", a.guarded(access, pages(o.Server)))
 	a.handler = mux
 	return a
 }
@@ -184,7 +184,9 @@ func (a *API) guarded(access *guard.Guard, next http.Handler) http.Handler {
 	return server.Recover(a.log, render, access.Origin(server.Refuse(render), next))
 }
 
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.handler.ServeHTTP(w, server.CleanPath(r))
+}
 
 // Close ends the event streams. Without it, an open stream would block the shutdown of the server.
 func (a *API) Close() { a.closeOnce.Do(func() { close(a.closing) }) }

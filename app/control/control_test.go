@@ -573,7 +573,7 @@ func TestPages(t *testing.T) {
 		t.Errorf("%s: %d %v", assets[0], status, header)
 	}
 	for _, path := range []string{"/nope", "/assets/", "/../go.mod", "/assets/nope.js"} {
-		if status, _, text := do(t, "GET", url+path, ""); status != 404 {
+		if status, _, text := do(t, "GET", url+path, "", "Accept", "text/html,*/*"); status != 404 {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
@@ -612,8 +612,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestServerPaths: the server gets every request for its paths, also beside the control API, and no
-// other.
+// TestServerPaths: the server gets every request for its paths, also beside the control API, and
+// those for no page of the web UI.
 func TestServerPaths(t *testing.T) {
 	_, _, url := newAPI(t)
 	for _, c := range []struct {
@@ -628,10 +628,17 @@ func TestServerPaths(t *testing.T) {
 		{"POST", "/api/toy", true},
 		{"POST", "/api/toy/more", false},
 		{"GET", "/api/state", false},
-		{"POST", "/other", false},
+		{"POST", "/other", true},
+		{"GET", "/other", true},
+		{"PUT", "/other/", true},
+		{"POST", "//v1/chat/completions", true},
+		{"POST", "/toy/", true},
+		{"POST", "/", false},
+		{"GET", "/", false},
 	} {
 		_, _, text := do(t, c.method, url+c.path, "")
-		if got := text == "endpoint "+c.path; got != c.want {
+		path := "/" + strings.Trim(c.path, "/")
+		if got := text == "endpoint "+path; got != c.want {
 			t.Errorf("%s %s: got %q, want the server's answer: %v", c.method, c.path, text, c.want)
 		}
 	}

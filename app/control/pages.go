@@ -14,32 +14,41 @@ import (
 const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pages serves the web UI. In a program built without it, every page says how to build it.
-func pages() http.Handler {
-	if !frontend.Built() {
-		return http.HandlerFunc(notBuilt)
-	}
+// pages serves the web UI. In a program built without it, every page says how to build it. Requests
+// that are for no page, and not from a browser's address bar either, go to the endpoint: its errors
+// are those that clients of an API can read.
+func pages(endpoint http.Handler) http.Handler {
 	files := frontend.FS()
 	serve := http.FileServerFS(files)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		info, err := fs.Stat(files, name)
+		page := name == "" || err == nil && !info.IsDir()
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !page && !(reads && strings.Contains(r.Header.Get("Accept"), "text/html")) {
+			endpoint.ServeHTTP(w, r)
+			return
+		}
+		if !frontend.Built() {
+			notBuilt(w, r)
+			return
+		}
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		switch {
+		case !reads:
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "Only GET and HEAD are allowed here.", http.StatusMethodNotAllowed)
 			return
-		}
-		name := strings.TrimPrefix(r.URL.Path, "/")
-		if info, err := fs.Stat(files, name); name != "" && (err != nil || info.IsDir()) {
+		case !page:
 			http.Error(w, "There is no such page. The web UI is at /.", http.StatusNotFound)
 			return
-		}
-		if strings.HasPrefix(name, "assets/") {
+		case strings.HasPrefix(name, "assets/"):
 			// The name of an asset contains a hash of its content.
 			h.Set("Cache-Control", "public, max-age=31536000, immutable")
-		} else {
+		default:
 			h.Set("Cache-Control", "no-cache")
 		}
 		serve.ServeHTTP(w, r)
