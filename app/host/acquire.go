@@ -68,7 +68,8 @@ func notRunning(m library.Model, running *target, asked string) error {
 // anyModel are the names by which clients ask for whichever model is loaded.
 var anyModel = []string{"", "default", "default_model"}
 
-// named returns a function that reports whether a client means a model by a name; see library.Meant.
+// named returns a function that reports whether a client means a model by a name; see
+// library.Meant.
 func (h *Host) named(id string) func(library.Model) bool {
 	if id == "" {
 		return func(library.Model) bool { return true }

@@ -7,11 +7,13 @@ import (
 
 // TestMeant checks which models each name stands for, and that a better match leaves out others.
 func TestMeant(t *testing.T) {
-	models := []Model{{ID: "org/Qwen3-4B", Name: "Qwen3-4B"}, {ID: "other/Qwen3-4B", Name: "Qwen3-4B"},
+	models := []Model{{ID: "org/Qwen3-4B", Name: "Qwen3-4B"},
+		{ID: "other/Qwen3-4B", Name: "Qwen3-4B"},
 		{ID: "org/Gemma", Name: "Gemma", Places: []Place{{ID: "copies/Gemma-2"}}},
 		{ID: "llama:latest", Name: "llama:latest"}, {ID: "/models/own/Phi", Name: "Phi"}}
 	aliases := func(id string) []string {
-		return map[string][]string{"org/Gemma": {"gpt-4o", "claude"}, "/models/own/Phi": {"Gemma"}}[id]
+		return map[string][]string{"org/Gemma": {"gpt-4o", "claude"},
+			"/models/own/Phi": {"Gemma"}}[id]
 	}
 	for name, want := range map[string]string{
 		"org/Qwen3-4B":               "org/Qwen3-4B",

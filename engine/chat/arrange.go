@@ -1,10 +1,10 @@
 package chat
 
-// Conversations that a template would refuse, or of which it would drop a part. A client must be able
-// to replay whatever happened: a second system message, two questions in a row, an answer without
-// text. Arrange brings such a conversation into a form that the template renders. The form of a
-// message depends on the template and on the messages before it, so that a conversation keeps its
-// prefix as it grows.
+// Conversations that a template would refuse, or of which it would drop a part. A client must be
+// able to replay whatever happened: a second system message, two questions in a row, an answer
+// without text. Arrange brings such a conversation into a form that the template renders. The form
+// of a message depends on the template and on the messages before it, so that a conversation keeps
+// its prefix as it grows.
 
 import (
 	"context"

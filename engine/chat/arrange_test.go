@@ -106,14 +106,15 @@ func TestArrange(t *testing.T) {
 		{"all", "interrupted", "user: A\nassistant: B F\ntool: G\nuser: H\n"},
 		{"mistral", "interrupted", "user: A\nassistant: B F\ntool: G\nassistant: \nuser: H\n"},
 		{"ministral", "interrupted", "user: A\nassistant: B F\ntool: G\nassistant: OK.\nuser: H\n"},
-		{"gemma", "interrupted", "user: A\nassistant: B\n\n{\"name\":\"F\",\"arguments\":\"{}\"}\n" +
-			"user: G\n\nH\n"},
+		{"gemma", "interrupted",
+			"user: A\nassistant: B\n\n{\"name\":\"F\",\"arguments\":\"{}\"}\nuser: G\n\nH\n"},
 
 		{"mistral", "an answer without text", "user: A\nassistant: \nuser: B\n"},
 		{"ministral", "an answer without text", "user: A\n\nB\n"},
 		{"all", "text before calls",
 			"user: A\nassistant: B\nassistant:  F\ntool: G\nassistant: H\nuser: I\n"},
-		{"mistral", "text before calls", "user: A\nassistant: B F\ntool: G\nassistant: H\nuser: I\n"},
+		{"mistral", "text before calls",
+			"user: A\nassistant: B F\ntool: G\nassistant: H\nuser: I\n"},
 		{"all", "assistant first", "assistant: A\nuser: B\n"},
 		{"mistral", "assistant first", "user: \nassistant: A\nuser: B\n"},
 		{"all", "only a system", "system: A\n"},
@@ -137,8 +138,8 @@ func renderArranged(t *testing.T, template *Template, list []Message) (string, e
 }
 
 // TestArrangeShowsEverything checks for every template and conversation that the prompt has all
-// texts in their order, but for those beside calls. With HEADROOM_TEMPLATES, which `make oracle-templates` sets, it does so for the templates
-// of that folder, too.
+// texts in their order, but for those beside calls. With HEADROOM_TEMPLATES, which `make
+// oracle-templates` sets, it does so for the templates of that folder, too.
 func TestArrangeShowsEverything(t *testing.T) {
 	sources := map[string]string{}
 	for name, source := range strangeTemplates {
@@ -226,7 +227,8 @@ func TestArrangeKeepsOthers(t *testing.T) {
 // asJSON returns all that a template sees of a message.
 func asJSON(t *testing.T, m Message) string {
 	t.Helper()
-	text, err := parse(t, `{{ messages | tojson }}`).Render(t.Context(), Input{Messages: []Message{m}})
+	text, err := parse(t, `{{ messages | tojson }}`).Render(t.Context(),
+		Input{Messages: []Message{m}})
 	if err != nil {
 		t.Fatal(err)
 	}

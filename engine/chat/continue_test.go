@@ -17,8 +17,9 @@ func TestContinue(t *testing.T) {
 			"assistant\n<think>\nHm.\n</think>\n\nYes"},
 	} {
 		hidden := 0
-		prompt, err := template.Render(t.Context(), Input{ContinueFinal: true, AddGenerationPrompt: true,
-			Messages: messages(t, `[{"role":"user","content":"hi"},`+c.last+`]`),
+		prompt, err := template.Render(t.Context(), Input{ContinueFinal: true,
+			AddGenerationPrompt: true,
+			Messages:            messages(t, `[{"role":"user","content":"hi"},`+c.last+`]`),
 			Hide: func(s string) string {
 				if hidden++; strings.Contains(s, endMark) {
 					t.Errorf("Hide gets the mark in %q", s)

@@ -79,7 +79,8 @@ func (r *Request) Encode(ctx context.Context, m Model, contextTokens int) (promp
 	return prompt, split, err
 }
 
-// EncodeAnswers is like Encode, for n answers to the prompt. It returns a Splitter for each, or nil.
+// EncodeAnswers is like Encode, for n answers to the prompt. It returns a Splitter for each, or
+// nil.
 func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n int) (prompt []int32,
 	splits []*chat.Splitter, err error) {
 	options := tokenizer.EncodeOptions{Limit: contextTokens + contextTokens/4}

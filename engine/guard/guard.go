@@ -109,10 +109,10 @@ func originFix(origin string) string {
 		"(allowOrigins), or start Headroom with --allow-origin " + origin + "."
 }
 
-// ValidOrigin reports whether a text can stand in AllowOrigins: an origin with a scheme and, but for
-// "file://", a host, or "*" for every host of a scheme. That is for apps whose pages have random
-// hosts. Pages of the web must be named one by one, and "null", the origin of sandboxed pages, which
-// anybody can send, is never valid.
+// ValidOrigin reports whether a text can stand in AllowOrigins: an origin with a scheme and, but
+// for "file://", a host, or "*" for every host of a scheme. That is for apps whose pages have
+// random hosts. Pages of the web must be named one by one, and "null", the origin of sandboxed
+// pages, which anybody can send, is never valid.
 func ValidOrigin(origin string) bool {
 	scheme, host, ok := strings.Cut(origin, "://")
 	web := strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")

@@ -105,7 +105,8 @@ func TestOrigins(t *testing.T) {
 			if (refused == nil) != (want && allowed) {
 				t.Errorf("%s, rules %t: %v", origin, allowed, refused)
 			}
-			named := refused != nil && strings.Contains(refused.Error(), "--allow-origin "+origin) &&
+			named := refused != nil &&
+				strings.Contains(refused.Error(), "--allow-origin "+origin) &&
 				strings.Contains(refused.Error(), "allowOrigins")
 			if refused != nil && origin != "null" && !named {
 				t.Errorf("%s: the error is %v", origin, refused)

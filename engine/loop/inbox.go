@@ -81,8 +81,9 @@ func (l *Loop) runOnLoop(f func()) {
 	l.inbox.signal()
 }
 
-// takeInbox empties the inbox: it makes the queued calls, adds the submitted requests and ends those
-// that others have ended. If the loop is closing, takeInbox ends all requests and returns false.
+// takeInbox empties the inbox: it makes the queued calls, adds the submitted requests and ends
+// those that others have ended. If the loop is closing, takeInbox ends all requests and returns
+// false.
 func (l *Loop) takeInbox() bool {
 	b := &l.inbox
 	b.mu.Lock()

@@ -79,9 +79,9 @@ func parseMessage(raw json.RawMessage, path string) (Message, error) {
 		Prefix: w.Prefix != nil && *w.Prefix}, nil
 }
 
-// checkContent returns an error unless the content is a string, an array of parts, or null. The parts
-// are text, under the names of several APIs, and what an earlier answer had besides: clients replay
-// it.
+// checkContent returns an error unless the content is a string, an array of parts, or null. The
+// parts are text, under the names of several APIs, and what an earlier answer had besides: clients
+// replay it.
 func checkContent(raw json.RawMessage, path string) error {
 	if isNull(raw) || kind(raw) == "a string" {
 		return nil

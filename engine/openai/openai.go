@@ -2,9 +2,9 @@
 // models. Dialect (dialect.go) is the entry point.
 //
 // Parsing (scan.go, fill.go, decode.go, fields.go, request.go, message.go, tools.go, values.go,
-// integer.go) treats the body as untrusted. It first checks the whole body against limits, and then reads values in place.
-// If a parameter is not valid, the error is an *Error that names the parameter, the expected value
-// and the value received. fields.go says what becomes of each field.
+// integer.go) treats the body as untrusted. It first checks the whole body against limits, and then
+// reads values in place. If a parameter is not valid, the error is an *Error that names the
+// parameter, the expected value and the value received. fields.go says what becomes of each field.
 //
 // Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is sent
 // twice, as reasoning_content and as reasoning, because clients differ in the name that they read.
@@ -37,8 +37,8 @@ type ErrorBody struct {
 }
 
 // ErrorDetail is OpenAI's error object. Message says what happened, why, and what to do. Code is a
-// problem.Code, except where OpenAI has a code that clients look for. Like OpenAI's, it is null if a
-// parameter or the body is not valid.
+// problem.Code, except where OpenAI has a code that clients look for. Like OpenAI's, it is null if
+// a parameter or the body is not valid.
 type ErrorDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`

@@ -66,8 +66,9 @@ func TestParseChat(t *testing.T) {
 		{"a large seed as a float", chatBody(`"seed":1.8446744073709551616e19`),
 			func(r *ChatRequest) any { return *r.Seed }, int64(0)},
 		{"llama.cpp's names", chatBody(`"n_predict":5,"repeat_penalty":1.5,"ignore_eos":true`),
-			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty, r.IgnoreEOS} },
-			[]any{5, 1.5, true}},
+			func(r *ChatRequest) any {
+				return []any{r.MaxTokens, *r.RepetitionPenalty, r.IgnoreEOS}
+			}, []any{5, 1.5, true}},
 		{"their own names win",
 			chatBody(`"n_predict":5,"max_tokens":6,"repeat_penalty":1.5,"repetition_penalty":1.2`),
 			func(r *ChatRequest) any { return []any{r.MaxTokens, *r.RepetitionPenalty} },
@@ -81,8 +82,8 @@ func TestParseChat(t *testing.T) {
 			func(r *ChatRequest) any { return r.HideReasoning }, true},
 		{"excluded reasoning", chatBody(`"reasoning":{"exclude":true}`),
 			func(r *ChatRequest) any { return r.HideReasoning }, true},
-		{"continued", assistantLast(`"a"`, `"continue_final_message":true,"add_generation_prompt":false`),
-			continuing, []bool{true, true}},
+		{"continued", assistantLast(`"a"`,
+			`"continue_final_message":true,"add_generation_prompt":false`), continuing, []bool{true, true}},
 		{"continued without the other", assistantLast(`"a"`, `"continue_final_message":true`),
 			continuing, []bool{true, false}},
 		{"without a generation prompt", assistantLast(`"a"`, `"add_generation_prompt":false`),

@@ -119,8 +119,8 @@ func NewChatChoice(t ChatText, finish string) ChatChoice {
 		FinishReason: &finish}
 }
 
-// NewChatRole returns the first chunk of a choice in a stream. It has the role and an empty content,
-// because some clients append to the content of the first chunk.
+// NewChatRole returns the first chunk of a choice in a stream. It has the role and an empty
+// content, because some clients append to the content of the first chunk.
 func NewChatRole(head Head, index int) *Chat {
 	return chatChunk(head, ChatChoice{Index: index,
 		Delta: &ChatDelta{Role: "assistant", Content: new("")}})

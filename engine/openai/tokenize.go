@@ -1,7 +1,7 @@
 package openai
 
-// Token counts and prompts without a generation, as llama-server and vLLM have them. Each of the two
-// has its own names for the fields. Sources: llama.cpp's tools/server/README.md, and vLLM's
+// Token counts and prompts without a generation, as llama-server and vLLM have them. Each of the
+// two has its own names for the fields. Sources: llama.cpp's tools/server/README.md, and vLLM's
 // entrypoints/serve/tokenize/protocol.py.
 
 import (

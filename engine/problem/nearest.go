@@ -29,8 +29,8 @@ func Nearest(name string, names []string) []string {
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// difference is smaller the fewer bytes have to be inserted, deleted or replaced, and the longer the
-// common beginning is.
+// difference is smaller the fewer bytes have to be inserted, deleted or replaced, and the longer
+// the common beginning is.
 func difference(a, b string) int {
 	a = strings.ToLower(a[:min(len(a), maxTypeBytes)])
 	b = strings.ToLower(b[:min(len(b), maxTypeBytes)])

@@ -16,8 +16,8 @@ func (o Overflow) OpenAI() string {
 	if o.AtLeast {
 		more = "more than "
 	}
-	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt has "+
-		"%s%d tokens", o.Context, more, o.Tokens)
+	return fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt "+
+		"has %s%d tokens", o.Context, more, o.Tokens)
 }
 
 // Anthropic returns the sentence of Anthropic's API. Claude Code reads both numbers.
@@ -25,8 +25,8 @@ func (o Overflow) Anthropic() string {
 	return fmt.Sprintf("prompt is too long: %d tokens > %d maximum", o.Tokens, o.Context)
 }
 
-// TooLong returns the Problem of a prompt that is longer than the context. why adds to the sizes and
-// may be empty.
+// TooLong returns the Problem of a prompt that is longer than the context. why adds to the sizes
+// and may be empty.
 func TooLong(o Overflow, why string) *Problem {
 	p := New(ContextExceeded, o.OpenAI(), why,
 		"Shorten the conversation, or load the model with a longer context.")

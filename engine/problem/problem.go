@@ -59,8 +59,8 @@ type Problem struct {
 	Err     error // the cause, for logs
 	// RetryAfter is the time after which the same request is likely to succeed; 0: unknown.
 	RetryAfter time.Duration
-	// Overflow has the sizes of a prompt that is too long, for the code ContextExceeded. Each API has
-	// its own words for it. nil: unknown.
+	// Overflow has the sizes of a prompt that is too long, for the code ContextExceeded. Each API
+	// has its own words for it. nil: unknown.
 	Overflow *Overflow
 }
 

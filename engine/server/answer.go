@@ -181,8 +181,8 @@ func (a *answer) add(text string) generate.Delta {
 	return a.join(a.split.Add(text))
 }
 
-// join joins pieces up to the end of the answer. Stop texts are looked for in the content alone, and
-// none reaches across a tool call or reasoning.
+// join joins pieces up to the end of the answer. Stop texts are looked for in the content alone,
+// and none reaches across a tool call or reasoning.
 func (a *answer) join(pieces []chat.Piece) (d generate.Delta) {
 	for _, piece := range pieces {
 		if a.ended {

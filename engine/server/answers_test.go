@@ -31,7 +31,8 @@ func TestSeveralAnswers(t *testing.T) {
 	}
 	read := func(text string) (r reply) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Choices) == 0 && r.Usage == nil {
+		if err := json.Unmarshal([]byte(text), &r); err != nil ||
+			len(r.Choices) == 0 && r.Usage == nil {
 			t.Fatalf("%v: %s", err, text)
 		}
 		return r
@@ -158,7 +159,10 @@ func TestHiddenReasoning(t *testing.T) {
 // that the answer is what follows, and that stop texts apply from its first character on. Otherwise
 // a new turn begins.
 func TestContinuedMessage(t *testing.T) {
-	e := newFakeEngine(func(s *fakeStream) { s.say("\n cache\nis"); s.done(engine.FinishStop, nil) })
+	e := newFakeEngine(func(s *fakeStream) {
+		s.say("\n cache\nis")
+		s.done(engine.FinishStop, nil)
+	})
 	s := start(t, e, server.Options{})
 	for _, c := range []struct{ last, more, end, content string }{
 		{`{"role":"assistant","content":"The "}`, `,"continue_final_message":true,` +

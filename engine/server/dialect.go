@@ -51,8 +51,8 @@ type Call struct {
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt
 	// N is the number of answers to each prompt; 0: 1. With more than one, the Renderer must be a
-	// ChoicesRenderer. The answers to a prompt follow one another. If there is a seed, it is that of
-	// the first answer to a prompt, and each other one has the next seed.
+	// ChoicesRenderer. The answers to a prompt follow one another. If there is a seed, it is that
+	// of the first answer to a prompt, and each other one has the next seed.
 	N int
 	// OneCall ends an answer with its first tool call.
 	OneCall bool

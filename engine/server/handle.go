@@ -101,8 +101,8 @@ type generation struct {
 	number  int            // of the answer to this prompt
 }
 
-// prepare parses the request, finds its model and encodes its prompts. The list has a generation for
-// each answer, at least one.
+// prepare parses the request, finds its model and encodes its prompts. The list has a generation
+// for each answer, at least one.
 func (s *Server) prepare(r *http.Request, d Dialect, route Route) (list []*generation, err error) {
 	err = s.withBody(r, func(body []byte) error {
 		list, err = s.prepareBody(r, d, route, body)

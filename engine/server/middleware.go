@@ -67,8 +67,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	})
 }
 
-// requestIDHeaders are the headers with the ID of a request, as OpenAI and Anthropic call them. Their
-// clients show it in errors.
+// requestIDHeaders are the headers with the ID of a request, as OpenAI and Anthropic call them.
+// Their clients show it in errors.
 var requestIDHeaders = []string{"X-Request-Id", "Request-Id"}
 
 // clientID returns the ID that a client has given its request, for the log. Like OpenAI's servers,

@@ -52,8 +52,8 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestRequestIDs checks that each answer has the ID of its request, under the names of two APIs, and
-// that the log has it, too.
+// TestRequestIDs checks that each answer has the ID of its request, under the names of two APIs,
+// and that the log has it, too.
 func TestRequestIDs(t *testing.T) {
 	var log bytes.Buffer
 	e := newFakeEngine(func(s *fakeStream) { s.say("a"); s.done(engine.FinishStop, nil) })
@@ -172,7 +172,8 @@ func TestTokenize(t *testing.T) {
 		t.Errorf("an empty text: %v", empty)
 	}
 	joined := ""
-	for _, piece := range ask("/tokenize", `{"content":"aé😀","with_pieces":true}`)["tokens"].([]any) {
+	pieces := ask("/tokenize", `{"content":"aé😀","with_pieces":true}`)["tokens"]
+	for _, piece := range pieces.([]any) {
 		switch p := piece.(map[string]any)["piece"].(type) {
 		case string:
 			joined += p

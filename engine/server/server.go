@@ -172,8 +172,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, CleanPath(r))
 }
 
-// CleanPath returns the request with neither double slashes in its path nor slashes at its end. Base
-// URLs often end with a slash, and http.ServeMux would answer with a redirect, which is a GET.
+// CleanPath returns the request with neither double slashes in its path nor slashes at its end.
+// Base URLs often end with a slash, and http.ServeMux would answer with a redirect, which is a GET.
 func CleanPath(r *http.Request) *http.Request {
 	if p := r.URL.Path; !strings.Contains(p, "//") && (p == "/" || !strings.HasSuffix(p, "/")) {
 		return r

@@ -352,7 +352,8 @@ func TestBodyLongerThanTheContext(t *testing.T) {
 		"1310721", 1))
 	status, body, answered, _ := answerOf(t, conn)
 	if status != 400 || !strings.Contains(body, `"code":"context_length_exceeded"`) ||
-		!strings.Contains(body, "maximum context length is 4096 tokens") || answered > 2*time.Second {
+		!strings.Contains(body, "maximum context length is 4096 tokens") ||
+		answered > 2*time.Second {
 		t.Errorf("%d %s after %v, expected 400", status, body, answered)
 	}
 }

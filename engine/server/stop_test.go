@@ -84,9 +84,9 @@ func askChat(t *testing.T, url, members string) (whole chatAnswer) {
 	return whole
 }
 
-// TestStopTexts checks that stop texts are looked for in the content of a chat alone, from its first
-// visible character on, and never in reasoning or in tool calls. The answer has the tokens up to the
-// one that completes the stop text.
+// TestStopTexts checks that stop texts are looked for in the content of a chat alone, from its
+// first visible character on, and never in reasoning or in tool calls. The answer has the tokens up
+// to the one that completes the stop text.
 func TestStopTexts(t *testing.T) {
 	const (
 		noThink = `,"chat_template_kwargs":{"enable_thinking":false}`
@@ -154,8 +154,8 @@ func TestStopTexts(t *testing.T) {
 	}
 }
 
-// TestStopTextsOfCompletions checks that the engine looks for the stop texts of a plain prompt, from
-// the first token on.
+// TestStopTextsOfCompletions checks that the engine looks for the stop texts of a plain prompt,
+// from the first token on.
 func TestStopTextsOfCompletions(t *testing.T) {
 	url, _, stop := serveDemo(t, engine.Options{ContextTokens: 256, MaxSequences: 2})
 	defer stop()
