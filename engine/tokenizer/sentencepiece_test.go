@@ -108,6 +108,7 @@ func TestUnigramTie(t *testing.T) {
 		// In double precision, the sum of ab and c is larger by 7e-9.
 		"equal when rounded": {tok(score(-0.1), score(-0.6), score(-0.3), score(-0.4)),
 			[]int32{a, bc}},
+		"a symbol has 0.1":          {tok(score(0), symbol, score(0.05), score(0)), []int32{a, bc}},
 		"symbols":                   {tok(score(-1), symbol, symbol, score(-1)), []int32{a, bc}},
 		"a symbol before a token":   {tok(score(-1), score(-0.1), symbol, score(-1)), []int32{ab, c}},
 		"a token before a symbol":   {tok(score(1), score(1), symbol, score(-1)), []int32{a, bc}},
