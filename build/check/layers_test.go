@@ -106,6 +106,9 @@ var layers = []row{
 	{"A request and its answer, in a form that all dialects share.", []string{
 		"engine/generate",
 	}},
+	{"JSON bodies of requests, read strictly, for every dialect.", []string{
+		"engine/jsonbody",
+	}},
 	{"The server: HTTP, limits, errors and streaming, for every dialect.", []string{
 		"engine/server",
 	}},

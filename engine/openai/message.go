@@ -6,7 +6,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
 )
 
 // Message is one validated message of a conversation.
@@ -94,7 +93,7 @@ func checkContent(raw json.RawMessage, path string) error {
 		partPath := fmt.Sprintf("%s[%d]", path, i)
 		i++
 		var part wirePart
-		if err := fill(rawPart, reflect.ValueOf(&part).Elem(), partPath); err != nil {
+		if err := fill(rawPart, &part, partPath); err != nil {
 			return err
 		}
 		switch part.Type {

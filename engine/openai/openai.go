@@ -1,10 +1,10 @@
 // Package openai implements OpenAI's API for engine/server: chat completions, completions and
 // models. Dialect (dialect.go) is the entry point.
 //
-// Parsing (scan.go, fill.go, decode.go, fields.go, request.go, message.go, tools.go, values.go,
-// integer.go) treats the body as untrusted. It first checks the whole body against limits, and then
-// reads values in place. If a parameter is not valid, the error is an *Error that names the
-// parameter, the expected value and the value received. fields.go says what becomes of each field.
+// Parsing (fields.go, request.go, message.go, tools.go, values.go) treats the body as untrusted and
+// reads it with package jsonbody. If a parameter is not valid, the error is an *Error that names
+// the parameter, the expected value and the value received. fields.go says what becomes of each
+// field.
 //
 // Rendering (render.go, response.go, logprobs.go) uses OpenAI's field names. Reasoning is sent
 // twice, as reasoning_content and as reasoning, because clients differ in the name that they read.
@@ -14,10 +14,8 @@
 package openai
 
 import (
-	"fmt"
-
 	"headroom/engine/generate"
-	"headroom/engine/problem"
+	"headroom/engine/jsonbody"
 )
 
 // Error is the error of a request with an invalid parameter or body.
@@ -26,10 +24,19 @@ type Error = generate.ParamError
 // badParam returns an Error about one parameter: "temperature: must be between 0 and 2, got 7".
 var badParam = generate.BadParam
 
-// badBody returns an Error about the whole body.
-func badBody(format string, args ...any) *Error {
-	return &Error{Problem: problem.New(problem.BadRequest, fmt.Sprintf(format, args...), "", "")}
-}
+// Functions of package jsonbody under shorter names.
+var (
+	check    = jsonbody.Check
+	decode   = jsonbody.Decode
+	fill     = jsonbody.Fill
+	members  = jsonbody.Members
+	elements = jsonbody.Elements
+	trimmed  = jsonbody.Trimmed
+	kind     = jsonbody.Kind
+	isNull   = jsonbody.IsNull
+	object   = jsonbody.Object
+	shorten  = jsonbody.Shorten
+)
 
 // ErrorBody is the body of an error response: {"error": {...}}.
 type ErrorBody struct {

@@ -12,6 +12,7 @@ import (
 
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/jsonbody"
 )
 
 // Params are the parameters that chat completions and completions share.
@@ -56,11 +57,9 @@ const (
 	maxStops       = 64
 	maxStopBytes   = 4096
 	maxLogitBias   = 65536
-	maxMessages    = 16384
-	maxTools       = 1024
-	maxNameBytes   = 1024 // of a model or a function
-	maxPrompts     = 2048 // of a completion, times n; OpenAI's limit
-	maxN           = 128  // OpenAI's limit
+	maxNameBytes   = jsonbody.MaxNameBytes // of a model or a function
+	maxPrompts     = 2048                  // of a completion, times n; OpenAI's limit
+	maxN           = 128                   // OpenAI's limit
 )
 
 // wireParams is the JSON form of Params.

@@ -1,12 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
+	"math/big"
 	"strconv"
 
 	"headroom/engine/generate"
+	"headroom/engine/jsonbody"
 )
 
 // Parsing of parameters that have several valid types: stop, logit_bias and prompt.
@@ -168,24 +169,19 @@ func parseTokens(name string, raw []byte, n int) ([]int32, *Error) {
 	return tokens, nil
 }
 
-// shorten truncates a value to 40 characters for an error message.
-func shorten(raw json.RawMessage) string {
-	const most = 40
-	runes := []rune(string(raw[:min(len(raw), 4*most)]))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return string(runes[:most]) + "…"
-}
-
-// object checks that a value is absent, null or a JSON object. It returns nil unless it is an
-// object.
-func object(name string, raw json.RawMessage) (json.RawMessage, error) {
+// parseSeed parses an integer of any size. Its value is taken modulo 2^64, as that of a signed
+// integer of 64 bits.
+func parseSeed(raw json.RawMessage) (*int64, error) {
 	if isNull(raw) {
 		return nil, nil
 	}
-	if bytes.TrimSpace(raw)[0] != '{' {
-		return nil, badParam(name, "expected an object, got %s", kind(raw))
+	if !jsonbody.IsNumber(raw) {
+		return nil, badParam("seed", "expected an integer, got %s", kind(raw))
 	}
-	return raw, nil
+	n, ok := jsonbody.Integer(raw)
+	if !ok {
+		return nil, badParam("seed", "expected an integer, got %s", shorten(raw))
+	}
+	n.And(n, new(big.Int).SetUint64(math.MaxUint64)) // as two's complement: -1 is 2^64-1
+	return new(int64(n.Uint64())), nil
 }

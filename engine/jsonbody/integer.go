@@ -1,10 +1,9 @@
-package openai
+package jsonbody
 
 // Integers. Languages that know floats alone write 20 as 20.0 or 2e1, and seeds beyond 64 bits.
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
 	"math/big"
 	"strconv"
@@ -13,11 +12,12 @@ import (
 // maxDigits is the longest integer that is read. The largest float has 309 digits.
 const maxDigits = 400
 
-func isNumber(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+// IsNumber reports whether a JSON value is a number.
+func IsNumber(raw []byte) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
 
-// integer returns the value of a JSON number. It returns false for one that has a fraction, or more
+// Integer returns the value of a JSON number. It returns false for one that has a fraction, or more
 // than maxDigits digits.
-func integer(raw []byte) (*big.Int, bool) {
+func Integer(raw []byte) (*big.Int, bool) {
 	mantissa, exponent := raw, 0
 	if i := bytes.IndexAny(raw, "eE"); i >= 0 {
 		var err error
@@ -54,21 +54,4 @@ func saturated(n *big.Int) int64 {
 		return math.MinInt64
 	}
 	return math.MaxInt64
-}
-
-// parseSeed parses an integer of any size. Its value is taken modulo 2^64, as that of a signed
-// integer of 64 bits.
-func parseSeed(raw json.RawMessage) (*int64, error) {
-	if isNull(raw) {
-		return nil, nil
-	}
-	if !isNumber(raw) {
-		return nil, badParam("seed", "expected an integer, got %s", kind(raw))
-	}
-	n, ok := integer(raw)
-	if !ok {
-		return nil, badParam("seed", "expected an integer, got %s", shorten(raw))
-	}
-	n.And(n, new(big.Int).SetUint64(math.MaxUint64)) // as two's complement: -1 is 2^64-1
-	return new(int64(n.Uint64())), nil
 }

@@ -1,4 +1,4 @@
-package openai
+package jsonbody
 
 // The words of errors about JSON. An error names the field, the expected type and the type
 // received, in JSON's terms and not in Go's.
@@ -10,14 +10,16 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"headroom/engine/generate"
 )
 
-// check returns an error unless the body is JSON that means the same to every program.
+// Check returns an error unless the body is JSON that means the same to every program.
 // encoding/json would silently replace invalid bytes, and the model would answer a different
 // prompt.
-func check(body []byte) error {
+func Check(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
-		return badBody("The body is empty; expected a JSON object")
+		return BadBody("The body is empty; expected a JSON object")
 	}
 	if utf8.Valid(body) {
 		return scan(body)
@@ -30,7 +32,7 @@ func check(body []byte) error {
 		}
 		at += size
 	}
-	return badBody("The body is not valid UTF-8: byte 0x%02x at %s. Send JSON encoded as UTF-8",
+	return BadBody("The body is not valid UTF-8: byte 0x%02x at %s. Send JSON encoded as UTF-8",
 		body[at], position(body, int64(at)+1))
 }
 
@@ -84,8 +86,8 @@ func withArticle(value string) string {
 	return "a " + value
 }
 
-// kind describes the type of a raw JSON value. It reads only the first byte.
-func kind(raw json.RawMessage) string {
+// Kind describes the type of a raw JSON value. It reads only the first byte.
+func Kind(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return "nothing"
@@ -105,8 +107,30 @@ func kind(raw json.RawMessage) string {
 	return "a number"
 }
 
-// isNull reports whether a value is absent or null.
-func isNull(raw json.RawMessage) bool {
+// IsNull reports whether a value is absent or null.
+func IsNull(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"
+}
+
+// Shorten truncates a value to 40 characters for an error message.
+func Shorten(raw json.RawMessage) string {
+	const most = 40
+	runes := []rune(string(raw[:min(len(raw), 4*most)]))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	return string(runes[:most]) + "…"
+}
+
+// Object checks that a value is absent, null or a JSON object. It returns nil unless it is an
+// object. path is the path of the value inside the body.
+func Object(path string, raw json.RawMessage) (json.RawMessage, error) {
+	if IsNull(raw) {
+		return nil, nil
+	}
+	if bytes.TrimSpace(raw)[0] != '{' {
+		return nil, generate.BadParam(path, "expected an object, got %s", Kind(raw))
+	}
+	return raw, nil
 }

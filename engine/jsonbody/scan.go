@@ -1,4 +1,4 @@
-package openai
+package jsonbody
 
 // A strict check of a body before anything is built from it. encoding/json accepts bodies that mean
 // different things to different programs: duplicate keys, and halves of surrogate pairs. Its values
@@ -11,13 +11,18 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"headroom/engine/generate"
 )
 
 // Limits of one body.
 const (
-	maxDepth        = 128     // nested arrays and objects
-	maxValues       = 1 << 18 // values, without the token ids of a prompt
-	maxPromptTokens = 1 << 22 // token ids in prompt: several times the longest context
+	MaxDepth        = 128     // nested arrays and objects
+	MaxValues       = 1 << 18 // values, without the token ids of a prompt
+	MaxPromptTokens = 1 << 22 // token ids in prompt: several times the longest context
+	MaxMessages     = 16384   // entries of messages
+	MaxTools        = 1024    // entries of tools, and of functions
+	MaxNameBytes    = 1024    // of a model or a function
 )
 
 // scanner checks one JSON text. Its methods advance at past what they have checked.
@@ -50,14 +55,14 @@ func scan(body []byte) error {
 }
 
 // errSyntax means that encoding/json can tell better what is wrong.
-var errSyntax = badBody("The body is not valid JSON")
+var errSyntax = BadBody("The body is not valid JSON")
 
 // syntaxError returns encoding/json's error for a body.
 func syntaxError(body []byte) error {
 	var raw json.RawMessage
 	var syntax *json.SyntaxError
 	if err := json.Unmarshal(body, &raw); errors.As(err, &syntax) {
-		return badBody("The body is not valid JSON: %s, at %s", syntax.Error(),
+		return BadBody("The body is not valid JSON: %s, at %s", syntax.Error(),
 			position(body, syntax.Offset))
 	}
 	return errSyntax
@@ -91,10 +96,10 @@ func (s *scanner) value() *Error {
 		s.values++
 	}
 	switch {
-	case s.values > maxValues:
-		return badBody("The body has more than %d values", maxValues)
-	case s.tokens > maxPromptTokens:
-		return badParam("prompt", "at most %d token ids", maxPromptTokens)
+	case s.values > MaxValues:
+		return BadBody("The body has more than %d values", MaxValues)
+	case s.tokens > MaxPromptTokens:
+		return generate.BadParam("prompt", "at most %d token ids", MaxPromptTokens)
 	}
 	switch c {
 	case '{':
@@ -114,8 +119,8 @@ func (s *scanner) value() *Error {
 }
 
 func (s *scanner) nested(read func() *Error) *Error {
-	if s.depth++; s.depth > maxDepth {
-		return badBody("The body is nested too deeply: the limit is %d levels, at %s", maxDepth,
+	if s.depth++; s.depth > MaxDepth {
+		return BadBody("The body is nested too deeply: the limit is %d levels, at %s", MaxDepth,
 			position(s.data, int64(s.at)+1))
 	}
 	s.at++ // the bracket
@@ -138,8 +143,8 @@ func (s *scanner) object() *Error {
 		}
 		key := decoded(s.data[begin:s.at])
 		if !keys.add(key) {
-			return badBody("The body has the key %s twice in one object, at %s",
-				shorten(s.data[begin:s.at]), position(s.data, int64(begin)+1))
+			return BadBody("The body has the key %s twice in one object, at %s",
+				Shorten(s.data[begin:s.at]), position(s.data, int64(begin)+1))
 		}
 		if s.space(); s.peek() != ':' {
 			return errSyntax
@@ -282,7 +287,7 @@ func (s *scanner) escape() *Error {
 		return nil
 	}
 	if low, ok := s.pairedUnit(); unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-		return badBody("The body has %s, which is half of a character, at %s. Send both halves of "+
+		return BadBody("The body has %s, which is half of a character, at %s. Send both halves of "+
 			"a surrogate pair, or JSON encoded as UTF-8", s.data[begin:begin+6],
 			position(s.data, int64(begin)+1))
 	}

@@ -1,7 +1,7 @@
-package openai
+package jsonbody
 
-// Reading values of a body that scan has checked. Values that are passed on are parts of the body,
-// not copies. Names of fields are case-sensitive, unlike encoding/json's.
+// Reading values of a body that Check has accepted. Values that are passed on are parts of the
+// body, not copies. Names of fields are case-sensitive, unlike encoding/json's.
 
 import (
 	"cmp"
@@ -11,16 +11,23 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"headroom/engine/generate"
 )
 
-// decode decodes JSON into v, a pointer to a struct. Its errors name the field. prefix is the path
-// of the object inside the body, "" for the body itself. data is a part of a body that scan has
-// checked.
-func decode(data []byte, v any, prefix string) error {
-	if err := fill(trimmed(data), reflect.ValueOf(v).Elem(), prefix); err != nil {
+// Decode decodes JSON into v, a pointer to a struct. Its errors are *Errors that name the field.
+// path is the path of the object inside the body, "" for the body itself. data is a part of a body
+// that Check has accepted.
+func Decode(data []byte, v any, path string) error {
+	if err := Fill(data, v, path); err != nil {
 		return err
 	}
 	return nil
+}
+
+// Fill is Decode for callbacks of Members and Elements, which return an *Error.
+func Fill(data []byte, v any, path string) *Error {
+	return fill(Trimmed(data), reflect.ValueOf(v).Elem(), path)
 }
 
 var rawType = reflect.TypeFor[json.RawMessage]()
@@ -31,7 +38,7 @@ func fill(raw []byte, v reflect.Value, path string) *Error {
 	case v.Type() == rawType:
 		v.SetBytes(raw)
 		return nil
-	case isNull(raw):
+	case IsNull(raw):
 		return nil // the same as absent
 	case v.Kind() == reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -40,10 +47,10 @@ func fill(raw []byte, v reflect.Value, path string) *Error {
 		return fillStruct(raw, v, path)
 	case v.Kind() == reflect.Slice:
 		return fillSlice(raw, v, path)
-	case v.Kind() == reflect.Int && isNumber(raw):
-		n, ok := integer(raw)
+	case v.Kind() == reflect.Int && IsNumber(raw):
+		n, ok := Integer(raw)
 		if !ok {
-			return badParam(path, "expected an integer, got %s", shorten(raw))
+			return generate.BadParam(path, "expected an integer, got %s", Shorten(raw))
 		}
 		v.SetInt(saturated(n))
 		return nil
@@ -54,22 +61,22 @@ func fill(raw []byte, v reflect.Value, path string) *Error {
 	case err == nil:
 		return nil
 	case errors.As(err, &wrongType):
-		return badParam(path, "expected %s, got %s", expected(v.Type()),
+		return generate.BadParam(path, "expected %s, got %s", expected(v.Type()),
 			withArticle(wrongType.Value))
 	}
-	return badParam(path, "expected %s: %v", expected(v.Type()), err)
+	return generate.BadParam(path, "expected %s: %v", expected(v.Type()), err)
 }
 
 func fillStruct(raw []byte, v reflect.Value, path string) *Error {
 	switch {
 	case raw[0] == '{':
 	case path == "":
-		return badBody("The body must be a JSON object, got %s", kind(raw))
+		return BadBody("The body must be a JSON object, got %s", Kind(raw))
 	default:
-		return badParam(path, "expected an object, got %s", kind(raw))
+		return generate.BadParam(path, "expected an object, got %s", Kind(raw))
 	}
 	fields := fieldsOf(v.Type())
-	return members(raw, func(name string, value []byte) *Error {
+	return Members(raw, func(name string, value []byte) *Error {
 		index, ok := fields[name]
 		if !ok {
 			return nil
@@ -79,17 +86,17 @@ func fillStruct(raw []byte, v reflect.Value, path string) *Error {
 }
 
 // maxEntries limits the arrays of a body by their path.
-var maxEntries = map[string]int{"messages": maxMessages, "tools": maxTools, "functions": maxTools}
+var maxEntries = map[string]int{"messages": MaxMessages, "tools": MaxTools, "functions": MaxTools}
 
 func fillSlice(raw []byte, v reflect.Value, path string) *Error {
 	if raw[0] != '[' {
-		return badParam(path, "expected an array, got %s", kind(raw))
+		return generate.BadParam(path, "expected an array, got %s", Kind(raw))
 	}
 	v.Set(reflect.MakeSlice(v.Type(), 0, 0)) // an empty array is not null
 	n := 0
-	return elements(raw, func(value []byte) *Error {
-		if n++; n > cmp.Or(maxEntries[path], maxValues) {
-			return badParam(path, "at most %d entries", maxEntries[path])
+	return Elements(raw, func(value []byte) *Error {
+		if n++; n > cmp.Or(maxEntries[path], MaxValues) {
+			return generate.BadParam(path, "at most %d entries", maxEntries[path])
 		}
 		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		return fill(value, v.Index(n-1), path+"["+strconv.Itoa(n-1)+"]")
@@ -113,8 +120,8 @@ func fieldsOf(t reflect.Type) map[string][]int {
 	return fields
 }
 
-// members calls do for each member of an object.
-func members(raw []byte, do func(name string, value []byte) *Error) *Error {
+// Members calls do for each member of an object, until one returns an error.
+func Members(raw []byte, do func(name string, value []byte) *Error) *Error {
 	for at := 1; ; {
 		at = skipSpace(raw, at)
 		if raw[at] == '}' {
@@ -133,8 +140,8 @@ func members(raw []byte, do func(name string, value []byte) *Error) *Error {
 	}
 }
 
-// elements calls do for each element of an array.
-func elements(raw []byte, do func(value []byte) *Error) *Error {
+// Elements calls do for each element of an array, until one returns an error.
+func Elements(raw []byte, do func(value []byte) *Error) *Error {
 	for at := 1; ; {
 		at = skipSpace(raw, at)
 		if raw[at] == ']' {
@@ -194,8 +201,8 @@ func skipText(raw []byte, at int) int {
 	return at + 1
 }
 
-// trimmed returns a value without white space around it.
-func trimmed(raw []byte) []byte {
+// Trimmed returns a value without white space around it.
+func Trimmed(raw []byte) []byte {
 	at := skipSpace(raw, 0)
 	end := skipValue(raw, at)
 	return raw[at:end:end]
