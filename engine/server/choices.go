@@ -46,7 +46,8 @@ type choices struct {
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*generation) {
 	rec := recordOf(r)
 	rec.model, rec.id = list[0].model.ID, list[0].ID
-	c := &choices{server: s, record: rec, list: list, out: s.output(w, r, list[0])}
+	c := &choices{server: s, record: rec, list: list}
+	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)
 	if first.err != nil && !lostProcess(first.err) {
 		s.refuse(w, r, first.err)
@@ -186,6 +187,12 @@ func (rec *record) add(one *record) {
 	}
 	rec.timing.Decode += one.timing.Decode
 	rec.timing.DecodeSteps += one.timing.DecodeSteps
+}
+
+// prompt returns the tokens of the current answer's prompt, as far as they are known.
+func (c *choices) prompt() generate.Usage {
+	u := c.begun[c.done].answer.usage
+	return generate.Usage{PromptTokens: u.PromptTokens, CachedTokens: u.CachedTokens}
 }
 
 // choices is the output of each of its answers.

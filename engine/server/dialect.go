@@ -15,9 +15,9 @@ type Dialect interface {
 	// Routes returns the routes of the dialect. The patterns of two dialects must not conflict.
 	Routes() []Route
 	// Error renders an error. If no answer has begun, the server sends the Data of the event as the
-	// body, with the status that StatusOf returns. In a stream that has begun, it sends the event.
-	// problem.From(err) has the message. If the chain of err contains a generate.ParamError, that
-	// names the invalid parameter.
+	// body, with its Status. In a stream that has begun, it sends the event. problem.From(err) has
+	// the message, and RequestID(err) the ID of the request. If the chain of err contains a
+	// generate.ParamError, that names the invalid parameter.
 	Error(err error) Event
 }
 
@@ -74,6 +74,21 @@ type Renderer interface {
 	Finish(generate.FinishReason, generate.Usage) []Event
 }
 
+// PromptRenderer is a Renderer of streams that begin with the number of tokens of the prompt.
+type PromptRenderer interface {
+	Renderer
+	// Prompt is called before Start. usage has the tokens of the prompt, and how many of them are
+	// cached if the engine has looked.
+	Prompt(usage generate.Usage)
+}
+
+// Pinger is a Renderer that keeps a stream alive with events of its own instead of comments. They
+// are sent after pingEvery without output.
+type Pinger interface {
+	Renderer
+	Ping() []Event
+}
+
 // StopRenderer is a Renderer of streams that wants to know which stop text has ended an answer.
 type StopRenderer interface {
 	Renderer
@@ -95,6 +110,8 @@ type ChoicesRenderer interface {
 type Event struct {
 	Name string // the event's name in server-sent events; "": none
 	Data any    // encoded as JSON, unless it is of type Text
+	// Status is the HTTP status of an error before which no answer has begun; 0: that of StatusOf.
+	Status int
 }
 
 // Text is the Data of an Event that is sent as it is, not as JSON. It must be one line.

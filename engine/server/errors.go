@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -80,6 +82,25 @@ func Refuse(render ErrorRenderer) guard.Refuse {
 		if answer.retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(answer.retryAfter))
 		}
-		writeJSON(w, answer.status, render(r, err).Data)
+		event := render(r, err)
+		writeJSON(w, cmp.Or(event.Status, answer.status), event.Data)
 	}
+}
+
+// requestError is an error of the request with that ID.
+type requestError struct {
+	error
+	id string
+}
+
+func (e *requestError) Unwrap() error { return e.error }
+
+// RequestID returns the ID of the request that an error belongs to, which the client gets as
+// X-Request-Id. It is "" if the error has none.
+func RequestID(err error) string {
+	var e *requestError
+	if errors.As(err, &e) {
+		return e.id
+	}
+	return ""
 }

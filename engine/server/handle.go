@@ -181,16 +181,20 @@ func (s *Server) fingerprint(m Model) string {
 	return "fp_" + hex.EncodeToString(sum[:5])
 }
 
-// output returns the output for the answers to a request, of which g is the first.
-func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation) response {
+// output returns the output for the answers to a request, of which g is the first. prompt returns
+// the tokens of the current answer's prompt.
+func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
+	prompt func() generate.Usage) response {
 	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now(),
 		Fingerprint: s.fingerprint(g.model)}
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {
 		return &streamed{w: w, timeout: s.writeTimeout, quiet: s.keepAlive, framing: g.Framing,
-			dialect:   g.dialect,
+			render: func(err error) Event {
+				return g.dialect.Error(&requestError{err, recordOf(r).request})
+			},
 			contended: func() bool { return g.model.Engine.Stats().Waiting > 0 },
-			renderer:  g.Renderer(head), refuse: refuse}
+			renderer:  g.Renderer(head), refuse: refuse, prompt: prompt}
 	}
 	return &whole{w: w, renderer: g.Renderer(head), refuse: refuse}
 }

@@ -205,6 +205,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // renderError renders an error in the dialect of the request's path. If the path has no dialect, it
 // uses the first one.
 func (s *Server) renderError(r *http.Request, err error) Event {
+	err = &requestError{err, recordOf(r).request}
 	for _, method := range append([]string{r.Method}, methods...) {
 		if d := s.dialectOf(r, method); d != nil {
 			return d.Error(err)

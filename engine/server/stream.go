@@ -17,36 +17,57 @@ type streamed struct {
 	// contended reports whether other requests wait for the model.
 	contended func() bool
 	framing   Framing
-	dialect   Dialect
+	render    func(error) Event // renders an error in the dialect of the request
 	renderer  Renderer
 	refuse    func(error)
+	prompt    func() generate.Usage // the tokens of the current answer's prompt
 
 	events *eventWriter // nil until the headers are sent
-	last   time.Time    // of the last event
+	last   time.Time    // of the last events or comment
 }
+
+// pingEvery is the time without output after which a Pinger sends its events.
+const pingEvery = 5 * time.Second
 
 // start sends the headers and the opening events, if it has not done so before.
 func (o *streamed) start() error {
 	if o.events != nil {
 		return nil
 	}
-	o.events, o.last = startEvents(o.w, o.framing, o.timeout, o.contended), time.Now()
-	return o.events.events(o.renderer.Start())
+	if p, ok := o.renderer.(PromptRenderer); ok {
+		p.Prompt(o.prompt())
+	}
+	o.events = startEvents(o.w, o.framing, o.timeout, o.contended)
+	return o.send(o.renderer.Start())
+}
+
+func (o *streamed) send(events []Event) error {
+	o.last = time.Now()
+	return o.events.events(events)
 }
 
 // progress sends a comment, which keeps the connection open through proxies. The web UI reads it.
 func (o *streamed) progress(done, total int) error {
-	if err := o.start(); err != nil {
-		return err
-	}
-	return o.events.comment(fmt.Sprintf("keepalive %d/%d", done, total))
+	return o.alive(fmt.Sprintf("keepalive %d/%d", done, total))
 }
 
-func (o *streamed) keepAlive() error {
+func (o *streamed) keepAlive() error { return o.alive("alive") }
+
+// alive keeps the connection open: with a comment, or with the dialect's events if the time for
+// them has come.
+func (o *streamed) alive(comment string) error {
 	if err := o.start(); err != nil {
 		return err
 	}
-	return o.events.comment("alive")
+	pinger, ok := o.renderer.(Pinger)
+	switch {
+	case !ok:
+		o.last = time.Now()
+		return o.events.comment(comment)
+	case time.Since(o.last) >= pingEvery:
+		return o.send(pinger.Ping())
+	}
+	return nil
 }
 
 func (o *streamed) delta(d generate.Delta) error {
@@ -54,16 +75,13 @@ func (o *streamed) delta(d generate.Delta) error {
 		return err
 	}
 	events := o.renderer.Delta(d)
-	now := time.Now()
-	if len(events) == 0 { // the client does not want this part of the answer
-		if now.Sub(o.last) < o.quiet {
-			return nil
-		}
-		o.last = now
-		return o.events.comment("alive")
+	if len(events) > 0 {
+		return o.send(events)
 	}
-	o.last = now
-	return o.events.events(events)
+	if time.Since(o.last) < o.quiet {
+		return nil
+	}
+	return o.alive("alive") // the client does not want this part of the answer
 }
 
 func (o *streamed) next(reason generate.FinishReason, stop string) error {
@@ -96,5 +114,5 @@ func (o *streamed) fail(err error) error {
 		o.refuse(err)
 		return nil
 	}
-	return o.events.event(o.dialect.Error(err))
+	return o.events.event(o.render(err))
 }
