@@ -75,7 +75,7 @@ func fillStruct(raw []byte, v reflect.Value, path string) *Error {
 	default:
 		return generate.BadParam(path, "expected an object, got %s", Kind(raw))
 	}
-	fields := fieldsOf(v.Type())
+	fields := Fields(v.Type())
 	return Members(raw, func(name string, value []byte) *Error {
 		index, ok := fields[name]
 		if !ok {
@@ -105,8 +105,8 @@ func fillSlice(raw []byte, v reflect.Value, path string) *Error {
 
 var fieldCache sync.Map // map[string][]int by reflect.Type
 
-// fieldsOf returns the indexes of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string][]int {
+// Fields returns the indexes of a struct's fields by their names in JSON.
+func Fields(t reflect.Type) map[string][]int {
 	if known, ok := fieldCache.Load(t); ok {
 		return known.(map[string][]int)
 	}

@@ -6,12 +6,10 @@ package openai
 // ignored. A test writes the table into engine/server/API.md.
 
 import (
-	"bytes"
 	"encoding/json"
-	"slices"
-	"strconv"
 
 	"headroom/engine/generate"
+	"headroom/engine/jsonbody"
 )
 
 // support says what becomes of a field.
@@ -256,25 +254,7 @@ func refuseFields(body []byte, list map[string]*field) error {
 }
 
 // allows reports whether a value of a refused field changes nothing.
-func (f *field) allows(value json.RawMessage) bool {
-	const long = 64 // no harmless value is that long
-	var compact bytes.Buffer
-	if len(value) < long && json.Compact(&compact, value) == nil {
-		value = compact.Bytes()
-	}
-	return isNull(value) || slices.ContainsFunc(bytes.Fields([]byte(f.harmless)),
-		func(harmless []byte) bool { return sameValue(value, harmless) })
-}
-
-// sameValue compares two JSON values without white space. Numbers may have different spellings.
-func sameValue(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	x, err := strconv.ParseFloat(string(a), 64)
-	y, otherErr := strconv.ParseFloat(string(b), 64)
-	return err == nil && otherErr == nil && x == y
-}
+func (f *field) allows(value json.RawMessage) bool { return jsonbody.OneOf(value, f.harmless) }
 
 // unsupported returns an Error about a parameter that OpenAI's API has and Headroom has not.
 func unsupported(param, format string, args ...any) *Error {

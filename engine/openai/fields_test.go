@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/openai/openai-go/v3"
+
+	"headroom/engine/jsonbody"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of fields into engine/server/API.md")
@@ -39,7 +41,7 @@ func TestFieldsAreRead(t *testing.T) {
 		of   func(*field) support
 		wire reflect.Type
 	}{{ofChat, reflect.TypeFor[wireChat]()}, {ofCompletion, reflect.TypeFor[wireCompletion]()}} {
-		read := slices.Sorted(maps.Keys(fieldsOf(c.wire)))
+		read := slices.Sorted(maps.Keys(jsonbody.Fields(c.wire)))
 		working := slices.Sorted(maps.Keys(rows(c.of, func(s support) bool { return s == works })))
 		if !slices.Equal(read, working) {
 			t.Errorf("%s has the fields %q, the table %q", c.wire, read, working)
