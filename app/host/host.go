@@ -86,6 +86,7 @@ type Host struct {
 	options Options
 	log     *slog.Logger
 	models  modelList
+	texts   textState
 	cache   diskCache
 	// computed is shared by all engines, so that each knows what its predecessors computed.
 	computed *engine.History

@@ -28,6 +28,7 @@ import (
 	"headroom/app/vault"
 	"headroom/app/version"
 	"headroom/engine"
+	"headroom/engine/anthropic"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
 	"headroom/engine/openai"
@@ -38,6 +39,7 @@ import (
 // dialects are the HTTP APIs of the endpoint. A new dialect needs a package and a row here.
 var dialects = []server.Dialect{
 	openai.Dialect{},
+	anthropic.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other

@@ -77,7 +77,7 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 	"headroom/kernels/sampling", "headroom/kernels/transfer"}
 
 // dialects are the packages of the HTTP APIs, a row of layers.
-var dialects = []string{"engine/openai"}
+var dialects = []string{"engine/anthropic", "engine/openai"}
 
 // texts lists texts that no file may contain. The patterns have character classes of one letter, so
 // that they do not match themselves.

@@ -42,6 +42,16 @@ type Resources struct {
 	Defaults func(modelID string) generate.Defaults // see Options.Defaults
 }
 
+// Texts returns the tokenizer and the chat template of the model that a request names, and its ID.
+// It loads the model only if Models does not know them without. Errors are Problems.
+func (r Resources) Texts(ctx context.Context, name string) (id string, m generate.Model, err error) {
+	if models, ok := r.Models.(TextModels); ok {
+		return models.Texts(name)
+	}
+	model, err := r.Models.Wake(ctx, name)
+	return model.ID, model.Engine, err
+}
+
 // Call is a parsed request for a generation, with the means to render its answer.
 type Call struct {
 	generate.Request

@@ -14,6 +14,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/engine"
+	"headroom/engine/anthropic"
 	"headroom/engine/chat"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
@@ -89,7 +90,7 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 			close(s.cancelled)
 		})
 	})
-	s.put = put
+	s.stream, s.put = stream, put
 	e.requests <- q
 	if e.script != nil {
 		e.script(s)
@@ -101,6 +102,7 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 // fakeStream is the writing end of an engine.Stream.
 type fakeStream struct {
 	engine    *fakeEngine
+	stream    *engine.Stream // the reading end
 	put       func(engine.Event)
 	cancelled chan struct{} // closed by Cancel or Stop
 	once      sync.Once
@@ -166,7 +168,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 }
 
 // dialects are the dialects that Headroom serves.
-var dialects = []server.Dialect{openai.Dialect{}}
+var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}}
 
 // start serves the engine until the test ends.
 func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {

@@ -54,6 +54,14 @@ type Models interface {
 	List() []ModelInfo
 }
 
+// TextModels is implemented by Models that know the tokenizer and the chat template of models that
+// are not loaded.
+type TextModels interface {
+	// Texts returns them for the model that a request names, with its ID. Errors are Problems, with
+	// the codes of Acquire or model_broken.
+	Texts(name string) (id string, m generate.Model, err error)
+}
+
 // Model is a loaded model and its ID.
 type Model struct {
 	ID     string

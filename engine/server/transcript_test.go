@@ -144,32 +144,40 @@ func TestTranscripts(t *testing.T) {
 			s.done(engine.FinishLength, nil)
 		}},
 	}
-	id := regexp.MustCompile(`"(chatcmpl|cmpl)-[0-9a-f]{24}"`)
-	callID := regexp.MustCompile(`"call_[0-9a-f]{24}"`)
-	created := regexp.MustCompile(`"created":\d+`)
-	fingerprint := regexp.MustCompile(`"system_fingerprint":"fp_[0-9a-f]{10}",`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := start(t, newFakeEngine(c.script), server.Options{})
-			status, header, text := post(t, s.URL+c.path, c.body)
-			text = id.ReplaceAllString(text, `"$1-ID"`)
-			text = callID.ReplaceAllString(text, `"call_ID"`)
-			text = created.ReplaceAllString(text, `"created":0`)
-			text = fingerprint.ReplaceAllString(text, "")
-			got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
-			path := filepath.Join("testdata", c.name+".txt")
-			if *rewrite {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s (go test -rewrite updates it):\ngot:\n%s\nwant:\n%s", path, got, want)
-			}
+			compareTranscript(t, c.name, s.URL+c.path, c.body)
 		})
+	}
+}
+
+var (
+	transcriptID = regexp.MustCompile(
+		`"(chatcmpl-|cmpl-|call_|msg_|toolu_|req_)[0-9a-f]{24}"`)
+	transcriptCreated     = regexp.MustCompile(`"created":\d+`)
+	transcriptFingerprint = regexp.MustCompile(`"system_fingerprint":"fp_[0-9a-f]{10}",`)
+)
+
+// compareTranscript sends a request and compares the response with testdata/NAME.txt.
+func compareTranscript(t *testing.T, name, url, body string) {
+	t.Helper()
+	status, header, text := post(t, url, body)
+	text = transcriptID.ReplaceAllString(text, `"${1}ID"`)
+	text = transcriptCreated.ReplaceAllString(text, `"created":0`)
+	text = transcriptFingerprint.ReplaceAllString(text, "")
+	got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
+	path := filepath.Join("testdata", name+".txt")
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s (go test -rewrite updates it):\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
 }

@@ -17,8 +17,8 @@ describe.each([plain, odd])('$model', (endpoint) => {
 
   test('every tool has address and model, without a slash at the end of the address', () => {
     for (const tool of tools(endpoint)) {
-      expect(tool.text).toContain('http://127.0.0.1:11811/v1');
-      expect(tool.text).not.toContain('/v1/');
+      const path = tool.id === 'claude-code' ? '' : '/v1'; // it adds /v1 itself
+      expect(tool.text).toMatch(new RegExp(`http://127\\.0\\.0\\.1:11811${path}(?!/)`));
       expect(tool.source).toMatch(/^https:/);
     }
   });
@@ -53,6 +53,21 @@ describe.each([plain, odd])('$model', (endpoint) => {
       endpoint.model,
       'http://127.0.0.1:11811/v1',
       key,
+    ]);
+  });
+
+  test('Claude Code, as a shell reads it', () => {
+    const names = ['BASE_URL', 'AUTH_TOKEN', 'DEFAULT_OPUS_MODEL', 'DEFAULT_HAIKU_MODEL'];
+    const values = names.map((name) => `"$ANTHROPIC_${name}"`).join(' ');
+    const shell = `claude() { printf '%s\\n' ${values} "$@"; }\n${text('claude-code', endpoint)}`;
+    expect(execFileSync('sh', ['-c', shell], { encoding: 'utf8', env: {} }).split('\n')).toEqual([
+      'http://127.0.0.1:11811',
+      key,
+      endpoint.model,
+      endpoint.model,
+      '--model',
+      endpoint.model,
+      '',
     ]);
   });
 

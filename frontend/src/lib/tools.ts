@@ -1,7 +1,7 @@
 // The settings or commands that make other programs on this machine use Headroom.
 //
-// Each form comes from the tool's documentation (`source`). Claude Code and Codex are not included:
-// they use Anthropic's Messages and OpenAI's Responses APIs, which Headroom does not serve.
+// Each form comes from the tool's documentation (`source`). Codex is not included: it uses OpenAI's
+// Responses API, which Headroom does not serve.
 import { tools as texts } from '../strings/overview';
 import { shellQuoted } from './snippets';
 
@@ -35,6 +35,18 @@ export function tools(endpoint: Endpoint): Tool[] {
   /** A shell command that sets an environment variable. */
   const set = (name: string, value: string) => `export ${name}=${shellQuoted(value)}`;
   return [
+    {
+      id: 'claude-code',
+      ...texts.claudeCode,
+      source: 'https://code.claude.com/docs/en/llm-gateway',
+      text: [
+        set('ANTHROPIC_BASE_URL', url.replace(/\/v1$/, '')),
+        set('ANTHROPIC_AUTH_TOKEN', key),
+        // Every size of model that Claude Code asks for is this one.
+        ...['OPUS', 'SONNET', 'HAIKU'].map((size) => set(`ANTHROPIC_DEFAULT_${size}_MODEL`, model)),
+        `claude --model ${shellQuoted(model)}`,
+      ].join('\n'),
+    },
     {
       id: 'opencode',
       ...texts.opencode,

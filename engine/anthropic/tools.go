@@ -1,0 +1,89 @@
+package anthropic
+
+// Tools. Decoding is not constrained, so a tool_choice that requires a call is refused.
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"headroom/engine/jsonbody"
+)
+
+// wireTool has the fields of a tool. A tool of Anthropic has a type other than "custom" and no
+// input_schema.
+type wireTool struct {
+	Type        *string         `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// readTools reads tools and tool_choice. Tools that Anthropic's servers run, such as web_search,
+// are left out, because agents offer them beside their own. A request that has no other tools
+// depends on them and is refused.
+func (r *Request) readTools(w *wireRequest) error {
+	theirs := ""
+	for i, raw := range w.Tools {
+		path := fmt.Sprintf("tools[%d]", i)
+		if jsonbody.IsNull(raw) {
+			return badParam(path, "expected an object, got null")
+		}
+		var tool wireTool
+		if err := jsonbody.Decode(raw, &tool, path); err != nil {
+			return err
+		}
+		if kind := tool.Type; kind != nil && *kind != "custom" {
+			if theirs == "" {
+				theirs = fmt.Sprintf("%s.type: %.80q", path, *kind)
+			}
+			continue
+		}
+		function, err := tool.function(path)
+		if err != nil {
+			return err
+		}
+		r.Tools = append(r.Tools, function)
+	}
+	if theirs != "" && len(r.Tools) == 0 {
+		return unsupported("tools", "%s is a tool of Anthropic, which Headroom does not have", theirs)
+	}
+	return r.readToolChoice(w.ToolChoice)
+}
+
+func (r *Request) readToolChoice(choice *wireToolChoice) error {
+	if choice == nil {
+		return nil
+	}
+	if !slices.Contains([]string{"", "auto", "none"}, choice.Type) {
+		return unsupported("tool_choice.type",
+			"%.80q is not supported, only \"auto\" and \"none\": no answer can be forced to have "+
+				"a call. Ask for the call in the prompt", choice.Type)
+	}
+	r.NoCalls = choice.Type == "none"
+	r.OneCall = choice.DisableParallel != nil && *choice.DisableParallel
+	return nil
+}
+
+// function returns the tool in OpenAI's form. The schema stays as it was sent.
+func (t *wireTool) function(path string) (json.RawMessage, error) {
+	switch {
+	case t.Name == "":
+		return nil, badParam(path+".name", "is missing")
+	case len(t.Name) > jsonbody.MaxNameBytes:
+		return nil, badParam(path+".name", "at most %d bytes, got %d", jsonbody.MaxNameBytes,
+			len(t.Name))
+	}
+	schema, err := jsonbody.Object(path+".input_schema", t.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	function := `{"type":"function","function":{"name":` + quote(t.Name)
+	if t.Description != nil {
+		function += `,"description":` + quote(*t.Description)
+	}
+	if schema != nil {
+		function += `,"parameters":` + string(schema)
+	}
+	return json.RawMessage(function + "}}"), nil
+}
