@@ -1,7 +1,7 @@
 package cache
 
 // The list of conversations: those on disk, with how much of each is also in memory, and those that
-// are only in memory. Memory means the running model's prefix cache. Its prefixes have no keys. So
+// are only in memory. Memory means the prefix caches of loaded models. Their prefixes have no keys. So
 // they are matched with stored conversations by their tokens, and listed without a key if none
 // matches.
 //
@@ -19,7 +19,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// Memory is the prefix cache in the running model's memory. A nil *Memory means that no model runs.
+// Memory is the prefix cache in a loaded model's memory. A nil *Memory is that of no model.
 type Memory struct {
 	engine.StoredModel                             // without a store, only Name is set
 	Prefixes           []engine.CachedPrefix       // the least recently used first
@@ -32,8 +32,8 @@ type List struct {
 	// Conversations has the stored ones, the most recently used first, then those that are only in
 	// memory.
 	Conversations []Conversation `json:"conversations"`
-	// Stale means that the running model did not answer in time: what is in its memory is as it
-	// was at an earlier call, or missing.
+	// Stale means that a loaded model did not answer in time: what is in its memory is as it was
+	// at an earlier call, or missing.
 	Stale bool `json:"stale"`
 }
 
@@ -77,21 +77,21 @@ type Entry struct {
 type Removed struct {
 	Entries     int   `json:"entries"`     // files
 	Bytes       int64 `json:"bytes"`       // size of these files
-	MemoryBytes int64 `json:"memoryBytes"` // freed by the running model
-	// Pending means that the removal goes on after this answer, because the running model has not
+	MemoryBytes int64 `json:"memoryBytes"` // freed by the loaded models
+	// Pending means that the removal goes on after this answer, because a loaded model has not
 	// freed its memory yet. The figures are then 0.
 	Pending bool `json:"pending"`
 }
 
-// listAttempts is how often List tries to get a list that the running model does not change
+// listAttempts is how often List tries to get a list that the loaded models do not change
 // meanwhile.
 const listAttempts = 3
 
-// List lists the conversations. The error is a Problem.
-func (c *Cache) List(m *Memory) (list List, err error) {
+// List lists the conversations on disk and in the memory of these models. The error is a Problem.
+func (c *Cache) List(memory ...*Memory) (list List, err error) {
 	for range listAttempts {
 		var complete bool
-		if list, complete, err = c.list(m); complete || err != nil {
+		if list, complete, err = c.list(memory); complete || err != nil {
 			break
 		}
 	}
@@ -100,7 +100,7 @@ func (c *Cache) List(m *Memory) (list List, err error) {
 
 // list lists the conversations once. complete is false if a conversation no longer had its key when
 // its tokens were compared: the key changes when the conversation grows.
-func (c *Cache) list(m *Memory) (list List, complete bool, err error) {
+func (c *Cache) list(memory []*Memory) (list List, complete bool, err error) {
 	list, complete = List{Conversations: []Conversation{}}, true
 	var stored []blockstore.Conversation
 	if c != nil {
@@ -113,15 +113,26 @@ func (c *Cache) list(m *Memory) (list List, complete bool, err error) {
 			list.Conversations = append(list.Conversations, conversation(s))
 		}
 	}
-	if m == nil {
-		return list, true, nil
-	}
-	matched := make([]bool, len(m.Prefixes))
-	if c != nil {
-		if complete, err = c.markInMemory(list.Conversations, stored, m, matched); err != nil {
-			return List{}, false, problemOf(err, "")
+	onDisk := list.Conversations
+	for _, m := range memory {
+		if m == nil {
+			continue
 		}
+		matched := make([]bool, len(m.Prefixes))
+		if c != nil {
+			all, err := c.markInMemory(onDisk, stored, m, matched)
+			if err != nil {
+				return List{}, false, problemOf(err, "")
+			}
+			complete = complete && all
+		}
+		list.Conversations = append(list.Conversations, m.unmatched(matched)...)
 	}
+	return list, complete, nil
+}
+
+// unmatched returns the conversations that are only in memory.
+func (m *Memory) unmatched(matched []bool) (list []Conversation) {
 	for i, r := range m.Prefixes {
 		if n := len(r.Tokens); n > 0 && !matched[i] {
 			one := Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
@@ -129,10 +140,10 @@ func (c *Cache) list(m *Memory) (list List, complete bool, err error) {
 			if !r.Private {
 				one.Title = m.Title(r.Tokens)
 			}
-			list.Conversations = append(list.Conversations, one)
+			list = append(list, one)
 		}
 	}
-	return list, complete, nil
+	return list
 }
 
 // markInMemory sets MemoryTokens of the list, and sets matched for each prefix in memory that
@@ -154,7 +165,7 @@ func (c *Cache) markInMemory(
 	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint},
 		func(key blockstore.Key, tokens []int32) {
 			if s := remaining[key]; s != nil { // nil: another format, or not in the list
-				s.MemoryTokens = m.match(tokens, matched)
+				s.MemoryTokens = max(s.MemoryTokens, m.match(tokens, matched))
 				delete(remaining, key)
 			}
 		})
@@ -212,7 +223,7 @@ func unixMs(t time.Time) int64 {
 
 // Show returns the conversation whose key begins with these digits, 4 or more. The error is a
 // Problem.
-func (c *Cache) Show(key string, m *Memory) (Detail, error) {
+func (c *Cache) Show(key string, memory ...*Memory) (Detail, error) {
 	if c == nil {
 		return Detail{}, noCache()
 	}
@@ -226,8 +237,11 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 			Entry{Key: e.Key.String(), Kind: e.Kind, From: e.Position, To: e.Position + e.Tokens,
 				Bytes: e.Bytes, Shared: e.Shared, Hits: e.Hits})
 	}
-	if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
-		d.MemoryTokens = m.match(s.TokenIDs(), make([]bool, len(m.Prefixes)))
+	for _, m := range memory {
+		if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
+			d.MemoryTokens = max(d.MemoryTokens,
+				m.match(s.TokenIDs(), make([]bool, len(m.Prefixes))))
+		}
 	}
 	return d, nil
 }
@@ -247,7 +261,7 @@ func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 }
 
 // Remove removes the conversation's unshared files, pinned or not. It leaves the conversation in
-// the running model's memory; host.Host.ForgetConversation removes it there. The error is a
+// the memory of a loaded model; host.Host.ForgetConversation removes it there. The error is a
 // Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {

@@ -15,10 +15,10 @@ func ReserveBytes(totalBytes int64) int64 {
 	return min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 }
 
-// HeadroomBytes returns how much memory a new model could use in addition to the running engine (a
+// HeadroomBytes returns how much memory a new model could use in addition to the running engines (a
 // zero value means that none runs): the free memory minus the reserve. The reserve is at most half
 // of the free memory, so that a small model still runs on a full machine. If the user has set a
-// wired limit, both models together stay within it.
+// wired limit, all models together stay within it.
 func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
 	free := r.freeBytes(engine)
 	room := free - min(ReserveBytes(r.TotalBytes), free/2)
@@ -50,7 +50,7 @@ const (
 const tightPercent = 85
 
 // Fits reports whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes,
-// plus the EngineBytes.Total of a running model that it would replace.
+// plus the EngineBytes.Total of the loaded models that it would replace.
 func Fits(needBytes, roomBytes int64) Fit {
 	switch {
 	case needBytes > roomBytes:

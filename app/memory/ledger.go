@@ -1,6 +1,7 @@
 package memory
 
-// EngineBytes has the sizes that a running engine reports. The zero value means that none runs.
+// EngineBytes has the sizes that a running engine reports, or the sums of several. The zero value
+// means that none runs.
 type EngineBytes struct {
 	Weights, KVUsed, KVCached, State, Scratch int64
 
@@ -13,7 +14,14 @@ func (e EngineBytes) Total() int64 {
 	return e.Weights + e.KVUsed + e.KVCached + e.State + e.Scratch
 }
 
-// Split returns the ledger of a reading: the engine's figures, the rest of Headroom's processes,
+// Add returns the sizes of two engines together.
+func (e EngineBytes) Add(o EngineBytes) EngineBytes {
+	return EngineBytes{Weights: e.Weights + o.Weights, KVUsed: e.KVUsed + o.KVUsed,
+		KVCached: e.KVCached + o.KVCached, State: e.State + o.State, Scratch: e.Scratch + o.Scratch,
+		Untouched: e.Untouched + o.Untouched}
+}
+
+// Split returns the ledger of a reading: the engines' figures, the rest of Headroom's processes,
 // the free memory, and the remainder, which belongs to other programs. The figures were measured at
 // different moments. If their sum exceeds the total, later segments of the bar are cut.
 func Split(r Reading, engine EngineBytes) Ledger {
