@@ -93,7 +93,7 @@ var started = time.Now().Unix()
 func listModels(_ *http.Request, models server.Models) (any, error) {
 	var list []Model
 	for _, m := range models.List() {
-		list = append(list, NewModel(m.ID, started, m.ContextTokens))
+		list = append(list, NewModel(m, started))
 	}
 	return NewModelList(list), nil
 }
@@ -102,14 +102,15 @@ func getModel(r *http.Request, models server.Models) (any, error) {
 	id := r.PathValue("id")
 	for _, m := range models.List() {
 		if m.ID == id {
-			return NewModel(m.ID, started, m.ContextTokens), nil
+			return NewModel(m, started), nil
 		}
 	}
 	m, err := models.Acquire(id) // id may be another name of the model
 	if err != nil {
 		return nil, err // it lists the available models
 	}
-	return NewModel(m.ID, started, m.Engine.Info().ContextTokens), nil
+	return NewModel(server.ModelInfo{ID: m.ID, State: server.Loaded,
+		ContextTokens: m.Engine.Info().ContextTokens}, started), nil
 }
 
 // Error renders err as {"error": {...}}.

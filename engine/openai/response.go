@@ -2,6 +2,8 @@ package openai
 
 // The objects that OpenAI's API returns, and their constructors.
 
+import "headroom/engine/server"
+
 // The values of the field "object".
 const (
 	objectChat       = "chat.completion"
@@ -197,14 +199,30 @@ type Model struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"` // unix seconds
 	OwnedBy string `json:"owned_by"`
-	// MaxModelLen is the length of the context in tokens, under vLLM's name; 0: unknown.
-	MaxModelLen int `json:"max_model_len,omitempty"`
+	// The length of the context in tokens, under the names of vLLM, OpenRouter and llama-server; 0:
+	// unknown.
+	MaxModelLen   int        `json:"max_model_len,omitempty"`
+	ContextLength int        `json:"context_length,omitempty"`
+	Meta          *ModelMeta `json:"meta,omitempty"`
+	// State is "loaded", "loading" or "unloaded". A request for an unloaded model loads it.
+	State      server.ModelState `json:"state,omitempty"`
+	Modalities []string          `json:"modalities"` // of prompts and answers
+}
+
+// ModelMeta has what llama-server tells about a model.
+type ModelMeta struct {
+	ContextTokens int `json:"n_ctx"`
 }
 
 // NewModel returns an entry of /v1/models.
-func NewModel(id string, created int64, contextTokens int) Model {
-	return Model{ID: id, Object: objectModel, Created: created, OwnedBy: "headroom",
-		MaxModelLen: contextTokens}
+func NewModel(m server.ModelInfo, created int64) Model {
+	model := Model{ID: m.ID, Object: objectModel, Created: created, OwnedBy: "headroom",
+		MaxModelLen: m.ContextTokens, ContextLength: m.ContextTokens, State: m.State,
+		Modalities: []string{"text"}}
+	if m.ContextTokens > 0 {
+		model.Meta = &ModelMeta{m.ContextTokens}
+	}
+	return model
 }
 
 // ModelList is the response of /v1/models.

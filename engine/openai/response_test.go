@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headroom/engine/generate"
+	"headroom/engine/server"
 )
 
 func marshal(t *testing.T, v any) string {
@@ -64,8 +65,11 @@ func TestResponseJSON(t *testing.T) {
 			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},
 		{"completion logprobs", NewCompletionLogprobs(tokens),
 			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"bytes:\\xc3":-9999},{}],"text_offset":[0,2]}`},
-		{"models", NewModelList([]Model{NewModel("a/b", 7, 4096)}),
-			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096}]}`},
+		{"models", NewModelList([]Model{
+			NewModel(server.ModelInfo{ID: "a/b", State: server.Loaded, ContextTokens: 4096}, 7),
+			NewModel(server.ModelInfo{ID: "c", State: server.Unloaded}, 7)}),
+			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096,"context_length":4096,"meta":{"n_ctx":4096},"state":"loaded","modalities":["text"]},` +
+				`{"id":"c","object":"model","created":7,"owned_by":"headroom","state":"unloaded","modalities":["text"]}]}`},
 		{"no models", NewModelList(nil), `{"object":"list","data":[]}`},
 	}
 	for _, c := range cases {

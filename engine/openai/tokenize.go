@@ -110,7 +110,7 @@ func newPiece(id int32, text []byte) Piece {
 // encodeText returns the tokens of a text. If parse is not set, special tokens in it stay text.
 func encodeText(ctx context.Context, id, text string, add, parse bool,
 	with server.Resources) (server.Model, []int32, error) {
-	model, err := with.Models.Wake(ctx, id)
+	model, err := with.Wake(ctx, id)
 	if err != nil {
 		return server.Model{}, nil, err
 	}
@@ -139,7 +139,7 @@ func conversation(ctx context.Context, body []byte,
 	if err != nil {
 		return nil, server.Model{}, err
 	}
-	model, err := with.Models.Wake(ctx, r.Model)
+	model, err := with.Wake(ctx, r.Model)
 	if err != nil {
 		return nil, server.Model{}, err
 	}
@@ -172,7 +172,7 @@ func detokenize(ctx context.Context, body []byte, with server.Resources) (any, e
 	if bad != nil {
 		return nil, bad
 	}
-	model, err := with.Models.Wake(ctx, w.Model)
+	model, err := with.Wake(ctx, w.Model)
 	if err != nil {
 		return nil, err
 	}

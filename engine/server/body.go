@@ -69,14 +69,26 @@ func takeBuild(ctx context.Context, body []byte) (done func(), err error) {
 	return sync.OnceFunc(func() { building.give(cost) }), nil
 }
 
-// bodyLimit returns how long the body of a request for the loaded model may be, and the error of a
-// longer one.
+// bodyLimit returns how long the body of a request may be, and the error of a longer one. It goes by
+// the model with the longest context, because the body names the model.
 func (s *Server) bodyLimit() (limit int64, tooLong error) {
-	m, err := s.models.Acquire("")
-	if err != nil {
-		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)
+	longest := 0
+	for _, m := range s.models.List() {
+		context := m.ContextTokens
+		if m.Engine != nil {
+			context = m.Engine.Info().ContextTokens
+		}
+		if context == 0 {
+			return s.limitFor(0)
+		}
+		longest = max(longest, context)
 	}
-	context := m.Engine.Info().ContextTokens
+	return s.limitFor(longest)
+}
+
+// limitFor returns how long the body of a request for a model with this context may be, and the
+// error of a longer one. 0 stands for an unknown context.
+func (s *Server) limitFor(context int) (limit int64, tooLong error) {
 	limit = baseBodyBytes + maxBytesPerToken*int64(context)
 	if context == 0 || limit >= s.maxBodyBytes {
 		return s.maxBodyBytes, tooLarge(s.maxBodyBytes)

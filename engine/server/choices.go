@@ -50,7 +50,8 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*genera
 	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)
 	if first.err != nil && !lostProcess(first.err) {
-		s.refuse(w, r, first.err)
+		rec.fail(first.err)
+		_ = c.out.fail(first.err)
 		return
 	}
 	c.begun = append(c.begun, first)
@@ -150,7 +151,7 @@ func (c *choices) run(ctx context.Context, now *choice) {
 			err != nil && a.stream == nil && c.done > 0 && problem.From(err).Code == problem.Busy
 	}
 	for moves := 0; moves < maxMoves && again(); moves++ {
-		if err = c.server.move(ctx, a, now.generation.model.ID, now.request); err != nil {
+		if err = c.server.move(ctx, a, now.generation, now.request); err != nil {
 			break
 		}
 		err = a.run(ctx)

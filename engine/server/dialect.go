@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"headroom/engine/generate"
 )
@@ -48,8 +49,18 @@ func (r Resources) Texts(ctx context.Context, name string) (id string, m generat
 	if models, ok := r.Models.(TextModels); ok {
 		return models.Texts(name)
 	}
-	model, err := r.Models.Wake(ctx, name)
+	model, err := r.Wake(ctx, name)
 	return model.ID, model.Engine, err
+}
+
+// Wake returns the model that a request names and keeps it loaded until ctx ends. Errors are
+// Problems, or the error of ctx.
+func (r Resources) Wake(ctx context.Context, name string) (Model, error) {
+	model, err := r.Models.Wake(ctx, name)
+	if err == nil && model.Release != nil {
+		context.AfterFunc(ctx, func() { model.Release(nil) })
+	}
+	return model, err
 }
 
 // Call is a parsed request for a generation, with the means to render its answer.
@@ -57,6 +68,8 @@ type Call struct {
 	generate.Request
 	ID      string // identifies the request in logs and answers; "": a random ID
 	Framing Framing
+	// KeepAlive is how long the model stays loaded after the answer; see Model.Release.
+	KeepAlive *time.Duration
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt

@@ -164,7 +164,11 @@ func (m *fakeModels) Wake(_ context.Context, id string) (server.Model, error) {
 }
 
 func (m *fakeModels) List() []server.ModelInfo {
-	return []server.ModelInfo{{ID: "demo", ContextTokens: 4096}}
+	one := server.ModelInfo{ID: "demo", ContextTokens: 4096, State: server.Unloaded}
+	if m.err == nil && m.engine != nil {
+		one.State, one.Engine = server.Loaded, m.engine
+	}
+	return []server.ModelInfo{one}
 }
 
 // dialects are the dialects that Headroom serves.

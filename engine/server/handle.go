@@ -43,9 +43,17 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			writeJSON(w, http.StatusOK, document)
 			return
 		}
-		list, err := s.prepare(r, d, route)
+		held := &serving{}
+		defer held.release()
+		list, err := s.prepare(w, r, d, route, held)
 		if err != nil {
-			s.refuse(w, r, ended(r.Context(), err))
+			err = ended(r.Context(), err)
+			if held.events != nil {
+				recordOf(r).fail(err)
+				_ = held.events.event(d.Error(&requestError{err, recordOf(r).request}))
+				return
+			}
+			s.refuse(w, r, err)
 			return
 		}
 		s.generate(w, r, list)
@@ -95,24 +103,26 @@ type generation struct {
 	*Call
 	dialect Dialect
 	model   Model
+	held    *serving // of the request
 	prompt  []int32
 	text    string         // of the prompt, if it is to be echoed and not a list of tokens
 	split   *chat.Splitter // nil: all text is content
 	number  int            // of the answer to this prompt
 }
 
-// prepare parses the request, finds its model and encodes its prompts. The list has a generation
-// for each answer, at least one.
-func (s *Server) prepare(r *http.Request, d Dialect, route Route) (list []*generation, err error) {
+// prepare parses the request, waits for its model and encodes its prompts. The list has a generation
+// for each answer, at least one. held gets the model.
+func (s *Server) prepare(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
+	held *serving) (list []*generation, err error) {
 	err = s.withBody(r, func(body []byte) error {
-		list, err = s.prepareBody(r, d, route, body)
+		list, err = s.prepareBody(w, r, d, route, body, held)
 		return err
 	})
 	return list, err
 }
 
-func (s *Server) prepareBody(r *http.Request, d Dialect, route Route,
-	body []byte) ([]*generation, error) {
+func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
+	body []byte, held *serving) ([]*generation, error) {
 	call, err := route.Parse(body)
 	if err == nil {
 		err = readCacheHeader(call, r)
@@ -121,9 +131,13 @@ func (s *Server) prepareBody(r *http.Request, d Dialect, route Route,
 	if err != nil {
 		return nil, err
 	}
-	model, err := s.models.Wake(r.Context(), call.Model)
+	model, err := s.wake(w, r, call, held)
 	if err != nil {
 		return nil, err
+	}
+	if limit, tooLong := s.limitFor(model.Engine.Info().ContextTokens); int64(
+		len(body)) > limit {
+		return nil, tooLong
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
 	call.SetDefaults(s.defaults(model.ID))
@@ -139,7 +153,8 @@ func (s *Server) prepareBody(r *http.Request, d Dialect, route Route,
 			return nil, err
 		}
 		for k := range n {
-			g := &generation{Call: call, dialect: d, model: model, prompt: prompt, number: k}
+			g := &generation{Call: call, dialect: d, model: model, held: held,
+				prompt: prompt, number: k}
 			if splits != nil {
 				g.split = splits[k]
 			}
@@ -194,7 +209,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
 				return g.dialect.Error(&requestError{err, recordOf(r).request})
 			},
 			contended: func() bool { return g.model.Engine.Stats().Waiting > 0 },
-			renderer:  g.Renderer(head), refuse: refuse, prompt: prompt}
+			renderer:  g.Renderer(head), refuse: refuse, prompt: prompt,
+			events: g.held.events}
 	}
 	return &whole{w: w, renderer: g.Renderer(head), refuse: refuse}
 }

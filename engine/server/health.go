@@ -12,40 +12,89 @@ import (
 // healthPatience is how long GET /health waits for the model's process.
 const healthPatience = 700 * time.Millisecond
 
-// handleHealth answers 200 whether a model is loaded or not, because a supervisor must not restart
-// the server for lack of a model. If the model is loaded again by itself, or does not answer, the
-// status is "degraded", with the reason.
-func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
-	body := struct {
-		Status  string `json:"status"`
-		Model   string `json:"model,omitempty"`
-		Reason  string `json:"reason,omitempty"` // a code of Problems
-		Message string `json:"message,omitempty"`
-		// RetryAfter is when the model is likely to answer, in seconds.
-		RetryAfter int `json:"retry_after,omitempty"`
-	}{Status: "ok"}
+// health is the body of GET /health and GET /ready.
+type health struct {
+	Status  string `json:"status"`
+	Model   string `json:"model,omitempty"`
+	Reason  string `json:"reason,omitempty"` // a code of Problems
+	Message string `json:"message,omitempty"`
+	// RetryAfter is when the model is likely to answer, in seconds.
+	RetryAfter int `json:"retry_after,omitempty"`
+}
+
+// handleHealth tells whether the server does its work. While the model that it was started with is
+// loading, or if that has failed, the status is 503. After that it is always 200, because a
+// supervisor must not restart the server for lack of a model: a model that crashed or does not
+// answer is loaded again by itself, which is the status "degraded".
+func (s *Server) handleHealth(w http.ResponseWriter, _ *http.Request) {
+	body, _, first := s.modelHealth()
+	status := http.StatusOK
+	if first {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, body)
+}
+
+// handleReady answers 200 if a generation would be answered now, or after a load that it causes,
+// and 503 otherwise.
+func (s *Server) handleReady(w http.ResponseWriter, _ *http.Request) {
+	body, ready, _ := s.modelHealth()
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, body)
+}
+
+// modelHealth returns the health of the default model. first means that no model has run yet, and
+// one should.
+func (s *Server) modelHealth() (body health, ready, first bool) {
 	m, err := s.models.Acquire("")
 	if err == nil {
 		body.Model = m.ID
-		err = healthOf(m, healthPatience)
-	}
-	if err != nil {
-		p := problem.From(err)
-		body.Status = string(p.Code)
-		if p.RetryAfter > 0 || p.Code == problem.Unresponsive {
-			body.Status, body.Reason, body.Message = "degraded", string(p.Code), p.Message
-			if p.Why != "" {
-				body.Message += ": " + p.Why
-			}
-			body.RetryAfter = replyOf(p).retryAfter
+		err = healthOf(m.Engine, healthPatience)
+	} else if wanter, ok := s.models.(Wanter); ok {
+		if first, err = wanter.Wanted(); err == nil {
+			// No model is wanted. It is no fault that none is loaded.
+			return health{Status: "ok"}, s.loadsOnRequest(), false
 		}
 	}
-	writeJSON(w, http.StatusOK, body)
+	if err == nil {
+		body.Status = "ok"
+		return body, true, false
+	}
+	p := problem.From(err)
+	switch {
+	case p.RetryAfter > 0 || p.Code == problem.Unresponsive:
+		body.Status = "degraded"
+		return body.because(p), false, first
+	case first && p.Code != problem.Loading:
+		body.Status = "failed"
+		return body.because(p), false, first
+	}
+	body.Status = string(p.Code)
+	return body, false, first
+}
+
+// loadsOnRequest reports whether there is a model that a request loads.
+func (s *Server) loadsOnRequest() bool {
+	return slices.ContainsFunc(s.models.List(),
+		func(m ModelInfo) bool { return m.State == Unloaded })
+}
+
+// because adds the reason of a status.
+func (h health) because(p *problem.Problem) health {
+	h.Reason, h.Message = string(p.Code), p.Message
+	if p.Why != "" {
+		h.Message += ": " + p.Why
+	}
+	h.RetryAfter = replyOf(p).retryAfter
+	return h
 }
 
 // healthOf returns a Problem if the model's process does not answer within patience.
-func healthOf(m Model, patience time.Duration) error {
-	if e, ok := m.Engine.(interface{ Health(time.Duration) error }); ok {
+func healthOf(e Engine, patience time.Duration) error {
+	if e, ok := e.(interface{ Health(time.Duration) error }); ok {
 		return e.Health(patience)
 	}
 	return nil
@@ -74,7 +123,7 @@ func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 		"The routes are "+s.routeList()+"."))
 }
 
-// routeList lists the routes without variables, as "GET /a, GET /health and GET /metrics".
+// routeList lists the routes without variables, as "GET /a, GET /health, GET /ready and GET /metrics".
 func (s *Server) routeList() string {
 	var list []string
 	for _, d := range s.dialects {
@@ -84,6 +133,6 @@ func (s *Server) routeList() string {
 			}
 		}
 	}
-	list = slices.Concat(list, []string{"GET /health"})
+	list = slices.Concat(list, []string{"GET /health", "GET /ready"})
 	return strings.Join(list, ", ") + " and GET /metrics"
 }

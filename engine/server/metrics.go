@@ -16,8 +16,8 @@ import (
 	"headroom/engine"
 )
 
-// metrics holds the metrics of GET /metrics. Counters continue when the model changes. Gauges are
-// read from the loaded engine at each scrape.
+// metrics holds the metrics of GET /metrics. Counters continue when models change. Gauges are read
+// from the loaded engines at each scrape, and are their sums.
 type metrics struct {
 	registry         *prometheus.Registry
 	requests         *prometheus.CounterVec
@@ -85,26 +85,28 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 	}
 }
 
-// engineCollector reads the gauges of the loaded engine.
+// engineCollector reads the gauges of the loaded engines.
 type engineCollector struct{ models Models }
 
 var (
 	upDesc = prometheus.NewDesc("headroom_engine_up",
-		"1 if a model is loaded and its process answers, 0 otherwise.", nil, nil)
+		"1 if a model is loaded and all processes of models answer, 0 otherwise.", nil, nil)
+	loadedDesc  = prometheus.NewDesc("headroom_models_loaded", "Loaded models.", nil, nil)
 	crashesDesc = prometheus.NewDesc("headroom_engine_crashes_total",
 		"How often a model's process has crashed.", nil, nil)
 	runningDesc = prometheus.NewDesc("headroom_num_requests_running",
-		"Requests that the engine is running.", nil, nil)
+		"Requests that the engines are running.", nil, nil)
 	waitingDesc = prometheus.NewDesc("headroom_num_requests_waiting",
-		"Requests that wait for the engine.", nil, nil)
+		"Requests that wait for an engine.", nil, nil)
 	speedDesc = prometheus.NewDesc("headroom_engine_tokens_per_second",
 		"Speed over the last two seconds.", []string{"phase"}, nil)
 	memoryDesc = prometheus.NewDesc("headroom_engine_memory_bytes",
-		"Memory allocated by the engine. kv_used is a part of kv.", []string{"kind"}, nil)
+		"Memory allocated by the engines. kv_used is a part of kv.", []string{"kind"}, nil)
 )
 
 func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- upDesc
+	out <- loadedDesc
 	out <- crashesDesc
 	out <- runningDesc
 	out <- waitingDesc
@@ -113,18 +115,36 @@ func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
 }
 
 func (c engineCollector) Collect(out chan<- prometheus.Metric) {
-	var s engine.Stats // zero while no model is loaded
-	up := 0.0
-	if m, err := c.models.Acquire(""); err == nil {
-		s = m.Engine.Stats()
-		if healthOf(m, 0) == nil {
-			up = 1
+	var s engine.Stats // the sums of all loaded models
+	loaded, silent := 0, 0
+	for _, m := range c.models.List() {
+		if m.Engine == nil {
+			continue
 		}
+		loaded++
+		if healthOf(m.Engine, 0) != nil {
+			silent++
+		}
+		one := m.Engine.Stats()
+		s.Running += one.Running
+		s.Waiting += one.Waiting
+		s.PrefillTokensPerSecond += one.PrefillTokensPerSecond
+		s.DecodeTokensPerSecond += one.DecodeTokensPerSecond
+		s.WeightsBytes += one.WeightsBytes
+		s.KVBytes += one.KVBytes
+		s.KVUsedBytes += one.KVUsedBytes
+		s.StateBytes += one.StateBytes
+		s.ScratchBytes += one.ScratchBytes
+	}
+	up := 0.0
+	if loaded > 0 && silent == 0 {
+		up = 1
 	}
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(upDesc, up)
+	gauge(loadedDesc, float64(loaded))
 	if m, ok := c.models.(interface{ Crashes() int64 }); ok {
 		out <- prometheus.MustNewConstMetric(crashesDesc, prometheus.CounterValue,
 			float64(m.Crashes()))

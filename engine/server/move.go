@@ -31,13 +31,16 @@ func lostProcess(err error) bool {
 }
 
 // move submits the request of an answer again, to the next process of the model.
-func (s *Server) move(ctx context.Context, a *answer, id string, q engine.Request) error {
+func (s *Server) move(ctx context.Context, a *answer, g *generation, q engine.Request) error {
 	for begun := time.Now(); ; {
 		var m Model
 		err := a.during(ctx, func() (err error) {
-			m, err = s.models.Wake(ctx, id)
+			m, err = s.models.Wake(ctx, g.model.ID)
 			return err
 		})
+		if m.Engine != nil {
+			g.held.hold(m)
+		}
 		if err != nil {
 			return err
 		}

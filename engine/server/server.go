@@ -1,4 +1,4 @@
-// Package server serves a loaded model over HTTP, in the API dialects that Options.Dialects lists.
+// Package server serves loaded models over HTTP, in the API dialects that Options.Dialects lists.
 //
 // A dialect (dialect.go), such as engine/openai, parses requests into a generate.Request and
 // renders answers. The server does the work that all dialects share:
@@ -10,9 +10,10 @@
 //	body.go                            size and memory of bodies
 //	answer.go                          the engine's events
 //	whole.go, stream.go, framing.go    whole and streamed answers
+//	serving.go                         how a request waits for its model and holds it
 //	stall.go                           clients that do not read
 //	errors.go                          status codes and Retry-After
-//	health.go, metrics.go              GET /health and GET /metrics
+//	health.go, metrics.go              GET /health, GET /ready and GET /metrics
 //	serve.go                           listening and shutdown
 //
 // A request first passes observe, which logs it, Recover, which handles panics, and the Guard,
@@ -41,16 +42,18 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Models finds loaded models. The host of the app implements it.
+// Models finds models. The host of the app implements it.
+//
+// If it loads models by itself, it also implements Wanter.
 type Models interface {
-	// Acquire returns the model with the given ID, which must be loaded. "" means whichever model
-	// is loaded. Errors are Problems with the code model_not_found, not_running or loading. With
+	// Acquire returns the model with the given name, which must be loaded. "" means the default
+	// model. Errors are Problems with the code model_not_found, not_running or loading. With
 	// model_not_found, the Problem lists the IDs of the available models.
 	Acquire(id string) (Model, error)
-	// Wake returns the same as Acquire, for a generation. It first reloads a model that was
-	// unloaded because it was idle. It stops waiting when ctx ends.
+	// Wake returns the same as Acquire, for a generation. It may first load the model. It stops
+	// waiting when ctx ends. The caller must release the model.
 	Wake(ctx context.Context, id string) (Model, error)
-	// List returns the models that a request may name, the loaded one first.
+	// List returns the models that a request may name, the loaded ones first.
 	List() []ModelInfo
 }
 
@@ -62,16 +65,40 @@ type TextModels interface {
 	Texts(name string) (id string, m generate.Model, err error)
 }
 
+// Wanter tells GET /health about models that do not run although they should.
+type Wanter interface {
+	// Wanted returns a Problem while the model that a person has started is being loaded, or if
+	// that has failed. first means that no model has run yet.
+	Wanted() (first bool, err error)
+}
+
 // Model is a loaded model and its ID.
 type Model struct {
 	ID     string
 	Engine Engine
+	// Release ends the use of a model that Wake has returned; until then it stays loaded.
+	// keepAlive is how long the model stays loaded without further requests: 0 unloads it at once,
+	// a negative time keeps it until it is stopped, and nil means as long as the settings say.
+	// Release may be nil.
+	Release func(keepAlive *time.Duration)
 }
+
+// ModelState says whether a model is loaded.
+type ModelState string
+
+// The states of models.
+const (
+	Loaded   ModelState = "loaded"
+	Loading  ModelState = "loading"
+	Unloaded ModelState = "unloaded"
+)
 
 // ModelInfo is an entry in a dialect's list of models.
 type ModelInfo struct {
 	ID            string
-	ContextTokens int // 0: unknown
+	State         ModelState
+	ContextTokens int    // 0: unknown
+	Engine        Engine // nil unless State is Loaded
 }
 
 // Engine is a loaded model. *engine.Engine implements it, and so does a model in another process.
@@ -158,6 +185,7 @@ func New(o Options) *Server {
 
 	open := http.NewServeMux() // the routes that need no key
 	open.HandleFunc("GET /health", s.handleHealth)
+	open.HandleFunc("GET /ready", s.handleReady)
 	open.Handle("/", access.Key(s.refuse, s.routes))
 	s.handler = s.observe(
 		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
@@ -167,7 +195,7 @@ func New(o Options) *Server {
 // Paths returns the paths that the server answers, as http.ServeMux reads them: the routes of the
 // dialects, its own, and "/v1" with all below, where unknown addresses get the error of a dialect.
 func (s *Server) Paths() []string {
-	paths := []string{"/health", "/metrics", "/v1", "/v1/"}
+	paths := []string{"/health", "/metrics", "/ready", "/v1", "/v1/"}
 	for pattern := range s.byPattern {
 		_, path, _ := strings.Cut(pattern, " ") // without the method: a preflight has another
 		paths = append(paths, path)

@@ -24,6 +24,7 @@ type streamed struct {
 
 	events *eventWriter // nil until the headers are sent
 	last   time.Time    // of the last events or comment
+	began  bool         // the opening events are sent
 }
 
 // pingEvery is the time without output after which a Pinger sends its events.
@@ -31,13 +32,17 @@ const pingEvery = 5 * time.Second
 
 // start sends the headers and the opening events, if it has not done so before.
 func (o *streamed) start() error {
-	if o.events != nil {
+	if o.began {
 		return nil
 	}
 	if p, ok := o.renderer.(PromptRenderer); ok {
 		p.Prompt(o.prompt())
 	}
-	o.events = startEvents(o.w, o.framing, o.timeout, o.contended)
+	o.began = true
+	if o.events == nil {
+		o.events = startEvents(o.w, o.framing, o.timeout, o.contended)
+	}
+	o.events.stall.contended = o.contended
 	return o.send(o.renderer.Start())
 }
 

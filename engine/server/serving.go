@@ -1,0 +1,106 @@
+package server
+
+// What the server keeps of a request while it answers it: the models that the request holds, and a
+// stream that had to begin before its model was loaded.
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// serving is the state of a request for a generation. It is used by the handler's goroutine, or by
+// one that the handler waits for.
+type serving struct {
+	keepAlive *time.Duration // see Model.Release
+	models    []Model
+	// events is a stream that has begun with comments, while the request waited for its model; nil:
+	// none has.
+	events *eventWriter
+}
+
+// hold keeps a model loaded until release.
+func (s *serving) hold(m Model) { s.models = append(s.models, m) }
+
+// release releases all models.
+func (s *serving) release() {
+	for _, m := range s.models {
+		if m.Release != nil {
+			m.Release(s.keepAlive)
+		}
+	}
+	s.models = nil
+}
+
+// A request that waits for its model gets the first comment after wakeSilence times
+// Options.KeepAlive, which is 10 s: then an error is still an HTTP status, unless loading takes
+// long. Proxies close a silent connection after a minute, and clients after five. Later comments
+// follow every wakeInterval times Options.KeepAlive.
+const (
+	wakeSilence  = 10
+	wakeInterval = 5
+)
+
+// wake gets the model of a call. While that takes long, it keeps the connection of a stream alive.
+func (s *Server) wake(w http.ResponseWriter, r *http.Request, call *Call, held *serving) (Model,
+	error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if call.Stream && call.Framing == ServerSentEvents {
+		waiting := &waiter{begin: func() *eventWriter {
+			return startEvents(w, call.Framing, s.writeTimeout, nil)
+		}, interval: wakeInterval * s.keepAlive, disconnected: cancel}
+		waiting.mu.Lock()
+		waiting.timer = time.AfterFunc(wakeSilence*s.keepAlive, waiting.comment)
+		waiting.mu.Unlock()
+		defer func() { held.events = waiting.stop() }()
+	}
+	m, err := s.models.Wake(ctx, call.Model)
+	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
+		err = errDisconnected // a comment could not be written
+	}
+	if err == nil {
+		held.keepAlive = call.KeepAlive
+		held.hold(m)
+	}
+	return m, err
+}
+
+// waiter keeps a connection alive while its request waits for a model.
+type waiter struct {
+	begin        func() *eventWriter // sends the headers
+	interval     time.Duration
+	disconnected func() // called when the client has gone
+
+	mu     sync.Mutex
+	timer  *time.Timer
+	events *eventWriter // nil: not begun
+	ended  bool
+}
+
+// comment sends a comment, and another one after the interval.
+func (w *waiter) comment() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
+	if w.events == nil {
+		w.events = w.begin()
+	}
+	if w.events.comment("waiting for the model") != nil {
+		w.disconnected()
+		return
+	}
+	w.timer.Reset(w.interval)
+}
+
+// stop ends the comments and returns the stream; nil if it has not begun.
+func (w *waiter) stop() *eventWriter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	w.timer.Stop()
+	return w.events
+}
