@@ -1,120 +1,177 @@
 package host
 
-// Host implements server.Models. A request gets the running model, or a Problem that says why there
-// is none and what to do. A request loads a model only if that model was unloaded for being idle
-// (idle.go).
+// Host implements server.Models. A request gets the model that it names, or a Problem that says why
+// there is none and what to do. wake.go loads models for requests.
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"headroom/app/library"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
 
-// Acquire implements server.Models: it returns the running model if id names it.
+// Acquire implements server.Models: it returns the loaded model that id names.
 func (h *Host) Acquire(id string) (server.Model, error) {
-	named := h.named(id)
+	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
-	want, running, failure, unloaded := h.want, h.running(), h.failure, h.idle.unloaded
-	h.mu.Unlock()
-	switch {
-	case running != nil && named(running.model):
-		return server.Model{ID: running.model.ID, Engine: running.engine}, nil
-	case running == nil && want != nil && failure == nil && named(want.model):
-		return server.Model{}, problem.New(problem.Loading,
-			"The model "+want.model.ID+" is being loaded",
-			fmt.Sprintf("%.0f %% is done", 100*h.loadProgress(want)), "Try again in a moment.")
-	case running == nil && failure != nil && named(want.model):
-		return server.Model{}, want.refusal(failure)
+	defer h.mu.Unlock()
+	i, m, err := h.asked(id, models, rules)
+	if err != nil {
+		return server.Model{}, err
 	}
-	if unloaded != nil && named(*unloaded) {
-		return server.Model{}, problem.New(problem.NotRunning,
-			"The model "+unloaded.ID+" was unloaded",
-			"it was idle", "Send a request: that loads it again.")
+	if i != nil && i.running() != nil {
+		return server.Model{ID: i.model.ID, Engine: i.have.engine}, nil
 	}
-	models := h.models.list()
-	for _, m := range models {
-		if named(m) {
-			if m.Err != nil && id != "" {
-				return server.Model{}, problem.New(problem.NotRunning,
-					"The model "+m.ID+" cannot be loaded", m.Err.Error(), "")
-			}
-			return server.Model{}, notRunning(m, running, id)
-		}
-	}
-	p := library.NotFound(id, models)
-	if running != nil {
-		p.Fix = "Ask for " + running.model.ID + ", which is running."
-	}
-	return server.Model{}, p
+	return server.Model{}, h.refusal(i, m, id)
 }
 
-func notRunning(m library.Model, running *target, asked string) error {
-	switch {
-	case running != nil:
-		return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
-			running.model.ID+" is running",
-			"Load it in Headroom, or ask for "+running.model.ID+".")
-	case asked == "":
-		return problem.New(problem.NotRunning, "No model is loaded", "", "Start one in Headroom.")
+// asked returns the model that a request means, and its instance, nil for none. The names in anyModel
+// mean the model that a person started last, or else the default model, or else the one that was used
+// last. The error is a Problem. The caller holds mu.
+func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
+	library.Model, error) {
+	if id != "" {
+		if i, m, err := h.named(id, models, rules.Aliases); err == nil ||
+			!slices.Contains(anyModel, id) {
+			return i, m, err
+		}
 	}
-	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
-		"no model is loaded", "Start it in Headroom.")
+	i := h.chosen
+	if i == nil || i.want == nil && i.unloaded == notUnloaded {
+		if rules.DefaultModel != "" && rules.Load {
+			return h.named(rules.DefaultModel, models, rules.Aliases)
+		}
+		i = h.front()
+	}
+	if i == nil {
+		return nil, library.Model{}, problem.New(problem.NotRunning, "No model is loaded", "",
+			"Start one in Headroom.")
+	}
+	return i, i.model, nil
 }
 
 // anyModel are the names by which clients ask for whichever model is loaded.
 var anyModel = []string{"", "default", "default_model"}
 
-// named returns a function that reports whether a client means a model by a name; see
-// library.Meant.
-func (h *Host) named(id string) func(library.Model) bool {
-	if id == "" {
-		return func(library.Model) bool { return true }
+// named returns the model that a client means by a name, and its instance, nil for none; see
+// library.Meant. Of several, the one in front comes first, then those with an instance. The error is
+// a Problem. The caller holds mu.
+func (h *Host) named(name string, models []library.Model,
+	aliases func(id string) []string) (*instance, library.Model, error) {
+	known := make([]library.Model, 0, len(h.instances)+1) // models may lack one from another folder
+	front := h.front()
+	if front != nil {
+		known = append(known, front.model)
 	}
-	h.mu.Lock()
-	var models []library.Model // the list may lack them: one may be loaded from any folder
-	for _, t := range []*target{h.running(), h.want} {
-		if t != nil {
-			models = append(models, t.model)
+	for _, i := range h.instances {
+		known = append(known, i.model)
+	}
+	meant := library.Meant(append(known, models...), name, aliases)
+	if at := slices.IndexFunc(meant,
+		func(m library.Model) bool { return m.ID == name }); at > 0 { // an ID comes before an alias
+		meant = meant[at:]
+	}
+	if len(meant) > 0 {
+		for _, i := range h.instances {
+			if i.is(meant[0]) {
+				return i, i.model, nil
+			}
 		}
+		return nil, meant[0], nil
 	}
-	if h.idle.unloaded != nil {
-		models = append(models, *h.idle.unloaded)
+	p := library.NotFound(name, models)
+	if front != nil && front.running() != nil {
+		p.Fix = "Ask for " + front.model.ID + ", which is running."
 	}
-	h.mu.Unlock()
-	if len(models) == 0 || !models[0].HasName(id) { // usually, it is the running one
-		models = append(models, h.models.list()...)
-	}
-	meant := library.Meant(models, id, h.options.Aliases)
-	if meant == nil && slices.Contains(anyModel, id) {
-		return func(library.Model) bool { return true }
-	}
-	return func(m library.Model) bool {
-		return slices.ContainsFunc(meant,
-			func(other library.Model) bool { return strings.EqualFold(other.ID, m.ID) })
-	}
+	return nil, library.Model{}, p
 }
 
-// List implements server.Models: it returns the running model, or the one that was unloaded for
-// being idle. A request for any other model fails, so they are not listed.
+// refusal returns the Problem of a request for a model that is not loaded, and that the request
+// does not load. i is the model's instance, nil for none. id is the name that the request used. The
+// caller holds mu.
+func (h *Host) refusal(i *instance, m library.Model, id string) error {
+	switch {
+	case i != nil && i.failure != nil:
+		return i.want.refusal(i.failure)
+	case i != nil && i.want != nil:
+		return problem.New(problem.Loading, "The model "+m.ID+" is being loaded",
+			fmt.Sprintf("%.0f %% is done", 100*i.want.progress), "Try again in a moment.")
+	case i != nil && i.unloaded != notUnloaded:
+		why := "it was idle"
+		if i.unloaded == forRoom {
+			why = "another model needed its memory"
+		}
+		return problem.New(problem.NotRunning, "The model "+m.ID+" was unloaded", why,
+			"Send a request: that loads it again.")
+	case m.Err != nil:
+		return problem.New(problem.NotRunning, "The model "+m.ID+" cannot be loaded",
+			m.Err.Error(), "")
+	}
+	if front := h.front(); front != nil && front.running() != nil {
+		return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
+			front.model.ID+" is running",
+			"Load it in Headroom, or ask for "+front.model.ID+".")
+	}
+	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
+		"no model is loaded", "Start it in Headroom.")
+}
+
+// List implements server.Models: it returns the models that a request may name, the loaded ones
+// first.
 func (h *Host) List() []server.ModelInfo {
-	h.mu.Lock()
-	t := h.running()
-	h.mu.Unlock()
-	if t == nil {
-		if m := h.unloadedModel(); m != nil {
-			return []server.ModelInfo{{ID: m.ID, ContextTokens: m.Description.ContextTokens}}
-		}
-		return nil
-	}
-	return []server.ModelInfo{{ID: t.model.ID, ContextTokens: t.engine.Info().ContextTokens}}
-}
-
-func (h *Host) loadProgress(t *target) float64 {
+	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.progress
+	var list []server.ModelInfo
+	listed := map[string]bool{}
+	add := func(one server.ModelInfo) {
+		if !listed[one.ID] {
+			listed[one.ID] = true
+			list = append(list, one)
+		}
+	}
+	inOrder := h.inOrder()
+	for _, i := range inOrder {
+		if t := i.running(); t != nil {
+			add(server.ModelInfo{ID: i.model.ID, State: server.Loaded, Engine: t.engine,
+				ContextTokens: t.engine.Info().ContextTokens})
+		}
+	}
+	for _, i := range inOrder {
+		state := server.Unloaded
+		if i.want != nil && i.failure == nil {
+			state = server.Loading
+		}
+		if i.unloaded != notUnloaded || rules.Load && i.want != nil && i.model.Err == nil {
+			add(server.ModelInfo{ID: i.model.ID, State: state, ContextTokens: i.contextTokens()})
+		}
+	}
+	for _, m := range models {
+		if rules.Load && m.Err == nil {
+			add(server.ModelInfo{ID: m.ID, State: server.Unloaded,
+				ContextTokens: plannedContext(m)})
+		}
+	}
+	return list
+}
+
+// Wanted implements server.Wanter.
+func (h *Host) Wanted() (first bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := h.chosen
+	if i == nil || i.want == nil || i.running() != nil {
+		return false, nil
+	}
+	return !h.anyRan, h.refusal(i, i.model, "")
+}
+
+// plannedContext returns the context that a model would be loaded with.
+func plannedContext(m library.Model) int {
+	if m.Description.PlannedTokens > 0 {
+		return m.Description.PlannedTokens
+	}
+	return m.Description.ContextTokens
 }

@@ -1,11 +1,12 @@
 package host
 
 // The host's cache on SSD. The host opens it before the first model and closes it after the last;
-// every engine in between uses it. Models also run without it, only slower. So if the cache cannot
+// all engines in between use it. Models also run without it, only slower. So if the cache cannot
 // be opened, State reports that, and the host continues; cachereopen.go tries again.
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -96,16 +97,15 @@ func (k *diskCache) close(log *slog.Logger) {
 	}
 }
 
-// memoryPatience is how long the lists of conversations wait for the running model. It answers
+// memoryPatience is how long the lists of conversations wait for the loaded models. They answer
 // between two steps.
 const memoryPatience = 500 * time.Millisecond
 
-// Conversations lists the cached conversations, on disk and in memory. If the running model does
-// not answer at once, List.Stale is set, and what is in its memory is as it was earlier, or
-// missing.
+// Conversations lists the cached conversations, on disk and in memory. If a loaded model does not
+// answer at once, List.Stale is set, and what is in its memory is as it was earlier, or missing.
 func (h *Host) Conversations() (cache.List, error) {
 	memory, memoryBytes, current := h.memory()
-	list, err := h.cache.current().List(memory)
+	list, err := h.cache.current().List(memory...)
 	if err == nil && !list.Stats.On {
 		list.Stats = h.cache.stats(0)
 	}
@@ -116,7 +116,7 @@ func (h *Host) Conversations() (cache.List, error) {
 // Conversation describes the conversation whose key begins with these digits, 4 or more.
 func (h *Host) Conversation(key string) (cache.Detail, error) {
 	memory, _, _ := h.memory()
-	return h.cache.current().Show(key, memory)
+	return h.cache.current().Show(key, memory...)
 }
 
 // RemoveConversation removes a conversation from memory, then from disk. In this order the engine
@@ -139,36 +139,28 @@ func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 		return cache.Removed{}, err
 	}
 	var freed cache.Removed
-	if t := h.runningTarget(); t != nil {
+	for _, t := range h.runningTargets() {
 		if stored := t.engine.StoredModel(); stored.Fingerprint == model.Fingerprint &&
 			stored.Format == model.Format {
-			freed.MemoryBytes = t.engine.Forget(tokens)
+			freed.MemoryBytes += t.engine.Forget(tokens)
 		}
 	}
 	h.computed.Forget(model.Fingerprint, tokens)
 	return freed, nil
 }
 
-// ForgetAll empties the prefix cache of the running model if model is its fingerprint, its name or
-// "".
-func (h *Host) ForgetAll(model string) cache.Removed {
-	t := h.runningTarget()
-	if t == nil {
-		return cache.Removed{}
+// ForgetAll empties the prefix caches of the loaded models whose fingerprint or name is model; ""
+// means all.
+func (h *Host) ForgetAll(model string) (freed cache.Removed) {
+	for _, t := range h.runningTargets() {
+		stored := t.engine.StoredModel()
+		if model != "" && model != stored.Fingerprint && !strings.EqualFold(model, stored.Name) {
+			continue
+		}
+		freed.MemoryBytes += t.engine.ForgetAll()
+		h.computed.Forget(stored.Fingerprint, nil)
 	}
-	stored := t.engine.StoredModel()
-	if model != "" && model != stored.Fingerprint && !strings.EqualFold(model, stored.Name) {
-		return cache.Removed{}
-	}
-	freed := cache.Removed{MemoryBytes: t.engine.ForgetAll()}
-	h.computed.Forget(stored.Fingerprint, nil)
 	return freed
-}
-
-func (h *Host) runningTarget() *target {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.running()
 }
 
 // PinConversation protects a conversation from eviction, or ends its protection.
@@ -194,7 +186,7 @@ func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 	return h.limitCache(l)
 }
 
-// limitCache applies the limits to the open cache, here and in the worker process. On battery it
+// limitCache applies the limits to the open cache, here and in the worker processes. On battery it
 // also reduces writes, if the power measures say so.
 func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	if h.cache.store() == nil {
@@ -206,36 +198,43 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	if err := h.cache.current().SetLimits(l); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.have != nil {
-		if e, ok := h.have.engine.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok {
+	for _, e := range h.loadedEngines() {
+		if e, ok := e.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok {
 			// The worker process has the folder open, too.
 			if store := h.cache.store(); store != nil {
 				e.SetStoreLimits(store.Limits())
 			}
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.subscribers.notify()
 	return nil
 }
 
-// memory returns the prefixes that the running model has cached, and the bytes that they take in
-// addition to the running requests. Without a model it returns nil. current is false if the model
-// did not answer within memoryPatience.
-func (h *Host) memory() (m *cache.Memory, memoryBytes int64, current bool) {
-	t := h.runningTarget()
-	if t == nil {
-		return nil, 0, true
+// memory returns the prefixes that the loaded models have cached, and the bytes that they take in
+// addition to the running requests. current is false if a model did not answer within
+// memoryPatience.
+func (h *Host) memory() (list []*cache.Memory, memoryBytes int64, current bool) {
+	targets := h.runningTargets()
+	list = make([]*cache.Memory, len(targets))
+	answered := make([]bool, len(targets))
+	var asking sync.WaitGroup // they answer at the same time
+	for n, t := range targets {
+		m := &cache.Memory{StoredModel: t.engine.StoredModel(), Title: t.engine.Title}
+		if m.Fingerprint == "" { // without a store, the engine does not set these
+			m.Name, m.Format = t.of.model.ID, t.engine.Info().KVFormat
+		}
+		list[n] = m
+		memoryBytes += engineBytes(t.engine.Stats()).KVCached
+		asking.Go(func() {
+			if p, ok := t.engine.(processEngine); ok {
+				m.Prefixes, answered[n] = p.CachedPrefixesWithin(memoryPatience)
+			} else {
+				m.Prefixes, answered[n] = t.engine.CachedPrefixes(), true
+			}
+		})
 	}
-	m, current = &cache.Memory{StoredModel: t.engine.StoredModel(), Title: t.engine.Title}, true
-	if p, ok := t.engine.(processEngine); ok {
-		m.Prefixes, current = p.CachedPrefixesWithin(memoryPatience)
-	} else {
-		m.Prefixes = t.engine.CachedPrefixes()
-	}
-	if m.Fingerprint == "" { // without a store, the engine does not set these
-		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
-	}
-	return m, engineBytes(t.engine.Stats()).KVCached, current
+	asking.Wait()
+	return list, memoryBytes, !slices.Contains(answered, false)
 }

@@ -1,8 +1,8 @@
 package host
 
-// Work that needs the cache on SSD closed, such as moving its folder. The host unloads the model as
-// soon as it is idle, closes the cache, and loads the model again afterwards. Requests in between
-// wait.
+// Work that needs the cache on SSD closed, such as moving its folder. The host unloads the models as
+// soon as all are idle, closes the cache, and loads the models again afterwards. Requests in
+// between wait.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// idlePoll is how often a busy model is checked for being idle.
+// idlePoll is how often busy models are checked for being idle.
 const idlePoll = 100 * time.Millisecond
 
 // WithCacheClosed waits until no request runs, closes the cache, calls do, and opens the cache in
@@ -55,19 +55,22 @@ func errShutDown() error {
 }
 
 // schedule passes work to the loader and reports whether it did. It does not while a model is
-// loading or busy. A running model is unloaded first and loaded again after the work.
+// loading or busy. Loaded models are unloaded first and loaded again after the work.
 func (h *Host) schedule(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	loading := h.want != nil && h.want != h.have && h.failure == nil
-	if h.closed || h.maintenance != nil || loading {
+	if h.closed || h.maintenance != nil {
 		return false
 	}
-	if t := h.running(); t != nil {
-		if s := t.engine.Stats(); s.Running+s.Waiting > 0 {
+	for _, i := range h.instances {
+		if loading := i.want != nil && i.want != i.have && i.failure == nil; loading || i.busy() {
 			return false
 		}
-		h.setWanted(&target{model: t.model, requestsWait: true, reload: true})
+	}
+	for _, i := range h.instances {
+		if t := i.running(); t != nil {
+			h.setWanted(i, &target{byPerson: t.byPerson, requestsWait: true, reload: true})
+		}
 	}
 	h.maintenance = work
 	h.wakeLoader()

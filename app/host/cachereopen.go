@@ -112,15 +112,17 @@ func (h *Host) lacksCache(t *target) bool {
 	return t != nil && !t.stores && h.cache.store() != nil
 }
 
-// reloadForCache loads a model again that lacks the cache, after it was idle for reloadIdle.
-// unloadIdle has recorded since when it is idle.
+// reloadForCache loads the models again that lack the cache, after they were idle for reloadIdle.
+// unloadIdle has recorded since when they are idle.
 func (h *Host) reloadForCache(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.running()
-	if !h.lacksCache(t) || t != h.idle.used || now.Sub(h.idle.usedAt) < reloadIdle {
-		return
+	for _, i := range h.instances {
+		t := i.running()
+		if !h.lacksCache(t) || t != i.observed || i.busy() || now.Sub(i.usedAt) < reloadIdle {
+			continue
+		}
+		h.log.Info("loading an idle model again, with the cache on SSD", "model", i.model.ID)
+		h.setWanted(i, &target{byPerson: t.byPerson, requestsWait: true, reload: true})
 	}
-	h.log.Info("loading an idle model again, with the cache on SSD", "model", t.model.ID)
-	h.setWanted(&target{model: t.model, requestsWait: true, reload: true})
 }

@@ -83,8 +83,8 @@ func (h *Host) watchProcess(t *target) {
 		<-m.Died()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.have == t && h.want == t { // else it is being unloaded
-			h.crashed(t, time.Since(t.loadedAt), m.Cause())
+		if t.of.running() == t { // else it is being unloaded
+			h.crashed(t, h.options.now().Sub(t.loadedAt), m.Cause())
 		}
 	})
 }
@@ -93,47 +93,52 @@ func (h *Host) watchProcess(t *target) {
 // lived is how long the model had run; 0: it was being loaded. The caller holds mu.
 func (h *Host) crashed(t *target, lived time.Duration, cause error) {
 	h.crashCount.Add(1)
-	h.crashes.add(time.Now(), lived, t.model.ID, cause)
-	pause := crashPause(h.options.ReloadPause, h.crashes.inARow)
-	h.log.Warn("a model crashed and is loaded again", "model", t.model.ID, "in", pause,
-		"crashes in a row", h.crashes.inARow, "err", cause)
-	h.retry(t, h.crashes.problem(), pause)
+	i := t.of
+	i.crashes.add(time.Now(), lived, i.model.ID, cause)
+	pause := crashPause(h.options.ReloadPause, i.crashes.inARow)
+	h.log.Warn("a model crashed and is loaded again", "model", i.model.ID, "in", pause,
+		"crashes in a row", i.crashes.inARow, "err", cause)
+	h.retry(t, i.crashes.problem(), pause)
 }
 
-// Health returns a Problem while the running model's process does not answer. It waits up to
-// patience for an answer. It returns nil without a model, or for a model in this process.
+// Health returns a Problem while the process of a loaded model does not answer. It waits up to
+// patience for all answers. It returns nil without a model, or for models in this process.
 func (h *Host) Health(patience time.Duration) error {
-	if t := h.runningTarget(); t != nil {
+	deadline := time.Now().Add(patience)
+	for _, t := range h.runningTargets() {
 		if m, ok := t.engine.(processEngine); ok {
-			return m.Health(patience)
+			if err := m.Health(max(time.Until(deadline), 0)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// notice returns the Problem that State shows beside the engine's status; nil for none. The caller
-// holds mu.
-func (h *Host) notice(running *target) error {
+// notice returns the Problem that State shows beside the status of a model; nil for none. The
+// caller holds mu.
+func (h *Host) notice(i *instance) error {
+	if i == nil {
+		return h.deviceWarning
+	}
 	var silent error
-	if running != nil {
-		if m, ok := running.engine.(processEngine); ok {
+	if t := i.running(); t != nil {
+		if m, ok := t.engine.(processEngine); ok {
 			silent = m.Health(0)
 		}
 	}
-	if h.failure != nil {
+	if i.failure != nil {
 		return h.deviceWarning // State's error reports the crash
 	}
-	return cmp.Or(silent, h.crashes.notice(time.Now()), h.deviceWarning)
+	return cmp.Or(silent, i.crashes.notice(time.Now()), h.deviceWarning)
 }
 
-// FollowLogLevel applies the current log level to the worker process of the running model.
+// FollowLogLevel applies the current log level to the worker processes of the loaded models. A
+// worker process that starts later gets the current level.
 func (h *Host) FollowLogLevel() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.have == nil {
-		return // a worker process that starts later gets the current level
-	}
-	if e, ok := h.have.engine.(interface{ FollowLogLevel() }); ok {
-		e.FollowLogLevel()
+	for _, e := range h.loadedEngines() {
+		if e, ok := e.(interface{ FollowLogLevel() }); ok {
+			e.FollowLogLevel()
+		}
 	}
 }

@@ -2,13 +2,15 @@ package host
 
 import "context"
 
-// WithAllForgotten ends all requests, unloads the model, closes the cache on SSD, and calls do.
+// WithAllForgotten ends all requests, unloads the models, closes the cache on SSD, and calls do.
 // Nothing of what was in memory is written any more. Afterwards it opens the cache again and loads
-// the model that ran. The error is that of do, or says why the cache could not be opened.
+// the model that was in front. The error is that of do, or says why the cache could not be opened.
 func (h *Host) WithAllForgotten(ctx context.Context, do func() error) error {
 	again := ""
-	if t := h.runningTarget(); t != nil {
-		again = t.model.ID
+	if t := h.frontTarget(); t != nil {
+		again = t.of.model.ID
+	}
+	for _, t := range h.runningTargets() {
 		for _, r := range t.engine.Stats().Requests {
 			t.engine.Cancel(r.ID)
 		}

@@ -1,9 +1,11 @@
 package host
 
-// Finished requests: what they cost, and why tokens of their prompts were computed again. The
+// Finished requests: what they cost, and why tokens of their prompts were computed again. Each
 // engine keeps the most recent ones until it is unloaded.
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"headroom/engine"
@@ -56,19 +58,24 @@ type FinishedList struct {
 	Requests []Finished `json:"requests"` // the newest first
 }
 
-// Finished lists the running model's most recently finished requests, at most 64. Without a running
-// model the list is empty.
+// maxFinished bounds the list of finished requests. Each engine keeps as many.
+const maxFinished = 64
+
+// Finished lists the most recently finished requests of the loaded models, at most maxFinished.
+// Without a loaded model the list is empty.
 func (h *Host) Finished() FinishedList {
 	list := FinishedList{Requests: []Finished{}}
-	h.mu.Lock()
-	t := h.running()
-	h.mu.Unlock()
-	if t == nil {
-		return list
+	targets := h.runningTargets()
+	for _, t := range targets {
+		for _, f := range t.engine.Recent() {
+			list.Requests = append(list.Requests, finished(f, t.of.model.ID))
+		}
 	}
-	for _, f := range t.engine.Recent() {
-		list.Requests = append(list.Requests, finished(f, t.model.ID))
+	if len(targets) > 1 {
+		slices.SortStableFunc(list.Requests,
+			func(a, b Finished) int { return cmp.Compare(b.EndedAtUnixMs, a.EndedAtUnixMs) })
 	}
+	list.Requests = list.Requests[:min(len(list.Requests), maxFinished)]
 	return list
 }
 
@@ -100,9 +107,13 @@ func unixMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func lastFinished(e Engine) string {
-	if list := e.Recent(); len(list) > 0 {
-		return list[0].ID
+// lastFinished returns the ID of the request that finished last, "" for none.
+func lastFinished(targets []*target) (id string) {
+	var at time.Time
+	for _, t := range targets {
+		if list := t.engine.Recent(); len(list) > 0 && (id == "" || list[0].At.After(at)) {
+			id, at = list[0].ID, list[0].At
+		}
 	}
-	return ""
+	return id
 }

@@ -1,21 +1,23 @@
 // Package host starts and stops models for the app and reports their state. It knows no HTTP and no
 // user interface.
 //
-// Start sets the wanted model and returns at once. One goroutine, the loader (loader.go), loads and
-// unloads until the loaded model is the wanted one. So after any sequence of clicks, the last one
-// wins. Stop clears the wanted model and waits until the memory is free. State (view.go) returns
+// An instance (instance.go) is one model that is wanted, loading, loaded, failed or unloaded. Start
+// sets a wanted model and returns at once. One goroutine, the loader (loader.go), loads and unloads
+// one model after another until the loaded models are the wanted ones. So after any sequence of
+// clicks, the last one wins. A request wakes the model that it names (wake.go). If memory is short,
+// room.go decides which models go. Stop waits until the memory is free. State (view.go) returns
 // what menu, window and browser show. Host implements server.Models (acquire.go): the server finds
-// the running model through it.
+// the models through it.
 //
-// At most one model is loaded: the old one is unloaded before the new one is loaded, because the
-// two might not fit together. After a failure or a panic while loading, the host can load another
-// model. A model whose process crashed is loaded again (crash.go).
+// After a failure or a panic while loading, the host can load another model. A model whose process
+// crashed is loaded again (crash.go).
 package host
 
 import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +67,10 @@ type Options struct {
 	// IdleUnload returns how long a model may be idle before it is unloaded; 0, or a nil function,
 	// means never. It is called every few seconds.
 	IdleUnload func() time.Duration
+	// Model returns the rules for the model with that ID. A nil function means the zero value.
+	Model func(id string) ModelRules
+	// Requests returns the rules for requests. A nil function means the zero value.
+	Requests func() RequestRules
 	// Power returns the power source and thermal state, and the measures that the user allows. A
 	// nil function means that no measures are taken. It is called every few seconds.
 	Power func() (power.State, power.Policy)
@@ -74,39 +80,59 @@ type Options struct {
 	// ReopenPause is the pause before a cache that could not be opened is opened again. It doubles
 	// up to 64 times its length; see cachereopen.go. 0 means ten seconds.
 	ReopenPause time.Duration
-	// Aliases returns further names by which requests may ask for the model with that ID. It may be
-	// nil.
-	Aliases func(id string) []string
 	// RememberPause stores whether the watching of folders is paused. It may be nil.
 	RememberPause func(paused bool) error
+
+	now func() time.Time // nil: time.Now; set in tests
 }
 
-// Host owns the loaded model. Its methods may be called from any goroutine.
+// ModelRules say how long a model stays loaded.
+type ModelRules struct {
+	// Pinned keeps a loaded model in memory: it is not unloaded for being idle, nor for another
+	// model.
+	Pinned bool
+	// IdleUnload overrides Options.IdleUnload if it is not nil; 0 means never.
+	IdleUnload *time.Duration
+}
+
+// RequestRules say which models requests load.
+type RequestRules struct {
+	// Load lets a request load any model that it names. Otherwise requests load only models that
+	// were unloaded by themselves.
+	Load bool
+	// Wait is how long a request may wait for its model; 0 means defaultWait.
+	Wait time.Duration
+	// DefaultModel is the name of the model for requests that name none, while no person has
+	// started one; "": none.
+	DefaultModel string
+	// Aliases returns further names of the model with that ID. It may be nil.
+	Aliases func(id string) []string
+}
+
+// Host owns the loaded models. Its methods may be called from any goroutine.
 type Host struct {
 	options Options
 	log     *slog.Logger
 	models  modelList
 	texts   textState
 	cache   diskCache
-	// computed is shared by all engines, so that each knows what its predecessors computed.
+	// computed is shared by all engines, so that each knows what earlier engines computed.
 	computed *engine.History
 
 	mu sync.Mutex // guards the fields down to subscribers
 
 	// What the loader works on.
-	want        *target    // nil: no model is wanted
-	have        *target    // loaded, or being unloaded; its engine is not nil
-	opening     bool       // a model is being loaded
-	failure     error      // why the wanted model could not be loaded
-	maintenance func()     // runs as soon as no model is loaded; nil: none
-	settled     *sync.Cond // on mu: the loader has nothing to do
+	instances   []*instance // in the order in which they were first wanted
+	chosen      *instance   // the one that a person started last; nil: none since Stop
+	maintenance func()      // runs as soon as no model is loaded; nil: none
+	stepped     *sync.Cond  // on mu: the loader has taken a step, or has nothing to do
+	passes      int         // how often the loader had nothing more to do
 	closed      bool
 
-	last          string  // the model that was started last
-	crashes       crashes // of that model
+	last          string // the model that was started last
+	anyRan        bool   // a model has run
 	crashCount    atomic.Int64
 	deviceWarning error // from Options.Device
-	idle          idleState
 	power         powerState
 	endpoint      Endpoint
 	samples       samples
@@ -117,26 +143,10 @@ type Host struct {
 
 // background has the host's goroutines.
 type background struct {
-	wakeLoader chan struct{}      // capacity 1: Host.want may differ from Host.have
+	wakeLoader chan struct{}      // capacity 1: the loader may have something to do
 	stop       context.CancelFunc // ends loader, sampler and reopening
 	ended      chan struct{}      // closed when they have returned
 	processes  sync.WaitGroup     // goroutines that wait for a worker process to end
-}
-
-// target is one request to run a model. Starting the same model twice makes two targets.
-type target struct {
-	model        library.Model
-	engine       Engine        // nil until loaded
-	requestsWait bool          // requests wait until it is loaded
-	reload       bool          // it has run before: loading is tried again after any failure
-	attempts     int           // failures of loading in a row, other than crashes
-	pause        time.Duration // before loading
-	retryAt      time.Time     // when loading is tried again after a failure; zero: it is not
-	loadedAt     time.Time
-	stores       bool    // it was loaded with the cache on SSD; guarded by Host.mu
-	progress     float64 // [0, 1] while loading; guarded by Host.mu
-	context      context.Context
-	cancel       context.CancelFunc
 }
 
 // New returns a Host with no model loaded. Close ends it.
@@ -147,6 +157,9 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.now == nil {
+		o.now = time.Now
+	}
 	o.ReloadPause = cmp.Or(o.ReloadPause, firstPause)
 	o.ReopenPause = cmp.Or(o.ReopenPause, firstReopenPause)
 	ctx, stop := context.WithCancel(context.Background())
@@ -156,7 +169,7 @@ func New(o Options) *Host {
 	h.models.library = o.Library
 	h.cache.pause = o.ReopenPause
 	h.cache.open(o.Cache, o.Log)
-	h.settled = sync.NewCond(&h.mu)
+	h.stepped = sync.NewCond(&h.mu)
 	if o.Watch != nil {
 		h.models.watch(*o.Watch, func() {
 			h.mu.Lock()
@@ -184,10 +197,11 @@ func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engin
 	return e, nil
 }
 
-// Start sets the wanted model, by ID, name or folder; "" means the one that ran last, or the
-// bundled one. It returns at once; the model is loaded in the background, and State reports the
-// result. A model that is already loaded or loading stays. The error is a Problem: there is no such
-// model, or its folder cannot be used.
+// Start loads a model, by ID, name or folder, and puts it in front; "" means the one that ran last,
+// or the bundled one. It returns at once; the model is loaded in the background, and State reports
+// the result. A model that is already loaded or loading stays. Other loaded models stay if memory
+// allows; see room.go. A load that an earlier Start has begun is cancelled. The error is a Problem:
+// there is no such model, or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
 	if nameOrDir == "" {
 		h.mu.Lock()
@@ -200,57 +214,91 @@ func (h *Host) Start(nameOrDir string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
+	if h.closed {
 		return errShutDown()
-	case h.want != nil && h.want.model.ID == m.ID && h.want.model.Dir == m.Dir && h.failure == nil:
-		return nil
+	}
+	for _, other := range slices.Clone(h.instances) {
+		// The last click wins over a load of an earlier one, and over its failure.
+		if t := other.want; t != nil && t.byPerson && !other.is(m) &&
+			(other.failure != nil || other.have != t && !t.reload) {
+			h.setWanted(other, nil)
+		}
 	}
 	h.last = nameOrDir
-	h.crashes = crashes{}
-	h.setWanted(&target{model: m})
+	i := h.instanceOf(m)
+	h.chosen = i
+	if t := i.want; t != nil && i.failure == nil {
+		if !t.byPerson { // it is loaded before the models of other requests
+			t.byPerson = true
+			h.wakeLoader()
+		}
+		h.subscribers.notify()
+		return nil
+	}
+	i.crashes = crashes{}
+	h.setWanted(i, &target{byPerson: true})
 	return nil
 }
 
-// Stop unloads the model, or cancels loading it, and returns when its memory is free.
+// Stop unloads all models, or cancels loading them, and returns when their memory is free.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.crashes = crashes{}
-	h.setWanted(nil)
-	for h.want == nil && (h.have != nil || h.opening) {
-		h.settled.Wait()
-	}
+	h.chosen = nil
+	h.stop(slices.Clone(h.instances))
 }
 
-// setWanted changes the wanted model; nil for none. The caller holds mu.
-func (h *Host) setWanted(t *target) {
-	if h.want != nil {
-		h.want.cancel()
+// StopModel unloads one model, or cancels loading it, and returns when its memory is free. It does
+// nothing if the model is not loaded. The error is a Problem: there is no such model.
+func (h *Host) StopModel(name string) error {
+	models, aliases := h.models.list(), h.requestRules().Aliases
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i, _, err := h.named(name, models, aliases)
+	if err != nil || i == nil {
+		return err // a model without an instance is not loaded
 	}
-	if t != nil {
-		t.context, t.cancel = context.WithCancel(context.Background())
+	if h.chosen == i {
+		h.chosen = nil
 	}
-	h.want, h.failure, h.idle.unloaded = t, nil, nil
-	h.wakeLoader()
-	h.subscribers.notify()
+	h.stop([]*instance{i})
+	return nil
+}
+
+// stop unloads these models and waits until their memory is free, or somebody wants them again. The
+// caller holds mu.
+func (h *Host) stop(list []*instance) {
+	for _, i := range list {
+		i.crashes, i.unloaded = crashes{}, notUnloaded
+		h.setWanted(i, nil)
+	}
+	for _, i := range list {
+		for i.want == nil && (i.have != nil || i.opening) {
+			h.stepped.Wait()
+		}
+	}
 }
 
 func (h *Host) wakeLoader() {
 	select {
 	case h.background.wakeLoader <- struct{}{}:
-	default: // the loader has yet to read h.want
+	default: // the loader has yet to look at the instances
 	}
 }
 
-// Wait waits until the wanted model runs. The error is the error of ctx, or a Problem: loading the
-// model failed, no model is wanted, or Stop was called meanwhile.
+// Wait waits until the model that a person started last runs. The error is the error of ctx, or a
+// Problem: loading the model failed, no model is wanted, or Stop was called meanwhile.
 func (h *Host) Wait(ctx context.Context) error {
 	changed, done := h.Subscribe()
 	defer done()
 	for {
 		h.mu.Lock()
-		ready, failure, wanted := h.running() != nil, h.failure, h.want != nil
+		i := h.chosen
+		var ready, wanted bool
+		var failure error
+		if i != nil {
+			ready, failure, wanted = i.running() != nil, i.failure, i.want != nil
+		}
 		h.mu.Unlock()
 		switch {
 		case failure != nil:
@@ -268,20 +316,14 @@ func (h *Host) Wait(ctx context.Context) error {
 	}
 }
 
-// running returns the target that serves requests, nil for none. The caller holds mu.
-func (h *Host) running() *target {
-	if h.have != nil && h.have == h.want {
-		return h.have
-	}
-	return nil
-}
-
 // Cancel cancels the request with that ID and reports whether there was one.
 func (h *Host) Cancel(requestID string) bool {
-	h.mu.Lock()
-	t := h.running()
-	h.mu.Unlock()
-	return t != nil && t.engine.Cancel(requestID)
+	for _, t := range h.runningTargets() {
+		if t.engine.Cancel(requestID) {
+			return true
+		}
+	}
+	return false
 }
 
 // SetEndpoint sets the addresses that State reports.
@@ -320,18 +362,23 @@ func (s subscribers) notify() {
 }
 
 // endTime is how long a model's process may take to end with the host. In this time it writes what
-// it can of its cache to disk.
+// it can of its cache to disk. All processes end at once.
 const endTime = 1500 * time.Millisecond
 
-// Close unloads the model, which writes its cache to disk, and ends the host. It takes little more
-// than endTime, even if the model's process hangs. A second call waits until the first has
+// Close unloads the models, which writes their caches to disk, and ends the host. It takes little
+// more than endTime, even if the process of a model hangs. A second call waits until the first has
 // finished.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
-	have := h.have
+	var loaded []*target
+	for _, i := range h.instances {
+		loaded = append(loaded, i.have)
+	}
 	h.mu.Unlock()
-	have.endSoon()
+	for _, t := range loaded {
+		t.endSoon()
+	}
 	h.Stop()
 	h.background.stop()
 	<-h.background.ended

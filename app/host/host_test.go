@@ -30,9 +30,10 @@ type testHost struct {
 	root   string
 	opened chan *fakeEngine // receives each engine when its load begins
 
-	mu   sync.Mutex
-	open int // engines that are loading or loaded
-	most int // the highest value of open
+	mu    sync.Mutex
+	open  int // engines that are loading or loaded
+	loads int // engines that are loading
+	most  int // the highest value of loads
 }
 
 // fakeEngine loads until the test sends its error, or nil for success, on finish.
@@ -92,16 +93,18 @@ func (e *fakeEngine) Close() error {
 	if e.atClose != nil {
 		e.atClose()
 	}
-	e.host.count(-1)
+	e.host.count(-1, 0)
 	close(e.closed)
 	return nil
 }
 
-func (h *testHost) count(by int) {
+// count counts engines: open is the change of those that are loading or loaded.
+func (h *testHost) count(open, loading int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open += by
-	h.most = max(h.most, h.open)
+	h.open += open
+	h.loads += loading
+	h.most = max(h.most, h.loads)
 }
 
 func newTestHost(t *testing.T) *testHost { return newTestHostWith(t, func(*Options) {}) }
@@ -125,7 +128,7 @@ func newTestHostWith(t *testing.T, change func(*Options)) *testHost {
 		Open: func(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
 			e := &fakeEngine{host: h, dir: filepath.Base(src.Dir), o: o, finish: make(chan error),
 				closed: make(chan struct{})}
-			h.count(1)
+			h.count(1, 1)
 			h.opened <- e
 			var err error
 			select {
@@ -133,8 +136,9 @@ func newTestHostWith(t *testing.T, change func(*Options)) *testHost {
 			case <-ctx.Done():
 				err = ctx.Err()
 			}
+			h.count(0, -1)
 			if err != nil {
-				h.count(-1)
+				h.count(-1, 0)
 				return nil, err
 			}
 			return e, nil
@@ -147,8 +151,8 @@ func newTestHostWith(t *testing.T, change func(*Options)) *testHost {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.open != 0 || h.most > 1 {
-			t.Errorf("%d engines are open at the end, and up to %d were open at once; want 0 and 1",
-				h.open, h.most)
+			t.Errorf("%d engines are open at the end, and up to %d were loading at once; want 0 "+
+				"and 1", h.open, h.most)
 		}
 	})
 	return h
@@ -283,18 +287,70 @@ func TestSwitchWhileLoading(t *testing.T) {
 	h.expect(Ready, "b")
 }
 
-func TestSwitchUnloadsFirst(t *testing.T) {
+// TestSeveralModels: a model that is started does not unload another one if both fit. The one that
+// was started last is in front, and each is stopped alone.
+func TestSeveralModels(t *testing.T) {
 	h := newTestHost(t)
 	a := h.run("a")
 	h.start("b")
 	b := h.loading("b")
-	waitClosed(t, a)
 	h.expect(Loading, "b")
+	if m, err := h.Acquire("a"); err != nil || m.Engine != Engine(a) {
+		t.Errorf("while another model is loaded: %v", err)
+	}
 	b.finish <- nil
 	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h.expect(Ready, "b")
+	h.expectEngines("b ready, a ready")
+	b.mu.Lock()
+	b.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 2, WeightsBytes: 5,
+		Requests: []engine.RequestStats{{ID: "rb", StartedAtUnixMs: 2}}}
+	b.mu.Unlock()
+	a.mu.Lock()
+	a.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 3, WeightsBytes: 6,
+		Requests: []engine.RequestStats{{ID: "ra", StartedAtUnixMs: 1}}}
+	a.mu.Unlock()
+	s := h.expectEngines("b busy, a busy")
+	if len(s.Requests) != 2 || s.Requests[0].Model != "a" || s.Requests[1].Model != "b" ||
+		s.Speed.DecodeTokensPerSecond != 5 || s.Memory.Segments[0].Bytes != 11 ||
+		s.Engine.MemoryBytes != 5 {
+		t.Errorf("%+v", s)
+	}
+	h.start("a") // it runs, and comes to the front
+	h.expectEngines("a busy, b busy")
+	if err := h.StopModel("a"); err != nil {
+		t.Fatal(err)
+	}
+	waitClosed(t, a)
+	h.expectEngines("b busy")
+	if err := h.StopModel("a"); err != nil {
+		t.Errorf("stopping a model that does not run: %v", err)
+	}
+	if err := h.StopModel("x"); problem.From(err).Code != problem.ModelNotFound {
+		t.Errorf("stopping an unknown model: %v", err)
+	}
+	h.Stop()
+	waitClosed(t, b)
+	h.expectEngines("")
+	h.expect(Stopped, "")
+}
+
+// expectEngines compares State.Engines with a list such as "a ready, b loading".
+func (h *testHost) expectEngines(want string) State {
+	h.t.Helper()
+	s := h.State()
+	var list []string
+	for _, e := range s.Engines {
+		list = append(list, e.Model+" "+string(e.Status))
+	}
+	if got := strings.Join(list, ", "); got != want {
+		h.t.Errorf("the engines are %q, want %q", got, want)
+	}
+	if len(s.Engines) > 0 && s.Engines[0] != s.Engine {
+		h.t.Errorf("in front is %+v, but the list begins with %+v", s.Engine, s.Engines[0])
+	}
+	return s
 }
 
 func TestStartOfTheRunningModel(t *testing.T) {
@@ -471,8 +527,8 @@ func waitChanged(t *testing.T, changed <-chan struct{}) {
 	}
 }
 
-// TestManyClicks starts and stops models from several goroutines. The last call wins, and there is
-// never more than one engine, which newTestHostWith checks.
+// TestManyClicks starts and stops models from several goroutines. The last call wins, and never are
+// two models loading at once, which newTestHostWith checks.
 func TestManyClicks(t *testing.T) {
 	h := newTestHost(t)
 	stop := make(chan struct{})

@@ -1,109 +1,185 @@
 package host
 
-// The loader: the goroutine that loads and unloads models. Other goroutines set Host.want and wake
-// it. It compares Host.want with Host.have and takes one step at a time, so two models are never in
-// memory together. If a model is no longer wanted while it loads, the load is cancelled, or the
+// The loader: the goroutine that loads and unloads models. Other goroutines change what is wanted of
+// the instances, and wake it. It compares what is wanted with what is loaded and takes one step at
+// a time, so that two models are never loaded at once, and each load knows how much memory the
+// others have left. If a model is no longer wanted while it loads, the load is cancelled, or the
 // next step unloads the model.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
-	"headroom/app/memory"
 	"headroom/engine"
 	"headroom/engine/problem"
 )
 
-// runLoader runs until ctx ends. Whenever it is woken, it takes steps until the loaded model is the
-// wanted one.
+// runLoader runs until ctx ends. Whenever it is woken, it takes steps until the loaded models are the
+// wanted ones. While a model waits for the memory of others, it looks at them every idlePoll.
 func (h *Host) runLoader(ctx context.Context) {
-	for {
+	for waits := false; ; {
+		var poll <-chan time.Time
+		if waits {
+			poll = time.After(idlePoll)
+		}
 		select {
 		case <-ctx.Done():
-			h.unload()
+			for more := true; more; {
+				more = h.unloadUnwanted()
+			}
 			return
 		case <-h.background.wakeLoader:
+		case <-poll:
 		}
-		for h.step() {
+		for more := true; more; {
+			more, waits = h.step()
 		}
+		h.mu.Lock()
+		h.passes++
+		h.stepped.Broadcast()
+		h.mu.Unlock()
 	}
 }
 
 // step takes the next step and reports whether there may be more to do. The order of steps is
-// fixed: unload a model that is not wanted, run maintenance, load the wanted model.
-func (h *Host) step() bool {
+// fixed: unload a model that is not wanted, run maintenance, load the next wanted model or unload
+// another to make room for it. If a model has to wait for the memory of others, waits is true.
+func (h *Host) step() (more, waits bool) {
+	if h.unloadUnwanted() {
+		return true, false
+	}
 	h.mu.Lock()
-	want, have, failed := h.want, h.have, h.failure != nil
-	if work := h.maintenance; work != nil && have == nil {
+	defer h.stepped.Broadcast()
+	if work := h.maintenance; work != nil { // no model is loaded: see schedule
 		h.maintenance = nil
 		h.mu.Unlock()
 		work()
-		return true
+		return true, false
 	}
-	if have == want || want != nil && failed && have == nil {
-		h.settled.Broadcast()
+	i := h.next()
+	if i == nil {
+		h.setDraining(nil)
+		h.forget(h.options.now())
 		h.mu.Unlock()
-		return false
+		return false, false
 	}
-	h.opening = have == nil
+	want := i.want
 	h.mu.Unlock()
-	if have != nil {
-		h.unload()
-		return true
+	kept, ready := h.makeRoom(i, want)
+	if !ready {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		waits = i.want == want && i.failure == nil && h.unwanted() == nil
+		return !waits, waits
 	}
-	e, err := h.open(want)
+	h.load(i, want, kept)
+	return true, false
+}
+
+// next returns the instance that is loaded next, nil for none: the one that a person started last,
+// then others of persons, then those of requests. Of these, the one that has been wanted for
+// longest is first. The caller holds mu.
+func (h *Host) next() *instance {
+	var waiting []*instance
+	for _, i := range h.instances {
+		if i.want != nil && i.have == nil && i.failure == nil {
+			waiting = append(waiting, i)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return slices.MinFunc(waiting, func(a, b *instance) int {
+		return cmp.Or(order(a != h.chosen, b != h.chosen),
+			order(!a.want.byPerson, !b.want.byPerson), a.want.since.Compare(b.want.since))
+	})
+}
+
+// unwanted returns an instance whose loaded model is not wanted, nil for none. The caller holds mu.
+func (h *Host) unwanted() *instance {
+	for _, i := range h.instances {
+		if i.have != nil && i.have != i.want {
+			return i
+		}
+	}
+	return nil
+}
+
+// unloadUnwanted unloads a model that is not wanted, and reports whether there was one.
+func (h *Host) unloadUnwanted() bool {
+	h.mu.Lock()
+	i := h.unwanted()
+	h.mu.Unlock()
+	if i != nil {
+		h.unload(i)
+	}
+	return i != nil
+}
+
+// load loads the wanted model of an instance. It leaves keptBytes of memory free.
+func (h *Host) load(i *instance, want *target, keptBytes int64) {
+	h.mu.Lock()
+	if i.want != want {
+		h.mu.Unlock()
+		return
+	}
+	i.opening = true
+	h.mu.Unlock()
+	e, err := h.open(want, keptBytes)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.opening = false
+	i.opening = false
 	if err == nil {
-		want.engine, want.progress, want.loadedAt, want.attempts = e, 1, time.Now(), 0
-		h.have = want // if it is no longer wanted, the next step unloads it
+		want.engine, want.progress, want.loadedAt, want.attempts = e, 1, h.options.now(), 0
+		i.have = want // if it is no longer wanted, the next step unloads it
+		i.ran, i.context, i.keepAlive = true, e.Info().ContextTokens, nil
+		h.anyRan = true
 		h.watchProcess(want)
-		h.throttleEngine()
-	} else if h.want == want {
+		h.throttle(want)
+	} else if i.want == want {
 		h.loadFailed(want, err)
 	}
 	h.subscribers.notify()
-	return true
 }
 
-// unload closes the loaded model.
-func (h *Host) unload() {
+// unload closes the loaded model of an instance.
+func (h *Host) unload(i *instance) {
 	h.mu.Lock()
-	t, closed := h.have, h.closed
+	t, closed := i.have, h.closed
 	h.mu.Unlock()
-	if t == nil {
-		return
-	}
 	if closed {
 		t.endSoon() // it may have been loaded just now
 	}
 	if err := t.engine.Close(); err != nil {
-		h.log.Error("unloading a model failed", "model", t.model.ID, "err", err)
+		h.log.Error("unloading a model failed", "model", i.model.ID, "err", err)
 	}
-	h.log.Info("model unloaded", "model", t.model.ID)
+	h.log.Info("model unloaded", "model", i.model.ID)
 	if m, ok := t.engine.(processEngine); ok {
 		h.options.Meter.Forget(m.PID())
 	}
 	h.mu.Lock()
-	h.have = nil
+	i.have, i.draining = nil, false
 	h.mu.Unlock()
 	// Return garbage to the system before the next model's need is compared with available memory.
 	debug.FreeOSMemory()
 	h.mu.Lock()
 	h.subscribers.notify()
+	h.stepped.Broadcast()
 	h.mu.Unlock()
 }
 
 // open loads a model. A panic becomes an error: a model that breaks the loader must not end the
-// app.
-func (h *Host) open(t *target) (e Engine, err error) {
+// app. keptBytes is the memory that the model leaves free.
+func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
+	m := t.of.model
 	defer func() {
 		if r := recover(); r != nil {
-			h.log.Error("loading a model panicked", "model", t.model.ID, "panic", fmt.Sprint(r),
+			h.log.Error("loading a model panicked", "model", m.ID, "panic", fmt.Sprint(r),
 				"stack", string(debug.Stack()))
 			e, err = nil, problem.New(problem.Internal, "The model could not be loaded",
 				fmt.Sprint(r), "Please report it with the log.")
@@ -116,32 +192,34 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	}
 	var o engine.Options
 	if h.options.Engine != nil {
-		o = h.options.Engine(t.model.ID)
+		o = h.options.Engine(m.ID)
 	}
 	if err := h.chooseDevice(t, &o); err != nil {
 		return nil, problem.From(err)
 	}
-	o.ModelName, o.History, o.BlockStore = t.model.ID, h.computed, h.cache.store()
+	o.ModelName, o.History, o.BlockStore = m.ID, h.computed, h.cache.store()
 	h.mu.Lock()
 	t.stores = o.BlockStore != nil
 	h.mu.Unlock()
+	used := h.usedBytes()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		// No model is loaded at this point.
-		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{})
+		o.AvailableBytes = max(reading.HeadroomBytes(used)-keptBytes, 1)
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
-	h.log.Info("loading", "model", t.model.ID)
-	e, err = h.options.Open(t.context, t.model.Source, o)
+	h.log.Info("loading", "model", m.ID)
+	begun := h.options.now()
+	e, err = h.options.Open(t.context, m.Source, o)
+	t.loadTime = h.options.now().Sub(begun)
 	switch {
 	case err == nil:
 		i := e.Info()
-		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens",
+		h.log.Info("model loaded", "model", m.ID, "device", i.Device, "context_tokens",
 			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
 		return e, nil
 	case errors.Is(err, context.Canceled):
-		h.log.Info("loading cancelled", "model", t.model.ID)
+		h.log.Info("loading cancelled", "model", m.ID)
 	default:
-		h.log.Info("loading failed", "model", t.model.ID, "err", err) // State has the error
+		h.log.Info("loading failed", "model", m.ID, "err", err) // State has the error
 	}
 	return nil, problem.From(err)
 }
@@ -155,7 +233,7 @@ func (h *Host) progress(t *target, done float64) {
 	defer h.mu.Unlock()
 	if done >= t.progress+progressStep || done >= 1 && t.progress < 1 {
 		t.progress = min(done, 1)
-		if h.want == t {
+		if t.of.want == t {
 			h.subscribers.notify()
 		}
 	}

@@ -21,7 +21,7 @@ type ModelList struct {
 	// each model would be loaded with.
 	ContextTokens int `json:"contextTokens"`
 	// RoomBytes is the memory that fits is judged by: what is available for a model once the
-	// running one is unloaded.
+	// loaded ones that are not pinned are unloaded.
 	RoomBytes int64       `json:"roomBytes"`
 	Folders   []string    `json:"folders"` // the folders that are scanned
 	Watch     ModelsWatch `json:"watch"`
@@ -63,20 +63,8 @@ type ModelChange struct {
 // contextTokens. 0 means the context length that the model would be loaded with.
 func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
-	reading, err := h.options.Meter.Read()
-	if err != nil {
-		h.log.Debug("reading the memory failed", "err", err)
-	}
-	h.mu.Lock()
-	running, have := h.running(), h.have
-	h.mu.Unlock()
-	var stats engine.Stats
-	if have != nil {
-		stats = have.engine.Stats()
-	}
-	used := engineBytes(stats)
-	room := reading.HeadroomBytes(used) + used.Total()
-	l := ModelList{Models: h.modelViews(models, running, room, contextTokens),
+	_, _, room := h.readMemory()
+	l := ModelList{Models: modelViews(models, h.runningTargets(), room, contextTokens),
 		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots()}
 	if w := h.models.watcher; w != nil {
 		s := w.Status()
@@ -149,11 +137,13 @@ func (h *Host) RemoveModel(id, path string) error {
 		return library.NotFound(id, models)
 	}
 	h.mu.Lock()
-	used := h.want != nil && h.want.model.ID == id || h.have != nil && h.have.model.ID == id
+	used := slices.ContainsFunc(h.instances, func(i *instance) bool {
+		return i.model.ID == id && (i.want != nil || i.have != nil)
+	})
 	h.mu.Unlock()
 	if used {
 		return problem.New(problem.BadRequest, "The model "+id+" is in use", "",
-			"Stop the engine, then remove it.")
+			"Stop the model, then remove it.")
 	}
 	if err := h.options.Library.Remove(models[i], path); err != nil {
 		return err

@@ -1,7 +1,7 @@
 package host
 
 // What the host does to save power on battery and to cool down a hot machine. Every sampleInterval,
-// it reads the power state and asks app/power which measures to take. It applies them to engine and
+// it reads the power state and asks app/power which measures to take. It applies them to engines and
 // cache, and shows them in State.
 
 import "headroom/app/power"
@@ -38,7 +38,9 @@ func (h *Host) updatePower() {
 		h.log.Info("power", "source", state.Source, "thermal_state", state.ThermalState,
 			"idle_unload", measures.IdleUnload, "reduce_writes", measures.ReduceWrites,
 			"duty_cycle", measures.DutyCycle)
-		h.throttleEngine()
+		for _, i := range h.instances {
+			h.throttle(i.have)
+		}
 	}
 	h.mu.Unlock()
 	if store := h.cache.store(); writesChanged && store != nil {
@@ -48,16 +50,17 @@ func (h *Host) updatePower() {
 	}
 }
 
-// throttleEngine sets the engine's duty cycle, if the engine has one. The caller holds mu.
-func (h *Host) throttleEngine() {
-	if h.have == nil {
+// throttle sets the duty cycle of a loaded model's engine, if the engine has one. It does nothing
+// for nil. The caller holds mu.
+func (h *Host) throttle(t *target) {
+	if t == nil {
 		return
 	}
 	share := h.power.measures.DutyCycle
 	if share == 0 {
 		share = 1
 	}
-	if e, ok := h.have.engine.(interface{ SetDutyCycle(share float64) }); ok {
+	if e, ok := t.engine.(interface{ SetDutyCycle(share float64) }); ok {
 		e.SetDutyCycle(share)
 	}
 }

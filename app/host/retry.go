@@ -41,9 +41,10 @@ func lackPause(first time.Duration, attempts int) time.Duration {
 	return min(2*first<<min(attempts-1, 16), slowFactor*first)
 }
 
-// loadFailed handles the failure of loading the wanted model. The caller holds mu.
+// loadFailed handles the failure of loading a wanted model. The caller holds mu.
 func (h *Host) loadFailed(t *target, err error) {
 	p := problem.From(err)
+	t.of.failedAt = h.options.now()
 	switch {
 	case t.reload && p.Code == problem.Crashed:
 		h.crashed(t, 0, err)
@@ -54,47 +55,48 @@ func (h *Host) loadFailed(t *target, err error) {
 		t.attempts++
 		h.retry(t, err, crashPause(h.options.ReloadPause, soonCrashes+t.attempts))
 	default:
-		h.failure = err
+		t.of.failure = err
 	}
 }
 
 // retry loads a model again after a pause. If the pause is long, the host has failed with err until
 // then. The caller holds mu.
 func (h *Host) retry(t *target, err error, pause time.Duration) {
-	next := &target{model: t.model, requestsWait: true, reload: t.reload || t.engine != nil,
-		attempts: t.attempts}
+	i := t.of
+	next := &target{byPerson: t.byPerson, requestsWait: true,
+		reload: t.reload || t.engine != nil, attempts: t.attempts}
 	if t.engine != nil {
 		next.attempts = 0
 	}
 	if pause <= h.options.ReloadPause<<max(soonCrashes-1, soonAttempts) {
 		next.pause = pause
-		h.setWanted(next)
+		h.setWanted(i, next)
 		return
 	}
-	h.setWanted(next)
-	h.failure, next.retryAt = err, time.Now().Add(pause)
-	h.log.Warn("a model is not running; loading it is tried again", "model", t.model.ID, "at",
+	h.setWanted(i, next)
+	i.failure, next.retryAt = err, time.Now().Add(pause)
+	h.log.Warn("a model is not running; loading it is tried again", "model", i.model.ID, "at",
 		next.retryAt.Format(time.TimeOnly), "err", err)
 	timer := time.AfterFunc(pause, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.want == next && !h.closed {
+		if i.want == next && !h.closed {
 			again := *next
 			again.retryAt = time.Time{}
-			h.setWanted(&again)
+			h.setWanted(i, &again)
 		}
 	})
 	context.AfterFunc(next.context, func() { timer.Stop() })
 }
 
-// refusal returns the Problem of requests while the host has failed to load t.
+// refusal returns the Problem of requests for a model that could not be loaded.
 func (t *target) refusal(failure error) error {
 	p := problem.From(failure)
 	if t.retryAt.IsZero() {
-		return problem.New(problem.NotRunning, "The model "+t.model.ID+" could not be loaded",
+		return problem.New(problem.NotRunning, "The model "+t.of.model.ID+" could not be loaded",
 			failure.Error(), "")
 	}
-	refusal := problem.New(problem.NotRunning, "The model "+t.model.ID+" could not be loaded",
+	refusal := problem.New(problem.NotRunning, "The model "+t.of.model.ID+" could not be loaded",
 		failure.Error(), t.nextAttempt())
 	if p.Code == problem.Crashed {
 		refusal = problem.New(p.Code, p.Message, p.Why, t.nextAttempt())

@@ -12,8 +12,13 @@ import (
 
 // State is the document of /api/state: everything that menu, window and browser show at a glance.
 type State struct {
-	Version  string        `json:"version"`
-	Engine   EngineState   `json:"engine"`
+	Version string `json:"version"`
+	// Engine is the model in front: the one that a person started last. If that was unloaded by
+	// itself, or there is none, it is the one that was used last.
+	Engine EngineState `json:"engine"`
+	// Engines lists all models that are loaded, loading, failed or were unloaded by themselves, the
+	// one in front first, then by last use.
+	Engines  []EngineState `json:"engines"`
 	Endpoint Endpoint      `json:"endpoint"`
 	Memory   memory.Ledger `json:"memory"`
 	Cache    cache.Stats   `json:"cache"`
@@ -26,24 +31,26 @@ type State struct {
 	// ModelsVersion counts the changes of the list of models. When it changes, Models returns
 	// another list.
 	ModelsVersion int `json:"modelsVersion"`
-	// RoomBytes is the memory available for a model once the running one is unloaded.
+	// RoomBytes is the memory available for a model once the loaded ones that are not pinned are
+	// unloaded.
 	RoomBytes int64 `json:"roomBytes"`
 }
 
-// Status is the status of the engine.
+// Status is the status of a model's engine.
 type Status string
 
-// The statuses of the engine.
+// The statuses of an engine.
 const (
-	Stopped      Status = "stopped"
-	Loading      Status = "loading"
-	Ready        Status = "ready"
-	Busy         Status = "busy" // ready, with requests running or waiting
-	Failed       Status = "failed"
-	IdleUnloaded Status = "unloaded" // unloaded for being idle; the next request loads it
+	Stopped Status = "stopped"
+	Loading Status = "loading"
+	Ready   Status = "ready"
+	Busy    Status = "busy" // ready, with requests running or waiting
+	Failed  Status = "failed"
+	// IdleUnloaded: it was idle, or another model needed its memory; the next request loads it.
+	IdleUnloaded Status = "unloaded"
 )
 
-// EngineState is the engine and its model.
+// EngineState is a model and its engine.
 type EngineState struct {
 	Status        Status  `json:"status"`
 	Model         string  `json:"model"`    // "" for none
@@ -58,6 +65,16 @@ type EngineState struct {
 	RetryAtUnixMs int64 `json:"retryAt"`
 	// Notice is a warning beside the status, such as that the GPU is not used; null for none.
 	Notice *Error `json:"notice"`
+	// Requested says that the model was loaded for a request, and not by a person.
+	Requested bool `json:"requested"`
+	// Pinned says that the model stays loaded until it is stopped.
+	Pinned bool `json:"pinned"`
+	// Requests counts the requests that use the model or wait for it.
+	Requests    int   `json:"requests"`
+	MemoryBytes int64 `json:"memoryBytes"` // of its engine; 0 while it is not loaded
+	// LastUsedAtUnixMs is when its last request began or ended; without requests, when it was
+	// loaded.
+	LastUsedAtUnixMs int64 `json:"lastUsedAt"`
 }
 
 // Error is a Problem as JSON.

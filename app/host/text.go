@@ -43,17 +43,14 @@ func (h *Host) Texts(name string) (id string, m generate.Model, err error) {
 	return model.ID, s.texts, nil
 }
 
-// textModel returns the model that a request for texts names, nil if there is none: the one that
-// was unloaded for being idle, or any usable one of the list.
+// textModel returns the model that a request for texts names, nil if there is none that can be used.
 func (h *Host) textModel(name string) *library.Model {
-	named := h.named(name)
-	if m := h.unloadedModel(); m != nil && named(*m) {
-		return m
+	rules, models := h.requestRules(), h.models.list()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, m, err := h.asked(name, models, rules)
+	if err != nil || m.Err != nil {
+		return nil
 	}
-	for _, m := range h.models.list() {
-		if name != "" && m.Err == nil && named(m) {
-			return &m
-		}
-	}
-	return nil
+	return &m
 }

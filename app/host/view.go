@@ -18,68 +18,98 @@ import (
 
 // State returns the current state.
 func (h *Host) State() State {
-	reading, err := h.options.Meter.Read()
-	if err != nil {
-		h.log.Debug("reading the memory failed", "err", err)
-	}
+	reading, used, room := h.readMemory()
+	rules := h.rulesOfLoaded()
 	h.mu.Lock()
-	running := h.running()
-	have := h.have
 	s := State{
 		Version:  h.options.Version,
-		Engine:   h.engineState(running),
+		Engines:  []EngineState{},
 		Endpoint: h.endpoint,
 		Speed:    Speed{History: append([]Sample{}, h.samples...)},
 		Power:    PowerState{h.power.state, h.power.measures.Describe()},
 		Requests: []Request{},
 	}
-	s.Engine.Notice = NewError(h.notice(running))
-	lacksCache := h.lacksCache(running)
-	h.mu.Unlock()
-
-	var stats engine.Stats
-	if have != nil {
-		stats = have.engine.Stats()
-	}
-	if running != nil {
-		if stats.Running+stats.Waiting > 0 {
-			s.Engine.Status = Busy
+	front := h.front()
+	s.Engine = h.engineState(front)
+	lacksCache := false
+	for _, i := range h.inOrder() {
+		e := h.engineState(i)
+		t := i.running()
+		if t != nil {
+			stats := t.engine.Stats()
+			e.addStats(stats, i)
+			s.Speed.DecodeTokensPerSecond += stats.DecodeTokensPerSecond
+			s.Speed.PrefillTokensPerSecond += stats.PrefillTokensPerSecond
+			s.Requests = append(s.Requests, requests(stats, i.model.ID)...)
+			lacksCache = lacksCache || h.lacksCache(t)
 		}
-		s.Speed.DecodeTokensPerSecond, s.Speed.PrefillTokensPerSecond = stats.DecodeTokensPerSecond,
-			stats.PrefillTokensPerSecond
-		s.Requests = requests(stats, running.model.ID)
-		s.LastFinished = lastFinished(running.engine)
+		e.Requests += i.waiting
+		e.Pinned = t != nil && i.pinned(rules[i.model.ID])
+		if i == front {
+			s.Engine = e
+		}
+		s.Engines = append(s.Engines, e)
 	}
-	s.Memory = memory.Split(reading, engineBytes(stats))
-	s.Cache = h.cache.stats(engineBytes(stats).KVCached)
+	h.mu.Unlock()
+	slices.SortStableFunc(s.Requests,
+		func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
+	s.LastFinished = lastFinished(h.runningTargets())
+	s.Memory = memory.Split(reading, used)
+	s.Cache = h.cache.stats(used.KVCached)
 	if lacksCache {
 		s.Cache.Error = notYetUsed
 	}
-	s.RoomBytes = s.Memory.HeadroomBytes + engineBytes(stats).Total()
+	s.RoomBytes = room
 	_, s.ModelsVersion = h.models.changesAfter(math.MaxInt)
 	return s
 }
 
-// engineState returns the engine part of State. The status of a running model is Ready; State
-// changes it to Busy. The caller holds mu.
-func (h *Host) engineState(running *target) EngineState {
-	switch {
-	case running != nil:
-		i := running.engine.Info()
-		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device,
-			ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat, StateFormat: i.StateFormat}
-	case h.failure != nil:
-		s := EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
-		if !h.want.retryAt.IsZero() {
-			s.RetryAtUnixMs, s.Error.Fix = h.want.retryAt.UnixMilli(), h.want.nextAttempt()
-		}
-		return s
-	case h.want != nil:
-		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
-	case h.idle.unloaded != nil:
-		return EngineState{Status: IdleUnloaded, Model: h.idle.unloaded.ID}
+// inOrder returns the instances that nobody has stopped: that in front first, then by last use. The
+// caller holds mu.
+func (h *Host) inOrder() []*instance {
+	front := h.front()
+	list := slices.DeleteFunc(slices.Clone(h.instances),
+		func(i *instance) bool { return i.want == nil && i.unloaded == notUnloaded })
+	slices.SortStableFunc(list, func(a, b *instance) int {
+		return cmp.Or(order(a != front, b != front), b.usedAt.Compare(a.usedAt))
+	})
+	return list
+}
+
+// engineState returns the state of an instance; nil stands for no model. The status of a running
+// model is Ready; addStats changes it to Busy. The caller holds mu.
+func (h *Host) engineState(i *instance) EngineState {
+	if i == nil {
+		return EngineState{Status: Stopped, Notice: NewError(h.notice(nil))}
 	}
-	return EngineState{Status: Stopped}
+	s := EngineState{Status: Stopped, Model: i.model.ID, Notice: NewError(h.notice(i)),
+		Requested: i.want != nil && !i.want.byPerson, LastUsedAtUnixMs: unixMs(i.usedAt)}
+	switch t := i.want; {
+	case i.running() != nil:
+		info := t.engine.Info()
+		s.Status, s.Device, s.ContextTokens = Ready, info.Device, info.ContextTokens
+		s.CacheFormat, s.StateFormat = info.KVFormat, info.StateFormat
+	case i.failure != nil:
+		s.Status, s.Error = Failed, NewError(i.failure)
+		if !t.retryAt.IsZero() {
+			s.RetryAtUnixMs, s.Error.Fix = t.retryAt.UnixMilli(), t.nextAttempt()
+		}
+	case t != nil:
+		s.Status, s.Progress = Loading, t.progress
+	case i.unloaded != notUnloaded:
+		s.Status = IdleUnloaded
+		s.Requested = i != h.chosen
+	}
+	return s
+}
+
+// addStats adds the figures of a running engine.
+func (s *EngineState) addStats(stats engine.Stats, i *instance) {
+	s.Requests = max(stats.Running+stats.Waiting, i.uses)
+	if stats.Running+stats.Waiting > 0 {
+		s.Status = Busy
+	}
+	s.MemoryBytes = engineBytes(stats).Total()
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {
@@ -96,23 +126,23 @@ func requests(s engine.Stats, model string) []Request {
 			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens,
 			TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}
 	}
-	slices.SortStableFunc(list,
-		func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
 	return list
 }
 
-// modelViews returns the entries of ModelList. A model that runs from a folder outside the library
-// comes after the bundled one.
-func (h *Host) modelViews(models []library.Model, running *target, roomBytes int64,
+// modelViews returns the entries of ModelList. Models that run from a folder outside the library
+// come after the bundled one.
+func modelViews(models []library.Model, running []*target, roomBytes int64,
 	contextTokens int) []Model {
-	if running != nil && !slices.ContainsFunc(models,
-		func(m library.Model) bool { return m.ID == running.model.ID }) {
-		models = slices.Insert(slices.Clone(models), min(1, len(models)), running.model)
+	for _, t := range running {
+		if !slices.ContainsFunc(models,
+			func(m library.Model) bool { return m.ID == t.of.model.ID }) {
+			models = slices.Insert(slices.Clone(models), min(1, len(models)), t.of.model)
+		}
 	}
 	list := make([]Model, len(models))
 	for i, m := range models {
 		list[i] = modelView(m, roomBytes, contextTokens)
-		if running != nil && running.model.ID == m.ID {
+		if slices.ContainsFunc(running, func(t *target) bool { return t.of.model.ID == m.ID }) {
 			list[i].Loaded, list[i].Fits = true, memory.Yes
 		}
 		if m.Err != nil {
@@ -150,9 +180,12 @@ func (h *Host) addSample(now time.Time) {
 	s := Sample{AtUnixMs: now.UnixMilli(), MemoryBytes: reading.ProcessBytes}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.running(); t != nil {
-		stats := t.engine.Stats()
-		s.Decode, s.Prefill = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
+	for _, i := range h.instances {
+		if t := i.running(); t != nil {
+			stats := t.engine.Stats()
+			s.Decode += stats.DecodeTokensPerSecond
+			s.Prefill += stats.PrefillTokensPerSecond
+		}
 	}
 	h.samples.add(s)
 }

@@ -17,7 +17,7 @@ import (
 
 // WhatIfQuery asks about one model. Zero fields mean the values it would be loaded with.
 type WhatIfQuery struct {
-	Model         string // an ID; "" means the running model, or the bundled one
+	Model         string // an ID; "" means the model in front, or the bundled one
 	ContextTokens int    // of each request
 	Streams       int    // concurrent requests
 }
@@ -75,7 +75,8 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	o := h.engineOptions(m.ID)
 	o.ContextTokens, o.MaxSequences = cmp.Or(q.ContextTokens, o.ContextTokens),
 		cmp.Or(q.Streams, o.MaxSequences, defaultStreams)
-	w := WhatIf{Model: m.ID, Streams: o.MaxSequences, RoomBytes: h.roomBytes()}
+	_, _, room := h.readMemory()
+	w := WhatIf{Model: m.ID, Streams: o.MaxSequences, RoomBytes: room}
 	o.AvailableBytes = max(w.RoomBytes, 1)
 	if o.ContextTokens == 0 && running != nil {
 		o.ContextTokens = running.engine.Info().ContextTokens
@@ -153,14 +154,13 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 		WhatIfFormat{Name: "as set for this model", KVFormat: o.KVFormat, KVBits: o.KVBits})
 }
 
-// modelByID returns the model with that ID, and its target if it is running. "" means the running
-// model, or the bundled one. The error is a Problem.
+// modelByID returns the model with that ID, and its target if it is running. "" means the model in
+// front, or the bundled one. The error is a Problem.
 func (h *Host) modelByID(id string) (library.Model, *target, error) {
-	h.mu.Lock()
-	running := h.running()
-	h.mu.Unlock()
-	if running != nil && (id == "" || id == running.model.ID) {
-		return running.model, running, nil
+	for n, t := range h.runningTargets() {
+		if id == "" && n == 0 || id == t.of.model.ID {
+			return t.of.model, t, nil
+		}
 	}
 	models := h.models.list()
 	for _, m := range models {
@@ -176,22 +176,6 @@ func (h *Host) engineOptions(id string) engine.Options {
 		return engine.Options{}
 	}
 	return h.options.Engine(id)
-}
-
-// roomBytes returns the memory available for a model once the running one is unloaded.
-func (h *Host) roomBytes() int64 {
-	reading, err := h.options.Meter.Read()
-	if err != nil {
-		h.log.Debug("reading the memory failed", "err", err)
-	}
-	h.mu.Lock()
-	have := h.have
-	h.mu.Unlock()
-	var used memory.EngineBytes
-	if have != nil {
-		used = engineBytes(have.engine.Stats())
-	}
-	return reading.HeadroomBytes(used) + used.Total()
 }
 
 // CheckModel checks that the model can be loaded with these options, regardless of memory. The
