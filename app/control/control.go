@@ -31,6 +31,7 @@ type Host interface {
 	State() host.State
 	Start(nameOrDir string) error
 	Stop()
+	StopModel(name string) error
 	Cancel(requestID string) bool
 	Finished() host.FinishedList
 	Subscribe() (changed <-chan struct{}, done func())

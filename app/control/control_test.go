@@ -74,6 +74,14 @@ func (h *fakeHost) Stop() {
 	h.state.Engine.Status, h.state.Engine.Model = host.Stopped, ""
 }
 
+func (h *fakeHost) StopModel(name string) error {
+	if name == "gone" {
+		return problem.New(problem.ModelNotFound, "There is no model \"gone\" here", "", "")
+	}
+	h.record("stop " + name)
+	return nil
+}
+
 func (h *fakeHost) Models(contextTokens int) host.ModelList {
 	return host.ModelList{Models: []host.Model{{ID: "o/m"}}, ContextTokens: contextTokens}
 }
@@ -274,6 +282,10 @@ func TestAPI(t *testing.T) {
 			413, "the limit is 65536 bytes"},
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200,
 			`"status":"stopped"`},
+		{"stop one model", "POST", "/api/engine/stop", `{"model":"m"}`, []string{TokenHeader, "T"},
+			200, `"engine"`},
+		{"stop a missing model", "POST", "/api/engine/stop", `{"model":"gone"}`,
+			[]string{TokenHeader, "T"}, 404, `"code":"model_not_found"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204,
 			""},
 		{"cancel an unknown request", "POST", "/api/requests/x/cancel", "",
@@ -416,14 +428,15 @@ func TestModelEvents(t *testing.T) {
 
 // TestContract checks the field names of whole documents, on which the web UI depends.
 func TestContract(t *testing.T) {
-	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}}
+	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}},
+		Engines: []host.EngineState{{}}}
 	state.Engine.Error = &Error{}
 	state.Power.Measures = []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"": "version engine endpoint memory cache speed power requests lastFinished " +
+		"": "version engine engines endpoint memory cache speed power requests lastFinished " +
 			"modelsVersion roomBytes",
 		"engine": "status model progress device contextTokens cacheFormat stateFormat error " +
-			"retryAt notice",
+			"retryAt notice requested pinned requests memoryBytes lastUsedAt",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory": "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes " +

@@ -15,6 +15,11 @@ type StartRequest struct {
 	Model string `json:"model"`
 }
 
+// StopRequest is the body of /api/engine/stop. An empty Model means all models.
+type StopRequest struct {
+	Model string `json:"model"`
+}
+
 func (a *API) engineRoutes() []Route {
 	state := func() (host.State, error) { return a.host.State(), nil }
 	return []Route{
@@ -28,7 +33,7 @@ func (a *API) engineRoutes() []Route {
 				"\"models\", \"jobs\" and \"chats\" after changes of those lists."},
 		route("POST /api/engine/start",
 			"Loads a model in the background: the named one, or the one that was loaded last, or "+
-				"the bundled one.", `{"model": "ID"}`,
+				"the bundled one. Others stay loaded if memory allows.", `{"model": "ID"}`,
 			func(_ *http.Request, q StartRequest) (host.State, error) {
 				if err := a.host.Start(q.Model); err != nil {
 					return host.State{}, err
@@ -36,10 +41,13 @@ func (a *API) engineRoutes() []Route {
 				return state()
 			}).withStatus(http.StatusAccepted),
 		route("POST /api/engine/stop",
-			"Unloads the model, or cancels loading it. The answer comes when its memory is free, "+
-				"or within a second.", "",
-			func(*http.Request, nothing) (host.State, error) {
+			"Unloads a model, or cancels loading it. Without a body it stops all models. The "+
+				"answer comes when their memory is free, or within a second.", `{"model": "ID"}`,
+			func(_ *http.Request, q StopRequest) (host.State, error) {
 				if _, _, err := soon(func() (nothing, error) {
+					if q.Model != "" {
+						return nothing{}, a.host.StopModel(q.Model)
+					}
 					a.host.Stop()
 					return nothing{}, nil
 				}); err != nil {

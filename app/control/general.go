@@ -35,12 +35,15 @@ type GeneralSettings struct {
 	Launch            settings.Launch `json:"launch"`
 	DefaultModel      string          `json:"defaultModel"`
 	IdleUnloadMinutes int             `json:"idleUnloadMinutes"`
-	LogLevel          string          `json:"logLevel"`
-	StartAtLogin      bool            `json:"startAtLogin"`
-	Notifications     bool            `json:"notifications"`
-	SaveOnBattery     bool            `json:"saveOnBattery"`
-	ThrottleWhenHot   bool            `json:"throttleWhenHot"`
-	Welcomed          bool            `json:"welcomed"` // the welcome page was shown
+	LoadOnRequest     bool            `json:"loadOnRequest"`
+	// RequestWaitMinutes is how long a request waits for its model; 0 means 10 minutes.
+	RequestWaitMinutes int    `json:"requestWaitMinutes"`
+	LogLevel           string `json:"logLevel"`
+	StartAtLogin       bool   `json:"startAtLogin"`
+	Notifications      bool   `json:"notifications"`
+	SaveOnBattery      bool   `json:"saveOnBattery"`
+	ThrottleWhenHot    bool   `json:"throttleWhenHot"`
+	Welcomed           bool   `json:"welcomed"` // the welcome page was shown
 
 	Path string `json:"path"` // of the settings file, which may be edited while Headroom is closed
 	// ReadOnly names the fields above that cannot be changed here, because the command line sets
@@ -52,21 +55,23 @@ type GeneralSettings struct {
 
 // GeneralChange is the body of PUT /api/settings. A missing field does not change.
 type GeneralChange struct {
-	Port              *int             `json:"port"`
-	APIKey            *string          `json:"apiKey"`
-	AllowHosts        *[]string        `json:"allowHosts"`
-	AllowOrigins      *[]string        `json:"allowOrigins"`
-	ModelFolders      *[]string        `json:"modelFolders"`
-	ImportFolder      *string          `json:"importFolder"`
-	Launch            *settings.Launch `json:"launch"`
-	DefaultModel      *string          `json:"defaultModel"`
-	IdleUnloadMinutes *int             `json:"idleUnloadMinutes"`
-	LogLevel          *string          `json:"logLevel"`
-	StartAtLogin      *bool            `json:"startAtLogin"`
-	Notifications     *bool            `json:"notifications"`
-	SaveOnBattery     *bool            `json:"saveOnBattery"`
-	ThrottleWhenHot   *bool            `json:"throttleWhenHot"`
-	Welcomed          *bool            `json:"welcomed"`
+	Port               *int             `json:"port"`
+	APIKey             *string          `json:"apiKey"`
+	AllowHosts         *[]string        `json:"allowHosts"`
+	AllowOrigins       *[]string        `json:"allowOrigins"`
+	ModelFolders       *[]string        `json:"modelFolders"`
+	ImportFolder       *string          `json:"importFolder"`
+	Launch             *settings.Launch `json:"launch"`
+	DefaultModel       *string          `json:"defaultModel"`
+	IdleUnloadMinutes  *int             `json:"idleUnloadMinutes"`
+	LoadOnRequest      *bool            `json:"loadOnRequest"`
+	RequestWaitMinutes *int             `json:"requestWaitMinutes"`
+	LogLevel           *string          `json:"logLevel"`
+	StartAtLogin       *bool            `json:"startAtLogin"`
+	Notifications      *bool            `json:"notifications"`
+	SaveOnBattery      *bool            `json:"saveOnBattery"`
+	ThrottleWhenHot    *bool            `json:"throttleWhenHot"`
+	Welcomed           *bool            `json:"welcomed"`
 }
 
 // LoginItem controls whether Headroom starts when its user logs in.
@@ -133,6 +138,7 @@ func (a *API) general() GeneralSettings {
 		AllowOrigins: append([]string{}, s.AllowOrigins...),
 		ImportFolder: s.ImportFolder, Launch: s.Launch,
 		DefaultModel: s.DefaultModel, IdleUnloadMinutes: s.IdleUnloadMinutes,
+		LoadOnRequest: s.LoadOnRequest, RequestWaitMinutes: s.RequestWaitMinutes,
 		LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications,
 		SaveOnBattery: s.SaveOnBattery, ThrottleWhenHot: s.ThrottleWhenHot, Welcomed: s.Welcomed,
 		Path:     a.settings.Path(),
@@ -181,6 +187,8 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		setIfSent(&s.Launch, c.Launch)
 		setIfSent(&s.DefaultModel, c.DefaultModel)
 		setIfSent(&s.IdleUnloadMinutes, c.IdleUnloadMinutes)
+		setIfSent(&s.LoadOnRequest, c.LoadOnRequest)
+		setIfSent(&s.RequestWaitMinutes, c.RequestWaitMinutes)
 		setIfSent(&s.LogLevel, c.LogLevel)
 		setIfSent(&s.Notifications, c.Notifications)
 		setIfSent(&s.SaveOnBattery, c.SaveOnBattery)
@@ -214,8 +222,10 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		"allowHosts": c.AllowHosts != nil, "modelFolders": c.ModelFolders != nil,
 		"logLevel": c.LogLevel != nil, "startAtLogin": c.StartAtLogin != nil,
 		"idleUnloadMinutes": c.IdleUnloadMinutes != nil, "launch": c.Launch != nil,
-		"defaultModel":  c.DefaultModel != nil,
-		"notifications": c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
+		"defaultModel":       c.DefaultModel != nil,
+		"loadOnRequest":      c.LoadOnRequest != nil,
+		"requestWaitMinutes": c.RequestWaitMinutes != nil,
+		"notifications":      c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
 		if asked && slices.Contains(readOnly, name) {
 			return problem.New(problem.BadRequest, "This setting cannot be changed here",
 				name+" is set on the command line, or this program does not support it",
@@ -243,6 +253,11 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.IdleUnloadMinutes),
 			"an idle model is unloaded after at most a week",
 			fmt.Sprintf("Send 1 to %d, or 0 for never.", settings.MaxIdleMinutes))
+	case c.RequestWaitMinutes != nil &&
+		(*c.RequestWaitMinutes < 0 || *c.RequestWaitMinutes > settings.MaxWaitMinutes):
+		return refused(fmt.Sprintf("%d is not a valid number of minutes", *c.RequestWaitMinutes),
+			"a request waits for at most a day",
+			fmt.Sprintf("Send 1 to %d, or 0 for the default.", settings.MaxWaitMinutes))
 	case c.LogLevel != nil &&
 		!slices.Contains([]string{"debug", "info", "warn", "error"}, *c.LogLevel):
 		return refused("There is no log level "+strconv.Quote(*c.LogLevel), "",

@@ -94,13 +94,14 @@ func TestGeneralSettings(t *testing.T) {
 	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],` +
 		`"allowOrigins":["app://obsidian.md"],"modelFolders":["/m"],` +
 		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
-		`"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
+		`"loadOnRequest":false,"requestWaitMinutes":3,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
 		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
 		AllowOrigins: []string{"app://obsidian.md"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
-		DefaultModel: "o/m", IdleUnloadMinutes: 30, LogLevel: "debug", StartAtLogin: true,
+		DefaultModel: "o/m", IdleUnloadMinutes: 30, RequestWaitMinutes: 3, LogLevel: "debug",
+		StartAtLogin:  true,
 		Notifications: false,
 		SaveOnBattery: false, ThrottleWhenHot: true, Welcomed: true, Path: w.file.Path(),
 		ReadOnly: []string{}, NeedsRestart: []string{"port", "modelFolders"}}
@@ -138,6 +139,7 @@ func TestGeneralSettingsRefused(t *testing.T) {
 		`{"importFolder":"models"}`:       "not an absolute path",
 		`{"launch":"maybe"}`:              "is not a value of launch",
 		`{"idleUnloadMinutes":-1}`:        "not a valid number of minutes",
+		`{"requestWaitMinutes":1441}`:     "not a valid number of minutes",
 		`{"idleUnloadMinutes":99999999}`:  "not a valid number of minutes",
 		`{"logLevel":"loud"}`:             `no log level \"loud\"`,
 		// The valid setting is not saved either.

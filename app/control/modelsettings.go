@@ -2,15 +2,17 @@ package control
 
 // The settings of one model over HTTP, as app/settings.Model encodes them. A command-line flag
 // overrides a setting for every model; ReadOnly lists these settings. New settings are checked
-// against the headers of the model's files before they are saved. Sampling defaults apply from the
-// next request on, everything else when the model is loaded again.
+// against the headers of the model's files before they are saved. Sampling defaults, aliases, the
+// pin and the idle time apply at once, everything else when the model is loaded again.
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"headroom/app/settings"
 	"headroom/engine"
@@ -32,8 +34,9 @@ func (a *API) modelSettingsRoutes() []Route {
 				return a.modelSettings(r.PathValue("id")), nil
 			}),
 		route("PUT /api/models/{id}/settings",
-			"Replaces the settings of a model; a missing one gets its default. Sampling defaults "+
-				"apply from the next request on, the rest when the model is loaded again.",
+			"Replaces the settings of a model; a missing one gets its default. Sampling defaults, "+
+				"aliases, the pin and the idle time apply at once, the rest when the model is "+
+				"loaded again.",
 			`{"contextTokens": 32768}`,
 			func(r *http.Request, m settings.Model) (ModelSettings, error) {
 				id := r.PathValue("id")
@@ -77,6 +80,14 @@ func CheckModel(m settings.Model) error {
 		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
 	case m.MaxSequences < 0 || m.MaxSequences > maxStreams:
 		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, maxStreams)
+	case m.IdleUnloadMinutes != nil &&
+		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
+		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,
+			settings.MaxIdleMinutes)
+	case slices.ContainsFunc(m.Aliases, func(alias string) bool {
+		return strings.TrimSpace(alias) != alias || alias == ""
+	}):
+		return errors.New("an alias is empty, or begins or ends with a space")
 	}
 	if err := RequestDefaults(m).Check(); err != nil {
 		return err

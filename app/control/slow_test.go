@@ -37,7 +37,7 @@ func TestBodiesThatNeverCome(t *testing.T) {
 	}{
 		{"no token", "POST", "/api/engine/start", "", 401},
 		{"unknown route", "POST", "/api/nothing", token, 404},
-		{"a route without a body", "POST", "/api/engine/stop", token, 200},
+		{"a route without a body", "POST", "/api/models/rescan", token, 200},
 		{"a document", "GET", "/api/state", token, 200},
 		{"a page", "POST", "/", "", 405},
 		{"a missing page", "GET", "/nothing", "", 404},

@@ -12,6 +12,8 @@ import (
 const (
 	// MaxIdleMinutes is the largest IdleUnloadMinutes, a week.
 	MaxIdleMinutes = 7 * 24 * 60
+	// MaxWaitMinutes is the largest RequestWaitMinutes, a day.
+	MaxWaitMinutes = 24 * 60
 	// maxStallMs is the largest MaxPrefillStallMs, a day. No pass takes that long.
 	maxStallMs = 24 * 60 * 60 * 1000
 )
@@ -34,6 +36,8 @@ func (s *Settings) check(model checkModelFunc) error {
 		return fmt.Errorf("%q is not a level, expected debug, info, warn or error", s.LogLevel)
 	case s.IdleUnloadMinutes < 0 || s.IdleUnloadMinutes > MaxIdleMinutes:
 		return outside(s.IdleUnloadMinutes, 0, MaxIdleMinutes)
+	case s.RequestWaitMinutes < 0 || s.RequestWaitMinutes > MaxWaitMinutes:
+		return outside(s.RequestWaitMinutes, 0, MaxWaitMinutes)
 	case s.ImportFolder != "" && !filepath.IsAbs(s.ImportFolder):
 		return relative(s.ImportFolder)
 	}

@@ -26,7 +26,8 @@ type Settings struct {
 	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine
-	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last.
+	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last. Requests
+	// that name no model get it, too, while nobody has started one.
 	DefaultModel string `json:"defaultModel,omitempty"`
 	// APIKey is the key that requests to the endpoint must have; "": none.
 	APIKey string `json:"apiKey,omitempty"`
@@ -40,6 +41,10 @@ type Settings struct {
 	LogLevel     string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
 	// IdleUnloadMinutes is the idle time after which a model is unloaded; 0: never.
 	IdleUnloadMinutes int `json:"idleUnloadMinutes,omitempty"`
+	// LoadOnRequest lets a request load the model that it names.
+	LoadOnRequest bool `json:"loadOnRequest"`
+	// RequestWaitMinutes is how long a request waits for its model; 0: 10 minutes.
+	RequestWaitMinutes int `json:"requestWaitMinutes,omitempty"`
 	// Notifications lets the menu-bar app post notifications.
 	Notifications bool `json:"notifications"`
 	// SaveOnBattery unloads an idle model sooner on battery, and writes less to disk.
@@ -77,7 +82,7 @@ func (s Settings) StartsEngine() bool {
 // Default returns the settings of a first start.
 func Default() Settings {
 	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
-		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true}
+		Notifications: true, SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true}
 }
 
 func (s Settings) clone() Settings {

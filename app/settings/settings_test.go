@@ -25,6 +25,16 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
+// TestAliases: aliases ignore case, and of two models the one with the first ID has an alias.
+func TestAliases(t *testing.T) {
+	s := Settings{Models: map[string]Model{"b": {Aliases: []string{"GPT", "other"}},
+		"a": {Aliases: []string{"gpt"}}, "c": {}}}
+	want := map[string]string{"gpt": "a", "other": "b"}
+	if got := s.Aliases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir, nil)
@@ -43,8 +53,8 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true,
-		SaveOnBattery: true, ThrottleWhenHot: true, ModelFolders: []string{"a"}, Cache: cache,
-		Models: models}
+		SaveOnBattery: true, ThrottleWhenHot: true, LoadOnRequest: true,
+		ModelFolders: []string{"a"}, Cache: cache, Models: models}
 	if got := again.Get(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

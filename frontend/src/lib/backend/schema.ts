@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: ff4868af548f32b3f6c9648bfcdd9f7eb6875596c15b98c59ab0c2434d81d8ab
+// SHA-256 of openapi.json: a12aed2939d716a2c512b4b0ecd89ddede9c1e0e3136a9c8d69f99fb4d24462d
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -208,10 +208,12 @@ export interface GeneralChange {
   idleUnloadMinutes?: number;
   importFolder?: string;
   launch?: '' | 'on' | 'off';
+  loadOnRequest?: boolean;
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
   modelFolders?: string[];
   notifications?: boolean;
   port?: number;
+  requestWaitMinutes?: number;
   saveOnBattery?: boolean;
   startAtLogin?: boolean;
   throttleWhenHot?: boolean;
@@ -226,6 +228,7 @@ export interface GeneralSettings {
   idleUnloadMinutes: number;
   importFolder: string;
   launch: '' | 'on' | 'off';
+  loadOnRequest: boolean;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   modelFolders: string[];
   needsRestart: string[];
@@ -233,6 +236,7 @@ export interface GeneralSettings {
   path: string;
   port: number;
   readOnly: string[];
+  requestWaitMinutes: number;
   saveOnBattery: boolean;
   startAtLogin: boolean;
   throttleWhenHot: boolean;
@@ -267,9 +271,14 @@ export interface HostEngineState {
   contextTokens: number;
   device: string;
   error: HostError | null;
+  lastUsedAt: number;
+  memoryBytes: number;
   model: string;
   notice: HostError | null;
+  pinned: boolean;
   progress: number;
+  requested: boolean;
+  requests: number;
   retryAt: number;
   stateFormat: string;
   status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'unloaded';
@@ -391,6 +400,7 @@ export interface HostState {
   cache: CacheStats;
   endpoint: HostEndpoint;
   engine: HostEngineState;
+  engines: HostEngineState[];
   lastFinished: string;
   memory: MemoryLedger;
   modelsVersion: number;
@@ -570,6 +580,7 @@ export interface SettingsModel {
   aliases?: string[];
   contextTokens?: number;
   frequencyPenalty?: number;
+  idleUnloadMinutes?: number;
   kvBits?: string;
   kvBoundaryBits?: number;
   kvBoundaryLayers?: number;
@@ -580,6 +591,7 @@ export interface SettingsModel {
   maxSequences?: number;
   maxTokens?: number;
   minP?: number;
+  pinned?: boolean;
   presencePenalty?: number;
   repetitionPenalty?: number;
   seed?: number;
@@ -591,6 +603,10 @@ export interface SettingsModel {
 }
 
 export interface StartRequest {
+  model?: string;
+}
+
+export interface StopRequest {
   model?: string;
 }
 
@@ -706,6 +722,7 @@ export interface Schemas {
   PowerMeasure: PowerMeasure;
   SettingsModel: SettingsModel;
   StartRequest: StartRequest;
+  StopRequest: StopRequest;
   StoredDeleted: StoredDeleted;
   StoredItem: StoredItem;
   StoredList: StoredList;
@@ -733,7 +750,7 @@ export const nested: Record<string, Record<string, string>> = {
   HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
   HostPowerState: { measures: '[]PowerMeasure' },
   HostSpeed: { history: '[]HostSample' },
-  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', engines: '[]HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
   HostWhatIf: { formats: '[]HostWhatIfFormat' },
   HubModel: { tags: '[]' },
   HubRepository: { error: 'HostError', files: '[]HubFile' },
