@@ -3,7 +3,7 @@ import { flushSync, mount, unmount } from 'svelte';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
 import { HeadroomError } from './lib/backend/backend';
-import { FakeBackend, fakeState } from './lib/backend/fake';
+import { FakeBackend, fakeEngine, fakeState } from './lib/backend/fake';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
@@ -160,6 +160,34 @@ test('the switch stops and starts the engine, and shows the progress of loading'
   await pass(1000);
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(backend.calls).toEqual(['stop', 'start headroom-demo']);
+});
+
+test('further models are listed, and each is stopped alone', async () => {
+  await open();
+  const listed = () =>
+    [...document.querySelectorAll('[data-testid="loaded"]')].map((row) =>
+      row.textContent.replace(/\s+/g, ' ').trim(),
+    );
+  expect(listed()).toEqual([]); // the one in front is shown above
+  backend.beside = [
+    {
+      ...fakeEngine('mlx-community/Qwen3.5-9B-4bit'),
+      status: 'busy',
+      requests: 2,
+      requested: true,
+    },
+  ];
+  backend.set(() => {});
+  await pass(0);
+  expect(listed()).toEqual([
+    'Headroom demo Ready 1.2 GB Stop',
+    'Qwen3.5-9B-4bit Busy, 2 active, Loaded by a request 1.2 GB Stop',
+  ]);
+  button(/^Stop Qwen3\.5-9B/).click();
+  await pass(0);
+  expect(backend.calls).toEqual(['stop mlx-community/Qwen3.5-9B-4bit']);
+  expect(listed()).toEqual([]);
+  expect(byId('state')).toBe('Ready, Headroom demo');
 });
 
 test('an error shows what failed, why and what to do, and can be dismissed', async () => {

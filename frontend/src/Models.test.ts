@@ -134,7 +134,7 @@ test('one click starts a model, a second click unloads it', async () => {
   expect(button(/^Unload/).getAttribute('aria-label')).toBe('Unload: Qwen3.5-9B-4bit');
   await click(/^Unload/);
   await pass(3000);
-  expect(backend.calls.at(-1)).toBe('stop');
+  expect(backend.calls.at(-1)).toBe('stop mlx-community/Qwen3.5-9B-4bit');
   expect(() => button(/^Unload/)).toThrow();
 });
 
@@ -226,7 +226,26 @@ test('changed settings are saved at once and can be undone; a reload is offered'
   expect(backend.calls.filter((call) => call.startsWith('settings'))).toHaveLength(3);
   await click(/^Reload now$/);
   await pass(1000);
-  expect(backend.calls.slice(-2)).toEqual(['stop', 'start headroom-demo']);
+  expect(backend.calls.slice(-2)).toEqual(['stop headroom-demo', 'start headroom-demo']);
+});
+
+test('a model can be kept loaded, and have other names and an idle time', async () => {
+  await open();
+  await choose('Headroom demo');
+  document.querySelector<HTMLInputElement>('#option-pinned')!.click();
+  await pass(10);
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"pinned":true}');
+  expect(details()).toMatch(/Applies from the next request\./);
+  await fill('#option-aliases', ' gpt-4o, ,other', 'change');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"pinned":true,"aliases":["gpt-4o","other"]}',
+  );
+  await fill('#option-idle', '0', 'change');
+  expect(backend.options['headroom-demo']?.settings.idleUnloadMinutes).toBe(0);
+  await fill('#option-idle', '', 'change');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"pinned":true,"aliases":["gpt-4o","other"]}',
+  );
 });
 
 test('request defaults apply at once, and invalid values show an error', async () => {

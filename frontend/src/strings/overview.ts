@@ -15,7 +15,7 @@ export const stateLine = {
   loaded: (progress: Text, sizeBytes: Text) => `${progress} of ${sizeBytes}`,
   loadedHelp: 'The part of the model files that has been read. GB of 10^9 bytes.',
   unloaded: 'Unloaded; the next request loads it again',
-  unloadedHelp: 'The model was idle for the time set in Settings.',
+  unloadedHelp: 'It was idle for the time set in Settings, or another model needed its memory.',
   loadingAgain: 'Loading again',
   loadingAgainIn: (duration: Text) => `Loading again in ${duration}`,
   loadingAgainHelp:
@@ -48,6 +48,16 @@ export const stateLine = {
   tryAgain: 'Try again',
   tryNow: 'Try now',
   stopTrying: 'Stop trying',
+};
+
+export const loadedModels = {
+  title: 'Models',
+  memoryHelp: 'The memory of its engine, measured. GB of 2^30 bytes.',
+  pinned: 'Kept loaded',
+  requested: 'Loaded by a request',
+  requests: (requests: Text) => `${requests} active`,
+  stop: 'Stop',
+  stopModel: (name: Text) => `Stop ${name}`,
 };
 
 export const headroomBar = {

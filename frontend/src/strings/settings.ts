@@ -75,6 +75,13 @@ export const engineSettings = {
   never: 'Never',
   afterMinutes: (minutes: Text) => `After ${minutes} min`,
   afterHours: (hours: Text) => `After ${hours} h`,
+  loadOnRequest: 'Load models on request',
+  loadOnRequestHelp:
+    'A request loads the model that it names. If memory is short, it replaces the model that was ' +
+    'unused for longest.',
+  requestWait: 'Wait for a model',
+  requestWaitHelp: 'How long a request waits until its model is loaded.',
+  waitMinutes: (minutes: Text) => `Up to ${minutes} min`,
   batterySaver: 'Save on battery',
   batterySaverHelp:
     'Idle models are unloaded after at most 10 minutes, and only conversations that were ' +

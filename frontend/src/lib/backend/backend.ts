@@ -71,7 +71,8 @@ export interface Backend {
    * has begun.
    */
   start(model: string): Promise<State>;
-  stop(): Promise<State>;
+  /** Unloads a model; empty: all of them. */
+  stop(model?: string): Promise<State>;
   cancel(requestId: string): Promise<void>;
   /** Streams one answer. Throws a HeadroomError; an aborted answer ends without one. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;

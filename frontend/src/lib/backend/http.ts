@@ -73,8 +73,9 @@ export class HttpBackend implements Backend {
     return normaliseState(await (await this.#post('api/engine/start', { model })).json());
   }
 
-  async stop(): Promise<State> {
-    return normaliseState(await (await this.#post('api/engine/stop')).json());
+  async stop(model = ''): Promise<State> {
+    const body = model ? { model } : undefined;
+    return normaliseState(await (await this.#post('api/engine/stop', body)).json());
   }
 
   async cancel(requestId: string): Promise<void> {

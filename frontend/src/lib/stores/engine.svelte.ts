@@ -91,7 +91,7 @@ export class EngineStore {
     if (this.on && this.state?.engine.model !== id) await this.start();
   }
 
-  /** Starts a model, and stops the running one. */
+  /** Starts a model and puts it in front. Others stay loaded if memory allows. */
   async run(id: string): Promise<void> {
     this.#picked = id;
     await this.start();
@@ -99,7 +99,7 @@ export class EngineStore {
 
   /** Reloads a model, so that its settings apply. */
   async restart(id: string): Promise<void> {
-    await this.stop();
+    await this.stop(id);
     if (!this.actionError) await this.run(id);
   }
 
@@ -108,8 +108,9 @@ export class EngineStore {
     await this.#act(async () => this.#take(await this.backend.start(id)));
   }
 
-  async stop(): Promise<void> {
-    await this.#act(async () => this.#take(await this.backend.stop()));
+  /** Unloads a model; empty: all of them. */
+  async stop(id = ''): Promise<void> {
+    await this.#act(async () => this.#take(await this.backend.stop(id)));
   }
 
   async cancel(requestId: string): Promise<void> {

@@ -12,6 +12,7 @@ import type {
   Conversation,
   ConversationDetail,
   ConversationList,
+  Engine,
   FinishedRequest,
   GeneralChange,
   GeneralSettings,
@@ -68,6 +69,8 @@ export class FakeBackend implements Backend {
   pauseMs: number;
   /** The prompt tokens of one step of prefill. */
   prefillTokens = 128;
+  /** The models that are loaded besides the one in front. */
+  beside: Engine[] = [];
   /** The model's process does not answer. wake ends it. */
   silent = false;
   /** The conversations whose removal waits for the model. */
@@ -127,6 +130,7 @@ export class FakeBackend implements Backend {
   set(change: (state: State) => void): State {
     const next = structuredClone(this.state);
     change(next);
+    next.engines = next.engine.status === 'stopped' ? this.beside : [next.engine, ...this.beside];
     this.state = next;
     this.#tell((watcher) => watcher.onState(next));
     return next;
@@ -166,8 +170,10 @@ export class FakeBackend implements Backend {
     return loading;
   }
 
-  async stop(): Promise<State> {
-    this.#act('stop');
+  async stop(model = ''): Promise<State> {
+    this.#act(`stop ${model}`.trim());
+    this.beside = this.beside.filter((one) => model && one.model !== model);
+    if (model && model !== this.state.engine.model) return this.set(() => {});
     return this.set((state) => {
       const idle = { progress: 0, error: null, retryAt: 0 };
       Object.assign(state.engine, { ...idle, status: 'stopped', model: '' });

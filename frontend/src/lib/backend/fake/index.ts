@@ -3,5 +3,5 @@
 export { FakeBackend } from './backend';
 export { fakeConversation, fakeFinished } from './cache';
 export { fakeModel } from './models';
-export { fakeCache, fakeState } from './state';
+export { fakeCache, fakeEngine, fakeState } from './state';
 export { fakeJob } from './transfers';

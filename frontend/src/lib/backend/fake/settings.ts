@@ -14,6 +14,8 @@ export function fakeGeneral(): GeneralSettings {
     launch: '',
     defaultModel: '',
     idleUnloadMinutes: 0,
+    loadOnRequest: true,
+    requestWaitMinutes: 0,
     logLevel: 'info',
     startAtLogin: false,
     notifications: true,

@@ -2,6 +2,7 @@
 import type {
   Cache,
   CacheSettings,
+  Engine,
   Removed,
   SegmentKind,
   Source,
@@ -20,6 +21,27 @@ export const runningSpeed = { decodeTokensPerSecond: 212.4, prefillTokensPerSeco
 /** The speeds that the state reports while no request runs. */
 export const idleSpeed = { decodeTokensPerSecond: 0, prefillTokensPerSecond: 0 };
 
+/** A loaded model. */
+export function fakeEngine(model: string, now = Date.now()): Engine {
+  return {
+    status: 'ready',
+    model,
+    progress: 1,
+    device: 'CPU, AVX-512 VNNI, 2 threads',
+    contextTokens: 32768,
+    cacheFormat: 'f16',
+    stateFormat: 'f32',
+    error: null,
+    retryAt: 0,
+    notice: null,
+    requested: false,
+    pinned: false,
+    requests: 0,
+    memoryBytes: 1.2 * GiB,
+    lastUsedAt: now,
+  };
+}
+
 /** A 24 GB machine with the demo model loaded and two requests running. */
 export function fakeState(now = Date.now()): State {
   const sample = (index: number): SpeedSample => ({
@@ -28,20 +50,11 @@ export function fakeState(now = Date.now()): State {
     prefill: 0,
     memoryBytes: (index < 30 ? 0.2 : 1.4 + index / 400) * GiB,
   });
+  const engine = fakeEngine('headroom-demo', now);
   return {
     version: '0.1.0',
-    engine: {
-      status: 'ready',
-      model: 'headroom-demo',
-      progress: 1,
-      device: 'CPU, AVX-512 VNNI, 2 threads',
-      contextTokens: 32768,
-      cacheFormat: 'f16',
-      stateFormat: 'f32',
-      error: null,
-      retryAt: 0,
-      notice: null,
-    },
+    engine,
+    engines: [engine],
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
     memory: fakeMemory(true),
     cache: fakeCache({}),
