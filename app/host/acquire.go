@@ -122,39 +122,45 @@ func (h *Host) refusal(i *instance, m library.Model, id string) error {
 // first.
 func (h *Host) List() []server.ModelInfo {
 	rules, models := h.requestRules(), h.models.list()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var list []server.ModelInfo
-	listed := map[string]bool{}
-	add := func(one server.ModelInfo) {
-		if !listed[one.ID] {
-			listed[one.ID] = true
-			list = append(list, one)
-		}
+	list := h.listInstances(rules)
+	if !rules.Load {
+		return list
 	}
-	inOrder := h.inOrder()
-	for _, i := range inOrder {
-		if t := i.running(); t != nil {
-			add(server.ModelInfo{ID: i.model.ID, State: server.Loaded, Engine: t.engine,
-				ContextTokens: t.engine.Info().ContextTokens})
-		}
+	listed := make(map[string]bool, len(list))
+	for _, one := range list {
+		listed[one.ID] = true
 	}
-	for _, i := range inOrder {
-		state := server.Unloaded
-		if i.want != nil && i.failure == nil {
-			state = server.Loading
-		}
-		if i.unloaded != notUnloaded || rules.Load && i.want != nil && i.model.Err == nil {
-			add(server.ModelInfo{ID: i.model.ID, State: state, ContextTokens: i.contextTokens()})
-		}
-	}
-	for _, m := range models {
-		if rules.Load && m.Err == nil {
-			add(server.ModelInfo{ID: m.ID, State: server.Unloaded,
+	for i := range models {
+		if m := &models[i]; m.Err == nil && !listed[m.ID] {
+			list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
 				ContextTokens: plannedContext(m)})
 		}
 	}
 	return list
+}
+
+// listInstances returns the entries of List that have an instance.
+func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var others []server.ModelInfo
+	for _, i := range h.inOrder() {
+		one := server.ModelInfo{ID: i.model.ID, State: server.Unloaded,
+			ContextTokens: i.contextTokens()}
+		switch t := i.running(); {
+		case t != nil:
+			one.State, one.Engine = server.Loaded, t.engine
+			one.ContextTokens = t.engine.Info().ContextTokens
+			list = append(list, one)
+			continue
+		case i.want != nil && i.failure == nil:
+			one.State = server.Loading
+		}
+		if i.unloaded != notUnloaded || rules.Load && i.model.Err == nil {
+			others = append(others, one)
+		}
+	}
+	return append(list, others...)
 }
 
 // Wanted implements server.Wanter.
@@ -169,7 +175,7 @@ func (h *Host) Wanted() (first bool, err error) {
 }
 
 // plannedContext returns the context that a model would be loaded with.
-func plannedContext(m library.Model) int {
+func plannedContext(m *library.Model) int {
 	if m.Description.PlannedTokens > 0 {
 		return m.Description.PlannedTokens
 	}

@@ -91,7 +91,7 @@ func (i *instance) contextTokens() int {
 	if i.context > 0 {
 		return i.context
 	}
-	return plannedContext(i.model)
+	return plannedContext(&i.model)
 }
 
 // busy reports whether requests use the model.
