@@ -467,7 +467,15 @@ func TestServeSurvivesAnotherModel(t *testing.T) {
 // tinyFolder returns a new folder with a tiny model that runs.
 func tinyFolder(t *testing.T) string {
 	dir := t.TempDir()
-	tiny := filepath.Join("..", "..", "engine", "models", "testdata", "tiny", "llama")
+	tinyModel(t, "llama", dir)
+	return dir
+}
+
+// tinyModel writes a tiny model of this architecture to a folder. Of its tokens, only the first 320
+// exist.
+func tinyModel(t *testing.T, architecture, dir string) {
+	t.Helper()
+	tiny := filepath.Join("..", "..", "engine", "models", "testdata", "tiny", architecture)
 	for name, from := range map[string]string{"config.json": tiny, "model.safetensors": tiny,
 		"tokenizer.json": filepath.Join("..", "demo", "model")} {
 		data, err := os.ReadFile(filepath.Join(from, name))
@@ -478,7 +486,6 @@ func tinyFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	return dir
 }
 
 // TestServe starts the server, uses the addresses that it prints, and stops it.

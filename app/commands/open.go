@@ -157,7 +157,9 @@ type hostUse struct {
 	watch      bool                 // watch the model folders
 	worker     bool                 // run the model in a separate process
 	idleUnload func() time.Duration // see host.Options
-	power      bool                 // follow battery and temperature
+	// requests says which models requests load; nil: only those that were unloaded by themselves
+	requests func() host.RequestRules
+	power    bool // follow battery and temperature
 }
 
 // ServiceUse is what a program needs of its Service, in addition to its flags.
@@ -166,6 +168,9 @@ type ServiceUse struct {
 	IdleUnload time.Duration // idle time after which the model is unloaded; 0: the settings'
 	// LastModel is the model that starts when none is named and none has run; "": the demo model.
 	LastModel string
+	// LoadOnRequest overrides the settings' unless it is nil.
+	LoadOnRequest *bool
+	RequestWait   time.Duration // how long a request waits for its model; 0: the settings'
 }
 
 // ServiceOptions returns the options of a service that runs models with these flags. The caller
@@ -177,7 +182,8 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 				return cmp.Or(u.IdleUnload, time.Duration(s.Get().IdleUnloadMinutes)*time.Minute)
 			}
 			return f.newHost(s, hostUse{lastModel: u.LastModel, ssd: true, watch: true, power: true,
-				worker: !u.InProcess, idleUnload: idleUnload})
+				worker: !u.InProcess, idleUnload: idleUnload,
+				requests: func() host.RequestRules { return u.requestRules(s.Get()) }})
 		},
 		NewMover:   f.mover,
 		CacheFlags: f.CacheFlags.given(f.NoPrefixes), ModelFlags: f.givenModel(),
@@ -185,13 +191,34 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 	}
 }
 
+// requestRules returns which models requests load.
+func (u ServiceUse) requestRules(s settings.Settings) host.RequestRules {
+	r := host.RequestRules{Load: s.LoadOnRequest, DefaultModel: s.DefaultModel,
+		Aliases: s.Aliases(), Wait: cmp.Or(u.RequestWait,
+			time.Duration(s.RequestWaitMinutes)*time.Minute)}
+	if u.LoadOnRequest != nil {
+		r.Load = *u.LoadOnRequest
+	}
+	return r
+}
+
+// modelRules returns how long a model stays loaded.
+func modelRules(m settings.Model) host.ModelRules {
+	r := host.ModelRules{Pinned: m.Pinned}
+	if m.IdleUnloadMinutes != nil {
+		idle := time.Duration(*m.IdleUnloadMinutes) * time.Minute
+		r.IdleUnload = &idle
+	}
+	return r
+}
+
 // newHost returns the host of a command. The caller closes it.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
-		LastModel: use.lastModel, IdleUnload: use.idleUnload,
-		Engine:  func(id string) engine.Options { return f.options(s.Get(), id) },
-		Aliases: func(id string) []string { return s.Get().ForModel(id).Aliases },
-		Device:  newGate().Device}
+		LastModel: use.lastModel, IdleUnload: use.idleUnload, Requests: use.requests,
+		Model:  func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },
+		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
+		Device: newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}

@@ -24,16 +24,18 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
-	Model       string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
-	Host        string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
-	Port        int           `help:"Port to listen on; 0: any free one." default:"11811"`
-	APIKey      string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
-	APIKeyFile  string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
-	NoAPIKey    bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
-	IdleUnload  time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
-	InProcess   bool          `help:"Run the model in the server's process; a crash then ends the server too."`
-	AllowHost   []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
-	AllowOrigin []string      `help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
+	Model         string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Host          string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
+	Port          int           `help:"Port to listen on; 0: any free one." default:"11811"`
+	APIKey        string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
+	APIKeyFile    string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
+	NoAPIKey      bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
+	IdleUnload    time.Duration `aliases:"rest-after" help:"Unload an idle model after this time; the next request loads it again. Default: idleUnloadMinutes in the settings, or never." placeholder:"DURATION"`
+	LoadOnRequest *bool         `help:"Let a request load the model that it names; =false answers only for models that were started. Default: loadOnRequest in the settings, or true." placeholder:"BOOL"`
+	RequestWait   time.Duration `help:"How long a request waits until its model is loaded. Default: requestWaitMinutes in the settings, or 10m." placeholder:"DURATION"`
+	InProcess     bool          `help:"Run the model in the server's process; a crash then ends the server too."`
+	AllowHost     []string      `help:"Additional host names by which requests may address this machine." placeholder:"NAME" sep:","`
+	AllowOrigin   []string      `help:"Web pages and apps that may use the endpoint, by origin: app://obsidian.md, vscode-webview://*." placeholder:"ORIGIN" sep:","`
 }
 
 // Run listens before it loads the model, so that a port in use is reported immediately. It serves
@@ -49,7 +51,8 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 				"Give one such as app://obsidian.md, or vscode-webview://*.")
 		}
 	}
-	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload})
+	o := c.ModelFlags.ServiceOptions(ServiceUse{InProcess: c.InProcess, IdleUnload: c.IdleUnload,
+		LoadOnRequest: c.LoadOnRequest, RequestWait: c.RequestWait})
 	o.Listen, o.Port, o.APIKey, o.AllowHosts = c.Host, c.Port, c.APIKey, c.AllowHost
 	o.AllowOrigins = c.AllowOrigin
 	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
@@ -79,13 +82,18 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 // readOnlySettings returns the names of the settings that this command ignores or that its flags
 // override.
 func (c *Serve) readOnlySettings() []string {
-	readOnly := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel",
-		"notifications"}
+	readOnly := []string{"port", "modelFolders", "launch", "logLevel", "notifications"}
 	if c.APIKey != "" {
 		readOnly = append(readOnly, "apiKey")
 	}
 	if c.IdleUnload > 0 {
 		readOnly = append(readOnly, "idleUnloadMinutes")
+	}
+	if c.LoadOnRequest != nil {
+		readOnly = append(readOnly, "loadOnRequest")
+	}
+	if c.RequestWait > 0 {
+		readOnly = append(readOnly, "requestWaitMinutes")
 	}
 	return readOnly
 }
