@@ -6,6 +6,7 @@ package tray
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +67,7 @@ type drawn struct {
 // Draw updates the icon, the tooltip and the rows that differ from the state's. It must be called
 // from one goroutine.
 func (t *Tray) Draw(s State) {
-	if icon := iconFor(s.Engine.Status); icon != t.icon {
+	if icon := iconFor(overall(s)); icon != t.icon {
 		t.icon = icon
 		t.native.SetIcon(icon)
 	}
@@ -170,7 +171,9 @@ func (t *Tray) Follow(ctx context.Context, source Source, extend func(host.State
 		s := source.State()
 		t.Draw(extend(s))
 		interval := idleInterval
-		if s.Engine.Status == host.Ready || s.Engine.Status == host.Busy {
+		if slices.ContainsFunc(append(s.Engines, s.Engine), func(e host.EngineState) bool {
+			return e.Status == host.Ready || e.Status == host.Busy
+		}) {
 			interval = busyInterval
 		}
 		if !pause(ctx, leastInterval, nil) || !pause(ctx, interval-leastInterval, changed) {

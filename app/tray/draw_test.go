@@ -153,7 +153,8 @@ func TestClicks(t *testing.T) {
 	}{
 		{host.Stopped, []string{"Start Engine"}, Action{Verb: Start}},
 		{host.Ready, []string{"Stop Engine"}, Action{Verb: Stop}},
-		{host.Ready, []string{"Models", "headroom-demo, 11.4 MB"}, Action{Verb: Stop}}, // it runs
+		{host.Ready, []string{"Models", "headroom-demo, 11.4 MB"},
+			Action{Stop, "headroom-demo"}}, // it runs
 		{host.Ready, []string{"Copy http://127.0.0.1:11811/v1"},
 			Action{Copy, "http://127.0.0.1:11811/v1"}},
 	} {

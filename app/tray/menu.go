@@ -46,8 +46,8 @@ type Verb string
 // The verbs.
 const (
 	Nothing Verb = ""
-	Start   Verb = "start" // Text: the ID of the model, "" for the last one
-	Stop    Verb = "stop"
+	Start   Verb = "start"  // Text: the ID of the model, "" for the last one
+	Stop    Verb = "stop"   // Text: the ID of the model, "" for all
 	Copy    Verb = "copy"   // Text: the text to copy
 	Pause   Verb = "pause"  // pauses the watching of folders
 	Resume  Verb = "resume" // resumes it
@@ -108,6 +108,9 @@ func engineSwitch(s State) Item {
 	case host.Loading:
 		return Item{Title: "Cancel Loading", Click: Action{Verb: Stop}}
 	case host.Ready, host.Busy, host.IdleUnloaded:
+		if loadedBeside(s) > 0 {
+			return Item{Title: "Stop All Models", Click: Action{Verb: Stop}}
+		}
 		return Item{Title: "Stop Engine", Click: Action{Verb: Stop}}
 	case host.Failed:
 		if s.Engine.RetryAtUnixMs > 0 { // it is loaded again without a click, but later
@@ -118,18 +121,38 @@ func engineSwitch(s State) Item {
 	return Item{Title: "Start Engine", Click: Action{Verb: Start}}
 }
 
-// models returns a row for each model: the running one first, then the recent ones. A click loads a
-// model. The running or loading model has a checkmark, and a click unloads it. The rows of
+// loadedBeside counts the models that are loaded or loading besides the one in front.
+func loadedBeside(s State) (n int) {
+	for _, e := range s.Engines {
+		if e.Model != s.Engine.Model && takesMemory(e.Status) {
+			n++
+		}
+	}
+	return n
+}
+
+func takesMemory(s host.Status) bool {
+	return s == host.Loading || s == host.Ready || s == host.Busy
+}
+
+// models returns a row for each model: the loaded ones first, then the recent ones. A click loads a
+// model. Loaded and loading models have a checkmark, and a click unloads them. The rows of
 // downloading and damaged models are disabled. Models that can never run have no row.
 func models(s State) []Item {
 	var items []Item
 	listed := slices.DeleteFunc(slices.Clone(s.Models),
 		func(m host.Model) bool { return m.State == library.NotLoadable })
 	isCurrent := func(m host.Model) bool {
-		return m.ID == s.Engine.Model && s.Engine.Status != host.Failed
+		return m.ID == s.Engine.Model && s.Engine.Status != host.Failed ||
+			slices.ContainsFunc(s.Engines, func(e host.EngineState) bool {
+				return e.Model == m.ID && takesMemory(e.Status)
+			})
 	}
 	rank := func(m host.Model) int {
-		if isCurrent(m) {
+		switch {
+		case m.ID == s.Engine.Model && isCurrent(m):
+			return -2
+		case isCurrent(m):
 			return -1
 		}
 		if i := slices.Index(s.Recent, m.ID); i >= 0 {
@@ -148,7 +171,7 @@ func models(s State) []Item {
 		item := Item{Title: modelLine(m, s.Memory), Tooltip: modelTooltip(m),
 			Disabled: m.Fits == memory.No || m.Error != "", Click: Action{Start, m.ID}}
 		if isCurrent(m) {
-			item.Checked, item.Disabled, item.Click = true, false, Action{Verb: Stop}
+			item.Checked, item.Disabled, item.Click = true, false, Action{Stop, m.ID}
 			item.Tooltip += ". Click to unload."
 		}
 		items = append(items, item)

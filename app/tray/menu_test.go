@@ -42,6 +42,13 @@ func state(status host.Status, change func(*State)) State {
 	return s
 }
 
+// beside adds the large model with this status.
+func beside(status host.Status) func(*State) {
+	return func(s *State) {
+		s.Engines = []host.EngineState{s.Engine, {Status: status, Model: "org/large"}}
+	}
+}
+
 func downloading(done, total int64) func(*State) {
 	return func(s *State) {
 		s.Models = append(s.Models,
@@ -98,7 +105,7 @@ func TestWholeMenu(t *testing.T) {
 	want := ` Ready, headroom-demo (grey)
  Stop Engine -> stop
  Models
-  *headroom-demo, 11.4 MB -> stop
+  *headroom-demo, 11.4 MB -> stop headroom-demo
    org/large, needs 19.4 GB, 12.3 GB available (grey)
    org/broken, cannot be used (grey)
 --
@@ -127,7 +134,8 @@ func TestRows(t *testing.T) {
 		{"loading", state(host.Loading, func(s *State) { s.Engine.Progress = 0.404 }),
 			" Loading headroom-demo, 40 % (grey)", "Stop"},
 		{"loading: cancel", state(host.Loading, nil), " Cancel Loading -> stop", ""},
-		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> stop", ""},
+		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> stop headroom-demo",
+			""},
 		{"busy before the first token", state(host.Busy, nil), " Answering, headroom-demo (grey)",
 			"tok/s"},
 		{"busy", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 43.21 }),
@@ -180,7 +188,17 @@ func TestRows(t *testing.T) {
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
 		{"a running model that no longer fits can be unloaded",
 			state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }),
-			"  *headroom-demo, needs 64.0 MB, 12.3 GB available -> stop", ""},
+			"  *headroom-demo, needs 64.0 MB, 12.3 GB available -> stop headroom-demo", ""},
+		{"another model is loaded, too", state(host.Ready, beside(host.Ready)),
+			" Ready, headroom-demo and 1 more (grey)", ""},
+		{"another model is busy", state(host.Ready, beside(host.Busy)),
+			" Answering, headroom-demo and 1 more (grey)", ""},
+		{"another model is loaded, too: stop", state(host.Ready, beside(host.Ready)),
+			" Stop All Models -> stop", "Stop Engine"},
+		{"another model is loaded, too: mark", state(host.Ready, beside(host.Loading)),
+			"  *org/large, needs 19.4 GB, 12.3 GB available -> stop org/large", ""},
+		{"another model was unloaded", state(host.Ready, beside(host.IdleUnloaded)),
+			" Ready, headroom-demo (grey)", "*org/large"},
 		{"a model that failed is started again", state(host.Failed, failed),
 			"   headroom-demo, 11.4 MB -> start headroom-demo", "stop"},
 		{"no cache on disk", state(host.Stopped, func(s *State) { s.Cache.On = false }),

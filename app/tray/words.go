@@ -21,6 +21,12 @@ import (
 func stateLine(s State) string {
 	e := s.Engine
 	name := shorten(e.Model, 40)
+	if n := loadedBeside(s); n > 0 {
+		name = shorten(e.Model, 30) + fmt.Sprintf(" and %d more", n)
+	}
+	if e.Status == host.Ready && overall(s) == host.Busy {
+		e.Status = host.Busy
+	}
 	switch e.Status {
 	case host.Loading:
 		return fmt.Sprintf("Loading %s, %.0f %%", name, 100*e.Progress)
@@ -38,6 +44,18 @@ func stateLine(s State) string {
 		return "Unloaded, " + name
 	}
 	return "Stopped"
+}
+
+// overall returns the status that the icon shows: that of the model in front, but busy if any model
+// is.
+func overall(s State) host.Status {
+	ready := s.Engine.Status == host.Ready || s.Engine.Status == host.IdleUnloaded
+	for _, e := range s.Engines {
+		if e.Status == host.Busy && ready {
+			return host.Busy
+		}
+	}
+	return s.Engine.Status
 }
 
 // speed returns the current decode speed, "" if it is 0.

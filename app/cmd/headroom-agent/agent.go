@@ -195,7 +195,11 @@ func (a *agent) act(action tray.Action) {
 	case tray.Start:
 		err = a.service.Host.Start(action.Text)
 	case tray.Stop:
-		a.service.Host.Stop()
+		if action.Text == "" {
+			a.service.Host.Stop()
+		} else {
+			err = a.service.Host.StopModel(action.Text)
+		}
 	case tray.Copy:
 		err = copyText(action.Text)
 	case tray.Pause, tray.Resume:
@@ -240,12 +244,15 @@ func (a *agent) saveState() {
 // maxRecent bounds the list of recent models.
 const maxRecent = 8
 
-// noteState records a change of the engine's state. The next start resumes a model that runs now.
-// After a stop, it leaves the engine stopped. A model that is loading or has failed changes
+// noteState records a change of the engine's state. The next start resumes the model that a person
+// has started and that runs now. After a stop, it leaves the engine stopped. A model that is loading or has failed changes
 // nothing, so that the next start does not resume a model that cannot be loaded.
 func noteState(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.IdleUnloaded:
+		if now.Requested {
+			return
+		}
 		s.Model, s.EngineOn = now.Model, true
 		s.Recent = slices.DeleteFunc(s.Recent, func(id string) bool { return id == now.Model })
 		s.Recent = slices.Insert(s.Recent, 0, now.Model)

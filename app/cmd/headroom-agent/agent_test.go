@@ -105,6 +105,8 @@ func TestNoteState(t *testing.T) {
 		{"an idle unload is not a stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new",
 			true},
 		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
+		{"loaded for a request", at(host.Ready, "old"),
+			host.EngineState{Status: host.Ready, Model: "new", Requested: true}, "old", true},
 	}
 	for _, c := range cases {
 		s := saved
