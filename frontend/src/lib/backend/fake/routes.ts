@@ -29,7 +29,8 @@ const handlers: Record<Exclude<Route, 'GET /api/events'>, Handler> = {
   'GET /api/state': (backend) => backend.state,
   'POST /api/engine/start': (backend, { body }: Call<schema.StartRequest>) =>
     backend.start(body.model ?? ''),
-  'POST /api/engine/stop': (backend) => backend.stop(),
+  'POST /api/engine/stop': (backend, { body }: Call<schema.StopRequest>) =>
+    backend.stop(body.model ?? ''),
   'POST /api/requests/{id}/cancel': (backend, { id }) => backend.cancel(id),
   'GET /api/requests/recent': async (backend): Promise<schema.HostFinishedList> => ({
     requests: await backend.finished(),
