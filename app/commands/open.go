@@ -194,8 +194,8 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 // requestRules returns which models requests load.
 func (u ServiceUse) requestRules(s settings.Settings) host.RequestRules {
 	r := host.RequestRules{Load: s.LoadOnRequest, DefaultModel: s.DefaultModel,
-		Aliases: s.Aliases(), Wait: cmp.Or(u.RequestWait,
-			time.Duration(s.RequestWaitMinutes)*time.Minute)}
+		Aliases: func(id string) []string { return s.ForModel(id).Aliases },
+		Wait:    cmp.Or(u.RequestWait, time.Duration(s.RequestWaitMinutes)*time.Minute)}
 	if u.LoadOnRequest != nil {
 		r.Load = *u.LoadOnRequest
 	}

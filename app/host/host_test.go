@@ -418,8 +418,10 @@ func TestStartRefuses(t *testing.T) {
 
 func TestAcquire(t *testing.T) {
 	h := newTestHostWith(t, func(o *Options) {
-		o.Aliases = func(id string) []string {
-			return map[string][]string{"a": {"gpt-4o", "my-alias"}}[id]
+		o.Requests = func() RequestRules {
+			return RequestRules{Aliases: func(id string) []string {
+				return map[string][]string{"a": {"gpt-4o", "my-alias"}}[id]
+			}}
 		}
 	})
 	check := func(id string, want problem.Code, wantText string) {

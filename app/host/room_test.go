@@ -263,7 +263,9 @@ func TestRequestLoads(t *testing.T) {
 func TestNames(t *testing.T) {
 	m := newMachine(t, 10, 10, 0)
 	m.set(func() {
-		m.rules.Aliases = map[string]string{"gpt": "b", "a": "b"}
+		m.rules.Aliases = func(id string) []string {
+			return map[string][]string{"b": {"gpt", "a"}}[id]
+		}
 		m.rules.DefaultModel = "b"
 	})
 	for name, want := range map[string]string{"": "b", "GPT": "b", "a": "a"} {

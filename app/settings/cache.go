@@ -6,7 +6,6 @@ package settings
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 )
 
@@ -48,8 +47,6 @@ type Model struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// IdleUnloadMinutes overrides Settings.IdleUnloadMinutes; nil: it does not, 0: never.
 	IdleUnloadMinutes *int `json:"idleUnloadMinutes,omitempty"`
-	// Aliases are further names by which requests may name the model.
-	Aliases []string `json:"aliases,omitempty"`
 
 	// Defaults for requests; see generate.Defaults. A change applies from the next request on.
 	MaxTokens         int             `json:"maxTokens,omitempty"`
@@ -81,20 +78,6 @@ func (s Settings) ForModel(id string) Model {
 func (s *Settings) ForgetModel(id string) {
 	maps.DeleteFunc(s.Models,
 		func(other string, _ Model) bool { return strings.EqualFold(other, id) })
-}
-
-// Aliases returns the aliases of all models in lower case, with the IDs of their models. Of two
-// models with one alias, the one whose ID comes first in alphabetical order has it.
-func (s Settings) Aliases() map[string]string {
-	aliases := map[string]string{}
-	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
-		for _, alias := range s.Models[id].Aliases {
-			if alias = strings.ToLower(alias); aliases[alias] == "" {
-				aliases[alias] = id
-			}
-		}
-	}
-	return aliases
 }
 
 // cloneModels copies the map, and what KVBoundaryLayers points to. The values behind the other

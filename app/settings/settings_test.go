@@ -25,16 +25,6 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
-// TestAliases: aliases ignore case, and of two models the one with the first ID has an alias.
-func TestAliases(t *testing.T) {
-	s := Settings{Models: map[string]Model{"b": {Aliases: []string{"GPT", "other"}},
-		"a": {Aliases: []string{"gpt"}}, "c": {}}}
-	want := map[string]string{"gpt": "a", "other": "b"}
-	if got := s.Aliases(); !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 func TestChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir, nil)
