@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -155,19 +156,43 @@ var shortIDsMark = regexp.MustCompile(`id\s*\|\s*length\s*!=\s*9\b`)
 
 var shortID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
-// shortenIDs gives the IDs of tool calls in a message the form that shortIDsMark checks.
-func shortenIDs(message *jinja.Dict) {
-	shorten := func(d *jinja.Dict, key string) {
-		v, _ := d.Get(key)
-		id, ok := v.(string)
-		if !ok || shortID.MatchString(id) {
-			return
+// shortenIDs gives the IDs of tool calls the form that shortIDsMark checks. A call without an ID gets
+// one of its position, and a result without one that of the first call that has no result yet.
+func shortenIDs(messages *jinja.List) {
+	var open []string // the calls without results
+	for i, m := range messages.Items {
+		for j, call := range toolCalls(m) {
+			open = append(open, shorten(call, "id", fmt.Sprintf("call %d of message %d", j, i)))
 		}
+		message, ok := m.(*jinja.Dict)
+		if !ok {
+			continue
+		}
+		role, _ := message.Get("role")
+		if _, has := message.Get("tool_call_id"); role != "tool" && !has {
+			continue
+		}
+		next := ""
+		if len(open) > 0 {
+			next = open[0]
+		}
+		id := shorten(message, "tool_call_id", next)
+		open = slices.DeleteFunc(open, func(o string) bool { return o == id })
+	}
+}
+
+// shorten makes an ID of nine letters and digits of that at a key, or else of another text, and
+// returns it.
+func shorten(d *jinja.Dict, key, otherwise string) string {
+	v, _ := d.Get(key)
+	id, _ := v.(string)
+	if id == "" {
+		id = otherwise
+	}
+	if !shortID.MatchString(id) {
 		sum := sha256.Sum256([]byte(id))
-		d.Set(key, hex.EncodeToString(sum[:])[:9])
+		id = hex.EncodeToString(sum[:])[:9]
 	}
-	shorten(message, "tool_call_id")
-	for _, call := range toolCalls(message) {
-		shorten(call, "id")
-	}
+	d.Set(key, id)
+	return id
 }

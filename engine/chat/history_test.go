@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,38 @@ func TestShortIDs(t *testing.T) {
 			t.Errorf("%q and %q became %q", id, other, call)
 		}
 		seen[call] = id
+	}
+}
+
+// TestMissingIDs checks that calls without IDs and their results get well-formed ones, which match.
+func TestMissingIDs(t *testing.T) {
+	const sent = `{"role":"user","content":"?"},
+		{"role":"assistant","tool_calls":[{"function":{"name":"f"}},{"id":"","function":{"name":"g"}}]},
+		{"role":"tool","content":"x"},{"role":"tool","tool_call_id":null,"content":"y"},
+		{"role":"assistant","tool_calls":[{"id":null,"function":{"name":"f"}},
+			{"id":"aB3dE6gH9","function":{"name":"f"}}]},
+		{"role":"tool","tool_call_id":"aB3dE6gH9","content":"x"},{"role":"tool","content":"y"}`
+	render := func(messages []Message) []string {
+		prompt, err := parse(t, mistralCheck).Render(t.Context(), Input{Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(prompt)
+	}
+	got := render(messages(t, "["+sent+"]"))
+	if len(got) != 16 {
+		t.Fatalf("the prompt is %q", got)
+	}
+	a, b, c, d := got[1], got[3], got[9], got[11]
+	want := []string{"call", a, "call", b, "result", a, "result", b, "call", c, "call", d, "result", d,
+		"result", c}
+	if !slices.Equal(got, want) || d != "aB3dE6gH9" || a == b || a == c || b == c ||
+		!shortID.MatchString(a) || !shortID.MatchString(b) || !shortID.MatchString(c) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if grown := render(messages(t, "["+sent+`,{"role":"user","content":"?"}]`)); !slices.Equal(
+		grown, got) {
+		t.Errorf("after another message: %q", grown)
 	}
 }
 

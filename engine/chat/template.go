@@ -142,10 +142,10 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			return "", fmt.Errorf("messages[%d]: %w", i, err)
 		}
 		t.setThinking(v)
-		if t.shortIDs {
-			shortenIDs(v)
-		}
 		messages.Items = append(messages.Items, in.hidden(v))
+	}
+	if t.shortIDs {
+		shortenIDs(messages)
 	}
 	if in.ContinueFinal {
 		if err := markEnd(messages); err != nil {
