@@ -165,3 +165,28 @@ var solarTests = []toolTest{
 	{"cut off", "<|tool_calls|><|tool_call:begin|>x<|tool_call:name|>f<|tool_call:args|>{\"s\":" +
 		"\"ha", false, " |  | "},
 }
+
+var functionary31Tests = []toolTest{
+	{"two calls", `So <function=f>{"s": "a", "n": "3"}</function><function=now>{}</function>`, false,
+		` | So | f{"s": "a", "n": 3} now{}`},
+	{"anything in a string", `<function=f>{"s": "</function><function=now>{} é"}</function>x`, false,
+		` | x | f{"s":"</function><function=now>{} é"}`},
+	{"no object", "<function=f>s=1</function>x", false, " | x | "},
+	{"cut off", `a<function=f>{"s": "ha`, false, " | a | "},
+	{"without a closing tag", `a<function=f>{"s": "ha"}`, false, " | a | "},
+}
+
+var functionary32Tests = []toolTest{
+	{"an answer", "all\nHello.\n", false, " | Hello.\n | "},
+	{"a call", "f\n{\"s\": \"a\", \"n\": \"3\"}", false, ` |  | f{"s": "a", "n": 3}`},
+	{"text, then two calls", "all\nI look.>>>f\n{\"n\": 1}\n>>>now\n{}", false,
+		` | I look. | f{"n":1} now{}`},
+	{"prose", "all\nType >>> print(1) or >>>", false, " | Type >>> print(1) or >>> | "},
+	{"no recipient", "Hello there.", false, " | Hello there. | "},
+	{"a word", "Yes", false, " | Yes | "},
+	{"a line", "Yes\nor no", false, " | Yes\nor no | "},
+	{"malformed", "f\n{n: 1}>>>all\nx", false, " | x | "},
+	{"cut off", "all\na>>>f\n{\"s\": \"ha", false, " | a | "},
+	{"anything in a string", "f\n{\"s\": \">>>now\\n{} é\"}", false,
+		` |  | f{"s":">>>now\n{} é"}`},
+}

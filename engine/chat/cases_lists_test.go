@@ -101,6 +101,41 @@ var gigaChatTests = []toolTest{
 	{"no call", "<|function_call|>now() x", false, " | now() x | "},
 }
 
+var gigaChat3Tests = []toolTest{
+	{"a call", "So<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"f\", \"arguments\": " +
+		"{\"n\": \"3\"}}<|message_sep|>\n\n", false, ` | So | f{"n": 3}`},
+	{"only a call", "function call<|role_sep|>\n{\"name\":\"now\",\"arguments\":{}}", false,
+		" |  | now{}"},
+	{"an answer", "A function call is one.<|message_sep|>\n\n", false,
+		" | A function call is one. | "},
+	{"cut off", "a<|message_sep|>\n\nfunction call<|role_sep|>\n{\"name\": \"f", false, " | a | "},
+}
+
+var commandRTests = []toolTest{
+	{"two calls", "Plan: I look.\nAction:\n```json\n[\n    {\n        \"tool_name\": \"f\",\n        " +
+		"\"parameters\": {\"n\": \"3\"}\n    },\n    {\"tool_name\": \"now\", \"parameters\": {}}\n]```",
+		false, ` | Plan: I look. | f{"n": 3} now{}`},
+	{"text after", "Action: ```json\n[{\"tool_name\": \"now\"}]\n```\nDone.", false,
+		" | Done. | now{}"},
+	{"prose", "Action: run. Then Action:\n```json\n[1]\n``` and Action:", false,
+		" | Action: run. Then Action:\n```json\n[1]\n``` and Action: | "},
+	{"another fence", "Action:\n```go\nx\n```", false, " | Action:\n```go\nx\n``` | "},
+	{"no name", "a Action: ```json\n[{\"parameters\": {}}]\n```x", false, " | ax | "},
+	{"cut off", "a\nAction:\n```json\n[\n{\"tool_name\": \"f", false, " | a | "},
+	{"a fence in a string", "Action:\n```json\n[{\"tool_name\":\"f\",\"parameters\":{\"s\":\"```\"}}]```",
+		false, " |  | f{\"s\":\"```\"}"},
+}
+
+var fireFunctionTests = []toolTest{
+	{"two calls", `So functools[{"name": "f", "arguments": {"n": "3"}}, {"name": "now", ` +
+		`"arguments": {}}]`, false, ` | So | f{"n": 3} now{}`},
+	{"text after", `functools[{"name": "now"}] x`, false, " | x | now{}"},
+	{"prose", "Use functools[1] or functools.cache or functools[", false,
+		" | Use functools[1] or functools.cache or functools[ | "},
+	{"malformed", `functools[{"name": 1}]`, false, " |  | "},
+	{"cut off", `a functools[{"name": "now"}, {"name": "f"`, false, " | a | now{}"},
+}
+
 // listFormats has the formats of these cases.
 var listFormats = []formatTests{
 	{"command", "<|START_THINKING|><|START_ACTION|>", commandTests},
@@ -110,6 +145,12 @@ var listFormats = []formatTests{
 	{"phi4", "<|tool_call|><|/tool_call|>", phi4Tests},
 	{"granite3", "with <|tool_call|> followed by a JSON list of tools", granite3Tests},
 	{"gigachat", "<|function_call|>", gigaChatTests},
+	{"gigachat3", "<|role_sep|>", gigaChat3Tests},
+	{"command_r_plus", "'\\nAction:\\n```json\\n[\\n'", commandRTests},
+	{"firefunction", "formatted as functools[{", fireFunctionTests},
+	{"functionary31", `<function=example_function_name>{"example_name": "example_value"}</function>`,
+		functionary31Tests},
+	{"functionary32", ">>>${recipient}\n${content}", functionary32Tests},
 	{"solar", "<|begin|>assistant<|tool_call:args|>", solarTests},
 	{"kimi_k3", "'<|open|>' + tag + '<|sep|>'", kimiK3Tests},
 	{"minimax_m3", "']<]minimax[>[' ~ '<tool_call>' <mm:think>", minimaxM3Tests},

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +14,8 @@ import (
 // instruction that describes the tools and shows how to call them. It ends the system message. Where
 // a template renders none, it begins the first message of the user.
 //
-// DeepSeek's templates render calls and their results, though no tools, so the instruction shows
-// their format. For all others it shows jsonTools, and messages are written with that format:
+// Some templates of DeepSeek render calls and their results, though no tools, so the instruction
+// shows their format. For all others it shows jsonTools, and messages are written in that format:
 //
 //   - Calls end the content of their message.
 //   - The results of calls are messages of the user. Several in a row are one message, because many
@@ -60,6 +61,7 @@ func mustParse(source string) *jinja.Template {
 const (
 	sampleTool   = "probe_of_tools"
 	sampleSystem = "probe of a system message"
+	sampleResult = "probe of a result"
 )
 
 // findFallback sets what takes the place of tools if the template ignores them. A template that
@@ -85,19 +87,67 @@ func (t *Template) findFallback(source string) {
 	}
 	prompt, _ := t.renderSample([]any{system, user}, false)
 	t.fallback = &fallback{system: strings.Contains(prompt, sampleSystem),
-		native: t.tools != nil && t.tools.example != nil}
+		native: t.tools != nil && t.tools.example != nil && t.rendersCalls()}
 	if !t.fallback.native {
 		t.tools = &jsonTools
 	}
 	t.fallback.example = t.tools.example(source)
 }
 
-// toolsName returns the name of the variable for tools. SmolLM3 has one of its own.
+// rendersCalls reports whether the template renders a call and its result.
+func (t *Template) rendersCalls() bool {
+	called := Message{Role: "assistant", ToolCalls: json.RawMessage(`[{"id": "call00001", ` +
+		`"type": "function", "function": {"name": "` + sampleTool + `", "arguments": "{}"}}]`)}
+	call, err := called.value(false)
+	if err != nil {
+		return false
+	}
+	messages := jinja.NewList(newMessage("user", "Hello"), call, newMessage("tool", sampleResult))
+	prompt, err := t.renderSample(messages.Items, false)
+	if err != nil && argumentsAsText(messages) {
+		prompt, err = t.renderSample(messages.Items, false)
+	}
+	return err == nil && strings.Contains(prompt, sampleTool) && strings.Contains(prompt, sampleResult)
+}
+
+// toolsName returns the name of the variable for tools. SmolLM3 and FireFunction 2 have their own.
 func (t *Template) toolsName() string {
-	if !t.jinja.Reads("tools") && t.jinja.Reads("xml_tools") {
-		return "xml_tools"
+	for _, name := range []string{"tools", "xml_tools", "functions"} {
+		if t.jinja.Reads(name) {
+			return name
+		}
 	}
 	return "tools"
+}
+
+// functionsText is what FireFunction 2's model card makes of tools.
+var functionsText = mustParse("{% set list = namespace(of=[]) %}{% for t in tools %}" +
+	"{% set list.of = list.of + [t.function or t] %}{% endfor %}{{ list.of | tojson(indent=4) }}")
+
+// setTools sets the variables for tools, which may be nil. FireFunction 2 gets a text, and the date
+// without the time: the prompt stays the same for a day.
+func (t *Template) setTools(ctx context.Context, vars *jinja.Dict, tools *jinja.List,
+	now time.Time) error {
+	vars.Set("tools", nil)
+	name := t.toolsName()
+	if name != "functions" {
+		if tools != nil {
+			vars.Set(name, tools)
+		}
+		return nil
+	}
+	text := ""
+	if tools != nil {
+		var err error
+		with := jinja.NewDict()
+		with.Set("tools", tools)
+		if text, err = functionsText.Render(ctx, with, now); err != nil {
+			return err
+		}
+	}
+	vars.Set(name, text)
+	vars.Set("datetime", now.Format(time.DateOnly))
+	return nil
 }
 
 func newMessage(role, content string) *jinja.Dict {
@@ -115,17 +165,21 @@ func (t *Template) renderSample(messages []any, tool bool) (string, error) {
 	}
 	vars.Set("messages", jinja.NewList(messages...))
 	vars.Set("add_generation_prompt", true)
-	vars.Set("tools", nil)
+	var tools *jinja.List
 	if tool {
-		v, err := jinja.FromJSON([]byte(`[{"type": "function", "function": {"name": "` + sampleTool +
+		v, err := jinja.FromJSON([]byte(`{"type": "function", "function": {"name": "` + sampleTool +
 			`", "description": "d", "parameters": {"type": "object", "properties": {"a": ` +
-			`{"type": "string", "description": "d"}}, "required": ["a"]}}}]`))
+			`{"type": "string", "description": "d"}}, "required": ["a"]}}}`))
 		if err != nil {
 			return "", err
 		}
-		vars.Set(t.toolsName(), v)
+		tools = jinja.NewList(v)
 	}
-	return t.jinja.Render(context.Background(), vars, time.Unix(0, 0))
+	ctx, now := context.Background(), time.Unix(0, 0)
+	if err := t.setTools(ctx, vars, tools, now); err != nil {
+		return "", err
+	}
+	return t.jinja.Render(ctx, vars, now)
 }
 
 // withTools returns messages for the template. It may change them. tools may be nil.

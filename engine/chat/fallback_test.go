@@ -81,6 +81,9 @@ func TestFallback(t *testing.T) {
 			"[user]When?[user]When?"},
 		{"native", deepseekTemplate, question + "," + calls + "," + result, true, "[system]" + native +
 			`[user]When?[assistant]Wait.<｜tool▁calls▁begin｜>time {"in": "Rome", "n": 1}[tool]12:00`},
+		{"native in name only", plainTemplate + "{% if false %}<｜tool▁calls▁begin｜>{% endif %}",
+			question + "," + calls + "," + result, true, "[system]" + inJSON +
+				"[user]When?[assistant]Wait.\n" + called + "[user]" + response},
 		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question, true,
 			"[system]" + inJSON + "[user]When?"},
 		{"renders tools", plainTemplate + "{{ tools[0].function.name }}", question, true,

@@ -51,6 +51,22 @@ var (
 		listTags{open: "<|function_call|>", call: readJSONCall}, true)
 )
 
+// gigaChat3 is the format of GigaChat 3, which has a message for the call:
+//
+//	TEXT<|message_sep|>
+//
+//	function call<|role_sep|>
+//	{"name": NAME, "arguments": {…}}
+var gigaChat3 = gigaChat3Format()
+
+func gigaChat3Format() toolFormat {
+	f := listFormat("gigachat3", `<\|role_sep\|>`,
+		listTags{open: "function call<|role_sep|>", call: readJSONCall}, true)
+	f.drop = []string{"<|message_sep|>"}
+	f.in = []string{"<|role_sep|>\n", "<|message_sep|>\n\n"} // the tokens have line breaks
+	return f
+}
+
 func listFormat(name, mark string, tags listTags, control bool) toolFormat {
 	return toolFormat{
 		name:    name,
@@ -59,7 +75,14 @@ func listFormat(name, mark string, tags listTags, control bool) toolFormat {
 		close:   tags.closing,
 		control: control,
 		begin: func(schemas map[string]schema) callReader {
-			return &listReader{listTags: tags, schemas: schemas}
+			r := &listReader{listTags: tags, schemas: schemas, inList: tags.opened}
+			switch {
+			case tags.fence != "":
+				r.part = listFence
+			case tags.opened:
+				r.part = listNext
+			}
+			return r
 		},
 	}
 }
@@ -67,6 +90,8 @@ func listFormat(name, mark string, tags listTags, control bool) toolFormat {
 // listTags has the tags of one format, and what parses an object.
 type listTags struct {
 	open, closing string // closing may be ""
+	fence         string // before the list; "": none
+	opened        bool   // the opening tag has the [, too
 	call          func(text string, schemas map[string]schema) (ToolCall, bool)
 }
 
@@ -86,6 +111,7 @@ type listPart uint8
 
 const (
 	listBegin   listPart = iota // the [, if there is one
+	listFence                   // the fence before it
 	listComma                   // a comma, if there is one
 	listNext                    // the beginning of an object, or the end of the list
 	listObject                  // an object
@@ -130,6 +156,9 @@ func (r *listReader) next(text string) (listPart, verdict) {
 		return 0, undecided
 	}
 	switch r.part {
+	case listFence:
+		word, decided := r.take(text, r.fence)
+		return listBegin, verdictOf(decided, word != "")
 	case listBegin:
 		word, _ := r.take(text, "[")
 		r.inList = word != ""

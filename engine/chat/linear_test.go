@@ -174,6 +174,11 @@ var longTexts = map[string][]string{
 		"<|python_tag|>", "<|python_tag|>{", `<|python_tag|>{"name":"f","a":`},
 	"harmony": {"", "<|channel|>", "<|channel|>final<|message|>", "<|channel|>commentary " +
 		"to=functions.f<|message|>", "<|channel|>commentary to=functions.f<|message|>{"},
+	"functionary31": {"<function=", "<function=f>", "<function=f>{}"},
+	"functionary32": {"", "f", "f\n", "f\n{", "all\n", "all\n>>>"},
+	"firefunction":  {"functools[", "functools[{"},
+	"command_r_plus": {"Action:", "Action:\n```json", "Action:\n```json[",
+		`Action: ` + "```json[{}]"},
 	"atem": {"", " to=f<|message|>", " to=f<|message|><atem:function_calls>"},
 }
 

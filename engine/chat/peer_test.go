@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -42,8 +43,12 @@ func TestTemplatesOfPeers(t *testing.T) {
 		if templates[r.Template] == nil {
 			templates[r.Template] = parseFile(t, filepath.Join(folder, r.Template)).
 				WithSpecialTokens(peers.Special)
+			templates[r.Template].fallback = nil // Jinja2 has none
 		}
 		template, c := templates[r.Template], peers.Conversations[r.Conversation]
+		if template.shortIDs && strings.Contains(r.Error, "length 9") {
+			continue // shortenIDs mends that
+		}
 		in := Input{Messages: messages(t, string(c.Messages)), Tools: c.Tools,
 			AddGenerationPrompt: true, Kwargs: map[string]any{},
 			Now: time.Date(2026, 3, 4, 15, 6, 7, 0, time.UTC)}

@@ -139,13 +139,18 @@ func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string
 		s.kind, s.trim = Reasoning, lineBreaks
 	} else {
 		s.start, s.fresh = true, true
+		if format != nil && format.prompted && strings.HasSuffix(prompt, format.open[0]) {
+			s.beginCall(0, 0)
+		}
 	}
 	return s
 }
 
 // mentions reports whether a tag that no call follows is content. Without tools, a model may write
 // about tags.
-func (s *tagSplitter) mentions() bool { return s.tools == nil && !s.format.control }
+func (s *tagSplitter) mentions() bool {
+	return s.format.prose || s.tools == nil && !s.format.control
+}
 
 func (s *tagSplitter) InReasoning() bool { return s.kind == Reasoning }
 
@@ -172,17 +177,7 @@ const (
 func (s *tagSplitter) Close(cutOff bool) []Piece {
 	var out []Piece
 	for rereads := 0; s.kind == Call; rereads++ {
-		body := s.held.text
-		n := len(body)
-		// A closing tag may have been taken for part of a value, if a quote is missing.
-		closing := strings.Index(body, s.format.close)
-		if closing >= 0 && s.format.close != "" && !cutOff && rereads < maxRereads {
-			n = closing + len(s.format.close)
-		}
-		s.called = s.EndsWithCall()
-		emit(&out, Broken, s.lead+body[:n])
-		s.kind, s.lead = Content, ""
-		s.cut(n)
+		s.endCall(&out, cutOff || rereads == maxRereads)
 		for s.advance(&out) {
 		}
 	}
@@ -195,6 +190,26 @@ func (s *tagSplitter) Close(cutOff bool) []Piece {
 	s.kind = Content
 	s.cut(len(s.held.text))
 	return out
+}
+
+// endCall ends a call that is incomplete at the end of the text. If whole is set, all of it is
+// Broken.
+func (s *tagSplitter) endCall(out *[]Piece, whole bool) {
+	s.called = s.EndsWithCall()
+	body, lead := s.held.text, s.lead
+	s.kind, s.lead = Content, ""
+	if !whole && s.format.prose && !strings.Contains(body, "{") {
+		s.emit(out, lead) // a tag in prose, with which the text ends
+		return
+	}
+	n := len(body)
+	// A closing tag may have been taken for part of a value, if a quote is missing.
+	if closing := strings.Index(body, s.format.close); !whole && closing >= 0 &&
+		s.format.close != "" {
+		n = closing + len(s.format.close)
+	}
+	emit(out, Broken, lead+body[:n])
+	s.cut(n)
 }
 
 // cut drops the first n bytes of the held text.

@@ -170,15 +170,15 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			tools.Items = append(tools.Items, in.hidden(v))
 		}
 	}
-	vars.Set("tools", nil)
-	switch {
-	case t.fallback != nil:
+	if t.fallback != nil {
 		var err error
 		if messages.Items, err = t.fallback.withTools(ctx, messages.Items, tools, now); err != nil {
 			return "", err
 		}
-	case tools != nil:
-		vars.Set(t.toolsName(), tools)
+		tools = nil
+	}
+	if err := t.setTools(ctx, vars, tools, now); err != nil {
+		return "", err
 	}
 	vars.Set("messages", messages)
 	vars.Set("documents", nil)

@@ -76,6 +76,10 @@ type toolFormat struct {
 	ends  []string       // tokens that end an answer with calls
 	// bare: an answer that begins with { may be a call without a tag.
 	bare bool
+	// prose: a tag is common in prose. One that no call follows is content.
+	prose bool
+	// prompted: the prompt ends with the opening tag of the first call, or of an answer.
+	prompted bool
 	// control: the tags are control tokens, which a model does not write to mention them. They are
 	// no content even if no tools were offered and no call follows.
 	control bool
@@ -90,7 +94,8 @@ type toolFormat struct {
 var toolFormats = []*toolFormat{
 	&minimax, &minimaxM3, &deepseekV32, &deepseekV4, &deepseek, &gemma4, &functionGemma, &longcat,
 	&hunyuan, &glm, &pythonic, &seedOSS, &qwen3Coder, &kimi, &kimiK3, &minicpm5, &mistral, &command,
-	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &gigaChat, &solar, &jsonTools, &llama3,
+	&nemotron, &toolCallsList, &apertus, &phi4, &granite3, &gigaChat, &gigaChat3, &solar,
+	&commandRPlus, &fireFunction, &functionary31, &functionary32, &jsonTools, &llama3,
 }
 
 // toolFormatOf returns the format of tool calls in a chat template, or nil if it is unknown.

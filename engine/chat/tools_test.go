@@ -50,6 +50,8 @@ func splitterOf(template *Template, startInReasoning bool) *Splitter {
 		prompt = template.channels.start + prompt
 	case startInReasoning:
 		prompt += template.reasoning.open
+	case template.tools != nil && template.tools.prompted:
+		prompt += template.tools.open[0]
 	}
 	return template.NewSplitter(prompt, offered())
 }
@@ -202,12 +204,16 @@ func checkPieces(t *testing.T, template *Template, all []Piece) {
 	}
 }
 
-// inTags returns the tags that are dropped only inside calls.
+// inTags returns the tags that are dropped only inside calls, or where a call follows.
 func inTags(template *Template) []string {
 	if template.tools == nil {
 		return nil
 	}
-	return append(template.tools.in, template.reasoning.mark)
+	tags := append(slices.Clone(template.tools.in), template.reasoning.mark)
+	if template.tools.prose {
+		tags = append(tags, template.tools.open...)
+	}
+	return tags
 }
 
 // TestFormatsOfTemplates checks which format each excerpt selects, and the templates of peers if

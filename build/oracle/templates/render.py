@@ -14,6 +14,8 @@ import pathlib
 import re
 import sys
 
+import jinja2.meta
+
 sys.path.append(str(pathlib.Path(__file__).parents[3] / "engine/chat/jinja/testdata"))
 from environment import Raised, env
 
@@ -159,6 +161,25 @@ def joined(messages):
     return messages
 
 
+def as_text(messages):
+    """The messages with the arguments of calls as JSON text, for templates that fail otherwise."""
+    messages = copy.deepcopy(messages)
+    for m in messages:
+        for call in m.get("tool_calls", []):
+            call["function"]["arguments"] = json.dumps(call["function"]["arguments"],
+                                                       ensure_ascii=False)
+    return messages
+
+
+def own_variables(names, tools):
+    """The variables of FireFunction 2, whose template reads functions instead of tools."""
+    if "functions" not in names or "tools" in names:
+        return {}
+    functions = [tool["function"] for tool in tools or []]
+    return {"datetime": "2026-03-04",
+            "functions": json.dumps(functions, indent=4, ensure_ascii=False) if tools else ""}
+
+
 def with_thinking(source, messages):
     """The messages with reasoning as thinking too, for templates that read that."""
     if re.search(r"message\.thinking\b|message\[['\"]thinking['\"]\]", source):
@@ -171,6 +192,14 @@ def with_thinking(source, messages):
 
 
 def render(template, messages, tools, variables):
+    result = render_as_is(template, messages, tools, variables)
+    if "error" in result and any("tool_calls" in m for m in messages):
+        text = render_as_is(template, as_text(messages), tools, variables)
+        return result if "error" in text else text
+    return result
+
+
+def render_as_is(template, messages, tools, variables):
     given = {"add_generation_prompt": True, **SPECIAL, **variables}
     try:
         return {"want": template.render(messages=messages, tools=copy.deepcopy(tools),
@@ -186,7 +215,9 @@ def main():
     for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja")):
         source = path.read_text(encoding="utf-8")
         template = env.from_string(source)
+        names = jinja2.meta.find_undeclared_variables(env.parse(source))
         for name, (messages, tools, variables) in CONVERSATIONS.items():
+            variables = own_variables(names, tools) | variables
             entry = {"template": path.name, "conversation": name}
             entry |= render(template, with_thinking(source, decoded(messages)), tools, variables)
             if joined(messages) != messages:
