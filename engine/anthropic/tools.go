@@ -46,7 +46,8 @@ func (r *Request) readTools(w *wireRequest) error {
 		r.Tools = append(r.Tools, function)
 	}
 	if theirs != "" && len(r.Tools) == 0 {
-		return unsupported("tools", "%s is a tool of Anthropic, which Headroom does not have", theirs)
+		return unsupported("tools", "%s is a tool of Anthropic, which Headroom does not have",
+			theirs)
 	}
 	return r.readToolChoice(w.ToolChoice)
 }

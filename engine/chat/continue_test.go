@@ -41,7 +41,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestContinueChannels checks that the text after an unfinished message of harmony belongs to it.
+// TestContinueChannels checks that the text after an unfinished message of harmony belongs to it,
+// also if it looks like a header.
 func TestContinueChannels(t *testing.T) {
 	const source = `<|channel|>{% for m in messages %}<|start|>{{ m.role }}<|channel|>final` +
 		`<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant`
@@ -53,12 +54,12 @@ func TestContinueChannels(t *testing.T) {
 	}
 	var got string
 	split := template.NewSplitter(prompt, nil)
-	for _, p := range append(split.Add(" cache<|end|>"), split.Close(false)...) {
+	for _, p := range append(split.Add("to=all of it<|end|>"), split.Close(false)...) {
 		if p.Kind == Content {
 			got += p.Text
 		}
 	}
-	if got != " cache" {
+	if got != "to=all of it" {
 		t.Errorf("the prompt is %q, the content %q", prompt, got)
 	}
 }

@@ -2,7 +2,11 @@ package openai
 
 // The objects that OpenAI's API returns, and their constructors.
 
-import "headroom/engine/server"
+import (
+	"time"
+
+	"headroom/engine/server"
+)
 
 // The values of the field "object".
 const (
@@ -193,7 +197,7 @@ func NewCompletionUsage(head Head, usage *Usage) *Completion {
 	return &Completion{Head: head, Choices: []CompletionChoice{}, Usage: usage}
 }
 
-// Model is an entry of /v1/models.
+// Model is an entry of /v1/models. It has the fields of OpenAI's and of Anthropic's API.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -207,6 +211,13 @@ type Model struct {
 	// State is "loaded", "loading" or "unloaded". A request for an unloaded model loads it.
 	State      server.ModelState `json:"state,omitempty"`
 	Modalities []string          `json:"modalities"` // of prompts and answers
+
+	// The fields of Anthropic's list.
+	Type           string `json:"type"` // "model"
+	DisplayName    string `json:"display_name"`
+	CreatedAt      string `json:"created_at"` // RFC 3339
+	Lifecycle      string `json:"lifecycle"`  // "active"
+	MaxInputTokens int    `json:"max_input_tokens,omitempty"`
 }
 
 // ModelMeta has what llama-server tells about a model.
@@ -218,20 +229,29 @@ type ModelMeta struct {
 func NewModel(m server.ModelInfo, created int64) Model {
 	model := Model{ID: m.ID, Object: objectModel, Created: created, OwnedBy: "headroom",
 		MaxModelLen: m.ContextTokens, ContextLength: m.ContextTokens, State: m.State,
-		Modalities: []string{"text"}}
+		Modalities: []string{"text"}, Type: objectModel, DisplayName: m.ID,
+		CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339), Lifecycle: "active",
+		MaxInputTokens: m.ContextTokens}
 	if m.ContextTokens > 0 {
 		model.Meta = &ModelMeta{m.ContextTokens}
 	}
 	return model
 }
 
-// ModelList is the response of /v1/models.
+// ModelList is the response of /v1/models. It has all models, so there are no more pages.
 type ModelList struct {
-	Object string  `json:"object"`
-	Data   []Model `json:"data"`
+	Object  string  `json:"object"`
+	Data    []Model `json:"data"`
+	HasMore bool    `json:"has_more"`
+	FirstID *string `json:"first_id"` // null: there are no models
+	LastID  *string `json:"last_id"`
 }
 
 // NewModelList returns a ModelList. Without models, its JSON has an empty array and not null.
 func NewModelList(models []Model) ModelList {
-	return ModelList{Object: objectList, Data: append([]Model{}, models...)}
+	list := ModelList{Object: objectList, Data: append([]Model{}, models...)}
+	if n := len(models); n > 0 {
+		list.FirstID, list.LastID = &models[0].ID, &models[n-1].ID
+	}
+	return list
 }

@@ -38,9 +38,9 @@ func TestSeveralAnswers(t *testing.T) {
 		return r
 	}
 	for _, c := range []struct{ path, body string }{
-		{"/v1/chat/completions", `"messages":[{"role":"user","content":"What is a KV cache?"}],` +
-			`"max_tokens":12,"temperature":1.5,"chat_template_kwargs":{"enable_thinking":false}`},
-		{"/v1/completions", `"prompt":"The KV cache","max_tokens":8,"temperature":1.5`},
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"zq 7 xw"}],` +
+			`"max_tokens":12,"temperature":2,"chat_template_kwargs":{"enable_thinking":false}`},
+		{"/v1/completions", `"prompt":"zq 7 xw","max_tokens":8,"temperature":2`},
 	} {
 		var alone [n]string
 		prompt, completion := 0, 0

@@ -77,6 +77,8 @@ func TestMessagesTranscripts(t *testing.T) {
 			say(engine.FinishStop, "No. "+timerCall)},
 		{"messages_stream_blank", messagesBody(messagesStream, thinks, timerTool),
 			say(engine.FinishStop, "So\n</think>\n\n \n"+timerCall)},
+		{"messages_stream_stop", messagesBody(messagesStream, thinks, `,"stop_sequences":["END"]`),
+			say(engine.FinishStop, "END?\n</think>\n\nOne EN EN-END two")},
 		{"messages_stream_context_full", messagesBody(messagesStream),
 			say(engine.FinishLength, "a")},
 		{"messages_stream_error_first", messagesBody(messagesStream), func(s *fakeStream) {
@@ -104,6 +106,8 @@ func TestMessagesTranscripts(t *testing.T) {
 			say(engine.FinishStop, timerCall+"\n"+timerCall)},
 		{"messages_whole_omitted", messagesBody(thinksUnseen),
 			say(engine.FinishStop, "Hm.\n</think>\n\nYes")},
+		{"messages_whole_stop", messagesBody(`,"stop_sequences":["END"]`),
+			say(engine.FinishStop, "One END two")},
 		{"messages_whole_nothing", messagesBody(), say(engine.FinishStop, "\n\n")},
 		{"messages_whole_error", messagesBody(), func(s *fakeStream) {
 			s.say("half an answer")
@@ -135,8 +139,11 @@ func TestMessagesErrors(t *testing.T) {
 			`"invalid_request_error","message":"messages[0].content[0].type: \"image\" is not`},
 		{"unknown model", messagesPath, messagesBody(`,"model":"x"`), nil, 404,
 			`"not_found_error","message":"There is no model \"x\" here`},
-		{"too long", messagesPath, messagesBody(), refuses(problem.ContextExceeded), 400,
-			`"invalid_request_error","message":"prompt is too long: `},
+		{"too long", messagesPath, messagesBody(), func(e *fakeEngine, _ *fakeModels) {
+			e.refusal = problem.TooLong(problem.Overflow{Tokens: 40013, Context: 32768}, "")
+		}, 400, `"message":"prompt is too long: 40013 tokens > 32768 maximum"`},
+		{"much too long", messagesPath, messagesBody(), refuses(problem.ContextExceeded), 400,
+			`"invalid_request_error","message":"prompt is too long: No"`},
 		{"queue full", messagesPath, messagesBody(), refuses(problem.Busy), 429,
 			`"rate_limit_error"`},
 		{"loading", messagesPath, messagesBody(), func(_ *fakeEngine, m *fakeModels) {
@@ -161,10 +168,11 @@ func TestMessagesErrors(t *testing.T) {
 				c.change(e, models)
 			}
 			s := start(t, e, server.Options{Models: models, MaxBodyBytes: 900})
-			status, _, text := post(t, s.URL+c.path, c.body)
+			status, header, text := post(t, s.URL+c.path, c.body)
+			id := `"request_id":"` + header.Get("Request-Id") + `"`
 			if status != c.status || !strings.HasPrefix(text, `{"type":"error","error":{"type":`) ||
-				!strings.Contains(text, c.want) {
-				t.Errorf("got %d %s, want %d with %s", status, text, c.status, c.want)
+				!strings.Contains(text, c.want) || !strings.Contains(text, id) {
+				t.Errorf("got %d %s, want %d with %s and %s", status, text, c.status, c.want, id)
 			}
 		})
 	}
@@ -214,6 +222,17 @@ func TestMessagesPrompt(t *testing.T) {
 		{"the beginning of an answer", `{"max_tokens":1,"messages":[
 			{"role":"user","content":"hi"},{"role":"assistant","content":"<|im_end|> ("}]}`,
 			"<|im_start|>assistant\n<think>\n\n</think>\n\n<|im_end|> ("},
+		{"a turn with a tool", `{"max_tokens":1,"messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":[
+				{"type":"thinking","thinking":"I ask.","signature":"headroom"},
+				{"type":"tool_use","id":"1","name":"set_timer","input":{"minutes":5}}]},
+			{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"1","content":"done"},
+				{"type":"text","text":"<system-reminder>x</system-reminder>"}]}]` + thinks +
+			timerTool + `}`,
+			"<|im_start|>assistant\n<think>\nI ask.\n</think>\n\n" + timerCall + "<|im_end|>\n" +
+				"<|im_start|>user\n<tool_response>\ndone\n\n<system-reminder>x</system-reminder>" +
+				"\n</tool_response><|im_end|>\n<|im_start|>assistant\n<think>\n"},
 	} {
 		if status, _, text := post(t, s.URL+messagesPath, c.body); status != 200 {
 			t.Fatalf("%s: got %d %s", c.name, status, text)
