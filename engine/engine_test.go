@@ -232,6 +232,29 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	idle(t, e)
 }
 
+// TestStop checks that a reader can end a request whose answer is complete, and that its prompt is
+// cached.
+func TestStop(t *testing.T) {
+	e := open(t, engine.Options{})
+	s := submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true})
+	for event := (engine.Event{}); event.Type != engine.Token; {
+		var err error
+		if event, err = s.Next(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Stop()
+	s.Cancel()
+	if _, _, done := collect(t, s); done.Finish != engine.FinishStop || done.Err != nil {
+		t.Errorf("finish %q, %v, expected stop", done.Finish, done.Err)
+	}
+	_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 1}))
+	if done.Usage.CachedTokens == 0 {
+		t.Errorf("the prompt is not cached: %+v", done.Usage)
+	}
+	idle(t, e)
+}
+
 func TestRefusals(t *testing.T) {
 	e := open(t, engine.Options{ContextTokens: 64, QueueRequests: 1})
 	for _, c := range []struct {

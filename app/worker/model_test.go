@@ -78,6 +78,25 @@ func tokens(events []engine.Event) (list []engine.Event) {
 	return list
 }
 
+// TestStop checks that Stream.Stop and Stream.Cancel reach the worker.
+func TestStop(t *testing.T) {
+	m := open(t, engine.Options{ContextTokens: 4096})
+	for finish, end := range map[engine.FinishReason]func(*engine.Stream){
+		engine.FinishStop:      (*engine.Stream).Stop,
+		engine.FinishCancelled: (*engine.Stream).Cancel,
+	} {
+		s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "Hi"), IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(s)
+		events := read(t, s)
+		if done := events[len(events)-1]; done.Finish != finish {
+			t.Errorf("finish %q, expected %q", done.Finish, finish)
+		}
+	}
+}
+
 // TestRefusals: the worker's Problems equal those of an engine in this process.
 func TestRefusals(t *testing.T) {
 	m := open(t, small)
@@ -112,7 +131,7 @@ func TestRefusals(t *testing.T) {
 func sameProblem(got, want error) bool {
 	a, b := problem.From(got), problem.From(want)
 	return got != nil && a.Code == b.Code && a.Message == b.Message && a.Why == b.Why &&
-		a.Fix == b.Fix && a.RetryAfter == b.RetryAfter
+		a.Fix == b.Fix && a.RetryAfter == b.RetryAfter && reflect.DeepEqual(a.Overflow, b.Overflow)
 }
 
 // TestLoading: loading reports its progress and can be cancelled.

@@ -79,7 +79,8 @@ func TestFullQueue(t *testing.T) {
 		`{"prompt":"`+strings.Repeat("word ", 5000)+`"}`)
 	if status != 400 || header.Get("Retry-After") != "" ||
 		!strings.Contains(text, `"code":"context_length_exceeded"`) ||
-		!regexp.MustCompile(`it has (more than )?\d+ tokens, the context holds 4096`).MatchString(text) {
+		!regexp.MustCompile(`length is 4096 tokens\. However, your prompt has (more than )?\d+ tok`).
+			MatchString(text) {
 		t.Errorf("%d, Retry-After %q, expected 400 without Retry-After, and both lengths: %s",
 			status, header.Get("Retry-After"), text)
 	}
