@@ -24,8 +24,9 @@ func TestDocument(t *testing.T) {
 	for _, s := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[Cache](),
 		reflect.TypeFor[Model]()} {
 		for i := range s.NumField() {
-			key, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
-			keys = append(keys, key)
+			if key, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ","); s.Field(i).IsExported() {
+				keys = append(keys, key)
+			}
 		}
 	}
 	slices.Sort(documented)

@@ -298,7 +298,11 @@ func (f *File) write() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	if err := disk.WriteFile(f.path, encode(f.now), 0o600); err != nil {
+	text := encode(f.now)
+	if len(text) > maxBytes { // Open would refuse it
+		return fmt.Errorf("the settings would have %d bytes, the limit is %d", len(text), maxBytes)
+	}
+	if err := disk.WriteFile(f.path, text, 0o600); err != nil {
 		return err
 	}
 	info, err := os.Stat(f.path)

@@ -118,6 +118,7 @@ func parse(data []byte, check checkModelFunc) (s Settings, invalid []error, err 
 	if err := json.Unmarshal(kept, &s); err != nil {
 		return Settings{}, nil, err // cannot happen: valid has decoded every part
 	}
+	s.unknown = unknownIn(document)
 	s.Version = max(written, version)
 	s.NoAPIKey = s.NoAPIKey && s.APIKey == ""
 	return s.clone(), append(invalid, dropped...), nil
@@ -218,10 +219,41 @@ func encodeObject(object map[string]json.RawMessage) json.RawMessage {
 	return text
 }
 
+// encode returns the text of the file: the settings, and the fields of other versions.
 func encode(s Settings) []byte {
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		panic("settings: encode: " + err.Error()) // cannot happen for these types
+	text := appendMembers(mustMarshal(s.unknown.document(s)), s.unknown.top)
+	if indentedBytes(text) <= maxBytes { // more for the deeply nested fields of another version
+		var indented bytes.Buffer
+		_ = json.Indent(&indented, text, "", "  ") // cannot fail: the text was just encoded
+		text = indented.Bytes()
 	}
-	return append(data, '\n')
+	return append(text, '\n')
+}
+
+// indentedBytes returns the length of a JSON text with two spaces for each level of nesting, or a
+// little more.
+func indentedBytes(text []byte) (n int) {
+	depth, inString, escaped := 0, false, false
+	for _, c := range text {
+		n++
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped, inString = c == '\\', c != '"'
+		case c == '"':
+			inString = true
+		case c == '{' || c == '[':
+			depth++
+			n += 1 + 2*depth
+		case c == '}' || c == ']':
+			depth--
+			n += 1 + 2*depth
+		case c == ',':
+			n += 1 + 2*depth
+		case c == ':':
+			n++
+		}
+	}
+	return n
 }

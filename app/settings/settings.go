@@ -7,6 +7,8 @@
 // Several programs may use one file. A change reads the file again under a lock, and Get notices
 // what others have written.
 //
+// Fields that this version does not know stay in the file: another version may have written them.
+//
 // A value that makes no sense is replaced by its default, and the others apply. A damaged file must
 // not remove the need for an API key: if the key cannot be read, a random one applies. A running
 // Headroom drops its key only if a Headroom has removed it.
@@ -62,6 +64,8 @@ type Settings struct {
 
 	Cache  Cache            `json:"cache"`
 	Models map[string]Model `json:"models,omitempty"` // by ID
+
+	unknown unknown // never changed
 }
 
 // Launch says whether the agent loads a model when it starts.

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +99,8 @@ func TestParse(t *testing.T) {
 		{"one field", `{"version":1,"model":"m"}`, with(func(s *Settings) { s.Model = "m" }), ""},
 		{"engine off", `{"version":1,"engineOn":false}`,
 			with(func(s *Settings) { s.EngineOn = false }), ""},
-		{"unknown fields", `{"version":1,"theme":"dark"}`, d, ""},
+		{"unknown fields", `{"version":1,"theme":"dark"}`,
+			with(func(s *Settings) { s.unknown.top = members{"theme": []byte(`"dark"`)} }), ""},
 		{"no folders", `{"version":1,"modelFolders":null}`, d, ""},
 		{"port 0", `{"version":1,"port":0}`, d, "port: 0 is out of range"},
 		{"port too high", `{"version":1,"port":65536}`, d, "port: 65536 is out of range"},
@@ -130,6 +132,7 @@ func TestParse(t *testing.T) {
 			`{"version":1,"restMinutes":30,"easeWhenHot":false,"theme":"dark",` +
 				`"cache":{"hotSize":"2GB","maxStallMs":100,"maxSize":5}}`,
 			with(func(s *Settings) {
+				s.unknown.top = members{"theme": []byte(`"dark"`)}
 				s.IdleUnloadMinutes, s.ThrottleWhenHot = 30, false
 				s.Cache = Cache{MemoryCacheSize: 2e9, MaxPrefillStallMs: 100, MaxSize: 5}
 			}), ""},
@@ -296,6 +299,93 @@ func TestRenamedKeysAreWrittenBack(t *testing.T) {
 	}
 }
 
+// TestUnknownFieldsStay: fields that this version does not know survive changes, also those of the
+// cache and of models, and a second reading. A reset removes them.
+func TestUnknownFieldsStay(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path, `{"version":2,"theme":{"dark":[true,1e400]},"Port":80,"cache":{"tier":3},`+
+		`"models":{"org/a":{"contextTokens":4,"draft":"org/b"},"org/c":{"later":null},"org/d":{}}}`)
+	expect := func(want string) {
+		t.Helper()
+		data, err := os.ReadFile(path)
+		var got, expected any
+		if err == nil {
+			err = errors.Join(decode(data, &got), decode([]byte(want), &expected))
+		}
+		if err != nil || !reflect.DeepEqual(got, expected) {
+			t.Errorf("the file has %s, expected %s; %v", data, want, err)
+		}
+	}
+	const rest = `"version":2,"model":"","engineOn":true,"modelFolders":[],"notifications":true,` +
+		`"saveOnBattery":true,"throttleWhenHot":true`
+	for port := 81; port < 83; port++ { // written twice
+		f, err := Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Change(func(s *Settings) { s.Port = port }); err != nil {
+			t.Fatal(err)
+		}
+		expect(fmt.Sprintf(`{%s,"port":%d,"theme":{"dark":[true,1e400]},"cache":{"tier":3},`+
+			`"models":{"org/a":{"contextTokens":4,"draft":"org/b"},"org/c":{"later":null},`+
+			`"org/d":{}}}`, rest, port))
+	}
+	f, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) {
+		s.ForgetModel("org/a")
+		s.Models["ORG/C"] = Model{TopK: new(3)} // as the API spells it
+		delete(s.Models, "org/c")
+		s.Cache.MaxSize = 5e9
+	}); err != nil {
+		t.Fatal(err)
+	}
+	expect(`{` + rest + `,"port":82,"theme":{"dark":[true,1e400]},` +
+		`"cache":{"tier":3,"maxSize":"5GB"},"models":{"org/a":{"draft":"org/b"},` +
+		`"ORG/C":{"topK":3,"later":null},"org/d":{}}}`)
+	if err := f.Change(func(s *Settings) { *s = Default() }); err != nil {
+		t.Fatal(err)
+	}
+	expect(`{` + rest + `,"port":11811,"cache":{}}`)
+}
+
+// decode decodes JSON with exact numbers.
+func decode(data []byte, v *any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// TestDeepUnknownField: a field that would take much space with its nesting indented is written in
+// one line, and one that no next start could read is refused.
+func TestDeepUnknownField(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	deep := strings.Repeat("[", 9000) + strings.Repeat("1,", 100_000) + "1" +
+		strings.Repeat("]", 9000)
+	writeFile(t, path, `{"x":`+deep+`}`)
+	f, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) { s.Port = 80 }); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), deep) {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	err = f.Change(func(s *Settings) { s.HubEndpoint = strings.Repeat("x", maxBytes) })
+	if err == nil || !strings.Contains(err.Error(), "the limit is 1048576") {
+		t.Errorf("a file that is too long: %v", err)
+	}
+	if again, err := Open(dir, nil); err != nil || again.Get().Port != 80 {
+		t.Errorf("the next start: %v", err)
+	}
+}
+
 func TestTooLongFile(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, fileName), strings.Repeat(" ", maxBytes+1))
@@ -308,7 +398,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`,
 		`{"version":2,"port":1}`, `{"restMinutes":1,"cache":{"hotSize":1}}`,
 		`{"modelFolders":["a"]}`,
-		`{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`} {
+		`{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`,
+		`{"":1,"x":"<","cache":{"x":[]},"models":{"m":{"x":{}},"M":{"topK":1,"y":2}}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -319,8 +410,13 @@ func FuzzParse(f *testing.F) {
 		if s.Version < version || s.Port < 1 || s.Port > 65535 || s.ModelFolders == nil {
 			t.Errorf("%q gave %+v", data, s)
 		}
-		if !json.Valid(encode(s)) {
+		text := encode(s)
+		if !json.Valid(text) {
 			t.Error("does not encode")
+		}
+		again, _, err := parse(text, nil)
+		if twice := encode(again); err != nil || !bytes.Equal(text, twice) {
+			t.Errorf("%q gave %s, which gave %s, %v", data, text, twice, err)
 		}
 	})
 }
