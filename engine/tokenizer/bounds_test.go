@@ -333,6 +333,10 @@ func TestFileLimits(t *testing.T) {
 		"nested deeper than 100": `"pre_tokenizer":{"type":"Split","pattern":{"Regex":"` +
 			strings.Repeat("(", 200) + strings.Repeat(")", 200) + `"}}`,
 		"backreferences": `"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a)\\1"}}`,
+		"(?:a{0,1000}){0,1000}b": `"pre_tokenizer":{"type":"Split","pattern":{"Regex":` +
+			`"(?:a{0,1000}){0,1000}b"}}`,
+		"take more than 1500 steps": `"pre_tokenizer":{"type":"Sequence","pretokenizers":[` +
+			many(4, `{"type":"Split","behavior":"Isolated","pattern":{"Regex":"a{0,900}b"}}`) + `]}`,
 		"more than 32 steps": `"pre_tokenizer":{"type":"Sequence","pretokenizers":[` +
 			many(40, `{"type":"Digits"}`) + `]}`,
 		"the limit is 256": `"post_processor":{"type":"TemplateProcessing","single":[` +

@@ -14,12 +14,12 @@ import (
 
 // replaceDecoder replaces every match of a pattern in a token. A regular expression needs the whole
 // token.
-func replaceDecoder(_ *Tokenizer, p *part) (decoderStep, error) {
+func replaceDecoder(t *Tokenizer, p *part) (decoderStep, error) {
 	var f replaceJSON
 	if err := p.read(&f); err != nil {
 		return nil, err
 	}
-	found, err := f.Pattern.finder()
+	found, err := t.finder(f.Pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func replaceNormalizer(t *Tokenizer, p *part) (normalizeStep, error) {
 	if err := p.read(&f); err != nil {
 		return nil, err
 	}
-	found, err := f.Pattern.finder()
+	found, err := t.finder(f.Pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +119,22 @@ func (t *Tokenizer) addSearch(f finder) int {
 	return len(t.finders) - 1
 }
 
-func (p patternJSON) finder() (finder, error) {
+// finder compiles a pattern. All expressions of a tokenizer may together take as many steps for a
+// character as one, because a text passes through all of them.
+func (t *Tokenizer) finder(p patternJSON) (finder, error) {
 	switch {
 	case p.String != nil && *p.String != "":
 		return literal(*p.String), nil
 	case p.Regex != nil:
 		re, err := regex.Compile(*p.Regex)
-		return pattern{re}, err
+		if err != nil {
+			return nil, err
+		}
+		if t.cost += re.Cost(); t.cost > regex.MaxCost {
+			return nil, fmt.Errorf("the regular expressions up to %.200q take more than %d steps "+
+				"for each character", *p.Regex, regex.MaxCost)
+		}
+		return pattern{re}, nil
 	}
 	return nil, errors.New("pattern must have a String that is not empty, or a Regex")
 }

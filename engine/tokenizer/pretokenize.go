@@ -62,7 +62,7 @@ func patternSplit(t *Tokenizer, p *part) error {
 	if f.Pattern.Regex != nil {
 		return t.addPattern(*f.Pattern.Regex, f.Behavior, f.Invert)
 	}
-	found, err := f.Pattern.finder()
+	found, err := t.finder(f.Pattern)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (t *Tokenizer) addPattern(pattern, behavior string, invert bool) error {
 		t.splitters = append(t.splitters, s)
 		return nil
 	}
-	f, err := patternJSON{Regex: &pattern}.finder()
+	f, err := t.finder(patternJSON{Regex: &pattern})
 	if err != nil {
 		return err
 	}

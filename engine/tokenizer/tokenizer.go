@@ -55,6 +55,7 @@ type Tokenizer struct {
 	normalizer []normalizeStep
 	splitters  []splitter
 	finders    []finder // of the normalizer and the splitters
+	cost       int      // of all expressions; see finder
 	model      model
 	decoders   []decoderStep      // in order; not for byte-level BPE
 	texts      func() *pieceTable // from ids to text, see TokenBytes

@@ -3,6 +3,7 @@ package regex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +119,10 @@ func TestLimits(t *testing.T) {
 		{strings.Repeat("(?i)", 4000), "nested deeper than 100"},
 		{`a{1001}`, "above the limit of 1000"},
 		{`a{99999999999999999999}`, "above the limit of 1000"},
-		{`(?:(?:ab){1000}){1000}`, "more than 10000 instructions"},
+		{`(?:(?:ab){1000}){1000}`, "more than 1500 steps for each character"},
+		{`(?:a{0,1000}){0,1000}b`, "more than 1500 steps for each character"},
+		{`(?:||||||||||||||||||||){200}`, "more than 1500 steps for each character"},
+		{strings.Repeat(`(?=(?:a?){300}b)`, 8), "more than 1500 steps for each character"},
 		{`(?:(?:(?:){1000}){1000}){1000}`, "repetitions are too large"},
 		{strings.Repeat(`(?=ab)`, 20), "more than 16 lookarounds"},
 		{`(a)\1`, `backreferences such as \1 are not supported`},
@@ -138,6 +142,44 @@ func TestLimits(t *testing.T) {
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("%.40s took %v", c.pattern, took)
+		}
+		if err != nil && len(c.pattern) < 100 && !strings.Contains(err.Error(),
+			fmt.Sprintf("%q", c.pattern)) {
+			t.Errorf("%q does not name the expression %q", err, c.pattern)
+		}
+	}
+}
+
+// TestCost checks that a search takes no more steps for each character than the cost of its
+// expression, and a little for the search itself. Expressions of known tokenizers cost little.
+func TestCost(t *testing.T) {
+	for _, c := range []struct{ pattern, unit string }{
+		{`(?:a{0,35}){0,35}b`, "a"}, {`(?:a{0,650}){0,2}b`, "a"}, {`(?:a?){400}b`, "a"},
+		{`(?:|a|||a){100}b`, "a"}, {`(?=(?:a?){300}b)a`, "a"}, {`(?:a*){400}b`, "a"},
+		{`(?:(?:aa|a)(?:a|aa)){1,90}z`, "a"}, {`\p{N}{1,1000}x`, "1"},
+		{`(?:a++|b){200}c`, "ab"},
+	} {
+		re, err := Compile(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Repeat(c.unit, 5000)
+		m := re.NewMatcher()
+		m.Reset(text, nil)
+		for _, _, ok := m.Next(); ok; _, _, ok = m.Next() {
+		}
+		if m.Err() != nil {
+			t.Fatalf("%s: %v", c.pattern, m.Err())
+		}
+		if steps, most := m.work/len(text), 2*re.Cost()+4; steps > most {
+			t.Errorf("%s: %d steps for each character, expected at most %d", c.pattern, steps, most)
+		}
+	}
+	var all vectors
+	readJSON(t, "testdata/vectors.json", &all)
+	for name, v := range all.Known {
+		if re, err := Compile(v.Pattern); err == nil && re.Cost() > 100 {
+			t.Errorf("%s costs %d", name, re.Cost())
 		}
 	}
 }

@@ -74,7 +74,11 @@ type Regexp struct {
 	start int32
 	marks int // bits in the memo for each position
 	looks []lookaround
+	cost  int
 }
+
+// Cost returns how many steps a search may take for each character, at most MaxCost.
+func (re *Regexp) Cost() int { return re.cost }
 
 // Compile compiles an expression. Its errors name the part that is not valid or not supported, or
 // the limit that is exceeded.
@@ -100,23 +104,33 @@ func Compile(pattern string) (re *Regexp, err error) {
 	if p.more() {
 		fail("a closing parenthesis has no opening one")
 	}
-	c := &compiler{re: &Regexp{}, classes: map[string]*class{}}
+	c := &compiler{re: &Regexp{}, classes: map[string]*class{}, cost: new(int)}
 	c.re.start = c.compile(tree, c.add(instruction{code: codeMatch}))
 	c.finish()
+	c.re.cost = *c.cost
 	return c.re, nil
 }
 
 type compiler struct {
 	re      *Regexp
 	classes map[string]*class
+	cost    *int // of the whole expression, lookarounds included
 	calls   int
 	nfa     bool // compile a lookaround, for the set of threads in look.go
 	reverse bool // for a text that is read backwards
 }
 
+// add adds an instruction and its cost: what a search may do with it at each character. That is a
+// step for the instruction, one for each target, and one for each repetition in a loop that has a
+// maximum. Without a maximum, failing at one character fails at all of them; see Matcher.loop.
 func (c *compiler) add(in instruction) int32 {
-	if len(c.re.code) >= maxInstructions {
-		fail("it compiles to more than %d instructions", maxInstructions)
+	*c.cost += 1 + len(in.targets)
+	if in.code == codeLoop && in.max != unlimited {
+		*c.cost += int(in.max)
+	}
+	if *c.cost > MaxCost {
+		fail("it takes more than %d steps for each character: its repetitions are too large",
+			MaxCost)
 	}
 	in.mark, in.exit = -1, -1
 	c.re.code = append(c.re.code, in)
@@ -160,7 +174,7 @@ func (c *compiler) join(next int32) int32 {
 
 // compile adds the instructions of n, which continue at next, and returns the first of them.
 func (c *compiler) compile(n *node, next int32) int32 {
-	if c.calls++; c.calls > 10*maxInstructions { // (?:){1000} has no instructions
+	if c.calls++; c.calls > 10*MaxCost { // (?:){1000} has no instructions
 		fail("its repetitions are too large")
 	}
 	switch n.op {
@@ -292,7 +306,7 @@ func (c *compiler) lookaround(n *node, next int32) int32 {
 		}
 		return c.add(in)
 	}
-	inner := &compiler{re: &Regexp{looks: c.re.looks}, classes: c.classes, nfa: true,
+	inner := &compiler{re: &Regexp{looks: c.re.looks}, classes: c.classes, cost: c.cost, nfa: true,
 		reverse: !n.behind}
 	inner.re.start = inner.compile(n.kids[0], inner.add(instruction{code: codeMatch}))
 	c.re.looks = append(inner.re.looks, lookaround{code: inner.re.code, start: inner.re.start,

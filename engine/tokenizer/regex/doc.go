@@ -27,10 +27,13 @@ const (
 	maxPatternBytes = 16 << 10
 	maxNesting      = 100
 	maxRepeat       = 1000
-	maxInstructions = 10_000
 	maxClasses      = 256 // distinct classes with more than a few ranges
 	maxLookarounds  = 16  // wider than one character
 )
+
+// MaxCost bounds the steps that a search may take for each character; see Regexp.Cost. The
+// expressions of known tokenizers cost up to 95.
+const MaxCost = 1500
 
 // maxScratchBytes limits the memory of one search. Ordinary expressions need it only for texts with
 // millions of characters of one class in a row.
