@@ -91,6 +91,7 @@ type Item struct {
 	Clones  bool
 	Refused error // why it cannot be imported: a *problem.Problem; nil: it can
 
+	link  string // the link by which Source was found; "": none
 	files []source
 }
 

@@ -277,6 +277,9 @@ func TestRefused(t *testing.T) {
 		{"a broken link", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy,
 			"broken link"},
 		{"too deep", []string{"m/config.json = x", "m/1/2/3/4/5 = x"}, "m", Copy, "too deep"},
+		{"moving a link", []string{"real/config.json = x", "m -> real"}, "m", Move, "is a link"},
+		{"moving a link in a folder of models", []string{"real/config.json = x",
+			"models/m -> ../real"}, "models", Move, "is a link"},
 		{"moving out of the hub's cache", []string{"models--o--m/snapshots/abc/config.json = x"},
 			"models--o--m", Move, "Hugging Face's cache"},
 	}
@@ -296,6 +299,41 @@ func TestRefused(t *testing.T) {
 			expectTree(t, b.root)
 			expectTree(t, b.from, c.files...)
 		})
+	}
+}
+
+// A model is not imported into itself.
+func TestIntoItself(t *testing.T) {
+	for _, mode := range []Mode{Copy, Move, Link} {
+		for _, root := range []string{"from/m", "from/m/sub/new", "link/in"} {
+			b := newFixture(t, func(o *Options) {
+				o.Root = filepath.Join(filepath.Dir(o.Root), root)
+			})
+			plant(t, b.from, "m/config.json = x", "../link -> from/m")
+			before := tree(t, b.from)
+			wrong := b.importAll(mode, "m")
+			if !strings.Contains(wrong["m"], "inside the model") {
+				t.Errorf("%s to %s: %q", mode, root, wrong)
+			}
+			expectTree(t, b.from, before...)
+		}
+	}
+	b := newFixture(t, func(o *Options) { o.Root = filepath.Join(filepath.Dir(o.Root), "from") })
+	plant(t, b.from, "deep/m/config.json = x", "m2/config.json = y")
+	b.mustImport(Copy, "deep/m") // beside another one, and above itself
+	expectTree(t, b.from, "deep/m/config.json = x", "m/config.json = x", "m2/config.json = y")
+}
+
+// An import that fails before a file was copied leaves nothing behind.
+func TestNothingCopied(t *testing.T) {
+	b := newFixture(t, func(o *Options) { o.write = func() error { return syscall.EIO } })
+	plant(t, b.from, "m/config.json = x", "m/sub/a.txt = y")
+	if wrong := b.importAll(Copy, "m"); len(wrong) != 1 {
+		t.Errorf("errors %q", wrong)
+	}
+	left, err := os.ReadDir(b.root)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 
@@ -525,10 +563,10 @@ func TestDiskTooSmall(t *testing.T) {
 // TestForeignFilesInCopy: files that the import did not create survive a copy, its resumption and
 // Discard, also behind links that lead out of the unfinished folder.
 func TestForeignFilesInCopy(t *testing.T) {
-	fail := true
+	fail, writes := true, 0
 	b := newFixture(t, func(o *Options) {
 		o.write = func() error {
-			if fail {
+			if writes++; fail && writes == 2 { // after config.json
 				return syscall.ENOSPC
 			}
 			return nil
@@ -553,7 +591,8 @@ func TestForeignFilesInCopy(t *testing.T) {
 	}
 	fmt.Fprintf(file, "{\"file\":\"../../%s\"}\n", filepath.Base(b.from))
 	file.Close()
-	if err := os.Symlink(outside, filepath.Join(dir, "sub")); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "sub")),
+		os.Symlink(outside, filepath.Join(dir, "sub"))); err != nil {
 		t.Fatal(err)
 	}
 	plant(t, dir, "mine.txt = foreign")

@@ -108,6 +108,16 @@ func (j *journal) missing(files []source) []source {
 	return missing
 }
 
+// hasFiles reports whether the copy has files, whole or not.
+func (j *journal) hasFiles() bool {
+	for rel := range j.ours {
+		if _, err := j.root.Lstat(rel); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // prepare makes room for a file that is going to be created, and records it. It removes an earlier
 // copy of the file.
 func (j *journal) prepare(f source) error {
@@ -165,11 +175,13 @@ func (j *journal) discard() error {
 			folders[dir] = true
 		}
 	}
-	// The deepest first. Remove fails for a folder that is not empty.
+	// The deepest first. Remove fails for a folder that is not empty. A link is not the copy's.
 	for _, dir := range slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
 		return depthOf(b) - depthOf(a)
 	}) {
-		_ = j.root.Remove(dir)
+		if info, err := j.root.Lstat(dir); err == nil && info.IsDir() {
+			_ = j.root.Remove(dir)
+		}
 	}
 	j.end()
 	if err := os.Remove(j.dir); err == nil || errors.Is(err, fs.ErrNotExist) {

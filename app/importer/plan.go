@@ -74,6 +74,11 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 			"Headroom finds "+known+" in "+item.Source,
 			"Start it. There is nothing to import.")
 	}
+	if item.Mode == Move && item.link != "" {
+		return refusal(shown(item.link)+" is a link",
+			"moving it would take the model from "+shown(item.Source)+", where the link leads",
+			"Move that folder, or copy or link the model instead.")
+	}
 	if item.Mode == Move && isHubSnapshot(item.Source) {
 		return refusal("This model belongs to Hugging Face's cache",
 			"other programs expect it there", "Copy or link it instead.")
@@ -97,6 +102,10 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 		return problem.New(problem.Exists, "A model named "+item.Name+" already exists",
 			"it is in "+taken, "Import the new one under another name, or remove the old one.")
 	}
+	if inside(item.Source, target) {
+		return refusal("The folder for models is inside the model",
+			shown(target)+" would be in "+shown(item.Source), "Choose another folder.")
+	}
 	targets[fold(target)] = item.Source
 	item.Target = target
 	switch same := disk.SameDisk(item.Source, existing); {
@@ -106,6 +115,16 @@ func (i *Importer) complete(item *Item, existing string, targets map[string]stri
 		item.Clones = same && disk.Clones(existing)
 	}
 	return nil
+}
+
+// inside reports whether path is in a folder whose links are resolved. path need not exist.
+func inside(folder, path string) bool {
+	above := existingAbove(path)
+	if real, err := filepath.EvalSymlinks(above); err == nil {
+		path = filepath.Join(real, strings.TrimPrefix(path, above))
+	}
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // known returns the ID under which a folder is listed; "" if it is not.
@@ -171,6 +190,9 @@ func itemOf(m library.Model) Item {
 	}
 	if real, err := filepath.EvalSymlinks(m.Dir); err == nil {
 		item.Source = real
+	}
+	if info, err := os.Lstat(m.Dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		item.link = m.Dir
 	}
 	return item
 }

@@ -135,7 +135,7 @@ func (i *Importer) Discard(item Item) error {
 
 // copy copies the files into the unfinished folder, verifies the model there, and renames the
 // folder to the target.
-func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error {
+func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) (err error) {
 	dir := unfinished(item)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -149,6 +149,13 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 		return err
 	}
 	defer j.close()
+	defer func() {
+		if err != nil && !j.hasFiles() { // there is nothing to resume from
+			if left := j.discard(); left != nil {
+				err = errors.Join(err, left)
+			}
+		}
+	}()
 	left := j.missing(item.files)
 	p.Found(item.Bytes - sizeOf(left))
 	if left, err = i.cloneAll(ctx, left, j, p); err != nil {
@@ -258,15 +265,22 @@ func removeOriginal(item Item) error {
 		}
 	}
 	for depth := maxDepth; depth >= 0; depth-- {
-		// The deepest first. os.Remove fails for a folder that is not empty.
+		// The deepest first.
 		for dir := range dirs {
 			if dir != "." && depthOf(dir) == depth {
-				_ = os.Remove(filepath.Join(item.Source, dir))
+				removeFolder(filepath.Join(item.Source, dir))
 			}
 		}
 	}
-	_ = os.Remove(item.Source)
+	removeFolder(item.Source)
 	return nil
+}
+
+// removeFolder removes a folder if it is empty. A link to a folder stays.
+func removeFolder(path string) {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		_ = os.Remove(path) // fails for a folder that is not empty
+	}
 }
 
 func depthOf(rel string) int {
