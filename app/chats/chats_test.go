@@ -362,6 +362,77 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
+// TestDamagedHeader: a conversation whose header is damaged, or that is cut off, can be deleted: the
+// salt beside it and its noise show that it is a Store's. Other files cannot.
+func TestDamagedHeader(t *testing.T) {
+	garbage := func(n int) func([]byte) []byte {
+		return func(b []byte) []byte {
+			copy(b, bytes.Repeat([]byte("garbage "), n/8))
+			return b
+		}
+	}
+	zeros := func(n int) func([]byte) []byte {
+		return func(b []byte) []byte { clear(b[:n]); return b }
+	}
+	image := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), seal.NewKey().Bytes()...)
+	for range 64 {
+		image = append(image, seal.NewKey().Bytes()...)
+	}
+	chinese := strings.Repeat("\u6211\u7684\u65e5\u8bb0\u662f\u6211\u7684\u4e8b\u60c5\u3002", 40)
+	with := func(text string) func([]byte) []byte {
+		return func([]byte) []byte { return []byte(text) }
+	}
+	for name, c := range map[string]struct {
+		damage func([]byte) []byte
+		ours   bool
+	}{
+		"garbage in the header": {garbage(64), true}, "zeros in the header": {zeros(64), true},
+		"garbage in the magic": {garbage(8), true}, "zeros": {func(b []byte) []byte {
+			clear(b)
+			return b
+		}, true},
+		"a flipped length":   {func(b []byte) []byte { b[30] ^= 0xff; return b }, true},
+		"a part of a header": {func(b []byte) []byte { return b[:40] }, true},
+		"nothing":            {with(""), true},
+		"notes":              {with(strings.Repeat("my notes are text. ", 100)), false},
+		"notes in Chinese":   {with(chinese), false}, "an image": {with(string(image)), false},
+		"a database":  {with(strings.Repeat("\x00\x01\x05rows of somebody\x00", 60)), false},
+		"short noise": {func(b []byte) []byte { return garbage(64)(b)[:100] }, false},
+	} {
+		for _, salt := range []bool{true, false} {
+			dir := filepath.Join(t.TempDir(), "chats")
+			s := openStore(dir)
+			mustWrite(t, s, "a", Change{Title: "A"})
+			data, err := os.ReadFile(s.path("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = c.damage(data)
+			if err := os.WriteFile(s.path("a"), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ours := c.ours
+			if !salt {
+				if err := os.Remove(s.saltPath("a")); err != nil {
+					t.Fatal(err)
+				}
+				ours = bytes.HasPrefix(data, []byte("HRSEAL01"))
+			}
+			list, err := s.List()
+			if err != nil || len(list) != 1 || list[0].Damage == "" {
+				t.Errorf("%s, salt %v: %+v, %v", name, salt, list, err)
+			}
+			if got := IsOurs(s.path("a")); got != ours {
+				t.Errorf("%s, salt %v: IsOurs is %v", name, salt, got)
+			}
+			err = s.Remove("a")
+			if left, _ := os.ReadDir(dir); (err == nil) != ours || (len(left) == 0) != ours {
+				t.Errorf("%s, salt %v: Remove: %v; %v is left", name, salt, err, left)
+			}
+		}
+	}
+}
+
 // TestReplacedFile: something else in the place of a conversation's file is listed as damaged. It
 // is neither overwritten nor removed, nor is the conversation's key.
 func TestReplacedFile(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,7 +22,8 @@ import (
 var ownName = regexp.MustCompile(
 	`^(\.?)([a-z0-9][a-z0-9-]{0,63})(\.json|\.chat|\.salt)([0-9]*)$`)
 
-// IsOurs reports whether a Store has written the file, by its name and its content.
+// IsOurs reports whether a Store has written the file, by its name and its content. If the header
+// of a conversation is damaged, the salt beside it and noise in the rest show whose it is.
 func IsOurs(path string) bool {
 	name := ownName.FindStringSubmatch(filepath.Base(path))
 	if name == nil || (name[1] == "") != (name[4] == "") {
@@ -32,8 +35,10 @@ func IsOurs(path string) bool {
 	}
 	switch unfinished := name[1] != ""; name[3] {
 	case suffix:
-		_, err := seal.ParseHeader(data, info.Size())
-		return err == nil || errors.Is(err, seal.ErrLength) || unfinished && len(data) == 0
+		if unfinished {
+			return seal.IsFile(data) || len(data) == 0
+		}
+		return seal.IsFile(data) || hasSalt(path) && isRest(data)
 	case saltSuffix:
 		return info.Size() == seal.KeyBytes || unfinished && info.Size() < seal.KeyBytes
 	}
@@ -44,6 +49,32 @@ func IsOurs(path string) bool {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	return json.Unmarshal(first, &h) == nil && h.Version > 0 && h.ID == name[2]
 }
+
+// hasSalt reports whether there is a salt beside a conversation, destroyed or not.
+func hasSalt(path string) bool {
+	info, err := os.Lstat(strings.TrimSuffix(path, suffix) + saltSuffix)
+	return err == nil && info.Mode().IsRegular() && info.Size() == seal.KeyBytes
+}
+
+// isRest reports whether data is what may be left of a conversation whose header is damaged:
+// nothing, zeros, or noise after the header. Text and files in well-known formats are not.
+func isRest(data []byte) bool {
+	if isZero(data) {
+		return true
+	}
+	body := data[min(len(data), seal.HeaderBytes):]
+	values := map[byte]bool{}
+	for _, b := range body {
+		values[b] = true
+	}
+	// So many of the 256 values are in as many random bytes.
+	expected := 256 * (1 - math.Pow(255.0/256, float64(len(body))))
+	return len(body) >= minBodyBytes && float64(len(values)) > 0.8*expected &&
+		http.DetectContentType(data) == "application/octet-stream"
+}
+
+// minBodyBytes is less than the shortest conversation takes, and enough to tell noise from text.
+const minBodyBytes = 64
 
 // Erase removes all conversations, damaged ones too, and the folder if it is then empty. Until the
 // program ends, writes to these conversations fail with problem.NotFound: a page that still has one

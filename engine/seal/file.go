@@ -16,6 +16,7 @@ package seal
 // or taken from another file does not open, and nor does a file that was cut, renamed or extended.
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"encoding/binary"
 	"fmt"
@@ -46,6 +47,10 @@ func NewHeader(key ID, chunk int, slot uint32, length int64) Header {
 	return Header{Key: key, Chunk: chunk, Slot: slot, Length: length,
 		Salt: NewKey().secret}
 }
+
+// IsFile reports whether bytes from the beginning of a file show that it is sealed, or was before
+// the rest of it was damaged.
+func IsFile(b []byte) bool { return bytes.HasPrefix(b, []byte(fileMagic)) }
 
 // ParseHeader parses the beginning of a file of fileBytes bytes, and checks it against that length.
 // If only the length is wrong, the error is ErrLength and the header is valid: chunks that are
