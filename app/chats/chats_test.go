@@ -362,8 +362,8 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader: a conversation whose header is damaged, or that is cut off, can be deleted: the
-// salt beside it and its noise show that it is a Store's. Other files cannot.
+// TestDamagedHeader: a conversation with a damaged header, or that is cut off, can be deleted. The
+// salt beside it and its noise show that it is a Store's. Other files cannot be deleted.
 func TestDamagedHeader(t *testing.T) {
 	garbage := func(n int) func([]byte) []byte {
 		return func(b []byte) []byte {

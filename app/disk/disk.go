@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -16,18 +17,46 @@ import (
 var ErrLocked = errors.New("another program holds the lock")
 
 // TryLock locks the file at path for this program, creating it with mode perm if necessary. It does
-// not wait: if the file is locked, the error is ErrLocked. Unlock, or the end of the process,
+// not wait: if the file is locked, the error is ErrLocked. A link, a pipe or a folder at path is
+// an error: a link may lead to a file that is not Headroom's. Unlock, or the end of the process,
 // releases the lock. Unlock leaves the file in place, because other programs may have it open.
 func TryLock(path string, perm os.FileMode) (*flock.Flock, error) {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(perm))
+	const flags = os.O_RDWR | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	lock := flock.New(path, flock.SetFlag(flags), flock.SetPermissions(perm))
 	locked, err := lock.TryLock()
+	if locked {
+		var info os.FileInfo
+		if info, err = lock.Stat(); err == nil && !info.Mode().IsRegular() {
+			err = errNoFile
+		}
+	}
+	if errors.Is(err, syscall.ELOOP) {
+		err = errNoFile
+	}
 	if err != nil {
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), lock.Close())
 	}
 	if !locked {
 		return nil, ErrLocked
 	}
 	return lock, nil
+}
+
+var errNoFile = errors.New("it is not a file but a link, a pipe or a folder. Move it elsewhere")
+
+// Lock is like TryLock, but waits up to a time for another program. The error then wraps ErrLocked
+// and names the file.
+func Lock(path string, perm os.FileMode, wait time.Duration) (*flock.Flock, error) {
+	const pause = 5 * time.Millisecond
+	for end := time.Now().Add(wait); ; time.Sleep(pause) {
+		lock, err := TryLock(path, perm)
+		if !errors.Is(err, ErrLocked) {
+			return lock, err
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("locking %s: %w for %v", path, ErrLocked, wait)
+		}
+	}
 }
 
 // IsFull reports whether err, an error of a write, means that the disk or the user's quota is full.

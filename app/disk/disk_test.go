@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -91,6 +92,59 @@ func TestLock(t *testing.T) {
 	again.Unlock()
 	if _, err := TryLock(filepath.Join(path, "x"), 0o600); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("a lock in a missing folder: %v", err)
+	}
+}
+
+// TestLockWaits: Lock gives up after its time, and says which file is locked.
+func TestLockWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := TryLock(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(path, 0o600, time.Millisecond); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), path) {
+		t.Errorf("a locked file: %v", err)
+	}
+	waited := make(chan error)
+	go func() {
+		second, err := Lock(path, 0o600, time.Hour)
+		if err == nil {
+			err = second.Unlock()
+		}
+		waited <- err
+	}()
+	first.Unlock()
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockOfLinks: what is in the place of a lock and not a file is neither followed nor waited
+// for, and the error names it.
+func TestLockOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := TryLock(filepath.Join(dir, "taken"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Unlock()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	made := errors.Join(os.Symlink("taken", at("link")), os.Symlink("gone", at("dangling")),
+		os.Symlink("itself", at("itself")), os.Symlink("pipe", at("link to a pipe")),
+		syscall.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700))
+	if made != nil {
+		t.Fatal(made)
+	}
+	for _, name := range []string{"link", "dangling", "itself", "link to a pipe", "pipe",
+		"folder"} {
+		_, err := Lock(at(name), 0o600, time.Hour)
+		if err == nil || errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), at(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Lstat(at("gone")); err == nil {
+		t.Error("the target of a link was created")
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
 	"headroom/app/disk"
@@ -203,13 +202,17 @@ func (v *Vault) create() (seal.Key, error) {
 	return key, err
 }
 
+// lockWait is how long lock waits. Making a key takes milliseconds, but on a Mac the keychain may
+// ask the user.
+const lockWait = 30 * time.Second
+
 // lock keeps other programs from making or destroying a key. It creates the settings folder.
 func (v *Vault) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(v.dir, 0o700); err != nil {
 		return nil, err
 	}
-	l := flock.New(filepath.Join(v.dir, fileName+".lock"), flock.SetPermissions(0o600))
-	if err := l.Lock(); err != nil {
+	l, err := disk.Lock(filepath.Join(v.dir, fileName+".lock"), 0o600, lockWait)
+	if err != nil {
 		return nil, err
 	}
 	return func() { _ = l.Close() }, nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,6 +110,33 @@ func TestNeverReplaced(t *testing.T) {
 	var none *Vault
 	if _, err := none.Key(); err == nil || problem.From(err).Code != problem.Locked {
 		t.Errorf("without a settings folder: %v", err)
+	}
+}
+
+// TestLockIsNoFile: what is in the place of the lock and not a file is neither followed nor waited
+// for. The error names it.
+func TestLockIsNoFile(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"pipe": func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"link": func(p string) error { return os.Symlink("elsewhere", p) },
+		"link to a pipe": func(p string) error {
+			return errors.Join(syscall.Mkfifo(p+"2", 0o600), os.Symlink(p+"2", p))
+		},
+	} {
+		v := fileVault(t.TempDir())
+		lock := filepath.Join(v.dir, fileName+".lock")
+		if err := make(lock); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.Key(); err == nil || !strings.Contains(err.Error(), lock) {
+			t.Errorf("%s: Key: %v", name, err)
+		}
+		if err := v.Destroy(); err == nil || !strings.Contains(err.Error(), lock) {
+			t.Errorf("%s: Destroy: %v", name, err)
+		}
+		if _, err := os.Lstat(filepath.Join(v.dir, "elsewhere")); err == nil {
+			t.Errorf("%s: the target was created", name)
+		}
 	}
 }
 

@@ -148,8 +148,18 @@ func TestForeignLockFile(t *testing.T) {
 	if err := os.Symlink(elsewhere, lockPath(dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claim(dir); err == nil {
-		t.Error("claim follows a link")
+	if _, err := claim(dir); err == nil || !strings.Contains(err.Error(), lockPath(dir)) {
+		t.Errorf("claim follows a link: %v", err)
+	}
+	pipe := t.TempDir()
+	if err := syscall.Mkfifo(lockPath(pipe), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(pipe); err == nil { // it waits for nobody
+		t.Error("claim uses a pipe")
+	}
+	if _, err := addressOfFirst(pipe); err == nil {
+		t.Error("a pipe names an agent")
 	}
 	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != addressPrefix {
 		t.Errorf("the target of a link has %q, %v", text, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"headroom/app/control"
+	"headroom/app/disk"
 )
 
 // instance is the lock of the running agent. The system releases it when the program ends in any
@@ -31,14 +32,12 @@ func claim(dir string) (*instance, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("creating the settings folder: %w", err)
 	}
-	lock := flock.New(lockPath(dir), flock.SetFlag(os.O_RDWR|os.O_CREATE)) // mode 0600
-	locked, err := lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("checking whether Headroom is already running: locking %s: %w",
-			lockPath(dir), err)
-	}
-	if !locked {
+	lock, err := disk.TryLock(lockPath(dir), 0o600)
+	if errors.Is(err, disk.ErrLocked) {
 		return nil, errClaimed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checking whether Headroom is already running: %w", err)
 	}
 	// Remove the address of an earlier agent.
 	if err := clearAddress(lockPath(dir)); err != nil {
@@ -112,12 +111,7 @@ func showFirst(dir string) error {
 
 // addressOfFirst returns the address that the running agent has written.
 func addressOfFirst(dir string) (string, error) {
-	file, err := os.Open(lockPath(dir))
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, 1<<10))
+	data, _, err := disk.Read(lockPath(dir), 1<<10)
 	url := strings.TrimSpace(string(data))
 	if err == nil && !strings.HasPrefix(url, addressPrefix) {
 		err = fmt.Errorf("%s names no address on this machine: %q", lockPath(dir), url)
