@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
@@ -109,25 +110,48 @@ func entryPath(dir string, k Key) string {
 	return filepath.Join(dir, blocksDir, name[:2], name+extension)
 }
 
-// lockFile creates the file at path if necessary, waits for the lock on it, and takes it. The lock
-// ends with Close or with the process.
-func lockFile(path string) (*flock.Flock, error) {
-	for {
-		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR)) // mode 0600
-		if err := lock.Lock(); err != nil {
+const (
+	// lockWait is how long lockFile waits. Opening an index takes milliseconds, removing the plain
+	// entries of a folder that is to be encrypted seconds.
+	lockWait  = 30 * time.Second
+	lockPause = 5 * time.Millisecond
+	// lockFlags follow no link, which may lead to a file that is not the store's, and wait for no
+	// other end of a pipe.
+	lockFlags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
+)
+
+// lockFile creates the file at path if necessary, and takes the lock on it. It waits up to a time
+// while another process holds the lock. The lock ends with Close or with the process.
+func lockFile(path string, wait time.Duration) (*flock.Flock, error) {
+	for end := time.Now().Add(wait); ; {
+		lock := flock.New(path, flock.SetFlag(os.O_CREATE|lockFlags)) // mode 0600
+		locked, err := lock.TryLock()
+		if locked {
+			// The previous holder may have removed the file. Then no other process would find this
+			// lock.
+			var named bool
+			if named, err = isAt(lock, path); named {
+				return lock, nil
+			}
+			err = errors.Join(err, lock.Close())
+		}
+		if errors.Is(err, unix.ELOOP) {
+			err = errNoFile
+		}
+		if err == nil && time.Now().After(end) {
+			err = fmt.Errorf("another program has held the lock for %v", wait)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
-		// The previous holder may have removed the file. Then no other process would find this
-		// lock.
-		named, err := isAt(lock, path)
-		if err == nil && named {
-			return lock, nil
-		}
-		if err = errors.Join(err, lock.Close()); err != nil {
-			return nil, err
+		if !locked {
+			time.Sleep(lockPause)
 		}
 	}
 }
+
+// errNoFile is the error of something in the place of a store's file that no store wrote.
+var errNoFile = errors.New("it is not a file but a link, a pipe or a folder. Move it elsewhere")
 
 // isAt reports whether the locked file is still the one at path.
 func isAt(lock *flock.Flock, path string) (bool, error) {
@@ -135,9 +159,12 @@ func isAt(lock *flock.Flock, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	named, err := os.Stat(path)
+	named, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
+	}
+	if err == nil && !named.Mode().IsRegular() {
+		err = errNoFile
 	}
 	return err == nil && os.SameFile(held, named), err
 }
@@ -145,7 +172,7 @@ func isAt(lock *flock.Flock, path string) (bool, error) {
 // isLocked reports whether any process holds the lock on the file at path. It does not create the
 // file.
 func isLocked(path string) (bool, error) {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	lock := flock.New(path, flock.SetFlag(lockFlags))
 	locked, err := lock.TryLock()
 	if locked {
 		err = lock.Close()

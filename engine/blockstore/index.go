@@ -82,12 +82,15 @@ type index struct {
 
 // openIndex opens the index in dir, of an encrypted folder or another one. If the index is missing,
 // damaged, of another version or of the other kind of folder, openIndex replaces it with an empty
-// one. With force it replaces any index. The caller holds the index's lock.
-func openIndex(dir string, sealed, force bool) (*index, error) {
+// one. With force it replaces any index. The caller holds the index's lock. temp is a path for a
+// file that is being written.
+func openIndex(dir, temp string, sealed, force bool) (*index, error) {
 	path := filepath.Join(dir, indexName)
 	// SQLite would remove the log beside a file that is not a database.
-	if !force && !isForeignIndex(path) {
-		x, err := tryIndex(path, sealed, false)
+	if ours, err := checkIndex(path); err != nil {
+		return nil, err
+	} else if ours && !force {
+		x, err := tryIndex(path, sealed)
 		if err == nil {
 			return x, nil
 		}
@@ -99,7 +102,10 @@ func openIndex(dir string, sealed, force bool) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := tryIndex(path, sealed, true)
+	if err := createIndex(temp, path, sealed); err != nil {
+		return nil, err
+	}
+	x, err := tryIndex(path, sealed)
 	if x != nil {
 		x.aside = aside
 	}
@@ -120,74 +126,101 @@ func isDamage(err error) bool {
 	return errors.Is(err, errIndexVersion)
 }
 
-// makePrivate gives the index mode 0600, and creates it if wanted. SQLite gives the files beside a
-// database the database's mode, so this comes before SQLite opens it.
-func makePrivate(path string, create bool) error {
-	if create {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			return err
-		}
-		return f.Close()
-	}
+// makePrivate gives the index and the files beside it mode 0600. SQLite gives files that it creates
+// beside a database the database's mode, so this comes before SQLite opens it. SQLite also follows
+// links, so what is not a file is an error.
+func makePrivate(path string) error {
 	for _, suffix := range indexSuffixes { // a crash may have left the others
-		if err := os.Chmod(path+suffix, 0o600); err != nil &&
-			(suffix == "" || !errors.Is(err, os.ErrNotExist)) {
+		info, err := os.Lstat(path + suffix)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("blockstore: %s: %w", path+suffix, errNoFile)
+		}
+		if err == nil {
+			err = os.Chmod(path+suffix, 0o600)
+		}
+		if err != nil && (suffix == "" || !errors.Is(err, os.ErrNotExist)) {
 			return err
 		}
 	}
 	return nil
 }
 
-// tryIndex opens the index at path, or creates it.
-func tryIndex(path string, sealed, create bool) (*index, error) {
-	if err := makePrivate(path, create); err != nil {
+// openSQLite opens the database at path.
+func openSQLite(path string, pragmas ...string) (*sql.DB, error) {
+	options := url.Values{"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
+		fmt.Sprintf("page_size(%d)", indexPageBytes)), "_txlock": {"immediate"}}
+	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: options.Encode()}
+	return sql.Open("sqlite", dsn.String())
+}
+
+// version returns the version of an index, of an encrypted folder or another one.
+func version(sealed bool) int {
+	if sealed {
+		return sealedVersion
+	}
+	return schemaVersion
+}
+
+// createIndex writes an empty index to temp and renames it to path. So the index is whole or
+// absent: SQLite writes the header of a new database before its application ID, and after a crash
+// in between, isIndex would not know the file.
+func createIndex(temp, path string, sealed bool) (err error) {
+	if err := os.MkdirAll(filepath.Dir(temp), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(temp))
+		}
+	}()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	db, err := openSQLite(temp, "journal_mode(MEMORY)") // no second file
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec(fmt.Sprintf(
+		"BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
+		applicationID, version(sealed), schema))
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// tryIndex opens the index at path.
+func tryIndex(path string, sealed bool) (*index, error) {
+	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
-	pragmas := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
-		fmt.Sprintf("page_size(%d)", indexPageBytes), "journal_mode(WAL)",
-		"synchronous(NORMAL)", "journal_size_limit(8388608)", "cache_size(-4096)",
-		"secure_delete(ON)",
-	}, "_txlock": {"immediate"}}
-	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}
-	db, err := sql.Open("sqlite", dsn.String())
+	db, err := openSQLite(path, "journal_mode(WAL)", "synchronous(NORMAL)",
+		"journal_size_limit(8388608)", "cache_size(-4096)", "secure_delete(ON)")
 	if err != nil {
 		return nil, err
 	}
 	x := &index{db: db, adopted: make(chan struct{})}
 	x.db.SetMaxOpenConns(indexConns)
 	x.db.SetMaxIdleConns(indexConns)
-	if err := x.prepare(path, sealed, create); err != nil {
+	if err := x.prepare(path, sealed); err != nil {
 		return nil, errors.Join(err, x.db.Close())
 	}
 	return x, nil
 }
 
-func (x *index) prepare(path string, sealed, create bool) error {
-	want := schemaVersion
-	if sealed {
-		want = sealedVersion
-	}
-	if create {
-		if _, err := x.db.Exec(fmt.Sprintf(
-			"BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
-			applicationID, want, schema)); err != nil {
-			return err
-		}
-		// The header now reaches the file itself, where isIndex looks for it.
-		if _, err := x.db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-			return err
-		}
-	}
-	var id, version int
+func (x *index) prepare(path string, sealed bool) error {
+	var id, found int
 	if err := x.db.QueryRow("SELECT * FROM pragma_application_id, pragma_user_version").Scan(&id,
-		&version); err != nil {
+		&found); err != nil {
 		return err
 	}
-	if id != applicationID || version != want {
+	if want := version(sealed); id != applicationID || found != want {
 		return fmt.Errorf("%w: application %#x version %d, expected %#x version %d",
-			errIndexVersion, id, version, applicationID, want)
+			errIndexVersion, id, found, applicationID, want)
 	}
 	err := x.db.QueryRow("SELECT complete FROM totals").Scan(&x.complete)
 	if errors.Is(err, sql.ErrNoRows) {

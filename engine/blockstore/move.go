@@ -18,7 +18,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +32,6 @@ import (
 )
 
 const (
-	markName    = "moving.json"
 	copySuffix  = ".moving" // of unfinished files
 	moveReserve = 1 << 20   // bytes for folders and the marker
 )
@@ -42,6 +40,7 @@ const (
 var (
 	ErrInUse    = errors.New("blockstore: another program has the store open")
 	ErrOccupied = errors.New("blockstore: the folder already has a store")
+	ErrNotEmpty = errors.New("blockstore: the folder is not empty")
 	ErrNested   = errors.New("blockstore: one folder is inside the other")
 )
 
@@ -63,15 +62,6 @@ type Move struct {
 	Found, Moved func(bytes int64)
 
 	disk disk // nil: osDisk
-}
-
-// mark is the content of the marker file in the new folder.
-type mark struct {
-	From  string `json:"from"`
-	Whole bool   `json:"whole"`
-	// IndexTime is the old index's modification time at Settle, in nanoseconds since 1970. If it is
-	// unchanged, the old folder has not been used since.
-	IndexTime int64 `json:"indexTime"`
 }
 
 func (m *Move) files() disk {
@@ -122,8 +112,9 @@ func (m *Move) Bytes() (total int64, err error) {
 	return total, err
 }
 
-// Check reports whether the store can move to the new folder. It changes nothing. The error wraps
-// ErrNested or ErrOccupied, is a *NoRoom, or comes from the file system.
+// Check reports whether the store can move to the new folder, which must be missing, empty or have
+// an unfinished copy. It changes nothing. The error wraps ErrNested, ErrOccupied or ErrNotEmpty, is
+// a *NoRoom, or comes from the file system.
 func (m *Move) Check() error {
 	from, to := realPath(m.From), realPath(m.To)
 	if from == to || within(from, to) || within(to, from) {
@@ -137,10 +128,8 @@ func (m *Move) Check() error {
 		return ErrOccupied
 	}
 	if known == nil {
-		for _, name := range []string{blocksDir, indexName} {
-			if _, err := os.Lstat(filepath.Join(m.To, name)); !errors.Is(err, fs.ErrNotExist) {
-				return errors.Join(ErrOccupied, err)
-			}
+		if err := checkEmpty(m.To); err != nil {
+			return err
 		}
 	}
 	if path := filepath.Join(m.To, keysName); !isKeys(path) {
@@ -156,6 +145,22 @@ func (m *Move) Check() error {
 		return err
 	}
 	return m.room(files)
+}
+
+// checkEmpty returns an error if a folder has more than the files of a move that has just begun.
+func checkEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		switch path := filepath.Join(dir, e.Name()); {
+		case Exists(dir):
+			return ErrOccupied
+		case e.Name() == lockName && isLock(path),
+			e.Name() == markName+copySuffix && e.Type().IsRegular():
+		default:
+			return fmt.Errorf("%w: it has %s", ErrNotEmpty, path)
+		}
+	}
+	return ignoreGone(err)
 }
 
 // links reports whether both folders are on one disk. A disk may still not support hard links; the
@@ -199,10 +204,13 @@ func (m *Move) Copy(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	if err := m.files().MkdirAll(filepath.Join(m.To, blocksDir)); err != nil {
+	if err := makeFolder(m.files(), m.To); err != nil {
 		return err
 	}
 	if err := m.write(mark{From: m.From}); err != nil {
+		return err
+	}
+	if err := m.files().MkdirAll(filepath.Join(m.To, blocksDir)); err != nil {
 		return err
 	}
 	return m.entries(ctx)
@@ -226,8 +234,11 @@ func (m *Move) entries(ctx context.Context) error {
 		if err := m.files().MkdirAll(filepath.Dir(to)); err != nil {
 			return err
 		}
+		if err := checkFree(to); err != nil {
+			return err
+		}
 		if links {
-			_ = os.Remove(to) // a file of another size does not belong to the store
+			_ = removeFile(osDisk{}, to) // an entry of another size is damaged
 			err := os.Link(from, to)
 			if err == nil {
 				notify(m.Moved, f.size)
@@ -265,7 +276,10 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 	}
 	defer in.Close()
 	part := to + copySuffix
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(checkFree(to), checkFree(part)); err != nil {
+		return err
+	}
+	if err := removeFile(osDisk{}, part); err != nil {
 		return err
 	}
 	out, err := m.files().Create(part)
@@ -349,17 +363,19 @@ func (m *Move) Settle(ctx context.Context) error {
 		return err
 	}
 	m.syncFolders()
-	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
+	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano(),
+		Own: isOwnFolder(m.From)})
 }
 
 // checkpoint writes the index's write-ahead log into the index.
 func checkpoint(dir string) error {
-	lock, err := lockFile(filepath.Join(dir, lockName))
+	lock, err := lockFile(filepath.Join(dir, lockName), lockWait)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	x, err := openIndex(dir, Encrypted(dir), false)
+	temp := filepath.Join(dir, tempDir, newOwner()+".1") // no store is open
+	x, err := openIndex(dir, temp, Encrypted(dir), false)
 	if err != nil {
 		return err
 	}
@@ -461,6 +477,9 @@ func (m *Move) pins() error {
 		return err
 	}
 	for _, p := range pins {
+		if !isPin(p.Name()) {
+			continue
+		}
 		f, err := m.files().Create(filepath.Join(m.To, pinsDir, p.Name()))
 		if err != nil {
 			return err
@@ -501,15 +520,11 @@ func (m *Move) Clear() error {
 		return err
 	}
 	if kept == 0 {
-		if err := clearRest(m.files(), m.From); err != nil {
+		if err := clearRest(m.files(), m.From, known.Own); err != nil {
 			return err
 		}
 	}
 	return m.unmark()
-}
-
-func (m *Move) unmark() error {
-	return ignoreGone(os.Remove(filepath.Join(m.To, markName)))
 }
 
 // clearEntries removes each entry f for which may(f) is true, and returns the number of other
@@ -539,10 +554,11 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 	return kept, err
 }
 
-// clearRest removes the remaining files of a store that has no entries, and the folder if it is
-// then empty. The files by which Exists knows the folder come last: the index, or else the lock and
-// the folder of blocks. So an interrupted clearRest can be repeated.
-func clearRest(files disk, dir string) error {
+// clearRest removes the remaining files of a store that has no entries, and the folder if a store
+// has created it and it is then empty. The files by which erase knows the folder come last: the
+// lock that says that a store has created it, or else the index, or else the lock and the folder of
+// blocks. So an interrupted clearRest can be repeated.
+func clearRest(files disk, dir string, own bool) error {
 	if err := errors.Join(removeNamed(files, filepath.Join(dir, pinsDir), isPin),
 		removeNamed(files, filepath.Join(dir, tempDir), isTemp)); err != nil {
 		return err
@@ -557,20 +573,35 @@ func clearRest(files disk, dir string) error {
 			}
 		}
 	}
-	for _, name := range []string{indexName + copySuffix, markName, markName + copySuffix,
-		lockName} {
-		if err := files.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
+	if err := removeMark(files, dir); err != nil {
+		return err
+	}
+	for _, name := range []string{indexName + copySuffix, markName + copySuffix} {
+		if err := removeFile(files, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	lock := filepath.Join(dir, lockName)
+	if isLock(lock) && !isOwnFolder(dir) {
+		if err := removeFile(files, lock); err != nil {
 			return err
 		}
 	}
 	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
-		_ = files.Remove(sub) // fails if it holds files that are not the store's
+		removeFolder(files, sub)
 	}
 	if _, err := discardIndex(files, filepath.Join(dir, indexName)); err != nil {
 		return err
 	}
-	_ = files.Remove(dir)
+	if isOwnFolder(dir) {
+		if err := removeFile(files, lock); err != nil {
+			return err
+		}
+	}
+	if own {
+		removeFolder(files, dir)
+	}
 	return nil
 }
 
@@ -588,7 +619,7 @@ func DiscardMove(dir string) error {
 	if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
 		return err
 	}
-	return clearRest(m.files(), dir)
+	return clearRest(m.files(), dir, isOwnFolder(dir))
 }
 
 // FinishMove completes a move to dir, the folder that the settings name. If the copy was never
@@ -604,45 +635,6 @@ func FinishMove(dir string) error {
 		return m.unmark()
 	}
 	return m.Clear()
-}
-
-// readMark returns the marker of a folder; nil if it has none.
-func readMark(dir string) (*mark, error) {
-	b, err := os.ReadFile(filepath.Join(dir, markName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var known mark
-	err = json.Unmarshal(b, &known)
-	if err == nil && !filepath.IsAbs(known.From) {
-		err = fmt.Errorf("%q is not an absolute path", known.From)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("blockstore: %s is not the marker file of a move: %w",
-			filepath.Join(dir, markName), err)
-	}
-	return &known, nil
-}
-
-// write replaces the marker file. The rename goes through disk, so that tests can make it fail.
-func (m *Move) write(k mark) error {
-	b, err := json.Marshal(k)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(m.To, markName)
-	f, err := os.OpenFile(path+copySuffix, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return m.files().Rename(path+copySuffix, path)
 }
 
 // checkUnused returns ErrInUse if a store has the folder open, in any process.

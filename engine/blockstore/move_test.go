@@ -134,6 +134,10 @@ func TestMoveRefuses(t *testing.T) {
 	if err := os.Symlink(from, link); err != nil {
 		t.Fatal(err)
 	}
+	others := filepath.Join(dir, "others")
+	if err := os.MkdirAll(filepath.Join(others, "pins"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	full := &fakeDisk{free: 5000}
 	for name, c := range map[string]struct {
 		m    Move
@@ -144,6 +148,7 @@ func TestMoveRefuses(t *testing.T) {
 		"inside":           {Move{To: filepath.Join(from, "new")}, ErrNested},
 		"around":           {Move{To: dir}, ErrNested},
 		"another store":    {Move{To: other}, ErrOccupied},
+		"a person's":       {Move{To: others}, ErrNotEmpty},
 		"a full disk": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: full},
 			&NoRoom{}},
 		"a disk with reserve": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true,

@@ -214,7 +214,7 @@ func finishSafe(f seal.SlotFile, slots *seal.Slots) (*safe, error) {
 
 // createSafe writes the file under a temporary name, so that it appears whole.
 func (s *Store) createSafe(path string, held *safe) (*safe, error) {
-	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
+	temp := s.tempPath()
 	created, err := s.o.disk.Create(temp)
 	if err == nil {
 		err = created.Close()
@@ -305,7 +305,7 @@ func ExportKey(dir string, installation seal.Key) (seal.Key, error) {
 // ImportKey hands a folder that another installation encrypted to this one. folder is the result of
 // ExportKey there; the error is ErrOtherKey if it is not this folder's.
 func ImportKey(dir string, folder, installation seal.Key) error {
-	lock, err := lockFile(filepath.Join(dir, lockName))
+	lock, err := lockFile(filepath.Join(dir, lockName), lockWait)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func Open(dir string, o Options) (*Store, error) {
 	limits := Limits{MaxBytes: o.MaxBytes, MinFreeBytes: o.MinFreeBytes,
 		DailyWriteBytes: o.DailyWriteBytes}.withDefaults()
 	s.limits.Store(&limits)
-	s.owner = fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
+	s.owner = newOwner()
 	s.queue = make(chan job, s.o.QueueSequences)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.reopen(nil); err != nil {
@@ -129,6 +129,9 @@ func Open(dir string, o Options) (*Store, error) {
 	go s.write()
 	return s, nil
 }
+
+// newOwner returns the owner of an open store.
+func newOwner() string { return fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64()) }
 
 // Model identifies the model and cache format of entries. Find never returns entries of another
 // fingerprint or format.
@@ -208,13 +211,16 @@ func (s *Store) reopen(old *index) error {
 	if s.ctx.Err() != nil {
 		return ErrClosed
 	}
-	for _, sub := range []string{"", blocksDir, tempDir} {
+	if err := makeFolder(s.o.disk, s.dir); err != nil {
+		return err
+	}
+	for _, sub := range []string{blocksDir, tempDir} {
 		if err := s.o.disk.MkdirAll(filepath.Join(s.dir, sub)); err != nil {
 			return err
 		}
 	}
 	if !s.lockInPlace() {
-		lock, err := lockFile(s.lockPath(s.owner))
+		lock, err := lockFile(s.lockPath(s.owner), lockWait)
 		if err != nil {
 			return err
 		}
@@ -247,7 +253,7 @@ func (s *Store) safe() *safe { return s.sealer.Load() }
 
 // openLocked opens the file of slots and the index, while no other process does.
 func (s *Store) openLocked(force bool) (*index, error) {
-	lock, err := lockFile(filepath.Join(s.dir, lockName))
+	lock, err := lockFile(filepath.Join(s.dir, lockName), lockWait)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +267,7 @@ func (s *Store) openLocked(force bool) (*index, error) {
 		held.slots.Close() // the file was removed; its folder's key is still the same
 	}
 	s.sealer.Store(opened)
-	return openIndex(s.dir, opened != nil, force)
+	return openIndex(s.dir, s.tempPath(), opened != nil, force)
 }
 
 // lockPath returns the path of an owner's lock file.

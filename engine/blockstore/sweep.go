@@ -16,15 +16,18 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"headroom/engine/seal"
 )
 
 // alive reports whether the store with this owner name is still open, in any process: an open store
 // holds the lock on its lock file. An error counts as alive, so that no files in use are removed.
+// A link in the place of the lock file is no store's.
 func (s *Store) alive(owner string) bool {
 	held, err := isLocked(s.lockPath(owner))
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ELOOP)
 	}
 	return held
 }
@@ -37,7 +40,7 @@ func (s *Store) removeOwner(owner string) error {
 		return ignoreGone(err)
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return tempOwner(e.Name()) != owner
+		return !e.Type().IsRegular() || tempOwner(e.Name()) != owner
 	})
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { // digits sort before ".lock"
 		return strings.Compare(filepath.Ext(a.Name()), filepath.Ext(b.Name()))

@@ -101,7 +101,7 @@ func TestIndexRebuilt(t *testing.T) {
 			})
 		},
 		"version": func(t *testing.T, path string) {
-			x, err := tryIndex(path, testSealed(), false)
+			x, err := tryIndex(path, testSealed())
 			if err == nil {
 				_, err = x.db.Exec("PRAGMA user_version = 99")
 				err = errors.Join(err, x.close())
@@ -111,7 +111,7 @@ func TestIndexRebuilt(t *testing.T) {
 			}
 		},
 		"no tables": func(t *testing.T, path string) {
-			x, err := tryIndex(path, testSealed(), false)
+			x, err := tryIndex(path, testSealed())
 			if err == nil {
 				_, err = x.db.Exec("DROP TABLE entries")
 				err = errors.Join(err, x.close())
@@ -243,7 +243,7 @@ func TestSweep(t *testing.T) {
 		}
 		return path
 	}
-	living, err := lockFile(write("tmp/7-00000000000000cc.lock", ""))
+	living, err := lockFile(write("tmp/7-00000000000000cc.lock", ""), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,10 +123,15 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// tempPath returns a new path for a file that is being written.
+func (s *Store) tempPath() string {
+	return filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
+}
+
 // writeFile writes an entry's file under a temporary name and renames it. It creates missing
 // folders.
 func (s *Store) writeFile(k Key, out sink) (written int64, err error) {
-	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
+	temp := s.tempPath()
 	f, err := s.o.disk.Create(temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := s.o.disk.MkdirAll(filepath.Dir(temp)); err != nil {
