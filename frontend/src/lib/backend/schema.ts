@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: a12aed2939d716a2c512b4b0ecd89ddede9c1e0e3136a9c8d69f99fb4d24462d
+// SHA-256 of openapi.json: c0492b7ac8676d78e1378b9cdd3ac25fcc5b2155255d877bf3e00f6b115fcdb1
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
