@@ -185,8 +185,8 @@ func (e *Engine) schedOptions() sched.Options {
 }
 
 // numerics is the version of the arithmetic. It is increased whenever the same model, format and
-// tokens give different bits than before. Since 4, the norms of GatedDeltaNet's queries and keys add
-// their epsilon to the sum of squares, not to the mean.
+// tokens give different bits than before. Since 4, the norms of GatedDeltaNet's queries and keys
+// add their epsilon to the sum of squares, not to the mean.
 const numerics = 4
 
 // storedModel returns the key of the model's blocks in the block store. The key includes everything

@@ -248,7 +248,8 @@ func TestStop(t *testing.T) {
 	if _, _, done := collect(t, s); done.Finish != engine.FinishStop || done.Err != nil {
 		t.Errorf("finish %q, %v, expected stop", done.Finish, done.Err)
 	}
-	_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 1}))
+	_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question),
+		MaxTokens: 1}))
 	if done.Usage.CachedTokens == 0 {
 		t.Errorf("the prompt is not cached: %+v", done.Usage)
 	}

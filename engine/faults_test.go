@@ -426,8 +426,8 @@ func TestLoadingCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestLoadingCanBeStoppedLater stops loading after the weights have been read, while they are copied
-// or transposed. The progress then repeats the value of the end of reading.
+// TestLoadingCanBeStoppedLater stops loading after the weights have been read, while they are
+// copied or transposed. The progress then repeats the value of the end of reading.
 func TestLoadingCanBeStoppedLater(t *testing.T) {
 	dir := copyDemo(t)
 	ctx, cancel := context.WithCancel(context.Background())

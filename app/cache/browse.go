@@ -1,8 +1,8 @@
 package cache
 
 // The list of conversations: those on disk, with how much of each is also in memory, and those that
-// are only in memory. Memory means the prefix caches of loaded models. Their prefixes have no keys. So
-// they are matched with stored conversations by their tokens, and listed without a key if none
+// are only in memory. Memory means the prefix caches of loaded models. Their prefixes have no keys.
+// So they are matched with stored conversations by their tokens, and listed without a key if none
 // matches.
 //
 // A nil *Cache is a cache that is off: List returns only the conversations in memory, and the other

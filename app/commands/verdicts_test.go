@@ -81,7 +81,8 @@ var verdicts = []found{
 	{name: "mlx-lm-adapter", config: "none", files: map[string]string{"adapters.safetensors": "x",
 		"adapter_config.json": `{"fine_tune_type": "dora", "model": "mlx-community/base-4bit"}`},
 		want: "Not supported: This is a DoRA adapter, not a whole model: it belongs to the model " +
-			"mlx-community/base-4bit. Fuse it with its model first, for example with mlx_lm.fuse, " +
+			"mlx-community/base-4bit. Fuse it with its model first, for example with " +
+			"mlx_lm.fuse, " +
 			"and open the result."},
 	{name: "flux", config: "none", files: map[string]string{
 		"model_index.json":                                `{"_class_name": "FluxPipeline"}`,
@@ -105,15 +106,18 @@ var verdicts = []found{
 	{name: "core-ml", config: "none", files: map[string]string{
 		"model.mlpackage/Manifest.json": "{}"},
 		want: "Not supported: This model is in Core ML format: Headroom runs .safetensors. " +
-			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors " +
+			"files."},
 	{name: "pytorch", config: "none", files: map[string]string{
 		"config.json": `{"model_type": "llama"}`, "pytorch_model.bin": "x"},
 		want: "Not supported: This model is in PyTorch format: Headroom runs .safetensors. " +
-			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files."},
+			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors " +
+			"files."},
 	{name: "kokoro", config: "none", files: map[string]string{"config.json": `{"istftnet": {}}`,
 		"kokoro-v1_0.safetensors": "x"},
 		want: "Not supported: This folder has no language model that Headroom can run: it has " +
-			"kokoro-v1_0.safetensors, expected model*.safetensors. Choose the folder of a language " +
+			"kokoro-v1_0.safetensors, expected model*.safetensors. Choose the folder of a " +
+			"language " +
 			"model in MLX's or Hugging Face's format."},
 	{name: "gptq", config: `"quantization_config": {"quant_method": "gptq", "bits": 4}`,
 		want: `Not supported: This model is quantized with GPTQ, which Headroom cannot run: ` +
@@ -164,7 +168,8 @@ var verdicts = []found{
 		want: `Not supported: Headroom cannot run this variant of "llama": the architecture has ` +
 			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},
 	{name: "cut-off", files: map[string]string{"config.json": `{"model_type": "llama"`},
-		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download the " +
+		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download " +
+			"the " +
 			"model again."},
 }
 

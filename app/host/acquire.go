@@ -27,9 +27,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 	return server.Model{}, h.refusal(i, m, id)
 }
 
-// asked returns the model that a request means, and its instance, nil for none. The names in anyModel
-// mean the model that a person started last, or else the default model, or else the one that was used
-// last. The error is a Problem. The caller holds mu.
+// asked returns the model that a request means, and its instance, nil for none. The names in
+// anyModel mean the model that a person started last, or else the default model, or else the one
+// that was used last. The error is a Problem. The caller holds mu.
 func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*instance,
 	library.Model, error) {
 	if id != "" {
@@ -56,8 +56,8 @@ func (h *Host) asked(id string, models []library.Model, rules RequestRules) (*in
 var anyModel = []string{"", "default", "default_model"}
 
 // named returns the model that a client means by a name, and its instance, nil for none; see
-// library.Meant. Of several, the one in front comes first, then those with an instance. The error is
-// a Problem. The caller holds mu.
+// library.Meant. Of several, the one in front comes first, then those with an instance. The error
+// is a Problem. The caller holds mu.
 func (h *Host) named(name string, models []library.Model,
 	aliases func(id string) []string) (*instance, library.Model, error) {
 	known := make([]library.Model, 0, len(h.instances)+1) // models may lack one from another folder

@@ -1,7 +1,7 @@
 package host
 
-// Work that needs the cache on SSD closed, such as moving its folder. The host unloads the models as
-// soon as all are idle, closes the cache, and loads the models again afterwards. Requests in
+// Work that needs the cache on SSD closed, such as moving its folder. The host unloads the models
+// as soon as all are idle, closes the cache, and loads the models again afterwards. Requests in
 // between wait.
 
 import (

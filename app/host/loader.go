@@ -1,8 +1,8 @@
 package host
 
-// The loader: the goroutine that loads and unloads models. Other goroutines change what is wanted of
-// the instances, and wake it. It compares what is wanted with what is loaded and takes one step at
-// a time, so that two models are never loaded at once, and each load knows how much memory the
+// The loader: the goroutine that loads and unloads models. Other goroutines change what is wanted
+// of the instances, and wake it. It compares what is wanted with what is loaded and takes one step
+// at a time, so that two models are never loaded at once, and each load knows how much memory the
 // others have left. If a model is no longer wanted while it loads, the load is cancelled, or the
 // next step unloads the model.
 
@@ -19,8 +19,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// runLoader runs until ctx ends. Whenever it is woken, it takes steps until the loaded models are the
-// wanted ones. While a model waits for the memory of others, it looks at them every idlePoll.
+// runLoader runs until ctx ends. Whenever it is woken, it takes steps until the loaded models are
+// the wanted ones. While a model waits for the memory of others, it looks at them every idlePoll.
 func (h *Host) runLoader(ctx context.Context) {
 	for waits := false; ; {
 		var poll <-chan time.Time

@@ -1,8 +1,8 @@
 package host
 
 // What the host does to save power on battery and to cool down a hot machine. Every sampleInterval,
-// it reads the power state and asks app/power which measures to take. It applies them to engines and
-// cache, and shows them in State.
+// it reads the power state and asks app/power which measures to take. It applies them to engines
+// and cache, and shows them in State.
 
 import "headroom/app/power"
 

@@ -43,7 +43,8 @@ func (h *Host) Texts(name string) (id string, m generate.Model, err error) {
 	return model.ID, s.texts, nil
 }
 
-// textModel returns the model that a request for texts names, nil if there is none that can be used.
+// textModel returns the model that a request for texts names, nil if there is none that can be
+// used.
 func (h *Host) textModel(name string) *library.Model {
 	rules, models := h.requestRules(), h.models.list()
 	h.mu.Lock()

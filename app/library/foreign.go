@@ -1,7 +1,7 @@
 package library
 
-// Models that are not folders of safetensors: GGUF files and Ollama's store. They are listed with the
-// reason. Of all other folders that the engine cannot run, the engine says what they are.
+// Models that are not folders of safetensors: GGUF files and Ollama's store. They are listed with
+// the reason. Of all other folders that the engine cannot run, the engine says what they are.
 
 import (
 	"encoding/json"

@@ -28,8 +28,8 @@ type Settings struct {
 	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine
-	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last. Requests
-	// that name no model get it, too, while nobody has started one.
+	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last.
+	// Requests that name no model get it, too, while nobody has started one.
 	DefaultModel string `json:"defaultModel,omitempty"`
 	// APIKey is the key that requests to the endpoint must have; "": none.
 	APIKey string `json:"apiKey,omitempty"`

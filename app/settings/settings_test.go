@@ -317,8 +317,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 			t.Errorf("the file has %s, expected %s; %v", data, want, err)
 		}
 	}
-	const rest = `"version":2,"model":"","engineOn":true,"modelFolders":[],"notifications":true,` +
-		`"saveOnBattery":true,"throttleWhenHot":true`
+	const rest = `"version":2,"model":"","engineOn":true,"modelFolders":[],` +
+		`"loadOnRequest":true,"notifications":true,"saveOnBattery":true,"throttleWhenHot":true`
 	for port := 81; port < 83; port++ { // written twice
 		f, err := Open(dir, nil)
 		if err != nil {

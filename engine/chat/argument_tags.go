@@ -87,7 +87,7 @@ const (
 	argumentStart     argumentPart = iota // white space before the name, or an object
 	argumentName                          // the function's name
 	argumentSeparator                     // after the name
-	argumentFirst                         // the first key's tag or the end, which shows that it is a call
+	argumentFirst                         // the first key's tag, or the end of a call
 	argumentNext                          // a key's tag or the end
 	argumentKey                           // the key, up to its closing tag
 	argumentOpen                          // the value's tag

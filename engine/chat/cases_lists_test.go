@@ -112,8 +112,10 @@ var gigaChat3Tests = []toolTest{
 }
 
 var commandRTests = []toolTest{
-	{"two calls", "Plan: I look.\nAction:\n```json\n[\n    {\n        \"tool_name\": \"f\",\n        " +
-		"\"parameters\": {\"n\": \"3\"}\n    },\n    {\"tool_name\": \"now\", \"parameters\": {}}\n]```",
+	{"two calls", "Plan: I look.\nAction:\n```json\n[\n    {\n        \"tool_name\": \"f\",\n   " +
+		"     " +
+		"\"parameters\": {\"n\": \"3\"}\n    },\n    {\"tool_name\": \"now\", \"parameters\": " +
+		"{}}\n]```",
 		false, ` | Plan: I look. | f{"n": 3} now{}`},
 	{"text after", "Action: ```json\n[{\"tool_name\": \"now\"}]\n```\nDone.", false,
 		" | Done. | now{}"},
@@ -122,7 +124,8 @@ var commandRTests = []toolTest{
 	{"another fence", "Action:\n```go\nx\n```", false, " | Action:\n```go\nx\n``` | "},
 	{"no name", "a Action: ```json\n[{\"parameters\": {}}]\n```x", false, " | ax | "},
 	{"cut off", "a\nAction:\n```json\n[\n{\"tool_name\": \"f", false, " | a | "},
-	{"a fence in a string", "Action:\n```json\n[{\"tool_name\":\"f\",\"parameters\":{\"s\":\"```\"}}]```",
+	{"a fence in a string",
+		"Action:\n```json\n[{\"tool_name\":\"f\",\"parameters\":{\"s\":\"```\"}}]```",
 		false, " |  | f{\"s\":\"```\"}"},
 }
 

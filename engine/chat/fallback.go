@@ -11,8 +11,8 @@ import (
 )
 
 // Tools for templates that render the same prompt with and without them. The prompt then has an
-// instruction that describes the tools and shows how to call them. It ends the system message. Where
-// a template renders none, it begins the first message of the user.
+// instruction that describes the tools and shows how to call them. It ends the system message.
+// Where a template renders none, it begins the first message of the user.
 //
 // Some templates of DeepSeek render calls and their results, though no tools, so the instruction
 // shows their format. For all others it shows jsonTools, and messages are written in that format:
@@ -107,7 +107,8 @@ func (t *Template) rendersCalls() bool {
 	if err != nil && argumentsAsText(messages) {
 		prompt, err = t.renderSample(messages.Items, false)
 	}
-	return err == nil && strings.Contains(prompt, sampleTool) && strings.Contains(prompt, sampleResult)
+	return err == nil && strings.Contains(prompt, sampleTool) && strings.Contains(prompt,
+		sampleResult)
 }
 
 // toolsName returns the name of the variable for tools. SmolLM3 and FireFunction 2 have their own.

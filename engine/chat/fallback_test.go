@@ -24,11 +24,14 @@ const fallbackTool = `{"type":"function","function":{"name":"time","description"
 
 // instruction returns the instruction for fallbackTool, with the format of calls.
 func instruction(example string) string {
-	return "You can call functions. Each line between <tools> and </tools> describes one as JSON:\n" +
+	return "You can call functions. Each line between <tools> and </tools> describes one as " +
+		"JSON:\n" +
 		"<tools>\n" +
 		`{"type": "function", "function": {"name": "time", "description": "<b>é"}}` +
-		"\n</tools>\n\nTo call a function, write its name and its arguments, a JSON object, in this " +
-		"form:\n" + example + "\n\nYou may write several calls, one after another, and nothing after " +
+		"\n</tools>\n\nTo call a function, write its name and its arguments, a JSON object, in " +
+		"this " +
+		"form:\n" + example +
+		"\n\nYou may write several calls, one after another, and nothing after " +
 		"the last one. The next message has the results. If no function helps, answer as usual."
 }
 
@@ -48,7 +51,8 @@ func TestFallback(t *testing.T) {
 			`{"type":"text","text":"2"}]}`
 	)
 	const (
-		called    = "<tool_call>\n{\"name\": \"time\", \"arguments\": {\"in\": \"Rome\", \"n\": 1}}\n</tool_call>"
+		called = "<tool_call>\n{\"name\": \"time\", \"arguments\": {\"in\": \"Rome\", \"n\": " +
+			"1}}\n</tool_call>"
 		calledTwo = "<tool_call>\n{\"name\": \"time\", \"arguments\": {}}\n</tool_call>\n" +
 			"<tool_call>\n{\"name\": \"time\", \"arguments\": \"{bad\"}\n</tool_call>"
 		response = "<tool_response>\n12:00\n</tool_response>"
@@ -79,12 +83,14 @@ func TestFallback(t *testing.T) {
 			"\n<tool_response>\n12\n</tool_response>\nSo?[assistant]Noon.[user]When?"},
 		{"two messages of the user stay", plainTemplate, question + "," + question, false,
 			"[user]When?[user]When?"},
-		{"native", deepseekTemplate, question + "," + calls + "," + result, true, "[system]" + native +
+		{"native", deepseekTemplate, question + "," + calls + "," + result, true, "[system]" +
+			native +
 			`[user]When?[assistant]Wait.<｜tool▁calls▁begin｜>time {"in": "Rome", "n": 1}[tool]12:00`},
 		{"native in name only", plainTemplate + "{% if false %}<｜tool▁calls▁begin｜>{% endif %}",
 			question + "," + calls + "," + result, true, "[system]" + inJSON +
 				"[user]When?[assistant]Wait.\n" + called + "[user]" + response},
-		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question, true,
+		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question,
+			true,
 			"[system]" + inJSON + "[user]When?"},
 		{"renders tools", plainTemplate + "{{ tools[0].function.name }}", question, true,
 			"[user]When?time"},
@@ -141,7 +147,8 @@ func TestFallbackCalls(t *testing.T) {
 			}
 		}
 		call := template.fallback.example
-		if got := callsOf(pieces(template.NewSplitter("", offered()), []string{call})); len(got) != 1 ||
+		if got := callsOf(pieces(template.NewSplitter("", offered()),
+			[]string{call})); len(got) != 1 ||
 			got[0].Name != "the function's name" {
 			t.Errorf("the example %q is read as %v", call, got)
 		}

@@ -156,8 +156,8 @@ var shortIDsMark = regexp.MustCompile(`id\s*\|\s*length\s*!=\s*9\b`)
 
 var shortID = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 
-// shortenIDs gives the IDs of tool calls the form that shortIDsMark checks. A call without an ID gets
-// one of its position, and a result without one that of the first call that has no result yet.
+// shortenIDs gives the IDs of tool calls the form that shortIDsMark checks. A call without an ID
+// gets one of its position, and a result without one that of the first call that has no result yet.
 func shortenIDs(messages *jinja.List) {
 	var open []string // the calls without results
 	for i, m := range messages.Items {

@@ -73,7 +73,8 @@ func TestMissingIDs(t *testing.T) {
 		t.Fatalf("the prompt is %q", got)
 	}
 	a, b, c, d := got[1], got[3], got[9], got[11]
-	want := []string{"call", a, "call", b, "result", a, "result", b, "call", c, "call", d, "result", d,
+	want := []string{"call", a, "call", b, "result", a, "result", b, "call", c, "call", d, "result",
+		d,
 		"result", c}
 	if !slices.Equal(got, want) || d != "aB3dE6gH9" || a == b || a == c || b == c ||
 		!shortID.MatchString(a) || !shortID.MatchString(b) || !shortID.MatchString(c) {

@@ -201,11 +201,13 @@ func TestLongHostileTexts(t *testing.T) {
 				took := time.Since(start)
 				runtime.ReadMemStats(&after)
 				if n > maxExamined*len(text) {
-					t.Errorf("%s: %q, then %q: %d bytes are examined for each byte", f.format, prefix,
+					t.Errorf("%s: %q, then %q: %d bytes are examined for each byte", f.format,
+						prefix,
 						fill, n/len(text))
 				}
 				if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256*size {
-					t.Errorf("%s: %q, then %q: %d bytes are allocated for each byte", f.format, prefix,
+					t.Errorf("%s: %q, then %q: %d bytes are allocated for each byte", f.format,
+						prefix,
 						fill, allocated/size)
 				}
 				if took > 10*time.Second { // 20 ms, if the work is linear
@@ -219,7 +221,8 @@ func TestLongHostileTexts(t *testing.T) {
 	}
 }
 
-// TestWholeHostileTexts checks texts that arrive in one piece, and of which each part begins a call.
+// TestWholeHostileTexts checks texts that arrive in one piece, and of which each part begins a
+// call.
 func TestWholeHostileTexts(t *testing.T) {
 	const size = 20_000
 	for _, f := range allFormats {

@@ -400,7 +400,8 @@ func TestEndsWithCall(t *testing.T) {
 		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}", true},
 		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}<|call|>", true},
 		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{", false},
-		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}<|call|><|start|>ass", false},
+		{"<|start|>assistant<|channel|>analysis<|message|>", message + "{}<|call|><|start|>ass",
+			false},
 	} {
 		s := splitterOf(parse(t, "{% raw %}"+c.source+"{% endraw %}"), false)
 		s.Add(c.text)

@@ -79,8 +79,8 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	return w, nil
 }
 
-// Skip says which tensors nothing will read, before the model is loaded; see Unread. A GPU keeps all
-// pages of a buffer in memory, so it does not get those of these tensors.
+// Skip says which tensors nothing will read, before the model is loaded; see Unread. A GPU keeps
+// all pages of a buffer in memory, so it does not get those of these tensors.
 func (w *Weights) Skip(names []string) {
 	if w.files == nil {
 		return
@@ -161,7 +161,8 @@ func (w *Weights) Loading(layer, layers int) {
 	}
 }
 
-// refuse records an error that says why the weights cannot be run, unless there is an error already.
+// refuse records an error that says why the weights cannot be run, unless there is an error
+// already.
 func (w *Weights) refuse(err error) {
 	if w.err == nil {
 		w.err = err

@@ -241,8 +241,8 @@ func TestWeightFaults(t *testing.T) {
 	}
 }
 
-// TestForeignQuantizations loads weights that other programs have quantized, without a word about it
-// in config.json. They are not damaged.
+// TestForeignQuantizations loads weights that other programs have quantized, without a word about
+// it in config.json. They are not damaged.
 func TestForeignQuantizations(t *testing.T) {
 	integers := func(name string) safetensors.Tensor { return zeros(name, safetensors.I32, 3, 16) }
 	codes := func(name string) safetensors.Tensor { return zeros(name, safetensors.U8, 3, 64) }
@@ -254,10 +254,12 @@ func TestForeignQuantizations(t *testing.T) {
 		says    string
 	}{
 		{"GPTQ", []safetensors.Tensor{integers("m.a.qweight"), integers("m.a.qzeros")}, linear,
-			"quantized with GPTQ or AWQ, which Headroom cannot run: it has the tensor m.a.qweight."},
+			"quantized with GPTQ or AWQ, which Headroom cannot run: it has the tensor " +
+				"m.a.qweight."},
 		{"compressed-tensors", []safetensors.Tensor{integers("m.a.weight_packed"),
 			zeros("m.a.weight_scale", safetensors.BF16, 3, 4)}, linear,
-			"with compressed-tensors, which Headroom cannot run: it has the tensor m.a.weight_packed."},
+			"with compressed-tensors, which Headroom cannot run: it has the tensor " +
+				"m.a.weight_packed."},
 		{"bitsandbytes", []safetensors.Tensor{codes("m.a.weight"),
 			zeros("m.a.weight.absmax", safetensors.F32, 6)}, linear, "with bitsandbytes"},
 		{"HQQ", []safetensors.Tensor{codes("m.a.W_q")}, linear, "with HQQ"},

@@ -36,7 +36,8 @@ func TestThinkingVariables(t *testing.T) {
 		if m.template, err = chat.ParseTemplate(c.template); err != nil {
 			t.Fatal(err)
 		}
-		r := generate.Request{Messages: []chat.Message{{Role: "user", Content: "x"}}, Effort: c.effort}
+		r := generate.Request{Messages: []chat.Message{{Role: "user", Content: "x"}},
+			Effort: c.effort}
 		if c.kwargs != "" {
 			r.TemplateKwargs = json.RawMessage(c.kwargs)
 		}
@@ -45,7 +46,8 @@ func TestThinkingVariables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := m.tokenizer.Decode(prompt, false); got != c.want {
-			t.Errorf("%s, effort %q, %s: got %q, want %q", c.template, c.effort, c.kwargs, got, c.want)
+			t.Errorf("%s, effort %q, %s: got %q, want %q", c.template, c.effort, c.kwargs, got,
+				c.want)
 		}
 	}
 }

@@ -89,8 +89,8 @@ func (c contents) first(patterns ...string) string {
 	return ""
 }
 
-// matches reports whether name, in any case, matches one of the patterns, which are in lower case. A
-// pattern has at most one star, which stands for any text.
+// matches reports whether name, in any case, matches one of the patterns, which are in lower case.
+// A pattern has at most one star, which stands for any text.
 func matches(name string, patterns ...string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(patterns, func(pattern string) bool {

@@ -57,7 +57,8 @@ func TestForeign(t *testing.T) {
 			"This is a DoRA adapter, not a whole model: it belongs to the model org/base" + fuse},
 		{"another kind of PEFT", []string{"adapter_model.bin = x", `adapter_config.json = ` +
 			`{"peft_type": "IA3", "base_model_name_or_path": null}`},
-			"This is an adapter (IA3), not a whole model: it does not say which model it belongs to" +
+			"This is an adapter (IA3), not a whole model: it does not say which model it " +
+				"belongs to" +
 				fuse},
 		{"mlx-lm", []string{"adapters.safetensors = x", "0000100_adapters.safetensors = x",
 			`adapter_config.json = {"fine_tune_type": "lora", "model": "mlx-community/x-4bit"}`},
@@ -65,7 +66,8 @@ func TestForeign(t *testing.T) {
 				"mlx-community/x-4bit" + fuse},
 		{"mlx-lm's DoRA", []string{"adapters.safetensors = x",
 			`adapter_config.json = {"fine_tune_type": "dora", "model": "/Users/me/x"}`},
-			"This is a DoRA adapter, not a whole model: it belongs to the model /Users/me/x" + fuse},
+			"This is a DoRA adapter, not a whole model: it belongs to the model /Users/me/x" +
+				fuse},
 		{"mlx-lm's full fine-tuning", []string{"adapters.safetensors = x",
 			`adapter_config.json = {"fine_tune_type": "full", "model": "x"}`},
 			"This is a set of fine-tuned layers, not a whole model: it belongs to the model x" +
@@ -88,11 +90,13 @@ func TestForeign(t *testing.T) {
 			"This is a diffusion model, which makes images, video or sound: model_index.json " +
 				"describes a FluxPipeline. Pick a language model. Headroom runs nothing else."},
 		{"Diffusers with a damaged index", []string{"model_index.json = {"},
-			"This is a diffusion model, which makes images, video or sound. Pick a language model. " +
+			"This is a diffusion model, which makes images, video or sound. Pick a language " +
+				"model. " +
 				"Headroom runs nothing else."},
 		{"a part of Diffusers",
 			[]string{"config.json = {}", "diffusion_pytorch_model-00001-of-00002.safetensors = x"},
-			"This is a part of a diffusion model. Pick a language model. Headroom runs nothing else."},
+			"This is a part of a diffusion model. Pick a language model. Headroom runs nothing " +
+				"else."},
 		{"sentence-transformers", []string{"config.json = {}", "model.safetensors = x",
 			`modules.json = [{"idx": 0, "type": "sentence_transformers.models.Transformer"}]`},
 			"This is an embedding model, not a language model: modules.json lists modules of " +

@@ -38,8 +38,8 @@ func loadPhi3(w *checkpoint.Weights) (Model, error) {
 }
 
 // phi3Rope reads the rotary position embedding. Old configs call LongRoPE "su" or "yarn". In other
-// architectures original_max_position_embeddings in rope_scaling takes precedence; here transformers
-// and mlx-lm read the key at the top level only.
+// architectures original_max_position_embeddings in rope_scaling takes precedence; here
+// transformers and mlx-lm read the key at the top level only.
 func (c *decoderConfig) phi3Rope(w *checkpoint.Weights) (ops.Rope, error) {
 	r, err := w.Config.Rope(phi3RopeDefaults)
 	if err != nil {

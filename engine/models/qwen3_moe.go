@@ -2,9 +2,9 @@ package models
 
 // Qwen3 as a mixture of experts has the attention of Qwen3, and experts instead of the MLP. The
 // layers in mlp_only_layers and those between the multiples of decoder_sparse_step keep the MLP. If
-// use_sliding_window is true, every layer sees a window, unless sliding_window is null. The language
-// model of Qwen3-VL's mixtures is the same, but it has no windows, and its originals have transposed
-// experts.
+// use_sliding_window is true, every layer sees a window, unless sliding_window is null. The
+// language model of Qwen3-VL's mixtures is the same, but it has no windows, and its originals have
+// transposed experts.
 //
 // Sources: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3_moe; mlx-lm,
 // models/qwen3_moe.py. Checkpoints: Qwen3-30B-A3B, Qwen3-235B-A22B, Qwen3-Coder and the language

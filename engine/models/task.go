@@ -1,7 +1,7 @@
 package models
 
-// Checkpoints of an architecture that Headroom has, but for another task than to generate text. They
-// have the layers of a language model, and another head or none.
+// Checkpoints of an architecture that Headroom has, but for another task than to generate text.
+// They have the layers of a language model, and another head or none.
 
 import (
 	"slices"
@@ -35,9 +35,9 @@ var tasks = []struct{ suffix, what string }{
 	{"Model", "an embedding model, or a part of another model"},
 }
 
-// checkTask returns a Problem if the architectures in config.json name only classes of another task,
-// or if the model sees the tokens that follow. A class that tasks does not have may be a language
-// model.
+// checkTask returns a Problem if the architectures in config.json name only classes of another
+// task, or if the model sees the tokens that follow. A class that tasks does not have may be a
+// language model.
 func checkTask(c *checkpoint.Config) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",

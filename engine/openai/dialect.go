@@ -64,9 +64,10 @@ func (q *ChatRequest) request() (*generate.Request, error) {
 		}
 	}
 	return &generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-		Cache: q.Cache, Messages: messages, Tools: q.Tools, NoCalls: q.NoCalls,
-		TemplateKwargs: q.TemplateKwargs,
-		Effort:         q.Effort, Continue: q.Continue, NoGenerationPrompt: q.NoGenerationPrompt}, nil
+			Cache: q.Cache, Messages: messages, Tools: q.Tools, NoCalls: q.NoCalls,
+			TemplateKwargs: q.TemplateKwargs, Effort: q.Effort, Continue: q.Continue,
+			NoGenerationPrompt: q.NoGenerationPrompt},
+		nil
 }
 
 func parseCompletionCall(body []byte) (*server.Call, error) {

@@ -152,6 +152,7 @@ var fieldTable = []origin{
 			instead: constrained},
 		{name: "structured_outputs", chat: refused, completion: refused, harmless: `{}`,
 			instead: constrained},
+		{name: "think", chat: works},
 		{name: "top_k", chat: works, completion: works},
 		{name: "truncate_prompt_tokens", chat: refused, completion: refused,
 			instead: "Send a shorter prompt"},

@@ -32,12 +32,13 @@ func Architecture(modelType string, supported []string) *Problem {
 var otherTasks = []struct{ what, names string }{
 	{"a speech recognition model", "whisper wav2vec2* hubert parakeet* moonshine* canary* " +
 		"qwen3_asr speech_to_text* seamless_m4t* sensevoice* wavlm data2vec-audio"},
-	{"a speech synthesis model", "bark vits speecht5 kokoro parler_tts csm dia outetts* qwen3_tts* " +
-		"xtts chatterbox* spark*tts voxcpm* fastspeech2*"},
+	{"a speech synthesis model",
+		"bark vits speecht5 kokoro parler_tts csm dia outetts* qwen3_tts* " +
+			"xtts chatterbox* spark*tts voxcpm* fastspeech2*"},
 	{"a model of sounds", "encodec mimi dac snac clap musicgen* audio-spectrogram-transformer"},
-	{"an embedding model or text classifier", "bert roberta xlm-roberta xlm-roberta-xl distilbert " +
-		"albert mpnet electra deberta* camembert modernbert neobert nomic_bert* jina_bert* new " +
-		"gte* eurobert xlm* splinter longformer big_bird funnel*"},
+	{"an embedding model or text classifier",
+		"bert roberta xlm-roberta xlm-roberta-xl distilbert albert mpnet electra deberta* " +
+			"camembert modernbert neobert nomic_bert* jina_bert* new gte* eurobert xlm* splinter longformer big_bird funnel*"},
 	{"an image model", "clip* siglip* vit* dinov2* dinov3* sam sam2* sam3* sam_* detr *_detr* " +
 		"swin* convnext* resnet* depth_anything* mobilenet* mobilevit* efficientnet* beit deit " +
 		"segformer mask2former maskformer owlvit owlv2 grounding-dino yolos timm_wrapper dpt " +

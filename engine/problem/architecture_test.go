@@ -29,7 +29,8 @@ func TestArchitectureOfAnotherFamily(t *testing.T) {
 	for _, modelType := range []string{"deepseek_v3", "mamba2", "glm4", "rwkv7", ""} {
 		p := Architecture(modelType, supported)
 		if want := `Headroom does not support the architecture "` + modelType + `" yet. Pick ` +
-			"another model. `headroom models --help` lists the supported architectures."; p.Error() !=
+			"another model. `headroom models --help` lists the supported " +
+			"architectures."; p.Error() !=
 			want {
 			t.Errorf("%q: got %q, expected %q", modelType, p, want)
 		}
@@ -45,7 +46,8 @@ func TestArchitectureOfAnotherTask(t *testing.T) {
 			"another model", "encodec": "a model of sounds"} {
 		p := Architecture(modelType, []string{"qwen3_5", "gemma4", "bert_like"})
 		if p.Error() != "This is "+want+", not a language model: its model_type is "+modelType+
-			". Pick a language model. Headroom runs nothing else." || p.Code != UnknownArchitecture {
+			". Pick a language model. Headroom runs nothing else." ||
+			p.Code != UnknownArchitecture {
 			t.Errorf("%q: %v", modelType, p)
 		}
 	}

@@ -69,8 +69,8 @@ func takeBuild(ctx context.Context, body []byte) (done func(), err error) {
 	return sync.OnceFunc(func() { building.give(cost) }), nil
 }
 
-// bodyLimit returns how long the body of a request may be, and the error of a longer one. It goes by
-// the model with the longest context, because the body names the model.
+// bodyLimit returns how long the body of a request may be, and the error of a longer one. It goes
+// by the model with the longest context, because the body names the model.
 func (s *Server) bodyLimit() (limit int64, tooLong error) {
 	longest := 0
 	for _, m := range s.models.List() {

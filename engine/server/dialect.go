@@ -45,7 +45,8 @@ type Resources struct {
 
 // Texts returns the tokenizer and the chat template of the model that a request names, and its ID.
 // It loads the model only if Models does not know them without. Errors are Problems.
-func (r Resources) Texts(ctx context.Context, name string) (id string, m generate.Model, err error) {
+func (r Resources) Texts(ctx context.Context, name string) (id string, m generate.Model,
+	err error) {
 	if models, ok := r.Models.(TextModels); ok {
 		return models.Texts(name)
 	}

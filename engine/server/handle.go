@@ -110,8 +110,8 @@ type generation struct {
 	number  int            // of the answer to this prompt
 }
 
-// prepare parses the request, waits for its model and encodes its prompts. The list has a generation
-// for each answer, at least one. held gets the model.
+// prepare parses the request, waits for its model and encodes its prompts. The list has a
+// generation for each answer, at least one. held gets the model.
 func (s *Server) prepare(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
 	held *serving) (list []*generation, err error) {
 	err = s.withBody(r, func(body []byte) error {

@@ -123,7 +123,8 @@ func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 		"The routes are "+s.routeList()+"."))
 }
 
-// routeList lists the routes without variables, as "GET /a, GET /health, GET /ready and GET /metrics".
+// routeList lists the routes without variables, as "GET /a, GET /health, GET /ready and GET
+// /metrics".
 func (s *Server) routeList() string {
 	var list []string
 	for _, d := range s.dialects {

@@ -27,14 +27,16 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	if got := e.tokenizer.Decode(q.Prompt, false); got != want {
 		t.Errorf("prompt %q, expected %q", got, want)
 	}
-	if q.MaxTokens != 9 || q.Stop != nil || q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
+	if q.MaxTokens != 9 || q.Stop != nil || q.Sampling.Temperature != 0.5 ||
+		!strings.HasPrefix(q.ID, "chatcmpl-") {
 		t.Errorf("chat: request %+v, expected the parameters of the body and an ID chatcmpl-..., "+
 			"and no stop texts, which the server looks for", q)
 	}
 	post(t, s.URL+"/v1/completions", `{"prompt":[5,6,7],"stop":["a","b"]}`)
 	if q := <-e.requests; !reflect.DeepEqual(q.Prompt, []int32{5, 6, 7}) || q.MaxTokens != 0 ||
 		!reflect.DeepEqual(q.Stop, []string{"a", "b"}) {
-		t.Errorf("completion: request %+v, expected the tokens 5, 6, 7, no limit and the stop texts",
+		t.Errorf("completion: request %+v, expected the tokens 5, 6, 7, no limit and the stop "+
+			"texts",
 			q)
 	}
 }

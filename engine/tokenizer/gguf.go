@@ -177,7 +177,8 @@ func (v *ggufVocabulary) assembleMerges(file *fileJSON, list *vocabulary,
 
 // sentencePiece makes a tokenizer like that of a tokenizer.model.
 func (v *ggufVocabulary) sentencePiece(list *vocabulary) (*Tokenizer, error) {
-	s := &sentencePiece{vocabulary: *list, modelType: bpeModel, byteFallback: true, dummyPrefix: true,
+	s := &sentencePiece{vocabulary: *list, modelType: bpeModel, byteFallback: true,
+		dummyPrefix:  true,
 		escapeSpaces: true}
 	if v.model == "t5" {
 		s.modelType, s.byteFallback, s.removeExtraSpaces = unigramModel, false, v.removeSpaces

@@ -32,7 +32,8 @@ func hostileFiles(t *testing.T) map[string]*Tokenizer {
 	const special = `{"id":900,"content":"<|im_end|>","special":true}`
 	addedTokens := `"added_tokens":[` + special + "," + strings.Join(added, ",") + `]`
 	pieces := []testPiece{{"<s>", 0, controlToken}, {"a", -1, 0}, {"b", -1, 0}, {"▁", -1, 0},
-		{strings.Repeat("a", 99) + "<", 0, userToken}, {strings.Repeat(" ", 99) + "<", 0, userToken}}
+		{strings.Repeat("a", 99) + "<", 0, userToken}, {strings.Repeat(" ", 99) + "<", 0,
+			userToken}}
 	var scores []float32
 	for i, token := range hostileTokens {
 		pieces = append(pieces, testPiece{token, -2 - float32(i), 0})
@@ -109,8 +110,8 @@ var hostileTexts = map[string]int{"a": 1, " ": 1, "ab": 1, "\u0301": 1, "\xff": 
 	"0": 8, "日": 8, "▁": 8, "\x00": 8, "\xf0\x9f": 8, "a ": 8, "a\n": 8, "é\u0301": 8, "<": 8,
 	"<|im_end|>": 8, strings.Repeat("a", 98) + " ": 8, strings.Repeat(" ", 98) + "a": 8}
 
-// TestCharsMapWithoutEnd encodes with a table of replacements whose trie leads from a node for a back
-// to it.
+// TestCharsMapWithoutEnd encodes with a table of replacements whose trie leads from a node for a
+// back to it.
 func TestCharsMapWithoutEnd(t *testing.T) {
 	chars := binary.LittleEndian.AppendUint32(nil, 4*0x62)
 	for at := range uint32(0x62) {

@@ -63,8 +63,8 @@ func isOpen(b []byte) bool {
 
 // OffsetsIn returns the offset in text of each of the tokens that encoding text with AddSpecial has
 // given. They may spell the text in another way, for example composed or in lower case. The special
-// tokens around the text have no text. Where the tokens do not spell the text at all, as the unknown
-// token does not, offsets are approximate.
+// tokens around the text have no text. Where the tokens do not spell the text at all, as the
+// unknown token does not, offsets are approximate.
 func (t *Tokenizer) OffsetsIn(text string, ids []int32) []int {
 	a := &aligner{text: text}
 	s := t.NewStream(false)
@@ -85,8 +85,8 @@ func (t *Tokenizer) OffsetsIn(text string, ids []int32) []int {
 	return offsets
 }
 
-// aligner finds the texts of tokens in a text. Both are compared by their letters; see letters. What
-// is none, as spaces and marks, may be missing on either side.
+// aligner finds the texts of tokens in a text. Both are compared by their letters; see letters.
+// What is none, as spaces and marks, may be missing on either side.
 type aligner struct {
 	text  string
 	at    int    // bytes before the place of the next token

@@ -40,8 +40,9 @@ func ParseSentencePiece(data []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: tokenizer.model has %d bytes, the limit is %d",
 			len(data), maxFileBytes)
 	}
-	s := &sentencePiece{modelType: unigramModel, bos: 1, eos: 2, dummyPrefix: true, removeExtraSpaces: true,
-		escapeSpaces: true}
+	s := &sentencePiece{modelType: unigramModel, bos: 1, eos: 2, dummyPrefix: true,
+		removeExtraSpaces: true,
+		escapeSpaces:      true}
 	err := s.read(data)
 	if err == nil {
 		err = s.check()

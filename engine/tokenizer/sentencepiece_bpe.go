@@ -31,7 +31,8 @@ func (s *sentencePiece) buildBPE(t *Tokenizer) error {
 	ids := map[string]int32{}
 	for id, token := range s.tokens {
 		char := utf8.RuneCountInString(token) == 1
-		if _, twice := ids[token]; !twice && s.mergeable(id) && !(char && s.kinds[id] == unusedToken) {
+		if _, twice := ids[token]; !twice && s.mergeable(id) && !(char &&
+			s.kinds[id] == unusedToken) {
 			ids[token] = int32(id)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// pieceNormalizer replaces characters by those of chars, and writes spaces as a symbol. User-defined
-// symbols stay as they are. Their spaces, and those of a replacement, count together: only the
-// first ones can be dropped.
+// pieceNormalizer replaces characters by those of chars, and writes spaces as a symbol.
+// User-defined symbols stay as they are. Their spaces, and those of a replacement, count together:
+// only the first ones can be dropped.
 type pieceNormalizer struct {
 	chars   *charsMap    // nil: none
 	symbols *addedTokens // user-defined

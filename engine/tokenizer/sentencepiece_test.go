@@ -108,11 +108,13 @@ func TestUnigramTie(t *testing.T) {
 		// In double precision, the sum of ab and c is larger by 7e-9.
 		"equal when rounded": {tok(score(-0.1), score(-0.6), score(-0.3), score(-0.4)),
 			[]int32{a, bc}},
-		"a symbol has 0.1":          {tok(score(0), symbol, score(0.05), score(0)), []int32{a, bc}},
-		"symbols":                   {tok(score(-1), symbol, symbol, score(-1)), []int32{a, bc}},
-		"a symbol before a token":   {tok(score(-1), score(-0.1), symbol, score(-1)), []int32{ab, c}},
-		"a token before a symbol":   {tok(score(1), score(1), symbol, score(-1)), []int32{a, bc}},
-		"a symbol of less than 0.1": {tok(score(0.1), symbol, score(0.3), score(0)), []int32{ab, c}},
+		"a symbol has 0.1": {tok(score(0), symbol, score(0.05), score(0)), []int32{a, bc}},
+		"symbols":          {tok(score(-1), symbol, symbol, score(-1)), []int32{a, bc}},
+		"a symbol before a token": {tok(score(-1), score(-0.1), symbol, score(-1)), []int32{ab,
+			c}},
+		"a token before a symbol": {tok(score(1), score(1), symbol, score(-1)), []int32{a, bc}},
+		"a symbol of less than 0.1": {tok(score(0.1), symbol, score(0.3), score(0)), []int32{ab,
+			c}},
 	} {
 		if got := tt.tok.Encode("abc", EncodeOptions{}); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
@@ -132,13 +134,14 @@ func TestPieceSymbols(t *testing.T) {
 		extra bool // spaces are dropped
 		want  []int32
 	}{
-		{"abca", false, []int32{space, abc, a}},     // the longest symbol at the first place
-		{"bcab", false, []int32{space, bca, b}},     // bca has taken the beginning of ab
-		{"  a", false, []int32{spaces, spaceA}},     // the first two of the three spaces
-		{" a", false, []int32{spaces, a}},           // the symbol takes the added space
-		{" a", true, []int32{spaceA}},               // the space is dropped before
-		{"▁▁a", true, []int32{spaces, spaceA}},      // ▁ in the text is no space
-		{"b c", false, []int32{space, b, space, c}}, // its space is written as ▁, so it is not found
+		{"abca", false, []int32{space, abc, a}}, // the longest symbol at the first place
+		{"bcab", false, []int32{space, bca, b}}, // bca has taken the beginning of ab
+		{"  a", false, []int32{spaces, spaceA}}, // the first two of the three spaces
+		{" a", false, []int32{spaces, a}},       // the symbol takes the added space
+		{" a", true, []int32{spaceA}},           // the space is dropped before
+		{"▁▁a", true, []int32{spaces, spaceA}},  // ▁ in the text is no space
+		{"b c", false, []int32{space, b, space, c}},
+		// its space is written as ▁, so it is not found
 		{"b  c", true, []int32{space, b, space, c}}, // that space follows a space
 		{"b▁ ", true, []int32{space, b}},
 	} {
@@ -164,8 +167,9 @@ func TestPieceBPE(t *testing.T) {
 		return ids
 	}
 	for text, tt := range map[string]struct{ without, with []int32 }{ // without and with bytes
-		"xy":   {[]int32{xy}, []int32{xy}},
-		"xxyy": {[]int32{unknown, xy, unknown}, slices.Concat(spelled("x"), []int32{xy}, spelled("y"))},
+		"xy": {[]int32{xy}, []int32{xy}},
+		"xxyy": {[]int32{unknown, xy, unknown}, slices.Concat(spelled("x"), []int32{xy},
+			spelled("y"))},
 		"a日":   {[]int32{aSun}, []int32{aSun}},
 		"日x日":  {[]int32{unknown}, spelled("日x日")},
 		"aba":  {[]int32{ab, a}, []int32{ab, a}},
@@ -182,7 +186,8 @@ func TestPieceBPE(t *testing.T) {
 				t.Errorf("%q, bytes %t: got %v, want %v", text, fallback, got, want)
 			}
 			long := strings.Repeat(text, 3*longWordBytes)
-			if got, want := tok.Encode(long, EncodeOptions{}), wholeWord(t, tok, long); !slices.Equal(
+			if got, want := tok.Encode(long, EncodeOptions{}), wholeWord(t, tok,
+				long); !slices.Equal(
 				got, want) {
 				t.Errorf("%q many times, bytes %t: %d tokens in parts, %d as a whole", text,
 					fallback, len(got), len(want))

@@ -245,8 +245,9 @@ func (a *agent) saveState() {
 const maxRecent = 8
 
 // noteState records a change of the engine's state. The next start resumes the model that a person
-// has started and that runs now. After a stop, it leaves the engine stopped. A model that is loading or has failed changes
-// nothing, so that the next start does not resume a model that cannot be loaded.
+// has started and that runs now. After a stop, it leaves the engine stopped. A model that is
+// loading or has failed changes nothing, so that the next start does not resume a model that cannot
+// be loaded.
 func noteState(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.IdleUnloaded:
