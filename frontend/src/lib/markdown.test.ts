@@ -62,12 +62,17 @@ test('links open outside and send no referrer', () => {
   expect(link?.getAttribute('rel')).toBe('noopener noreferrer');
 });
 
+function indentedList(depth: number): string {
+  return Array.from({ length: depth }, (_, n) => `${'  '.repeat(n)}- x`).join('\n');
+}
+
 describe('text that nests without end is shown as it is', () => {
   test.each([
     ['quotes', '>'.repeat(6000)],
     ['quotes with spaces', '> '.repeat(1000)],
     ['lists', '- '.repeat(500)],
     ['numbered lists', '1. '.repeat(500)],
+    ['indented lists', indentedList(600)],
     ['in a later line', `Well:\n\n${'>'.repeat(6000)}\n\nand on`],
   ])('%s', (_, text) => {
     const page = render(text);
@@ -76,7 +81,6 @@ describe('text that nests without end is shown as it is', () => {
 });
 
 test('quotes and lists of an ordinary depth nest', () => {
-  const list = Array.from({ length: 200 }, (_, n) => `${'  '.repeat(n)}- x`).join('\n');
-  expect(render(list).querySelectorAll('li')).toHaveLength(200);
+  expect(render(indentedList(200)).querySelectorAll('li')).toHaveLength(200);
   expect(render(`${'> '.repeat(32)}x`).querySelectorAll('blockquote')).toHaveLength(32);
 });

@@ -43,9 +43,11 @@ const allowed = {
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 
-// A line that opens more than 32 nested quotes and lists. marked parses them by
-// recursion, whose cost grows with the square of the depth. A model that loops writes such lines.
-const tooDeep = /^(?:[ \t]*(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){33}/m;
+// A line that opens more than 32 nested quotes and lists, or an entry of a list that is indented by
+// 400 columns. marked parses them by recursion, whose cost grows with the square of the depth or
+// faster. A model that loops writes such lines.
+const tooDeep =
+  /^(?:(?:[ \t]*(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){33}|[ \t]{400,}(?:[-+*]|\d{1,9}[.)])\s)/m;
 
 /** The HTML of a Markdown text. Text that cannot be parsed within bounds is shown as it is. */
 export function renderMarkdown(text: string): string {
