@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,9 +20,13 @@ import (
 	"time"
 
 	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/app/memory"
 	"headroom/app/service"
 	"headroom/app/settings"
+	"headroom/engine"
 	"headroom/engine/chat"
+	"headroom/engine/problem"
 )
 
 const patience = 30 * time.Second
@@ -388,75 +391,66 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestServeSurvivesAnotherModel starts a broken model by the API while the first one, whose
-// tokenizer takes long, is loading. The server must go on.
+// TestServeSurvivesAnotherModel starts a broken model by the API while the first one is loading,
+// which goes on until then. The server must go on.
 func TestServeSurvivesAnotherModel(t *testing.T) {
 	isolate(t)
-	slow, broken := tinyFolder(t), tinyFolder(t)
-	var tokenizer map[string]any
-	name := filepath.Join(slow, "tokenizer.json")
-	data, err := os.ReadFile(name)
-	if err == nil {
-		err = json.Unmarshal(data, &tokenizer)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	added := tokenizer["added_tokens"].([]any)
-	for i := range 100_000 {
-		added = append(added, map[string]any{"id": 4000 + i, "content": fmt.Sprintf("<%d>", i)})
-	}
-	tokenizer["added_tokens"] = added
-	data, _ = json.Marshal(tokenizer)
-	nested := strings.Repeat("{% if 1 %}", 20_000) + strings.Repeat("{% endif %}", 20_000)
-	if err := errors.Join(os.WriteFile(name, data, 0o600), os.WriteFile(
-		filepath.Join(broken, "chat_template.jinja"), []byte(nested), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, port := free.Addr().String(), free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	first, broken := tinyFolder(t), tinyFolder(t)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
+	c := &Serve{Model: first}
+	o := c.ModelFlags.ServiceOptions(ServiceUse{})
+	o.Listen, o.Settings = "127.0.0.1", service.OpenSettings()
+	loading, hosts := make(chan struct{}), make(chan *host.Host, 1)
+	o.NewHost = func(s *settings.File) *host.Host {
+		h := host.New(host.Options{Library: c.ModelFlags.library(s), Meter: &memory.Meter{},
+			Open: func(ctx context.Context, src engine.Source, _ engine.Options) (host.Engine,
+				error) {
+				if src.Dir != first {
+					return nil, problem.New(problem.ModelBroken, "It is broken", "", "")
+				}
+				close(loading)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
+		hosts <- h
+		return h
+	}
 	ended := make(chan error, 1)
+	said, says := io.Pipe()
 	go func() {
-		ended <- (&Serve{Host: "127.0.0.1", Port: port, Model: slow}).Run(ctx,
-			&terminal{out: io.Discard, err: io.Discard})
+		defer says.Close()
+		ended <- c.serve(ctx, o, &terminal{out: io.Discard, err: says})
 	}()
-	ask := func(method, path, body string) (status int, text string) {
-		dir, _ := control.SettingsDir()
-		token, _ := os.ReadFile(filepath.Join(dir, "token"))
-		r, _ := http.NewRequestWithContext(ctx, method, "http://"+address+path,
-			strings.NewReader(body))
-		r.Header.Set("X-Headroom-Token", strings.TrimSpace(string(token)))
-		r.Header.Set("Content-Type", "application/json")
-		got, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return 0, "" // it does not listen yet
-		}
-		defer got.Body.Close()
-		answer, _ := io.ReadAll(got.Body)
-		return got.StatusCode, string(answer)
+	h := <-hosts
+	select {
+	case <-loading:
+	case err := <-ended:
+		t.Fatal("the server has ended:", err)
 	}
-	until := func(method, path, body string, done func(status int, text string) bool) {
-		for !done(ask(method, path, body)) {
-			select {
-			case err := <-ended:
-				t.Fatal("the server has ended:", err)
-			default:
-			}
-		}
+	if err := h.Start(broken); err != nil {
+		t.Fatal(err)
 	}
-	until(http.MethodPost, "/api/engine/start", `{"model":"`+broken+`"}`,
-		func(status int, _ string) bool { return status == http.StatusAccepted })
-	until(http.MethodGet, "/health", "", func(_ int, text string) bool {
-		return text != "" && !strings.Contains(text, "loading")
-	})
-	if _, text := ask(http.MethodGet, "/health", ""); !strings.Contains(text, "not_running") {
-		t.Errorf("health: %s", text)
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil ||
+		!strings.Contains(line, "another model was started") {
+		t.Fatalf("it says %q, %v, and ends with %v", line, err, <-ended)
+	}
+	if err := h.Wait(ctx); problem.From(err).Code != problem.ModelBroken {
+		t.Errorf("loading the other model: %v", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.State().Endpoint.UIURL+"health",
+		nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal("the server has ended:", err)
+	}
+	defer got.Body.Close()
+	if text, err := io.ReadAll(got.Body); err != nil ||
+		!strings.Contains(string(text), "not_running") {
+		t.Errorf("health: %s, %v", text, err)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -57,6 +57,11 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o.AllowOrigins = c.AllowOrigin
 	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
 	o.Settings = service.OpenSettings()
+	return c.serve(ctx, o, t)
+}
+
+// serve runs a service with these options.
+func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error {
 	s, err := service.New(o)
 	if err != nil {
 		return err
@@ -70,10 +75,15 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	first := s.Host.State().Engine.Model
 	if err := awaitModel(ctx, s.Host, o.Settings, t.err); err != nil {
 		// A model that somebody started meanwhile, or a stop, must not end the server.
-		if ctx.Err() != nil || s.Host.State().Engine.Model != first {
-			return <-served
+		replaced := s.Host.State().Engine.Model != first
+		if ctx.Err() == nil && !replaced {
+			return err
 		}
-		return err
+		if replaced {
+			fmt.Fprintf(t.err, "%s was not loaded, because another model was started. The server "+
+				"goes on at http://%s/\n", first, s.Address)
+		}
+		return <-served
 	}
 	c.greet(t.out, s.Host.State(), s.Address, s.Token)
 	return <-served
