@@ -2,9 +2,10 @@
 // it. engine/blockstore implements the store. The host passes the store to engines; the control API
 // and `headroom cache` show the cache to users.
 //
-//	cache.go   opening, limits, statistics
-//	browse.go  conversations: list, show, pin, remove
-//	move.go    moving the cache to another folder
+//	cache.go    opening, limits, statistics
+//	browse.go   conversations: list, show, pin, remove
+//	move.go     moving the cache to another folder
+//	folders.go  the folders in which there has been a cache
 //
 // The types with JSON tags are documents of the control API and of `headroom cache --json`. Fields
 // may be added but not renamed. Lists are never null, sizes are in bytes, and times are in
@@ -35,6 +36,8 @@ type Options struct {
 	Limits engine.BlockStoreOptions
 	// Key returns the installation's key, or a Problem. nil: the cache is not encrypted.
 	Key func() (seal.Key, error)
+	// Folders remembers the folder, so that it can be deleted later. nil: nothing does.
+	Folders *Folders
 }
 
 // Cache is an open cache. Its methods are safe for concurrent use. The caller must close it.
@@ -75,6 +78,7 @@ func Open(o Options) (*Cache, error) {
 		}
 		o.Limits.Key = &key
 	}
+	o.Folders.Remember(o.Dir)
 	var err error
 	if c.store, err = engine.OpenBlockStore(o.Dir, o.Limits); err != nil {
 		return nil, openProblem(err, o.Dir)

@@ -22,7 +22,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// Mover moves a cache that may be in use. All fields but AlwaysCopy are required.
+// Mover moves a cache that may be in use. All fields but the last two are required.
 type Mover struct {
 	// Current returns the cache's folder, "" if the cache is off, and the configured limits.
 	Current func() (dir string, limits engine.BlockStoreLimits)
@@ -32,6 +32,7 @@ type Mover struct {
 	Save func(dir string) error
 	// AlwaysCopy copies entries even if hard links are possible.
 	AlwaysCopy bool
+	Folders    *Folders // nil: none
 }
 
 // MoveMemo is the Memo of a move's job; see jobs.Spec.
@@ -138,6 +139,7 @@ func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
 	if err != nil {
 		return err
 	}
+	m.Folders.Remember(to)
 	p.Total(bytes)
 	p.Phase("moving", "")
 	move.Found, move.Moved = p.Found, p.Add
@@ -194,6 +196,8 @@ func moveProblem(err error, from, to string) error {
 	case errors.Is(err, blockstore.ErrOccupied):
 		return problem.New(problem.BadRequest, cannot, "the folder has another cache",
 			"Choose an empty folder. To use the cache in it, enter its path as Folder.")
+	case errors.Is(err, blockstore.ErrNotEmpty):
+		return problem.Wrap(problem.BadRequest, err, cannot, "Choose an empty folder.")
 	case errors.Is(err, blockstore.ErrInUse):
 		return problem.New(problem.BadRequest, "Another program has the cache open",
 			"it is in "+from, "Quit the other Headroom, then resume.")

@@ -87,7 +87,8 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	o := cache.Options{Dir: cache.Target(dir),
 		Limits: engine.BlockStoreOptions{MaxBytes: int64(flags.BlockSSDCacheMaxSize),
 			MinFreeBytes:    int64(flags.BlockSSDCacheMinFree),
-			DailyWriteBytes: int64(flags.BlockSSDCacheDailyWrites)}}
+			DailyWriteBytes: int64(flags.BlockSSDCacheDailyWrites)},
+		Folders: service.CacheFolders()}
 	if !flags.NoSSDCacheEncryption {
 		o.Key = service.OpenVault().Key
 	}
@@ -113,6 +114,7 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 				MinFreeBytes: l.MinFreeBytes}
 		},
 		WithClosed: h.WithCacheClosed,
+		Folders:    service.CacheFolders(),
 		Save: func(dir string) error {
 			before := file.Get().Cache.Dir
 			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })

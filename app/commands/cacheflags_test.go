@@ -152,7 +152,10 @@ func TestCacheFolder(t *testing.T) {
 		if encrypted := got.Key != nil; encrypted != (c.want.Dir != "") {
 			t.Errorf("%s: encrypted %v", c.name, encrypted)
 		}
-		if got.Key = nil; !reflect.DeepEqual(got, c.want) {
+		if remembered := got.Folders != nil; remembered != (c.want.Dir != "") {
+			t.Errorf("%s: the folder is remembered: %v", c.name, remembered)
+		}
+		if got.Key, got.Folders = nil, nil; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}

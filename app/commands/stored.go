@@ -75,6 +75,22 @@ func storedList(ctx context.Context) (list stored.List) {
 	return list
 }
 
+// deleteByServers has each running server delete what is stored.
+func deleteByServers(ctx context.Context, choice stored.Choice) (all stored.Deleted, servers int,
+	err error) {
+	eachServer(func(s runningServer) bool {
+		servers++
+		var one stored.Deleted
+		err = s.send(ctx, deleteTimeout, http.MethodPost, "api/stored/delete",
+			control.DeleteStored{Everything: true, Settings: choice.Settings,
+				Models: choice.Models}, &one)
+		all.Files, all.Bytes = all.Files+one.Files, all.Bytes+one.Bytes
+		all.Left = append(all.Left, one.Left...)
+		return err == nil
+	})
+	return all, servers, err
+}
+
 // deleteTimeout bounds how long a server may take: it unloads its model first.
 const deleteTimeout = 2 * time.Minute
 
@@ -88,23 +104,18 @@ func (c *StoredDelete) Run(ctx context.Context, t *terminal) error {
 			"Add --yes to delete these chats, the cache, unfinished jobs and the log for good.")
 	}
 	choice := stored.Choice{Settings: c.Settings, Models: c.Models}
-	var all stored.Deleted
-	asked := false
-	var failed error
-	eachServer(func(s runningServer) bool {
-		asked = true
-		var one stored.Deleted
-		failed = s.send(ctx, deleteTimeout, http.MethodPost, "api/stored/delete",
-			control.DeleteStored{Everything: true, Settings: choice.Settings,
-				Models: choice.Models}, &one)
-		all.Files, all.Bytes = all.Files+one.Files, all.Bytes+one.Bytes
-		all.Left = append(all.Left, one.Left...)
-		return failed == nil
-	})
-	if failed != nil {
-		return failed
+	all, servers, err := deleteByServers(ctx, choice)
+	if err == nil && servers > 1 && len(all.Left) > 0 {
+		// A server leaves what another one has open, and the other one may have deleted it since.
+		var again stored.Deleted
+		again, _, err = deleteByServers(ctx, choice)
+		all = stored.Deleted{Files: all.Files + again.Files, Bytes: all.Bytes + again.Bytes,
+			Left: again.Left}
 	}
-	if !asked {
+	if err != nil {
+		return err
+	}
+	if servers == 0 {
 		all = service.DeleteHere(service.OpenSettings(), choice)
 		if c.Models {
 			all.Left = append(all.Left, "The models are left: they need a running server. Start "+

@@ -37,8 +37,13 @@ type scenario struct {
 
 func (c *scenario) begin() {
 	c.Helper()
-	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 8192,
-		CacheFlags: CacheFlags{BlockSSDCacheMinFree: settings.Unlimited}}
+	c.beginWith(CacheFlags{})
+}
+
+func (c *scenario) beginWith(flagged CacheFlags) {
+	c.Helper()
+	flagged.BlockSSDCacheMinFree = settings.Unlimited
+	flags := ModelFlags{Device: "cpu", Threads: 1, Context: 8192, CacheFlags: flagged}
 	o := flags.ServiceOptions(ServiceUse{})
 	o.Listen, o.Logs = "127.0.0.1", logs.New(0)
 	s, err := service.New(o)
@@ -146,7 +151,8 @@ func (c *scenario) use() {
 	from := demoFolder(c.T, filepath.Join(c.T.TempDir(), "mine"))
 	c.Setenv("HF_ENDPOINT", demoHub(c.T, nil))
 	for _, args := range [][]string{{"models", "import", from},
-		{"models", "download", "demo/model"}, {"run", "What is 76 - 27?"}} {
+		{"models", "download", "demo/model"}, {"run", "--block-ssd-cache-dir",
+			filepath.Join(c.T.TempDir(), "cache"), "What is 76 - 27?"}} {
 		if code, _, errOut := headroom("", args...); code != 0 {
 			c.Fatal(args, errOut)
 		}
@@ -399,4 +405,58 @@ func TestDeleteEverything(t *testing.T) {
 		!regexp.MustCompile(`cache on SSD +0 files`).MatchString(out) {
 		t.Errorf("exit %d, %s", code, out)
 	}
+}
+
+// TestDeleteInEveryFolder: "Delete everything" finds the cache of another run whose folder only a
+// flag named, and the caches of several servers.
+func TestDeleteInEveryFolder(t *testing.T) {
+	home := isolate(t)
+	dir := filepath.Join(t.TempDir(), "flagged")
+	one, other := &scenario{T: t, home: home}, &scenario{T: t, home: home}
+	deleteAll := func(servers int) {
+		t.Helper()
+		code, out, errOut := headroom("", "stored")
+		if code != 0 || !strings.Contains(out, dir) {
+			t.Errorf("%d servers: exit %d, %s %s", servers, code, out, errOut)
+		}
+		if code, _, errOut := headroom("", "stored", "delete", "--yes"); code != 0 {
+			t.Errorf("%d servers: exit %d, %s", servers, code, errOut)
+		}
+	}
+	gone := func(what string) {
+		t.Helper()
+		if entries, _ := filepath.Glob(filepath.Join(dir, "blocks", "*", "*")); len(entries) > 0 {
+			t.Errorf("%s: %q are left", what, entries)
+		}
+	}
+	use := func(c *scenario) {
+		t.Helper()
+		c.complete(marker, "")
+		c.end()
+		if entries, _ := filepath.Glob(filepath.Join(dir, "blocks", "*", "*")); len(entries) == 0 {
+			t.Error("nothing was cached")
+		}
+	}
+	other.beginWith(CacheFlags{BlockSSDCacheDir: dir})
+	use(other)
+	deleteAll(0)
+	gone("without a server")
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder is left")
+	}
+	other.beginWith(CacheFlags{BlockSSDCacheDir: dir})
+	use(other)
+	one.begin()
+	deleteAll(1)
+	gone("with a server that has another folder")
+	other.beginWith(CacheFlags{BlockSSDCacheDir: dir})
+	for range 2 { // the second time, a prefix is likely to be read again
+		other.complete(marker, "")
+		one.complete(marker, "")
+	}
+	deleteAll(2)
+	gone("with two servers")
+	other.end()
+	gone("when they have ended")
+	one.end()
 }

@@ -78,6 +78,21 @@ func SetAside(path, label string) (aside string, err error) {
 	return aside, fmt.Errorf("there are %d copies beside %s: remove them", maxCopies, path)
 }
 
+// Copies returns the paths of the files that SetAside and KeepCopy have made beside path, and
+// Temporary's.
+func Copies(path, label string) (paths []string) {
+	dir, name := filepath.Split(path)
+	paths = Temporary(dir, func(written string) bool { return written == name })
+	copied := regexp.MustCompile("^" + regexp.QuoteMeta(name+"."+label) + `-[1-9][0-9]*$`)
+	entries, _ := os.ReadDir(dir) // there may be no folder
+	for _, e := range entries {
+		if e.Type().IsRegular() && copied.MatchString(e.Name()) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
 // KeepCopy writes data, the content of the file at path, to path.label-1, or 2 if that exists, and
 // so on, and returns the path of the copy. It replaces nothing, and makes no second copy of the
 // same data. Only the user can read the copy.

@@ -4,6 +4,7 @@ package service
 // lists every file.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,22 +23,31 @@ import (
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/app/stored"
-	"headroom/app/vault"
+	"headroom/engine"
 	"headroom/engine/blockstore"
+	"headroom/engine/problem"
 )
 
 // data is what a service, or a command without one, has stored.
 type data struct {
-	settingsDir string
-	cacheDirs   []string // of caches, which need not exist
-	chats       *chats.Store
-	models      []string // folders of models
-	log         func() (lines int, bytes int64)
+	settings  *settings.File
+	folders   *cache.Folders
+	cacheDirs []string // of caches, which need not exist
+	chats     *chats.Store
+	models    []string // folders of models
+	log       func() (lines int, bytes int64)
+}
+
+// dataOf returns what an installation with these settings has stored. inUse is the folder of the
+// open cache, "" for none.
+func dataOf(file *settings.File, inUse string, chats *chats.Store) data {
+	now, folders := file.Get(), CacheFolders()
+	return data{settings: file, folders: folders, cacheDirs: cacheDirs(inUse, now, folders.List()),
+		chats: chats, models: modelFolders(now)}
 }
 
 // list measures what is stored.
 func (d data) list() stored.List {
-	in := func(name string) string { return filepath.Join(d.settingsDir, name) }
 	list := stored.List{Items: []stored.Item{}}
 	if d.chats != nil {
 		list.Items = append(list.Items, stored.Measure(stored.Chats, chats.IsOurs, d.chats.Dir()))
@@ -48,15 +57,22 @@ func (d data) list() stored.List {
 			func(dir string) bool { return blockstore.IsOurs(dir, path) })
 	}
 	list.Items = append(list.Items, stored.Measure(stored.Cache, ours, d.cacheDirs...))
-	list.Items = append(list.Items, stored.Measure(stored.Jobs, nil, in(jobsFile)))
+	list.Items = append(list.Items, stored.Measure(stored.Jobs, nil, d.jobsFiles()...))
 	if d.log != nil {
 		lines, bytes := d.log()
 		list.Items = append(list.Items,
 			stored.Item{Kind: stored.Log, Paths: []string{}, Files: lines, Bytes: bytes})
 	}
-	files := append(setAside(d.settingsDir), in("settings.json"))
+	files := append(d.settings.Copies(), d.settings.Path())
 	return stored.List{Items: append(list.Items, stored.Measure(stored.Settings, nil, files...),
 		stored.Measure(stored.Models, nil, d.models...))}
+}
+
+func (d data) jobsPath() string { return filepath.Join(filepath.Dir(d.settings.Path()), jobsFile) }
+
+// jobsFiles returns the file of unfinished jobs, and damaged ones that were set aside.
+func (d data) jobsFiles() []string {
+	return append(disk.Copies(d.jobsPath(), damagedLabel), d.jobsPath())
 }
 
 // before returns an item of the list.
@@ -84,23 +100,46 @@ func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 		}
 	}
 	gone.Add(before(was, stored.Chats), left)
-	left = ""
+	var caches []string
 	for _, dir := range d.cacheDirs {
-		if err := blockstore.Erase(dir); errors.Is(err, blockstore.ErrInUse) {
-			left = "Another program has the cache in " + dir +
-				" open. Quit it, then delete everything again."
-		} else if err != nil {
-			left = sentence("The cache in "+dir+" could not be deleted", err)
+		if why := d.eraseCache(dir); why != "" {
+			caches = append(caches, why)
 		}
 	}
-	gone.Add(before(was, stored.Cache), left)
+	gone.Add(before(was, stored.Cache), strings.Join(caches, " "))
 }
 
-// cacheDirs returns the folders that may have a cache: the one in use, that of the settings, and
-// the default one.
-func cacheDirs(inUse string, s settings.Settings) []string {
-	list := slices.DeleteFunc([]string{inUse, s.Cache.Dir, cache.DefaultDir()},
-		func(dir string) bool { return dir == "" })
+// eraseCache deletes the cache in a folder. It returns a sentence about what is left, or "".
+func (d data) eraseCache(dir string) (left string) {
+	err := blockstore.Erase(dir)
+	switch {
+	case errors.Is(err, blockstore.ErrInUse) && !blockstore.HasEntries(dir):
+		return "" // another server has deleted what was in it
+	case errors.Is(err, blockstore.ErrInUse):
+		return "Another program has the cache in " + dir +
+			" open. Quit it, then delete everything again."
+	case err != nil:
+		return sentence("The cache in "+dir+" could not be deleted", err)
+	case !slices.Contains(d.folders.List(), dir):
+		return ""
+	case !cache.Connected(dir):
+		return "The cache in " + dir + " was not deleted, because its disk may not be connected. " +
+			"Connect it, then delete everything again."
+	}
+	if err := d.folders.Forget(dir); err != nil {
+		return sentence("The folder "+dir+" could not be removed from the list of caches", err)
+	}
+	return ""
+}
+
+// cacheDirs returns the folders that may have a cache: the one in use, that of the settings, the
+// default one, and those that have had one.
+func cacheDirs(inUse string, s settings.Settings, had []string) []string {
+	list := append(had, inUse, s.Cache.Dir, cache.DefaultDir())
+	if s.Cache.Dir != "" {
+		list = append(list, cache.Target(s.Cache.Dir))
+	}
+	list = slices.DeleteFunc(list, func(dir string) bool { return dir == "" })
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -122,38 +161,27 @@ func resetSettings(file *settings.File, gone *stored.Deleted, was stored.Item) {
 	if err != nil {
 		left = sentence("The settings could not be reset", err)
 	}
-	for _, path := range setAside(filepath.Dir(file.Path())) {
-		if removed := os.Remove(path); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
-			left = sentence("The settings could not be deleted", removed)
-		}
+	if removed := removeAll(file.Copies()); removed != nil {
+		left = sentence("The settings could not be deleted", removed)
 	}
 	gone.Add(was, left)
 }
 
-// damagedName matches a damaged settings file that was set aside; see settings.Open.
-var damagedName = regexp.MustCompile(`^settings\.json\.damaged-[1-9][0-9]*$`)
-
-// setAside returns the damaged settings files that were set aside, and those that a killed program
-// was writing.
-func setAside(dir string) (paths []string) {
-	paths = disk.Temporary(dir, func(name string) bool { return name == "settings.json" })
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if e.Type().IsRegular() && damagedName.MatchString(e.Name()) {
-			paths = append(paths, filepath.Join(dir, e.Name()))
+// removeAll removes copies that were set aside; see disk.Copies.
+func removeAll(copies []string) (err error) {
+	for _, path := range copies {
+		if removed := os.Remove(path); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
 		}
 	}
-	return paths
+	return err
 }
 
 // Stored implements control.Stored.
 func (s *Service) Stored() stored.List { return s.data().list() }
 
 func (s *Service) data() data {
-	now := s.settings.Get()
-	d := data{settingsDir: filepath.Dir(s.settings.Path()),
-		cacheDirs: cacheDirs(s.Host.State().Cache.Dir, now), chats: s.chats,
-		models: modelFolders(now)}
+	d := dataOf(s.settings, s.Host.State().Cache.Dir, s.chats)
 	if s.logs != nil {
 		d.log = s.logs.Size
 	}
@@ -175,7 +203,7 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 	defer s.erasing.Unlock()
 	gone := stored.Deleted{Left: []string{}}
 	was := s.Stored()
-	s.removeJobs(&gone, before(was, stored.Jobs))
+	s.data().removeJobs(s.jobs, &gone, before(was, stored.Jobs))
 	err := s.Host.WithAllForgotten(ctx, func() error {
 		s.data().erase(s.vault.Destroy, &gone)
 		return nil
@@ -198,17 +226,18 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 }
 
 // removeJobs stops all jobs and removes what the unfinished ones have written.
-func (s *Service) removeJobs(gone *stored.Deleted, was stored.Item) {
-	left := ""
-	for _, j := range s.jobs.Jobs() {
-		if err := s.jobs.Remove(j.ID); err != nil {
-			left = sentence("The job “"+j.Title+"” could not be removed", err)
+func (d data) removeJobs(list *jobs.List, gone *stored.Deleted, was stored.Item) {
+	var left []string
+	for _, j := range list.Jobs() {
+		err := list.Remove(j.ID)
+		if err != nil && problem.From(err).Code != problem.NotFound { // removed meanwhile
+			left = append(left, sentence("“"+j.Title+"” could not be removed", err))
 		}
 	}
-	if len(s.jobs.Jobs()) == 0 {
-		left = ""
+	if err := removeAll(disk.Copies(d.jobsPath(), damagedLabel)); err != nil {
+		left = append(left, sentence("A list of unfinished jobs could not be deleted", err))
 	}
-	gone.Add(was, left)
+	gone.Add(was, strings.Join(left, " "))
 }
 
 // trashModels moves the models in Headroom's own folders to the Trash.
@@ -236,31 +265,47 @@ func inside(dir, path string) bool {
 
 // StoredHere lists what is stored, for a command without a server.
 func StoredHere(file *settings.File) stored.List {
-	return dataHere(file, OpenVault()).list()
+	return dataOf(file, "", openChats(OpenVault())).list()
 }
 
 // DeleteHere deletes what is stored, while no server runs. Models stay.
 func DeleteHere(file *settings.File, choice stored.Choice) stored.Deleted {
 	v := OpenVault()
-	d, gone := dataHere(file, v), stored.Deleted{Left: []string{}}
+	d, gone := dataOf(file, "", openChats(v)), stored.Deleted{Left: []string{}}
 	was := d.list()
+	d.removeJobsHere(&gone, before(was, stored.Jobs))
 	d.erase(v.Destroy, &gone)
-	if kept, err := jobs.ReadKept(filepath.Join(d.settingsDir, jobsFile)); err == nil &&
-		len(kept) > 0 {
-		gone.Left = append(gone.Left, "Unfinished downloads and imports are left. Start Headroom "+
-			"to remove them.")
-	}
 	if choice.Settings {
 		resetSettings(file, &gone, before(was, stored.Settings))
 	}
 	return gone
 }
 
-func dataHere(file *settings.File, v *vault.Vault) data {
-	dir := filepath.Dir(file.Path())
-	if file.Path() == "" {
-		dir, _ = control.SettingsDir()
+// removeJobsHere removes the unfinished jobs of an earlier run, and what they have written.
+func (d data) removeJobsHere(gone *stored.Deleted, was stored.Item) {
+	if was.Files == 0 {
+		return
 	}
-	return data{settingsDir: dir, cacheDirs: cacheDirs("", file.Get()), chats: openChats(v),
-		models: modelFolders(file.Get())}
+	list := jobs.NewList()
+	defer list.Close()
+	end := KeepJobs(filepath.Dir(d.settings.Path()), list, d.transfersHere(list))
+	d.removeJobs(list, gone, was)
+	end()
+	kept, err := jobs.ReadKept(d.jobsPath())
+	if err != nil || len(kept) > 0 {
+		gone.Left = append(gone.Left, "Unfinished downloads, imports or moves of the cache are "+
+			"left: another Headroom may be using them. Quit it, then delete everything again.")
+	}
+}
+
+// transfersHere returns what recreates unfinished jobs without a server, to remove them.
+func (d data) transfersHere(list *jobs.List) *control.Transfers {
+	t := newTransfers(list, d.settings, nil)
+	t.Mover = func() (*cache.Mover, error) {
+		return &cache.Mover{Current: func() (string, engine.BlockStoreLimits) {
+			dir := cmp.Or(d.settings.Get().Cache.Dir, cache.DefaultDir())
+			return cache.Target(dir), engine.BlockStoreLimits{}
+		}}, nil
+	}
+	return t
 }

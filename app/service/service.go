@@ -108,7 +108,7 @@ func New(o Options) (*Service, error) {
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
 		settings: o.Settings, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
-	transfers := s.transfers(o.Settings)
+	transfers := newTransfers(s.jobs, o.Settings, s.listed)
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
 	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
@@ -248,6 +248,16 @@ func OpenVault() *vault.Vault {
 	}
 	v, _ := vaults.LoadOrStore(dir, vault.Open(dir))
 	return v.(*vault.Vault)
+}
+
+// CacheFolders returns the list of folders in which the user has had a cache; nil without a
+// settings folder.
+func CacheFolders() *cache.Folders {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		return nil
+	}
+	return cache.OpenFolders(filepath.Join(dir, "caches"))
 }
 
 // openChats opens the Chat page's conversations; nil without a home folder.

@@ -10,6 +10,7 @@ import (
 	"headroom/app/control"
 	"headroom/app/hub"
 	"headroom/app/importer"
+	"headroom/app/jobs"
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/app/version"
@@ -17,12 +18,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// transfers returns the part of the control API for imports and downloads. A transfer uses the
-// folder and the hub that the settings name when it starts.
-func (s *Service) transfers(file *settings.File) *control.Transfers {
+// newTransfers returns the part of the control API for imports and downloads. A transfer uses the
+// folder and the hub that the settings name when it starts. listed returns the models in the list;
+// nil: none.
+func newTransfers(list *jobs.List, file *settings.File,
+	listed func() []library.Model) *control.Transfers {
 	tokens := new(hub.Tokens)
 	return &control.Transfers{
-		Jobs:   s.jobs,
+		Jobs:   list,
 		Tokens: tokens,
 		Importer: func() (*importer.Importer, error) {
 			root, err := ImportFolder("", file.Get())
@@ -30,7 +33,7 @@ func (s *Service) transfers(file *settings.File) *control.Transfers {
 				return nil, err
 			}
 			return importer.New(importer.Options{Root: root, Describe: engine.Describe,
-				Known: s.listed}), nil
+				Known: listed}), nil
 		},
 		Hub: func() (*hub.Client, error) { return NewHub(file.Get().HubEndpoint, tokens) },
 	}

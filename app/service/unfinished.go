@@ -21,6 +21,9 @@ import (
 // jobsFile is the name of the file of unfinished jobs, in the settings folder.
 const jobsFile = "jobs.json"
 
+// damagedLabel is in the name of a file of jobs that was set aside.
+const damagedLabel = "damaged"
+
 // KeepJobs adds the unfinished jobs in dir/jobs.json to the list, and keeps the file current until
 // the returned function is called. If another program already does this for the folder, KeepJobs
 // does nothing: otherwise both could resume the same job. A file that cannot be read is renamed to
@@ -34,7 +37,7 @@ func KeepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	}
 	kept, err := jobs.ReadKept(path)
 	if err != nil {
-		aside, failed := disk.SetAside(path, "damaged")
+		aside, failed := disk.SetAside(path, damagedLabel)
 		if failed != nil {
 			slog.Warn("unfinished jobs can be neither read nor saved: move the file away", "err",
 				errors.Join(err, failed))

@@ -22,10 +22,11 @@ import (
 )
 
 const (
-	fileName   = "settings.json"
-	maxBytes   = 1 << 20
-	checkEvery = time.Second     // how often Get looks whether another program has written
-	lockWait   = 5 * time.Second // for another program that is writing
+	fileName     = "settings.json"
+	damagedLabel = "damaged" // in the names of copies
+	maxBytes     = 1 << 20
+	checkEvery   = time.Second     // how often Get looks whether another program has written
+	lockWait     = 5 * time.Second // for another program that is writing
 	// lostKeyWait is short, because requests wait for it.
 	lostKeyWait = 100 * time.Millisecond
 )
@@ -126,7 +127,7 @@ func (f *File) keepInvalid(data []byte, invalid []error) error {
 // keepDamaged copies the text of a damaged file, and returns the path of the copy. It replaces no
 // earlier copy, and makes no second one of the same text.
 func (f *File) keepDamaged(data []byte) (path string, err error) {
-	return disk.KeepCopy(f.path, "damaged", data)
+	return disk.KeepCopy(f.path, damagedLabel, data)
 }
 
 // apiKeyText finds the API key in text that is not valid JSON, as a JSON string.
@@ -312,6 +313,10 @@ func (f *File) write() error {
 
 // Path returns the path of the file, which need not exist.
 func (f *File) Path() string { return f.path }
+
+// Copies returns the paths of the copies of damaged settings, and of files that killed programs
+// were writing.
+func (f *File) Copies() []string { return disk.Copies(f.path, damagedLabel) }
 
 // read returns the file's text, and its state before it was read. It does not wait for a pipe.
 func read(path string) ([]byte, os.FileInfo, error) {

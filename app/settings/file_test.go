@@ -288,3 +288,27 @@ func TestTemporaryIsRemoved(t *testing.T) {
 		t.Error("it is left")
 	}
 }
+
+// TestCopies: the copies of damaged settings and unfinished files are found, and nothing else.
+func TestCopies(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".settings.json815", "settings.json.damaged-1", "settings.json.damaged-12"}
+	for _, name := range append(want, "settings.json", "settings.json.damaged-old",
+		"settings.json.damaged-0", "my settings.json.damaged-1", ".settings.json") {
+		writeFile(t, filepath.Join(dir, name), "{}")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "settings.json.damaged-2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, path := range f.Copies() {
+		got = append(got, filepath.Base(path))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

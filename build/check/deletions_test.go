@@ -13,11 +13,12 @@ const (
 // deletions are the Go files of the product that remove or overwrite files.
 var deletions = map[string]deletes{
 	"app/chats/erase.go":   {2, []string{"TestErase", "TestDamagedHeader"}, ""},
-	"app/service/erase.go": {1, []string{"TestSetAside"}, ""},
+	"app/service/erase.go": {1, []string{"TestSetAside", "TestDeleteHere"}, ""},
 	"app/chats/migrate.go": {1, []string{"TestOtherFiles", "TestMigration"}, ""},
 	"app/chats/sealed.go":  {2, []string{"TestOtherFiles", "TestForgotten"}, ""},
 	"app/vault/vault.go": {2, []string{"TestKeyInAFile", "TestDestroyTemporary"},
 		"the user asks to destroy the key, whose file no other program writes"},
+	"app/cache/folders.go": {2, []string{"TestFolders"}, ""},
 	"app/cmd/headroom-agent/instance.go": {2, []string{"TestForeignLockFile"},
 		"it writes its address only into the file that claim has locked and emptied"},
 	"app/commands/benchcache.go": {1, nil, temporary},
