@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"headroom/engine/problem"
@@ -37,11 +38,18 @@ func limitConnections(l net.Listener, limits Limits, log *slog.Logger) *connecti
 		peers: map[netip.Prefix]int{}}
 }
 
-// Accept returns the next connection within the limits. An error such as EMFILE is returned as it
-// is: http.Server waits a little and calls Accept again.
+// Accept returns the next connection within the limits. If descriptors are lacking, it closes a
+// connection that is kept alive and tries again. Without one, the error is returned as it is:
+// http.Server waits a little, up to a second, and calls Accept again.
 func (l *connections) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			if kept := l.dropKept(); kept != nil {
+				_ = kept.Close()
+				continue
+			}
+		}
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
 				l.logged.warn("a connection could not be accepted", "err", err)
@@ -106,6 +114,23 @@ func (l *connections) add(c *connection) (evicted *connection, ok bool) {
 	return evicted, true
 }
 
+// dropKept drops and returns the connection that has been kept alive longest, nil for none. Unlike
+// one that is new, it can be closed without harm: its client opens another one.
+func (l *connections) dropKept() *connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var longest *connection
+	for c, at := range l.open {
+		if c.kept && !at.IsZero() && (longest == nil || at.Before(l.open[longest])) {
+			longest = c
+		}
+	}
+	if longest != nil {
+		l.drop(longest)
+	}
+	return longest
+}
+
 // longestIdle returns the connection that has waited longest for a request, nil if all have one. If
 // peer is not nil, it considers only connections of that peer. The caller holds mu.
 func (l *connections) longestIdle(peer *netip.Prefix) (longest *connection) {
@@ -143,7 +168,7 @@ func (l *connections) follow(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateIdle:
-		l.open[c] = time.Now()
+		l.open[c], c.kept = time.Now(), true
 	case http.StateActive:
 		l.open[c] = time.Time{}
 	}
@@ -187,6 +212,7 @@ type connection struct {
 	net.Conn
 	list *connections
 	peer netip.Prefix
+	kept bool // it has had a request; guarded by list.mu
 }
 
 func (c *connection) Close() error {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -253,6 +254,59 @@ func TestOutOfDescriptors(t *testing.T) {
 	if left := failing.left.Load(); left >= 0 {
 		t.Errorf("Accept was to fail %d more times", left+1)
 	}
+}
+
+// TestDescriptorsOfIdleConnections: if descriptors are lacking, a connection that is kept alive is
+// closed for a new one, which does not wait.
+func TestDescriptorsOfIdleConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 3
+	scarce := &scarceListener{Listener: l, most: most}
+	serveListener(t, scarce, http.NotFoundHandler(), server.ServeOptions{})
+	for n := range 3 * most {
+		conn := dial(t, l.Addr().String(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n") // is kept alive
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || answer.StatusCode != 404 {
+			t.Fatalf("with %d connections: %v", n, err)
+		}
+	}
+	if n := scarce.failed.Load(); n < 2*most {
+		t.Errorf("Accept has failed %d times", n)
+	}
+}
+
+// scarceListener fails with EMFILE while most connections are open, as Linux does, also if no new
+// one waits.
+type scarceListener struct {
+	net.Listener
+	most         int32
+	open, failed atomic.Int32
+}
+
+type scarceConn struct {
+	net.Conn
+	close func()
+}
+
+func (c scarceConn) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+func (l *scarceListener) Accept() (net.Conn, error) {
+	if l.open.Load() >= l.most {
+		l.failed.Add(1)
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return scarceConn{conn, sync.OnceFunc(func() { l.open.Add(-1) })}, nil
 }
 
 type failingListener struct {
