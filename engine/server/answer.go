@@ -51,9 +51,9 @@ type answer struct {
 	oneCall   bool // the answer ends with its first tool call
 	tokenizer *tokenizer.Tokenizer
 	logprobs  bool
-	echo      *echo              // nil: the answer does not begin with the prompt
-	echoed    int                // characters of the prompt with which the answer begins
-	offsets   *tokenizer.Offsets // of its tokens after that; nil: nobody needs them
+	echo      *echo                     // nil: the answer does not begin with the prompt
+	echoed    int                       // characters of the prompt with which the answer begins
+	offsets   func() *tokenizer.Offsets // of its tokens after that; nil: nobody needs them
 	keepAlive time.Duration
 	record    *record
 
@@ -223,7 +223,7 @@ func (a *answer) release() string {
 func (a *answer) logprob(e engine.Event) generate.Token {
 	token := a.describe(e.Token, e.Logprob, e.Top)
 	if a.offsets != nil {
-		token.Offset = a.echoed + a.offsets.Add(e.Token)
+		token.Offset = a.echoed + a.offsets().Add(e.Token)
 	}
 	return token
 }

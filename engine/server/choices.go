@@ -7,6 +7,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"sync"
 	"unicode/utf8"
 
 	"headroom/engine"
@@ -116,7 +117,9 @@ func (c *choices) submit(i int) *choice {
 		record: &record{},
 		usage:  engine.Usage{PromptTokens: len(g.prompt)}, out: c}
 	if g.Logprobs && g.split == nil {
-		now.answer.offsets = tokenizer.NewOffsets(texts.NewContinuation(g.prompt))
+		now.answer.offsets = sync.OnceValue(func() *tokenizer.Offsets {
+			return tokenizer.NewOffsets(texts.NewContinuation(g.prompt))
+		})
 		if echo != nil {
 			now.answer.echoed = utf8.RuneCountInString(echo.text)
 		}

@@ -52,7 +52,8 @@ func TestWaitingStream(t *testing.T) {
 		script func(*fakeStream)
 		want   string
 	}{
-		{"answer", nil, func(s *fakeStream) { s.say("late"); s.done("stop", nil) }, "late"},
+		{"answer", nil, func(s *fakeStream) { s.say("late"); s.done("stop", nil) },
+			`"text":"l"`},
 		{"no model", problem.New(problem.DoesNotFit, "It does not fit", "", ""), nil,
 			"does_not_fit"},
 	} {
