@@ -38,7 +38,8 @@ var otherTasks = []struct{ what, names string }{
 	{"a model of sounds", "encodec mimi dac snac clap musicgen* audio-spectrogram-transformer"},
 	{"an embedding model or text classifier",
 		"bert roberta xlm-roberta xlm-roberta-xl distilbert albert mpnet electra deberta* " +
-			"camembert modernbert neobert nomic_bert* jina_bert* new gte* eurobert xlm* splinter longformer big_bird funnel*"},
+			"camembert modernbert neobert nomic_bert* jina_bert* new gte* eurobert xlm* splinter " +
+			"longformer big_bird funnel*"},
 	{"an image model", "clip* siglip* vit* dinov2* dinov3* sam sam2* sam3* sam_* detr *_detr* " +
 		"swin* convnext* resnet* depth_anything* mobilenet* mobilevit* efficientnet* beit deit " +
 		"segformer mask2former maskformer owlvit owlv2 grounding-dino yolos timm_wrapper dpt " +
