@@ -262,8 +262,6 @@ func TestRefused(t *testing.T) {
 		{"another file", []string{"holiday.jpg = x"}, "holiday.jpg", Copy, "not part of a model"},
 		{"GGUF", []string{"m.gguf = x"}, "m.gguf", Copy, "GGUF format"},
 		{"a folder of GGUF", []string{"m/m.gguf = x"}, "m", Copy, "GGUF format"},
-		{"PyTorch weights", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m",
-			Copy, "PyTorch or ONNX"},
 		{"an unknown architecture", []string{"m/config.json = strange"}, "m", Copy,
 			"the architecture \"strange\""},
 		{"broken", []string{"m/config.json = broken"}, "m", Link, "It is broken"},
