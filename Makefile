@@ -21,10 +21,9 @@ NV_PACKAGES := ./metal/nv ./kernels/kerneltest ./engine ./engine/device ./app/se
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X headroom/app/version.Version=$(VERSION)
 
-# The go command does not notice changed headers in another folder. With their checksum in the C
-# flags (the rest is Go's default) it rebuilds.
-HEADERS_SUM := $(shell cat kernels/common/*.h | cksum | cut -d' ' -f1)
-export CGO_CFLAGS := -g -O2 -DHEADROOM_HEADERS=$(HEADERS_SUM)
+# -trimpath and flags without paths let all clones on a machine share Go's build cache.
+export CGO_CFLAGS := $(shell build/cflags)
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 
 # Folders are included, so that a deleted file counts as a change, but not frontend/ itself, whose
 # time changes with every build.

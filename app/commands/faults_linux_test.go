@@ -45,14 +45,6 @@ func (s *serverProcess) signal(pid int, signal syscall.Signal) {
 	}
 }
 
-// ask sends a request with the token and returns the answer, and how long it took.
-func (s *serverProcess) ask(method, path, body string) (status int, text string,
-	took time.Duration) {
-	begun := time.Now()
-	status, answer := s.request(s.t.Context(), method, path, []byte(body))
-	return status, string(answer), time.Since(begun)
-}
-
 // stream begins a long generation, waits for its first tokens, and returns its lines.
 func (s *serverProcess) stream() *bufio.Scanner {
 	s.t.Helper()

@@ -125,6 +125,14 @@ func (s *serverProcess) request(ctx context.Context, method, path string, body [
 	return answer.StatusCode, text
 }
 
+// ask sends a request with the token and returns the answer, and how long it took.
+func (s *serverProcess) ask(method, path, body string) (status int, text string,
+	took time.Duration) {
+	begun := time.Now()
+	status, answer := s.request(s.t.Context(), method, path, []byte(body))
+	return status, string(answer), time.Since(begun)
+}
+
 // lastBytes keeps the end of what is written to it. Its methods may be called concurrently.
 type lastBytes struct {
 	mu   sync.Mutex

@@ -42,7 +42,7 @@ BINARY(silu_mul, v_mul(v_mul(a, v_sigmoid(a)), b))
 #else
 
 #define KERNEL_SOURCE "binary.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y,
     ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,

@@ -3,7 +3,7 @@
 package activation
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo noescape headroom_binary
 #cgo nocallback headroom_binary
 #cgo noescape headroom_soft_cap

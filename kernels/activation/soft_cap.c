@@ -30,7 +30,7 @@ static void KERNEL(soft_cap)(const float *x, ptrdiff_t x_stride, float *out, ptr
 #else
 
 #define KERNEL_SOURCE "soft_cap.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_soft_cap(int isa, const float *x, ptrdiff_t x_stride, float *out,
                        ptrdiff_t out_stride, float cap, int64_t cols, int64_t block_cols,

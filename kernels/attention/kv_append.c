@@ -195,7 +195,7 @@ static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, c
 #else
 
 #define KERNEL_SOURCE "kv_append.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_kv_append(int isa, const struct kv_append_shape *s, const float *k, const float *v,
     void *k_pages, void *v_pages, const int32_t *pages) {

@@ -30,7 +30,7 @@
 #if ISA == ISA_AVX2
 #include "kv_wide.h"
 #endif
-#include "trees.h"
+#include "../common/trees.h"
 #include "kv_softmax.h"
 #include "kv_tile.h"
 #if ISA == ISA_AVX2
@@ -365,7 +365,7 @@ static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, 
 #define KERNEL_USES_VNNI
 #define KERNEL_USES_AMX
 #define KERNEL_SOURCE "paged_attention.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_attention(int isa, const struct attention_unit *u, const float *q, float *out,
     const float *sinks, const void *k_pages, const void *v_pages, const int32_t *pages,

@@ -122,7 +122,7 @@ static void KERNEL(float32)(const float *x, const float *y, const void *zeros, i
 
 #define KERNEL_USES_VNNI
 #define KERNEL_SOURCE "arithmetic.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_int8_ops(int isa, const uint8_t *codes, const int8_t *activations, const void *zeros,
                        int64_t blocks, int32_t *sum) {

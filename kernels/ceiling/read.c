@@ -55,7 +55,7 @@ static void KERNEL(read)(const float *x, int64_t rows, int64_t cols, float *sums
 #else
 
 #define KERNEL_SOURCE "read.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 // streams and lines are one of the pairs above; prefetch is in bytes, and 0 prefetches nothing.
 void headroom_read(int isa, const float *x, int64_t rows, int64_t cols, float *sums,

@@ -1,8 +1,8 @@
 // One row of an embedding matrix in any format, dequantized to float32 and multiplied by a factor.
 #ifdef ISA
-#include "affine.h"
-#include "mxfp4.h"
-#include "mxfp8.h"
+#include "../common/affine.h"
+#include "../common/mxfp4.h"
+#include "../common/mxfp8.h"
 
 static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases,
     int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {
@@ -26,7 +26,7 @@ static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const
 
 #define KERNEL_USES_VNNI
 #define KERNEL_SOURCE "lookup.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases,
     int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {

@@ -3,7 +3,7 @@
 package embedding
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_embedding_row
 #cgo nocallback headroom_embedding_row

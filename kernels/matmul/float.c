@@ -3,9 +3,9 @@
 // element first becomes a float32: by one fma, code*scale + bias, or for MXFP4 and MXFP8 by exact
 // products.
 #ifdef ISA
-#include "affine.h"
-#include "mxfp4.h"
-#include "mxfp8.h"
+#include "../common/affine.h"
+#include "../common/mxfp4.h"
+#include "../common/mxfp8.h"
 #include "policy.h"
 
 #define NR FLOAT_WEIGHT_ROWS
@@ -275,7 +275,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #include "matmul.h"
 #define KERNEL_USES_VNNI
 #define KERNEL_SOURCE "float.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x,
                   ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile) {

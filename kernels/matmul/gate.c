@@ -22,7 +22,7 @@ static void KERNEL(gate)(const float *gate, ptrdiff_t gate_stride, float *out, p
 
 #include "matmul.h"
 #define KERNEL_SOURCE "gate.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out,
                           ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from,

@@ -13,8 +13,8 @@
 // (int8_few.h), some read a slice of them (int8_slice.h), and many share a panel (int8_panel.h,
 // int8_amx.h).
 #ifdef ISA
-#include "affine.h"
-#include "mxfp4.h"
+#include "../common/affine.h"
+#include "../common/mxfp4.h"
 #include "policy.h"
 #include "lanes.h"
 #include "int8_few.h"
@@ -64,7 +64,7 @@ static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, cons
 #define KERNEL_USES_VNNI
 #define KERNEL_USES_AMX
 #define KERNEL_SOURCE "int8.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_matmul_policy(int isa, struct matmul_policy *p) {
     DISPATCH(isa, *p = policy, ); // KERNEL(policy) of the instruction set

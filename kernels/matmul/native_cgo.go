@@ -3,7 +3,7 @@
 package matmul
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_matmul_policy
 #cgo nocallback headroom_matmul_policy

@@ -9,7 +9,7 @@
 #include "matmul.h"
 #ifdef ISA
 #include "policy.h"
-#include "trees.h"
+#include "../common/trees.h"
 
 #define BATCH 16              // chunks
 #define LEAST_SCALE 0x1p-126f // smaller scales round to zeros
@@ -122,7 +122,7 @@ static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows,
 #else
 
 #define KERNEL_SOURCE "round.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
                            int8_t *q, float *params) {

@@ -47,7 +47,7 @@ static void KERNEL(clamped_swiglu)(const float *gate, ptrdiff_t gate_stride, con
 #else
 
 #define KERNEL_SOURCE "clamped_swiglu.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_clamped_swiglu(int isa, const float *gate, ptrdiff_t gate_stride, const float *up,
                              ptrdiff_t up_stride, const int32_t *ids, const float *gate_bias,

@@ -73,7 +73,7 @@ static void KERNEL(combine)(const float *experts, ptrdiff_t experts_stride, cons
 #else
 
 #define KERNEL_SOURCE "combine.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride, const float *weights,
                       int64_t k, const float *bias, const int32_t *ids, int64_t biases,

@@ -3,7 +3,7 @@
 package moe
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo noescape headroom_route
 #cgo nocallback headroom_route
 #cgo noescape headroom_clamped_swiglu

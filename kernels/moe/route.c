@@ -59,7 +59,7 @@ static void KERNEL(route)(const float *logits, ptrdiff_t logits_stride, int64_t 
 #else
 
 #define KERNEL_SOURCE "route.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts,
                     int64_t k, int normalize, const float *scale, int32_t *ids, float *weights,

@@ -32,7 +32,7 @@ static void KERNEL(gated_rms_norm)(const float *x, ptrdiff_t x_stride, const flo
 #else
 
 #define KERNEL_SOURCE "gated_rms_norm.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_gated_rms_norm(int isa, const float *x, ptrdiff_t x_stride, const float *gate,
     ptrdiff_t gate_stride, const float *weight, float *out, ptrdiff_t out_stride, int64_t rows,

@@ -3,7 +3,7 @@
 package norm
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_rms_norm
 #cgo nocallback headroom_rms_norm

@@ -45,7 +45,7 @@ static void KERNEL(rms_norm)(const float *x, ptrdiff_t x_stride, float *residual
 #else
 
 #define KERNEL_SOURCE "rms_norm.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_rms_norm(int isa, const float *x, ptrdiff_t x_stride, float *residual,
     ptrdiff_t residual_stride, const float *weight, float *out, ptrdiff_t out_stride, int64_t rows,

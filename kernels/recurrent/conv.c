@@ -215,7 +215,7 @@ void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64
 #else
 
 #define KERNEL_SOURCE "conv.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_conv(
     int isa, headroom_conv_span span, int64_t c, int64_t to_c, float *out, ptrdiff_t out_stride) {

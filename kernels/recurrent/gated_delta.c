@@ -433,7 +433,7 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
 #else
 
 #define KERNEL_SOURCE "gated_delta.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
     headroom_state state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,

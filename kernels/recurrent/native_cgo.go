@@ -3,7 +3,7 @@
 package recurrent
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_conv
 #cgo nocallback headroom_conv

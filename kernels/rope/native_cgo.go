@@ -3,7 +3,7 @@
 package rope
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_norm_rope
 #cgo nocallback headroom_norm_rope

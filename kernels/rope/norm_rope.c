@@ -141,7 +141,7 @@ static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, c
 #else
 
 #define KERNEL_SOURCE "norm_rope.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x,
     const float *weight, const float *inv_freq, const float *pos_scale, float *out,

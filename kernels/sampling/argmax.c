@@ -38,7 +38,7 @@ static void KERNEL(argmax_block)(const int32_t *x, int64_t n, int64_t *block) {
 #else
 
 #define KERNEL_SOURCE "argmax.c"
-#include "foreach_isa.h"
+#include "../common/foreach_isa.h"
 
 int64_t headroom_argmax_block(int isa, const int32_t *x, int64_t n) {
     int64_t block = -1;

@@ -3,7 +3,7 @@
 package sampling
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo CFLAGS: -O3 -std=c11 -g0
 #cgo noescape headroom_argmax_block
 #cgo nocallback headroom_argmax_block
 #include <stdint.h>
