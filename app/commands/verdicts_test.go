@@ -117,8 +117,7 @@ var verdicts = []found{
 		"kokoro-v1_0.safetensors": "x"},
 		want: "Not supported: This folder has no language model that Headroom can run: it has " +
 			"kokoro-v1_0.safetensors, expected model*.safetensors. Choose the folder of a " +
-			"language " +
-			"model in MLX's or Hugging Face's format."},
+			"language model in MLX's or Hugging Face's format."},
 	{name: "gptq", config: `"quantization_config": {"quant_method": "gptq", "bits": 4}`,
 		want: `Not supported: This model is quantized with GPTQ, which Headroom cannot run: ` +
 			`config.json has quant_method "gptq".` + inMLX},
@@ -169,8 +168,7 @@ var verdicts = []found{
 			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},
 	{name: "cut-off", files: map[string]string{"config.json": `{"model_type": "llama"`},
 		want: "Damaged: config.json is not valid JSON: unexpected end of JSON input. Download " +
-			"the " +
-			"model again."},
+			"the model again."},
 }
 
 // plant writes the folder.

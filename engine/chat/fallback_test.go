@@ -25,14 +25,13 @@ const fallbackTool = `{"type":"function","function":{"name":"time","description"
 // instruction returns the instruction for fallbackTool, with the format of calls.
 func instruction(example string) string {
 	return "You can call functions. Each line between <tools> and </tools> describes one as " +
-		"JSON:\n" +
-		"<tools>\n" +
+		"JSON:\n<tools>\n" +
 		`{"type": "function", "function": {"name": "time", "description": "<b>é"}}` +
-		"\n</tools>\n\nTo call a function, write its name and its arguments, a JSON object, in " +
-		"this " +
-		"form:\n" + example +
-		"\n\nYou may write several calls, one after another, and nothing after " +
-		"the last one. The next message has the results. If no function helps, answer as usual."
+		"\n</tools>\n\n" +
+		"To call a function, write its name and its arguments, a JSON object, in this form:\n" +
+		example + "\n\n" +
+		"You may write several calls, one after another, and nothing after the last one. The " +
+		"next message has the results. If no function helps, answer as usual."
 }
 
 func TestFallback(t *testing.T) {
@@ -63,34 +62,36 @@ func TestFallback(t *testing.T) {
 		want                     string
 	}{
 		{"no tools", plainTemplate, question, false, "[user]When?"},
-		{"a system message is made", plainTemplate, question, true, "[system]" + inJSON +
-			"[user]When?"},
-		{"a system message is extended", plainTemplate, `{"role":"system","content":"Be kind."},` +
-			question, true, "[system]Be kind.\n\n" + inJSON + "[user]When?"},
-		{"an empty system message", plainTemplate, `{"role":"system","content":""},` +
-			question, true, "[system]" + inJSON + "[user]When?"},
+		{"a system message is made", plainTemplate, question, true,
+			"[system]" + inJSON + "[user]When?"},
+		{"a system message is extended", plainTemplate,
+			`{"role":"system","content":"Be kind."},` + question, true,
+			"[system]Be kind.\n\n" + inJSON + "[user]When?"},
+		{"an empty system message", plainTemplate, `{"role":"system","content":""},` + question,
+			true, "[system]" + inJSON + "[user]When?"},
 		{"a later system message", plainTemplate, question + `,{"role":"system","content":"a"}`, true,
 			"[system]" + inJSON + "[user]When?[system]a"},
-		{"the first message of the user", gemmaTemplate, question, true, "[user]" + inJSON +
-			"\n\nWhen?"},
+		{"the first message of the user", gemmaTemplate, question, true,
+			"[user]" + inJSON + "\n\nWhen?"},
 		{"a call and its result", gemmaTemplate, question + "," + calls + "," + result, true,
 			"[user]" + inJSON + "\n\nWhen?[assistant]Wait.\n" + called + "[user]" + response},
 		{"without tools", gemmaTemplate, question + "," + calls + "," + result, false,
 			"[user]When?[assistant]Wait.\n" + called + "[user]" + response},
-		{"two results, and a message", gemmaTemplate, question + "," + two + "," + result + "," +
-			parts + `,{"role":"user","content":"So?"},{"role":"assistant","content":"Noon."},` +
-			question, false, "[user]When?[assistant]" + calledTwo + "[user]" + response +
-			"\n<tool_response>\n12\n</tool_response>\nSo?[assistant]Noon.[user]When?"},
+		{"two results, and a message", gemmaTemplate,
+			question + "," + two + "," + result + "," + parts +
+				`,{"role":"user","content":"So?"},{"role":"assistant","content":"Noon."},` + question,
+			false,
+			"[user]When?[assistant]" + calledTwo + "[user]" + response +
+				"\n<tool_response>\n12\n</tool_response>\nSo?[assistant]Noon.[user]When?"},
 		{"two messages of the user stay", plainTemplate, question + "," + question, false,
 			"[user]When?[user]When?"},
-		{"native", deepseekTemplate, question + "," + calls + "," + result, true, "[system]" +
-			native +
-			`[user]When?[assistant]Wait.<｜tool▁calls▁begin｜>time {"in": "Rome", "n": 1}[tool]12:00`},
+		{"native", deepseekTemplate, question + "," + calls + "," + result, true,
+			"[system]" + native + "[user]When?[assistant]Wait." +
+				`<｜tool▁calls▁begin｜>time {"in": "Rome", "n": 1}[tool]12:00`},
 		{"native in name only", plainTemplate + "{% if false %}<｜tool▁calls▁begin｜>{% endif %}",
-			question + "," + calls + "," + result, true, "[system]" + inJSON +
-				"[user]When?[assistant]Wait.\n" + called + "[user]" + response},
-		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question,
-			true,
+			question + "," + calls + "," + result, true,
+			"[system]" + inJSON + "[user]When?[assistant]Wait.\n" + called + "[user]" + response},
+		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question, true,
 			"[system]" + inJSON + "[user]When?"},
 		{"renders tools", plainTemplate + "{{ tools[0].function.name }}", question, true,
 			"[user]When?time"},

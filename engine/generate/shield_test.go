@@ -25,7 +25,7 @@ type demoModel struct {
 func (m *demoModel) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 func (m *demoModel) Template() *chat.Template        { return m.template }
 
-func newDemo(t *testing.T) *demoModel {
+func newDemo(t testing.TB) *demoModel {
 	t.Helper()
 	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
 	if err != nil {
