@@ -91,8 +91,8 @@ func TestFallback(t *testing.T) {
 		{"native in name only", plainTemplate + "{% if false %}<｜tool▁calls▁begin｜>{% endif %}",
 			question + "," + calls + "," + result, true,
 			"[system]" + inJSON + "[user]When?[assistant]Wait.\n" + called + "[user]" + response},
-		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question, true,
-			"[system]" + inJSON + "[user]When?"},
+		{"reads tools and ignores them", plainTemplate + "{% if tools %}{% endif %}", question,
+			true, "[system]" + inJSON + "[user]When?"},
 		{"renders tools", plainTemplate + "{{ tools[0].function.name }}", question, true,
 			"[user]When?time"},
 		{"fails on other messages", "{{ raise_exception('x') if messages[0].content != 'When?' }}" +
