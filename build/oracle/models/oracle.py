@@ -8,9 +8,12 @@ log-probabilities of every position must agree, also of the last: that of the pr
 and those of the 20 most likely tokens.
 
 Both compute in float32: mlx-lm after set_dtype, Headroom with --float32 and --kv-format f32. Sums
-have another order, which costs up to 2e-4; the tolerance is 5e-4, or what table.py says. A wrong
-scale, a swapped order or a window off by one costs 1e-1 and more (`make oracle ARGS=--mutants`
-shows it).
+have another order, which costs up to 2e-4; the tolerance is 5e-4. A wrong scale, a swapped order or
+a window off by one costs 1e-1 and more (`make oracle ARGS=--mutants` shows it).
+
+Some random models with GatedDeltaNet enlarge rounding errors: mlx-lm differs from itself by up to
+7e-3 if each weight changes by about one part in 16 million. For a model that exceeds the tolerance,
+this is measured, and twice as much is allowed.
 
 Files: table.py has the rows and says how to add one, weights.py makes the models, server.py runs
 Headroom, golden.py writes engine/models/testdata/tiny, mutants.py shows that faults are found.
@@ -94,11 +97,14 @@ def run(types, headroom, keep, verbose=False, packings=None, report=print):
                 count += 1
                 if verbose:
                     report(f"  {title}: {difference:.1e}")
-                worst = max(worst, difference)
-                if not difference <= row.tolerance:
+                worst, tolerance = max(worst, difference), row.tolerance
+                if tolerance < difference < math.inf:
+                    tolerance = max(tolerance, 2 * weights.own_difference(model, ids))
+                    report(f"  {title}: {difference:.1e}, of {tolerance:.1e} that are allowed")
+                if not difference <= tolerance:
                     failed.append(title)
                     report(f"  {title}: FAILED, the log-probabilities differ by "
-                           f"{difference:.3g} at position {at}, the tolerance is {row.tolerance}")
+                           f"{difference:.3g} at position {at}, the tolerance is {tolerance:.3g}")
         report(f"{name:20} {count:3} models, largest difference {worst:.1e}, "
                f"{time.time() - begun:.1f} s")
     return failed

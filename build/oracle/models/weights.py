@@ -13,7 +13,7 @@ import zlib
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
-from mlx.utils import tree_flatten
+from mlx.utils import tree_flatten, tree_map
 from mlx_lm.models.cache import make_prompt_cache
 from mlx_lm.utils import _get_classes, quantize_model
 
@@ -165,6 +165,22 @@ def logits(model, ids):
 def logprobs(model, ids):
     x = logits(model, ids)
     return np.array(x - mx.logsumexp(x, axis=-1, keepdims=True))
+
+
+def own_difference(model, ids, runs=4):
+    """How much log-probabilities change if each weight changes by about one part in 16 million,
+    which is how finely float32 represents it. The model keeps its weights."""
+    rng, before, want, most = np.random.default_rng(0), model.parameters(), logprobs(model, ids), 0
+
+    def changed(x):
+        factor = 1 + 2.0**-24 * rng.standard_normal(x.shape)
+        return x * mx.array(factor.astype(np.float32)) if x.dtype == mx.float32 else x
+
+    for _ in range(runs):
+        model.update(tree_map(changed, before))
+        most = max(most, float(np.abs(logprobs(model, ids) - want).max()))
+    model.update(before)
+    return most
 
 
 def byte_letters():
