@@ -24,8 +24,8 @@ var shards = []shard{
 	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
-	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
+	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
 
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
@@ -43,6 +43,8 @@ var shards = []shard{
 		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
 	{"oracle", minutes(3), minutes(12), []string{"build/oracle/models", "engine/models",
 		"engine/nn"}},
+	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
+		"engine/server"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

@@ -38,8 +38,8 @@ class Row:
     # mlx-lm's class puts this in front of every tensor name, but checkpoints of this type do not
     # have it.
     strip: str = ""
-    # The largest difference of two log-probabilities, unless mlx-lm differs more from itself. Say in
-    # a comment where MLX itself rounds.
+    # The largest difference of two log-probabilities, unless mlx-lm differs more from itself. Say
+    # in a comment where MLX itself rounds.
     tolerance: float = 5e-4
     # Paths of modules that the packing mxfp4_experts packs; the others stay bfloat16.
     experts: tuple = field(default=("experts",))
