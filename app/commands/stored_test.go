@@ -162,6 +162,8 @@ func (c *scenario) use() {
 		`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)
 	c.complete(marker, "")
 	c.complete(private, `,"cache":"memory"`)
+	c.must(http.MethodPost, "/v1/responses",
+		`{"input":"`+private+`","max_output_tokens":3,"cache":"memory"}`)
 	c.must(http.MethodPost, "/v1/chat/completions",
 		`{"max_tokens":3,"store":false,"messages":[{"role":"user","content":"`+private+`"}]}`)
 	c.send(http.MethodPost, "/v1/chat/completions",
@@ -292,8 +294,16 @@ func TestDeleteInterrupted(t *testing.T) {
 			}
 		}
 		c.begin()
+		response := c.must(http.MethodPost, "/v1/responses",
+			`{"input":"`+marker+`","max_output_tokens":3}`)
+		_, id, _ := strings.Cut(response, `"id":"`)
+		id, _, _ = strings.Cut(id, `"`)
+		c.must(http.MethodGet, "/v1/responses/"+id, "")
 		var deleted stored.Deleted
 		text := c.must(http.MethodPost, "/api/stored/delete", `{"everything":true}`)
+		if status, text := c.send(http.MethodGet, "/v1/responses/"+id, ""); status != 404 {
+			t.Errorf("after everything was deleted, there is a response: %d %s", status, text)
+		}
 		if err := json.Unmarshal([]byte(text), &deleted); err != nil || len(deleted.Left) > 0 {
 			t.Errorf("after %d steps: %s, %v", n, text, err)
 		}

@@ -211,6 +211,7 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 	if err != nil {
 		return gone, err
 	}
+	forgetResponses()
 	if choice.Settings {
 		resetSettings(s.settings, &gone, before(was, stored.Settings))
 	}
@@ -223,6 +224,15 @@ func (s *Service) DeleteStored(ctx context.Context, choice stored.Choice) (store
 	slog.Info("everything was deleted", "files", gone.Files, "bytes", gone.Bytes,
 		"left", len(gone.Left))
 	return gone, nil
+}
+
+// forgetResponses makes the dialects forget the answers that they keep in memory for clients.
+func forgetResponses() {
+	for _, d := range dialects {
+		if d, ok := d.(interface{ Forget() }); ok {
+			d.Forget()
+		}
+	}
 }
 
 // removeJobs stops all jobs and removes what the unfinished ones have written.

@@ -33,6 +33,7 @@ import (
 	"headroom/engine/guard"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/responses"
 	"headroom/engine/server"
 )
 
@@ -40,6 +41,7 @@ import (
 var dialects = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},
+	responses.New(),
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other

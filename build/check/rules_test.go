@@ -27,7 +27,7 @@ var imports = []forbidden{
 	{
 		imports: []string{"net/http"},
 		in:      []string{"engine/...", "kernels/...", "metal/..."},
-		except:  append([]string{"engine/server", "engine/guard"}, dialects...),
+		except:  append([]string{"engine/server", "engine/guard"}, apis...),
 		why:     "Only the server and the dialects use HTTP: inference needs no network.",
 	},
 	{
@@ -42,7 +42,7 @@ var imports = []forbidden{
 			"headroom/engine/loop", "headroom/engine/models", "headroom/engine/nn",
 			"headroom/engine/ops", "headroom/engine/plan", "headroom/engine/prefix",
 			"headroom/engine/runner", "headroom/engine/sched"},
-		in: append([]string{"app/...", "engine/server", "."}, dialects...),
+		in: append([]string{"app/...", "engine/server", "."}, apis...),
 		why: "The app and the server run a model only through package engine. Add what is " +
 			"missing to that package.",
 	},
@@ -78,6 +78,9 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 
 // dialects are the packages of the HTTP APIs, a row of layers.
 var dialects = []string{"engine/anthropic", "engine/openai"}
+
+// apis are the dialects with those that build on another one.
+var apis = append([]string{"engine/responses"}, dialects...)
 
 // texts lists texts that no file may contain. The patterns have character classes of one letter, so
 // that they do not match themselves.

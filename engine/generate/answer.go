@@ -9,6 +9,7 @@ type Head struct {
 	Created time.Time
 	// Fingerprint changes with whatever may change the answer to the same request.
 	Fingerprint string
+	Cache       Caching // of the request
 }
 
 // Delta is a part of an answer: the text or the tool calls that one step adds.

@@ -219,11 +219,11 @@ func (p *Params) read(w *wireParams) error {
 	p.IgnoreEOS = w.IgnoreEOS != nil && *w.IgnoreEOS
 	return first(
 		p.Normalize,
-		func() (err error) { p.Seed, err = parseSeed(w.Seed); return },
+		func() (err error) { p.Seed, err = ParseSeed(w.Seed); return },
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
 		func() error { return p.readN(w.N) },
-		func() (err error) { p.Stop, err = parseStop(w.Stop); return },
+		func() (err error) { p.Stop, err = ParseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 	)
 }

@@ -12,8 +12,8 @@ import (
 
 // Parsing of parameters that have several valid types: stop, logit_bias and prompt.
 
-// parseStop parses a string or an array of strings. Empty strings are dropped.
-func parseStop(raw json.RawMessage) ([]string, error) {
+// ParseStop parses a string or an array of strings. Empty strings are dropped.
+func ParseStop(raw json.RawMessage) ([]string, error) {
 	if isNull(raw) {
 		return nil, nil
 	}
@@ -169,9 +169,9 @@ func parseTokens(name string, raw []byte, n int) ([]int32, *Error) {
 	return tokens, nil
 }
 
-// parseSeed parses an integer of any size. Its value is taken modulo 2^64, as that of a signed
+// ParseSeed parses an integer of any size. Its value is taken modulo 2^64, as that of a signed
 // integer of 64 bits.
-func parseSeed(raw json.RawMessage) (*int64, error) {
+func ParseSeed(raw json.RawMessage) (*int64, error) {
 	if isNull(raw) {
 		return nil, nil
 	}

@@ -307,10 +307,16 @@ var errDisconnected = problem.New(problem.Cancelled, "The request was cancelled"
 	"the client closed its side of the connection before the answer was complete",
 	"Keep the connection open until the answer has arrived.")
 
+// errCancelled is the error of a request that was cancelled by another one.
+var errCancelled = problem.New(problem.Cancelled, "The request was cancelled",
+	"another request asked for it", "")
+
 // disconnection returns the error of a request whose context has ended.
 func disconnection(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), errShutdown) {
-		return errShutdown
+	for _, err := range []error{errShutdown, errCancelled} {
+		if errors.Is(context.Cause(ctx), err) {
+			return err
+		}
 	}
 	return errDisconnected
 }

@@ -47,6 +47,12 @@ type choices struct {
 func (s *Server) generate(w http.ResponseWriter, r *http.Request, list []*generation) {
 	rec := recordOf(r)
 	rec.model, rec.id = list[0].model.ID, list[0].ID
+	if list[0].Cancellable != nil {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		defer cancel(nil)
+		list[0].Cancellable(func() { cancel(errCancelled) })
+		r = r.WithContext(ctx)
+	}
 	c := &choices{server: s, record: rec, list: list}
 	c.out = s.output(w, r, list[0], c.prompt)
 	first := c.submit(0)

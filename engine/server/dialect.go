@@ -82,6 +82,11 @@ type Call struct {
 	OneCall bool
 	// Renderer returns the Renderer for the answer.
 	Renderer func(generate.Head) Renderer
+	// Cancellable gets a function that cancels the generation, which then fails. It may be called
+	// at any time. nil: only the client cancels it, by disconnecting.
+	Cancellable func(cancel func())
+	// Ended is called once, when the request has ended in whatever way. It may be nil.
+	Ended func()
 }
 
 // Renderer renders one answer in a dialect's JSON. It is used by one goroutine. For a whole answer,
@@ -118,6 +123,13 @@ type StopRenderer interface {
 	Renderer
 	// Stopped is called before Finish, or before Next, if a stop text has ended a chat's answer.
 	Stopped(text string)
+}
+
+// FailRenderer is a Renderer of streams that end with events of their own if they fail.
+type FailRenderer interface {
+	Renderer
+	// Fail returns the events instead of that of Dialect.Error. Start may not have been called.
+	Fail(error) []Event
 }
 
 // ChoicesRenderer is a Renderer that can render several answers, in the order of the prompts. In a

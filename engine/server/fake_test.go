@@ -18,6 +18,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/responses"
 	"headroom/engine/sample"
 	"headroom/engine/server"
 	"headroom/engine/tokenizer"
@@ -172,7 +173,8 @@ func (m *fakeModels) List() []server.ModelInfo {
 }
 
 // dialects are the dialects that Headroom serves.
-var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}}
+var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{},
+	responses.New()}
 
 // start serves the engine until the test ends.
 func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {

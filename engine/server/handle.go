@@ -50,7 +50,12 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			err = ended(r.Context(), err)
 			if held.events != nil {
 				recordOf(r).fail(err)
-				_ = held.events.event(d.Error(&requestError{err, recordOf(r).request}))
+				_ = held.events.events(failure(
+					held.call.Renderer(generate.Head{ID: held.call.ID, Model: held.call.Model,
+						Created: time.Now(), Cache: held.call.Cache}),
+					func(err error) Event {
+						return d.Error(&requestError{err, recordOf(r).request})
+					}, err))
 				return
 			}
 			s.refuse(w, r, err)
@@ -125,6 +130,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	body []byte, held *serving) ([]*generation, error) {
 	call, err := route.Parse(body)
 	if err == nil {
+		held.call = call
 		err = readCacheHeader(call, r)
 	}
 	recordOf(r).private = err != nil && mayBePrivate(r, body) || err == nil && call.Cache.Private()
@@ -201,7 +207,7 @@ func (s *Server) fingerprint(m Model) string {
 func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
 	prompt func() generate.Usage) response {
 	head := generate.Head{ID: g.ID, Model: g.model.ID, Created: time.Now(),
-		Fingerprint: s.fingerprint(g.model)}
+		Fingerprint: s.fingerprint(g.model), Cache: g.Cache}
 	refuse := func(err error) { s.refuse(w, r, err) }
 	if g.Stream {
 		return &streamed{w: w, timeout: s.writeTimeout, quiet: s.keepAlive, framing: g.Framing,

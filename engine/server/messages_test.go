@@ -322,6 +322,7 @@ func TestCutStreams(t *testing.T) {
 		messagesPath:           messagesBody(messagesStream, thinks, timerTool),
 		"/v1/chat/completions": `{"messages":[{"role":"user","content":"hi"}],"stream":true}`,
 		"/v1/completions":      `{"prompt":"x","stream":true}`,
+		responsesPath:          responsesBody(responsesStream, flatTool, summary),
 	} {
 		t.Run(path, func(t *testing.T) {
 			e := newFakeEngine(func(s *fakeStream) {

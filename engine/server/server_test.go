@@ -49,6 +49,7 @@ func TestPrivateRequests(t *testing.T) {
 	for _, route := range []struct{ path, input string }{
 		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}]`},
 		{"/v1/completions", `"prompt":"U"`},
+		{"/v1/responses", `"input":"U"`},
 	} {
 		for _, c := range []struct {
 			body, header     string

@@ -15,6 +15,7 @@ import (
 type serving struct {
 	keepAlive *time.Duration // see Model.Release
 	models    []Model
+	call      *Call // nil: the body has not been read, or is not valid
 	// events is a stream that has begun with comments, while the request waited for its model; nil:
 	// none has.
 	events *eventWriter
@@ -23,8 +24,11 @@ type serving struct {
 // hold keeps a model loaded until release.
 func (s *serving) hold(m Model) { s.models = append(s.models, m) }
 
-// release releases all models.
+// release ends the call and releases all models.
 func (s *serving) release() {
+	if s.call != nil && s.call.Ended != nil {
+		s.call.Ended()
+	}
 	for _, m := range s.models {
 		if m.Release != nil {
 			m.Release(s.keepAlive)

@@ -119,5 +119,13 @@ func (o *streamed) fail(err error) error {
 		o.refuse(err)
 		return nil
 	}
-	return o.events.event(o.render(err))
+	return o.events.events(failure(o.renderer, o.render, err))
+}
+
+// failure returns the events of an error in a stream.
+func failure(r Renderer, render func(error) Event, err error) []Event {
+	if f, ok := r.(FailRenderer); ok {
+		return f.Fail(err)
+	}
+	return []Event{render(err)}
 }

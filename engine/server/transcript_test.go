@@ -154,8 +154,8 @@ func TestTranscripts(t *testing.T) {
 
 var (
 	transcriptID = regexp.MustCompile(
-		`"(chatcmpl-|cmpl-|call_|msg_|toolu_|req_)[0-9a-f]{24}"`)
-	transcriptCreated     = regexp.MustCompile(`"created":\d+`)
+		`"(chatcmpl-|cmpl-|call_|msg_|toolu_|req_|resp_|rs_|fc_|ctc_)[0-9a-f]{24}"`)
+	transcriptCreated     = regexp.MustCompile(`"(created|created_at|completed_at)":\d+`)
 	transcriptFingerprint = regexp.MustCompile(`"system_fingerprint":"fp_[0-9a-f]{10}",`)
 )
 
@@ -164,7 +164,7 @@ func compareTranscript(t *testing.T, name, url, body string) {
 	t.Helper()
 	status, header, text := post(t, url, body)
 	text = transcriptID.ReplaceAllString(text, `"${1}ID"`)
-	text = transcriptCreated.ReplaceAllString(text, `"created":0`)
+	text = transcriptCreated.ReplaceAllString(text, `"$1":0`)
 	text = transcriptFingerprint.ReplaceAllString(text, "")
 	got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
 	path := filepath.Join("testdata", name+".txt")

@@ -1,0 +1,361 @@
+package responses
+
+// Responses are kept in memory, never on disk: a restart forgets them. When there is no room, those
+// go that were not used for the longest time. A response has the items of its own input and output.
+// What was before is in the responses before it.
+
+import (
+	"cmp"
+	"container/list"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"headroom/engine/generate"
+	"headroom/engine/jsonbody"
+	"headroom/engine/problem"
+)
+
+// storeBytes is the memory for responses: months of a person's conversations, or minutes of a
+// program's.
+const storeBytes = 64 << 20
+
+// Store keeps responses, and knows which are being generated. A nil Store keeps nothing. Methods
+// may be called from many goroutines.
+type Store struct {
+	limit int
+
+	mu      sync.Mutex
+	entries map[string]*entry
+	items   map[string]stored // by their IDs
+	used    *list.List        // of *entry, the most recently used first
+	bytes   int
+}
+
+// entry is a response of a Store.
+type entry struct {
+	id, previous string
+	input        []json.RawMessage
+	output       []json.RawMessage
+	response     *Response // nil: not begun
+	cancel       func()    // nil: it is not being generated
+	kept         bool      // it stays when its request ends
+	bytes        int
+	place        *list.Element
+}
+
+// stored is an item of a response.
+type stored struct {
+	entry *entry
+	item  json.RawMessage
+}
+
+// entryBytes is what an entry takes beside its items.
+const entryBytes = 1 << 10
+
+// NewStore returns an empty Store.
+func NewStore() *Store {
+	s := &Store{limit: storeBytes}
+	s.clear()
+	return s
+}
+
+func (s *Store) clear() {
+	s.entries, s.items, s.used, s.bytes = map[string]*entry{}, map[string]stored{}, list.New(), 0
+}
+
+// Forget forgets all responses.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+}
+
+// begin adds a response whose request has been read. It copies the items of the input.
+func (s *Store) begin(id string, r *Request) {
+	if s == nil {
+		return
+	}
+	e := &entry{id: id, previous: r.Previous}
+	if r.Store && r.Cache != generate.CacheNone {
+		for _, item := range r.input {
+			e.input = append(e.input, normalized(item))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries[id] = e
+	e.place = s.used.PushFront(e)
+	s.grow(e, entryBytes+size(e.input))
+	s.index(e, e.input)
+}
+
+func size(items []json.RawMessage) (n int) {
+	for _, item := range items {
+		n += len(item)
+	}
+	return n
+}
+
+// grow counts the memory of an entry. The entries that were not used for the longest time make
+// room. An entry that is larger than the store is dropped.
+func (s *Store) grow(e *entry, n int) {
+	e.bytes += n
+	s.bytes += n
+	if e.bytes > s.limit {
+		s.drop(e)
+	}
+	for s.bytes > s.limit {
+		s.drop(s.used.Back().Value.(*entry))
+	}
+}
+
+// index makes the items of an entry known by their IDs.
+func (s *Store) index(e *entry, items []json.RawMessage) {
+	if s.entries[e.id] != e {
+		return // there was no room
+	}
+	for _, item := range items {
+		if kind, err := kindOf(item, ""); err == nil && kind.ID != "" {
+			s.items[kind.ID] = stored{e, item}
+		}
+	}
+}
+
+// drop forgets an entry.
+func (s *Store) drop(e *entry) {
+	if s.entries[e.id] != e {
+		return
+	}
+	delete(s.entries, e.id)
+	s.used.Remove(e.place)
+	s.bytes -= e.bytes
+	for _, item := range slices.Concat(e.input, e.output) {
+		kind, err := kindOf(item, "")
+		if err == nil && s.items[kind.ID].entry == e {
+			delete(s.items, kind.ID)
+		}
+	}
+}
+
+// cancellable says how to cancel the generation of a response.
+func (s *Store) cancellable(id string, cancel func()) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[id]; e != nil {
+		e.cancel = cancel
+	}
+}
+
+// put keeps a response as it is now. It copies it. It reports false if there is no room.
+func (s *Store) put(response Response) bool {
+	if s == nil {
+		return false
+	}
+	output := make([]json.RawMessage, len(response.Output))
+	for i, item := range response.Output {
+		data, err := json.Marshal(item)
+		if err != nil {
+			return false // never: items have only texts
+		}
+		output[i] = data
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[response.ID]
+	if e == nil {
+		return false
+	}
+	e.response = &response
+	if e.kept = response.Status != statusInProgress; !e.kept {
+		return true
+	}
+	e.output, e.cancel = output, nil
+	s.grow(e, 2*size(output)+response.echoBytes())
+	s.index(e, output)
+	return s.entries[e.id] == e
+}
+
+// end ends the request for a response. One that put has not completed is forgotten.
+func (s *Store) end(id string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[id]; e != nil {
+		if e.cancel = nil; !e.kept {
+			s.drop(e)
+		}
+	}
+}
+
+// find returns a response that has begun.
+func (s *Store) find(id string) (*entry, error) {
+	e := s.entries[id]
+	if e == nil || e.response == nil {
+		return nil, problem.New(problem.NotFound, "There is no response "+shorten(id),
+			"responses are kept in memory while there is room, unless \"store\" is false", "")
+	}
+	s.used.MoveToFront(e.place)
+	return e, nil
+}
+
+// shorten bounds an ID in an error.
+func shorten(id string) string {
+	const most = 80
+	if runes := []rune(id); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return id
+}
+
+// get returns a response.
+func (s *Store) get(id string) (Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.find(id)
+	if err != nil {
+		return Response{}, err
+	}
+	return *e.response, nil
+}
+
+// delete forgets a response. If it is being generated, it is cancelled.
+func (s *Store) delete(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.find(id)
+	if err != nil {
+		return err
+	}
+	if e.cancel != nil {
+		e.cancel()
+	}
+	s.drop(e)
+	return nil
+}
+
+// cancel cancels the generation of a response, and returns the response as it will be.
+func (s *Store) cancel(id string) (Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.find(id)
+	if err != nil {
+		return Response{}, err
+	}
+	response := *e.response
+	if e.cancel == nil {
+		return response, badParam("response_id", "the response is %s: there is nothing to cancel",
+			response.Status)
+	}
+	e.cancel()
+	response.Status = statusCancelled
+	return response, nil
+}
+
+// item returns an item of a response by its ID.
+func (s *Store) item(id string) (json.RawMessage, bool) {
+	if s == nil {
+		return nil, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.items[id]
+	return found.item, ok
+}
+
+// conversation returns the items of a response and of those before it, in order. Its error is that
+// of previous_response_id.
+func (s *Store) conversation(id string) ([]json.RawMessage, error) {
+	all, err := s.past(id)
+	if err != nil {
+		return nil, badParam("previous_response_id", "%v. Send the whole conversation as input",
+			err)
+	}
+	return all, nil
+}
+
+// inputOf returns the items from which a response was generated, in order.
+func (s *Store) inputOf(id string) ([]json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.find(id)
+	if err != nil {
+		return nil, err
+	}
+	before, _ := s.walk(e.previous)
+	return slices.Concat(before, e.input), nil
+}
+
+func (s *Store) past(id string) ([]json.RawMessage, error) {
+	if s == nil {
+		return nil, problem.New(problem.NotFound, "nothing is stored", "", "")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.walk(id)
+}
+
+// walk returns the items of a response and of those before it. Those before are marked as used more
+// recently, so that no response goes before those that need it.
+func (s *Store) walk(id string) (all []json.RawMessage, err error) {
+	var chain []*entry
+	for ; id != ""; id = chain[len(chain)-1].previous {
+		e := s.entries[id]
+		switch {
+		case e == nil && len(chain) == 0:
+			return nil, problem.New(problem.NotFound, "no response "+shorten(id)+" is stored", "",
+				"")
+		case e == nil:
+			return nil, problem.New(problem.NotFound, "the response "+shorten(id)+
+				", which was before it, is no longer stored", "", "")
+		case !e.kept || e.response.Status == statusFailed || e.response.Status == statusCancelled:
+			return nil, problem.New(problem.NotFound,
+				"the response "+shorten(id)+" is not complete", "", "")
+		}
+		s.used.MoveToFront(e.place)
+		chain = append(chain, e)
+	}
+	for _, e := range slices.Backward(chain) {
+		all = append(append(all, e.input...), e.output...)
+	}
+	return all, nil
+}
+
+// idPrefixes are those of the IDs of items.
+var idPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "function_call": "fc_",
+	"custom_tool_call": "ctc_", "function_call_output": "fco_", "custom_tool_call_output": "ctco_"}
+
+// normalized returns a copy of an item of the input in the form of a list: with a type, with an ID,
+// and with an array as the content of a message.
+func normalized(raw json.RawMessage) json.RawMessage {
+	kind, err := kindOf(raw, "")
+	if err != nil {
+		return slices.Clone(raw)
+	}
+	if kind.ID == "" {
+		kind.ID = generate.NewID(cmp.Or(idPrefixes[kind.Type], "item_"))
+	}
+	copied := `{"type":` + quote(kind.Type) + `,"id":` + quote(kind.ID)
+	_ = jsonbody.Members(jsonbody.Trimmed(raw), func(name string, value []byte) *Error {
+		if name == "type" || name == "id" {
+			return nil
+		}
+		copied += `,` + quote(name) + `:`
+		if name == "content" && jsonbody.Kind(value) == "a string" {
+			part := "input_text"
+			if kind.Role == "assistant" {
+				part = "output_text"
+			}
+			copied += `[{"type":"` + part + `","text":` + string(value) + `}]`
+		} else {
+			copied += string(value)
+		}
+		return nil
+	})
+	return json.RawMessage(copied + "}")
+}

@@ -1,0 +1,152 @@
+package responses
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// keep puts a complete response with a text into a store, after another one.
+func keep(t *testing.T, s *Store, id, previous, text string) bool {
+	t.Helper()
+	body := withParams("")
+	if previous != "" {
+		body = withParams(`"previous_response_id":"` + previous + `"`)
+	}
+	r, err := Parse([]byte(body), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin(id, r)
+	kept := s.put(Response{ID: id, Status: statusCompleted, Output: []any{&Message{
+		ID: "msg_" + id, Type: "message", Role: "assistant", Content: []Part{newText(text)}}}})
+	s.end(id)
+	return kept
+}
+
+// TestStoreLimit: the responses that were not used for the longest time make room, and those that a
+// conversation needs are used when it goes on.
+func TestStoreLimit(t *testing.T) {
+	s := NewStore()
+	s.limit = 100 << 10
+	text := strings.Repeat("x", 10<<10) // counted twice
+	keep(t, s, "a0", "", text)
+	for i := 1; i < 4; i++ { // one conversation uses another's space
+		keep(t, s, fmt.Sprint("b", i), "", text)
+		if !keep(t, s, fmt.Sprint("a", i), fmt.Sprint("a", i-1), "short") {
+			t.Fatalf("a%d was not kept", i)
+		}
+	}
+	keep(t, s, "b4", "", text)
+	for id, kept := range map[string]bool{"a0": true, "a1": true, "a3": true, "b1": false,
+		"b4": true} {
+		if _, err := s.get(id); (err == nil) != kept {
+			t.Errorf("%s: %v, expected it to be kept: %t", id, err, kept)
+		}
+		if _, ok := s.item("msg_" + id); ok != kept {
+			t.Errorf("the item of %s is there: %t", id, ok)
+		}
+	}
+	items, err := s.conversation("a3")
+	if err != nil || len(items) != 8 {
+		t.Errorf("the conversation has %d items, %v; expected 8", len(items), err)
+	}
+	if keep(t, s, "huge", "", strings.Repeat("x", s.limit)) {
+		t.Error("a response larger than the store was kept")
+	}
+	if _, err := s.get("b4"); err != nil || s.bytes > s.limit {
+		t.Errorf("after that: %v, %d bytes", err, s.bytes)
+	}
+}
+
+// TestStoreEnds: nothing is left of requests that have failed, of deleted responses, or after
+// Forget.
+func TestStoreEnds(t *testing.T) {
+	empty := func(s *Store, what string) {
+		t.Helper()
+		if s.bytes != 0 || len(s.entries)+len(s.items)+s.used.Len() != 0 {
+			t.Errorf("%s: the store has %d bytes, %d responses, %d items, %d places", what,
+				s.bytes, len(s.entries), len(s.items), s.used.Len())
+		}
+	}
+	s := NewStore()
+	s.begin("a", parsed(t, withParams("")))
+	s.put(Response{ID: "a", Status: statusInProgress})
+	s.end("a")
+	empty(s, "a request that has failed")
+	keep(t, s, "b", "", "text")
+	if err := s.delete("b"); err != nil {
+		t.Error(err)
+	}
+	empty(s, "a deleted response")
+	keep(t, s, "c", "", "text")
+	s.begin("d", parsed(t, withParams("")))
+	s.Forget()
+	if s.put(Response{ID: "d", Status: statusCompleted}) {
+		t.Error("a response whose request was forgotten is kept")
+	}
+	s.end("d")
+	empty(s, "after Forget")
+	cancelled := false
+	s.begin("e", parsed(t, withParams("")))
+	s.put(Response{ID: "e", Status: statusInProgress})
+	s.cancellable("e", func() { cancelled = true })
+	if err := s.delete("e"); err != nil || !cancelled {
+		t.Errorf("deleted while it is generated: %v, cancelled: %t", err, cancelled)
+	}
+	s.end("e")
+	empty(s, "deleted while it was generated")
+	var none *Store // for a parser without one
+	none.begin("f", parsed(t, withParams("")))
+	none.cancellable("f", nil)
+	none.end("f")
+	if none.put(Response{ID: "f"}) {
+		t.Error("no store keeps something")
+	}
+}
+
+// TestNormalized: items are listed with a type, an ID and parts.
+func TestNormalized(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"role":"user","content":"h\u0069"}`: `{"type":"message","id":"msg_","role":"user",` +
+			`"content":[{"type":"input_text","text":"h\u0069"}]}`,
+		` {"type":"message","id":"m","role":"assistant", "content":"a"}`: `{"type":"message",` +
+			`"id":"m","role":"assistant","content":[{"type":"output_text","text":"a"}]}`,
+		`{"type":"function_call_output","call_id":"1","output":[]}`: `{"type":` +
+			`"function_call_output","id":"fco_","call_id":"1","output":[]}`,
+		`{"type":"web_search_call","id":null}`: `{"type":"web_search_call","id":"item_"}`,
+	} {
+		got := normalized(json.RawMessage(raw))
+		var item map[string]any
+		if err := json.Unmarshal(got, &item); err != nil {
+			t.Fatal(err)
+		}
+		id := item["id"].(string)
+		if at := strings.IndexByte(id, '_'); at >= 0 {
+			got = json.RawMessage(strings.Replace(string(got), id, id[:at+1], 1))
+		}
+		if string(got) != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
+		}
+	}
+}
+
+// TestStoredItems: what a response has stored is the same conversation when it is read again.
+func TestStoredItems(t *testing.T) {
+	s := NewStore()
+	r, err := Parse([]byte(`{"instructions":"Be brief.","input":[{"role":"user","content":"hi"},`+
+		`{"role":"assistant","content":[{"type":"refusal","refusal":"No."}]},`+
+		`{"type":"custom_tool_call","call_id":"1","name":"p","input":"a"},`+
+		`{"type":"custom_tool_call_output","call_id":"1","output":"ok"}]}`), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin("a", r)
+	s.put(Response{ID: "a", Status: statusIncomplete})
+	again, err := Parse([]byte(`{"previous_response_id":"a","instructions":"Be brief."}`), s)
+	if err != nil || !reflect.DeepEqual(again.Messages, r.Messages) || again.Previous != "a" {
+		t.Errorf("got %+v, %v\nwant %+v", again, err, r.Messages)
+	}
+}

@@ -1,0 +1,163 @@
+package responses
+
+// Tools. A function becomes one of chat templates. A custom tool, whose input is any text, becomes
+// a function with one argument, a string. Tools of OpenAI's servers are left out: agents offer them
+// beside their own.
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"headroom/engine/jsonbody"
+)
+
+// wireTool has the fields of functions and of custom tools.
+type wireTool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Format      *struct {
+		Type       string `json:"type"`
+		Syntax     string `json:"syntax"`
+		Definition string `json:"definition"`
+	} `json:"format"`
+}
+
+func (r *Request) readTools(w *wireRequest) error {
+	for i, raw := range w.Tools {
+		if err := r.readTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return r.readToolChoice(w.ToolChoice)
+}
+
+func (r *Request) readTool(raw json.RawMessage, path string) error {
+	if jsonbody.IsNull(raw) {
+		return badParam(path, "expected an object, got null")
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if err := jsonbody.Decode(raw, &kind, path); err != nil {
+		return err
+	}
+	switch {
+	case kind.Type == "":
+		return badParam(path+".type", "is missing")
+	case row(toolTable, kind.Type).support == leftOut:
+		return nil
+	}
+	var tool wireTool
+	if err := jsonbody.Decode(raw, &tool, path); err != nil {
+		return err
+	}
+	switch {
+	case tool.Name == "":
+		return badParam(path+".name", "is missing")
+	case len(tool.Name) > jsonbody.MaxNameBytes:
+		return badParam(path+".name", "at most %d bytes, got %d", jsonbody.MaxNameBytes,
+			len(tool.Name))
+	}
+	if tool.Type == "custom" {
+		if r.Custom == nil {
+			r.Custom = map[string]bool{}
+		}
+		r.Custom[tool.Name] = true
+		r.Tools = append(r.Tools, tool.custom())
+		return nil
+	}
+	parameters, err := jsonbody.Object(path+".parameters", tool.Parameters)
+	if err != nil {
+		return err
+	}
+	r.Tools = append(r.Tools, newFunction(tool.Name, tool.Description, parameters))
+	return nil
+}
+
+// newFunction returns a function in the form of chat completions. The schema stays as it was sent.
+func newFunction(name string, description *string, parameters json.RawMessage) json.RawMessage {
+	function := `{"type":"function","function":{"name":` + quote(name)
+	if description != nil {
+		function += `,"description":` + quote(*description)
+	}
+	if parameters != nil {
+		function += `,"parameters":` + string(parameters)
+	}
+	return json.RawMessage(function + "}}")
+}
+
+// customInput is the argument of the function that a custom tool becomes.
+const customInput = "input"
+
+// customParameters is its schema.
+var customParameters = json.RawMessage(`{"type":"object","properties":{"` + customInput +
+	`":{"type":"string","description":"The whole input of the tool, as plain text"}},"required":["` +
+	customInput + `"]}`)
+
+// custom returns a custom tool as a function. Decoding is not constrained, so the model is told the
+// grammar of the input.
+func (t *wireTool) custom() json.RawMessage {
+	description := t.Description
+	if f := t.Format; f != nil && f.Definition != "" {
+		text := ""
+		if description != nil {
+			text = *description + "\n\n"
+		}
+		description = new(text + "The input must match this " + f.Syntax + " grammar:\n" +
+			f.Definition)
+	}
+	return newFunction(t.Name, description, customParameters)
+}
+
+// inputOf returns the input of a custom tool from the arguments of a call: the string that the
+// function takes, or else all arguments as they are.
+func inputOf(arguments string) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &members) != nil {
+		return arguments
+	}
+	raw, ok := members[customInput]
+	if !ok && len(members) == 1 {
+		for _, raw = range members { // the model has taken another name
+		}
+	}
+	var input *string
+	if json.Unmarshal(raw, &input) != nil || input == nil {
+		return arguments
+	}
+	return *input
+}
+
+// argumentsOf returns the arguments of the function that a custom tool becomes.
+func argumentsOf(input string) string { return `{"` + customInput + `":` + quote(input) + `}` }
+
+// quote returns a text as JSON.
+func quote(text string) string {
+	data, _ := json.Marshal(text) // never fails
+	return string(data)
+}
+
+// readToolChoice reads tool_choice: "auto" or "none", as a text or as the type of an object.
+func (r *Request) readToolChoice(choice json.RawMessage) error {
+	if jsonbody.IsNull(choice) {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(choice, &text) != nil {
+		var object struct {
+			Type string `json:"type"`
+		}
+		if err := jsonbody.Decode(choice, &object, "tool_choice"); err != nil {
+			return err
+		}
+		text = object.Type
+	}
+	if text != "auto" && text != "none" {
+		return unsupported("tool_choice", "%.80q is not supported, only \"auto\" and \"none\": no "+
+			"answer can be forced to have a call. Ask for the call in the prompt", text)
+	}
+	r.NoCalls = text == "none"
+	return nil
+}
