@@ -27,6 +27,8 @@ func (d *Dialect) Routes() []server.Route {
 		{Pattern: "POST /v1/responses", Alias: "POST /responses", Parse: d.parse},
 		{Pattern: "POST /v1/responses/input_tokens", Alias: "POST /responses/input_tokens",
 			Answer: d.countTokens},
+		{Pattern: "POST /v1/responses/compact", Alias: "POST /responses/compact",
+			Parse: d.parseCompact},
 		{Pattern: "GET /v1/responses/{id}", Alias: "GET /responses/{id}", Document: d.get},
 		{Pattern: "DELETE /v1/responses/{id}", Alias: "DELETE /responses/{id}",
 			Document: d.delete},

@@ -181,6 +181,10 @@ func (c *conversation) readItem(item *wireItem, path string) *Error {
 		}
 		c.begin(c.texts != nil || c.calls != nil)
 		c.thoughts = append(c.thoughts, text)
+	case "compaction":
+		if text, ok := unseal(item.EncryptedContent); ok {
+			c.add(chat.Message{Role: "user", Content: summaryMark + text})
+		}
 	case "function_call", "custom_tool_call":
 		return c.readCall(item, path)
 	case "function_call_output", "custom_tool_call_output":
@@ -344,13 +348,13 @@ func unseal(content string) (text string, ok bool) {
 		return "", false
 	}
 	data, err := base64.StdEncoding.DecodeString(encoded)
-	return string(data), err == nil
+	return strings.ToValidUTF8(string(data), "\uFFFD"), err == nil
 }
 
 // reasoningText returns the text of an item of reasoning, or else its summary.
 func reasoningText(item *wireItem, path string) (string, *Error) {
 	if text, ok := unseal(item.EncryptedContent); ok {
-		return strings.ToValidUTF8(text, "\uFFFD"), nil
+		return text, nil
 	}
 	texts, _, err := textsOf(item.Content, path+".content")
 	if err == nil && texts == nil {

@@ -254,12 +254,15 @@ func (r *renderer) complete(reason generate.FinishReason, u generate.Usage) []se
 	if status == statusCompleted {
 		r.response.CompletedAt = new(time.Now().Unix())
 	}
-	r.response.Usage = &Usage{InputTokens: u.PromptTokens,
-		InputTokensDetails: InputDetails{u.CachedTokens}, OutputTokens: u.CompletionTokens,
-		OutputTokensDetails: OutputDetails{u.ReasoningTokens},
-		TotalTokens:         u.PromptTokens + u.CompletionTokens}
+	r.response.Usage = newUsage(u)
 	r.response.Store = r.keep && r.store.put(r.response)
 	return events
+}
+
+func newUsage(u generate.Usage) *Usage {
+	return &Usage{InputTokens: u.PromptTokens, InputTokensDetails: InputDetails{u.CachedTokens},
+		OutputTokens: u.CompletionTokens, OutputTokensDetails: OutputDetails{u.ReasoningTokens},
+		TotalTokens: u.PromptTokens + u.CompletionTokens}
 }
 
 // answered reports whether the output has more than reasoning.

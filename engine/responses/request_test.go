@@ -204,6 +204,9 @@ func TestItems(t *testing.T) {
 		{"sealed reasoning", withInput(`{"type":"reasoning","summary":[{"type":"summary_text",` +
 			`"text":"short"}],"encrypted_content":"` + seal("long \"é\"") + `"},` + hi),
 			messages{{Role: "assistant", ReasoningContent: `long "é"`}, user}},
+		{"a summary", withInput(hi + `,{"type":"compaction","encrypted_content":"` +
+			seal("We met.") + `"},{"type":"compaction","encrypted_content":"gAAAA"}`),
+			messages{user, {Role: "user", Content: summaryMark + "We met."}}},
 		{"reasoning of OpenAI's", withInput(`{"type":"reasoning","summary":[],` +
 			`"encrypted_content":"gAAAA"},` + hi), messages{user}},
 		{"tools of OpenAI's servers are left out", withInput(`{"type":"web_search_call",` +

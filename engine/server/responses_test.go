@@ -246,6 +246,106 @@ func TestStoredResponses(t *testing.T) {
 	}
 }
 
+// TestResponsesReplay: however a client goes on with an answer, the next prompt begins with the
+// prompt before and with what the model has written, so that all of it is found in the cache.
+func TestResponsesReplay(t *testing.T) {
+	e := newFakeEngine(nil)
+	s := start(t, e, server.Options{})
+	for _, c := range []struct{ name, params, call string }{
+		{"reasoning", flatTool, timerCall},
+		{"a summary", flatTool + summary, timerCall},
+		{"sealed reasoning", flatTool + summary, timerCall},
+		{"a previous response", flatTool + summary, timerCall},
+		{"references", flatTool, timerCall},
+		{"a custom tool", customTool, customCall},
+	} {
+		answer := "I ask.\n</think>\n\nI do.\n\n" + c.call
+		e.script = func(s *fakeStream) {
+			s.say(answer)
+			s.done(engine.FinishStop, nil)
+		}
+		_, first := ask(t, "POST", s.URL+responsesPath,
+			`{"input":[{"role":"user","content":"hi"}]`+c.params+`}`)
+		input := []any{object{"role": "user", "content": "hi"}}
+		previous := ""
+		for _, item := range first["output"].([]any) {
+			item := item.(object)
+			switch {
+			case item["type"] == "reasoning" && c.name == "a summary":
+				delete(item, "encrypted_content")
+			case item["type"] == "reasoning" && c.name == "sealed reasoning":
+				item["summary"] = []any{}
+			case c.name == "references":
+				item = object{"type": "item_reference", "id": item["id"]}
+			}
+			input = append(input, item)
+		}
+		last := first["output"].([]any)[2].(object)
+		output := object{"type": last["type"].(string) + "_output", "call_id": last["call_id"],
+			"output": "done"}
+		if c.name == "a previous response" {
+			input, previous = nil, `,"previous_response_id":"`+first["id"].(string)+`"`
+		}
+		items, err := json.Marshal(append(input, output))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, got := ask(t, "POST", s.URL+responsesPath,
+			`{"input":`+string(items)+c.params+previous+`}`); status != 200 {
+			t.Fatalf("%s: got %d %v", c.name, status, got)
+		}
+		before := e.tokenizer.Decode((<-e.requests).Prompt, false)
+		after := e.tokenizer.Decode((<-e.requests).Prompt, false)
+		want := before + answer + "<|im_end|>\n<|im_start|>user\n<tool_response>\ndone\n"
+		if !strings.HasPrefix(after, want) {
+			t.Errorf("%s: the prompt is\n%s\nexpected it to begin with\n%s", c.name, after, want)
+		}
+	}
+}
+
+// TestCompact: the user's messages stay, and a summary replaces the others. It is read again in a
+// later request.
+func TestCompact(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.say("So\n</think>\n\nYes")
+		s.done(engine.FinishStop, nil)
+	})
+	s := start(t, e, server.Options{})
+	url := s.URL + responsesPath
+	_, first := ask(t, "POST", url, responsesBody())
+	before := e.tokenizer.Decode((<-e.requests).Prompt, false)
+	status, compact := ask(t, "POST", url+"/compact", `{"previous_response_id":"`+
+		first["id"].(string)+`","input":[{"type":"function_call","call_id":"1","name":"f",`+
+		`"arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"5"},`+
+		`{"role":"user","content":"Why?"}]}`)
+	if status != 200 || compact["object"] != "response.compaction" ||
+		compact["usage"].(object)["output_tokens"] == 0.0 {
+		t.Fatalf("got %d %v", status, compact)
+	}
+	prompt := e.tokenizer.Decode((<-e.requests).Prompt, false)
+	question, _, _ := strings.Cut(before, "<|im_start|>assistant")
+	if !strings.HasPrefix(prompt, question) || !strings.Contains(prompt, "Why?<|im_end|>\n"+
+		"<|im_start|>user\nSummarize our conversation") {
+		t.Errorf("the prompt is %q", prompt)
+	}
+	output, err := json.Marshal(compact["output"])
+	if err != nil || len(compact["output"].([]any)) != 3 {
+		t.Fatalf("output %s, %v", output, err)
+	}
+	if status, got := ask(t, "POST", url, `{"input":`+string(output)+`}`); status != 200 {
+		t.Errorf("got %d %v", status, got)
+	}
+	const want = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n" +
+		"<|im_start|>user\nThis is a summary of our conversation so far:\n\nYes<|im_end|>\n"
+	if got := e.tokenizer.Decode((<-e.requests).Prompt, false); !strings.HasPrefix(got, want) {
+		t.Errorf("the prompt with the summary is %q", got)
+	}
+	status, refused := ask(t, "POST", url+"/compact", responsesBody(responsesStream))
+	if status != 400 || refused["error"].(object)["param"] != "stream" {
+		t.Errorf("streamed: got %d %v", status, refused)
+	}
+}
+
 // TestPrivateResponses: what is not to be cached at all is not stored, whoever says so.
 func TestPrivateResponses(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
@@ -588,5 +688,29 @@ func TestResponsesClient(t *testing.T) {
 	_, err = client.Responses.Cancel(ctx, whole.ID)
 	if !errors.As(err, &refused) || refused.StatusCode != 400 {
 		t.Errorf("cancelling a complete response: %v", err)
+	}
+}
+
+// TestWaitingResponse: a stream that waits for its model and then fails has its events, and the
+// response is stored as failed.
+func TestWaitingResponse(t *testing.T) {
+	m := &slowModels{ready: make(chan struct{}), fakeModels: fakeModels{
+		err: problem.New(problem.DoesNotFit, "It does not fit", "", "")}}
+	s := start(t, nil, server.Options{Models: m, KeepAlive: time.Millisecond})
+	lines, _ := open(t, s.URL+responsesPath, responsesBody(responsesStream))
+	waitFor(t, lines, ": waiting for the model")
+	close(m.ready)
+	waitFor(t, lines, "event: response.created")
+	waitFor(t, lines, "event: response.failed")
+	lines.Scan()
+	_, id, _ := strings.Cut(lines.Text(), `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if !strings.Contains(lines.Text(), `"code":"server_error","message":"It does not fit"`) {
+		t.Errorf("the last event is %s", lines.Text())
+	}
+	for lines.Scan() { // until the handler has returned
+	}
+	if _, got := ask(t, "GET", s.URL+responsesPath+"/"+id, ""); got["status"] != "failed" {
+		t.Errorf("stored: %v", got)
 	}
 }
