@@ -51,7 +51,7 @@ func (d *Dialect) userMessages(r *Request) (kept []any, err error) {
 	for _, item := range items {
 		if kind, err := kindOf(item, ""); err == nil && kind.Type == "message" &&
 			kind.Role == "user" {
-			kept = append(kept, normalized(item))
+			kept = append(kept, normalized(item).raw)
 		}
 	}
 	return kept, nil

@@ -121,25 +121,20 @@ func (d *Dialect) inputItems(r *http.Request, _ server.Models) (any, error) {
 		return nil, badParam("order", `must be "asc" or "desc", got %.80q`, order)
 	}
 	if after := query.Get("after"); after != "" {
-		at := slices.IndexFunc(items, func(item json.RawMessage) bool {
-			return itemID(item) == after
-		})
+		at := slices.IndexFunc(items, func(one item) bool { return one.id == after })
 		if at < 0 {
 			return nil, badParam("after", "the response has no item %.80q", after)
 		}
 		items = items[at+1:]
 	}
-	list := ItemList{Object: "list", HasMore: len(items) > limit,
-		Data: append([]json.RawMessage{}, items[:min(limit, len(items))]...)}
-	if n := len(list.Data); n > 0 {
-		list.FirstID, list.LastID = new(itemID(list.Data[0])), new(itemID(list.Data[n-1]))
+	list := ItemList{Object: "list", HasMore: len(items) > limit, Data: []json.RawMessage{}}
+	for _, one := range items[:min(limit, len(items))] {
+		list.Data = append(list.Data, one.raw)
+		if list.LastID = new(one.id); list.FirstID == nil {
+			list.FirstID = list.LastID
+		}
 	}
 	return list, nil
-}
-
-func itemID(item json.RawMessage) string {
-	kind, _ := kindOf(item, "") // it is valid, since it is stored
-	return kind.ID
 }
 
 // Error renders err as {"error": {...}}, as OpenAI's other routes do. In a stream that has begun

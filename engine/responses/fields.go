@@ -30,7 +30,7 @@ type field struct {
 
 var fieldTable = []field{
 	{name: "access_programs", support: inert},
-	{name: "background", support: refused, harmless: `false`, instead: "Send stream"},
+	{name: "background", support: refused, harmless: `false`, instead: "Send \"stream\": true"},
 	{name: "cache", support: works, note: "Headroom's: `disk`, `memory` or `none`"},
 	{name: "chat_template_kwargs", support: works, note: "as in chat completions"},
 	{name: "client_metadata", support: inert},

@@ -63,26 +63,26 @@ func (r *Request) readInput(w *wireRequest, past *Store) error {
 		r.Previous = *id
 	}
 	items, err := inputItems(w.Input)
+	if err == nil {
+		err = past.resolve(items)
+	}
 	if err != nil {
 		return err
 	}
 	for i, item := range items {
-		path := fmt.Sprintf("input[%d]", i)
-		if items[i], err = past.resolve(item, path); err != nil {
-			return err
-		}
-		if err := c.read(items[i], path); err != nil {
+		if err := c.read(item, inputPath(i)); err != nil {
 			return err
 		}
 	}
-	r.input = items
 	c.flush()
 	if len(c.messages) == 0 {
 		return badParam("input", "is missing")
 	}
-	r.Messages = c.messages
+	r.input, r.Messages = items, c.messages
 	return nil
 }
+
+func inputPath(i int) string { return fmt.Sprintf("input[%d]", i) }
 
 // inputItems returns the items of an input, which may be a text.
 func inputItems(raw json.RawMessage) (items []json.RawMessage, err error) {
@@ -136,18 +136,29 @@ func kindOf(raw json.RawMessage, path string) (kind itemKind, err error) {
 	return kind, nil
 }
 
-// resolve returns an item, or that of a stored response to which it refers.
-func (s *Store) resolve(raw json.RawMessage, path string) (json.RawMessage, error) {
-	kind, err := kindOf(raw, path)
-	if err != nil || kind.Type != "item_reference" {
-		return raw, err
+// resolve replaces references in an input by the items of stored responses.
+func (s *Store) resolve(input []json.RawMessage) error {
+	total := 0
+	for i, raw := range input {
+		kind, err := kindOf(raw, inputPath(i))
+		if err != nil {
+			return err
+		}
+		if kind.Type != "item_reference" {
+			continue
+		}
+		item, ok := s.item(kind.ID)
+		if !ok {
+			return badParam(inputPath(i)+".id", "no item %.80q is stored. Responses are kept in "+
+				"memory while there is room. Send the item itself", kind.ID)
+		}
+		if total += len(item); total > maxPastBytes {
+			return badParam(inputPath(i), "the items that are referred to have more than %d MiB",
+				maxPastBytes>>20)
+		}
+		input[i] = item
 	}
-	item, ok := s.item(kind.ID)
-	if !ok {
-		return nil, badParam(path+".id", "no item %.80q is stored. Responses are kept in memory "+
-			"while there is room. Send the item itself", kind.ID)
-	}
-	return item, nil
+	return nil
 }
 
 // read reads an item.

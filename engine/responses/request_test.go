@@ -308,13 +308,17 @@ func TestCustomInput(t *testing.T) {
 // FuzzParse: no body makes the parser fail in another way than by an error about the body. What it
 // accepts can be stored and replayed, and is then the same conversation.
 func FuzzParse(f *testing.F) {
-	for _, body := range []string{withParams(""), withParams(`"tools":[{"type":"custom","name":"g"}],` +
-		`"metadata":{"a":"b"},"reasoning":{"effort":"low"},"tool_choice":{"type":"none"}`),
-		withInput(`{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"reasoning",` +
-			`"summary":[],"encrypted_content":"headroom:YQ=="},{"type":"function_call","name":"f",` +
-			`"call_id":"1","arguments":"{}"},{"type":"function_call_output","call_id":"1",` +
-			`"output":[{"type":"input_image"}]},{"type":"custom_tool_call","name":"g","input":"x"}`),
-		withInput(`{"id":"msg_1"}`), `{"input":[`, "\xff"} {
+	for _, body := range []string{
+		withParams(""),
+		withParams(`"tools":[{"type":"custom","name":"g"}],"metadata":{"a":"b"},` +
+			`"reasoning":{"effort":"low"},"tool_choice":{"type":"none"}`),
+		withInput(`{"role":"user","content":[{"type":"input_text","text":"a"}]},` +
+			`{"type":"reasoning","summary":[],"encrypted_content":"headroom:YQ=="},` +
+			`{"type":"function_call","name":"f","call_id":"1","arguments":"{}"},` +
+			`{"type":"function_call_output","call_id":"1","output":[{"type":"input_image"}]},` +
+			`{"type":"custom_tool_call","name":"g","input":"x"}`),
+		withInput(`{"id":"msg_1"}`), `{"input":[`, "\xff",
+	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

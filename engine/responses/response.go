@@ -61,7 +61,10 @@ type TextEcho struct {
 
 // echoBytes returns about how much memory the request's part of a response takes.
 func (e *Echo) echoBytes() int {
-	n := size(e.Tools)
+	n := 0
+	for _, tool := range e.Tools {
+		n += len(tool)
+	}
 	if e.Instructions != nil {
 		n += len(*e.Instructions)
 	}

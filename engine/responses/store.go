@@ -5,6 +5,7 @@ package responses
 // What was before is in the responses before it.
 
 import (
+	"bytes"
 	"cmp"
 	"container/list"
 	"encoding/json"
@@ -27,16 +28,16 @@ type Store struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	items   map[string]stored // by their IDs
-	used    *list.List        // of *entry, the most recently used first
+	items   map[string]owned // by their IDs
+	used    *list.List       // of *entry, the most recently used first
 	bytes   int
 }
 
 // entry is a response of a Store.
 type entry struct {
 	id, previous string
-	input        []json.RawMessage
-	output       []json.RawMessage
+	input        []item
+	output       []item
 	response     *Response // nil: not begun
 	cancel       func()    // nil: it is not being generated
 	kept         bool      // it stays when its request ends
@@ -44,14 +45,26 @@ type entry struct {
 	place        *list.Element
 }
 
-// stored is an item of a response.
-type stored struct {
+// item is a stored item with its ID.
+type item struct {
+	id  string
+	raw json.RawMessage
+}
+
+// owned is an item of an entry.
+type owned struct {
 	entry *entry
 	item  json.RawMessage
 }
 
-// entryBytes is what an entry takes beside its items.
-const entryBytes = 1 << 10
+// What an entry and an item take beside their texts, in bytes.
+const (
+	entryBytes = 1 << 10
+	itemBytes  = 1 << 8
+)
+
+// maxPastBytes limits what a request takes from the store. Its own items have the limits of a body.
+const maxPastBytes = 8 << 20
 
 // NewStore returns an empty Store.
 func NewStore() *Store {
@@ -61,7 +74,7 @@ func NewStore() *Store {
 }
 
 func (s *Store) clear() {
-	s.entries, s.items, s.used, s.bytes = map[string]*entry{}, map[string]stored{}, list.New(), 0
+	s.entries, s.items, s.used, s.bytes = map[string]*entry{}, map[string]owned{}, list.New(), 0
 }
 
 // Forget forgets all responses.
@@ -78,8 +91,8 @@ func (s *Store) begin(id string, r *Request) {
 	}
 	e := &entry{id: id, previous: r.Previous}
 	if r.Store && r.Cache != generate.CacheNone {
-		for _, item := range r.input {
-			e.input = append(e.input, normalized(item))
+		for _, raw := range r.input {
+			e.input = append(e.input, normalized(raw))
 		}
 	}
 	s.mu.Lock()
@@ -90,9 +103,10 @@ func (s *Store) begin(id string, r *Request) {
 	s.index(e, e.input)
 }
 
-func size(items []json.RawMessage) (n int) {
-	for _, item := range items {
-		n += len(item)
+// size returns the memory of items.
+func size(items []item) (n int) {
+	for _, one := range items {
+		n += itemBytes + len(one.raw)
 	}
 	return n
 }
@@ -110,14 +124,15 @@ func (s *Store) grow(e *entry, n int) {
 	}
 }
 
-// index makes the items of an entry known by their IDs.
-func (s *Store) index(e *entry, items []json.RawMessage) {
+// index makes the items of an entry known by their IDs. An ID stays with the item that had it
+// first: those of an output are the server's, and clients repeat them.
+func (s *Store) index(e *entry, items []item) {
 	if s.entries[e.id] != e {
 		return // there was no room
 	}
-	for _, item := range items {
-		if kind, err := kindOf(item, ""); err == nil && kind.ID != "" {
-			s.items[kind.ID] = stored{e, item}
+	for _, one := range items {
+		if _, has := s.items[one.id]; !has {
+			s.items[one.id] = owned{e, one.raw}
 		}
 	}
 }
@@ -130,10 +145,9 @@ func (s *Store) drop(e *entry) {
 	delete(s.entries, e.id)
 	s.used.Remove(e.place)
 	s.bytes -= e.bytes
-	for _, item := range slices.Concat(e.input, e.output) {
-		kind, err := kindOf(item, "")
-		if err == nil && s.items[kind.ID].entry == e {
-			delete(s.items, kind.ID)
+	for _, one := range slices.Concat(e.input, e.output) {
+		if s.items[one.id].entry == e {
+			delete(s.items, one.id)
 		}
 	}
 }
@@ -155,13 +169,13 @@ func (s *Store) put(response Response) bool {
 	if s == nil {
 		return false
 	}
-	output := make([]json.RawMessage, len(response.Output))
-	for i, item := range response.Output {
-		data, err := json.Marshal(item)
+	output := make([]item, len(response.Output))
+	for i, one := range response.Output {
+		raw, err := json.Marshal(one)
 		if err != nil {
 			return false // never: items have only texts
 		}
-		output[i] = data
+		output[i] = item{itemID(raw), raw}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,17 +284,24 @@ func (s *Store) item(id string) (json.RawMessage, bool) {
 
 // conversation returns the items of a response and of those before it, in order. Its error is that
 // of previous_response_id.
-func (s *Store) conversation(id string) ([]json.RawMessage, error) {
-	all, err := s.past(id)
-	if err != nil {
+func (s *Store) conversation(id string) (all []json.RawMessage, err error) {
+	items, err := s.past(id)
+	switch {
+	case err != nil:
 		return nil, badParam("previous_response_id", "%v. Send the whole conversation as input",
 			err)
+	case size(items) > maxPastBytes:
+		return nil, badParam("previous_response_id", "the conversation has more than %d MiB. "+
+			"Begin another one with a summary", maxPastBytes>>20)
+	}
+	for _, one := range items {
+		all = append(all, one.raw)
 	}
 	return all, nil
 }
 
 // inputOf returns the items from which a response was generated, in order.
-func (s *Store) inputOf(id string) ([]json.RawMessage, error) {
+func (s *Store) inputOf(id string) ([]item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, err := s.find(id)
@@ -291,7 +312,7 @@ func (s *Store) inputOf(id string) ([]json.RawMessage, error) {
 	return slices.Concat(before, e.input), nil
 }
 
-func (s *Store) past(id string) ([]json.RawMessage, error) {
+func (s *Store) past(id string) ([]item, error) {
 	if s == nil {
 		return nil, problem.New(problem.NotFound, "nothing is stored", "", "")
 	}
@@ -302,7 +323,7 @@ func (s *Store) past(id string) ([]json.RawMessage, error) {
 
 // walk returns the items of a response and of those before it. Those before are marked as used more
 // recently, so that no response goes before those that need it.
-func (s *Store) walk(id string) (all []json.RawMessage, err error) {
+func (s *Store) walk(id string) (all []item, err error) {
 	var chain []*entry
 	for ; id != ""; id = chain[len(chain)-1].previous {
 		e := s.entries[id]
@@ -331,31 +352,38 @@ var idPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "funct
 	"custom_tool_call": "ctc_", "function_call_output": "fco_", "custom_tool_call_output": "ctco_"}
 
 // normalized returns a copy of an item of the input in the form of a list: with a type, with an ID,
-// and with an array as the content of a message.
-func normalized(raw json.RawMessage) json.RawMessage {
-	kind, err := kindOf(raw, "")
-	if err != nil {
-		return slices.Clone(raw)
-	}
+// and with an array as the content of a message. The item is valid.
+func normalized(raw json.RawMessage) item {
+	kind, _ := kindOf(raw, "")
 	if kind.ID == "" {
 		kind.ID = generate.NewID(cmp.Or(idPrefixes[kind.Type], "item_"))
 	}
-	copied := `{"type":` + quote(kind.Type) + `,"id":` + quote(kind.ID)
+	var b bytes.Buffer
+	b.WriteString(`{"type":` + quote(kind.Type) + `,"id":` + quote(kind.ID))
 	_ = jsonbody.Members(jsonbody.Trimmed(raw), func(name string, value []byte) *Error {
 		if name == "type" || name == "id" {
 			return nil
 		}
-		copied += `,` + quote(name) + `:`
-		if name == "content" && jsonbody.Kind(value) == "a string" {
-			part := "input_text"
-			if kind.Role == "assistant" {
-				part = "output_text"
-			}
-			copied += `[{"type":"` + part + `","text":` + string(value) + `}]`
-		} else {
-			copied += string(value)
+		b.WriteString(`,` + quote(name) + `:`)
+		if name != "content" || jsonbody.Kind(value) != "a string" {
+			b.Write(value)
+			return nil
 		}
+		part := "input_text"
+		if kind.Role == "assistant" {
+			part = "output_text"
+		}
+		b.WriteString(`[{"type":"` + part + `","text":`)
+		b.Write(value)
+		b.WriteString(`}]`)
 		return nil
 	})
-	return json.RawMessage(copied + "}")
+	b.WriteByte('}')
+	return item{kind.ID, b.Bytes()}
+}
+
+// itemID returns the ID of a valid item.
+func itemID(raw json.RawMessage) string {
+	kind, _ := kindOf(raw, "")
+	return kind.ID
 }

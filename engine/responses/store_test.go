@@ -118,18 +118,51 @@ func TestNormalized(t *testing.T) {
 			`"function_call_output","id":"fco_","call_id":"1","output":[]}`,
 		`{"type":"web_search_call","id":null}`: `{"type":"web_search_call","id":"item_"}`,
 	} {
-		got := normalized(json.RawMessage(raw))
-		var item map[string]any
-		if err := json.Unmarshal(got, &item); err != nil {
-			t.Fatal(err)
+		one := normalized(json.RawMessage(raw))
+		got := string(one.raw)
+		if id := itemID(one.raw); id != one.id || !json.Valid(one.raw) {
+			t.Errorf("%s: the ID is %s in %s", raw, one.id, got)
+		} else if at := strings.IndexByte(id, '_'); at >= 0 {
+			got = strings.Replace(got, id, id[:at+1], 1)
 		}
-		id := item["id"].(string)
-		if at := strings.IndexByte(id, '_'); at >= 0 {
-			got = json.RawMessage(strings.Replace(string(got), id, id[:at+1], 1))
-		}
-		if string(got) != want {
+		if got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
+	}
+}
+
+// TestPastLimit: a request cannot take more from the store than a body may have, neither by a
+// conversation nor by references.
+func TestPastLimit(t *testing.T) {
+	s := NewStore()
+	text := strings.Repeat("x", maxPastBytes/3)
+	previous := ""
+	for _, id := range []string{"a0", "a1", "a2"} {
+		keep(t, s, id, previous, text)
+		previous = id
+	}
+	_, err := Parse([]byte(withParams(`"previous_response_id":"a2"`)), s)
+	checkError(t, err, "previous_response_id", "has more than 8 MiB")
+	reference := `{"type":"item_reference","id":"msg_a0"}`
+	if _, err := Parse([]byte(withInput(reference+","+reference)), s); err != nil {
+		t.Error(err)
+	}
+	_, err = Parse([]byte(withInput(strings.Repeat(reference+",", 2)+reference)), s)
+	checkError(t, err, "input[2]", "more than 8 MiB")
+}
+
+// TestItemIDs: a client cannot give another item the ID of one that is stored.
+func TestItemIDs(t *testing.T) {
+	s := NewStore()
+	keep(t, s, "a", "", "theirs")
+	r, err := Parse([]byte(withInput(`{"role":"user","id":"msg_a","content":"mine"}`)), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin("b", r)
+	s.put(Response{ID: "b", Status: statusCompleted})
+	if item, ok := s.item("msg_a"); !ok || !strings.Contains(string(item), "theirs") {
+		t.Errorf("the item is %s", item)
 	}
 }
 
