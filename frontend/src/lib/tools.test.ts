@@ -56,6 +56,20 @@ describe.each([plain, odd])('$model', (endpoint) => {
     ]);
   });
 
+  test('Codex: each value is a JSON string, which is valid TOML too', () => {
+    const lines = text('codex', endpoint).split('\n');
+    const value = (name: string, pattern = `^${name} = (.*)$`) =>
+      JSON.parse(new RegExp(pattern, 'm').exec(text('codex', endpoint))![1]!);
+    expect(value('model')).toBe(endpoint.model);
+    expect(value('model_context_window')).toBe(32768);
+    expect(value('base_url')).toBe('http://127.0.0.1:11811/v1');
+    expect(value('', '"Authorization" = (".*") }$')).toBe(`Bearer ${key}`);
+    // Whatever stands before the first table belongs to no provider.
+    expect(lines.indexOf('[model_providers.headroom]')).toBeGreaterThan(
+      lines.indexOf('model_provider = "headroom"'),
+    );
+  });
+
   test('Claude Code, as a shell reads it', () => {
     const names = ['BASE_URL', 'AUTH_TOKEN', 'DEFAULT_OPUS_MODEL', 'DEFAULT_HAIKU_MODEL'];
     const values = names.map((name) => `"$ANTHROPIC_${name}"`).join(' ');

@@ -1,7 +1,6 @@
 // The settings or commands that make other programs on this machine use Headroom.
 //
-// Each form comes from the tool's documentation (`source`). Codex is not included: it uses OpenAI's
-// Responses API, which Headroom does not serve.
+// Each form comes from the tool's documentation (`source`).
 import { tools as texts } from '../strings/overview';
 import { shellQuoted } from './snippets';
 
@@ -45,6 +44,24 @@ export function tools(endpoint: Endpoint): Tool[] {
         // Every size of model that Claude Code asks for is this one.
         ...['OPUS', 'SONNET', 'HAIKU'].map((size) => set(`ANTHROPIC_DEFAULT_${size}_MODEL`, model)),
         `claude --model ${shellQuoted(model)}`,
+      ].join('\n'),
+    },
+    {
+      id: 'codex',
+      ...texts.codex,
+      source: 'https://developers.openai.com/codex/config-reference',
+      // JSON strings are valid TOML, so no name can break the file.
+      text: [
+        `model = ${JSON.stringify(model)}`,
+        'model_provider = "headroom"',
+        `model_context_window = ${contextTokens}`,
+        'web_search = "disabled"',
+        '',
+        '[model_providers.headroom]',
+        'name = "Headroom"',
+        `base_url = ${JSON.stringify(url)}`,
+        'wire_api = "responses"',
+        `http_headers = { "Authorization" = ${JSON.stringify(`Bearer ${key}`)} }`,
       ].join('\n'),
     },
     {

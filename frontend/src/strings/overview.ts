@@ -95,6 +95,7 @@ export const snippets = {
 /** The tools that can use the endpoint, and where their settings go. */
 export const tools = {
   claudeCode: { label: 'Claude Code', where: 'Paste into a terminal, in your project’s folder.' },
+  codex: { label: 'Codex', where: 'Paste at the beginning of ~/.codex/config.toml.' },
   opencode: {
     label: 'OpenCode',
     where: 'Paste into opencode.json in your project, or ~/.config/opencode/opencode.json.',
