@@ -244,6 +244,7 @@ func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ name, body, param, message string }{
 		{"empty", ``, "", "The body is empty"},
 		{"an array", `[]`, "", "must be a JSON object, got an array"},
+		{"null", `null`, "", "must be a JSON object, got null"},
 		{"twice", `{"model":"a","model":"b"}`, "", "twice in one object"},
 		{"max_tokens missing", `{"messages":[{"role":"user","content":"hi"}]}`, "max_tokens",
 			"is missing"},

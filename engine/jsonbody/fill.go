@@ -19,6 +19,9 @@ import (
 // path is the path of the object inside the body, "" for the body itself. data is a part of a body
 // that Check has accepted.
 func Decode(data []byte, v any, path string) error {
+	if path == "" && IsNull(data) {
+		return BadBody("The body must be a JSON object, got null")
+	}
 	if err := Fill(data, v, path); err != nil {
 		return err
 	}

@@ -227,6 +227,7 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct{ body, param, want string }{
 		{``, "", "The body is empty"},
 		{`[]`, "", "must be a JSON object, got an array"},
+		{` null`, "", "must be a JSON object, got null"},
 		{`{}`, "input", "is missing"},
 		{`{"input":[]}`, "input", "is missing"},
 		{`{"input":5}`, "input", "expected a string or an array of items, got a number"},
@@ -317,7 +318,7 @@ func FuzzParse(f *testing.F) {
 			`{"type":"function_call","name":"f","call_id":"1","arguments":"{}"},` +
 			`{"type":"function_call_output","call_id":"1","output":[{"type":"input_image"}]},` +
 			`{"type":"custom_tool_call","name":"g","input":"x"}`),
-		withInput(`{"id":"msg_1"}`), `{"input":[`, "\xff",
+		withInput(`{"id":"msg_1"}`), `{"input":[`, "\xff", "null",
 	} {
 		f.Add([]byte(body))
 	}
