@@ -5,6 +5,7 @@
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   models on this machine                models.go, transfer.go
 //	headroom cache    the prefix cache on disk              cache.go
+//	headroom keys     API keys of the endpoint              keys.go
 //	headroom stored   what is stored on this machine        stored.go
 //	headroom bench    speed and memory on this machine      bench*.go
 //	headroom selftest the self-test of the GPU              selftest.go
@@ -43,6 +44,7 @@ type CLI struct {
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
 	Models Models `cmd:"" help:"List, import and download models."`
 	Cache  Cache  `cmd:"" help:"Show and clear the prefix cache on disk."`
+	Keys   Keys   `cmd:"" help:"List, make and remove API keys of the endpoint."`
 	Stored Stored `cmd:"" help:"Show what is stored on this computer, and delete everything."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 

@@ -17,6 +17,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/host"
+	"headroom/app/keys"
 	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/app/wired"
@@ -91,6 +92,8 @@ type Options struct {
 	Transfers *Transfers
 	// Chats holds the conversations of the Chat page. If it is nil, there are no such routes.
 	Chats *chats.Store
+	// Keys holds the named API keys. If it is nil, there are no such routes.
+	Keys *keys.Store
 	// Stored lists and deletes what is stored. If it is nil, there are no such routes.
 	Stored Stored
 	// Wired is the wired memory limit; nil: this machine's.
@@ -119,6 +122,7 @@ type API struct {
 	modelOptions func(settings.Settings, string) engine.Options
 	transfers    *Transfers
 	chats        *chats.Store
+	keys         *keys.Store
 	stored       Stored
 
 	closing   chan struct{} // closed by Close: event streams end
@@ -141,7 +145,7 @@ func New(o Options) *API {
 		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
 		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired,
 		readOnly: o.ReadOnly, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
-		stored:  o.Stored,
+		stored: o.Stored, keys: o.Keys,
 		closing: make(chan struct{}), intervals: defaultIntervals}
 	if a.log == nil {
 		a.log = slog.Default()

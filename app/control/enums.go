@@ -10,6 +10,7 @@ import (
 	"headroom/app/hub"
 	"headroom/app/importer"
 	"headroom/app/jobs"
+	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/app/power"
@@ -47,6 +48,7 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
 	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Jobs, stored.Log,
 		stored.Settings, stored.Models},
+	reflect.TypeFor[keys.Priority](): {keys.Interactive, keys.Batch},
 	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,
 		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
 		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,

@@ -27,7 +27,8 @@ import (
 // GeneralSettings is the response of /api/settings.
 type GeneralSettings struct {
 	Port              int             `json:"port"`
-	APIKey            string          `json:"apiKey"`
+	APIKey            string          `json:"apiKey"`    // the key without a name
+	NamedKeys         int             `json:"namedKeys"` // how many there are; see /api/keys
 	AllowHosts        []string        `json:"allowHosts"`
 	AllowOrigins      []string        `json:"allowOrigins"`
 	ModelFolders      []string        `json:"modelFolders"`
@@ -143,6 +144,9 @@ func (a *API) general() GeneralSettings {
 		SaveOnBattery: s.SaveOnBattery, ThrottleWhenHot: s.ThrottleWhenHot, Welcomed: s.Welcomed,
 		Path:     a.settings.Path(),
 		ReadOnly: slices.Clone(a.readOnly), NeedsRestart: []string{}}
+	if a.keys != nil {
+		g.NamedKeys = a.keys.Count()
+	}
 	if a.login == nil {
 		g.ReadOnly = append(g.ReadOnly, "startAtLogin")
 	} else {

@@ -14,6 +14,7 @@ import (
 
 	"headroom/app/chats"
 	"headroom/app/host"
+	"headroom/app/keys"
 	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/app/stored"
@@ -60,6 +61,7 @@ type generalFixture struct {
 	host  *fakeHost
 	url   string
 	chats *chats.Store
+	keys  *keys.Store
 }
 
 func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
@@ -68,12 +70,17 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	named, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
 	w := &generalFixture{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
+		keys:  named,
 		chats: chats.Open(t.TempDir(), func() (seal.Key, error) { return seal.Key{}, nil })}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
 		ReadOnly: readOnly, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
-		Chats: w.chats, Stored: fakeStored{}, Log: slog.New(slog.DiscardHandler)})
+		Chats: w.chats, Keys: w.keys, Stored: fakeStored{}, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

@@ -19,6 +19,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"headroom/app/keys"
 )
 
 // described returns the OpenAPI document that a client receives.
@@ -46,6 +48,10 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 	general := newGeneral(t)
 	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
 	withSettings := general.url
+	named, _, err := general.keys.Add("named", keys.Limits{Models: []string{"m"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	held := map[string]bool{"GET /api/events": true} // TestEvents reads the stream
 	for _, c := range []struct{ url, method, path, pattern, body string }{
 		{plain, "GET", "/api/state", "/api/state", ""},
@@ -88,6 +94,12 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 			`{"templateArguments":{"enable_thinking":false}}`},
 		{withSettings, "GET", "/api/models/m/settings", "/api/models/{id}/settings", ""},
 		{withSettings, "DELETE", "/api/chats/c-1", "/api/chats/{id}", ""},
+		{withSettings, "POST", "/api/keys", "/api/keys", `{"name":"k","requestsPerMinute":5}`},
+		{withSettings, "POST", "/api/keys", "/api/keys", `{"name":"k"}`}, // an error
+		{withSettings, "GET", "/api/keys", "/api/keys", ""},
+		{withSettings, "PUT", "/api/keys/x", "/api/keys/{id}", `{"name":"k"}`}, // an error
+		{withSettings, "PUT", "/api/keys/" + named.ID, "/api/keys/{id}", `{"name":"other"}`},
+		{withSettings, "DELETE", "/api/keys/" + named.ID, "/api/keys/{id}", ""},
 		{withSettings, "GET", "/api/stored", "/api/stored", ""},
 		{withSettings, "POST", "/api/stored/delete", "/api/stored/delete", `{}`},
 		{plain, "POST", "/api/models/rescan", "/api/models/rescan", ""},
@@ -270,6 +282,9 @@ func TestUnauthorizedRequests(t *testing.T) {
 	}
 	if len(h.models)+len(h.pins)+len(h.started)+len(h.limits) > 0 {
 		t.Errorf("an unauthorized request had an effect: %v %v %v", h.models, h.pins, h.started)
+	}
+	if n := withSettings.keys.Count(); n > 0 {
+		t.Errorf("an unauthorized request made %d API keys", n)
 	}
 	if list, err := withSettings.chats.List(); err != nil || len(list) > 0 {
 		t.Errorf("an unauthorized request wrote a conversation: %v, %v", list, err)

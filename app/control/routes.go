@@ -135,6 +135,9 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.settingsRoutes()...)
 		rows = append(rows, a.modelSettingsRoutes()...)
 	}
+	if a.keys != nil {
+		rows = append(rows, a.keyRoutes()...)
+	}
 	if a.chats != nil {
 		rows = append(rows, a.chatRoutes()...)
 	}

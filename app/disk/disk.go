@@ -4,6 +4,7 @@
 package disk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -57,6 +58,21 @@ func Lock(path string, perm os.FileMode, wait time.Duration) (*flock.Flock, erro
 			return nil, fmt.Errorf("locking %s: %w for %v", path, ErrLocked, wait)
 		}
 	}
+}
+
+// LockFolder keeps other programs that call it from changing the files in a folder, and leaves no
+// file behind. It waits up to a time for another program; the error then wraps ErrLocked. On file
+// systems without locks, and without the folder, it does nothing: writing has the same error.
+func LockFolder(dir string, wait time.Duration) (unlock func(), err error) {
+	const pause = 10 * time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	l := flock.New(dir, flock.SetFlag(os.O_RDONLY))
+	_, err = l.TryLockContext(ctx, pause)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("%w on %s for %v", ErrLocked, dir, wait)
+	}
+	return func() { _ = l.Close() }, nil
 }
 
 // IsFull reports whether err, an error of a write, means that the disk or the user's quota is full.

@@ -272,3 +272,29 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// TestLockFolder: the lock excludes others until it is unlocked, and leaves no file behind.
+func TestLockFolder(t *testing.T) {
+	dir := t.TempDir()
+	unlock, err := LockFolder(dir, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LockFolder(dir, time.Millisecond); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), dir) {
+		t.Errorf("twice: %v", err)
+	}
+	unlock()
+	unlock, err = LockFolder(dir, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+	if unlock, err = LockFolder(filepath.Join(dir, "gone"), time.Minute); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+	unlock()
+}

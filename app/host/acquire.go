@@ -27,6 +27,15 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 	return server.Model{}, h.refusal(i, m, id)
 }
 
+// Resolve implements server.Resolver.
+func (h *Host) Resolve(name string) (id string, err error) {
+	rules, models := h.requestRules(), h.models.list()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, m, err := h.asked(name, models, rules)
+	return m.ID, err
+}
+
 // asked returns the model that a request means, and its instance, nil for none. The names in
 // anyModel mean the model that a person started last, or else the default model, or else the one
 // that was used last. The error is a Problem. The caller holds mu.

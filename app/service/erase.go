@@ -20,6 +20,7 @@ import (
 	"headroom/app/control"
 	"headroom/app/disk"
 	"headroom/app/jobs"
+	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/settings"
 	"headroom/app/stored"
@@ -34,7 +35,8 @@ type data struct {
 	folders   *cache.Folders
 	cacheDirs []string // of caches, which need not exist
 	chats     *chats.Store
-	models    []string // folders of models
+	keys      *keys.Store // nil: what they have used stays
+	models    []string    // folders of models
 	log       func() (lines int, bytes int64)
 }
 
@@ -84,7 +86,7 @@ func before(list stored.List, k stored.Kind) stored.Item {
 	return list.Items[i]
 }
 
-// erase deletes chats and cache. Nothing may be writing to them. destroyKey makes unreadable what
+// erase deletes chats and cache, and what API keys have used. Nothing may be writing to them. destroyKey makes unreadable what
 // the disk still holds of them, and comes first.
 func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 	was := d.list()
@@ -107,6 +109,12 @@ func (d data) erase(destroyKey func() error, gone *stored.Deleted) {
 		}
 	}
 	gone.Add(before(was, stored.Cache), strings.Join(caches, " "))
+	if d.keys == nil {
+		return
+	}
+	if err := d.keys.ClearUsage(); err != nil {
+		gone.Left = append(gone.Left, sentence("The usage of API keys could not be deleted", err))
+	}
 }
 
 // eraseCache deletes the cache in a folder. It returns a sentence about what is left, or "".
@@ -185,6 +193,7 @@ func (s *Service) data() data {
 	if s.logs != nil {
 		d.log = s.logs.Size
 	}
+	d.keys = s.keys
 	return d
 }
 
@@ -282,6 +291,7 @@ func StoredHere(file *settings.File) stored.List {
 func DeleteHere(file *settings.File, choice stored.Choice) stored.Deleted {
 	v := OpenVault()
 	d, gone := dataOf(file, "", openChats(v)), stored.Deleted{Left: []string{}}
+	d.keys = OpenKeys(file)
 	was := d.list()
 	d.removeJobsHere(&gone, before(was, stored.Jobs))
 	d.erase(v.Destroy, &gone)

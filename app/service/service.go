@@ -21,6 +21,7 @@ import (
 	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/app/jobs"
+	"headroom/app/keys"
 	"headroom/app/library"
 	"headroom/app/logs"
 	"headroom/app/power"
@@ -49,7 +50,7 @@ var dialects = []server.Dialect{
 type Options struct {
 	Listen   string // host name or address to listen on; "": all interfaces
 	Port     int    // 0: any free port
-	APIKey   string // "": the key in the settings, if any
+	APIKey   string // the key without a name; "": that of the settings, if any
 	NoAPIKey bool   // let everybody on the network use a server without a key
 	// AllowHosts and AllowOrigins are described at guard.Guard.
 	AllowHosts, AllowOrigins []string
@@ -69,6 +70,7 @@ type Options struct {
 	ShowWindow   func() error
 
 	Settings *settings.File // nil: the result of OpenSettings
+	Keys     *keys.Store    // nil: the result of OpenKeys
 	Vault    *vault.Vault   // of the chats; nil: the result of OpenVault
 }
 
@@ -84,6 +86,7 @@ type Service struct {
 	withdraw func() // undoes announce; nil if announce failed
 	endJobs  func() // stops saving unfinished jobs
 	settings *settings.File
+	keys     *keys.Store
 	vault    *vault.Vault
 	chats    *chats.Store // nil without a home folder
 	logs     *logs.Logs   // nil: none
@@ -97,6 +100,9 @@ func New(o Options) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = OpenSettings()
 	}
+	if o.Keys == nil {
+		o.Keys = OpenKeys(o.Settings)
+	}
 	if err := o.CheckOpen(); err != nil {
 		return nil, err
 	}
@@ -109,7 +115,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{Host: o.NewHost(o.Settings), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener, jobs: jobs.NewList(), awake: power.New(),
-		settings: o.Settings, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
+		settings: o.Settings, keys: o.Keys, vault: o.Vault, chats: openChats(o.Vault), logs: o.Logs}
 	transfers := newTransfers(s.jobs, o.Settings, s.listed)
 	transfers.Mover = func() (*cache.Mover, error) { return o.NewMover(s.Host, o.Settings) }
 	s.endJobs = KeepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
@@ -125,7 +131,7 @@ func New(o Options) (*Service, error) {
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
 		Logs: o.Logs, ModelFlags: o.ModelFlags, ModelOptions: o.ModelOptions,
-		Transfers: transfers, Chats: s.chats, Stored: s,
+		Transfers: transfers, Chats: s.chats, Keys: s.keys, Stored: s,
 		Server: s.awake.Handler(endpoint), ServerPaths: endpoint.Paths()})
 	s.announce()
 	return s, nil
@@ -140,13 +146,17 @@ func (o *Options) CheckOpen() error {
 	return problem.New(problem.Unauthorized,
 		"Headroom does not open to the network without an API key",
 		"other computers can reach it at "+cmp.Or(o.Listen, "all addresses"),
-		"Set a key with --api-key-file, HEADROOM_API_KEY or in the settings. To let everybody on "+
-			"the network use it, add --no-api-key.")
+		"Make a key with `headroom keys add NAME` or in Settings, or set one with --api-key-file "+
+			"or HEADROOM_API_KEY. To let everybody on the network use it, add --no-api-key.")
 }
 
 // guard returns the access rules. Changes of the settings apply at once.
 func (o *Options) guard(token string) *guard.Guard {
-	return &guard.Guard{Listen: cmp.Or(o.Listen, "0.0.0.0"), AllowHosts: o.AllowHosts,
+	var named guard.Keys
+	if o.Keys != nil {
+		named = o.Keys
+	}
+	return &guard.Guard{Listen: cmp.Or(o.Listen, "0.0.0.0"), AllowHosts: o.AllowHosts, Keys: named,
 		AllowOrigins: o.AllowOrigins,
 		APIKey:       o.APIKey,
 		NoKey:        o.NoAPIKey,
@@ -211,6 +221,11 @@ func (s *Service) Close() {
 		s.endJobs()
 	})
 	closing.Go(s.Host.Close)
+	closing.Go(func() {
+		if err := s.keys.Close(); err != nil {
+			slog.Warn("the usage of API keys could not be saved", "err", err)
+		}
+	})
 	closed := make(chan struct{})
 	go func() {
 		closing.Wait()
@@ -235,6 +250,16 @@ func OpenSettings() *settings.File {
 		slog.Warn("not all settings apply", "err", err)
 	}
 	return file
+}
+
+// OpenKeys reads the named API keys, which are beside the settings. If that fails, no named key is
+// accepted, and requests need one.
+func OpenKeys(file *settings.File) *keys.Store {
+	store, err := keys.Open(filepath.Dir(file.Path()))
+	if err != nil {
+		slog.Error("the endpoint is closed", "err", err)
+	}
+	return store
 }
 
 // vaults are this process's vaults, by settings folder. A vault remembers its key: after one has

@@ -2,7 +2,6 @@ package settings
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -15,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"headroom/app/disk"
 )
@@ -276,22 +273,16 @@ func (f *File) Change(change func(*Settings)) error {
 	return nil
 }
 
-// lock keeps other programs from writing. It locks the folder, so that no file is left behind. On
-// file systems without locks it does nothing.
+// lock keeps other programs from writing; see disk.LockFolder.
 func (f *File) lock(wait time.Duration) (unlock func(), err error) {
 	dir := filepath.Dir(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return func() {}, nil // writing has the same error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
-	defer cancel()
-	l := flock.New(dir, flock.SetFlag(os.O_RDONLY))
-	_, err = l.TryLockContext(ctx, 10*time.Millisecond)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("writing the settings: another program has locked %s for %v", dir,
-			wait)
+	if unlock, err = disk.LockFolder(dir, wait); err != nil {
+		return nil, fmt.Errorf("writing the settings: %w", err)
 	}
-	return func() { _ = l.Close() }, nil
+	return unlock, nil
 }
 
 // write replaces the file by the settings, atomically. Only the user can read it.

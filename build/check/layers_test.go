@@ -40,9 +40,10 @@ var layers = []row{
 		"app/jobs",
 		"frontend",
 	}},
-	{"The chats of the Chat page, on disk, and the installation's key.", []string{
-		"app/chats", "app/vault",
-	}},
+	{"The chats of the Chat page, on disk, the installation's key, and the endpoint's API keys.",
+		[]string{
+			"app/chats", "app/vault", "app/keys",
+		}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. Every kernel uses them.", []string{
 		"kernels",
 	}},

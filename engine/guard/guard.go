@@ -1,5 +1,5 @@
 // Package guard decides which HTTP requests are allowed. It checks the Host header, the Origin
-// header and the API key.
+// header and the API keys.
 //
 // Any web page that the user opens can send requests to a server on loopback. DNS rebinding makes a
 // foreign name resolve to 127.0.0.1, so the Host header must be a name of this machine. To prevent
@@ -7,11 +7,12 @@
 // send no Origin.
 //
 // Origin, CORS and Key are middleware. Use Origin for every route, CORS for responses that web
-// pages may read, and Key for routes that need the API key.
+// pages may read, and Key for routes that need an API key.
 package guard
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -36,9 +37,11 @@ type Guard struct {
 	// AllowOrigins are additional web pages that may use the server, from --allow-origin: an origin
 	// such as "app://obsidian.md", or all of a scheme, "vscode-webview://*". See ValidOrigin.
 	AllowOrigins []string
-	// APIKey is the key that requests must send; "": no key is needed. They send it as
-	// "Authorization: Bearer KEY" or "X-Api-Key: KEY".
+	// APIKey is a key without a name. Requests must send it or a named one, as "Authorization:
+	// Bearer KEY" or "X-Api-Key: KEY". Without any key, no key is needed.
 	APIKey string
+	// Keys are the named keys; nil: there are none.
+	Keys Keys
 	// NoKey lets everybody on the network use a server that listens beyond loopback without a key.
 	// Otherwise such a server refuses all requests that need the key.
 	NoKey bool
@@ -191,8 +194,11 @@ func (g *Guard) Open() bool {
 	ip := net.ParseIP(g.Listen)
 	local := g.Listen == "" || strings.EqualFold(g.Listen, "localhost") ||
 		ip != nil && ip.IsLoopback()
-	return !local && cmp.Or(g.APIKey, g.live().APIKey) == ""
+	return !local && !g.needsKey()
 }
+
+// unnamedKey returns the key without a name; "": there is none.
+func (g *Guard) unnamedKey() string { return cmp.Or(g.APIKey, g.live().APIKey) }
 
 // listensWide reports whether the server listens on all interfaces.
 func (g *Guard) listensWide() bool {
@@ -239,25 +245,37 @@ func (g *Guard) CORS(next http.Handler) http.Handler {
 	})
 }
 
-// Key refuses requests without the API key, if one is set. If none is set, it refuses requests to a
-// server that others can reach, unless NoKey is set: the key may have been removed while it runs.
+// Key refuses requests without an API key, if there is one. If there is none, it refuses requests
+// to a server that others can reach, unless NoKey is set: the last key may have been removed while
+// it runs.
 func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key := cmp.Or(g.APIKey, g.live().APIKey)
-		bypass := g.Bypass != nil && g.Bypass(r)
-		if key == "" && g.Open() && !g.NoKey && !bypass {
-			refuse(w, r, problem.New(problem.Unauthorized,
-				"This server needs an API key, and none is set",
-				"other computers can reach it",
-				"Set a key, or start it with --no-api-key to let everybody use it."))
+		if g.Bypass != nil && g.Bypass(r) {
+			next.ServeHTTP(w, r)
 			return
 		}
-		if key != "" && !sameSecret(keyOf(r), key) && !bypass {
+		if !g.needsKey() {
+			if g.Open() && !g.NoKey {
+				refuse(w, r, problem.New(problem.Unauthorized,
+					"This server needs an API key, and none is set",
+					"other computers can reach it", "Make one in Settings or with `headroom keys "+
+						"add NAME`, or start it with --no-api-key to let everybody use it."))
+				return
+			}
+			next.ServeHTTP(w, r)
+			return
+		}
+		key := keyOf(r)
+		caller, unnamed := g.find(key), g.unnamedKey()
+		switch {
+		case unnamed != "" && sameSecret(key, unnamed):
+			next.ServeHTTP(w, r)
+		case caller != nil:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+		default:
 			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
 				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))
-			return
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -313,10 +313,8 @@ var errCancelled = problem.New(problem.Cancelled, "The request was cancelled",
 
 // disconnection returns the error of a request whose context has ended.
 func disconnection(ctx context.Context) error {
-	for _, err := range []error{errShutdown, errCancelled} {
-		if errors.Is(context.Cause(ctx), err) {
-			return err
-		}
+	if p, ok := errors.AsType[*problem.Problem](context.Cause(ctx)); ok {
+		return p // errShutdown, errCancelled, or the key was removed
 	}
 	return errDisconnected
 }

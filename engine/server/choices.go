@@ -100,6 +100,7 @@ func (c *choices) submit(i int) *choice {
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
+		Priority:  g.priority,
 	}}
 	var stop *chat.StopMatcher
 	switch {
@@ -179,6 +180,10 @@ func (c *choices) close(now *choice) {
 		a.stream.Cancel()
 	}
 	c.server.metrics.generation(a.usage, a.reasoningTokens, a.record.timing)
+	if now.generation.number == 0 { // the answers to a prompt share it
+		c.record.used.PromptTokens += a.usage.PromptDoneTokens
+	}
+	c.record.used.GeneratedTokens += a.usage.CompletionTokens
 	c.record.add(a.record)
 }
 

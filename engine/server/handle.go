@@ -24,7 +24,7 @@ import (
 func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 	if route.Document != nil {
 		return func(w http.ResponseWriter, r *http.Request) {
-			document, err := route.Document(r, s.models)
+			document, err := route.Document(r, s.modelsFor(r))
 			if err != nil {
 				s.refuse(w, r, err)
 				return
@@ -33,6 +33,13 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
+		begun, end, err := begin(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		defer end()
+		r = begun
 		if route.Answer != nil {
 			recordOf(r).private = true
 			document, err := s.answer(r, route)
@@ -77,7 +84,7 @@ func ended(ctx context.Context, err error) error {
 func (s *Server) answer(r *http.Request, route Route) (document any, err error) {
 	err = s.withBody(r, func(body []byte) error {
 		document, err = route.Answer(r.Context(), body,
-			Resources{Models: s.models, Defaults: s.defaults})
+			Resources{Models: s.modelsFor(r), Defaults: s.defaults})
 		return err
 	})
 	return document, err
@@ -146,6 +153,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		return nil, tooLong
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
+	call.priority = priorityOf(r)
 	call.SetDefaults(s.defaults(model.ID))
 	n := max(call.N, 1)
 	list := make([]*generation, 0, n*(1+len(call.More)))

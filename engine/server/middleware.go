@@ -13,6 +13,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 )
 
@@ -20,8 +21,10 @@ import (
 type record struct {
 	request   string // the ID of the HTTP request, which the client gets as X-Request-Id
 	client    string // the client's own ID of the request; "": none
+	key       string // the name of the API key; "": it has none
 	model, id string
 	prompt    engine.Usage
+	used      guard.Used // by all answers
 	timing    engine.Timing
 	finish    string
 	err       error
@@ -101,6 +104,9 @@ func (rec *record) attributes(method, path string, status int, took time.Duratio
 		slog.String("request", rec.request)}
 	if rec.client != "" && !rec.private {
 		list = append(list, slog.String("client_request", rec.client))
+	}
+	if rec.key != "" && !rec.private {
+		list = append(list, slog.String("key", rec.key))
 	}
 	if rec.model != "" {
 		u, t := rec.prompt, rec.timing

@@ -6,6 +6,7 @@
 //	engine/guard                       access control
 //	middleware.go                      logging, counting, recovery from panics
 //	handle.go                          submitting to the engine
+//	callers.go                         what named keys may do
 //	limits.go, connections.go, pace.go connections and deadlines
 //	body.go                            size and memory of bodies
 //	answer.go                          the engine's events
@@ -186,7 +187,7 @@ func New(o Options) *Server {
 	open := http.NewServeMux() // the routes that need no key
 	open.HandleFunc("GET /health", s.handleHealth)
 	open.HandleFunc("GET /ready", s.handleReady)
-	open.Handle("/", access.Key(s.refuse, s.routes))
+	open.Handle("/", access.Key(s.refuse, noteCaller(s.routes)))
 	s.handler = s.observe(
 		Recover(s.log, s.renderError, access.Origin(s.refuse, access.CORS(open))))
 	return s

@@ -60,7 +60,7 @@ func (s *Server) wake(w http.ResponseWriter, r *http.Request, call *Call, held *
 		waiting.mu.Unlock()
 		defer func() { held.events = waiting.stop() }()
 	}
-	m, err := s.models.Wake(ctx, call.Model)
+	m, err := s.modelsFor(r).Wake(ctx, call.Model)
 	if err != nil && ctx.Err() != nil && r.Context().Err() == nil {
 		err = errDisconnected // a comment could not be written
 	}

@@ -1,0 +1,101 @@
+package control
+
+// The named API keys of the endpoint over HTTP, as app/keys stores them. All changes apply at once.
+// The text of a key is only in the response that creates it.
+
+import (
+	"net/http"
+	"time"
+
+	"headroom/app/keys"
+)
+
+// APIKey is a named API key with its limits and what its requests have used.
+type APIKey struct {
+	ID                 string        `json:"id"`
+	Name               string        `json:"name"`
+	Models             []string      `json:"models"`             // IDs; empty: all models
+	RequestsPerMinute  int           `json:"requestsPerMinute"`  // 0: no limit
+	ConcurrentRequests int           `json:"concurrentRequests"` // 0: no limit
+	Priority           keys.Priority `json:"priority"`
+	CreatedAtUnixMs    int64         `json:"createdAtUnixMs"`
+	Requests           int64         `json:"requests"`
+	PromptTokens       int64         `json:"promptTokens"`
+	GeneratedTokens    int64         `json:"generatedTokens"`
+	LastUsedAtUnixMs   int64         `json:"lastUsedAtUnixMs"` // 0: never
+}
+
+// APIKeyList is the response of GET /api/keys.
+type APIKeyList struct {
+	Keys []APIKey `json:"keys"` // in the order of their names
+}
+
+// APIKeyChange is the body of POST /api/keys and PUT /api/keys/{id}.
+type APIKeyChange struct {
+	Name               string        `json:"name"`
+	Models             []string      `json:"models"`
+	RequestsPerMinute  int           `json:"requestsPerMinute"`
+	ConcurrentRequests int           `json:"concurrentRequests"`
+	Priority           keys.Priority `json:"priority"`
+}
+
+func (c APIKeyChange) limits() keys.Limits {
+	return keys.Limits{Models: c.Models, RequestsPerMinute: c.RequestsPerMinute,
+		ConcurrentRequests: c.ConcurrentRequests, Priority: c.Priority}
+}
+
+// NewAPIKey is the response of POST /api/keys.
+type NewAPIKey struct {
+	Key  APIKey `json:"key"`
+	Text string `json:"text"` // which requests send; only its hash is stored
+}
+
+func (a *API) keyRoutes() []Route {
+	return []Route{
+		route("GET /api/keys", "Lists the named API keys, their limits and their use.", "",
+			func(*http.Request, nothing) (APIKeyList, error) { return KeysOf(a.keys), nil }),
+		route("POST /api/keys", "Makes an API key. Only this response has its text.",
+			`{"name": "laptop", "models": [], "requestsPerMinute": 60}`,
+			func(_ *http.Request, c APIKeyChange) (NewAPIKey, error) {
+				k, text, err := a.keys.Add(c.Name, c.limits())
+				return NewAPIKey{apiKey(keys.Listed{Key: k}), text}, err
+			}),
+		route("PUT /api/keys/{id}",
+			"Replaces the name and the limits of an API key; a missing limit is none.",
+			`{"name": "laptop", "requestsPerMinute": 60}`,
+			func(r *http.Request, c APIKeyChange) (APIKeyList, error) {
+				_, err := a.keys.Set(r.PathValue("id"), c.Name, c.limits())
+				return KeysOf(a.keys), err
+			}),
+		route("DELETE /api/keys/{id}", "Removes an API key. Requests that use it end at once.", "",
+			func(r *http.Request, _ nothing) (APIKeyList, error) {
+				_, _, err := a.keys.Remove(r.PathValue("id"))
+				return KeysOf(a.keys), err
+			}),
+	}
+}
+
+// KeysOf returns the list of a store.
+func KeysOf(store *keys.Store) APIKeyList {
+	list := APIKeyList{Keys: []APIKey{}}
+	for _, k := range store.List() {
+		list.Keys = append(list.Keys, apiKey(k))
+	}
+	return list
+}
+
+func apiKey(k keys.Listed) APIKey {
+	return APIKey{ID: k.ID, Name: k.Name, Models: append([]string{}, k.Models...),
+		RequestsPerMinute: k.RequestsPerMinute, ConcurrentRequests: k.ConcurrentRequests,
+		Priority: k.Priority, CreatedAtUnixMs: unixMs(k.Created), Requests: k.Requests,
+		PromptTokens: k.PromptTokens, GeneratedTokens: k.GeneratedTokens,
+		LastUsedAtUnixMs: unixMs(k.LastUse)}
+}
+
+// unixMs returns a time in milliseconds since 1970; 0 for the zero time.
+func unixMs(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,63 @@
+package guard
+
+// Named keys. Each lets a request pass, as the key without a name does, and has limits of its own.
+// app/keys stores them; the server enforces what depends on models and requests.
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Keys are the named keys.
+type Keys interface {
+	// Any reports whether there are keys. Then requests need one.
+	Any() bool
+	// Find returns the holder of a key; nil if there is no such key. It compares in a time that
+	// does not depend on how much of the key is right.
+	Find(key string) *Caller
+}
+
+// Caller is who holds a named key.
+type Caller struct {
+	Name     string   // of the key
+	Models   []string // IDs of the models that the key may use; none: all
+	Priority int      // of its requests; see engine.Request
+	// Begin counts a request. The error is a Problem: the key has reached a limit, or was removed.
+	// Otherwise the caller calls end once. If the key is removed before, cancel gets a Problem.
+	Begin func(cancel context.CancelCauseFunc) (end func(Used), err error)
+}
+
+// Used is what a request has used.
+type Used struct {
+	PromptTokens    int // computed or cached
+	GeneratedTokens int
+}
+
+// Allows reports whether the key may use the model with this ID.
+func (c *Caller) Allows(model string) bool {
+	return len(c.Models) == 0 || slices.ContainsFunc(c.Models,
+		func(id string) bool { return strings.EqualFold(id, model) })
+}
+
+type callerKey struct{}
+
+// CallerOf returns who sends a request that has passed Key; nil if it has no named key.
+func CallerOf(r *http.Request) *Caller {
+	c, _ := r.Context().Value(callerKey{}).(*Caller)
+	return c
+}
+
+// find returns who holds a named key; nil if nobody does.
+func (g *Guard) find(key string) *Caller {
+	if g.Keys == nil {
+		return nil
+	}
+	return g.Keys.Find(key)
+}
+
+// needsKey reports whether requests need a key.
+func (g *Guard) needsKey() bool {
+	return g.unnamedKey() != "" || g.Keys != nil && g.Keys.Any()
+}

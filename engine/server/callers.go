@@ -1,0 +1,175 @@
+package server
+
+// What the holders of named keys may do; see guard.Caller. Everybody else may do everything.
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"headroom/engine/generate"
+	"headroom/engine/guard"
+	"headroom/engine/problem"
+)
+
+// Resolver is implemented by Models for which one model has several names.
+type Resolver interface {
+	// Resolve returns the ID of the model that a request means by a name, loaded or not. "" means
+	// the default model. Errors are Problems.
+	Resolve(name string) (id string, err error)
+}
+
+// noteCaller puts the name of the key into the record of a request.
+func noteCaller(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := guard.CallerOf(r); c != nil {
+			recordOf(r).key = c.Name
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// begin begins a request that uses a model. The request that it returns ends when its key is
+// removed. The error is a Problem, because the key has reached a limit. Otherwise the handler calls
+// end when it has answered.
+func begin(r *http.Request) (begun *http.Request, end func(), err error) {
+	c := guard.CallerOf(r)
+	if c == nil {
+		return r, func() {}, nil
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	counted, err := c.Begin(cancel)
+	if err != nil {
+		cancel(err)
+		return nil, nil, err
+	}
+	rec := recordOf(r)
+	return r.WithContext(ctx), func() {
+		counted(rec.used)
+		cancel(context.Canceled)
+	}, nil
+}
+
+// priorityOf returns the priority of a request's generations.
+func priorityOf(r *http.Request) int {
+	if c := guard.CallerOf(r); c != nil {
+		return c.Priority
+	}
+	return 0
+}
+
+// modelsFor returns the models that a request may use.
+func (s *Server) modelsFor(r *http.Request) Models {
+	c := guard.CallerOf(r)
+	if c == nil || len(c.Models) == 0 {
+		return s.models
+	}
+	some := someModels{s.models, c}
+	if texts, ok := s.models.(TextModels); ok {
+		return someTexts{some, texts}
+	}
+	return some
+}
+
+// someModels are the models that a key may use. Any other model is answered as one that does not
+// exist, so that the key does not tell what else is there. For the same reason, an error of another
+// model's has only its message: the rest may name models.
+type someModels struct {
+	all    Models
+	caller *guard.Caller
+}
+
+// List implements Models.
+func (m someModels) List() []ModelInfo {
+	return slices.DeleteFunc(slices.Clone(m.all.List()),
+		func(one ModelInfo) bool { return !m.caller.Allows(one.ID) })
+}
+
+// Acquire implements Models.
+func (m someModels) Acquire(name string) (Model, error) {
+	if err := m.check(name); err != nil {
+		return Model{}, err
+	}
+	return m.allowed(name)(m.all.Acquire(name))
+}
+
+// Wake implements Models.
+func (m someModels) Wake(ctx context.Context, name string) (Model, error) {
+	if err := m.check(name); err != nil {
+		return Model{}, err
+	}
+	model, err := m.all.Wake(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		return model, err
+	}
+	return m.allowed(name)(model, err)
+}
+
+// check returns a Problem unless a name means a model that the key may use.
+func (m someModels) check(name string) error {
+	id := name
+	if r, ok := m.all.(Resolver); ok {
+		var err error
+		if id, err = r.Resolve(name); err != nil {
+			return m.notFound(name)
+		}
+	}
+	if !m.caller.Allows(id) {
+		return m.notFound(name)
+	}
+	return nil
+}
+
+// allowed returns what checks a result again: a name may have another meaning by now.
+func (m someModels) allowed(name string) func(Model, error) (Model, error) {
+	return func(model Model, err error) (Model, error) {
+		switch {
+		case err != nil:
+			return Model{}, messageOf(err)
+		case m.caller.Allows(model.ID):
+			return model, nil
+		case model.Release != nil:
+			model.Release(nil)
+		}
+		return Model{}, m.notFound(name)
+	}
+}
+
+// messageOf returns a Problem with the message of an error alone.
+func messageOf(err error) error {
+	p := *problem.From(err)
+	p.Why, p.Fix, p.Err = "", "", nil
+	return &p
+}
+
+func (m someModels) notFound(name string) error {
+	what := fmt.Sprintf("There is no model %q for this API key", name)
+	if name == "" {
+		what = "The default model is not for this API key"
+	}
+	return problem.New(problem.ModelNotFound, what, "",
+		"Ask for one of these: "+strings.Join(m.caller.Models, ", ")+".")
+}
+
+// someTexts are someModels of which the texts are known.
+type someTexts struct {
+	someModels
+	texts TextModels
+}
+
+// Texts implements TextModels.
+func (m someTexts) Texts(name string) (id string, model generate.Model, err error) {
+	if err := m.check(name); err != nil {
+		return "", nil, err
+	}
+	id, model, err = m.texts.Texts(name)
+	switch {
+	case err != nil:
+		return "", nil, messageOf(err)
+	case !m.caller.Allows(id):
+		return "", nil, m.notFound(name)
+	}
+	return id, model, nil
+}

@@ -1,0 +1,392 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/keys"
+	"headroom/engine"
+	"headroom/engine/generate"
+	"headroom/engine/guard"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// twoModels has the models "demo" and "other", and the alias "nick" of the latter.
+type twoModels struct {
+	fakeModels
+	woken  []string // by Wake
+	failed error    // the error of every Wake
+}
+
+func (m *twoModels) Resolve(name string) (string, error) {
+	switch name {
+	case "", "demo":
+		return "demo", nil
+	case "other", "nick":
+		return "other", nil
+	}
+	return "", problem.New(problem.ModelNotFound, "There is no model here", "there is other", "")
+}
+
+func (m *twoModels) Acquire(name string) (server.Model, error) {
+	id, err := m.Resolve(name)
+	return server.Model{ID: id, Engine: m.engine}, err
+}
+
+func (m *twoModels) Wake(_ context.Context, name string) (server.Model, error) {
+	m.woken = append(m.woken, name)
+	if m.failed != nil {
+		return server.Model{}, m.failed
+	}
+	return m.Acquire(name)
+}
+
+func (m *twoModels) List() []server.ModelInfo {
+	return []server.ModelInfo{{ID: "demo", State: server.Loaded, Engine: m.engine},
+		{ID: "other", State: server.Unloaded}}
+}
+
+// Texts implements server.TextModels.
+func (m *twoModels) Texts(name string) (string, generate.Model, error) {
+	id, err := m.Resolve(name)
+	return id, m.engine, err
+}
+
+// withKeys starts a server with named keys.
+func withKeys(t *testing.T, e *fakeEngine, o server.Options) (url string, store *keys.Store,
+	models *twoModels) {
+	t.Helper()
+	store, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	models = &twoModels{fakeModels: fakeModels{engine: e}}
+	o.Models, o.Guard = models, &guard.Guard{Keys: store}
+	return start(t, e, o).URL, store, models
+}
+
+func addKey(t *testing.T, s *keys.Store, name string, l keys.Limits) (text string) {
+	t.Helper()
+	_, text, err := s.Add(name, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// says answers every request with a word of one token.
+func says(s *fakeStream) {
+	s.prefill(s.usage.PromptTokens, 0)
+	s.token(1, "one")
+	s.done(engine.FinishStop, nil)
+}
+
+const (
+	messageWith = `{"max_tokens":5,"messages":[{"role":"user","content":"hi"}],"model":"MODEL"}`
+	chatWith    = `{"messages":[{"role":"user","content":"hi"}],"model":"MODEL"}`
+)
+
+// TestModelsOfAKey: a key with models lists and uses only these. Every other model, whether it
+// exists or not, gets the same answer, and is never loaded.
+func TestModelsOfAKey(t *testing.T) {
+	url, store, models := withKeys(t, newFakeEngine(says), server.Options{})
+	all := addKey(t, store, "all", keys.Limits{})
+	demo := addKey(t, store, "demo", keys.Limits{Models: []string{"demo"}})
+	other := addKey(t, store, "other", keys.Limits{Models: []string{"OTHER", "gone"}})
+	for _, c := range []struct {
+		key, model string
+		status     int
+	}{
+		{all, "demo", 200}, {all, "nick", 200}, {all, "", 200}, {all, "none", 404},
+		{demo, "demo", 200}, {demo, "", 200}, {demo, "other", 404}, {demo, "nick", 404},
+		{demo, "none", 404},
+		{other, "other", 200}, {other, "nick", 200}, {other, "demo", 404}, {other, "", 404},
+		{other, "gone", 404},
+	} {
+		for path, body := range map[string]string{"/v1/chat/completions": chatWith,
+			"/v1/messages": messageWith, "/v1/messages/count_tokens": messageWith,
+			"/tokenize": `{"prompt":"hi","model":"MODEL"}`} {
+			models.woken = nil
+			status, _, text := post(t, url+path, strings.Replace(body, "MODEL", c.model, 1),
+				"X-Api-Key", c.key)
+			if status != c.status {
+				t.Errorf("%s, model %q: %d %s, want %d", path, c.model, status, text, c.status)
+			}
+			if status == 404 && c.key != all && (len(models.woken) > 0 || strings.Contains(
+				strings.ReplaceAll(text, `\"`+c.model+`\"`, ""), "there is other")) {
+				t.Errorf("%s, model %q: woken %q, %s", path, c.model, models.woken, text)
+			}
+		}
+		if c.model == "" {
+			continue
+		}
+		status, _, text := do(t, "GET", url+"/v1/models/"+c.model, "", "X-Api-Key", c.key)
+		if (status == 200) != (c.status == 200) {
+			t.Errorf("GET /v1/models/%s: %d %s", c.model, status, text)
+		}
+	}
+	for key, want := range map[string]string{all: "demo other", demo: "demo", other: "other"} {
+		_, _, text := do(t, "GET", url+"/v1/models", "", "Authorization", "Bearer "+key)
+		var list struct{ Data []struct{ ID string } }
+		_ = json.Unmarshal([]byte(text), &list)
+		var ids []string
+		for _, m := range list.Data {
+			ids = append(ids, m.ID)
+		}
+		if got := strings.Join(ids, " "); got != want {
+			t.Errorf("the list has %q, want %q", got, want)
+		}
+	}
+	// The answer about another model and about none differ in the name alone.
+	var answers []string
+	for _, model := range []string{"other", "none"} {
+		_, _, text := post(t, url+"/v1/completions", `{"prompt":"hi","model":"`+model+`"}`,
+			"X-Api-Key", demo)
+		answers = append(answers, strings.Replace(text, model, "", 1))
+	}
+	if answers[0] != answers[1] || !strings.Contains(answers[0], "model_not_found") {
+		t.Errorf("%q", answers)
+	}
+	// Nor does an error of a model of its own name others.
+	models.failed = problem.New(problem.DoesNotFit, "demo does not fit", "other has the memory",
+		"Stop other.")
+	status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key", demo)
+	if status != 507 || !strings.Contains(text, "demo does not fit") ||
+		strings.Contains(text, "other") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestLimitsOfAKey: a limit is answered with 429 and the time to wait, in the form of the dialect.
+// Lists do not count.
+func TestLimitsOfAKey(t *testing.T) {
+	url, store, _ := withKeys(t, newFakeEngine(says), server.Options{})
+	key := addKey(t, store, "k", keys.Limits{RequestsPerMinute: 2})
+	for range 5 {
+		if status, _, text := do(t, "GET", url+"/v1/models", "", "X-Api-Key", key); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	for range 2 {
+		if status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key",
+			key); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	for path, want := range map[string]string{
+		"/v1/completions":           `"type":"rate_limit_error"`,
+		"/v1/chat/completions":      `"type":"rate_limit_error"`,
+		"/v1/messages":              `{"type":"error","error":{"type":"rate_limit_error"`,
+		"/v1/messages/count_tokens": `{"type":"error","error":{"type":"rate_limit_error"`,
+	} {
+		status, header, text := post(t, url+path, "{", "X-Api-Key", key)
+		wait := header.Get("Retry-After")
+		if status != 429 || !strings.Contains(text, want) || wait != "60" && wait != "59" ||
+			!strings.Contains(text, "2 requests per minute") || strings.Contains(text, key) {
+			t.Errorf("%s: %d, Retry-After %q, %s", path, status, wait, text)
+		}
+	}
+	if status, _, _ := do(t, "GET", url+"/v1/models", "", "X-Api-Key", key); status != 200 {
+		t.Errorf("the list: %d", status)
+	}
+}
+
+// TestConcurrentRequestsOfAKey: while a request runs, the key's next one is refused, and that of
+// another key is not.
+func TestConcurrentRequestsOfAKey(t *testing.T) {
+	e := newFakeEngine(nil)
+	url, store, _ := withKeys(t, e, server.Options{})
+	key := addKey(t, store, "k", keys.Limits{ConcurrentRequests: 1})
+	done := make(chan int)
+	go func() {
+		status, _, _ := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key", key)
+		done <- status
+	}()
+	running := <-e.streams
+	status, header, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key", key)
+	if status != 429 || header.Get("Retry-After") != "1" || !strings.Contains(text, "at once") {
+		t.Errorf("%d, Retry-After %q, %s", status, header.Get("Retry-After"), text)
+	}
+	says(running)
+	if status := <-done; status != 200 {
+		t.Errorf("the first: %d", status)
+	}
+	go func() { says(<-e.streams) }()
+	// The server counts the end of a request after the client has the answer.
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		status, _, text = post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key", key)
+		if status == 200 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after the first: %d %s", status, text)
+		}
+	}
+}
+
+// TestRemovedKey: the requests of a key that is removed end at once, before an answer and in the
+// middle of a stream, and the engine's request is cancelled.
+func TestRemovedKey(t *testing.T) {
+	e := newFakeEngine(nil)
+	url, store, _ := withKeys(t, e, server.Options{})
+	// A second key, so that the first one is not accepted for lack of any.
+	addKey(t, store, "another", keys.Limits{})
+	for _, c := range []struct {
+		path, body string
+		begun      bool // the stream
+		want       string
+	}{
+		{"/v1/completions", `{"prompt":"hi"}`, false, `"type":"authentication_error"`},
+		{"/v1/chat/completions", hiStreamed, true, `"type":"authentication_error"`},
+		{"/v1/messages", strings.Replace(messageWith, "{", `{"stream":true,`, 1), true,
+			`{"type":"error","error":{"type":"authentication_error"`},
+	} {
+		key := addKey(t, store, "k", keys.Limits{})
+		body := strings.Replace(c.body, "MODEL", "demo", 1)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			stream := <-e.streams
+			if c.begun {
+				stream.prefill(stream.usage.PromptTokens, 0)
+				stream.say("</think>one two three")
+			} else if _, _, err := store.Remove("k"); err != nil {
+				t.Error(err)
+			}
+			<-stream.cancelled
+			stream.done(engine.FinishCancelled, nil)
+		}()
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+c.path,
+			strings.NewReader(body))
+		r.Header.Set("X-Api-Key", key)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(answer.Body)
+		if c.begun {
+			waitFor(t, lines, "two")
+			if _, _, err := store.Remove("k"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if (answer.StatusCode == 200) != c.begun || !c.begun && answer.StatusCode != 401 {
+			t.Errorf("%s: status %d", c.path, answer.StatusCode)
+		}
+		for lines.Scan() && !strings.Contains(lines.Text(), "The API key was removed") {
+		}
+		if !strings.Contains(lines.Text(), c.want) {
+			t.Errorf("%s: the last line is %s", c.path, lines.Text())
+		}
+		answer.Body.Close()
+		stop()
+		waitClosed(t, ended, "the end of the engine's request")
+		if status, _, _ := post(t, url+c.path, body, "X-Api-Key", key); status != 401 {
+			t.Errorf("%s afterwards: %d", c.path, status)
+		}
+	}
+}
+
+// TestUsageOfAKey: a request counts the prompt once for all of its answers, and every generated
+// token. A refused request generates nothing. The requests have the priority of the key.
+func TestUsageOfAKey(t *testing.T) {
+	e := newFakeEngine(says)
+	url, store, _ := withKeys(t, e, server.Options{})
+	key := addKey(t, store, "k", keys.Limits{Priority: keys.Batch})
+	if status, _, text := post(t, url+"/v1/completions",
+		`{"prompt":[[5,6,7],[8,9]],"n":2,"temperature":1}`, "X-Api-Key", key); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	for range 4 {
+		if q := <-e.requests; q.Priority != -1 {
+			t.Errorf("priority %d, want -1", q.Priority)
+		}
+	}
+	if status, _, _ := post(t, url+"/v1/completions", `{"prompt":7}`, "X-Api-Key",
+		key); status != 400 {
+		t.Errorf("status %d", status)
+	}
+	var got keys.Usage
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		got = store.List()[0].Usage
+		if got.GeneratedTokens > 0 && got.Requests == 2 {
+			break
+		}
+	}
+	if got.Requests != 2 || got.PromptTokens != 5 || got.GeneratedTokens != 4 ||
+		time.Since(got.LastUse) > time.Minute {
+		t.Errorf("%+v, want 2 requests, 5 and 4 tokens", got)
+	}
+	// Without a named key, requests have no priority.
+	if _, _, err := store.Remove("k"); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if q := <-e.requests; q.Priority != 0 {
+		t.Errorf("priority %d", q.Priority)
+	}
+}
+
+// TestKeysInTheLog: the log has the name of a key, unless the request is private, and never its
+// text.
+func TestKeysInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	e := newFakeEngine(says)
+	url, store, _ := withKeys(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&log,
+		&slog.HandlerOptions{Level: slog.LevelDebug}))})
+	key := addKey(t, store, "my laptop", keys.Limits{})
+	for body, named := range map[string]int{`{"prompt":"hi"}`: 1, `{"prompt":"hi","store":false}`: 0,
+		`{`: 1} {
+		log.Reset()
+		post(t, url+"/v1/completions", body, "Authorization", "Bearer "+key)
+		if n := strings.Count(log.String(), `key="my laptop"`); n != named ||
+			strings.Contains(log.String(), key) {
+			t.Errorf("%s: %s", body, log.String())
+		}
+	}
+	log.Reset()
+	wrong := key + "x"
+	status, _, text := post(t, url+"/v1/completions?key="+key, `{"prompt":"hi"}`, "X-Api-Key", wrong)
+	if status != http.StatusUnauthorized || strings.Contains(log.String()+text, key) {
+		t.Errorf("%d %s %s", status, text, log.String())
+	}
+}
+
+// changing is Models for which a name means another model when the request is woken.
+type changing struct{ *twoModels }
+
+func (changing) Resolve(string) (string, error) { return "demo", nil }
+
+func (m changing) Wake(ctx context.Context, _ string) (server.Model, error) {
+	model, err := m.twoModels.Wake(ctx, "other")
+	model.Release = func(*time.Duration) { m.err = errors.New("released") }
+	return model, err
+}
+
+// TestModelChangesMeanwhile: a name that means another model by now gives no access to it.
+func TestModelChangesMeanwhile(t *testing.T) {
+	e := newFakeEngine(says)
+	store, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := changing{&twoModels{fakeModels: fakeModels{engine: e}}}
+	url := start(t, e, server.Options{Models: models, Guard: &guard.Guard{Keys: store}}).URL
+	key := addKey(t, store, "k", keys.Limits{Models: []string{"demo"}})
+	status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key", key)
+	if status != 404 || models.err == nil {
+		t.Errorf("%d %s, released %v", status, text, models.err)
+	}
+}
