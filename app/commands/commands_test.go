@@ -21,6 +21,7 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/app/keys"
 	"headroom/app/memory"
 	"headroom/app/service"
 	"headroom/app/settings"
@@ -599,6 +600,7 @@ func TestOpenToTheNetwork(t *testing.T) {
 	}
 	code, _, errOut := headroom("", "serve", "--host", "0.0.0.0", "--port", "0")
 	if code != 1 || !strings.Contains(errOut, "--api-key-file") ||
+		!strings.Contains(errOut, "headroom keys add") ||
 		!strings.Contains(errOut, "HEADROOM_API_KEY") || !strings.Contains(errOut, "--no-api-key") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
@@ -639,7 +641,18 @@ func TestOpenToTheNetwork(t *testing.T) {
 			t.Errorf("key %q: no error", key)
 		}
 	}
+	named, err := keys.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := (service.Options{Listen: "0.0.0.0", Keys: named}); o.CheckOpen() == nil {
+		t.Error("a server may start with an empty list of keys")
+	}
+	if _, _, err := named.Add("laptop", keys.Limits{}); err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range []service.Options{{Listen: "0.0.0.0", APIKey: "k"},
+		{Listen: "0.0.0.0", Keys: named},
 		{Listen: "0.0.0.0", NoAPIKey: true}, {Listen: "127.0.0.1"}} {
 		// Only the check is tested: nothing listens beyond loopback here.
 		if err := o.CheckOpen(); err != nil {

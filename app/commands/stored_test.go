@@ -169,11 +169,33 @@ func (c *scenario) use() {
 	c.send(http.MethodPost, "/v1/chat/completions",
 		`{"store":false,"messages":[{"role":"`+private+`","content":""}]}`)
 	c.must(http.MethodPut, "/api/settings", `{"apiKey":"","idleUnloadMinutes":30}`)
+	c.useKey()
 	log := c.must(http.MethodGet, "/api/logs?level=debug", "")
 	if strings.Contains(log, private) {
 		c.Error("the log quotes a private request")
 	}
 	c.end() // writes the ends of conversations
+}
+
+// useKey makes an API key and sends a request with it.
+func (c *scenario) useKey() {
+	c.Helper()
+	var made control.NewAPIKey
+	text := c.must(http.MethodPost, "/api/keys", `{"name":"laptop"}`)
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		c.Fatal(err)
+	}
+	r, _ := http.NewRequestWithContext(c.Context(), http.MethodPost,
+		"http://"+c.s.Address+"/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":1}`))
+	r.Header.Set("X-Api-Key", made.Text)
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer got.Body.Close()
+	if _, err = io.Copy(io.Discard, got.Body); err != nil || got.StatusCode != http.StatusOK {
+		c.Fatal(got.Status, err)
+	}
 }
 
 // TestPrivacyTable uses a new home folder, and looks for every file in the table of PRIVACY.md.
@@ -337,6 +359,9 @@ func TestDeleteEverything(t *testing.T) {
 	if len(c.holders(marker)) == 0 && len(c.s.Stored().Items) == 0 {
 		t.Fatal("nothing is stored")
 	}
+	if k := listKeys(t)["laptop"]; k.Requests != 1 || k.GeneratedTokens != 1 {
+		t.Errorf("the API key was not used: %+v", k)
+	}
 	foreign := []string{filepath.Join(c.s.Host.State().Cache.Dir, "notes.txt"),
 		filepath.Join(c.s.Host.State().Cache.Dir, "tmp", "report.docx"),
 		filepath.Join(library.Data(), "chats", "letter.json"),
@@ -396,6 +421,10 @@ func TestDeleteEverything(t *testing.T) {
 	}
 	if file := service.OpenSettings().Get(); file.IdleUnloadMinutes != 0 {
 		t.Error("the settings were not reset")
+	}
+	if k := listKeys(t)["laptop"]; k.ID == "" || k.Requests != 0 || k.PromptTokens != 0 ||
+		k.LastUsedAtUnixMs != 0 {
+		t.Errorf("the API key is gone, or has a usage: %+v", k)
 	}
 	c.complete(marker, "") // the server goes on
 	dir := c.s.Host.State().Cache.Dir

@@ -18,11 +18,11 @@ type APIKey struct {
 	RequestsPerMinute  int           `json:"requestsPerMinute"`  // 0: no limit
 	ConcurrentRequests int           `json:"concurrentRequests"` // 0: no limit
 	Priority           keys.Priority `json:"priority"`
-	CreatedAtUnixMs    int64         `json:"createdAtUnixMs"`
+	CreatedAtUnixMs    int64         `json:"createdAt"`
 	Requests           int64         `json:"requests"`
 	PromptTokens       int64         `json:"promptTokens"`
 	GeneratedTokens    int64         `json:"generatedTokens"`
-	LastUsedAtUnixMs   int64         `json:"lastUsedAtUnixMs"` // 0: never
+	LastUsedAtUnixMs   int64         `json:"lastUsedAt"` // 0: never
 }
 
 // APIKeyList is the response of GET /api/keys.

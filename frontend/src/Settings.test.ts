@@ -117,11 +117,11 @@ test('host names are entered as a list with commas', async () => {
 test('settings set by a command-line flag cannot be changed', async () => {
   await open((backend) => (backend.general = { ...backend.general, readOnly: ['port'] }));
   expect(field('port').disabled).toBe(true);
-  expect(field('apiKey').disabled).toBe(false);
+  expect(field('allowHosts').disabled).toBe(false);
 });
 
 test('a value that the server refuses shows why and changes nothing', async () => {
-  await open();
+  await open((backend) => (backend.general = { ...backend.general, apiKey: 'k' }));
   backend.nextError = new HeadroomError({
     code: 'bad_request',
     message: 'The API key is not valid',
@@ -130,7 +130,130 @@ test('a value that the server refuses shows why and changes nothing', async () =
   });
   await set('apiKey', 'a b');
   expect(document.body.textContent).toContain('The API key is not valid');
-  expect(backend.general.apiKey).toBe('');
+  expect(backend.general.apiKey).toBe('k');
+});
+
+const keyRows = () =>
+  [...document.querySelectorAll('[data-testid="key"]')].map((row) =>
+    [...row.querySelectorAll('p')].map((part) => part.textContent?.trim()),
+  );
+
+const keyCalls = () => backend.calls.filter((call) => call.includes(' key '));
+
+/** Fills a field of the sheet. */
+function fill(label: string, value: string) {
+  const found = [...document.querySelectorAll('dialog label')].find((element) =>
+    element.textContent?.trim().startsWith(label),
+  );
+  const input = found!.querySelector<HTMLInputElement | HTMLSelectElement>('input, select')!;
+  input.value = value;
+  for (const event of ['input', 'change']) input.dispatchEvent(new Event(event, { bubbles: true }));
+  flushSync();
+}
+
+test('the keys are listed with their limits and their use', async () => {
+  await open();
+  expect(keyRows()).toEqual([
+    [
+      'Laptop',
+      'headroom-demo, 60 requests per minute, 2 at once, after other requests',
+      expect.stringMatching(
+        /^1,204 requests, 3,400,000 prompt tokens, 91,000 generated tokens; last used /,
+      ),
+    ],
+    ['Phone', 'All models', 'Never used'],
+  ]);
+});
+
+test('the key without a name is shown only if there is one', async () => {
+  await open();
+  expect(field('apiKey')).toBeNull();
+  void unmount(page!);
+  await open((backend) => (backend.general = { ...backend.general, apiKey: 'k' }));
+  expect(field('apiKey').value).toBe('k');
+  await set('apiKey', '');
+  expect(calls()).toEqual(['general {"apiKey":""}']);
+  void unmount(page!);
+  await open((backend) => (backend.general = { ...backend.general, readOnly: ['apiKey'] }));
+  expect(field('apiKey').disabled).toBe(true);
+});
+
+test('a new key is shown once', async () => {
+  await open((backend) => (backend.named = []));
+  expect(document.body.textContent).toContain('No keys.');
+  button('New key…').click();
+  flushSync();
+  expect(button('Make key').disabled).toBe(true);
+  fill('Name', ' Tablet ');
+  fill('Requests per minute', 'many');
+  expect(button('Make key').disabled).toBe(true);
+  fill('Requests per minute', '30');
+  fill('Models', 'some');
+  expect(button('Make key').disabled).toBe(true);
+  document.querySelector<HTMLInputElement>('dialog li input')!.click();
+  flushSync();
+  button('Make key').click();
+  await pass(10);
+  expect(keyCalls()).toEqual([
+    `add key ${JSON.stringify({
+      name: 'Tablet',
+      models: [engine.models.all.filter(({ error }) => error === '')[0]!.id],
+      requestsPerMinute: 30,
+      concurrentRequests: 0,
+      priority: '',
+    })}`,
+  ]);
+  expect(document.querySelector('[data-testid="key-text"]')?.textContent).toBe('hr-text-of-Tablet');
+  button('Done').click();
+  await pass(10);
+  expect(document.body.textContent).not.toContain('hr-text-of-Tablet');
+  expect(keyRows().map(([name]) => name)).toEqual(['Tablet']);
+  button('New key…').click();
+  flushSync();
+  expect(document.body.textContent).not.toContain('hr-text-of-Tablet');
+  fill('Name', 'Tablet');
+  button('Make key').click();
+  await pass(10);
+  expect(document.querySelector('dialog')?.textContent).toContain(
+    'There is an API key "Tablet" already',
+  );
+});
+
+test('the limits of a key are changed', async () => {
+  await open();
+  button('Edit Laptop').click();
+  flushSync();
+  fill('Requests per minute', '');
+  fill('Requests at once', '5');
+  fill('Models', 'all');
+  button('Save').click();
+  await pass(10);
+  expect(keyCalls()).toEqual([
+    'change key 5a1f03c29e7b8d46 {"name":"Laptop","models":[],"requestsPerMinute":0,' +
+      '"concurrentRequests":5,"priority":"batch"}',
+  ]);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(keyRows()[0]?.[1]).toBe('All models, 5 at once, after other requests');
+});
+
+test('a key is removed after a question, which says if it is the last one', async () => {
+  await open();
+  button('Remove Laptop').click();
+  flushSync();
+  expect(document.querySelector('dialog')?.textContent).not.toContain('It is the last key.');
+  button('Cancel').click();
+  await pass(10);
+  expect(keyCalls()).toEqual([]);
+  for (const name of ['Laptop', 'Phone']) {
+    button(`Remove ${name}`).click();
+    flushSync();
+    const last = document.querySelector('dialog')!.textContent!.includes('It is the last key.');
+    expect(last).toBe(name === 'Phone');
+    button('Remove').click();
+    await pass(10);
+  }
+  expect(keyCalls()).toEqual(['remove key 5a1f03c29e7b8d46', 'remove key c0ffee5a1f03c29e']);
+  expect(keyRows()).toEqual([]);
 });
 
 test('a missing default model stays selected', async () => {
@@ -219,7 +342,9 @@ test('everything is deleted after a question, and the page forgets what it store
     null,
     'kept',
   ]);
-  const said = document.querySelector('.foot [role="status"]')?.textContent;
+  const said = document.querySelector(
+    '[aria-labelledby="settings-stored"] [role="status"]',
+  )?.textContent;
   expect(said).toContain('Deleted ');
   expect(said).toContain('Another program has the cache open.');
 });

@@ -23,6 +23,9 @@ export interface Tool {
   source: string;
 }
 
+/** Stands for a named key, whose text only its owner knows. */
+export const namedKey = 'YOUR_API_KEY';
+
 /** Sent when no key is required; the endpoint ignores it. */
 const noKey = 'headroom';
 

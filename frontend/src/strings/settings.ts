@@ -100,8 +100,8 @@ export const serverSettings = {
   portHelp: 'The port of the endpoint on this computer.',
   portRange: 'Ports are 1 to 65535.',
   portSaved: 'Saved. The port is used when Headroom restarts.',
-  apiKey: 'API key',
-  apiKeyHelp: 'Apps must send this key. Empty: no key.',
+  apiKey: 'Key without a name',
+  apiKeyHelp: 'From an earlier version, stored as text. Remove it when apps have keys with names.',
   hostNames: 'Allowed host names',
   hostNamesHelp: 'For example my-mac.local, separated by commas.',
   origins: 'Allowed origins',
@@ -115,6 +115,57 @@ export const serverSettings = {
   modelFoldersSaved: 'Saved. The folders are searched when Headroom restarts.',
   none: 'None',
   saved: 'Saved.',
+};
+
+export const keysCard = {
+  title: 'API keys',
+  help:
+    'Without a key, all programs on this computer can use the endpoint. With one, each must send ' +
+    'a key. Only hashes of keys are stored.',
+  none: 'No keys.',
+  add: 'New key…',
+  edit: 'Edit…',
+  editLabel: (name: Text) => `Edit ${name}`,
+  remove: 'Remove…',
+  removeLabel: (name: Text) => `Remove ${name}`,
+  allModels: 'All models',
+  perMinute: (requests: Text) => `${requests} requests per minute`,
+  atOnce: (requests: Text) => `${requests} at once`,
+  batch: 'after other requests',
+  neverUsed: 'Never used',
+  used: (requests: Text, promptTokens: Text, generatedTokens: Text, lastUse: Text) =>
+    `${requests} requests, ${promptTokens} prompt tokens, ${generatedTokens} generated tokens; ` +
+    `last used ${lastUse}`,
+  made: (name: Text) => `${name} was made.`,
+  saved: 'Saved.',
+  removed: (name: Text) => `${name} was removed.`,
+  question: (name: Text) => `Remove the key ${name}?`,
+  consequences: 'Apps that send it get no answers any more, and their running requests end.',
+  lastConsequences:
+    'It is the last key. Its running requests end, and programs on this computer need no key any ' +
+    'more. Other computers get no answers.',
+  removeNow: 'Remove',
+};
+
+export const keySheet = {
+  add: 'New API key',
+  edit: 'API key',
+  name: 'Name',
+  nameExample: 'Laptop',
+  perMinute: 'Requests per minute',
+  atOnce: 'Requests at once',
+  noLimit: 'No limit',
+  models: 'Models',
+  allModels: 'All',
+  someModels: 'Only these',
+  batch: 'Run after other requests',
+  make: 'Make key',
+  save: 'Save',
+  cancel: 'Cancel',
+  made: 'Copy this key now. It is not stored, and cannot be shown again.',
+  what: 'API key',
+  howTo: 'Apps send it as their API key, to OpenAI’s and to Anthropic’s API.',
+  close: 'Done',
 };
 
 export const settingRow = {

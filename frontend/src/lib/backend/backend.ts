@@ -4,6 +4,8 @@
 // for tests and development.
 import type {
   ApiError,
+  ApiKey,
+  ApiKeyChange,
   CacheChange,
   CacheMove,
   CacheSettings,
@@ -16,6 +18,7 @@ import type {
   ModelList,
   ModelOptions,
   ModelSettings,
+  NewApiKey,
   GeneralChange,
   GeneralSettings,
   LogLines,
@@ -118,6 +121,13 @@ export interface Backend {
   changeCache(change: CacheChange): Promise<CacheSettings>;
   /** Starts a job that moves the cache to another folder. */
   moveCache(dir: string): Promise<CacheMove>;
+
+  apiKeys(): Promise<ApiKey[]>;
+  /** Makes a key. Only the result has its text. */
+  addApiKey(change: ApiKeyChange): Promise<NewApiKey>;
+  /** Replaces the name and all limits of a key. */
+  changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey[]>;
+  removeApiKey(id: string): Promise<ApiKey[]>;
 
   generalSettings(): Promise<GeneralSettings>;
   /** Missing fields do not change. */

@@ -20,6 +20,8 @@ import type { Schemas } from './schema';
 import { HttpChats } from './chats';
 import { HttpTransfers } from './transfers';
 import type {
+  ApiKey,
+  ApiKeyChange,
   CacheChange,
   CacheMove,
   CacheSettings,
@@ -31,6 +33,7 @@ import type {
   ModelList,
   ModelOptions,
   ModelSettings,
+  NewApiKey,
   GeneralChange,
   GeneralSettings,
   LogLines,
@@ -201,6 +204,23 @@ export class HttpBackend implements Backend {
 
   async changeCache(change: CacheChange): Promise<CacheSettings> {
     return this.#json('CacheSettings', 'PUT', 'api/settings/cache', change);
+  }
+
+  async apiKeys(): Promise<ApiKey[]> {
+    return (await this.#json('APIKeyList', 'GET', 'api/keys')).keys;
+  }
+
+  async addApiKey(change: ApiKeyChange): Promise<NewApiKey> {
+    return this.#json('NewAPIKey', 'POST', 'api/keys', change);
+  }
+
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey[]> {
+    const path = `api/keys/${encodeURIComponent(id)}`;
+    return (await this.#json('APIKeyList', 'PUT', path, change)).keys;
+  }
+
+  async removeApiKey(id: string): Promise<ApiKey[]> {
+    return (await this.#json('APIKeyList', 'DELETE', `api/keys/${encodeURIComponent(id)}`)).keys;
   }
 
   async generalSettings(): Promise<GeneralSettings> {

@@ -1,10 +1,36 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: c0492b7ac8676d78e1378b9cdd3ac25fcc5b2155255d877bf3e00f6b115fcdb1
+// SHA-256 of openapi.json: fdc176f06e4a747492a2bfab99b59f011c4810aa2fb917f3e6c7c53fb7369779
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
 // since 1970 unless a name says otherwise. Go may send null for an empty list: filled() in
 // fill.ts mends that, so lists are never null here.
+
+export interface APIKey {
+  concurrentRequests: number;
+  createdAt: number;
+  generatedTokens: number;
+  id: string;
+  lastUsedAt: number;
+  models: string[];
+  name: string;
+  priority: '' | 'batch';
+  promptTokens: number;
+  requests: number;
+  requestsPerMinute: number;
+}
+
+export interface APIKeyChange {
+  concurrentRequests?: number;
+  models?: string[];
+  name?: string;
+  priority?: '' | 'batch';
+  requestsPerMinute?: number;
+}
+
+export interface APIKeyList {
+  keys: APIKey[];
+}
 
 export interface CacheChange {
   dailyWriteBytes?: number;
@@ -231,6 +257,7 @@ export interface GeneralSettings {
   loadOnRequest: boolean;
   logLevel: 'debug' | 'info' | 'warn' | 'error';
   modelFolders: string[];
+  namedKeys: number;
   needsRestart: string[];
   notifications: boolean;
   path: string;
@@ -562,6 +589,11 @@ export interface MoveRequest {
   dir?: string;
 }
 
+export interface NewAPIKey {
+  key: APIKey;
+  text: string;
+}
+
 export interface PinRequest {
   pinned?: boolean;
 }
@@ -657,6 +689,9 @@ export interface WiredStatus {
 
 /** Every schema by its name. */
 export interface Schemas {
+  APIKey: APIKey;
+  APIKeyChange: APIKeyChange;
+  APIKeyList: APIKeyList;
   CacheChange: CacheChange;
   CacheConversation: CacheConversation;
   CacheDetail: CacheDetail;
@@ -717,6 +752,7 @@ export interface Schemas {
   ModelSettings: ModelSettings;
   ModelsEvent: ModelsEvent;
   MoveRequest: MoveRequest;
+  NewAPIKey: NewAPIKey;
   PinRequest: PinRequest;
   PlaceRequest: PlaceRequest;
   PowerMeasure: PowerMeasure;
@@ -734,6 +770,8 @@ export interface Schemas {
 
 /** The fields that hold lists ("[]") or other documents (a schema's name), by schema. */
 export const nested: Record<string, Record<string, string>> = {
+  APIKey: { models: '[]' },
+  APIKeyList: { keys: '[]APIKey' },
   CacheDetail: { entries: '[]CacheEntry' },
   CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
   CacheSettings: { needsRestart: '[]', readOnly: '[]' },
@@ -763,6 +801,7 @@ export const nested: Record<string, Record<string, string>> = {
   MemoryLedger: { segments: '[]MemorySegment' },
   ModelSettings: { readOnly: '[]', settings: 'SettingsModel' },
   ModelsEvent: { changes: '[]HostModelChange' },
+  NewAPIKey: { key: 'APIKey' },
   StoredDeleted: { left: '[]' },
   StoredItem: { paths: '[]' },
   StoredList: { items: '[]StoredItem' },

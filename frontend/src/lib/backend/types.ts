@@ -83,6 +83,11 @@ export type CacheChange = schema.CacheChange;
 /** A move of the cache that has begun, and the id of its job. */
 export type CacheMove = schema.CacheMove;
 
+/** A named API key; lastUsedAt 0 means never. */
+export type ApiKey = schema.APIKey;
+export type ApiKeyChange = Required<schema.APIKeyChange>;
+export type NewApiKey = schema.NewAPIKey;
+
 export type GeneralSettings = schema.GeneralSettings;
 export type GeneralChange = schema.GeneralChange;
 /** Whether the engine starts with Headroom; empty: if it ran when Headroom quit. */

@@ -14,6 +14,8 @@ import type {
   ConversationList,
   Engine,
   FinishedRequest,
+  ApiKey,
+  ApiKeyChange,
   GeneralChange,
   GeneralSettings,
   LogLine,
@@ -23,6 +25,7 @@ import type {
   ModelList,
   ModelOptions,
   ModelSettings,
+  NewApiKey,
   Removed,
   RequestInFlight,
   State,
@@ -47,7 +50,7 @@ import { FakeChats } from './chats';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels } from './models';
 import { refusal } from './refusal';
-import { defaultPort, fakeCacheSettings, fakeGeneral, fakeLog } from './settings';
+import { defaultPort, fakeCacheSettings, fakeGeneral, fakeKeys, fakeLog, newKey } from './settings';
 import {
   fakeMemory,
   fakeState,
@@ -93,6 +96,7 @@ export class FakeBackend implements Backend {
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   general: GeneralSettings = fakeGeneral();
+  named: ApiKey[] = fakeKeys();
   log: LogLine[] = fakeLog();
   settings: CacheSettings = fakeCacheSettings();
   readonly transfers = new FakeTransfers(
@@ -365,9 +369,33 @@ export class FakeBackend implements Backend {
     return { dir, bytes: job.totalBytes, job: job.id };
   }
 
+  async apiKeys(): Promise<ApiKey[]> {
+    this.#failOnce();
+    return this.named;
+  }
+
+  async addApiKey(change: ApiKeyChange): Promise<NewApiKey> {
+    this.#act(`add key ${JSON.stringify(change)}`);
+    if (this.named.some(({ name }) => name === change.name))
+      throw refusal('exists', `There is an API key "${change.name}" already`);
+    const key = newKey(`key-${this.named.length}`, change, Date.now());
+    this.named = [...this.named, key].sort((a, b) => a.name.localeCompare(b.name));
+    return { key, text: `hr-text-of-${change.name}` };
+  }
+
+  async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey[]> {
+    this.#act(`change key ${id} ${JSON.stringify(change)}`);
+    return (this.named = this.named.map((key) => (key.id === id ? { ...key, ...change } : key)));
+  }
+
+  async removeApiKey(id: string): Promise<ApiKey[]> {
+    this.#act(`remove key ${id}`);
+    return (this.named = this.named.filter((key) => key.id !== id));
+  }
+
   async generalSettings(): Promise<GeneralSettings> {
     this.#failOnce();
-    return this.general;
+    return { ...this.general, namedKeys: this.named.length };
   }
 
   async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {

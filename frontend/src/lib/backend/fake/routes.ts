@@ -77,6 +77,14 @@ const handlers: Record<Exclude<Route, 'GET /api/events'>, Handler> = {
   'POST /api/stored/delete': (backend, { body }: Call<schema.DeleteStored>) =>
     backend.deleteStored({ settings: body.settings ?? false, models: body.models ?? false }),
 
+  'GET /api/keys': async (backend) => ({ keys: await backend.apiKeys() }),
+  'POST /api/keys': (backend, { body }: Call<schema.APIKeyChange>) =>
+    backend.addApiKey(keyChange(body)),
+  'PUT /api/keys/{id}': async (backend, { id, body }: Call<schema.APIKeyChange>) => ({
+    keys: await backend.changeApiKey(id, keyChange(body)),
+  }),
+  'DELETE /api/keys/{id}': async (backend, { id }) => ({ keys: await backend.removeApiKey(id) }),
+
   'GET /api/settings': (backend) => backend.generalSettings(),
   'PUT /api/settings': (backend, { body }: Call<schema.GeneralChange>) =>
     backend.changeGeneral(body),
@@ -144,6 +152,7 @@ const statuses: Record<string, number> = {
   bad_request: 400,
   unauthorized: 401,
   not_found: 404,
+  exists: 409,
   changed: 409,
   cancelled: 499,
   not_running: 503,
@@ -158,6 +167,17 @@ export function refused(cause: unknown): Response {
 /** The body of an answer that reports an error. */
 export function errorBody({ code, message, why, fix }: HeadroomError): schema.ErrorBody {
   return { error: { code, message, why, fix } };
+}
+
+/** A change in which a missing limit is none. */
+function keyChange(body: schema.APIKeyChange): Required<schema.APIKeyChange> {
+  return {
+    name: body.name ?? '',
+    models: body.models ?? [],
+    requestsPerMinute: body.requestsPerMinute ?? 0,
+    concurrentRequests: body.concurrentRequests ?? 0,
+    priority: body.priority ?? '',
+  };
 }
 
 function number(query: URLSearchParams, name: string): number {

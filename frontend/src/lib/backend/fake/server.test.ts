@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Backend } from '../backend';
 import { HttpBackend } from '../http';
 import { SseParser } from '../sse';
-import type { ChatEvent, ChatRequest } from '../types';
+import type { ApiKeyChange, ChatEvent, ChatRequest } from '../types';
 import { FakeServer } from './server';
 
 const address = 'http://fake';
@@ -41,6 +41,14 @@ async function collect(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
   return all;
 }
 
+const tablet: ApiKeyChange = {
+  name: 'Tablet',
+  models: ['a/b'],
+  requestsPerMinute: 5,
+  concurrentRequests: 1,
+  priority: 'batch',
+};
+
 const chat = (backend: Backend, change?: Partial<ChatRequest>) =>
   collect(backend.chat(request(change), new AbortController().signal));
 
@@ -56,6 +64,9 @@ const answers: [string, (backend: Backend) => Promise<unknown>][] = [
   ['cacheSettings', (backend) => backend.cacheSettings()],
   ['changeCache', (backend) => backend.changeCache({ minFreeBytes: 3e9 })],
   ['stored', (backend) => backend.stored()],
+  ['apiKeys', (backend) => backend.apiKeys()],
+  ['changeApiKey', (backend) => backend.changeApiKey('c0ffee5a1f03c29e', tablet)],
+  ['removeApiKey', (backend) => backend.removeApiKey('c0ffee5a1f03c29e')],
   ['generalSettings', (backend) => backend.generalSettings()],
   ['changeGeneral', (backend) => backend.changeGeneral({ port: 12_000 })],
   ['logs', (backend) => backend.logs(1)],

@@ -1,5 +1,5 @@
 // The settings and the log with which the fake begins.
-import type { CacheSettings, GeneralSettings, LogLine } from '../types';
+import type { ApiKey, ApiKeyChange, CacheSettings, GeneralSettings, LogLine } from '../types';
 
 export const defaultPort = 11811;
 
@@ -7,6 +7,7 @@ export function fakeGeneral(): GeneralSettings {
   return {
     port: defaultPort,
     apiKey: '',
+    namedKeys: 0,
     allowHosts: [],
     allowOrigins: [],
     modelFolders: [],
@@ -25,6 +26,44 @@ export function fakeGeneral(): GeneralSettings {
     path: '/home/you/.config/headroom/settings.json',
     readOnly: [],
     needsRestart: [],
+  };
+}
+
+/** One key with limits, and one that was never used. */
+export function fakeKeys(now = Date.now()): ApiKey[] {
+  return [
+    {
+      id: '5a1f03c29e7b8d46',
+      name: 'Laptop',
+      models: ['headroom-demo'],
+      requestsPerMinute: 60,
+      concurrentRequests: 2,
+      priority: 'batch',
+      createdAt: now - 86_400_000,
+      requests: 1204,
+      promptTokens: 3_400_000,
+      generatedTokens: 91_000,
+      lastUsedAt: now - 60_000,
+    },
+    newKey('c0ffee5a1f03c29e', { name: 'Phone' }, now - 3_600_000),
+  ];
+}
+
+/** A key that was never used. */
+export function newKey(id: string, change: Partial<ApiKeyChange>, createdAt: number): ApiKey {
+  return {
+    id,
+    name: '',
+    models: [],
+    requestsPerMinute: 0,
+    concurrentRequests: 0,
+    priority: '',
+    createdAt,
+    requests: 0,
+    promptTokens: 0,
+    generatedTokens: 0,
+    lastUsedAt: 0,
+    ...change,
   };
 }
 
