@@ -122,13 +122,14 @@ func TestKeysOfAServer(t *testing.T) {
 		t.Errorf("demo: %+v", k)
 	}
 	code, out, _ := headroom("", "keys")
-	if code != 0 || !strings.Contains(out, "demo  headroom-demo  any         any      interactive") {
+	if code != 0 ||
+		!strings.Contains(out, "demo  headroom-demo  any         any      interactive") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	removeWhileRunning(t, s, all)
 	s.stop()
-	if data, err := os.ReadFile(filepath.Join(home, "config/headroom/key-usage.json")); err != nil ||
-		bytes.Contains(data, []byte(used["all"].ID)) {
+	usage := filepath.Join(home, "config", "headroom", "key-usage.json")
+	if data, err := os.ReadFile(usage); err != nil || bytes.Contains(data, []byte(used["all"].ID)) {
 		t.Errorf("the usage of a removed key stays: %s %v", data, err)
 	}
 	after := listKeys(t)

@@ -14,7 +14,6 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/disk"
-	"headroom/app/host"
 	"headroom/app/service"
 	"headroom/app/version"
 	"headroom/engine/guard"
@@ -85,7 +84,7 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 		}
 		return <-served
 	}
-	c.greet(t.out, s.Host.State(), s.Address, s.Token)
+	c.greet(t.out, s)
 	return <-served
 }
 
@@ -155,13 +154,14 @@ func sendable(key string) bool {
 
 // greet prints the addresses. Standard output often goes to a log that others read: it never gets
 // the API key, and the token of the web UI only on a terminal.
-func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
+func (c *Serve) greet(out io.Writer, served *service.Service) {
+	s, address, token := served.Host.State(), served.Address, served.Token
 	body, _ := json.Marshal(map[string]any{
 		"model":    s.Engine.Model,
 		"messages": []map[string]string{{"role": "user", "content": "What is a KV cache?"}},
 	})
 	key := ""
-	if c.APIKey != "" {
+	if served.NeedsKey() {
 		key = ` -H "Authorization: Bearer $HEADROOM_API_KEY"`
 	}
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,

@@ -251,7 +251,8 @@ func (s *Store) change(change func([]Key) ([]Key, error)) error {
 	s.refresh()
 	if info, err := os.Stat(s.path()); s.unread != nil || err == nil && !same(info, s.info) {
 		return problem.New(problem.Internal, "The API keys cannot be changed",
-			"their file cannot be read", "Repair "+s.path()+", or remove it and start Headroom again.")
+			"their file cannot be read",
+			"Repair "+s.path()+", or remove it and start Headroom again.")
 	}
 	if s.readOnly {
 		return problem.New(problem.Internal, "The API keys cannot be changed",

@@ -82,7 +82,7 @@ type Store struct {
 	mu       sync.Mutex
 	list     []Key
 	hashes   [][sha256.Size]byte // of list
-	unread   error               // why the file could not be read at the start; it closes the endpoint
+	unread   error               // why the file could not be read at the start
 	readOnly bool                // a later Headroom wrote the file; writing would lose its fields
 	info     os.FileInfo         // of the file that list was read from; nil: there was none
 	warned   os.FileInfo         // of the file whose fault was logged
@@ -118,7 +118,7 @@ func hashed(text string) Key {
 	return Key{ID: hash[:idDigits], Hash: hash}
 }
 
-// Any implements guard.Keys.
+// Any implements guard.Keys. A file that cannot be read may have keys.
 func (s *Store) Any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

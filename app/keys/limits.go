@@ -79,9 +79,10 @@ func (st *state) allow(l Limits, now time.Time) error {
 	if n := len(st.begun); n >= most {
 		// n is larger if the limit has become smaller.
 		wait := window - now.Sub(st.begun[n-most])
-		p := problem.New(problem.Busy,
-			fmt.Sprintf("This API key may send %s per minute, and has sent as many", requests(most)),
-			"", fmt.Sprintf("Send it again in %d s.", int((wait+time.Second-1)/time.Second)))
+		what := fmt.Sprintf("This API key may send %s per minute, and has sent as many",
+			requests(most))
+		seconds := int((wait + time.Second - 1) / time.Second)
+		p := problem.New(problem.Busy, what, "", fmt.Sprintf("Send it again in %d s.", seconds))
 		p.RetryAfter = wait
 		return p
 	}

@@ -88,6 +88,7 @@ type Service struct {
 	settings *settings.File
 	keys     *keys.Store
 	vault    *vault.Vault
+	access   *guard.Guard
 	chats    *chats.Store // nil without a home folder
 	logs     *logs.Logs   // nil: none
 	erasing  sync.Mutex   // held while everything is deleted
@@ -122,6 +123,7 @@ func New(o Options) (*Service, error) {
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
 		UIURL: "http://" + s.Address + "/"})
 	access := o.guard(s.Token)
+	s.access = access
 	if access.Open() {
 		slog.Warn("everyone on the network can use this server: it needs no API key",
 			"listen", o.Listen)
@@ -178,6 +180,9 @@ func (s *Service) endpoint(file *settings.File, access *guard.Guard) *server.Ser
 			return control.RequestDefaults(file.Get().ForModel(modelID))
 		}})
 }
+
+// NeedsKey reports whether requests need an API key.
+func (s *Service) NeedsKey() bool { return s.access.NeedsKey() }
 
 // Jobs returns the imports and downloads of the service.
 func (s *Service) Jobs() *jobs.List { return s.jobs }

@@ -27,10 +27,16 @@ type Params struct {
 	LogitBias         map[int32]float32
 	Seed              *int64
 	IgnoreEOS         bool // continue after the model's end tokens
+	// Priority orders the requests that wait: larger ones run first, then in the order of arrival.
+	// It is in [-MaxPriority, MaxPriority].
+	Priority int
 
 	Logprobs    bool // return the log-probability of each token
 	TopLogprobs int  // how many of the most likely tokens to return for each position
 }
+
+// MaxPriority is the largest Priority.
+const MaxPriority = 1 << 30
 
 // Normalize checks the ranges of the parameters. It accepts the values that mean "off" in other
 // servers such as mlx-lm, and replaces them: TopK -1 becomes 0, and RepetitionPenalty 0 becomes 1.

@@ -194,7 +194,7 @@ func (g *Guard) Open() bool {
 	ip := net.ParseIP(g.Listen)
 	local := g.Listen == "" || strings.EqualFold(g.Listen, "localhost") ||
 		ip != nil && ip.IsLoopback()
-	return !local && !g.needsKey()
+	return !local && !g.NeedsKey()
 }
 
 // unnamedKey returns the key without a name; "": there is none.
@@ -254,7 +254,7 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !g.needsKey() {
+		if !g.NeedsKey() {
 			if g.Open() && !g.NoKey {
 				refuse(w, r, problem.New(problem.Unauthorized,
 					"This server needs an API key, and none is set",

@@ -23,7 +23,7 @@ type Keys interface {
 type Caller struct {
 	Name     string   // of the key
 	Models   []string // IDs of the models that the key may use; none: all
-	Priority int      // of its requests; see engine.Request
+	Priority int      // requests of larger priority run first; 0: as without a named key
 	// Begin counts a request. The error is a Problem: the key has reached a limit, or was removed.
 	// Otherwise the caller calls end once. If the key is removed before, cancel gets a Problem.
 	Begin func(cancel context.CancelCauseFunc) (end func(Used), err error)
@@ -57,7 +57,7 @@ func (g *Guard) find(key string) *Caller {
 	return g.Keys.Find(key)
 }
 
-// needsKey reports whether requests need a key.
-func (g *Guard) needsKey() bool {
+// NeedsKey reports whether requests need a key.
+func (g *Guard) NeedsKey() bool {
 	return g.unnamedKey() != "" || g.Keys != nil && g.Keys.Any()
 }

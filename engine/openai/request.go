@@ -83,6 +83,7 @@ type wireParams struct {
 	LogitBias           json.RawMessage    `json:"logit_bias"`
 	Seed                json.RawMessage    `json:"seed"`
 	IgnoreEOS           *bool              `json:"ignore_eos"`
+	Priority            *int               `json:"priority"`
 	Store               *bool              `json:"store"`
 	Cache               *string            `json:"cache"`
 }
@@ -223,6 +224,7 @@ func (p *Params) read(w *wireParams) error {
 		func() error { return p.readCaching(w) },
 		func() error { return p.readMaxTokens(w) },
 		func() error { return p.readN(w.N) },
+		func() error { return p.readPriority(w.Priority) },
 		func() (err error) { p.Stop, err = ParseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 	)
@@ -237,6 +239,19 @@ func (p *Params) readCaching(w *wireParams) (err error) {
 		p.Cache = generate.CacheMemory
 	}
 	return err
+}
+
+// readPriority reads vLLM's priority, of which the smallest runs first.
+func (p *Params) readPriority(n *int) error {
+	if n == nil {
+		return nil
+	}
+	const most = generate.MaxPriority
+	if *n < -most || *n > most {
+		return badParam("priority", "must be between %d and %d, got %d", -most, most, *n)
+	}
+	p.Priority = -*n
+	return nil
 }
 
 // readN reads how many answers a prompt has.

@@ -52,12 +52,15 @@ func begin(r *http.Request) (begun *http.Request, end func(), err error) {
 	}, nil
 }
 
-// priorityOf returns the priority of a request's generations.
-func priorityOf(r *http.Request) int {
-	if c := guard.CallerOf(r); c != nil {
-		return c.Priority
+// priorityOf returns the priority of a request that asks for one. With a named key it can go behind
+// the others of its class, and not ahead. A class is the priority of the key.
+func priorityOf(r *http.Request, asked int) int {
+	c := guard.CallerOf(r)
+	if c == nil {
+		return asked
 	}
-	return 0
+	const class = 4 * generate.MaxPriority // no request's priority reaches the next class
+	return c.Priority*class + min(asked, 0)
 }
 
 // modelsFor returns the models that a request may use.

@@ -3,11 +3,13 @@ package server_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -308,8 +310,8 @@ func TestUsageOfAKey(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	for range 4 {
-		if q := <-e.requests; q.Priority != -1 {
-			t.Errorf("priority %d, want -1", q.Priority)
+		if q := <-e.requests; q.Priority >= -generate.MaxPriority {
+			t.Errorf("priority %d of a batch request", q.Priority)
 		}
 	}
 	if status, _, _ := post(t, url+"/v1/completions", `{"prompt":7}`, "X-Api-Key",
@@ -327,7 +329,7 @@ func TestUsageOfAKey(t *testing.T) {
 		time.Since(got.LastUse) > time.Minute {
 		t.Errorf("%+v, want 2 requests, 5 and 4 tokens", got)
 	}
-	// Without a named key, requests have no priority.
+	// Without a named key, requests have the priority that they ask for.
 	if _, _, err := store.Remove("k"); err != nil {
 		t.Fatal(err)
 	}
@@ -336,6 +338,50 @@ func TestUsageOfAKey(t *testing.T) {
 	}
 	if q := <-e.requests; q.Priority != 0 {
 		t.Errorf("priority %d", q.Priority)
+	}
+}
+
+// TestPriorities: vLLM's priority orders requests, the smallest first. With a named key a request
+// only goes behind others, and never leaves the class of the key.
+func TestPriorities(t *testing.T) {
+	const most = generate.MaxPriority
+	e := newFakeEngine(says)
+	url, store, _ := withKeys(t, e, server.Options{})
+	ask := func(key, priority string) (status, got int) {
+		t.Helper()
+		status, _, _ = post(t, url+"/v1/chat/completions",
+			strings.Replace(hiStreamed, "{", `{`+priority, 1), "X-Api-Key", key)
+		if status == 200 {
+			got = (<-e.requests).Priority
+		}
+		return status, got
+	}
+	for _, c := range []struct {
+		field        string
+		status, want int
+	}{
+		{"", 200, 0}, {`"priority":null,`, 200, 0}, {`"priority":5,`, 200, -5},
+		{`"priority":-5,`, 200, 5}, {`"priority":1073741824,`, 200, -most},
+		{`"priority":-1073741824,`, 200, most}, {`"priority":1073741825,`, 400, 0},
+		{`"priority":-1073741825,`, 400, 0}, {`"priority":"high",`, 400, 0},
+	} {
+		if status, got := ask("", c.field); status != c.status || got != c.want {
+			t.Errorf("%s: %d, priority %d, want %d, %d", c.field, status, got, c.status, c.want)
+		}
+	}
+	interactive := addKey(t, store, "interactive", keys.Limits{})
+	batch := addKey(t, store, "batch", keys.Limits{Priority: keys.Batch})
+	order := []int{} // from first to last
+	for _, c := range []struct{ key, field string }{{interactive, `"priority":-9,`},
+		{interactive, `"priority":1,`}, {interactive, `"priority":1073741824,`},
+		{batch, `"priority":-1073741824,`}, {batch, `"priority":1073741824,`}} {
+		_, got := ask(c.key, c.field)
+		order = append(order, got)
+	}
+	if order[0] != 0 || order[1] != -1 || !slices.IsSortedFunc(order, func(a, b int) int {
+		return cmp.Compare(b, a)
+	}) {
+		t.Errorf("priorities %d", order)
 	}
 }
 

@@ -100,7 +100,7 @@ func (c *choices) submit(i int) *choice {
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
-		Priority:  g.priority,
+		Priority:  g.Priority,
 	}}
 	var stop *chat.StopMatcher
 	switch {

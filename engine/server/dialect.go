@@ -87,8 +87,6 @@ type Call struct {
 	Cancellable func(cancel func())
 	// Ended is called once, when the request has ended in whatever way. It may be nil.
 	Ended func()
-
-	priority int // of the key; see engine.Request
 }
 
 // Renderer renders one answer in a dialect's JSON. It is used by one goroutine. For a whole answer,

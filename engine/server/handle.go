@@ -153,7 +153,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		return nil, tooLong
 	}
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
-	call.priority = priorityOf(r)
+	call.Priority = priorityOf(r, call.Priority)
 	call.SetDefaults(s.defaults(model.ID))
 	n := max(call.N, 1)
 	list := make([]*generation, 0, n*(1+len(call.More)))
