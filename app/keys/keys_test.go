@@ -372,7 +372,7 @@ func TestRequestsPerMinute(t *testing.T) {
 		{500 * time.Millisecond, 0},                 // 60; now 20, 40 and 60 count
 		{0, 20 * time.Second},                       // 60: the second leaves at 80
 		{20 * time.Second, 0},                       // 80
-		{time.Hour, 0}, {0, 0}, {0, 0}, {0, time.Minute},
+		{time.Hour, 0}, {10 * time.Second, 0}, {10 * time.Second, 0}, {0, 40 * time.Second},
 	} {
 		now.advance(c.after)
 		end, err := s.Find(text).Begin(func(error) {})
@@ -388,12 +388,13 @@ func TestRequestsPerMinute(t *testing.T) {
 			t.Errorf("request %d: %v, %v; want %v", i, err, problem.From(err).RetryAfter, c.want)
 		}
 	}
-	// A smaller limit: of the three requests of this minute, two must leave.
+	// A smaller limit: of the three requests of this minute, the first two must leave.
 	if _, err := s.Set(k.ID, "k", Limits{RequestsPerMinute: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Find(text).Begin(func(error) {}); code(err) != problem.Busy {
-		t.Error(err)
+	if _, err := s.Find(text).Begin(func(error) {}); code(err) != problem.Busy ||
+		problem.From(err).RetryAfter != 50*time.Second {
+		t.Errorf("%v, %v", err, problem.From(err).RetryAfter)
 	}
 	if got := s.List()[0].Requests; got != 8 {
 		t.Errorf("%d requests are counted, want 8", got)
@@ -476,16 +477,21 @@ func TestUsage(t *testing.T) {
 		}
 		now.advance(time.Second)
 	}
-	want := Usage{5, 5000, 35, time.Unix(1_800_000_004, 0).UTC()}
+	want := Usage{Requests: 5, PromptTokens: 5000, GeneratedTokens: 35,
+		LastUse: time.Unix(1_800_000_004, 0).UTC()}
 	if got := s.List()[1].Usage; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if _, err := os.Stat(s.usagePath()); err == nil {
 		t.Error("usage was written with a request")
 	}
+	if err := s.save(); err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := s.Remove("gone"); err != nil {
 		t.Fatal(err)
 	}
+	s.Find(text)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -393,8 +393,8 @@ func TestKeysInTheLog(t *testing.T) {
 	url, store, _ := withKeys(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&log,
 		&slog.HandlerOptions{Level: slog.LevelDebug}))})
 	key := addKey(t, store, "my laptop", keys.Limits{})
-	for body, named := range map[string]int{`{"prompt":"hi"}`: 1, `{"prompt":"hi","store":false}`: 0,
-		`{`: 1} {
+	for body, named := range map[string]int{`{"prompt":"hi"}`: 1,
+		`{"prompt":"hi","store":false}`: 0, `{`: 1} {
 		log.Reset()
 		post(t, url+"/v1/completions", body, "Authorization", "Bearer "+key)
 		if n := strings.Count(log.String(), `key="my laptop"`); n != named ||
@@ -403,8 +403,8 @@ func TestKeysInTheLog(t *testing.T) {
 		}
 	}
 	log.Reset()
-	wrong := key + "x"
-	status, _, text := post(t, url+"/v1/completions?key="+key, `{"prompt":"hi"}`, "X-Api-Key", wrong)
+	status, _, text := post(t, url+"/v1/completions?key="+key, `{"prompt":"hi"}`, "X-Api-Key",
+		key+"x")
 	if status != http.StatusUnauthorized || strings.Contains(log.String()+text, key) {
 		t.Errorf("%d %s %s", status, text, log.String())
 	}
