@@ -269,6 +269,11 @@ func TestNames(t *testing.T) {
 		m.rules.DefaultModel = "b"
 	})
 	for name, want := range map[string]string{"": "b", "GPT": "b", "a": "a"} {
+		loaded := len(m.State().Engines)
+		if id, err := m.Resolve(name); err != nil || id != want ||
+			len(m.State().Engines) != loaded {
+			t.Errorf("Resolve(%q): %q, %v; want %s, and nothing loaded", name, id, err, want)
+		}
 		got, err := m.Wake(t.Context(), name)
 		if err != nil || got.ID != want {
 			t.Fatalf("%q: %q, %v; want %s", name, got.ID, err, want)
@@ -283,6 +288,12 @@ func TestNames(t *testing.T) {
 	m.set(func() { m.rules.DefaultModel = "" })
 	if _, err := m.Wake(t.Context(), ""); problem.From(err).Code != problem.NotRunning {
 		t.Errorf("without a default model: %v", err)
+	}
+	for name, want := range map[string]problem.Code{"": problem.NotRunning,
+		"x": problem.ModelNotFound} {
+		if id, err := m.Resolve(name); id != "" || problem.From(err).Code != want {
+			t.Errorf("Resolve(%q): %q, %v; want %s", name, id, err, want)
+		}
 	}
 }
 

@@ -115,8 +115,13 @@ func (m someModels) check(name string) error {
 	id := name
 	if r, ok := m.all.(Resolver); ok {
 		var err error
-		if id, err = r.Resolve(name); err != nil {
+		id, err = r.Resolve(name)
+		switch {
+		case err == nil:
+		case problem.From(err).Code == problem.ModelNotFound:
 			return m.notFound(name)
+		default: // no model is loaded, and none is named
+			return messageOf(err)
 		}
 	}
 	if !m.caller.Allows(id) {

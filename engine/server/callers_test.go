@@ -25,13 +25,16 @@ import (
 // twoModels has the models "demo" and "other", and the alias "nick" of the latter.
 type twoModels struct {
 	fakeModels
-	woken  []string // by Wake
-	failed error    // the error of every Wake
+	woken   []string // by Wake
+	failed  error    // the error of every Wake
+	stopped error    // why there is no default model
 }
 
 func (m *twoModels) Resolve(name string) (string, error) {
 	switch name {
-	case "", "demo":
+	case "":
+		return "demo", m.stopped
+	case "demo":
 		return "demo", nil
 	case "other", "nick":
 		return "other", nil
@@ -158,6 +161,13 @@ func TestModelsOfAKey(t *testing.T) {
 	if answers[0] != answers[1] || !strings.Contains(answers[0], "model_not_found") {
 		t.Errorf("%q", answers)
 	}
+	models.stopped = problem.New(problem.NotRunning, "No model is loaded", "", "Load other.")
+	if status, _, text := post(t, url+"/v1/completions", `{"prompt":"hi"}`, "X-Api-Key",
+		demo); status != 503 || !strings.Contains(text, "No model is loaded") ||
+		strings.Contains(text, "other") {
+		t.Errorf("no model is loaded: %d %s", status, text)
+	}
+	models.stopped = nil
 	// Nor does an error of a model of its own name others.
 	models.failed = problem.New(problem.DoesNotFit, "demo does not fit", "other has the memory",
 		"Stop other.")

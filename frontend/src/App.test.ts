@@ -41,10 +41,14 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-async function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) {
+async function open(
+  change: (state: ReturnType<typeof fakeState>) => void = () => {},
+  prepare: (backend: FakeBackend) => void = () => {},
+) {
   const state = fakeState(Date.now());
   change(state);
   backend = new FakeBackend(10, state);
+  prepare(backend);
   engine = new EngineStore(backend);
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
@@ -144,6 +148,24 @@ test("Overview shows the engine's state and the use of memory", async () => {
   expect(byId('decode')).toBe('212');
   expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(2);
   expect(byId('request')).toMatch(/Prefill.*3,072 of 8,192 tokens 25 % cached/);
+});
+
+test.each([
+  ['', 1, 'Bearer YOUR_API_KEY'],
+  ['s3cret', 1, 'Bearer s3cret'],
+  ['', 0, undefined],
+])('with the key %j and %d named keys the example has %s', async (apiKey, named, want) => {
+  await open(
+    () => {},
+    (backend) => {
+      backend.general = { ...backend.general, apiKey };
+      backend.named = backend.named.slice(0, named);
+    },
+  );
+  await pass(1);
+  const example = text('pre');
+  expect(example).toContain('curl');
+  expect(/Bearer \w+/.exec(example)?.[0]).toBe(want);
 });
 
 test('the switch stops and starts the engine, and shows the progress of loading', async () => {
