@@ -47,6 +47,31 @@ export const settingsSteps = [
       await shot('settings-light');
     },
   ],
+  [
+    'a key is made, shown once, needed from then on, and removed',
+    async ({ page, server, shot }) => {
+      await goTo(page, 'Settings');
+      await page.getByRole('button', { name: 'New key…' }).click();
+      const sheet = page.getByRole('dialog', { name: 'New API key' });
+      await sheet.getByLabel('Name').fill('End to end');
+      await sheet.getByLabel('Requests per minute').fill('100');
+      await sheet.getByRole('button', { name: 'Make key' }).click();
+      const key = await page.getByTestId('key-text').innerText();
+      await shot('settings-key');
+      const status = async (headers) =>
+        (await fetch(new URL('/v1/models', server.url), { headers })).status;
+      if (!server.isFake) {
+        assert.equal(await status({}), 401, 'without a key');
+        assert.equal(await status({ 'X-Api-Key': key }), 200, 'with the key');
+      }
+      await sheet.getByRole('button', { name: 'Done' }).click();
+      assert.equal(await page.getByText(key).count(), 0, 'the key is shown once');
+      await page.getByRole('button', { name: 'Remove End to end' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+      await page.getByRole('status').filter({ hasText: 'End to end was removed.' }).waitFor();
+      if (!server.isFake) assert.equal(await status({}), 200, 'without keys');
+    },
+  ],
 ];
 
 /** Deletes everything, so no later step may need a conversation. */
