@@ -160,6 +160,38 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestTooManyKeys: a file with the most keys can be read, and gets no further one. One with more
+// keys cannot be read.
+func TestTooManyKeys(t *testing.T) {
+	s := open(t, t.TempDir())
+	err := s.change(func([]Key) (list []Key, err error) {
+		for i := range maxKeys {
+			k := hashed(fmt.Sprint(i))
+			k.Name = fmt.Sprint("key ", i)
+			list = append(list, k)
+		}
+		return list, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := open(t, s.dir)
+	if _, _, err := full.Add("more", Limits{}); code(err) != problem.BadRequest ||
+		!strings.Contains(err.Error(), "1000 API keys") || full.Count() != maxKeys {
+		t.Errorf("%d keys, %v", full.Count(), err)
+	}
+	if err := s.change(func(list []Key) ([]Key, error) {
+		k := hashed("more")
+		k.Name = "more"
+		return append(list, k), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(s.dir); err == nil || !strings.Contains(err.Error(), "the limit is 1000") {
+		t.Error(err)
+	}
+}
+
 // valid is the text of a file with one key.
 func valid(change func(*Key)) string {
 	k := hashed("hr-text")
