@@ -21,7 +21,7 @@ export default defineConfig(({ mode }) => ({
     modulePreload: false,
   },
   server: {
-    proxy: { '/api': engine, '/v1': engine },
+    proxy: { '/control': engine, '/v1': engine },
   },
   test: {
     environment: 'jsdom',

@@ -138,7 +138,7 @@ const askTimeout = 3 * time.Second
 func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
 	eachServer(func(s runningServer) bool {
 		var got cache.List
-		if s.ask(ctx, askTimeout, http.MethodGet, "api/cache", &got) == nil &&
+		if s.ask(ctx, askTimeout, http.MethodGet, "control/cache", &got) == nil &&
 			hasCacheIn(got.Stats, dir) {
 			list, found = got, true
 		}

@@ -96,7 +96,7 @@ func (s runningServer) moveCache(ctx context.Context, dir string) (to string, er
 		return "", err
 	}
 	var begun control.CacheMove
-	if err := s.send(ctx, freeTimeout, http.MethodPost, "api/cache/move",
+	if err := s.send(ctx, freeTimeout, http.MethodPost, "control/cache/move",
 		control.MoveRequest{Dir: dir}, &begun); err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func (s runningServer) moveCache(ctx context.Context, dir string) (to string, er
 	defer tick.Stop()
 	for {
 		var list control.JobList
-		if err := s.ask(ctx, askTimeout, http.MethodGet, "api/jobs", &list); err != nil &&
+		if err := s.ask(ctx, askTimeout, http.MethodGet, "control/jobs", &list); err != nil &&
 			ctx.Err() == nil {
 			return "", problem.Wrap(problem.Internal, err,
 				"The server at "+s.url+" does not report the move's progress",
@@ -119,7 +119,7 @@ func (s runningServer) moveCache(ctx context.Context, dir string) (to string, er
 		case <-tick.C:
 		case <-ctx.Done():
 			err := s.send(context.WithoutCancel(ctx), freeTimeout, http.MethodPost,
-				"api/jobs/"+begun.Job+"/stop", nil, nil)
+				"control/jobs/"+begun.Job+"/stop", nil, nil)
 			return "", cmp.Or(err, ctx.Err())
 		}
 	}

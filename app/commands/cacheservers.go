@@ -48,7 +48,7 @@ func eachServer(visit func(runningServer) bool) {
 func serversWithCache(ctx context.Context, dir string) (list []runningServer) {
 	eachServer(func(s runningServer) bool {
 		var state host.State
-		if s.ask(ctx, askTimeout, http.MethodGet, "api/state", &state) == nil &&
+		if s.ask(ctx, askTimeout, http.MethodGet, "control/state", &state) == nil &&
 			hasCacheIn(state.Cache, dir) {
 			list = append(list, s)
 		}
@@ -70,9 +70,9 @@ const freeTimeout = time.Minute
 // free a model's whole cache, or every model's. Failures are printed to errOut.
 func freeMemory(ctx context.Context, servers []runningServer, key, model string,
 	errOut io.Writer) (freedBytes int64) {
-	path := "api/cache/" + url.PathEscape(key)
+	path := "control/cache/" + url.PathEscape(key)
 	if key == "" {
-		path = "api/cache"
+		path = "control/cache"
 	}
 	for _, s := range servers {
 		removed, err := s.free(ctx, path+"?only=memory&model="+url.QueryEscape(model))

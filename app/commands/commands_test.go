@@ -544,7 +544,7 @@ func TestServe(t *testing.T) {
 		Engine   struct{ Status, Model string }
 		Endpoint struct{ URL, UIURL string }
 	}
-	if err := json.Unmarshal([]byte(get(base+"api/state", "X-Headroom-Token", token, 200)),
+	if err := json.Unmarshal([]byte(get(base+"control/state", "X-Headroom-Token", token, 200)),
 		&state); err != nil {
 		t.Fatal(err)
 	}
@@ -553,8 +553,8 @@ func TestServe(t *testing.T) {
 		t.Errorf("state %+v, endpoint %s, page %s", state, endpoint, base)
 	}
 	// An open page must not delay the shutdown.
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/events?token="+token,
-		nil)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		base+"control/events?token="+token, nil)
 	events, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

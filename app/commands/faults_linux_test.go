@@ -123,7 +123,7 @@ func TestServeEndsSoon(t *testing.T) {
 func TestStoppedWorker(t *testing.T) {
 	isolate(t)
 	s := startServer(t, "--context", "32768")
-	_, document, _ := s.ask("GET", "/api/openapi.json", "")
+	_, document, _ := s.ask("GET", "/control/openapi.json", "")
 	var api struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
@@ -151,11 +151,11 @@ func TestStoppedWorker(t *testing.T) {
 		}
 		return strings.Contains(text, string(problem.Unresponsive))
 	})
-	check("DELETE", "/api/cache")
+	check("DELETE", "/control/cache")
 	check("GET", "/metrics")
 	for path, methods := range api.Paths {
-		if _, ok := methods["get"]; ok && !strings.Contains(path, "{") && path != "/api/events" &&
-			!strings.Contains(path, "/hub/") {
+		if _, ok := methods["get"]; ok && !strings.Contains(path, "{") &&
+			path != "/control/events" && !strings.Contains(path, "/hub/") {
 			check("GET", path)
 		}
 	}
@@ -196,7 +196,7 @@ func TestNoDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.within("the model runs again", func() bool {
-		_, text, _ := s.ask("GET", "/api/state", "")
+		_, text, _ := s.ask("GET", "/control/state", "")
 		var state host.State
 		_ = json.Unmarshal([]byte(text), &state)
 		return state.Engine.Status == host.Ready

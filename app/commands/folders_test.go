@@ -174,7 +174,7 @@ func (s *hostileServer) use(name string) string {
 	status, text := s.request(leaving, "POST", "/v1/chat/completions", body)
 	leave()
 	before := s.cpu()
-	s.request(ctx, "POST", "/api/engine/stop", nil)
+	s.request(ctx, "POST", "/control/engine/stop", nil)
 	if status == 0 {
 		outcome += "; left"
 	} else {
@@ -191,7 +191,7 @@ func (s *hostileServer) use(name string) string {
 // load starts a model, and waits a little until it is loaded. It returns what came of it.
 func (s *hostileServer) load(ctx context.Context, name string) string {
 	body, _ := json.Marshal(map[string]any{"model": name})
-	status, text := s.request(ctx, "POST", "/api/engine/start", body)
+	status, text := s.request(ctx, "POST", "/control/engine/start", body)
 	if len(text) > 16<<10 {
 		s.t.Errorf("%s: an answer of %d bytes", name, len(text))
 	}
@@ -239,7 +239,7 @@ func (s *hostileServer) cpu() time.Duration {
 
 func (s *hostileServer) status(ctx context.Context) string {
 	var state struct{ Engine struct{ Status string } }
-	_, text := s.request(ctx, "GET", "/api/state", nil)
+	_, text := s.request(ctx, "GET", "/control/state", nil)
 	_ = json.Unmarshal(text, &state)
 	return state.Engine.Status
 }

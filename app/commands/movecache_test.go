@@ -86,7 +86,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	}
 	old := s.Host.State().Cache.Dir
 	var move control.CacheMove
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: to},
+	if status := send(s, "/control/cache/move", control.MoveRequest{Dir: to},
 		&move); status != http.StatusAccepted || move.Dir != filepath.Join(to, "headroom-blocks") {
 		t.Fatalf("%d, %+v", status, move)
 	}
@@ -106,7 +106,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 		t.Errorf("the settings name %q", got)
 	}
 	var refused control.ErrorBody
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: move.Dir},
+	if status := send(s, "/control/cache/move", control.MoveRequest{Dir: move.Dir},
 		&refused); status != http.StatusBadRequest || refused.Error.Fix == "" {
 		t.Errorf("to the same folder: %d, %+v", status, refused)
 	}
@@ -120,7 +120,7 @@ func TestMoveCacheOfAServer(t *testing.T) {
 
 	s, end = begin(CacheFlags{BlockSSDCacheDir: move.Dir})
 	defer end()
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: t.TempDir()},
+	if status := send(s, "/control/cache/move", control.MoveRequest{Dir: t.TempDir()},
 		&refused); status != http.StatusBadRequest || refused.Error.Code != problem.BadRequest {
 		t.Errorf("with a folder from the command line: %d, %+v", status, refused)
 	}

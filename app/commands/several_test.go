@@ -49,7 +49,7 @@ func TestSeveralModels(t *testing.T) {
 	alone := map[string]string{}
 	for _, name := range names {
 		alone[name] = generate(name)
-		s.ask("POST", "/api/engine/stop", fmt.Sprintf(`{"model":%q}`, name))
+		s.ask("POST", "/control/engine/stop", fmt.Sprintf(`{"model":%q}`, name))
 	}
 	var requests sync.WaitGroup
 	for range 4 {
@@ -62,7 +62,7 @@ func TestSeveralModels(t *testing.T) {
 		}
 	}
 	requests.Wait()
-	_, text, _ := s.ask("GET", "/api/state", "")
+	_, text, _ := s.ask("GET", "/control/state", "")
 	var state host.State
 	if err := json.Unmarshal([]byte(text), &state); err != nil {
 		t.Fatal(err)

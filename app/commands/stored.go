@@ -66,7 +66,7 @@ func printStored(out io.Writer, list stored.List) error {
 func storedList(ctx context.Context) (list stored.List) {
 	asked := false
 	eachServer(func(s runningServer) bool {
-		asked = s.ask(ctx, askTimeout, http.MethodGet, "api/stored", &list) == nil
+		asked = s.ask(ctx, askTimeout, http.MethodGet, "control/stored", &list) == nil
 		return !asked
 	})
 	if !asked {
@@ -81,7 +81,7 @@ func deleteByServers(ctx context.Context, choice stored.Choice) (all stored.Dele
 	eachServer(func(s runningServer) bool {
 		servers++
 		var one stored.Deleted
-		err = s.send(ctx, deleteTimeout, http.MethodPost, "api/stored/delete",
+		err = s.send(ctx, deleteTimeout, http.MethodPost, "control/stored/delete",
 			control.DeleteStored{Everything: true, Settings: choice.Settings,
 				Models: choice.Models}, &one)
 		all.Files, all.Bytes = all.Files+one.Files, all.Bytes+one.Bytes

@@ -158,7 +158,7 @@ func (c *scenario) use() {
 		}
 	}
 	c.begin()
-	c.must(http.MethodPut, "/api/chats/one", `{"revision":0,"title":"`+marker+
+	c.must(http.MethodPut, "/control/chats/one", `{"revision":0,"title":"`+marker+
 		`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)
 	c.complete(marker, "")
 	c.complete(private, `,"cache":"memory"`)
@@ -168,9 +168,9 @@ func (c *scenario) use() {
 		`{"max_tokens":3,"store":false,"messages":[{"role":"user","content":"`+private+`"}]}`)
 	c.send(http.MethodPost, "/v1/chat/completions",
 		`{"store":false,"messages":[{"role":"`+private+`","content":""}]}`)
-	c.must(http.MethodPut, "/api/settings", `{"apiKey":"","idleUnloadMinutes":30}`)
+	c.must(http.MethodPut, "/control/settings", `{"apiKey":"","idleUnloadMinutes":30}`)
 	c.useKey()
-	log := c.must(http.MethodGet, "/api/logs?level=debug", "")
+	log := c.must(http.MethodGet, "/control/logs?level=debug", "")
 	if strings.Contains(log, private) {
 		c.Error("the log quotes a private request")
 	}
@@ -181,7 +181,7 @@ func (c *scenario) use() {
 func (c *scenario) useKey() {
 	c.Helper()
 	var made control.NewAPIKey
-	text := c.must(http.MethodPost, "/api/keys", `{"name":"laptop"}`)
+	text := c.must(http.MethodPost, "/control/keys", `{"name":"laptop"}`)
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		c.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestPrivacyTable(t *testing.T) {
 	if paths := c.holders(private); len(paths) > 0 {
 		t.Errorf("a private request is in %q", paths)
 	}
-	if sizes, text := 0, c.must(http.MethodGet, "/api/stored", ""); true {
+	if sizes, text := 0, c.must(http.MethodGet, "/control/stored", ""); true {
 		var list stored.List
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
 			t.Fatal(err)
@@ -306,7 +306,7 @@ func TestDeleteInterrupted(t *testing.T) {
 		remove(filepath.Join(dir, "keys.headroom"))}
 	for n := range len(steps) + 1 {
 		c.begin()
-		c.must(http.MethodPut, "/api/chats/one", `{"revision":0,"title":"`+marker+
+		c.must(http.MethodPut, "/control/chats/one", `{"revision":0,"title":"`+marker+
 			`","from":0,"messages":[{"id":"1","role":"user","content":"`+marker+`"}]}`)
 		c.complete(marker, "")
 		c.end()
@@ -322,7 +322,7 @@ func TestDeleteInterrupted(t *testing.T) {
 		id, _, _ = strings.Cut(id, `"`)
 		c.must(http.MethodGet, "/v1/responses/"+id, "")
 		var deleted stored.Deleted
-		text := c.must(http.MethodPost, "/api/stored/delete", `{"everything":true}`)
+		text := c.must(http.MethodPost, "/control/stored/delete", `{"everything":true}`)
 		if status, text := c.send(http.MethodGet, "/v1/responses/"+id, ""); status != 404 {
 			t.Errorf("after everything was deleted, there is a response: %d %s", status, text)
 		}
@@ -343,7 +343,7 @@ func TestDeleteInterrupted(t *testing.T) {
 		if s := c.s.Host.State().Cache; s.Error != "" || !s.On {
 			t.Errorf("after %d steps: the cache is on: %v, %s", n, s.On, s.Error)
 		}
-		c.must(http.MethodPut, "/api/chats/two", `{"revision":0,"title":"","from":0,"messages":[]}`)
+		c.must(http.MethodPut, "/control/chats/two", `{"revision":0,"title":"","from":0,"messages":[]}`)
 		c.end()
 		if code, _, errOut := headroom("", "stored", "delete", "--yes"); code != 0 {
 			t.Fatal(errOut)
@@ -389,7 +389,7 @@ func TestDeleteEverything(t *testing.T) {
 	for len(c.s.Host.State().Requests) == 0 {
 		runtime.Gosched()
 	}
-	if status, text := c.send(http.MethodPost, "/api/stored/delete", `{}`); status != 400 {
+	if status, text := c.send(http.MethodPost, "/control/stored/delete", `{}`); status != 400 {
 		t.Errorf("without a confirmation: %d %s", status, text)
 	}
 	code, out, errOut := headroom("", "stored", "delete", "--settings", "--models")
@@ -402,7 +402,7 @@ func TestDeleteEverything(t *testing.T) {
 	}
 	close(stop)
 	<-stopped
-	if status, text := c.send(http.MethodPut, "/api/chats/one",
+	if status, text := c.send(http.MethodPut, "/control/chats/one",
 		`{"revision":1,"title":"x","from":1,"messages":[]}`); status != http.StatusNotFound {
 		t.Errorf("a page saves a deleted chat again: %d %s", status, text)
 	}

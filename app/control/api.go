@@ -3,9 +3,9 @@
 //
 // routes.go defines a route. The routes themselves are in the files of their subjects: engine.go,
 // models.go, memory.go, cache.go, chats.go, jobs.go, hub.go, general.go, settings.go and
-// modelsettings.go. GET /api/openapi.json describes them all.
+// modelsettings.go. GET /control/openapi.json describes them all.
 //
-// Every request under /api needs the token of this installation (token.go). It is sent in the
+// Every request under /control needs the token of this installation (token.go). It is sent in the
 // header X-Headroom-Token, or in the query parameter token, because an EventSource cannot send
 // headers. The web UI is served at / without a token, because it contains no secret: it takes the
 // token from the address that the owner opened. /v1, /health, /ready and /metrics go to the
@@ -15,8 +15,8 @@ package control
 
 import "headroom/app/host"
 
-// State is the response of /api/state and the data of a "state" event. It does not contain the
-// models: a new ModelsVersion means that /api/models has changed.
+// State is the response of /control/state and the data of a "state" event. It does not contain the
+// models: a new ModelsVersion means that /control/models has changed.
 type State = host.State
 
 // Error describes why a request failed.

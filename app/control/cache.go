@@ -9,7 +9,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// PinRequest is the body of /api/cache/{key}/pin. Without Pinned, the conversation is pinned.
+// PinRequest is the body of /control/cache/{key}/pin. Without Pinned, the conversation is pinned.
 type PinRequest struct {
 	Pinned *bool `json:"pinned"`
 }
@@ -21,9 +21,9 @@ func onlyMemory(r *http.Request) bool { return r.URL.Query().Get("only") == "mem
 
 func (a *API) cacheRoutes() []Route {
 	return []Route{
-		route("GET /api/cache", "Lists the cached conversations, on disk and in memory.", "",
+		route("GET /control/cache", "Lists the cached conversations, on disk and in memory.", "",
 			func(*http.Request, nothing) (cache.List, error) { return a.host.Conversations() }),
-		route("DELETE /api/cache",
+		route("DELETE /control/cache",
 			"Clears the cache on disk and in memory, for all models or for one.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				model, only := r.URL.Query().Get("model"), onlyMemory(r)
@@ -36,12 +36,12 @@ func (a *API) cacheRoutes() []Route {
 			}).
 			withQueries(Query{"model", "The fingerprint or name of a model. Default: all models."},
 				onlyQuery),
-		route("GET /api/cache/{key}",
+		route("GET /control/cache/{key}",
 			"Returns one conversation and its files. The key may be shortened to 4 digits.", "",
 			func(r *http.Request, _ nothing) (cache.Detail, error) {
 				return a.host.Conversation(r.PathValue("key"))
 			}),
-		route("DELETE /api/cache/{key}",
+		route("DELETE /control/cache/{key}",
 			"Removes a conversation from memory, and its unshared files from disk.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				key, only := r.PathValue("key"), onlyMemory(r)
@@ -53,7 +53,7 @@ func (a *API) cacheRoutes() []Route {
 				})
 			}).
 			withQueries(onlyQuery),
-		route("POST /api/cache/{key}/pin",
+		route("POST /control/cache/{key}/pin",
 			"Pins a conversation, so that it is never evicted, or unpins it.", `{"pinned": true}`,
 			func(r *http.Request, q PinRequest) (nothing, error) {
 				pinned := q.Pinned == nil || *q.Pinned
@@ -70,7 +70,7 @@ func removeSoon(remove func() (cache.Removed, error)) (cache.Removed, error) {
 	return removed, err
 }
 
-// MoveRequest is the body of /api/cache/move.
+// MoveRequest is the body of /control/cache/move.
 type MoveRequest struct {
 	// Dir is an absolute path. If the folder is not empty, the cache moves to a new folder in it.
 	Dir string `json:"dir"`
@@ -85,7 +85,7 @@ type CacheMove struct {
 
 func (a *API) moveRoutes() []Route {
 	return []Route{
-		route("POST /api/cache/move",
+		route("POST /control/cache/move",
 			"Moves the cache to another folder, as a job. The model is loaded again when no "+
 				"request is running.", `{"dir": "/Volumes/Disk"}`,
 			func(_ *http.Request, q MoveRequest) (CacheMove, error) {

@@ -18,17 +18,17 @@ func TestChats(t *testing.T) {
 		heartbeat: testTimeout}
 	lines := events(t, w.url)
 	waitFor(t, lines, `data: {"version":`)
-	address := w.url + "/api/chats/c-1"
+	address := w.url + "/control/chats/c-1"
 	status, first := ask[chats.Summary](t, "PUT", address, chatExample)
 	if status != http.StatusOK || first.Revision != 1 || first.Messages != 1 {
 		t.Fatalf("%d %+v", status, first)
 	}
 	waitFor(t, lines, `data: {"version":`)
-	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=HELL", ""); status != 200 ||
-		len(list.Chats) != 1 || list.Chats[0] != first {
+	if status, list := ask[ChatList](t, "GET", w.url+"/control/chats?search=HELL",
+		""); status != 200 || len(list.Chats) != 1 || list.Chats[0] != first {
 		t.Errorf("%d %+v", status, list)
 	}
-	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=nothing",
+	if status, list := ask[ChatList](t, "GET", w.url+"/control/chats?search=nothing",
 		""); status != 200 || len(list.Chats) != 0 {
 		t.Errorf("%d %+v", status, list)
 	}
@@ -45,12 +45,12 @@ func TestChats(t *testing.T) {
 		c.Messages[1].Content != "Hi" {
 		t.Errorf("%d %+v", status, c)
 	}
-	if status, _, text := do(t, "PUT", w.url+"/api/chats/..%2Fx", chatExample, TokenHeader,
+	if status, _, text := do(t, "PUT", w.url+"/control/chats/..%2Fx", chatExample, TokenHeader,
 		"T"); status != 400 {
 		t.Errorf("an ID that leaves the folder: %d %s", status, text)
 	}
 	long := `{"title":"` + strings.Repeat("x", maxBodyBytes) + `"}`
-	if status, _, text := do(t, "PUT", w.url+"/api/chats/long", long, TokenHeader,
+	if status, _, text := do(t, "PUT", w.url+"/control/chats/long", long, TokenHeader,
 		"T"); status != 200 {
 		t.Errorf("a body longer than maxBodyBytes: %d %.200s", status, text)
 	}

@@ -1,8 +1,8 @@
 package control
 
 // Three handlers share an address, and each has its own checks. The OpenAI-compatible endpoint
-// checks its requests itself. /api/ requires the token and an origin on this machine. The pages of
-// the web UI require the origin only.
+// checks its requests itself. /control/ requires the token and an origin on this machine. The pages
+// of the web UI require the origin only.
 
 import (
 	"crypto/subtle"
@@ -70,7 +70,7 @@ type Options struct {
 	// ServerPaths are the paths that Server answers, from server.Server.Paths.
 	ServerPaths []string
 	Guard       *guard.Guard // Host and Origin rules; nil: loopback names only
-	// Settings is the file behind /api/settings. If it is nil, there is no such route.
+	// Settings is the file behind /control/settings. If it is nil, there is no such route.
 	Settings *settings.File
 	// CacheFlags holds the cache flags of the command line, which override the settings. Zero
 	// fields were not given.
@@ -80,7 +80,7 @@ type Options struct {
 	ReadOnly []string
 	// Login is the login item. If it is nil, this program cannot start at login.
 	Login LoginItem
-	// Logs holds the lines of /api/logs. If it is nil, there is no such route.
+	// Logs holds the lines of /control/logs. If it is nil, there is no such route.
 	Logs *logs.Logs
 	// ModelFlags holds the model flags of the command line, which override the settings of every
 	// model. Zero fields were not given.
@@ -165,16 +165,16 @@ func New(o Options) *API {
 		api.HandleFunc(row.Pattern,
 			func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row) })
 	}
-	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+	api.HandleFunc("/control/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem.New(problem.NotFound, "There is no route "+r.Method+" "+r.URL.Path, "",
-			"See GET /api/openapi.json for the routes."))
+			"See GET /control/openapi.json for the routes."))
 	})
 
 	mux := http.NewServeMux()
 	for _, path := range o.ServerPaths {
 		mux.Handle(path, o.Server)
 	}
-	mux.Handle("/api/", a.guarded(access, a.authorized(api)))
+	mux.Handle("/control/", a.guarded(access, a.authorized(api)))
 	mux.Handle("/", a.guarded(access, pages(o.Server)))
 	a.handler = mux
 	return a

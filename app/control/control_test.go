@@ -255,112 +255,112 @@ func TestAPI(t *testing.T) {
 		status                   int
 		want                     string // part of the body
 	}{
-		{"state", "GET", "/api/state", "", []string{TokenHeader, "T"}, 200, `"status":"ready"`},
-		{"token in the query", "GET", "/api/state?token=T", "", nil, 200, `"version":"v"`},
-		{"no token", "GET", "/api/state", "", nil, 401, `"code":"unauthorized"`},
-		{"wrong token", "GET", "/api/state", "", []string{TokenHeader, "t"}, 401,
+		{"state", "GET", "/control/state", "", []string{TokenHeader, "T"}, 200, `"status":"ready"`},
+		{"token in the query", "GET", "/control/state?token=T", "", nil, 200, `"version":"v"`},
+		{"no token", "GET", "/control/state", "", nil, 401, `"code":"unauthorized"`},
+		{"wrong token", "GET", "/control/state", "", []string{TokenHeader, "t"}, 401,
 			`"fix":"Open Headroom from the menu bar`},
-		{"API key instead of the token", "GET", "/api/state", "",
+		{"API key instead of the token", "GET", "/control/state", "",
 			[]string{"Authorization", "Bearer T"},
 			401, ""},
-		{"foreign host", "GET", "/api/state?token=T", "", []string{"Host", "evil.com"}, 403,
+		{"foreign host", "GET", "/control/state?token=T", "", []string{"Host", "evil.com"}, 403,
 			`"code":"forbidden"`},
-		{"foreign page", "POST", "/api/engine/stop", "",
+		{"foreign page", "POST", "/control/engine/stop", "",
 			[]string{TokenHeader, "T", "Origin", "https://evil.com"}, 403, ""},
-		{"start", "POST", "/api/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202,
+		{"start", "POST", "/control/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202,
 			`"status":"loading","model":"m"`},
-		{"start without a model", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202,
+		{"start without a model", "POST", "/control/engine/start", ``, []string{TokenHeader, "T"}, 202,
 			`"status":"loading"`},
-		{"start a missing model", "POST", "/api/engine/start", `{"model":"gone"}`,
+		{"start a missing model", "POST", "/control/engine/start", `{"model":"gone"}`,
 			[]string{TokenHeader, "T"}, 404,
 			`{"error":{"code":"model_not_found","message":"There is no model \"gone\" here","why":"there is demo","fix":"Name it."}}`},
-		{"start with an invalid body", "POST", "/api/engine/start", `{"model":7}`,
+		{"start with an invalid body", "POST", "/control/engine/start", `{"model":7}`,
 			[]string{TokenHeader, "T"},
 			400, `"code":"bad_request"`},
-		{"start with too long a body", "POST", "/api/engine/start",
+		{"start with too long a body", "POST", "/control/engine/start",
 			`{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"},
 			413, "the limit is 65536 bytes"},
-		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200,
+		{"stop", "POST", "/control/engine/stop", "", []string{TokenHeader, "T"}, 200,
 			`"status":"stopped"`},
-		{"stop one model", "POST", "/api/engine/stop", `{"model":"m"}`, []string{TokenHeader, "T"},
+		{"stop one model", "POST", "/control/engine/stop", `{"model":"m"}`, []string{TokenHeader, "T"},
 			200, `"engine"`},
-		{"stop a missing model", "POST", "/api/engine/stop", `{"model":"gone"}`,
+		{"stop a missing model", "POST", "/control/engine/stop", `{"model":"gone"}`,
 			[]string{TokenHeader, "T"}, 404, `"code":"model_not_found"`},
-		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204,
-			""},
-		{"cancel an unknown request", "POST", "/api/requests/x/cancel", "",
+		{"cancel", "POST", "/control/requests/chatcmpl-1/cancel", "",
+			[]string{TokenHeader, "T"}, 204, ""},
+		{"cancel an unknown request", "POST", "/control/requests/x/cancel", "",
 			[]string{TokenHeader, "T"},
 			404, `"code":"not_found"`},
-		{"requests", "GET", "/api/requests/recent", "", []string{TokenHeader, "T"}, 200,
+		{"requests", "GET", "/control/requests/recent", "", []string{TokenHeader, "T"}, 200,
 			`"cause":"date_changed"`},
-		{"requests without a token", "GET", "/api/requests/recent", "", nil, 401, ""},
-		{"no settings file", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404,
+		{"requests without a token", "GET", "/control/requests/recent", "", nil, 401, ""},
+		{"no settings file", "GET", "/control/settings/cache", "", []string{TokenHeader, "T"}, 404,
 			`"code":"not_found"`},
-		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"memoryTokens":7`},
-		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
-		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
-		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200,
+		{"cache", "GET", "/control/cache", "", []string{TokenHeader, "T"}, 200, `"memoryTokens":7`},
+		{"cache without a token", "GET", "/control/cache", "", nil, 401, ""},
+		{"clear without a token", "DELETE", "/control/cache", "", nil, 401, ""},
+		{"clear", "DELETE", "/control/cache", "", []string{TokenHeader, "T"}, 200,
 			`{"entries":0,"bytes":0,"memoryBytes":0,"pending":false}`},
-		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200,
+		{"clear a model", "DELETE", "/control/cache?model=xyz", "", []string{TokenHeader, "T"}, 200,
 			`{"entries":3,`},
-		{"clear an unknown model", "DELETE", "/api/cache?model=unknown", "",
+		{"clear an unknown model", "DELETE", "/control/cache?model=unknown", "",
 			[]string{TokenHeader, "T"}, 404,
 			`"code":"not_found"`},
-		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
+		{"conversation", "GET", "/control/cache/abcd", "", []string{TokenHeader, "T"}, 200,
 			`"entries":[{`},
-		{"unknown conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404,
+		{"unknown conversation", "GET", "/control/cache/beef", "", []string{TokenHeader, "T"}, 404,
 			"has the key beef"},
-		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
+		{"remove", "DELETE", "/control/cache/abcd", "", []string{TokenHeader, "T"}, 200,
 			`{"entries":1,"bytes":2,"memoryBytes":0,"pending":false}`},
-		{"clear from memory", "DELETE", "/api/cache/abcd?only=memory", "",
+		{"clear from memory", "DELETE", "/control/cache/abcd?only=memory", "",
 			[]string{TokenHeader, "T"}, 200,
 			`{"entries":0,"bytes":0,"memoryBytes":7,"pending":false}`},
-		{"clear a model from memory", "DELETE", "/api/cache?model=xyz&only=memory", "",
+		{"clear a model from memory", "DELETE", "/control/cache?model=xyz&only=memory", "",
 			[]string{TokenHeader, "T"},
 			200, `{"entries":0,"bytes":0,"memoryBytes":3,"pending":false}`},
-		{"remove an unknown conversation", "DELETE", "/api/cache/beef", "",
+		{"remove an unknown conversation", "DELETE", "/control/cache/beef", "",
 			[]string{TokenHeader, "T"}, 404, ""},
-		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204,
+		{"pin", "POST", "/control/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204,
 			""},
-		{"pin an unknown conversation", "POST", "/api/cache/beef/pin", `{"pinned":true}`,
+		{"pin an unknown conversation", "POST", "/control/cache/beef/pin", `{"pinned":true}`,
 			[]string{TokenHeader, "T"}, 404, ""},
-		{"pin with an invalid body", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`,
+		{"pin with an invalid body", "POST", "/control/cache/abcd/pin", `{"pinned":"yes"}`,
 			[]string{TokenHeader, "T"}, 400, `{\"pinned\": true}.`},
-		{"models", "GET", "/api/models?context=4096", "", []string{TokenHeader, "T"}, 200,
+		{"models", "GET", "/control/models?context=4096", "", []string{TokenHeader, "T"}, 200,
 			`"contextTokens":4096`},
-		{"models with a negative context", "GET", "/api/models?context=-1", "",
+		{"models with a negative context", "GET", "/control/models?context=-1", "",
 			[]string{TokenHeader, "T"},
 			400, "?context=32768"},
-		{"models without a token", "GET", "/api/models", "", nil, 401, ""},
-		{"rescan", "POST", "/api/models/rescan", "", []string{TokenHeader, "T"}, 200, `"id":"o/m"`},
-		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"},
+		{"models without a token", "GET", "/control/models", "", nil, 401, ""},
+		{"rescan", "POST", "/control/models/rescan", "", []string{TokenHeader, "T"}, 200, `"id":"o/m"`},
+		{"watching", "POST", "/control/models/watching", `{"paused":true}`, []string{TokenHeader, "T"},
 			204, ""},
-		{"watching with an invalid body", "POST", "/api/models/watching", `[]`,
+		{"watching with an invalid body", "POST", "/control/models/watching", `[]`,
 			[]string{TokenHeader, "T"}, 400,
 			"paused"},
-		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`,
+		{"remove a model", "POST", "/control/models/o%2Fm/remove", `{"path":"/p"}`,
 			[]string{TokenHeader, "T"}, 204, ""},
-		{"reveal", "POST", "/api/models/o%2Fm/reveal", `{"path":"/p"}`, []string{TokenHeader, "T"},
+		{"reveal", "POST", "/control/models/o%2Fm/reveal", `{"path":"/p"}`, []string{TokenHeader, "T"},
 			204, ""},
-		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "",
+		{"what if", "GET", "/control/memory/what-if?model=o%2Fm&context=64&streams=3", "",
 			[]string{TokenHeader, "T"}, 200,
 			`"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
-		{"what if without parameters", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"},
-			200, `"streams":0`},
-		{"what if with too many streams", "GET", "/api/memory/what-if?streams=1000", "",
+		{"what if without parameters", "GET", "/control/memory/what-if", "",
+			[]string{TokenHeader, "T"}, 200, `"streams":0`},
+		{"what if with too many streams", "GET", "/control/memory/what-if?streams=1000", "",
 			[]string{TokenHeader, "T"}, 400, "1 to 256"},
-		{"wired limit", "GET", "/api/memory/wired?limit=8589934592", "",
+		{"wired limit", "GET", "/control/memory/wired?limit=8589934592", "",
 			[]string{TokenHeader, "T"}, 200, `"commands"`},
-		{"wired limit that is not a number", "GET", "/api/memory/wired?limit=much", "",
+		{"wired limit that is not a number", "GET", "/control/memory/wired?limit=much", "",
 			[]string{TokenHeader, "T"}, 400, "number of bytes"},
-		{"unknown action on the wired limit", "POST", "/api/memory/wired", `{"action":"burn"}`,
+		{"unknown action on the wired limit", "POST", "/control/memory/wired", `{"action":"burn"}`,
 			[]string{TokenHeader, "T"}, 400, ""},
-		{"what if without a token", "GET", "/api/memory/what-if", "", nil, 401, ""},
-		{"remove an unknown model", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"},
-			404,
-			"no such model"},
-		{"unknown route", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
-		{"no window", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
+		{"what if without a token", "GET", "/control/memory/what-if", "", nil, 401, ""},
+		{"remove an unknown model", "POST", "/control/models/x/remove", "",
+			[]string{TokenHeader, "T"}, 404, "no such model"},
+		{"unknown route", "GET", "/control/nope", "", []string{TokenHeader, "T"}, 404,
+			"GET /control/nope"},
+		{"no window", "POST", "/control/window/show", "", []string{TokenHeader, "T"}, 404, ""},
 		{"endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
 		{"health", "GET", "/health", "", nil, 200, "endpoint /health"},
 		{"metrics", "GET", "/metrics", "", nil, 200, "endpoint /metrics"},
@@ -380,7 +380,7 @@ func TestAPI(t *testing.T) {
 func TestPin(t *testing.T) {
 	_, h, url := newAPI(t)
 	for _, body := range []string{`{"pinned":true}`, `{"pinned":false}`, ``} {
-		do(t, "POST", url+"/api/cache/abcd/pin", body, TokenHeader, "T")
+		do(t, "POST", url+"/control/cache/abcd/pin", body, TokenHeader, "T")
 	}
 	if got := strings.Join(h.pins, ", "); got != "abcd true, abcd false, abcd true" {
 		t.Errorf("pinned %s", got)
@@ -390,10 +390,10 @@ func TestPin(t *testing.T) {
 // TestModels checks the calls of the host that the routes of models make.
 func TestModels(t *testing.T) {
 	_, h, url := newAPI(t)
-	do(t, "POST", url+"/api/models/rescan", "", TokenHeader, "T")
-	do(t, "POST", url+"/api/models/watching", `{"paused":true}`, TokenHeader, "T")
-	do(t, "POST", url+"/api/models/watching", `{"paused":false}`, TokenHeader, "T")
-	do(t, "POST", url+"/api/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
+	do(t, "POST", url+"/control/models/rescan", "", TokenHeader, "T")
+	do(t, "POST", url+"/control/models/watching", `{"paused":true}`, TokenHeader, "T")
+	do(t, "POST", url+"/control/models/watching", `{"paused":false}`, TokenHeader, "T")
+	do(t, "POST", url+"/control/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
 	got := strings.Join(h.models, ", ")
 	if got != "rescan, pause true, pause false, remove o/m at /p" {
 		t.Errorf("calls: %s", got)
@@ -511,7 +511,7 @@ func contract(t *testing.T, document any, objects map[string]string) {
 func events(t *testing.T, url string) *bufio.Scanner {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
-	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events?token=T", nil)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/control/events?token=T", nil)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -625,8 +625,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestServerPaths: the server gets every request for its paths, also beside the control API, and
-// those for no page of the web UI.
+// TestServerPaths: the server gets every request for its paths, and those for no page of the web
+// UI.
 func TestServerPaths(t *testing.T) {
 	_, _, url := newAPI(t)
 	for _, c := range []struct {
@@ -639,8 +639,8 @@ func TestServerPaths(t *testing.T) {
 		{"POST", "/toy", true},
 		{"OPTIONS", "/toy", true},
 		{"POST", "/api/toy", true},
-		{"POST", "/api/toy/more", false},
-		{"GET", "/api/state", false},
+		{"POST", "/api/toy/more", true},
+		{"GET", "/control/state", false},
 		{"POST", "/other", true},
 		{"GET", "/other", true},
 		{"PUT", "/other/", true},

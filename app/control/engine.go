@@ -9,13 +9,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// StartRequest is the body of /api/engine/start. An empty Model means the one that was loaded last,
-// or the bundled one.
+// StartRequest is the body of /control/engine/start. An empty Model means the one that was loaded
+// last, or the bundled one.
 type StartRequest struct {
 	Model string `json:"model"`
 }
 
-// StopRequest is the body of /api/engine/stop. An empty Model means all models.
+// StopRequest is the body of /control/engine/stop. An empty Model means all models.
 type StopRequest struct {
 	Model string `json:"model"`
 }
@@ -23,15 +23,15 @@ type StopRequest struct {
 func (a *API) engineRoutes() []Route {
 	state := func() (host.State, error) { return a.host.State(), nil }
 	return []Route{
-		route("GET /api/state",
+		route("GET /control/state",
 			"Returns the state of Headroom. Models, jobs and conversations have their own routes.",
 			"",
 			func(*http.Request, nothing) (host.State, error) { return state() }),
-		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK,
+		{Pattern: "GET /control/events", Events: true, Status: http.StatusOK,
 			serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
 			Summary: "Streams server-sent events: \"state\" at once and after each change, " +
 				"\"models\", \"jobs\" and \"chats\" after changes of those lists."},
-		route("POST /api/engine/start",
+		route("POST /control/engine/start",
 			"Loads a model in the background: the named one, or the one that was loaded last, or "+
 				"the bundled one. Others stay loaded if memory allows.", `{"model": "ID"}`,
 			func(_ *http.Request, q StartRequest) (host.State, error) {
@@ -40,7 +40,7 @@ func (a *API) engineRoutes() []Route {
 				}
 				return state()
 			}).withStatus(http.StatusAccepted),
-		route("POST /api/engine/stop",
+		route("POST /control/engine/stop",
 			"Unloads a model, or cancels loading it. Without a body it stops all models. The "+
 				"answer comes when their memory is free, or within a second.", `{"model": "ID"}`,
 			func(_ *http.Request, q StopRequest) (host.State, error) {
@@ -55,15 +55,16 @@ func (a *API) engineRoutes() []Route {
 				}
 				return state()
 			}),
-		route("POST /api/requests/{id}/cancel", "Cancels a request and frees its cache blocks.", "",
+		route("POST /control/requests/{id}/cancel",
+			"Cancels a request and frees its cache blocks.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				if id := r.PathValue("id"); !a.host.Cancel(id) {
 					return nothing{}, problem.New(problem.NotFound, "There is no request "+id,
-						"it may have ended", "GET /api/state lists the running requests.")
+						"it may have ended", "GET /control/state lists the running requests.")
 				}
 				return nothing{}, nil
 			}),
-		route("GET /api/requests/recent",
+		route("GET /control/requests/recent",
 			"Lists the last finished requests, and why the prefix cache missed. The list changes "+
 				"when State.lastFinished does.", "",
 			func(*http.Request, nothing) (host.FinishedList, error) {

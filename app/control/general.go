@@ -24,11 +24,11 @@ import (
 	"headroom/engine/problem"
 )
 
-// GeneralSettings is the response of /api/settings.
+// GeneralSettings is the response of /control/settings.
 type GeneralSettings struct {
 	Port              int             `json:"port"`
 	APIKey            string          `json:"apiKey"`    // the key without a name
-	NamedKeys         int             `json:"namedKeys"` // how many there are; see /api/keys
+	NamedKeys         int             `json:"namedKeys"` // how many there are; see /control/keys
 	AllowHosts        []string        `json:"allowHosts"`
 	AllowOrigins      []string        `json:"allowOrigins"`
 	ModelFolders      []string        `json:"modelFolders"`
@@ -54,7 +54,7 @@ type GeneralSettings struct {
 	NeedsRestart []string `json:"needsRestart"`
 }
 
-// GeneralChange is the body of PUT /api/settings. A missing field does not change.
+// GeneralChange is the body of PUT /control/settings. A missing field does not change.
 type GeneralChange struct {
 	Port               *int             `json:"port"`
 	APIKey             *string          `json:"apiKey"`
@@ -81,7 +81,7 @@ type LoginItem interface {
 	Set(on bool) error
 }
 
-// LogLines is the response of /api/logs.
+// LogLines is the response of /control/logs.
 type LogLines struct {
 	Lines []logs.Line `json:"lines"` // oldest first
 	// Last is the number of the newest line, whether or not Lines contains it. Send it as ?after=
@@ -93,9 +93,9 @@ const maxLogLines = 5000
 
 func (a *API) generalRoutes() []Route {
 	return []Route{
-		route("GET /api/settings", "Returns the general settings.", "",
+		route("GET /control/settings", "Returns the general settings.", "",
 			func(*http.Request, nothing) (GeneralSettings, error) { return a.general(), nil }),
-		route("PUT /api/settings",
+		route("PUT /control/settings",
 			"Changes the settings in the body. A new port or new model folders take effect at the "+
 				"next start, everything else at once.",
 			`{"idleUnloadMinutes": 30}`,
@@ -110,7 +110,7 @@ func (a *API) generalRoutes() []Route {
 
 func (a *API) logRoutes() []Route {
 	return []Route{
-		route("GET /api/logs", "Returns the last lines of the log.", "",
+		route("GET /control/logs", "Returns the last lines of the log.", "",
 			func(r *http.Request, _ nothing) (LogLines, error) {
 				q := r.URL.Query()
 				after, err := strconv.Atoi(cmp.Or(q.Get("after"), "0"))

@@ -89,7 +89,7 @@ func newGeneral(t *testing.T, readOnly ...string) *generalFixture {
 
 func (w *generalFixture) put(t *testing.T, body string) (int, GeneralSettings, string) {
 	t.Helper()
-	status, _, text := do(t, "PUT", w.url+"/api/settings", body, TokenHeader, "T")
+	status, _, text := do(t, "PUT", w.url+"/control/settings", body, TokenHeader, "T")
 	var g GeneralSettings
 	_ = json.Unmarshal([]byte(text), &g) // an error has another shape
 	return status, g, text
@@ -174,7 +174,7 @@ func TestGeneralSettingsRefused(t *testing.T) {
 
 func TestFlagsMakeGeneralSettingsReadOnly(t *testing.T) {
 	w := newGeneral(t, "port", "launch")
-	status, _, text := do(t, "GET", w.url+"/api/settings", "", TokenHeader, "T")
+	status, _, text := do(t, "GET", w.url+"/control/settings", "", TokenHeader, "T")
 	if status != 200 || !strings.Contains(text, `"readOnly":["port","launch"],"needsRestart":[]`) {
 		t.Errorf("%d %s", status, text)
 	}
@@ -207,7 +207,7 @@ func TestLogs(t *testing.T) {
 		{"?after=x", 400, "after=NUMBER"},
 		{"?level=loud", 400, "after=NUMBER"},
 	} {
-		if status, _, text := do(t, "GET", w.url+"/api/logs"+c.query, "", TokenHeader,
+		if status, _, text := do(t, "GET", w.url+"/control/logs"+c.query, "", TokenHeader,
 			"T"); status != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%q: %d %s", c.query, status, text)
 		}

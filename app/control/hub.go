@@ -12,7 +12,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// HubSettings is the response of /api/hub. It never contains the token itself.
+// HubSettings is the response of /control/hub. It never contains the token itself.
 type HubSettings struct {
 	Endpoint string `json:"endpoint"` // address in use
 	// ConfiguredEndpoint is the address in the settings; "": Hugging Face.
@@ -22,13 +22,13 @@ type HubSettings struct {
 	Folder string          `json:"folder"` // folder of downloaded models
 }
 
-// HubChange is the body of PUT /api/hub. A missing field does not change.
+// HubChange is the body of PUT /control/hub. A missing field does not change.
 type HubChange struct {
 	Endpoint *string `json:"endpoint"`
 	Token    *string `json:"token"` // "" removes the saved token
 }
 
-// HubSearch is the response of /api/hub/search.
+// HubSearch is the response of /control/hub/search.
 type HubSearch struct {
 	Models []HubModel `json:"models"`
 }
@@ -46,7 +46,7 @@ type HubModel struct {
 	UpdatedAtUnixMs int64    `json:"updatedAt"` // 0: unknown
 }
 
-// HubRepository is the response of /api/hub/repository.
+// HubRepository is the response of /control/hub/repository.
 type HubRepository struct {
 	ID     string    `json:"id"`
 	Commit string    `json:"commit"`
@@ -62,7 +62,7 @@ type HubFile struct {
 	Needed bool   `json:"needed"` // downloaded unless the request selects files
 }
 
-// DownloadRequest is the body of /api/downloads.
+// DownloadRequest is the body of /control/downloads.
 type DownloadRequest struct {
 	ID       string   `json:"id"`       // "org/name"
 	Revision string   `json:"revision"` // "": main
@@ -73,21 +73,21 @@ const maxResults = 50
 
 func (a *API) hubRoutes() []Route {
 	return []Route{
-		route("GET /api/hub",
+		route("GET /control/hub",
 			"Returns the hub's address, and where its token was found.", "",
 			func(*http.Request, nothing) (HubSettings, error) { return a.hubSettings() }),
-		route("PUT /api/hub", "Changes the hub's address or its token.",
+		route("PUT /control/hub", "Changes the hub's address or its token.",
 			`{"endpoint": "https://huggingface.co"}`,
 			func(_ *http.Request, q HubChange) (HubSettings, error) { return a.changeHub(q) }),
-		route("GET /api/hub/search", "Searches the hub for models.", "",
+		route("GET /control/hub/search", "Searches the hub for models.", "",
 			func(r *http.Request, _ nothing) (HubSearch, error) { return a.searchHub(r) }).
 			withQueries(Query{"words", "Words that the name must contain."},
 				Query{"limit", "The maximum number of results, 1 to 50."}),
-		route("GET /api/hub/repository", "Lists the files of a repository on the hub.", "",
+		route("GET /control/hub/repository", "Lists the files of a repository on the hub.", "",
 			func(r *http.Request, _ nothing) (HubRepository, error) { return a.hubRepository(r) }).
 			withQueries(Query{"id", "The ID of the repository: org/name."},
 				Query{"revision", "A branch, tag or commit. Default: main."}),
-		route("POST /api/downloads", "Starts the download of a model as a job, or resumes it.",
+		route("POST /control/downloads", "Starts the download of a model as a job, or resumes it.",
 			`{"id": "org/name"}`,
 			func(_ *http.Request, q DownloadRequest) (Job, error) {
 				return a.download(q)

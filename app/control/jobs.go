@@ -53,7 +53,8 @@ type Job struct {
 	StartedAtUnixMs int64  `json:"startedAt"`
 }
 
-// JobList is the response of /api/jobs and the data of a "jobs" event: all jobs, oldest first.
+// JobList is the response of /control/jobs and the data of a "jobs" event: all jobs, oldest
+// first.
 type JobList struct {
 	Jobs []Job `json:"jobs"`
 }
@@ -93,21 +94,21 @@ func (a *API) jobRoutes() []Route {
 		}
 	}
 	return []Route{
-		route("GET /api/jobs",
+		route("GET /control/jobs",
 			"Lists imports, downloads and moves of the cache, with their progress and result.",
 			"",
 			func(*http.Request, nothing) (JobList, error) { return a.jobList(), nil }),
-		route("POST /api/jobs/{id}/stop", "Stops a job and keeps its partial result.", "",
+		route("POST /control/jobs/{id}/stop", "Stops a job and keeps its partial result.", "",
 			byID(list.Stop)),
-		route("POST /api/jobs/{id}/resume", "Resumes a stopped or failed job.", "",
+		route("POST /control/jobs/{id}/resume", "Resumes a stopped or failed job.", "",
 			byID(list.Resume)),
-		route("DELETE /api/jobs/{id}",
+		route("DELETE /control/jobs/{id}",
 			"Removes a job from the list, and the partial result of a job that is not done.", "",
 			byID(list.Remove)),
 	}
 }
 
-// ImportRequest is the body of /api/imports and /api/imports/plan.
+// ImportRequest is the body of /control/imports and /control/imports/plan.
 type ImportRequest struct {
 	Paths []string      `json:"paths"` // folders or files on this machine
 	Mode  importer.Mode `json:"mode"`  // "copy", "move" or "link"
@@ -139,12 +140,12 @@ const importExample = `{"paths": ["/folder"], "mode": "copy"}`
 
 func (a *API) importRoutes() []Route {
 	return []Route{
-		route("POST /api/imports/plan",
+		route("POST /control/imports/plan",
 			"Returns what an import would do, without changing anything.", importExample,
 			func(_ *http.Request, q ImportRequest) (ImportPlan, error) {
 				return a.imports(q, false)
 			}),
-		route("POST /api/imports",
+		route("POST /control/imports",
 			"Imports every model of the plan that can be imported, each as a job.", importExample,
 			func(_ *http.Request, q ImportRequest) (ImportPlan, error) {
 				return a.imports(q, true)

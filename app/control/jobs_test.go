@@ -94,16 +94,16 @@ func TestImportOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	body, _ := json.Marshal(ImportRequest{Paths: []string{from, "/gone"}, Mode: importer.Copy})
-	status, plan := ask[ImportPlan](t, "POST", w.url+"/api/imports/plan", string(body))
+	status, plan := ask[ImportPlan](t, "POST", w.url+"/control/imports/plan", string(body))
 	if status != http.StatusOK || len(plan.Items) != 2 || plan.Items[0].Name != "a model" ||
 		plan.Items[0].Bytes != 2 || plan.Items[0].Job != "" || plan.Items[1].Error == nil {
 		t.Errorf("plan: %d %+v", status, plan)
 	}
-	status, plan = ask[ImportPlan](t, "POST", w.url+"/api/imports", string(body))
+	status, plan = ask[ImportPlan](t, "POST", w.url+"/control/imports", string(body))
 	if status != http.StatusAccepted || plan.Items[0].Job == "" || plan.Items[1].Job != "" {
 		t.Fatalf("started: %d %+v", status, plan)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/api/events?token=T", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/control/events?token=T", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,16 +127,16 @@ func TestImportOverHTTP(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(done.Path, "config.json")); err != nil {
 		t.Error(err)
 	}
-	if status, _ := ask[struct{}](t, "DELETE", w.url+"/api/jobs/"+done.ID,
+	if status, _ := ask[struct{}](t, "DELETE", w.url+"/control/jobs/"+done.ID,
 		""); status != http.StatusNoContent {
 		t.Errorf("removing the job: %d", status)
 	}
-	if status, _ := ask[struct{}](t, "POST", w.url+"/api/jobs/"+done.ID+"/stop",
+	if status, _ := ask[struct{}](t, "POST", w.url+"/control/jobs/"+done.ID+"/stop",
 		""); status != http.StatusNotFound {
 		t.Errorf("stopping a removed job: %d", status)
 	}
 	for _, body := range []string{`{"paths":[],"mode":"copy"}`, `{"paths":["/x"],"mode":"burn"}`} {
-		if status, _ := ask[ErrorBody](t, "POST", w.url+"/api/imports",
+		if status, _ := ask[ErrorBody](t, "POST", w.url+"/control/imports",
 			body); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", body, status)
 		}
@@ -145,22 +145,22 @@ func TestImportOverHTTP(t *testing.T) {
 
 func TestHubOverHTTP(t *testing.T) {
 	w := newGeneral(t)
-	_, s := ask[HubSettings](t, "GET", w.url+"/api/hub", "")
+	_, s := ask[HubSettings](t, "GET", w.url+"/control/hub", "")
 	if s.Endpoint != s.ConfiguredEndpoint || s.Token != hub.NoToken || s.Folder == "" {
 		t.Errorf("settings %+v", s)
 	}
-	_, found := ask[HubSearch](t, "GET", w.url+"/api/hub/search?words=m&limit=2", "")
+	_, found := ask[HubSearch](t, "GET", w.url+"/control/hub/search?words=m&limit=2", "")
 	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Supported ||
 		!found.Models[1].Supported || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
 		t.Errorf("found %+v", found)
 	}
-	_, r := ask[HubRepository](t, "GET", w.url+"/api/hub/repository?id=o/m", "")
+	_, r := ask[HubRepository](t, "GET", w.url+"/control/hub/repository?id=o/m", "")
 	if len(r.Files) != 3 || !r.Files[1].Needed || r.Files[1].Bytes != 9 || r.Files[2].Needed ||
 		r.Files[2].Bytes != -1 || r.Error != nil {
 		t.Errorf("repository %+v", r)
 	}
 	// The hub serves no file contents, so the download fails.
-	status, job := ask[Job](t, "POST", w.url+"/api/downloads", `{"id":"o/m"}`)
+	status, job := ask[Job](t, "POST", w.url+"/control/downloads", `{"id":"o/m"}`)
 	if status != http.StatusAccepted || job.Kind != jobs.Download || job.Title != "o/m" {
 		t.Errorf("started: %d %+v", status, job)
 	}
@@ -168,20 +168,20 @@ func TestHubOverHTTP(t *testing.T) {
 		ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
-	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub",
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/control/hub",
 		`{"token":"hf_abc"}`); status != http.StatusOK || s.Token != hub.TokenFile {
 		t.Errorf("token: %d %+v", status, s)
 	}
-	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub",
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/control/hub",
 		`{"endpoint":"https://mirror.example/hf/"}`); status != http.StatusOK ||
 		s.Endpoint != "https://mirror.example/hf" {
 		t.Errorf("mirror: %d %+v", status, s)
 	}
 	for _, c := range []struct{ method, path, body string }{
-		{"PUT", "/api/hub", `{"endpoint":"file:///etc"}`},
-		{"PUT", "/api/hub", `{"token":"a b"}`},
-		{"GET", "/api/hub/search?limit=0", ""},
-		{"POST", "/api/downloads", `{"id":"../.."}`},
+		{"PUT", "/control/hub", `{"endpoint":"file:///etc"}`},
+		{"PUT", "/control/hub", `{"token":"a b"}`},
+		{"GET", "/control/hub/search?limit=0", ""},
+		{"POST", "/control/downloads", `{"id":"../.."}`},
 	} {
 		if status, _ := ask[ErrorBody](t, c.method, w.url+c.path,
 			c.body); status != http.StatusBadRequest {

@@ -25,12 +25,12 @@ type APIKey struct {
 	LastUsedAtUnixMs   int64         `json:"lastUsedAt"` // 0: never
 }
 
-// APIKeyList is the response of GET /api/keys.
+// APIKeyList is the response of GET /control/keys.
 type APIKeyList struct {
 	Keys []APIKey `json:"keys"` // in the order of their names
 }
 
-// APIKeyChange is the body of POST /api/keys and PUT /api/keys/{id}.
+// APIKeyChange is the body of POST /control/keys and PUT /control/keys/{id}.
 type APIKeyChange struct {
 	Name               string        `json:"name"`
 	Models             []string      `json:"models"`
@@ -44,7 +44,7 @@ func (c APIKeyChange) limits() keys.Limits {
 		ConcurrentRequests: c.ConcurrentRequests, Priority: c.Priority}
 }
 
-// NewAPIKey is the response of POST /api/keys.
+// NewAPIKey is the response of POST /control/keys.
 type NewAPIKey struct {
 	Key  APIKey `json:"key"`
 	Text string `json:"text"` // which requests send; only its hash is stored
@@ -52,22 +52,22 @@ type NewAPIKey struct {
 
 func (a *API) keyRoutes() []Route {
 	return []Route{
-		route("GET /api/keys", "Lists the named API keys, their limits and their use.", "",
+		route("GET /control/keys", "Lists the named API keys, their limits and their use.", "",
 			func(*http.Request, nothing) (APIKeyList, error) { return KeysOf(a.keys), nil }),
-		route("POST /api/keys", "Makes an API key. Only this response has its text.",
+		route("POST /control/keys", "Makes an API key. Only this response has its text.",
 			`{"name": "laptop", "models": [], "requestsPerMinute": 60}`,
 			func(_ *http.Request, c APIKeyChange) (NewAPIKey, error) {
 				k, text, err := a.keys.Add(c.Name, c.limits())
 				return NewAPIKey{apiKey(keys.Listed{Key: k}), text}, err
 			}),
-		route("PUT /api/keys/{id}",
+		route("PUT /control/keys/{id}",
 			"Replaces the name and the limits of an API key; a missing limit is none.",
 			`{"name": "laptop", "requestsPerMinute": 60}`,
 			func(r *http.Request, c APIKeyChange) (APIKeyList, error) {
 				_, err := a.keys.Set(r.PathValue("id"), c.Name, c.limits())
 				return KeysOf(a.keys), err
 			}),
-		route("DELETE /api/keys/{id}", "Removes an API key. Requests that use it end at once.", "",
+		route("DELETE /control/keys/{id}", "Removes an API key. Requests that use it end at once.", "",
 			func(r *http.Request, _ nothing) (APIKeyList, error) {
 				_, _, err := a.keys.Remove(r.PathValue("id"))
 				return KeysOf(a.keys), err

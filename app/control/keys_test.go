@@ -21,7 +21,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		}
 		return status, text
 	}
-	status, text := send("POST", "/api/keys", `{"name":"laptop","models":["m"],`+
+	status, text := send("POST", "/control/keys", `{"name":"laptop","models":["m"],`+
 		`"requestsPerMinute":60,"concurrentRequests":2,"priority":"batch"}`)
 	var made NewAPIKey
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusOK ||
@@ -33,7 +33,7 @@ func TestKeysOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(guard.Used{PromptTokens: 10, GeneratedTokens: 2})
-	_, text = send("GET", "/api/keys", "")
+	_, text = send("GET", "/control/keys", "")
 	var list APIKeyList
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Keys) != 1 ||
 		strings.Contains(text, made.Text) {
@@ -49,7 +49,7 @@ func TestKeysOverHTTP(t *testing.T) {
 	if _, general, _ := w.put(t, `{}`); general.NamedKeys != 1 {
 		t.Errorf("the settings say that there are %d named keys", general.NamedKeys)
 	}
-	status, text = send("PUT", "/api/keys/"+got.ID, `{"name":"phone"}`)
+	status, text = send("PUT", "/control/keys/"+got.ID, `{"name":"phone"}`)
 	if status != http.StatusOK || !strings.Contains(text, `"name":"phone","models":[],`+
 		`"requestsPerMinute":0,"concurrentRequests":0,"priority":""`) ||
 		w.keys.Find(made.Text).Name != "phone" {
@@ -59,19 +59,19 @@ func TestKeysOverHTTP(t *testing.T) {
 		method, path, body string
 		status             int
 	}{
-		{"POST", "/api/keys", `{"name":""}`, 400},
-		{"POST", "/api/keys", `{"name":"Phone"}`, 409},
-		{"POST", "/api/keys", `{"name":"x","requestsPerMinute":-1}`, 400},
-		{"POST", "/api/keys", `{`, 400},
-		{"PUT", "/api/keys/none", `{"name":"x"}`, 404},
-		{"DELETE", "/api/keys/none", ``, 404},
+		{"POST", "/control/keys", `{"name":""}`, 400},
+		{"POST", "/control/keys", `{"name":"Phone"}`, 409},
+		{"POST", "/control/keys", `{"name":"x","requestsPerMinute":-1}`, 400},
+		{"POST", "/control/keys", `{`, 400},
+		{"PUT", "/control/keys/none", `{"name":"x"}`, 404},
+		{"DELETE", "/control/keys/none", ``, 404},
 	} {
 		if status, text := send(c.method, c.path, c.body); status != c.status ||
 			!strings.Contains(text, `"error"`) {
 			t.Errorf("%s %s %s: %d %s", c.method, c.path, c.body, status, text)
 		}
 	}
-	if status, text := send("DELETE", "/api/keys/"+got.ID, ""); status != 200 ||
+	if status, text := send("DELETE", "/control/keys/"+got.ID, ""); status != 200 ||
 		text != `{"keys":[]}`+"\n" || w.keys.Find(made.Text) != nil {
 		t.Errorf("%d %s", status, text)
 	}

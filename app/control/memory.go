@@ -17,14 +17,14 @@ const maxStreams = 256
 
 func (a *API) memoryRoutes() []Route {
 	return []Route{
-		route("GET /api/memory/what-if",
+		route("GET /control/memory/what-if",
 			"Computes how much memory a model would need with another context length or number of "+
 				"streams, in each KV cache format.", "",
 			func(r *http.Request, _ nothing) (host.WhatIf, error) { return a.whatIf(r) }).
 			withQueries(Query{"model", "A model's ID. Default: the loaded model."},
 				Query{"context", "The context length of each stream, in tokens."},
 				Query{"streams", "How many streams run at once, 1 to 256."}),
-		route("GET /api/memory/wired",
+		route("GET /control/memory/wired",
 			"Returns the wired memory limit of the GPU, a safe limit, and the commands that would "+
 				"set it.", "",
 			func(r *http.Request, _ nothing) (wired.Status, error) {
@@ -36,7 +36,7 @@ func (a *API) memoryRoutes() []Route {
 			}).
 			withQueries(Query{"limit",
 				"The limit in bytes that the commands set. Default: the safe limit."}),
-		route("POST /api/memory/wired",
+		route("POST /control/memory/wired",
 			"Changes the wired memory limit. macOS asks for an administrator's password.",
 			`{"action": "set"}`,
 			func(r *http.Request, q WiredRequest) (wired.Status, error) {
@@ -57,8 +57,8 @@ func (a *API) whatIf(r *http.Request) (host.WhatIf, error) {
 	return a.host.WhatIf(q)
 }
 
-// WiredRequest is the body of POST /api/memory/wired. A LimitBytes of 0 means the safe limit. The
-// action reset ignores it.
+// WiredRequest is the body of POST /control/memory/wired. A LimitBytes of 0 means the safe limit.
+// The action reset ignores it.
 type WiredRequest struct {
 	Action     wired.Action `json:"action"`
 	LimitBytes int64        `json:"limitBytes"`

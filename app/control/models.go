@@ -10,12 +10,12 @@ import (
 	"headroom/engine/problem"
 )
 
-// WatchRequest is the body of /api/models/watching.
+// WatchRequest is the body of /control/models/watching.
 type WatchRequest struct {
 	Paused bool `json:"paused"`
 }
 
-// PlaceRequest is the body of /api/models/{id}/remove and reveal. Path selects one of several
+// PlaceRequest is the body of /control/models/{id}/remove and reveal. Path selects one of several
 // copies of a model. An empty Path means its only copy, and for reveal the first one.
 type PlaceRequest struct {
 	Path string `json:"path"`
@@ -31,28 +31,28 @@ func (a *API) modelRoutes() []Route {
 		"The context length, in tokens, for which needBytes and fits are computed. Default: the " +
 			"context with which each model would be loaded."}
 	return []Route{
-		route("GET /api/models", "Lists the models on this machine.", "",
+		route("GET /control/models", "Lists the models on this machine.", "",
 			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				return a.modelList(r)
 			}).withQueries(context),
-		route("POST /api/models/rescan",
+		route("POST /control/models/rescan",
 			"Scans all folders again, and responds when the scan is complete.",
 			"",
 			func(r *http.Request, _ nothing) (host.ModelList, error) {
 				a.host.RescanModels()
 				return a.modelList(r)
 			}).withQueries(context),
-		route("POST /api/models/watching", "Pauses or resumes watching the folders for changes.",
-			`{"paused": true}`,
+		route("POST /control/models/watching",
+			"Pauses or resumes watching the folders for changes.", `{"paused": true}`,
 			func(_ *http.Request, q WatchRequest) (nothing, error) {
 				return nothing{}, a.host.PauseWatching(q.Paused)
 			}),
-		route("POST /api/models/{id}/remove",
+		route("POST /control/models/{id}/remove",
 			"Moves a model to the Trash. Encode the \"/\" in its ID as %2F.", `{"path": "/folder"}`,
 			func(r *http.Request, q PlaceRequest) (nothing, error) {
 				return nothing{}, a.host.RemoveModel(r.PathValue("id"), q.Path)
 			}),
-		route("POST /api/models/{id}/reveal",
+		route("POST /control/models/{id}/reveal",
 			"Shows a model's folder in the Finder, or in the file manager of this system.",
 			`{"path": "/folder"}`,
 			func(r *http.Request, q PlaceRequest) (nothing, error) {

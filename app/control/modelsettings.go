@@ -20,7 +20,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// ModelSettings is the response of /api/models/{id}/settings.
+// ModelSettings is the response of /control/models/{id}/settings.
 type ModelSettings struct {
 	Settings settings.Model `json:"settings"`
 	ReadOnly []string       `json:"readOnly"` // names of the settings that the command line sets
@@ -28,12 +28,12 @@ type ModelSettings struct {
 
 func (a *API) modelSettingsRoutes() []Route {
 	return []Route{
-		route("GET /api/models/{id}/settings",
+		route("GET /control/models/{id}/settings",
 			"Returns the settings of a model. Encode the \"/\" in its ID as %2F.", "",
 			func(r *http.Request, _ nothing) (ModelSettings, error) {
 				return a.modelSettings(r.PathValue("id")), nil
 			}),
-		route("PUT /api/models/{id}/settings",
+		route("PUT /control/models/{id}/settings",
 			"Replaces the settings of a model; a missing one gets its default. Sampling defaults, "+
 				"aliases, the pin and the idle time apply at once, the rest when the model is "+
 				"loaded again.",

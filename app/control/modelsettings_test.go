@@ -46,8 +46,8 @@ func TestModelSettings(t *testing.T) {
 				TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
 		{"PUT", `{}`, 200, settings.Model{}},
 	} {
-		status, _, text := do(t, c.method, s.URL+"/api/models/O%2FM/settings", c.body, TokenHeader,
-			"T")
+		status, _, text := do(t, c.method, s.URL+"/control/models/O%2FM/settings", c.body,
+			TokenHeader, "T")
 		var got ModelSettings
 		if err := json.Unmarshal([]byte(text), &got); err != nil || status != c.status {
 			t.Errorf("%s: %d %s, want %d", c.body, status, text, c.status)

@@ -18,7 +18,7 @@ import (
 // object is a JSON object of the description.
 type object = map[string]any
 
-// eventDocuments holds the type of each event's data in the stream of /api/events.
+// eventDocuments holds the type of each event's data in the stream of /control/events.
 var eventDocuments = map[string]reflect.Type{
 	"state":  reflect.TypeFor[host.State](),
 	"models": reflect.TypeFor[ModelsEvent](),

@@ -26,7 +26,7 @@ import (
 // described returns the OpenAPI document that a client receives.
 func described(t *testing.T, url string) (document map[string]any) {
 	t.Helper()
-	status, _, text := do(t, "GET", url+"/api/openapi.json", "", TokenHeader, "T")
+	status, _, text := do(t, "GET", url+"/control/openapi.json", "", TokenHeader, "T")
 	if err := json.Unmarshal([]byte(text), &document); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %v", status, err)
 	}
@@ -52,64 +52,64 @@ func TestResponsesMatchTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := map[string]bool{"GET /api/events": true} // TestEvents reads the stream
+	held := map[string]bool{"GET /control/events": true} // TestEvents reads the stream
 	for _, c := range []struct{ url, method, path, pattern, body string }{
-		{plain, "GET", "/api/state", "/api/state", ""},
-		{plain, "POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
-		{plain, "POST", "/api/engine/stop", "/api/engine/stop", ""},
-		{plain, "GET", "/api/requests/recent", "/api/requests/recent", ""},
-		{plain, "GET", "/api/models", "/api/models", ""},
-		{plain, "GET", "/api/memory/what-if?context=5", "/api/memory/what-if", ""},
-		{plain, "GET", "/api/memory/wired", "/api/memory/wired", ""},
-		{plain, "GET", "/api/cache", "/api/cache", ""},
-		{plain, "GET", "/api/cache/abcd", "/api/cache/{key}", ""},
-		{plain, "DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},
-		{plain, "GET", "/api/openapi.json", "/api/openapi.json", ""},
-		{plain, "GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
-		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another error
-		{withSettings, "GET", "/api/settings", "/api/settings", ""},
-		{withSettings, "PUT", "/api/settings", "/api/settings", `{"idleUnloadMinutes":1}`},
-		{withSettings, "GET", "/api/settings/cache", "/api/settings/cache", ""},
-		{withSettings, "GET", "/api/logs", "/api/logs", ""},
-		{withSettings, "GET", "/api/jobs", "/api/jobs", ""},
-		{withSettings, "POST", "/api/cache/move", "/api/cache/move", `{"dir":"x"}`}, // an error
-		{withSettings, "PUT", "/api/chats/c-1", "/api/chats/{id}", chatExample},
-		{withSettings, "GET", "/api/chats", "/api/chats", ""},
-		{withSettings, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},
-		{withSettings, "GET", "/api/chats/c-2", "/api/chats/{id}", ""}, // an error
-		{withSettings, "POST", "/api/imports/plan", "/api/imports/plan",
+		{plain, "GET", "/control/state", "/control/state", ""},
+		{plain, "POST", "/control/engine/start", "/control/engine/start", `{"model":"m"}`},
+		{plain, "POST", "/control/engine/stop", "/control/engine/stop", ""},
+		{plain, "GET", "/control/requests/recent", "/control/requests/recent", ""},
+		{plain, "GET", "/control/models", "/control/models", ""},
+		{plain, "GET", "/control/memory/what-if?context=5", "/control/memory/what-if", ""},
+		{plain, "GET", "/control/memory/wired", "/control/memory/wired", ""},
+		{plain, "GET", "/control/cache", "/control/cache", ""},
+		{plain, "GET", "/control/cache/abcd", "/control/cache/{key}", ""},
+		{plain, "DELETE", "/control/cache/abcd", "/control/cache/{key}", ""},
+		{plain, "GET", "/control/openapi.json", "/control/openapi.json", ""},
+		{plain, "GET", "/control/cache/beef", "/control/cache/{key}", ""},      // an error
+		{plain, "POST", "/control/engine/start", "/control/engine/start", `7`}, // another error
+		{withSettings, "GET", "/control/settings", "/control/settings", ""},
+		{withSettings, "PUT", "/control/settings", "/control/settings", `{"idleUnloadMinutes":1}`},
+		{withSettings, "GET", "/control/settings/cache", "/control/settings/cache", ""},
+		{withSettings, "GET", "/control/logs", "/control/logs", ""},
+		{withSettings, "GET", "/control/jobs", "/control/jobs", ""},
+		{withSettings, "POST", "/control/cache/move", "/control/cache/move", `{"dir":"x"}`}, // an error
+		{withSettings, "PUT", "/control/chats/c-1", "/control/chats/{id}", chatExample},
+		{withSettings, "GET", "/control/chats", "/control/chats", ""},
+		{withSettings, "GET", "/control/chats/c-1", "/control/chats/{id}", ""},
+		{withSettings, "GET", "/control/chats/c-2", "/control/chats/{id}", ""}, // an error
+		{withSettings, "POST", "/control/imports/plan", "/control/imports/plan",
 			`{"paths":["/gone"],"mode":"copy"}`},
-		{withSettings, "GET", "/api/hub", "/api/hub", ""},
-		{withSettings, "GET", "/api/hub/search", "/api/hub/search", ""},
-		{withSettings, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
-		{withSettings, "PUT", "/api/hub", "/api/hub", `{"endpoint":"ftp://x"}`}, // an error
-		{withSettings, "POST", "/api/downloads", "/api/downloads", `{"id":"../x"}`},
-		{withSettings, "POST", "/api/imports", "/api/imports",
+		{withSettings, "GET", "/control/hub", "/control/hub", ""},
+		{withSettings, "GET", "/control/hub/search", "/control/hub/search", ""},
+		{withSettings, "GET", "/control/hub/repository?id=o/m", "/control/hub/repository", ""},
+		{withSettings, "PUT", "/control/hub", "/control/hub", `{"endpoint":"ftp://x"}`}, // an error
+		{withSettings, "POST", "/control/downloads", "/control/downloads", `{"id":"../x"}`},
+		{withSettings, "POST", "/control/imports", "/control/imports",
 			`{"paths":["/gone"],"mode":"copy"}`},
-		{withSettings, "DELETE", "/api/jobs/x", "/api/jobs/{id}", ""},
-		{withSettings, "POST", "/api/jobs/x/resume", "/api/jobs/{id}/resume", ""},
-		{withSettings, "POST", "/api/jobs/x/stop", "/api/jobs/{id}/stop", ""},
-		{withSettings, "PUT", "/api/settings/cache", "/api/settings/cache", `{"maxSize":"1GB"}`},
-		{withSettings, "PUT", "/api/models/m/settings", "/api/models/{id}/settings",
+		{withSettings, "DELETE", "/control/jobs/x", "/control/jobs/{id}", ""},
+		{withSettings, "POST", "/control/jobs/x/resume", "/control/jobs/{id}/resume", ""},
+		{withSettings, "POST", "/control/jobs/x/stop", "/control/jobs/{id}/stop", ""},
+		{withSettings, "PUT", "/control/settings/cache", "/control/settings/cache", `{"maxSize":"1GB"}`},
+		{withSettings, "PUT", "/control/models/m/settings", "/control/models/{id}/settings",
 			`{"templateArguments":{"enable_thinking":false}}`},
-		{withSettings, "GET", "/api/models/m/settings", "/api/models/{id}/settings", ""},
-		{withSettings, "DELETE", "/api/chats/c-1", "/api/chats/{id}", ""},
-		{withSettings, "POST", "/api/keys", "/api/keys", `{"name":"k","requestsPerMinute":5}`},
-		{withSettings, "POST", "/api/keys", "/api/keys", `{"name":"k"}`}, // an error
-		{withSettings, "GET", "/api/keys", "/api/keys", ""},
-		{withSettings, "PUT", "/api/keys/x", "/api/keys/{id}", `{"name":"k"}`}, // an error
-		{withSettings, "PUT", "/api/keys/" + named.ID, "/api/keys/{id}", `{"name":"other"}`},
-		{withSettings, "DELETE", "/api/keys/" + named.ID, "/api/keys/{id}", ""},
-		{withSettings, "GET", "/api/stored", "/api/stored", ""},
-		{withSettings, "POST", "/api/stored/delete", "/api/stored/delete", `{}`},
-		{plain, "POST", "/api/models/rescan", "/api/models/rescan", ""},
-		{plain, "POST", "/api/models/watching", "/api/models/watching", `{"on":true}`},
-		{plain, "POST", "/api/models/m/remove", "/api/models/{id}/remove", ""},
-		{plain, "POST", "/api/models/m/reveal", "/api/models/{id}/reveal", ""},
-		{plain, "POST", "/api/requests/1/cancel", "/api/requests/{id}/cancel", ""},
-		{plain, "POST", "/api/memory/wired", "/api/memory/wired", `{"action":"none"}`}, // an error
-		{plain, "POST", "/api/cache/abcd/pin", "/api/cache/{key}/pin", `{"pinned":true}`},
-		{plain, "DELETE", "/api/cache", "/api/cache", ""},
+		{withSettings, "GET", "/control/models/m/settings", "/control/models/{id}/settings", ""},
+		{withSettings, "DELETE", "/control/chats/c-1", "/control/chats/{id}", ""},
+		{withSettings, "POST", "/control/keys", "/control/keys", `{"name":"k","requestsPerMinute":5}`},
+		{withSettings, "POST", "/control/keys", "/control/keys", `{"name":"k"}`}, // an error
+		{withSettings, "GET", "/control/keys", "/control/keys", ""},
+		{withSettings, "PUT", "/control/keys/x", "/control/keys/{id}", `{"name":"k"}`}, // an error
+		{withSettings, "PUT", "/control/keys/" + named.ID, "/control/keys/{id}", `{"name":"other"}`},
+		{withSettings, "DELETE", "/control/keys/" + named.ID, "/control/keys/{id}", ""},
+		{withSettings, "GET", "/control/stored", "/control/stored", ""},
+		{withSettings, "POST", "/control/stored/delete", "/control/stored/delete", `{}`},
+		{plain, "POST", "/control/models/rescan", "/control/models/rescan", ""},
+		{plain, "POST", "/control/models/watching", "/control/models/watching", `{"on":true}`},
+		{plain, "POST", "/control/models/m/remove", "/control/models/{id}/remove", ""},
+		{plain, "POST", "/control/models/m/reveal", "/control/models/{id}/reveal", ""},
+		{plain, "POST", "/control/requests/1/cancel", "/control/requests/{id}/cancel", ""},
+		{plain, "POST", "/control/memory/wired", "/control/memory/wired", `{"action":"none"}`}, // an error
+		{plain, "POST", "/control/cache/abcd/pin", "/control/cache/{key}/pin", `{"pinned":true}`},
+		{plain, "DELETE", "/control/cache", "/control/cache", ""},
 	} {
 		held[c.method+" "+c.pattern] = true
 		document := described(t, c.url)
@@ -272,7 +272,7 @@ func TestUnauthorizedRequests(t *testing.T) {
 				http.StatusForbidden},
 		} {
 			body := "{}"
-			if strings.HasPrefix(path, "/api/chats/") {
+			if strings.HasPrefix(path, "/control/chats/") {
 				body = chatExample // would create a conversation
 			}
 			if status, _, text := do(t, method, url+path, body, c.headers...); status != c.status {

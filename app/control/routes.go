@@ -18,7 +18,7 @@ import (
 
 // Route is one method and path of the API.
 type Route struct {
-	Pattern  string       // pattern of http.ServeMux: "GET /api/cache/{key}"
+	Pattern  string       // pattern of http.ServeMux: "GET /control/cache/{key}"
 	Summary  string       // one sentence for the OpenAPI document
 	Queries  []Query      // optional query parameters
 	Status   int          // status of a successful response
@@ -154,12 +154,12 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.moveRoutes()...)
 	}
 	if a.showWindow != nil {
-		rows = append(rows, route("POST /api/window/show",
+		rows = append(rows, route("POST /control/window/show",
 			"Opens the window or brings it to the front. A second start of the app sends this to "+
 				"the first.", "",
 			func(*http.Request, nothing) (nothing, error) { return nothing{}, a.showWindow() }))
 	}
-	return append(rows, route("GET /api/openapi.json", "Returns this description in OpenAPI 3.1.",
-		"",
+	return append(rows, route("GET /control/openapi.json",
+		"Returns this description in OpenAPI 3.1.", "",
 		func(*http.Request, nothing) (map[string]any, error) { return a.openAPI(), nil }))
 }

@@ -20,8 +20,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheSettings is the response of /api/settings/cache. Sizes are in bytes: 0 means the default, a
-// negative number no limit.
+// CacheSettings is the response of /control/settings/cache. Sizes are in bytes: 0 means the
+// default, a negative number no limit.
 type CacheSettings struct {
 	On              bool   `json:"on"`
 	Dir             string `json:"dir"`
@@ -34,8 +34,8 @@ type CacheSettings struct {
 	NeedsRestart []string `json:"needsRestart"`
 }
 
-// CacheChange is the body of PUT /api/settings/cache. A missing field does not change. An empty Dir
-// means the default folder.
+// CacheChange is the body of PUT /control/settings/cache. A missing field does not change. An empty
+// Dir means the default folder.
 type CacheChange struct {
 	On              *bool   `json:"on"`
 	Dir             *string `json:"dir"`
@@ -49,9 +49,9 @@ const minCapBytes = 1e6
 
 func (a *API) settingsRoutes() []Route {
 	return []Route{
-		route("GET /api/settings/cache", "Returns the settings of the disk cache.", "",
+		route("GET /control/settings/cache", "Returns the settings of the disk cache.", "",
 			func(*http.Request, nothing) (CacheSettings, error) { return a.cacheSettings(), nil }),
-		route("PUT /api/settings/cache",
+		route("PUT /control/settings/cache",
 			"Changes the settings in the body. New limits take effect at once, the switch and the "+
 				"folder at the next start.",
 			`{"maxBytes": 20000000000}`,

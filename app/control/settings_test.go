@@ -32,7 +32,7 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 			CacheFlags: flags}))
 	t.Cleanup(s.Close)
 	return h, file, func(method, body string) (int, CacheSettings, string) {
-		status, _, text := do(t, method, s.URL+"/api/settings/cache", body, TokenHeader, "T")
+		status, _, text := do(t, method, s.URL+"/control/settings/cache", body, TokenHeader, "T")
 		var c CacheSettings
 		_ = json.Unmarshal([]byte(text), &c)
 		return status, c, text

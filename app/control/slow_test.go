@@ -35,13 +35,13 @@ func TestBodiesThatNeverCome(t *testing.T) {
 		name, method, path, headers string
 		status                      int
 	}{
-		{"no token", "POST", "/api/engine/start", "", 401},
-		{"unknown route", "POST", "/api/nothing", token, 404},
-		{"a route without a body", "POST", "/api/models/rescan", token, 200},
-		{"a document", "GET", "/api/state", token, 200},
+		{"no token", "POST", "/control/engine/start", "", 401},
+		{"unknown route", "POST", "/control/nothing", token, 404},
+		{"a route without a body", "POST", "/control/models/rescan", token, 200},
+		{"a document", "GET", "/control/state", token, 200},
 		{"a page", "POST", "/", "", 405},
 		{"a missing page", "GET", "/nothing", "", 404},
-		{"foreign host", "POST", "/api/engine/start", token + "Host: evil.com\r\n", 403},
+		{"foreign host", "POST", "/control/engine/start", token + "Host: evil.com\r\n", 403},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,7 @@ type Stored interface {
 	DeleteStored(context.Context, stored.Choice) (stored.Deleted, error)
 }
 
-// DeleteStored is the body of POST /api/stored/delete.
+// DeleteStored is the body of POST /control/stored/delete.
 type DeleteStored struct {
 	// Everything must be true, so that no request deletes by mistake.
 	Everything bool `json:"everything"`
@@ -28,9 +28,10 @@ type DeleteStored struct {
 
 func (a *API) storedRoutes() []Route {
 	return []Route{
-		route("GET /api/stored", "Lists what Headroom has stored on this computer, and where.", "",
+		route("GET /control/stored",
+			"Lists what Headroom has stored on this computer, and where.", "",
 			func(*http.Request, nothing) (stored.List, error) { return a.stored.Stored(), nil }),
-		route("POST /api/stored/delete",
+		route("POST /control/stored/delete",
 			"Deletes all chats, the cache, unfinished jobs and the log, while the server runs. "+
 				"Requests are cancelled, and the model is loaded again afterwards.",
 			`{"everything": true, "settings": false, "models": false}`,

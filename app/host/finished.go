@@ -53,7 +53,7 @@ type CacheMiss struct {
 	PreviousAtUnixMs int64  `json:"previousAt"` // when the known request ended; 0: unknown
 }
 
-// FinishedList is the document of /api/requests/recent.
+// FinishedList is the document of /control/requests/recent.
 type FinishedList struct {
 	Requests []Finished `json:"requests"` // the newest first
 }

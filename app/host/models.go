@@ -14,7 +14,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// ModelList is the document of /api/models.
+// ModelList is the document of /control/models.
 type ModelList struct {
 	Models []Model `json:"models"` // the bundled one first
 	// ContextTokens is the context length that needBytes and fits are for; 0 means the length that

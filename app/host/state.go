@@ -10,7 +10,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// State is the document of /api/state: everything that menu, window and browser show at a glance.
+// State is the document of /control/state: everything that menu, window and browser show at
+// a glance.
 type State struct {
 	Version string `json:"version"`
 	// Engine is the model in front: the one that a person started last. If that was unloaded by

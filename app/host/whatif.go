@@ -22,7 +22,7 @@ type WhatIfQuery struct {
 	Streams       int    // concurrent requests
 }
 
-// WhatIf is the document of /api/memory/what-if.
+// WhatIf is the document of /control/memory/what-if.
 type WhatIf struct {
 	Model string `json:"model"`
 	// ContextTokens is the length asked for, capped at TrainedTokens.

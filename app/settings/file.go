@@ -213,7 +213,7 @@ func (f *File) restoreKey() {
 	}
 	slog.Warn("another program has removed the API key from the settings file, or it cannot be "+
 		"read; the key stays", "file", f.path, "fix", "to remove the key, use Settings, or "+
-		`PUT {"apiKey": ""} to /api/settings`, "err", err)
+		`PUT {"apiKey": ""} to /control/settings`, "err", err)
 }
 
 // keepUnread copies the file, if another program has left text there that refresh did not

@@ -51,8 +51,9 @@ func Listen(input io.Reader, show, end func()) {
 	end()
 }
 
-// Handler returns a handler that forwards requests below /api/ and /v1/ to the agent, with the
-// token, and streams the responses. Other paths are not found; the window serves its assets itself.
+// Handler returns a handler that forwards requests below /control/ and /v1/ to the agent, with
+// the token, and streams the responses. Other paths are not found; the window serves its assets
+// itself.
 func (a *Agent) Handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
@@ -74,7 +75,7 @@ func (a *Agent) Handler() http.Handler {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, prefix := range []string{"/api/", "/v1/"} {
+		for _, prefix := range []string{"/control/", "/v1/"} {
 			if strings.HasPrefix(r.URL.Path, prefix) {
 				proxy.ServeHTTP(w, r)
 				return

@@ -119,7 +119,7 @@ func TestClosedPageCancelsRequest(t *testing.T) {
 func TestHandlerOtherPaths(t *testing.T) {
 	a, _ := AgentFrom(environment(map[string]string{envAddress: "http://127.0.0.1:1/"}))
 	for path, want := range map[string]int{"/": 404, "/apix": 404, "/v1": 404, "/metrics": 404,
-		"/api/state": 502} {
+		"/control/state": 502} {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != want {

@@ -47,12 +47,12 @@ var faults = []fault{
 		return b.switchModel(ctx)
 	}},
 	{"model unloaded and loaded", func(ctx context.Context, b *bench, _ time.Duration) error {
-		err := b.server.control(ctx, "POST", "/api/engine/stop", nil, nil)
-		return errors.Join(err, b.server.control(ctx, "POST", "/api/engine/start",
+		err := b.server.control(ctx, "POST", "/control/engine/stop", nil, nil)
+		return errors.Join(err, b.server.control(ctx, "POST", "/control/engine/start",
 			map[string]any{"model": b.loaded}, nil))
 	}},
 	{"cache cleared", func(ctx context.Context, b *bench, _ time.Duration) error {
-		return b.server.control(ctx, "DELETE", "/api/cache", nil, nil)
+		return b.server.control(ctx, "DELETE", "/control/cache", nil, nil)
 	}},
 	{"cache limit lowered and raised",
 		func(ctx context.Context, b *bench, hold time.Duration) error {
@@ -119,7 +119,8 @@ func (b *bench) switchModel(ctx context.Context) error {
 	if b.loaded == copyName {
 		other = demoName
 	}
-	err := b.server.control(ctx, "POST", "/api/engine/start", map[string]any{"model": other}, nil)
+	err := b.server.control(ctx, "POST", "/control/engine/start", map[string]any{"model": other},
+		nil)
 	if err == nil {
 		b.loaded = other
 	}
@@ -127,8 +128,8 @@ func (b *bench) switchModel(ctx context.Context) error {
 }
 
 func (b *bench) limit(ctx context.Context, bytes int64) error {
-	return b.server.control(ctx, "PUT", "/api/settings/cache", map[string]any{"maxBytes": bytes},
-		nil)
+	return b.server.control(ctx, "PUT", "/control/settings/cache",
+		map[string]any{"maxBytes": bytes}, nil)
 }
 
 // damage flips a byte in each of some files of the cache, and cuts one in half.

@@ -68,7 +68,7 @@ func (b *bench) take(ctx context.Context, cycle int) (sample, error) {
 		var state struct {
 			Cache struct{ Entries int }
 		}
-		err := b.server.control(ctx, "GET", "/api/state", nil, &state)
+		err := b.server.control(ctx, "GET", "/control/state", nil, &state)
 		if err == nil {
 			err = b.countFiles(&s)
 		}

@@ -234,7 +234,7 @@ func (s *server) open(ctx context.Context, method, path string, body map[string]
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if strings.HasPrefix(path, "/api/") {
+	if strings.HasPrefix(path, "/control/") {
 		request.Header.Set("X-Headroom-Token", s.token)
 	}
 	return s.client.Do(request)

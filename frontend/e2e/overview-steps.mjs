@@ -33,7 +33,9 @@ function shape(value, at = 'state') {
 async function stateOf(url) {
   const [address, fragment] = url.split('#');
   const token = new URLSearchParams(fragment).get('token');
-  const response = await fetch(`${address}api/state`, { headers: { 'X-Headroom-Token': token } });
+  const response = await fetch(`${address}control/state`, {
+    headers: { 'X-Headroom-Token': token },
+  });
   assert.equal(response.status, 200);
   return response.json();
 }

@@ -13,7 +13,7 @@ export const settingsSteps = [
       const kept = async () => {
         const [address, fragment] = server.url.split('#');
         const headers = { 'X-Headroom-Token': new URLSearchParams(fragment).get('token') };
-        return (await (await fetch(`${address}api/settings`, { headers })).json())
+        return (await (await fetch(`${address}control/settings`, { headers })).json())
           .idleUnloadMinutes;
       };
       assert.equal(await kept(), 30);

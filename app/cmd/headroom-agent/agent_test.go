@@ -61,7 +61,7 @@ func TestShowFirst(t *testing.T) {
 	if err := showFirst(dir); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(requests, ", "); got != "POST /api/window/show" {
+	if got := strings.Join(requests, ", "); got != "POST /control/window/show" {
 		t.Errorf("the requests are %s", got)
 	}
 }

@@ -60,7 +60,7 @@ func TestDrop(t *testing.T) {
 
 // modelNames returns the names in the model list, nil if the agent does not answer.
 func (p *program) modelNames() (names []string) {
-	answer, err := p.request("GET", "api/models", "")
+	answer, err := p.request("GET", "control/models", "")
 	if err != nil {
 		return nil
 	}

@@ -28,8 +28,8 @@ func TestDesktopNotifies(t *testing.T) {
 	a := d.start("--no-start")
 	a.trayItem()
 	const id = "tiny/From-The-Hub-4bit"
-	a.put("api/hub", `{"endpoint":"`+startHub(t, id)+`"}`)
-	a.post("api/downloads", `{"id":"`+id+`"}`)
+	a.put("control/hub", `{"endpoint":"`+startHub(t, id)+`"}`)
+	a.post("control/downloads", `{"id":"`+id+`"}`)
 	notice := notifications.wait(id + " is downloaded")
 	if len(notice.actions) != 4 || notice.actions[3] != "Start" ||
 		!strings.Contains(notice.body, "there is room for") {
@@ -42,7 +42,7 @@ func TestDesktopNotifies(t *testing.T) {
 	}
 
 	t.Log("a download that fails")
-	a.post("api/downloads", `{"id":"tiny/Not-There"}`)
+	a.post("control/downloads", `{"id":"tiny/Not-There"}`)
 	notice = notifications.wait("tiny/Not-There could not be downloaded")
 	notifications.click(notice)
 	w := a.waitWindow()
@@ -50,13 +50,13 @@ func TestDesktopNotifies(t *testing.T) {
 	d.eventually("the window program has ended", func() bool { return !alive(w.pid) })
 
 	t.Log("the setting turns notifications off")
-	a.put("api/settings", `{"notifications":false}`)
+	a.put("control/settings", `{"notifications":false}`)
 	before := notifications.count()
-	a.post("api/downloads", `{"id":"tiny/Not-There-Either"}`)
+	a.post("control/downloads", `{"id":"tiny/Not-There-Either"}`)
 	d.eventually("the second download has failed",
-		func() bool { return strings.Count(a.get("api/jobs"), `"state":"failed"`) == 2 })
-	a.put("api/settings", `{"notifications":true}`)
-	a.post("api/downloads", `{"id":"tiny/Nor-There"}`)
+		func() bool { return strings.Count(a.get("control/jobs"), `"state":"failed"`) == 2 })
+	a.put("control/settings", `{"notifications":true}`)
+	a.post("control/downloads", `{"id":"tiny/Nor-There"}`)
 	notifications.wait("tiny/Nor-There could not be downloaded")
 	if got := notifications.count(); got != before+1 {
 		t.Errorf("%d notifications, want %d", got, before+1)

@@ -325,7 +325,7 @@ func (p *program) answers() bool {
 
 // state returns the agent's state, the zero value if the agent does not answer.
 func (p *program) state() (s host.State) {
-	answer, err := p.request("GET", "api/state", "")
+	answer, err := p.request("GET", "control/state", "")
 	if err != nil {
 		return host.State{}
 	}

@@ -56,7 +56,7 @@ func TestDesktopPanelReturns(t *testing.T) {
 		func() bool { return owner(t, conn, watcherName) == 0 })
 
 	t.Log("without the icon, the control API starts the engine")
-	a.post("api/engine/start", `{}`)
+	a.post("control/engine/start", `{}`)
 	a.waitStatus("ready")
 
 	d.panel()

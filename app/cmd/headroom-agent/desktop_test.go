@@ -129,7 +129,7 @@ func TestDesktop(t *testing.T) {
 	t.Log("watching is paused and resumed")
 	item.click("Pause Watching Folders")
 	d.eventually("watching is paused",
-		func() bool { return strings.Contains(a.get("api/models"), `"paused":true`) })
+		func() bool { return strings.Contains(a.get("control/models"), `"paused":true`) })
 	item.click("Resume Watching Folders")
 	item.waitRow("Pause Watching Folders")
 

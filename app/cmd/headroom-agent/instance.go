@@ -120,7 +120,7 @@ func addressOfFirst(dir string) (string, error) {
 }
 
 func askToShow(ctx context.Context, url, token string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"api/window/show", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"control/window/show", nil)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ export const unreachable = {
   fix: 'Start Headroom again from the menu bar or with `headroom serve`.',
   /** Causes. */
   noBody: 'the answer has no body',
-  noState: 'api/state: expected an object with engine, memory, cache and speed',
+  noState: 'control/state: expected an object with engine, memory, cache and speed',
   longLine: (maxChars: Text) => `the stream has a line longer than ${maxChars} characters`,
 };
 

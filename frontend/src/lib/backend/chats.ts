@@ -47,7 +47,7 @@ export class HttpChats implements ChatsBackend {
   async list(search: string): Promise<ChatSummary[]> {
     const answer = await this.#send(
       'GET',
-      search ? `api/chats?search=${encodeURIComponent(search)}` : 'api/chats',
+      search ? `control/chats?search=${encodeURIComponent(search)}` : 'control/chats',
     );
     return filled('ChatList', await answer.json()).chats;
   }
@@ -65,4 +65,4 @@ export class HttpChats implements ChatsBackend {
   }
 }
 
-const address = (id: string) => `api/chats/${encodeURIComponent(id)}`;
+const address = (id: string) => `control/chats/${encodeURIComponent(id)}`;

@@ -68,7 +68,7 @@ const settle = () => vi.advanceTimersByTimeAsync(0);
 
 test('connects with the token, relative to the page, and reports states', () => {
   const { states, connections } = watching('a b');
-  expect(FakeEventSource.last.url).toBe('api/events?token=a%20b');
+  expect(FakeEventSource.last.url).toBe('control/events?token=a%20b');
   FakeEventSource.last.send(fakeState());
   expect(states).toHaveLength(1);
   expect(connections.map((connection) => connection.status)).toEqual(['connecting', 'live']);
@@ -76,7 +76,7 @@ test('connects with the token, relative to the page, and reports states', () => 
 
 test('without a token the address carries none', () => {
   watching('');
-  expect(FakeEventSource.last.url).toBe('api/events');
+  expect(FakeEventSource.last.url).toBe('control/events');
 });
 
 test('a server that is gone: lost, ever longer waits, then live again', async () => {
@@ -138,7 +138,7 @@ test('actions carry the token and return the new state', async () => {
   expect(state.engine.model).toBe('headroom-demo');
   expect(requests).toMatchObject([
     {
-      path: 'api/engine/start',
+      path: 'control/engine/start',
       init: {
         method: 'POST',
         body: '{"model":"headroom-demo"}',
@@ -151,7 +151,7 @@ test('actions carry the token and return the new state', async () => {
 test('a request id is one path element, whatever it holds', async () => {
   answer = reply(204, null);
   await new HttpBackend('').cancel('a/../b?c');
-  expect(requests[0]?.path).toBe('api/requests/a%2F..%2Fb%3Fc/cancel');
+  expect(requests[0]?.path).toBe('control/requests/a%2F..%2Fb%3Fc/cancel');
 });
 
 test.each([

@@ -73,16 +73,16 @@ export class HttpBackend implements Backend {
   }
 
   async start(model: string): Promise<State> {
-    return normaliseState(await (await this.#post('api/engine/start', { model })).json());
+    return normaliseState(await (await this.#post('control/engine/start', { model })).json());
   }
 
   async stop(model = ''): Promise<State> {
     const body = model ? { model } : undefined;
-    return normaliseState(await (await this.#post('api/engine/stop', body)).json());
+    return normaliseState(await (await this.#post('control/engine/stop', body)).json());
   }
 
   async cancel(requestId: string): Promise<void> {
-    await this.#post(`api/requests/${encodeURIComponent(requestId)}/cancel`);
+    await this.#post(`control/requests/${encodeURIComponent(requestId)}/cancel`);
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
@@ -107,12 +107,12 @@ export class HttpBackend implements Backend {
   }
 
   async finished(): Promise<FinishedRequest[]> {
-    return (await this.#json('HostFinishedList', 'GET', 'api/requests/recent')).requests;
+    return (await this.#json('HostFinishedList', 'GET', 'control/requests/recent')).requests;
   }
 
   async models(contextTokens: number): Promise<ModelList> {
     const query = contextTokens > 0 ? `?context=${contextTokens}` : '';
-    const list = await this.#json('HostModelList', 'GET', `api/models${query}`);
+    const list = await this.#json('HostModelList', 'GET', `control/models${query}`);
     return {
       ...list,
       models: list.models.map((model) => ({ ...model, name: model.name || model.id })),
@@ -120,28 +120,28 @@ export class HttpBackend implements Backend {
   }
 
   async rescanModels(): Promise<void> {
-    await this.#post('api/models/rescan');
+    await this.#post('control/models/rescan');
   }
 
   async pauseWatching(paused: boolean): Promise<void> {
-    await this.#post('api/models/watching', { paused });
+    await this.#post('control/models/watching', { paused });
   }
 
   async removeModel(id: string, path: string): Promise<void> {
-    await this.#post(`api/models/${encodeURIComponent(id)}/remove`, { path });
+    await this.#post(`control/models/${encodeURIComponent(id)}/remove`, { path });
   }
 
   async revealModel(id: string, path: string): Promise<void> {
-    await this.#post(`api/models/${encodeURIComponent(id)}/reveal`, { path });
+    await this.#post(`control/models/${encodeURIComponent(id)}/reveal`, { path });
   }
 
   async modelSettings(id: string): Promise<ModelSettings> {
-    const path = `api/models/${encodeURIComponent(id)}/settings`;
+    const path = `control/models/${encodeURIComponent(id)}/settings`;
     return (await this.#json('ModelSettings', 'GET', path)) as ModelSettings;
   }
 
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
-    const path = `api/models/${encodeURIComponent(id)}/settings`;
+    const path = `control/models/${encodeURIComponent(id)}/settings`;
     return (await this.#json('ModelSettings', 'PUT', path, options)) as ModelSettings;
   }
 
@@ -150,60 +150,60 @@ export class HttpBackend implements Backend {
     if (model) query.set('model', model);
     if (contextTokens > 0) query.set('context', String(contextTokens));
     if (streams > 0) query.set('streams', String(streams));
-    return this.#json('HostWhatIf', 'GET', `api/memory/what-if?${query}`);
+    return this.#json('HostWhatIf', 'GET', `control/memory/what-if?${query}`);
   }
 
   async wired(limitBytes: number): Promise<Wired> {
     const query = limitBytes > 0 ? `?limit=${limitBytes}` : '';
-    return this.#json('WiredStatus', 'GET', `api/memory/wired${query}`);
+    return this.#json('WiredStatus', 'GET', `control/memory/wired${query}`);
   }
 
   async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
-    return this.#json('WiredStatus', 'POST', 'api/memory/wired', { action, limitBytes });
+    return this.#json('WiredStatus', 'POST', 'control/memory/wired', { action, limitBytes });
   }
 
   async conversations(): Promise<ConversationList> {
-    return this.#json('CacheList', 'GET', 'api/cache');
+    return this.#json('CacheList', 'GET', 'control/cache');
   }
 
   async conversation(key: string): Promise<ConversationDetail> {
-    return this.#json('CacheDetail', 'GET', `api/cache/${encodeURIComponent(key)}`);
+    return this.#json('CacheDetail', 'GET', `control/cache/${encodeURIComponent(key)}`);
   }
 
   async pin(key: string, pinned: boolean): Promise<void> {
-    await this.#post(`api/cache/${encodeURIComponent(key)}/pin`, { pinned });
+    await this.#post(`control/cache/${encodeURIComponent(key)}/pin`, { pinned });
   }
 
   async forget(key: string): Promise<Removed> {
-    return this.#json('CacheRemoved', 'DELETE', `api/cache/${encodeURIComponent(key)}`);
+    return this.#json('CacheRemoved', 'DELETE', `control/cache/${encodeURIComponent(key)}`);
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
     const query = fingerprint ? `?model=${encodeURIComponent(fingerprint)}` : '';
-    return this.#json('CacheRemoved', 'DELETE', `api/cache${query}`);
+    return this.#json('CacheRemoved', 'DELETE', `control/cache${query}`);
   }
 
   async stored(): Promise<StoredItem[]> {
-    return (await this.#json('StoredList', 'GET', 'api/stored')).items;
+    return (await this.#json('StoredList', 'GET', 'control/stored')).items;
   }
 
   async deleteStored(choice: StoredChoice): Promise<StoredDeleted> {
-    return this.#json('StoredDeleted', 'POST', 'api/stored/delete', {
+    return this.#json('StoredDeleted', 'POST', 'control/stored/delete', {
       everything: true,
       ...choice,
     });
   }
 
   async cacheSettings(): Promise<CacheSettings> {
-    return this.#json('CacheSettings', 'GET', 'api/settings/cache');
+    return this.#json('CacheSettings', 'GET', 'control/settings/cache');
   }
 
   async moveCache(dir: string): Promise<CacheMove> {
-    return this.#json('CacheMove', 'POST', 'api/cache/move', { dir });
+    return this.#json('CacheMove', 'POST', 'control/cache/move', { dir });
   }
 
   async changeCache(change: CacheChange): Promise<CacheSettings> {
-    return this.#json('CacheSettings', 'PUT', 'api/settings/cache', change);
+    return this.#json('CacheSettings', 'PUT', 'control/settings/cache', change);
   }
 
   async apiKeys(): Promise<ApiKey[]> {
@@ -224,15 +224,15 @@ export class HttpBackend implements Backend {
   }
 
   async generalSettings(): Promise<GeneralSettings> {
-    return this.#json('GeneralSettings', 'GET', 'api/settings');
+    return this.#json('GeneralSettings', 'GET', 'control/settings');
   }
 
   async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
-    return this.#json('GeneralSettings', 'PUT', 'api/settings', change);
+    return this.#json('GeneralSettings', 'PUT', 'control/settings', change);
   }
 
   async logs(after: number): Promise<LogLines> {
-    return this.#json('LogLines', 'GET', `api/logs?after=${after}`);
+    return this.#json('LogLines', 'GET', `control/logs?after=${after}`);
   }
 
   async #json<Name extends keyof Schemas>(
@@ -279,7 +279,7 @@ export class HttpBackend implements Backend {
   }
 }
 
-/** One subscription to /api/events that survives restarts of the server. */
+/** One subscription to /control/events that survives restarts of the server. */
 class StateWatch implements Watch {
   readonly #token: string;
   readonly #watcher: Watcher;
@@ -314,7 +314,7 @@ class StateWatch implements Watch {
     if (this.#closed) return;
     this.#disconnect();
     const query = this.#token ? `?token=${encodeURIComponent(this.#token)}` : '';
-    const source = new EventSource(`api/events${query}`);
+    const source = new EventSource(`control/events${query}`);
     this.#source = source;
     source.addEventListener('state', (event) => this.#receive(event as MessageEvent<string>));
     source.addEventListener('models', (event) => this.#tellModels(event as MessageEvent<string>));
@@ -373,7 +373,7 @@ class StateWatch implements Watch {
     this.#disconnect();
     let status = 0;
     try {
-      const response = await fetch('api/state', {
+      const response = await fetch('control/state', {
         headers: authorization(this.#token),
         signal: AbortSignal.timeout(probeTimeoutMs),
       });

@@ -53,44 +53,48 @@ export class HttpTransfers implements TransfersBackend {
   }
 
   async plan(paths: string[], mode: ImportMode): Promise<ImportPlan> {
-    return this.#json('ImportPlan', 'POST', 'api/imports/plan', { paths, mode });
+    return this.#json('ImportPlan', 'POST', 'control/imports/plan', { paths, mode });
   }
 
   async import(paths: string[], mode: ImportMode): Promise<ImportPlan> {
-    return this.#json('ImportPlan', 'POST', 'api/imports', { paths, mode });
+    return this.#json('ImportPlan', 'POST', 'control/imports', { paths, mode });
   }
 
   async download(id: string, files: string[] | null): Promise<Job> {
-    return this.#json('Job', 'POST', 'api/downloads', { id, files });
+    return this.#json('Job', 'POST', 'control/downloads', { id, files });
   }
 
   async stop(jobId: string): Promise<void> {
-    await this.#send('POST', `api/jobs/${encodeURIComponent(jobId)}/stop`, {});
+    await this.#send('POST', `control/jobs/${encodeURIComponent(jobId)}/stop`, {});
   }
 
   async resume(jobId: string): Promise<void> {
-    await this.#send('POST', `api/jobs/${encodeURIComponent(jobId)}/resume`, {});
+    await this.#send('POST', `control/jobs/${encodeURIComponent(jobId)}/resume`, {});
   }
 
   async remove(jobId: string): Promise<void> {
-    await this.#send('DELETE', `api/jobs/${encodeURIComponent(jobId)}`);
+    await this.#send('DELETE', `control/jobs/${encodeURIComponent(jobId)}`);
   }
 
   async search(words: string): Promise<HubModel[]> {
     const query = `words=${encodeURIComponent(words)}`;
-    return (await this.#json('HubSearch', 'GET', `api/hub/search?${query}`)).models;
+    return (await this.#json('HubSearch', 'GET', `control/hub/search?${query}`)).models;
   }
 
   async repository(id: string): Promise<HubRepository> {
-    return this.#json('HubRepository', 'GET', `api/hub/repository?id=${encodeURIComponent(id)}`);
+    return this.#json(
+      'HubRepository',
+      'GET',
+      `control/hub/repository?id=${encodeURIComponent(id)}`,
+    );
   }
 
   async hub(): Promise<HubSettings> {
-    return this.#json('HubSettings', 'GET', 'api/hub');
+    return this.#json('HubSettings', 'GET', 'control/hub');
   }
 
   async changeHub(change: HubChange): Promise<HubSettings> {
-    return this.#json('HubSettings', 'PUT', 'api/hub', change);
+    return this.#json('HubSettings', 'PUT', 'control/hub', change);
   }
 
   async #json<Name extends keyof schema.Schemas>(

@@ -9,7 +9,7 @@ import type { FakeBackend } from './backend';
 import { refusal } from './refusal';
 
 type Paths = typeof api.paths;
-/** "GET /api/cache/{key}", for every path and method of the API. */
+/** "GET /control/cache/{key}", for every path and method of the API. */
 type Route = {
   [Path in keyof Paths]: `${Uppercase<keyof Paths[Path] & string>} ${Path}`;
 }[keyof Paths];
@@ -24,95 +24,95 @@ interface Call<Body = unknown> {
 /** Returns the document of the answer, or nothing for an answer without one. */
 type Handler = (backend: FakeBackend, call: Call<never>) => unknown;
 
-const handlers: Record<Exclude<Route, 'GET /api/events'>, Handler> = {
-  'GET /api/openapi.json': () => api,
-  'GET /api/state': (backend) => backend.state,
-  'POST /api/engine/start': (backend, { body }: Call<schema.StartRequest>) =>
+const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
+  'GET /control/openapi.json': () => api,
+  'GET /control/state': (backend) => backend.state,
+  'POST /control/engine/start': (backend, { body }: Call<schema.StartRequest>) =>
     backend.start(body.model ?? ''),
-  'POST /api/engine/stop': (backend, { body }: Call<schema.StopRequest>) =>
+  'POST /control/engine/stop': (backend, { body }: Call<schema.StopRequest>) =>
     backend.stop(body.model ?? ''),
-  'POST /api/requests/{id}/cancel': (backend, { id }) => backend.cancel(id),
-  'GET /api/requests/recent': async (backend): Promise<schema.HostFinishedList> => ({
+  'POST /control/requests/{id}/cancel': (backend, { id }) => backend.cancel(id),
+  'GET /control/requests/recent': async (backend): Promise<schema.HostFinishedList> => ({
     requests: await backend.finished(),
   }),
 
-  'GET /api/models': (backend, { query }) => backend.models(number(query, 'context')),
-  'POST /api/models/rescan': async (backend, { query }) => {
+  'GET /control/models': (backend, { query }) => backend.models(number(query, 'context')),
+  'POST /control/models/rescan': async (backend, { query }) => {
     await backend.rescanModels();
     return backend.models(number(query, 'context'));
   },
-  'POST /api/models/watching': (backend, { body }: Call<schema.WatchRequest>) =>
+  'POST /control/models/watching': (backend, { body }: Call<schema.WatchRequest>) =>
     backend.pauseWatching(body.paused ?? false),
-  'POST /api/models/{id}/remove': (backend, { id, body }: Call<schema.PlaceRequest>) =>
+  'POST /control/models/{id}/remove': (backend, { id, body }: Call<schema.PlaceRequest>) =>
     backend.removeModel(id, body.path ?? ''),
-  'POST /api/models/{id}/reveal': (backend, { id, body }: Call<schema.PlaceRequest>) =>
+  'POST /control/models/{id}/reveal': (backend, { id, body }: Call<schema.PlaceRequest>) =>
     backend.revealModel(id, body.path ?? ''),
-  'GET /api/models/{id}/settings': (backend, { id }) => backend.modelSettings(id),
-  'PUT /api/models/{id}/settings': (backend, { id, body }: Call<ModelOptions>) =>
+  'GET /control/models/{id}/settings': (backend, { id }) => backend.modelSettings(id),
+  'PUT /control/models/{id}/settings': (backend, { id, body }: Call<ModelOptions>) =>
     backend.changeModel(id, body),
 
-  'GET /api/memory/what-if': (backend, { query }) =>
+  'GET /control/memory/what-if': (backend, { query }) =>
     backend.whatIf({
       model: query.get('model') ?? '',
       contextTokens: number(query, 'context'),
       streams: number(query, 'streams'),
     }),
-  'GET /api/memory/wired': (backend, { query }) => backend.wired(number(query, 'limit')),
-  'POST /api/memory/wired': (backend, { body }: Call<schema.WiredRequest>) =>
+  'GET /control/memory/wired': (backend, { query }) => backend.wired(number(query, 'limit')),
+  'POST /control/memory/wired': (backend, { body }: Call<schema.WiredRequest>) =>
     backend.changeWired(body.action ?? 'set', body.limitBytes ?? 0),
 
-  'GET /api/cache': (backend) => backend.conversations(),
-  'DELETE /api/cache': (backend, { query }) => backend.clearCache(query.get('model') ?? ''),
-  'GET /api/cache/{key}': (backend, { id }) => backend.conversation(id),
-  'DELETE /api/cache/{key}': (backend, { id }) => backend.forget(id),
-  'POST /api/cache/{key}/pin': (backend, { id, body }: Call<schema.PinRequest>) =>
+  'GET /control/cache': (backend) => backend.conversations(),
+  'DELETE /control/cache': (backend, { query }) => backend.clearCache(query.get('model') ?? ''),
+  'GET /control/cache/{key}': (backend, { id }) => backend.conversation(id),
+  'DELETE /control/cache/{key}': (backend, { id }) => backend.forget(id),
+  'POST /control/cache/{key}/pin': (backend, { id, body }: Call<schema.PinRequest>) =>
     backend.pin(id, body.pinned ?? true),
-  'POST /api/cache/move': (backend, { body }: Call<schema.MoveRequest>) =>
+  'POST /control/cache/move': (backend, { body }: Call<schema.MoveRequest>) =>
     backend.moveCache(body.dir ?? ''),
-  'GET /api/settings/cache': (backend) => backend.cacheSettings(),
-  'PUT /api/settings/cache': (backend, { body }: Call<schema.CacheChange>) =>
+  'GET /control/settings/cache': (backend) => backend.cacheSettings(),
+  'PUT /control/settings/cache': (backend, { body }: Call<schema.CacheChange>) =>
     backend.changeCache(body),
 
-  'GET /api/stored': async (backend) => ({ items: await backend.stored() }),
-  'POST /api/stored/delete': (backend, { body }: Call<schema.DeleteStored>) =>
+  'GET /control/stored': async (backend) => ({ items: await backend.stored() }),
+  'POST /control/stored/delete': (backend, { body }: Call<schema.DeleteStored>) =>
     backend.deleteStored({ settings: body.settings ?? false, models: body.models ?? false }),
 
-  'GET /api/keys': async (backend) => ({ keys: await backend.apiKeys() }),
-  'POST /api/keys': (backend, { body }: Call<schema.APIKeyChange>) =>
+  'GET /control/keys': async (backend) => ({ keys: await backend.apiKeys() }),
+  'POST /control/keys': (backend, { body }: Call<schema.APIKeyChange>) =>
     backend.addApiKey(keyChange(body)),
-  'PUT /api/keys/{id}': async (backend, { id, body }: Call<schema.APIKeyChange>) => ({
+  'PUT /control/keys/{id}': async (backend, { id, body }: Call<schema.APIKeyChange>) => ({
     keys: await backend.changeApiKey(id, keyChange(body)),
   }),
-  'DELETE /api/keys/{id}': async (backend, { id }) => ({ keys: await backend.removeApiKey(id) }),
+  'DELETE /control/keys/{id}': async (backend, { id }) => ({ keys: await backend.removeApiKey(id) }),
 
-  'GET /api/settings': (backend) => backend.generalSettings(),
-  'PUT /api/settings': (backend, { body }: Call<schema.GeneralChange>) =>
+  'GET /control/settings': (backend) => backend.generalSettings(),
+  'PUT /control/settings': (backend, { body }: Call<schema.GeneralChange>) =>
     backend.changeGeneral(body),
-  'GET /api/logs': (backend, { query }) => backend.logs(number(query, 'after')),
+  'GET /control/logs': (backend, { query }) => backend.logs(number(query, 'after')),
 
-  'GET /api/chats': async ({ chats }, { query }) => ({
+  'GET /control/chats': async ({ chats }, { query }) => ({
     chats: await chats.list(query.get('search') ?? ''),
   }),
-  'GET /api/chats/{id}': ({ chats }, { id }) => chats.read(id),
-  'PUT /api/chats/{id}': ({ chats }, { id, body }: Call<ChatChange>) => chats.write(id, body),
-  'DELETE /api/chats/{id}': ({ chats }, { id }) => chats.remove(id),
+  'GET /control/chats/{id}': ({ chats }, { id }) => chats.read(id),
+  'PUT /control/chats/{id}': ({ chats }, { id, body }: Call<ChatChange>) => chats.write(id, body),
+  'DELETE /control/chats/{id}': ({ chats }, { id }) => chats.remove(id),
 
-  'GET /api/jobs': ({ transfers }): schema.JobList => ({ jobs: transfers.jobs }),
-  'POST /api/jobs/{id}/stop': ({ transfers }, { id }) => transfers.stop(id),
-  'POST /api/jobs/{id}/resume': ({ transfers }, { id }) => transfers.resume(id),
-  'DELETE /api/jobs/{id}': ({ transfers }, { id }) => transfers.remove(id),
-  'POST /api/imports/plan': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
+  'GET /control/jobs': ({ transfers }): schema.JobList => ({ jobs: transfers.jobs }),
+  'POST /control/jobs/{id}/stop': ({ transfers }, { id }) => transfers.stop(id),
+  'POST /control/jobs/{id}/resume': ({ transfers }, { id }) => transfers.resume(id),
+  'DELETE /control/jobs/{id}': ({ transfers }, { id }) => transfers.remove(id),
+  'POST /control/imports/plan': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
     transfers.plan(body.paths ?? [], body.mode ?? 'copy'),
-  'POST /api/imports': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
+  'POST /control/imports': ({ transfers }, { body }: Call<schema.ImportRequest>) =>
     transfers.import(body.paths ?? [], body.mode ?? 'copy'),
-  'POST /api/downloads': ({ transfers }, { body }: Call<schema.DownloadRequest>) =>
+  'POST /control/downloads': ({ transfers }, { body }: Call<schema.DownloadRequest>) =>
     transfers.download(body.id ?? '', body.files ?? null),
-  'GET /api/hub': ({ transfers }) => transfers.hub(),
-  'PUT /api/hub': ({ transfers }, { body }: Call<schema.HubChange>) => transfers.changeHub(body),
-  'GET /api/hub/search': async ({ transfers }, { query }): Promise<schema.HubSearch> => ({
+  'GET /control/hub': ({ transfers }) => transfers.hub(),
+  'PUT /control/hub': ({ transfers }, { body }: Call<schema.HubChange>) => transfers.changeHub(body),
+  'GET /control/hub/search': async ({ transfers }, { query }): Promise<schema.HubSearch> => ({
     models: await transfers.search(query.get('words') ?? ''),
   }),
-  'GET /api/hub/repository': ({ transfers }, { query }) =>
+  'GET /control/hub/repository': ({ transfers }, { query }) =>
     transfers.repository(query.get('id') ?? ''),
 };
 
@@ -133,7 +133,7 @@ interface Operation {
   responses: object;
 }
 
-/** Answers a request to the control API, except GET /api/events. Throws when it is refused. */
+/** Answers a request to the control API, except GET /control/events. Throws when it is refused. */
 export async function respond(backend: FakeBackend, request: Request): Promise<Response> {
   const { pathname, searchParams: query } = new URL(request.url);
   for (const { method, pattern, status, handle } of routes) {

@@ -160,13 +160,13 @@ test('refusals have the code and the status of a real server', async () => {
   await expect(http.conversation('none')).rejects.toMatchObject({ code: 'not_found' });
   await http.stop();
   await expect(chat(http)).rejects.toMatchObject({ code: 'not_running' });
-  expect((await handle('api/state')).status).toBe(401);
-  expect((await handle(`api/none?token=${server.token}`)).status).toBe(404);
+  expect((await handle('control/state')).status).toBe(401);
+  expect((await handle(`control/none?token=${server.token}`)).status).toBe(404);
   expect(await server.handle(new Request(`${address}/index.html`))).toBeNull();
 });
 
 test('the event stream begins with everything, and models follow their state', async () => {
-  const response = await handle(`api/events?token=${server.token}`);
+  const response = await handle(`control/events?token=${server.token}`);
   server.finishDownload();
   const reader = response.body!.getReader();
   const parser = new SseParser();

@@ -36,9 +36,9 @@ export class FakeServer {
     try {
       if (pathname === '/v1/chat/completions')
         return await complete(this.backend, await request.json());
-      if (!pathname.startsWith('/api/')) return null;
+      if (!pathname.startsWith('/control/')) return null;
       if (!this.#isSignedIn(request)) throw refusal('unauthorized', 'This page is not signed in.');
-      if (pathname === '/api/events') return streamEvents(this.backend);
+      if (pathname === '/control/events') return streamEvents(this.backend);
       return await respond(this.backend, request);
     } catch (cause) {
       return refused(cause);
