@@ -8,7 +8,7 @@
 // Every request under /control needs the token of this installation (token.go). It is sent in the
 // header X-Headroom-Token, or in the query parameter token, because an EventSource cannot send
 // headers. The web UI is served at / without a token, because it contains no secret: it takes the
-// token from the address that the owner opened. /v1, /health, /ready and /metrics go to the
+// token from the address that the owner opened. /v1, /api, /health, /ready and /metrics go to the
 // OpenAI-compatible server on the same address. The types of the web UI
 // (frontend/src/lib/backend/schema.ts) are generated from the OpenAPI document.
 package control

@@ -142,7 +142,8 @@ func (h *Host) List() []server.ModelInfo {
 	for i := range models {
 		if m := &models[i]; m.Err == nil && !listed[m.ID] {
 			list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
-				ContextTokens: plannedContext(m)})
+				ContextTokens: plannedContext(m), Description: m.Description,
+				UpdatedAt: m.UpdatedAt})
 		}
 	}
 	return list
@@ -150,16 +151,22 @@ func (h *Host) List() []server.ModelInfo {
 
 // listInstances returns the entries of List that have an instance.
 func (h *Host) listInstances(rules RequestRules) (list []server.ModelInfo) {
+	general, ofLoaded := h.generalIdleUnload(), h.rulesOfLoaded()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var others []server.ModelInfo
 	for _, i := range h.inOrder() {
 		one := server.ModelInfo{ID: i.model.ID, State: server.Unloaded,
-			ContextTokens: i.contextTokens()}
+			ContextTokens: i.contextTokens(), Description: i.model.Description,
+			UpdatedAt: i.model.UpdatedAt}
 		switch t := i.running(); {
 		case t != nil:
 			one.State, one.Engine = server.Loaded, t.engine
 			one.ContextTokens = t.engine.Info().ContextTokens
+			one.MemoryBytes = engineBytes(t.engine.Stats()).Total()
+			if after := h.idleLimit(i, ofLoaded[one.ID], general); after > 0 {
+				one.UnloadAt = i.usedAt.Add(after)
+			}
 			list = append(list, one)
 			continue
 		case i.want != nil && i.failure == nil:

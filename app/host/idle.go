@@ -9,11 +9,7 @@ import "time"
 // settings of the model, or Options.IdleUnload say, or for the shorter time that the power measures
 // allow. A pinned model stays.
 func (h *Host) unloadIdle(now time.Time) {
-	general := time.Duration(0)
-	if h.options.IdleUnload != nil {
-		general = h.options.IdleUnload()
-	}
-	rules := h.rulesOfLoaded()
+	general, rules := h.generalIdleUnload(), h.rulesOfLoaded()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, i := range h.instances {
@@ -24,13 +20,7 @@ func (h *Host) unloadIdle(now time.Time) {
 		if t != i.observed || i.busy() {
 			i.observed, i.usedAt = t, now
 		}
-		if i.pinned(rules[i.model.ID]) {
-			continue
-		}
-		after := i.idleTime(rules[i.model.ID], general)
-		if most := h.power.measures.IdleUnload; most > 0 && (after == 0 || after > most) {
-			after = most
-		}
+		after := h.idleLimit(i, rules[i.model.ID], general)
 		if idle := now.Sub(i.usedAt); after > 0 && idle >= after {
 			h.log.Info("unloading an idle model", "model", i.model.ID, "idle",
 				idle.Round(time.Second))
@@ -38,6 +28,27 @@ func (h *Host) unloadIdle(now time.Time) {
 		}
 	}
 	h.forget(now)
+}
+
+// generalIdleUnload returns the idle time that applies to models without their own; 0: never.
+func (h *Host) generalIdleUnload() time.Duration {
+	if h.options.IdleUnload == nil {
+		return 0
+	}
+	return h.options.IdleUnload()
+}
+
+// idleLimit returns after which idle time a loaded model is unloaded, with all rules; 0 means
+// never. The caller holds mu.
+func (h *Host) idleLimit(i *instance, r ModelRules, general time.Duration) time.Duration {
+	if i.pinned(r) {
+		return 0
+	}
+	after := i.idleTime(r, general)
+	if most := h.power.measures.IdleUnload; most > 0 && (after == 0 || after > most) {
+		after = most
+	}
+	return after
 }
 
 // idleTime returns after which idle time the model is unloaded; 0 means never.

@@ -66,6 +66,46 @@ func TestIdleUnload(t *testing.T) {
 	h.expect(Ready, "a")
 }
 
+// TestUnloadAt: the list of models says when one is unloaded, and what memory it takes.
+func TestUnloadAt(t *testing.T) {
+	general := time.Minute
+	h := newTestHostWith(t, func(o *Options) {
+		o.IdleUnload = func() time.Duration { return general }
+	})
+	e := h.run("a")
+	e.mu.Lock()
+	e.stats = engine.Stats{WeightsBytes: 5, StateBytes: 2}
+	e.mu.Unlock()
+	for _, c := range []struct {
+		general   time.Duration
+		keepAlive *time.Duration
+		want      time.Duration // after the last use; 0: never
+	}{
+		{time.Minute, nil, time.Minute},
+		{time.Minute, new(time.Hour), time.Hour},
+		{time.Minute, new(time.Duration(-1)), 0},
+		{0, new(time.Hour), time.Hour},
+		{0, nil, 0},
+	} {
+		general = c.general
+		m, err := h.Wake(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		m.Release(c.keepAlive)
+		one := h.List()[0]
+		after := one.UnloadAt.Sub(before)
+		if one.UnloadAt.IsZero() {
+			after = 0
+		}
+		if (c.want == 0) != (after == 0) || after < c.want || after > c.want+time.Minute/2 ||
+			one.MemoryBytes != 7 {
+			t.Errorf("%+v: unloaded after %v, %d bytes", c, after, one.MemoryBytes)
+		}
+	}
+}
+
 // The load that a request has started continues if its client disconnects. Stop cancels it. If it
 // fails, waiting requests get the error.
 func TestWakeEnds(t *testing.T) {

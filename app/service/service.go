@@ -32,6 +32,7 @@ import (
 	"headroom/engine/anthropic"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
+	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
 	"headroom/engine/responses"
@@ -42,6 +43,7 @@ import (
 var dialects = []server.Dialect{
 	openai.Dialect{},
 	anthropic.Dialect{},
+	ollama.Dialect{},
 	responses.New(),
 }
 

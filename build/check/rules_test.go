@@ -77,7 +77,7 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 	"headroom/kernels/sampling", "headroom/kernels/transfer"}
 
 // dialects are the packages of the HTTP APIs, a row of layers.
-var dialects = []string{"engine/anthropic", "engine/openai"}
+var dialects = []string{"engine/anthropic", "engine/ollama", "engine/openai"}
 
 // apis are the dialects with those that build on another one.
 var apis = append([]string{"engine/responses"}, dialects...)

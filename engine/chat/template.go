@@ -40,6 +40,7 @@ type Template struct {
 	effort    *effortFormat     // nil if the template knows no effort
 	switches  []thinkingSwitch  // the variables that turn reasoning on and off
 	thinking  bool              // the template reads reasoning_content as thinking
+	reasons   bool              // the template knows reasoning
 	tools     *toolFormat       // nil if the template has no known tool call format
 	shortIDs  bool              // IDs of tool calls must have 9 characters
 	special   map[string]string // variables for special tokens, such as bos_token
@@ -61,6 +62,7 @@ func ParseTemplate(source string) (*Template, error) {
 	parsed := &Template{jinja: t, channels: channelsOf(source), reasoning: reasoningOf(source),
 		tools: toolFormatOf(source), shortIDs: shortIDsMark.MatchString(source),
 		probe: &probe{}}
+	parsed.reasons = parsed.channels != nil || strings.Contains(source, parsed.reasoning.mark)
 	parsed.readEffort(source)
 	parsed.findFallback(source)
 	return parsed, nil
@@ -84,6 +86,9 @@ func (t *Template) WithToolUse(toolUse *Template) *Template {
 	with.toolUse = toolUse
 	return &with
 }
+
+// Reasons reports whether the template knows reasoning, so that the model may think.
+func (t *Template) Reasons() bool { return t.reasons }
 
 // of returns the template for a request that offers tools or not.
 func (t *Template) of(tools bool) *Template {

@@ -24,9 +24,12 @@ type Params struct {
 	RepetitionPenalty *float64 // (0, 100]; 1: off
 	PresencePenalty   *float64 // [-2, 2]
 	FrequencyPenalty  *float64 // [-2, 2]
-	LogitBias         map[int32]float32
-	Seed              *int64
-	IgnoreEOS         bool // continue after the model's end tokens
+	// PenaltyTokens is how many of the last tokens, prompt included, the three penalties count; 0:
+	// sample.DefaultContextTokens.
+	PenaltyTokens int
+	LogitBias     map[int32]float32
+	Seed          *int64
+	IgnoreEOS     bool // continue after the model's end tokens
 	// Priority orders the requests that wait: larger ones run first, then in the order of arrival.
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
@@ -244,6 +247,7 @@ func (p *Params) Sampling(recommended sample.Defaults) sample.Params {
 	if p.Seed != nil {
 		s.Seed = new(uint64(*p.Seed))
 	}
+	s.RepetitionContextTokens = p.PenaltyTokens
 	s.LogitBias = p.LogitBias
 	if p.Logprobs {
 		s.Logprobs = p.TopLogprobs

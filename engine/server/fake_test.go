@@ -16,6 +16,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/anthropic"
 	"headroom/engine/chat"
+	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
 	"headroom/engine/responses"
@@ -173,7 +174,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 }
 
 // dialects are the dialects that Headroom serves.
-var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{},
+var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}, ollama.Dialect{},
 	responses.New()}
 
 // start serves the engine until the test ends.

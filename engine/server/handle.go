@@ -18,6 +18,7 @@ import (
 
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/problem"
 )
 
 // handle returns the handler of a dialect's route.
@@ -66,6 +67,11 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 				return
 			}
 			s.refuse(w, r, err)
+			return
+		}
+		if list == nil { // the model was to be loaded, or unloaded
+			held.release()
+			writeJSON(w, http.StatusOK, held.document)
 			return
 		}
 		s.generate(w, r, list)
@@ -123,7 +129,8 @@ type generation struct {
 }
 
 // prepare parses the request, waits for its model and encodes its prompts. The list has a
-// generation for each answer, at least one. held gets the model.
+// generation for each answer. It is nil for a call without one; see Call.Loaded. held gets the
+// model.
 func (s *Server) prepare(w http.ResponseWriter, r *http.Request, d Dialect, route Route,
 	held *serving) (list []*generation, err error) {
 	err = s.withBody(r, func(body []byte) error {
@@ -144,9 +151,17 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if err != nil {
 		return nil, err
 	}
+	if call.Loaded != nil && s.unloaded(call) {
+		held.document = call.Loaded("")
+		return nil, nil
+	}
 	model, err := s.wake(w, r, call, held)
 	if err != nil {
 		return nil, err
+	}
+	if call.Loaded != nil {
+		held.document = call.Loaded(model.ID)
+		return nil, nil
 	}
 	if limit, tooLong := s.limitFor(model.Engine.Info().ContextTokens); int64(
 		len(body)) > limit {
@@ -182,6 +197,15 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
 	call.More = nil
 	return list, nil
+}
+
+// unloaded reports whether a call wants its model unloaded and that is so.
+func (s *Server) unloaded(call *Call) bool {
+	if call.KeepAlive == nil || *call.KeepAlive != 0 {
+		return false
+	}
+	_, err := s.models.Acquire(call.Model)
+	return err != nil && problem.From(err).Code == problem.NotRunning
 }
 
 // cacheHeader is the request header that says where a request may be cached, in every dialect. It

@@ -100,6 +100,13 @@ type ModelInfo struct {
 	State         ModelState
 	ContextTokens int    // 0: unknown
 	Engine        Engine // nil unless State is Loaded
+
+	// What else is known of the model. Zero values are unknown.
+	Description engine.Description
+	UpdatedAt   time.Time // last change of its files
+	MemoryBytes int64     // of its engine; 0 unless State is Loaded
+	// UnloadAt is when a loaded model is unloaded if no request comes; zero: it is not.
+	UnloadAt time.Time
 }
 
 // Engine is a loaded model. *engine.Engine implements it, and so does a model in another process.
@@ -239,8 +246,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(s.renderError)(w, r, err)
 }
 
-// renderError renders an error in the dialect of the request's path. If the path has no dialect, it
-// uses the first one.
+// renderError renders an error in the dialect of the request's path.
 func (s *Server) renderError(r *http.Request, err error) Event {
 	err = &requestError{err, recordOf(r).request}
 	for _, method := range append([]string{r.Method}, methods...) {
@@ -248,7 +254,22 @@ func (s *Server) renderError(r *http.Request, err error) Event {
 			return d.Error(err)
 		}
 	}
-	return s.dialects[0].Error(err)
+	return s.nearest(r.URL.Path).Error(err)
+}
+
+// nearest returns the dialect of an unknown path: the first one that has a route whose path begins
+// with the same part, or else the first one.
+func (s *Server) nearest(path string) Dialect {
+	first, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	for _, d := range s.dialects {
+		for _, route := range d.Routes() {
+			if _, at, _ := strings.Cut(route.Pattern, " "); below &&
+				strings.HasPrefix(at, "/"+first+"/") {
+				return d
+			}
+		}
+	}
+	return s.dialects[0]
 }
 
 // methods are those that routes may have.

@@ -16,6 +16,7 @@ type serving struct {
 	keepAlive *time.Duration // see Model.Release
 	models    []Model
 	call      *Call // nil: the body has not been read, or is not valid
+	document  any   // the answer to a call without a generation; see Call.Loaded
 	// events is a stream that has begun with comments, while the request waited for its model; nil:
 	// none has.
 	events *eventWriter
@@ -34,7 +35,7 @@ func (s *serving) release() {
 			m.Release(s.keepAlive)
 		}
 	}
-	s.models = nil
+	s.models, s.call = nil, nil
 }
 
 // A request that waits for its model gets the first comment after wakeSilence times

@@ -156,6 +156,8 @@ var (
 	transcriptID = regexp.MustCompile(
 		`"(chatcmpl-|cmpl-|call_|msg_|toolu_|req_|resp_|rs_|fc_|ctc_)[0-9a-f]{24}"`)
 	transcriptCreated     = regexp.MustCompile(`"(created|created_at|completed_at)":\d+`)
+	transcriptCreatedAt   = regexp.MustCompile(`"created_at":"[^"]*"`)
+	transcriptDuration    = regexp.MustCompile(`"(total|load)_duration":\d+`)
 	transcriptFingerprint = regexp.MustCompile(`"system_fingerprint":"fp_[0-9a-f]{10}",`)
 )
 
@@ -165,6 +167,8 @@ func compareTranscript(t *testing.T, name, url, body string) {
 	status, header, text := post(t, url, body)
 	text = transcriptID.ReplaceAllString(text, `"${1}ID"`)
 	text = transcriptCreated.ReplaceAllString(text, `"$1":0`)
+	text = transcriptCreatedAt.ReplaceAllString(text, `"created_at":"T"`)
+	text = transcriptDuration.ReplaceAllString(text, `"${1}_duration":0`)
 	text = transcriptFingerprint.ReplaceAllString(text, "")
 	got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
 	path := filepath.Join("testdata", name+".txt")

@@ -1,0 +1,44 @@
+package ollama
+
+// Routes of Ollama for what Headroom does in another way, or does not do yet. Clients get a
+// sentence instead of an address that is not there.
+
+import (
+	"context"
+
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// refusals has a row for each refused route.
+var refusals = []struct{ pattern, what, why, instead string }{
+	{"POST /api/embed", noEmbeddings, noEmbeddingsWhy, ""},
+	{"POST /api/embeddings", noEmbeddings, noEmbeddingsWhy, ""},
+	{"POST /api/pull", "Models cannot be downloaded with Ollama's API", "",
+		"Download the model on the Models page, or with headroom download."},
+	{"POST /api/push", "Models cannot be uploaded", "Headroom has no registry", ""},
+	{"POST /api/create", "Models cannot be created with Ollama's API",
+		"a model is a folder with its files",
+		"Put the folder into one that Headroom scans, or import it with headroom import."},
+	{"POST /api/copy", "Models cannot be copied with Ollama's API", "",
+		"Give the model another name with aliases in its settings."},
+	{"DELETE /api/delete", "Models cannot be deleted with Ollama's API",
+		"a client could delete the files of other programs",
+		"Move the model to the Trash on the Models page."},
+}
+
+const (
+	noEmbeddings    = "Headroom cannot compute embeddings yet"
+	noEmbeddingsWhy = "it runs models that generate text"
+)
+
+func refusedRoutes() (routes []server.Route) {
+	for _, r := range refusals {
+		refusal := problem.New(problem.BadRequest, r.what, r.why, r.instead)
+		routes = append(routes, server.Route{Pattern: r.pattern,
+			Answer: func(context.Context, []byte, server.Resources) (any, error) {
+				return nil, refusal
+			}})
+	}
+	return routes
+}
