@@ -322,7 +322,9 @@ func (l *List) Wait(ctx context.Context, id string) (Job, error) {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			return now, ctx.Err()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return j.now(), ctx.Err()
 		}
 	}
 }

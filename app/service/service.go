@@ -130,7 +130,7 @@ func New(o Options) (*Service, error) {
 		slog.Warn("everyone on the network can use this server: it needs no API key",
 			"listen", o.Listen)
 	}
-	endpoint := s.endpoint(o.Settings, access)
+	endpoint := s.endpoint(o.Settings, access, s.newPuller(transfers))
 	s.api = control.New(control.Options{
 		Host: s.Host, Token: s.Token, Guard: access, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.CacheFlags, ReadOnly: o.ReadOnly, Login: o.Login,
@@ -175,9 +175,9 @@ func (o *Options) guard(token string) *guard.Guard {
 }
 
 // endpoint returns the handler of the dialects.
-func (s *Service) endpoint(file *settings.File, access *guard.Guard) *server.Server {
+func (s *Service) endpoint(file *settings.File, access *guard.Guard, p *puller) *server.Server {
 	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
-		Version: version.Version,
+		Version: version.Version, Pull: p.pull,
 		Defaults: func(modelID string) generate.Defaults {
 			return control.RequestDefaults(file.Get().ForModel(modelID))
 		}})

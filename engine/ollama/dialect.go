@@ -20,6 +20,7 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "GET /api/tags", Document: listModels},
 		{Pattern: "GET /api/ps", Document: listLoaded},
 		{Pattern: "POST /api/show", Answer: showModel},
+		{Pattern: "POST /api/pull", Follow: pullModel},
 		{Pattern: "GET /api/version", Document: version},
 	}
 	return append(routes, refusedRoutes()...)

@@ -14,8 +14,6 @@ import (
 var refusals = []struct{ pattern, what, why, instead string }{
 	{"POST /api/embed", noEmbeddings, noEmbeddingsWhy, ""},
 	{"POST /api/embeddings", noEmbeddings, noEmbeddingsWhy, ""},
-	{"POST /api/pull", "Models cannot be downloaded with Ollama's API", "",
-		"Download the model on the Models page, or with headroom download."},
 	{"POST /api/push", "Models cannot be uploaded", "Headroom has no registry", ""},
 	{"POST /api/create", "Models cannot be created with Ollama's API",
 		"a model is a folder with its files",

@@ -76,6 +76,17 @@ func (s *Server) modelsFor(r *http.Request) Models {
 	return some
 }
 
+// pullFor returns Options.Pull for a request. Who holds a named key may use models but not the disk.
+func (s *Server) pullFor(r *http.Request) func(context.Context, string, func(Progress) error) error {
+	if s.pull == nil || guard.CallerOf(r) == nil {
+		return s.pull
+	}
+	return func(context.Context, string, func(Progress) error) error {
+		return problem.New(problem.Forbidden, "A named API key may not download models", "",
+			"Download it on the Models page or with `headroom models download`.")
+	}
+}
+
 // someModels are the models that a key may use. Any other model is answered as one that does not
 // exist, so that the key does not tell what else is there. For the same reason, an error of another
 // model's has only its message: the rest may name models.

@@ -22,7 +22,7 @@ type Dialect interface {
 	Error(err error) Event
 }
 
-// Route is one route of a dialect. One of Parse, Document and Answer must be set.
+// Route is one route of a dialect. One of Parse, Document, Answer and Follow must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".
 	Pattern string
@@ -35,12 +35,17 @@ type Route struct {
 	// Answer returns the JSON document that answers a request with a body, other than for a
 	// generation. Nothing of the body is logged.
 	Answer func(ctx context.Context, body []byte, with Resources) (any, error)
+	// Follow parses the body of a request for work that a client follows, such as a download. The
+	// answer has a line of JSON for each step.
+	Follow func(body []byte) (Work, error)
 }
 
 // Resources are what the answer to a request may need.
 type Resources struct {
 	Models   Models
 	Defaults func(modelID string) generate.Defaults // see Options.Defaults
+
+	pull func(context.Context, string, func(Progress) error) error // see Options.Pull
 }
 
 // Texts returns the tokenizer and the chat template of the model that a request names, and its ID.

@@ -51,6 +51,10 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 			writeJSON(w, http.StatusOK, document)
 			return
 		}
+		if route.Follow != nil {
+			s.follow(w, r, d, route)
+			return
+		}
 		held := &serving{}
 		defer held.release()
 		list, err := s.prepare(w, r, d, route, held)
@@ -89,11 +93,15 @@ func ended(ctx context.Context, err error) error {
 // answer returns the document of a route that has a body and no generation.
 func (s *Server) answer(r *http.Request, route Route) (document any, err error) {
 	err = s.withBody(r, func(body []byte) error {
-		document, err = route.Answer(r.Context(), body,
-			Resources{Models: s.modelsFor(r), Defaults: s.defaults})
+		document, err = route.Answer(r.Context(), body, s.resources(r))
 		return err
 	})
 	return document, err
+}
+
+// resources returns what the request may use.
+func (s *Server) resources(r *http.Request) Resources {
+	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r)}
 }
 
 // withBody calls do with the body of a request, within the limits of size and memory. The body is

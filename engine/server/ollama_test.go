@@ -224,6 +224,60 @@ func TestOllamaUnloadsFirst(t *testing.T) {
 	}
 }
 
+// TestOllamaPull: a download is followed in lines, or in one answer at its end.
+func TestOllamaPull(t *testing.T) {
+	const line = `{"status":"pulling o/m","digest":"sha256:` +
+		`fded0109317f4ffebe88eb6dfafd532b3297057d2b04fbed61ba82b97721a102",`
+	steps := []server.Progress{{}, {TotalBytes: 9}, {File: "a", DoneBytes: 4, TotalBytes: 9}}
+	for _, c := range []struct {
+		name, body  string
+		steps       []server.Progress
+		err         error
+		status      int
+		contentType string
+		want        string
+	}{
+		{"stream", `{"model":"o/m"}`, steps, nil, 200, "application/x-ndjson",
+			`{"status":"pulling manifest"}` + "\n" + line + `"total":9}` + "\n" + line +
+				`"total":9,"completed":4}` + "\n" + `{"status":"success"}` + "\n"},
+		{"at once", `{"name":"o/m","stream":false}`, steps, nil, 200, "application/x-ndjson",
+			`{"status":"success"}` + "\n"},
+		{"error", `{"model":"o/m","stream":true}`, nil,
+			problem.New(problem.Upstream, "There is no o/m", "", ""), 502, "application/json",
+			`{"error":"There is no o/m"}` + "\n"},
+		{"late error", `{"model":"o/m"}`, steps[:1],
+			problem.New(problem.DiskFull, "The disk is full", "", ""), 200,
+			"application/x-ndjson", `{"status":"pulling manifest"}` + "\n" +
+				`{"error":"The disk is full"}` + "\n"},
+		{"no name", `{}`, nil, nil, 400, "application/json", `{"error":"model: is missing"}` + "\n"},
+		{"not JSON", `{"model":"o/m","stream":1}`, nil, nil, 400, "application/json",
+			`{"error":"stream: expected a boolean, got a number"}` + "\n"},
+	} {
+		pull := func(_ context.Context, name string, report func(server.Progress) error) error {
+			if name != "o/m" {
+				t.Errorf("%s: pulls %q", c.name, name)
+			}
+			for _, step := range c.steps {
+				if err := report(step); err != nil {
+					t.Error(err)
+				}
+			}
+			return c.err
+		}
+		s := start(t, newFakeEngine(nil), server.Options{Pull: pull})
+		status, header, text := post(t, s.URL+"/api/pull", c.body)
+		if status != c.status || header.Get("Content-Type") != c.contentType || text != c.want {
+			t.Errorf("%s: got %d %s %s, want %d %s %s", c.name, status,
+				header.Get("Content-Type"), text, c.status, c.contentType, c.want)
+		}
+	}
+	s := start(t, newFakeEngine(nil), server.Options{})
+	if status, _, text := post(t, s.URL+"/api/pull", `{"model":"o/m"}`); status != 400 ||
+		text != `{"error":"This server downloads no models"}`+"\n" {
+		t.Errorf("without downloads: %d %s", status, text)
+	}
+}
+
 // TestOllamaPings: while a prompt is computed, empty parts of the answer keep the connection alive.
 func TestOllamaPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@
 //	answer.go                          the engine's events
 //	whole.go, stream.go, framing.go    whole and streamed answers
 //	serving.go                         how a request waits for its model and holds it
+//	follow.go                          work that a client follows, such as a download
 //	stall.go                           clients that do not read
 //	errors.go                          status codes and Retry-After
 //	health.go, metrics.go              GET /health, GET /ready and GET /metrics
@@ -128,8 +129,10 @@ type Options struct {
 	// Defaults returns the parameters that the user has set for the model with the given ID. It is
 	// called for each request. nil: no parameters are set.
 	Defaults func(modelID string) generate.Defaults
-	Log      *slog.Logger // nil: slog.Default()
-	Version  string       // of the program; a part of system_fingerprint
+	// Pull downloads a model for a client; see Resources.Pull. nil: no model can be downloaded.
+	Pull    func(ctx context.Context, name string, report func(Progress) error) error
+	Log     *slog.Logger // nil: slog.Default()
+	Version string       // of the program; a part of system_fingerprint
 
 	// MaxBodyBytes limits the body of a request. 0: 16 MiB, three times a context of a million
 	// tokens as JSON.
@@ -148,6 +151,7 @@ type Server struct {
 	defaults     func(modelID string) generate.Defaults
 	log          *slog.Logger
 	version      string
+	pull         func(context.Context, string, func(Progress) error) error
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
@@ -160,7 +164,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
-		version: o.Version,
+		version: o.Version, pull: o.Pull,
 		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
 		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
 	access := o.Guard

@@ -1,0 +1,113 @@
+package service
+
+// Downloads that clients of the endpoint ask for. They are jobs like those of the control API, so
+// that the Models page shows them, and can stop them.
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"headroom/app/control"
+	"headroom/app/hub"
+	"headroom/app/jobs"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// puller downloads models; its method pull is for server.Options.
+type puller struct {
+	jobs *jobs.List
+	// spec returns the job of a download. Its error is a Problem.
+	spec func(id string) (jobs.Spec, error)
+	// known reports whether a request can name the model already.
+	known func(name string) bool
+	// list updates the list of models.
+	list func()
+}
+
+func (s *Service) newPuller(t *control.Transfers) *puller {
+	return &puller{jobs: t.Jobs, list: s.Host.RescanModels,
+		spec: func(id string) (jobs.Spec, error) {
+			if err := hub.CheckID(id); err != nil {
+				return jobs.Spec{}, err
+			}
+			client, err := t.Hub()
+			if err != nil {
+				return jobs.Spec{}, err
+			}
+			return client.Job(hub.Request{ID: id}), nil
+		},
+		known: func(name string) bool {
+			_, err := s.Host.Acquire(name)
+			return err == nil || problem.From(err).Code != problem.ModelNotFound
+		}}
+}
+
+// pullInterval is the time between two reports of progress.
+const pullInterval = 500 * time.Millisecond
+
+// pull implements server.Options.Pull. Nothing is downloaded if the model is here already. If ctx
+// ends, so does the download, unless somebody else has started it; it keeps its files.
+func (p *puller) pull(ctx context.Context, name string, report func(server.Progress) error) error {
+	if p.known(name) {
+		return nil
+	}
+	spec, err := p.spec(repository(name))
+	if err != nil {
+		return err
+	}
+	theirs := slices.ContainsFunc(p.jobs.Jobs(), func(j jobs.Job) bool {
+		return j.Kind == spec.Kind && j.Title == spec.Title && !j.State.Ended()
+	})
+	job := p.jobs.Start(spec)
+	job, err = p.follow(ctx, job.ID, report)
+	switch {
+	case err != nil:
+		if !theirs {
+			_ = p.jobs.Stop(job.ID) // it may have been removed
+		}
+		return err
+	case job.State == jobs.Failed:
+		return job.Err
+	case job.State == jobs.Stopped:
+		return problem.New(problem.Cancelled, "The download of "+job.Title+" was stopped", "",
+			"Ask for it again: it continues where it was.")
+	}
+	p.list()
+	return nil
+}
+
+// follow reports the progress of a job until it has ended. If ctx ends, or report returns an error,
+// follow returns that error.
+func (p *puller) follow(ctx context.Context, id string,
+	report func(server.Progress) error) (jobs.Job, error) {
+	for {
+		soon, stop := context.WithTimeout(ctx, pullInterval)
+		job, err := p.jobs.Wait(soon, id)
+		stop()
+		switch {
+		case err == nil:
+			return job, nil
+		case job.ID == "": // somebody has removed it
+			return jobs.Job{ID: id}, err
+		case ctx.Err() != nil:
+			return job, ctx.Err()
+		}
+		if err := report(server.Progress{File: job.File, DoneBytes: job.DoneBytes,
+			TotalBytes: job.TotalBytes}); err != nil {
+			return job, err
+		}
+	}
+}
+
+// repository returns the ID of a repository on the hub that a client of Ollama names, perhaps as
+// hf.co/org/name:latest.
+func repository(name string) string {
+	name = strings.TrimSuffix(name, ":latest")
+	for _, host := range []string{"https://", "hf.co/", "huggingface.co/"} {
+		name = strings.TrimPrefix(name, host)
+	}
+	return name
+}
