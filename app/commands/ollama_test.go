@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,7 +12,10 @@ import (
 func TestOllama(t *testing.T) {
 	isolate(t)
 	t.Setenv("HF_ENDPOINT", demoHub(t, nil))
-	s := startServer(t)
+	s := startServer(t, "--ollama-port")
+	if log := s.log.Bytes(); !bytes.Contains(log, []byte("Ollama's clients ")) {
+		t.Errorf("nothing about Ollama's port: %s", log) // it may be taken
+	}
 	ask := func(method, path, body string, want ...string) {
 		t.Helper()
 		status, text, _ := s.ask(method, path, body)

@@ -26,6 +26,7 @@ type Serve struct {
 	Model         string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
 	Host          string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
 	Port          int           `help:"Port to listen on; 0: any free one." default:"11811"`
+	OllamaPort    *bool         `help:"Listen on Ollama's port, 11434, too, if it is free. Default: ollamaPort in the settings, or false." placeholder:"BOOL"`
 	APIKey        string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry. Others on this machine can see a command's flags: prefer the variable or --api-key-file." placeholder:"KEY"`
 	APIKeyFile    string        `name:"api-key-file" env:"HEADROOM_API_KEY_FILE" type:"path" help:"File with the key, instead of --api-key." placeholder:"FILE"`
 	NoAPIKey      bool          `name:"no-api-key" help:"Let everybody on the network use a server that --host opens to it."`
@@ -56,6 +57,9 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	o.AllowOrigins = c.AllowOrigin
 	o.ReadOnly, o.Logs, o.NoAPIKey = c.readOnlySettings(), t.logs, c.NoAPIKey
 	o.Settings = service.OpenSettings()
+	if c.OllamaPort != nil && *c.OllamaPort || c.OllamaPort == nil && o.Settings.Get().OllamaPort {
+		o.AlsoPort = service.OllamaPort
+	}
 	return c.serve(ctx, o, t)
 }
 

@@ -2,8 +2,8 @@
 // address. `headroom serve` and the menu-bar app both run one Service.
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
-// loaded later, through the host. port.go says why a port cannot be opened, transfers.go has
-// imports and downloads, and unfinished.go stores the jobs that a restart interrupts.
+// loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
+// second one. transfers.go and pull.go have imports and downloads, and unfinished.go stores the jobs that a restart interrupts.
 package service
 
 import (
@@ -53,6 +53,7 @@ type Options struct {
 	Listen   string // host name or address to listen on; "": all interfaces
 	Port     int    // 0: any free port
 	APIKey   string // the key without a name; "": that of the settings, if any
+	AlsoPort int    // another port, if it is free; 0: none
 	NoAPIKey bool   // let everybody on the network use a server without a key
 	// AllowHosts and AllowOrigins are described at guard.Guard.
 	AllowHosts, AllowOrigins []string
@@ -113,6 +114,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	listener = also(listener, o.Listen, o.AlsoPort)
 	if o.Vault == nil {
 		o.Vault = OpenVault()
 	}

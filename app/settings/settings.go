@@ -25,6 +25,8 @@ type Settings struct {
 	// EngineOn reports whether the engine ran when Headroom quit.
 	EngineOn bool `json:"engineOn"`
 	Port     int  `json:"port"` // of the endpoint, [1, 65535]
+	// OllamaPort makes the endpoint listen on Ollama's port, too, if that is free.
+	OllamaPort bool `json:"ollamaPort,omitempty"`
 	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine

@@ -123,6 +123,9 @@ func (a *agent) listen(f flags) (err error) {
 	if f.Port != nil {
 		o.Port = *f.Port
 	}
+	if s.OllamaPort {
+		o.AlsoPort = service.OllamaPort
+	}
 	a.service, err = service.New(o)
 	if err == nil || f.Port != nil || problem.From(err).Code != problem.PortTaken {
 		return err
