@@ -97,8 +97,7 @@ var optionTable = []field{
 	option("repeat_penalty", works, ""),
 	option("seed", works, "modulo 2^64, and random for -1"),
 	option("stop", works, "in a chat, of the content from its first visible character on"),
-	option("temperature", works, "at most 2. Without it and the next ones, as the model's files "+
-		"or its settings say"),
+	option("temperature", works, "at most 2"),
 	option("tfs_z", refused, "", `1`),
 	option("top_k", works, ""),
 	option("top_p", works, ""),
