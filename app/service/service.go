@@ -3,7 +3,8 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. transfers.go and pull.go have imports and downloads, and unfinished.go stores the jobs that a restart interrupts.
+// second one. transfers.go and pull.go have imports and downloads, and unfinished.go stores the
+// jobs that a restart interrupts.
 package service
 
 import (
