@@ -67,7 +67,8 @@ func (a *API) keyRoutes() []Route {
 				_, err := a.keys.Set(r.PathValue("id"), c.Name, c.limits())
 				return KeysOf(a.keys), err
 			}),
-		route("DELETE /control/keys/{id}", "Removes an API key. Requests that use it end at once.", "",
+		route("DELETE /control/keys/{id}",
+			"Removes an API key. Requests that use it end at once.", "",
 			func(r *http.Request, _ nothing) (APIKeyList, error) {
 				_, _, err := a.keys.Remove(r.PathValue("id"))
 				return KeysOf(a.keys), err

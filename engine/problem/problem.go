@@ -35,7 +35,7 @@ const (
 	MethodNotAllowed    Code = "method_not_allowed"   // the route has other methods
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
-	Forbidden           Code = "forbidden"            // a foreign host name or web page, or more than a key may
+	Forbidden           Code = "forbidden"            // a foreign host or page, or beyond a key
 	Exists              Code = "exists"               // the name is already in use
 	Changed             Code = "changed"              // the object changed since it was read
 	DiskFull            Code = "disk_full"            // the disk is full

@@ -76,8 +76,12 @@ func (s *Server) modelsFor(r *http.Request) Models {
 	return some
 }
 
-// pullFor returns Options.Pull for a request. Who holds a named key may use models but not the disk.
-func (s *Server) pullFor(r *http.Request) func(context.Context, string, func(Progress) error) error {
+// pullFunc is the type of Options.Pull.
+type pullFunc = func(ctx context.Context, name string, report func(Progress) error) error
+
+// pullFor returns Options.Pull for a request. Who holds a named key may use models, but not fill
+// the disk with new ones.
+func (s *Server) pullFor(r *http.Request) pullFunc {
 	if s.pull == nil || guard.CallerOf(r) == nil {
 		return s.pull
 	}

@@ -100,6 +100,21 @@ const (
 	chatWith    = `{"messages":[{"role":"user","content":"hi"}],"model":"MODEL"}`
 )
 
+// TestPullOfAKey: who holds a named key cannot fill the disk with models.
+func TestPullOfAKey(t *testing.T) {
+	pulls := 0
+	url, store, _ := withKeys(t, newFakeEngine(nil), server.Options{
+		Pull: func(context.Context, string, func(server.Progress) error) error {
+			pulls++
+			return nil
+		}})
+	key := addKey(t, store, "one", keys.Limits{})
+	status, _, text := post(t, url+"/api/pull", `{"model":"o/m"}`, "X-Api-Key", key)
+	if status != 403 || pulls > 0 || !strings.Contains(text, "may not download models") {
+		t.Errorf("got %d %s, %d downloads", status, text, pulls)
+	}
+}
+
 // TestModelsOfAKey: a key with models lists and uses only these. Every other model, whether it
 // exists or not, gets the same answer, and is never loaded.
 func TestModelsOfAKey(t *testing.T) {
@@ -149,6 +164,12 @@ func TestModelsOfAKey(t *testing.T) {
 		}
 		if got := strings.Join(ids, " "); got != want {
 			t.Errorf("the list has %q, want %q", got, want)
+		}
+		_, _, text = do(t, "GET", url+"/api/tags", "", "Authorization", "Bearer "+key)
+		for _, id := range []string{"demo", "other"} {
+			if strings.Contains(text, `"`+id+`:latest"`) != strings.Contains(want, id) {
+				t.Errorf("Ollama's list is %s, want %q", text, want)
+			}
 		}
 	}
 	// The answer about another model and about none differ in the name alone.

@@ -45,7 +45,7 @@ type Resources struct {
 	Models   Models
 	Defaults func(modelID string) generate.Defaults // see Options.Defaults
 
-	pull func(context.Context, string, func(Progress) error) error // see Options.Pull
+	pull pullFunc // see Options.Pull
 }
 
 // Texts returns the tokenizer and the chat template of the model that a request names, and its ID.

@@ -130,7 +130,7 @@ type Options struct {
 	// called for each request. nil: no parameters are set.
 	Defaults func(modelID string) generate.Defaults
 	// Pull downloads a model for a client; see Resources.Pull. nil: no model can be downloaded.
-	Pull    func(ctx context.Context, name string, report func(Progress) error) error
+	Pull    pullFunc
 	Log     *slog.Logger // nil: slog.Default()
 	Version string       // of the program; a part of system_fingerprint
 
@@ -151,7 +151,7 @@ type Server struct {
 	defaults     func(modelID string) generate.Defaults
 	log          *slog.Logger
 	version      string
-	pull         func(context.Context, string, func(Progress) error) error
+	pull         pullFunc
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration

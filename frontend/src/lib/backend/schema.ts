@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: fdc176f06e4a747492a2bfab99b59f011c4810aa2fb917f3e6c7c53fb7369779
+// SHA-256 of openapi.json: f82371b523d915b1ea1e3dc31e7b40c9877ec216050095a487503905ada82d30
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds

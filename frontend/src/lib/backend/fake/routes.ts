@@ -83,7 +83,9 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'PUT /control/keys/{id}': async (backend, { id, body }: Call<schema.APIKeyChange>) => ({
     keys: await backend.changeApiKey(id, keyChange(body)),
   }),
-  'DELETE /control/keys/{id}': async (backend, { id }) => ({ keys: await backend.removeApiKey(id) }),
+  'DELETE /control/keys/{id}': async (backend, { id }) => ({
+    keys: await backend.removeApiKey(id),
+  }),
 
   'GET /control/settings': (backend) => backend.generalSettings(),
   'PUT /control/settings': (backend, { body }: Call<schema.GeneralChange>) =>
@@ -108,7 +110,8 @@ const handlers: Record<Exclude<Route, 'GET /control/events'>, Handler> = {
   'POST /control/downloads': ({ transfers }, { body }: Call<schema.DownloadRequest>) =>
     transfers.download(body.id ?? '', body.files ?? null),
   'GET /control/hub': ({ transfers }) => transfers.hub(),
-  'PUT /control/hub': ({ transfers }, { body }: Call<schema.HubChange>) => transfers.changeHub(body),
+  'PUT /control/hub': ({ transfers }, { body }: Call<schema.HubChange>) =>
+    transfers.changeHub(body),
   'GET /control/hub/search': async ({ transfers }, { query }): Promise<schema.HubSearch> => ({
     models: await transfers.search(query.get('words') ?? ''),
   }),
