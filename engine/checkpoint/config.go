@@ -24,7 +24,8 @@ type Config struct {
 	Architectures []string
 	Quantization  Quantization
 	keys          map[string]json.RawMessage
-	merged        []byte // keys as one JSON object
+	merged        []byte          // keys as one JSON object
+	outerEOS      json.RawMessage // eos_token_id at the top level; keys may have another
 }
 
 // maxModelTypeBytes bounds the name of an architecture, which errors and lists show.
@@ -60,6 +61,7 @@ func ParseConfig(data []byte) (*Config, error) {
 		if quantization == nil {
 			quantization = firstOf(inner, "quantization", "quantization_config")
 		}
+		c.outerEOS = c.keys["eos_token_id"]
 		maps.Copy(c.keys, inner)
 		var err error
 		if c.merged, err = json.Marshal(c.keys); err != nil {
@@ -82,6 +84,19 @@ func ParseConfig(data []byte) (*Config, error) {
 
 // IsNull reports whether config.json has the key with the value null.
 func (c *Config) IsNull(key string) bool { return bytes.Equal(c.keys[key], []byte("null")) }
+
+// EOSTokenIDs returns the values of eos_token_id, at the top level and in text_config. Each is JSON:
+// a token id or a list of them. In some models only the list at the top level has the token that
+// ends a message.
+func (c *Config) EOSTokenIDs() []json.RawMessage {
+	var values []json.RawMessage
+	for _, value := range []json.RawMessage{c.outerEOS, c.keys["eos_token_id"]} {
+		if value != nil {
+			values = append(values, value)
+		}
+	}
+	return values
+}
 
 // Decode decodes the keys of config.json into v, a pointer to a struct with json tags. It ignores
 // keys that have no field. Fields that have no key keep their value.

@@ -48,11 +48,8 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 		return nil, err
 	}
 	p.readTags()
-	var eos struct {
-		ID json.RawMessage `json:"eos_token_id"`
-	}
-	if err := config.Decode(&eos); err == nil && eos.ID != nil {
-		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(eos.ID) + `}`))
+	for _, value := range config.EOSTokenIDs() {
+		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(value) + `}`))
 		if err == nil {
 			p.addEOS(d.EOSTokenIDs)
 		}

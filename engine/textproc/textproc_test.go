@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -189,6 +190,47 @@ func TestNewStreamContinues(t *testing.T) {
 	}{{[]int32{1, 0}, false, " a"}, {[]int32{1}, false, "a"}, {[]int32{1, 0}, true, "a"}} {
 		if got := p.NewStream(tt.prompt, tt.tags).Add(0); got != tt.want {
 			t.Errorf("after %v, tags %t: got %q, want %q", tt.prompt, tt.tags, got, tt.want)
+		}
+	}
+}
+
+// eosVocabulary has a token of its own for each id that TestEOS expects.
+const eosVocabulary = `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},
+	"decoder":{"type":"ByteLevel"},"pre_tokenizer":{"type":"ByteLevel"},"added_tokens":[
+	{"id":2,"content":"</s>","special":true},{"id":3,"content":"<t3>","special":true},
+	{"id":4,"content":"<t4>","special":true},{"id":5,"content":"<t5>"}]}`
+
+// TestEOS checks which tokens end an answer. The expected ids are those of mlx-lm's tokenizers, but
+// for text_config, which mlx-lm does not read.
+func TestEOS(t *testing.T) {
+	for _, tt := range []struct {
+		about, config string
+		want          []int32
+	}{
+		{"config.json", `"eos_token_id":[2,3]`, []int32{2, 3}},
+		{"text_config", `"text_config":{"eos_token_id":2}`, []int32{2}},
+		{"both", `"eos_token_id":[2,3],"text_config":{"eos_token_id":2}`, []int32{2, 3}},
+		{"both, other ids", `"eos_token_id":4,"text_config":{"eos_token_id":[2,3]}`,
+			[]int32{2, 3, 4}},
+		{"null", `"eos_token_id":3,"text_config":{"eos_token_id":null}`, []int32{3}},
+		{"none", `"hidden_size":1`, nil},
+	} {
+		p, err := Read(checkpoint.Source{FS: fstest.MapFS{
+			"config.json":    {Data: []byte(`{"model_type":"llama",` + tt.config + `}`)},
+			"tokenizer.json": {Data: []byte(eosVocabulary)},
+		}})
+		if err != nil {
+			t.Errorf("%s: %v", tt.about, err)
+			continue
+		}
+		var got []int32
+		for id := range int32(p.Tokenizer().VocabSize()) {
+			if p.IsEOS(id) {
+				got = append(got, id)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.about, got, tt.want)
 		}
 	}
 }
