@@ -4,7 +4,6 @@
 package textproc
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"slices"
@@ -48,24 +47,15 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 		return nil, err
 	}
 	p.readTags()
-	for _, value := range config.EOSTokenIDs() {
-		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(value) + `}`))
-		if err == nil {
-			p.addEOS(d.EOSTokenIDs)
-		}
-	}
 	data, err := src.ReadFile("generation_config.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return p, nil
-	}
 	if err == nil {
 		p.defaults, err = sample.FromGenerationConfig(data)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model's generation_config.json cannot be used", "Download the model again.")
 	}
-	p.addEOS(p.defaults.EOSTokenIDs)
+	p.readEOS(config, readTokenizerConfig(src))
 	return p, nil
 }
 
@@ -147,12 +137,6 @@ func (p *Processor) readTags() {
 	}
 }
 
-func (p *Processor) addEOS(ids []int32) {
-	for _, id := range ids {
-		p.eos[id] = true
-	}
-}
-
 // NewStream returns a stream of the answer to a prompt. It omits special tokens. With tags, the
 // answer is a message, and the stream keeps the special tokens that the template's Splitter needs.
 // Otherwise it continues the prompt.
@@ -175,107 +159,6 @@ func (p *Processor) Defaults() sample.Defaults { return p.defaults }
 // IsEOS reports whether a token ends a generation. In chat models, such a token also ends each
 // message.
 func (p *Processor) IsEOS(token int32) bool { return p.eos[token] }
-
-// ReadTemplate reads a model's chat template with its special tokens. Requests with tools get the
-// template tool_use, if the model has one. If there is no template, the error is
-// chat.ErrNoTemplate. Any other error is a Problem.
-func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
-	config := map[string]json.RawMessage{}
-	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // a damaged file counts as empty
-	}
-	sources := templateSources(src, config["chat_template"])
-	t, err := sources[defaultTemplate].parse()
-	if err != nil {
-		return nil, err
-	}
-	if source := sources[toolUseTemplate]; source.text != "" {
-		toolUse, err := source.parse()
-		if err != nil {
-			return nil, err
-		}
-		t = t.WithToolUse(toolUse)
-	}
-	return t.WithSpecialTokens(specialTokens(config)), nil
-}
-
-// templateSource is a chat template and the file that it is in.
-type templateSource struct{ file, text string }
-
-// parse returns the template. Its errors are those of ReadTemplate.
-func (s templateSource) parse() (*chat.Template, error) {
-	t, err := chat.ParseTemplate(s.text)
-	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
-		err = problem.Wrap(problem.ModelBroken, err,
-			"The chat template in the model's "+s.file+" cannot be used",
-			"Download the model again.")
-	}
-	return t, err
-}
-
-// The names of templates that are used, of those that a model may have.
-const (
-	defaultTemplate = "default"
-	toolUseTemplate = "tool_use"
-)
-
-// templateSources returns the model's chat templates by name. They are files, or else in the
-// chat_template of tokenizer_config.json: a text, or a list of templates with names. Processors
-// save theirs in chat_template.json.
-// Source: transformers/tokenization_utils_base.py, transformers/processing_utils.py.
-func templateSources(src checkpoint.Source, config json.RawMessage) map[string]templateSource {
-	sources := map[string]templateSource{}
-	for name, file := range map[string]string{
-		defaultTemplate: "chat_template.jinja",
-		toolUseTemplate: "additional_chat_templates/" + toolUseTemplate + ".jinja",
-	} {
-		if data, err := src.ReadFile(file); err == nil {
-			sources[name] = templateSource{file, string(data)}
-		}
-	}
-	if len(sources) > 0 {
-		return sources
-	}
-	file := "tokenizer_config.json"
-	var saved struct {
-		Template json.RawMessage `json:"chat_template"`
-	}
-	if data, err := src.ReadFile("chat_template.json"); err == nil && isNull(config) {
-		_ = json.Unmarshal(data, &saved)
-		file, config = "chat_template.json", saved.Template
-	}
-	var text string
-	var list []struct{ Name, Template string }
-	if json.Unmarshal(config, &text) == nil {
-		sources[defaultTemplate] = templateSource{file, text}
-	} else if json.Unmarshal(config, &list) == nil {
-		for _, t := range list {
-			sources[t.Name] = templateSource{file, t.Template}
-		}
-	}
-	return sources
-}
-
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-// specialTokens returns the texts of the special tokens in tokenizer_config.json. Each is a string
-// or an object with a content field. A null token stays undefined, as in Hugging Face's library.
-func specialTokens(config map[string]json.RawMessage) map[string]string {
-	tokens := map[string]string{}
-	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
-		var text, added = "", struct {
-			Content string `json:"content"`
-		}{}
-		if json.Unmarshal(config[name], &text) != nil &&
-			json.Unmarshal(config[name], &added) == nil {
-			text = added.Content
-		}
-		if text != "" {
-			tokens[name] = text
-		}
-	}
-	return tokens
-}
 
 // titleRunes is the maximum length of a title, in runes.
 const titleRunes = 80

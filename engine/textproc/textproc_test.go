@@ -203,22 +203,45 @@ const eosVocabulary = `{"model":{"type":"BPE","vocab":{"a":0},"merges":[]},
 // TestEOS checks which tokens end an answer. The expected ids are those of mlx-lm's tokenizers, but
 // for text_config, which mlx-lm does not read.
 func TestEOS(t *testing.T) {
+	const tokenizer, generation = "tokenizer_config.json", "generation_config.json"
 	for _, tt := range []struct {
 		about, config string
+		files         map[string]string
 		want          []int32
 	}{
-		{"config.json", `"eos_token_id":[2,3]`, []int32{2, 3}},
-		{"text_config", `"text_config":{"eos_token_id":2}`, []int32{2}},
-		{"both", `"eos_token_id":[2,3],"text_config":{"eos_token_id":2}`, []int32{2, 3}},
-		{"both, other ids", `"eos_token_id":4,"text_config":{"eos_token_id":[2,3]}`,
+		{"config.json", `"eos_token_id":[2,3]`, nil, []int32{2, 3}},
+		{"text_config", `"text_config":{"eos_token_id":2}`, nil, []int32{2}},
+		{"both", `"eos_token_id":[2,3],"text_config":{"eos_token_id":2}`, nil, []int32{2, 3}},
+		{"both, other ids", `"eos_token_id":4,"text_config":{"eos_token_id":[2,3]}`, nil,
 			[]int32{2, 3, 4}},
-		{"null", `"eos_token_id":3,"text_config":{"eos_token_id":null}`, []int32{3}},
-		{"none", `"hidden_size":1`, nil},
+		{"null", `"eos_token_id":3,"text_config":{"eos_token_id":null}`, nil, []int32{3}},
+		{"none", `"hidden_size":1`, nil, nil},
+		{"the tokenizer's", `"eos_token_id":2`, map[string]string{tokenizer: `{"eos_token":"<t3>"}`},
+			[]int32{2, 3}},
+		{"the tokenizer's as an object", `"eos_token_id":2`,
+			map[string]string{tokenizer: `{"eos_token":{"content":"<t5>"}}`}, []int32{2, 5}},
+		{"the tokenizer's alone", `"eos_token_id":null`,
+			map[string]string{tokenizer: `{"eos_token":"<t3>"}`}, []int32{3}},
+		{"the tokenizer has null", `"eos_token_id":2`,
+			map[string]string{tokenizer: `{"eos_token":null}`}, []int32{2}},
+		{"generation_config.json replaces config.json", `"eos_token_id":[2,3]`,
+			map[string]string{generation: `{"eos_token_id":4}`}, []int32{4}},
+		{"generation_config.json without the key", `"eos_token_id":[2,3]`,
+			map[string]string{generation: `{"do_sample":true}`}, []int32{2, 3}},
+		{"generation_config.json with an empty list", `"eos_token_id":[2,3]`,
+			map[string]string{generation: `{"eos_token_id":[]}`}, []int32{2, 3}},
+		{"all files", `"eos_token_id":2`, map[string]string{
+			generation: `{"eos_token_id":[4,5]}`, tokenizer: `{"eos_token":"<t3>"}`},
+			[]int32{3, 4, 5}},
 	} {
-		p, err := Read(checkpoint.Source{FS: fstest.MapFS{
+		files := fstest.MapFS{
 			"config.json":    {Data: []byte(`{"model_type":"llama",` + tt.config + `}`)},
 			"tokenizer.json": {Data: []byte(eosVocabulary)},
-		}})
+		}
+		for name, text := range tt.files {
+			files[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		p, err := Read(checkpoint.Source{FS: files})
 		if err != nil {
 			t.Errorf("%s: %v", tt.about, err)
 			continue
