@@ -188,8 +188,10 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 	vars.Set("messages", messages)
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", in.AddGenerationPrompt && !in.ContinueFinal)
-	for name, text := range t.special {
-		vars.Set(name, valid(text))
+	for name, text := range t.special { // a model names them, so they replace no other variable
+		if !slices.Contains(reserved, name) {
+			vars.Set(name, valid(text))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kwargs)) {
 		if slices.Contains(reserved, name) {

@@ -11,10 +11,12 @@ package textproc
 import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/sample"
+	"headroom/engine/tokenizer"
 )
 
-// readEOS sets the tokens that end an answer, except for those of the template; see readTags.
-func (p *Processor) readEOS(config *checkpoint.Config, tokenizer tokenizerConfig) {
+// readEOS sets the tokens that end an answer, except for those of the template; see readTags. beside
+// is what tokenizer_config.json says.
+func (p *Processor) readEOS(config *checkpoint.Config, beside *tokenizer.Config) {
 	p.addEOS(p.defaults.EOSTokenIDs)
 	if len(p.defaults.EOSTokenIDs) == 0 {
 		for _, value := range config.EOSTokenIDs() {
@@ -24,7 +26,7 @@ func (p *Processor) readEOS(config *checkpoint.Config, tokenizer tokenizerConfig
 			}
 		}
 	}
-	if id, ok := p.tokenizer.TokenID(tokenizer.specialTokens()["eos_token"]); ok {
+	if id, ok := p.tokenizer.TokenID(beside.Special["eos_token"]); ok {
 		p.addEOS([]int32{id})
 	}
 }

@@ -9,14 +9,22 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
 	"headroom/engine/problem"
+	"headroom/engine/tokenizer"
 )
 
 // ReadTemplate reads a model's chat template with its special tokens. Requests with tools get the
 // template tool_use, if the model has one. If there is no template, the error is
 // chat.ErrNoTemplate. Any other error is a Problem.
 func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
-	config := readTokenizerConfig(src)
-	sources := templateSources(src, config["chat_template"])
+	config, err := readTokenizerConfig(src)
+	if err != nil {
+		return nil, err
+	}
+	return readTemplate(src, config)
+}
+
+func readTemplate(src checkpoint.Source, config *tokenizer.Config) (*chat.Template, error) {
+	sources := templateSources(src, config.ChatTemplate)
 	t, err := sources[defaultTemplate].parse()
 	if err != nil {
 		return nil, err
@@ -28,7 +36,7 @@ func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 		}
 		t = t.WithToolUse(toolUse)
 	}
-	return t.WithSpecialTokens(config.specialTokens()), nil
+	return t.WithSpecialTokens(config.Special), nil
 }
 
 // templateSource is a chat template and the file that it is in.

@@ -38,12 +38,22 @@ func Read(src checkpoint.Source) (*Processor, error) {
 
 // ReadWithConfig is like Read, for callers that have already parsed the model's config.json.
 func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processor, error) {
-	t, err := ReadTokenizer(src)
+	beside, err := readTokenizerConfig(src)
+	if err != nil {
+		return nil, err
+	}
+	var sizes struct {
+		Vocab int `json:"vocab_size"`
+	}
+	if err := config.Decode(&sizes); err != nil {
+		return nil, err
+	}
+	t, err := readTokenizer(src, beside, sizes.Vocab)
 	if err != nil {
 		return nil, err
 	}
 	p := &Processor{tokenizer: t, eos: map[int32]bool{}}
-	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+	if p.template, err = readTemplate(src, beside); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
 	}
 	p.readTags()
@@ -52,36 +62,26 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 		p.defaults, err = sample.FromGenerationConfig(data)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.Wrap(problem.ModelBroken, err,
-			"The model's generation_config.json cannot be used", "Download the model again.")
+		return nil, unusable("generation_config.json", err)
 	}
-	p.readEOS(config, readTokenizerConfig(src))
+	p.readEOS(config, beside)
 	return p, nil
 }
 
 // tokenizerFiles has the files with a tokenizer, in order of precedence.
 var tokenizerFiles = []struct {
 	name  string
-	parse func(data []byte, src checkpoint.Source) (*tokenizer.Tokenizer, error)
+	parse func(data []byte, config *tokenizer.Config, vocabSize int) (*tokenizer.Tokenizer, error)
 }{
-	{"tokenizer.json", alone(tokenizer.Parse)},
-	{"tokenizer.model", alone(tokenizer.ParseSentencePiece)},
-	{"tekken.json", alone(tokenizer.ParseTekken)},
-	{"tiktoken.model", func(data []byte, src checkpoint.Source) (*tokenizer.Tokenizer, error) {
-		config, err := src.ReadFile("tokenizer_config.json")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
+	{"tokenizer.json", tokenizer.ParseWithConfig},
+	{"tokenizer.model", tokenizer.ParseSentencePiece},
+	{"tekken.json", func(data []byte, _ *tokenizer.Config, _ int) (*tokenizer.Tokenizer, error) {
+		return tokenizer.ParseTekken(data) // it has all tokens
+	}},
+	{"tiktoken.model", func(data []byte, config *tokenizer.Config, _ int) (*tokenizer.Tokenizer,
+		error) {
 		return tokenizer.ParseTiktoken(data, config)
 	}},
-}
-
-// alone returns the parser of a file that needs no other file.
-func alone(parse func([]byte) (*tokenizer.Tokenizer, error)) func([]byte,
-	checkpoint.Source) (*tokenizer.Tokenizer, error) {
-	return func(data []byte, _ checkpoint.Source) (*tokenizer.Tokenizer, error) {
-		return parse(data)
-	}
 }
 
 // TokenizerFile returns the name of the file with the model's tokenizer, or "" if it has none.
@@ -94,8 +94,10 @@ func TokenizerFile(src checkpoint.Source) string {
 	return ""
 }
 
-// ReadTokenizer reads a model's tokenizer. Errors are Problems.
-func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
+// readTokenizer reads a model's tokenizer. config is what the files beside it say. vocabSize is the
+// number of tokens that the model has; 0: not known. Errors are Problems.
+func readTokenizer(src checkpoint.Source, config *tokenizer.Config, vocabSize int) (
+	*tokenizer.Tokenizer, error) {
 	for _, f := range tokenizerFiles {
 		if !src.Has(f.name) {
 			continue
@@ -105,7 +107,7 @@ func ReadTokenizer(src checkpoint.Source) (*tokenizer.Tokenizer, error) {
 			return nil, problem.Wrap(problem.ModelBroken, err,
 				"The model's "+f.name+" cannot be read", "Download the model again.")
 		}
-		t, err := f.parse(data, src)
+		t, err := f.parse(data, config, vocabSize)
 		if err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
 				"The model's "+f.name+" cannot be used",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -21,8 +22,7 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 		{`{"bos_token":{"__type":"AddedToken","content":"<s>"},"eos_token":null}`, "<s>|-"},
 		{`{"bos_token":1,"eos_token":{"content":2}}`, "-|-"},
 		{`{"chat_template":"not this one","eos_token":"</s>"}`, "-|</s>"},
-		{`[]`, "-|-"},
-		{`{"bos_token`, "-|-"},
+		{`{}`, "-|-"},
 	}
 	for _, c := range cases {
 		src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)},
@@ -39,6 +39,49 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 	}
 	if got := renderHi(t, src, map[string]any{"bos_token": "mine"}); got != "mine" {
 		t.Errorf("a bos_token from the request: got %q", got)
+	}
+}
+
+// TestTemplateVariables checks that a template has the variables that transformers gives it.
+func TestTemplateVariables(t *testing.T) {
+	const template = `{% for t in [sep_token, cls_token, mask_token, pad_token, unk_token, ` +
+		`image_token, video_token, other] %}{{ t if t is defined else '-' }} {% endfor %}`
+	for config, want := range map[string]string{
+		`{"sep_token":"s","cls_token":"c","mask_token":"m","pad_token":"p","unk_token":"u"}`: "" +
+			"s c m p u - - - ",
+		`{"image_token":"<i>","video_token":{"__type":"AddedToken","content":"<v>"}}`: "" +
+			"- - - - - <i> <v> - ",
+		`{"extra_special_tokens":{"image_token":"<i>","other":{"content":"<o>"}}}`: "" +
+			"- - - - - <i> - <o> ",
+		`{"extra_special_tokens":["<i>"],"other":"<o>"}`:          "- - - - - - - - ",
+		`{"model_specific_special_tokens":{"image_token":"<i>"}}`: "- - - - - <i> - - ",
+	} {
+		src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)},
+			"tokenizer_config.json": {Data: []byte(config)}}}
+		if got := renderHi(t, src, nil); got != want {
+			t.Errorf("%s: got %q, want %q", config, got, want)
+		}
+	}
+	src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {
+		Data: []byte("{{ messages[0].role }} {{ tools }}")}, "tokenizer_config.json": {
+		Data: []byte(`{"extra_special_tokens":{"messages":"no","tools":"no"}}`)}}}
+	if got := renderHi(t, src, nil); got != "user None" {
+		t.Errorf("special tokens replace messages and tools: got %q", got)
+	}
+}
+
+// TestDamagedFiles checks that a file beside the tokenizer which cannot be read is an error, and
+// that the error names it.
+func TestDamagedFiles(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+	for _, file := range []string{"tokenizer_config.json", "special_tokens_map.json"} {
+		for _, text := range []string{``, `[]`, `{"bos_token`, `null`, pointer} {
+			src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte("a")},
+				file: {Data: []byte(text)}}}
+			if _, err := ReadTemplate(src); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("%s: %q: got %v", file, text, err)
+			}
+		}
 	}
 }
 
@@ -106,20 +149,21 @@ func TestNamedTemplates(t *testing.T) {
 // TestTiktoken checks that a tiktoken.model gets its special tokens from tokenizer_config.json.
 func TestTiktoken(t *testing.T) {
 	files := fstest.MapFS{"tiktoken.model": {Data: []byte("YQ== 0\n")},
+		"config.json":           {Data: []byte(`{"model_type":"kimi_linear"}`)},
 		"tokenizer_config.json": {Data: []byte(`{"added_tokens_decoder":{"2":{"content":"<x>"}}}`)}}
 	src := checkpoint.Source{FS: files}
 	if got := TokenizerFile(src); got != "tiktoken.model" {
 		t.Errorf("the tokenizer is in %q", got)
 	}
-	tok, err := ReadTokenizer(src)
+	p, err := Read(src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, ok := tok.TokenID("<x>"); !ok || id != 2 {
+	if id, ok := p.Tokenizer().TokenID("<x>"); !ok || id != 2 {
 		t.Errorf("<x> is %d, %t", id, ok)
 	}
 	delete(files, "tokenizer_config.json")
-	if _, err := ReadTokenizer(src); err != nil {
+	if _, err := Read(src); err != nil {
 		t.Errorf("without a config: %v", err)
 	}
 }

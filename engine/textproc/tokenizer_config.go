@@ -1,40 +1,40 @@
 package textproc
 
-// tokenizer_config.json: what transformers knows of a tokenizer beside tokenizer.json.
-
 import (
-	"encoding/json"
+	"errors"
+	"io/fs"
 
 	"headroom/engine/checkpoint"
+	"headroom/engine/problem"
+	"headroom/engine/tokenizer"
 )
 
-// tokenizerConfig has the keys of a tokenizer_config.json. It is empty if there is none.
-type tokenizerConfig map[string]json.RawMessage
-
-// readTokenizerConfig reads a model's tokenizer_config.json.
-func readTokenizerConfig(src checkpoint.Source) tokenizerConfig {
-	config := tokenizerConfig{}
-	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // a damaged file counts as empty
+// readTokenizerConfig reads a model's tokenizer_config.json and the files beside it. Errors are
+// Problems. A missing file is none.
+func readTokenizerConfig(src checkpoint.Source) (*tokenizer.Config, error) {
+	var files tokenizer.ConfigFiles
+	for _, f := range []struct {
+		name string
+		data *[]byte
+	}{
+		{"tokenizer_config.json", &files.TokenizerConfig},
+		{"special_tokens_map.json", &files.SpecialTokensMap},
+		{"added_tokens.json", &files.AddedTokens},
+	} {
+		var err error
+		if *f.data, err = src.ReadFile(f.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, unusable(f.name, err)
+		}
 	}
-	return config
+	c, err := tokenizer.ParseConfig(files)
+	if err != nil {
+		return nil, unusable("tokenizer_config.json", err)
+	}
+	return c, nil
 }
 
-// specialTokens returns the texts of the special tokens in tokenizer_config.json. Each is a string
-// or an object with a content field. A null token stays undefined, as in Hugging Face's library.
-func (config tokenizerConfig) specialTokens() map[string]string {
-	tokens := map[string]string{}
-	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
-		var text, added = "", struct {
-			Content string `json:"content"`
-		}{}
-		if json.Unmarshal(config[name], &text) != nil &&
-			json.Unmarshal(config[name], &added) == nil {
-			text = added.Content
-		}
-		if text != "" {
-			tokens[name] = text
-		}
-	}
-	return tokens
+// unusable returns the Problem of a file that cannot be read or parsed.
+func unusable(file string, err error) error {
+	return problem.Wrap(problem.ModelBroken, err, "The model's "+file+" cannot be used",
+		"Download the model again.")
 }

@@ -22,6 +22,10 @@ type fileJSON struct {
 	PostProcessor *part        `json:"post_processor"`
 	Decoder       *part        `json:"decoder"`
 	Model         modelJSON    `json:"model"`
+
+	// What tokenizer_config.json adds, and the limit of ids for it; see Config.apply.
+	config *Config
+	limit  int
 }
 
 // part is a normalizer, pre_tokenizer, post_processor or decoder. Its other fields depend on kind.
@@ -134,7 +138,11 @@ const (
 )
 
 // Parse parses a tokenizer.json. Its errors name the part that is invalid or not supported.
-func Parse(data []byte) (*Tokenizer, error) {
+func Parse(data []byte) (*Tokenizer, error) { return ParseWithConfig(data, &Config{}, 0) }
+
+// ParseWithConfig is like Parse, for a model with a tokenizer_config.json. vocabSize is the number
+// of tokens that the model has; 0: not known.
+func ParseWithConfig(data []byte, config *Config, vocabSize int) (*Tokenizer, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json has %d bytes, the limit is %d", len(data),
 			maxFileBytes)
@@ -151,6 +159,7 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.json: %w", err)
 	}
+	file.config, file.limit = config, vocabSize
 	return assemble(&file, (*Tokenizer).buildModel)
 }
 

@@ -189,7 +189,7 @@ func (v *ggufVocabulary) sentencePiece(list *vocabulary) (*Tokenizer, error) {
 	for _, b := range v.charsMap {
 		s.charsMap = append(s.charsMap, byte(int(b)))
 	}
-	return s.assemble()
+	return s.assemble(&Config{}, 0)
 }
 
 // wordPiece makes a tokenizer of BERT. In GGUF, tokens that begin a word begin with ▁ instead of

@@ -81,17 +81,21 @@ func hostileFiles(t *testing.T) map[string]*Tokenizer {
 		`"max_input_chars_per_word":99999999,"vocab":{"[UNK]":0,"a":1,"##a":2,"##b":3,"b":4`+
 		quoted(`,"##%s":%d`)+`}},"normalizer":{"type":"BertNormalizer","clean_text":true,`+
 		`"handle_chinese_chars":true,"lowercase":true},"decoder":{"type":"WordPiece"}}`)
-	tok, err := ParseSentencePiece(pieceFile(pieces, []any{modelTypeField, bpeModel}, nil))
+	tok, err := parseAlone(pieceFile(pieces, []any{modelTypeField, bpeModel}, nil))
 	add("SentencePiece, BPE", tok, err)
-	tok, err = ParseSentencePiece(pieceFile(append(bytePieces(), unused...),
+	tok, err = parseAlone(pieceFile(append(bytePieces(), unused...),
 		[]any{modelTypeField, bpeModel, fallbackField, true}, []any{extraField, false}))
 	add("SentencePiece, BPE with unused tokens and bytes", tok, err)
-	tok, err = ParseSentencePiece(pieceFile(append(bytePieces(), pieces...),
+	tok, err = parseAlone(pieceFile(append(bytePieces(), pieces...),
 		[]any{modelTypeField, unigramModel, fallbackField, true}, nil))
 	add("SentencePiece, Unigram", tok, err)
 	tok, err = ParseTekken([]byte(tekken))
 	add("tekken", tok, err)
-	tok, err = ParseTiktoken(tiktokenFile(hostileTokens...), []byte(config))
+	named, err := ParseConfig(ConfigFiles{TokenizerConfig: []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err = ParseTiktoken(tiktokenFile(hostileTokens...), named)
 	add("tiktoken", tok, err)
 	for _, model := range []string{"llama", "t5", "bert"} {
 		tok, err := ParseGGUF(bytes.NewReader(ggufFile(ggml+"model", model, ggml+"tokens", names,

@@ -59,6 +59,16 @@ func (t *Tokenizer) modelID(token []byte) (int32, bool) {
 
 // buildAdded adds the added tokens to vocab, and sets pieces, raw and normalized.
 func (t *Tokenizer) buildAdded(file *fileJSON) error {
+	if file.config != nil {
+		end := int32(0)
+		for _, id := range t.vocab {
+			end = max(end, id+1)
+		}
+		for _, d := range t.duplicates {
+			end = max(end, d.id+1)
+		}
+		file.AddedTokens = file.config.apply(file.AddedTokens, t.vocab, end, file.limit)
+	}
 	if err := checkAdded(file.AddedTokens); err != nil {
 		return err
 	}

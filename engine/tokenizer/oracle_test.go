@@ -134,8 +134,8 @@ func TestOracle(t *testing.T) {
 // vocabularyParsers has the parsers of vocabulary files by their names in the lines of
 // build/oracle/tokenizers.
 var vocabularyParsers = map[string]func([]byte) (*Tokenizer, error){
-	"json": Parse, "sentencepiece": ParseSentencePiece, "tekken": ParseTekken,
-	"tiktoken": func(data []byte) (*Tokenizer, error) { return ParseTiktoken(data, nil) },
+	"json": Parse, "sentencepiece": parseAlone, "tekken": ParseTekken,
+	"tiktoken": func(data []byte) (*Tokenizer, error) { return ParseTiktoken(data, &Config{}) },
 	"gguf":     func(data []byte) (*Tokenizer, error) { return ParseGGUF(bytes.NewReader(data)) },
 }
 
@@ -215,7 +215,7 @@ func TestSmallVocabularyFiles(t *testing.T) {
 func checkPieces(t *testing.T, path string) (cases, refused int) {
 	eachOracleCase(t, path, func(line int, c *oracleCase) {
 		cases++
-		tok, err := ParseSentencePiece(c.Data)
+		tok, err := parseAlone(c.Data)
 		if c.Refused != (err != nil) {
 			t.Errorf("line %d: the library refuses it: %t, here: %v", line, c.Refused, err)
 		}

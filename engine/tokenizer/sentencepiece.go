@@ -34,8 +34,9 @@ const (
 )
 
 // ParseSentencePiece parses a tokenizer.model. Its errors name the part that is invalid or not
-// supported.
-func ParseSentencePiece(data []byte) (*Tokenizer, error) {
+// supported. Of config, it adds the tokens that the file does not have. vocabSize is the number of
+// tokens that the model has; 0: not known.
+func ParseSentencePiece(data []byte, config *Config, vocabSize int) (*Tokenizer, error) {
 	if len(data) > maxFileBytes {
 		return nil, fmt.Errorf("tokenizer: tokenizer.model has %d bytes, the limit is %d",
 			len(data), maxFileBytes)
@@ -50,7 +51,7 @@ func ParseSentencePiece(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: not a tokenizer.model: %w", err)
 	}
-	t, err := s.assemble()
+	t, err := s.assemble(config.without(s.tokens), vocabSize)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +189,8 @@ func (s *sentencePiece) readDenormalizer(data []byte) error {
 	})
 }
 
-// assemble makes the tokenizer.
-func (s *sentencePiece) assemble() (*Tokenizer, error) {
+// assemble makes the tokenizer. config has only tokens that the file does not have.
+func (s *sentencePiece) assemble(config *Config, vocabSize int) (*Tokenizer, error) {
 	n := &pieceNormalizer{dummy: s.dummyPrefix, suffix: s.suffixSpaces,
 		squeeze: s.removeExtraSpaces, space: " "}
 	if s.escapeSpaces {
@@ -205,7 +206,7 @@ func (s *sentencePiece) assemble() (*Tokenizer, error) {
 	if err := checkAdded(added); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	file := &fileJSON{AddedTokens: added}
+	file := &fileJSON{AddedTokens: added, config: config, limit: vocabSize}
 	if s.modelType == unigramModel { // it finds user-defined symbols by their scores
 		n.symbols, file.AddedTokens = &addedTokens{}, nil
 		for _, token := range added {

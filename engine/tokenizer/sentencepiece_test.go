@@ -76,7 +76,7 @@ func byteSpelling(b int) string {
 // parsePieces parses a tokenizer.model with the fields of its trainer and normalizer.
 func parsePieces(t testing.TB, pieces []testPiece, trainer, normalizer []any) *Tokenizer {
 	t.Helper()
-	tok, err := ParseSentencePiece(pieceFile(pieces, trainer, normalizer))
+	tok, err := parseAlone(pieceFile(pieces, trainer, normalizer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,12 +270,15 @@ func TestPieceRefuses(t *testing.T) {
 		"denormalizer_spec is not supported": appendField(pieceFile(a, nil, nil), 5,
 			appendField(nil, 2, "x")),
 	} {
-		if _, err := ParseSentencePiece(file); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseAlone(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := ParseSentencePiece(pieceFile([]testPiece{{"<s>", 0, controlToken},
+	if _, err := parseAlone(pieceFile([]testPiece{{"<s>", 0, controlToken},
 		{"<s>", -1, 0}}, nil, nil)); err != nil {
 		t.Errorf("a reserved and a normal token spelled alike: %v", err)
 	}
 }
+
+// parseAlone parses a tokenizer.model of a model without a tokenizer_config.json.
+func parseAlone(data []byte) (*Tokenizer, error) { return ParseSentencePiece(data, &Config{}, 0) }

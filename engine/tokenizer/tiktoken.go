@@ -8,11 +8,9 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 )
 
 // kimiPattern splits text into words. Runs of Han are words of their own.
@@ -26,12 +24,12 @@ const kimiPattern = `[\p{Han}]+` +
 // kimiSpecialTokens is the number of tokens after those of the file.
 const kimiSpecialTokens = 256
 
-// ParseTiktoken parses a tiktoken.model. config is the model's tokenizer_config.json; without it,
-// the special tokens have no names. Errors say what is invalid.
-func ParseTiktoken(data, config []byte) (*Tokenizer, error) {
-	if len(data) > maxFileBytes || len(config) > maxFileBytes {
-		return nil, fmt.Errorf("tokenizer: tiktoken.model has %d bytes and tokenizer_config.json "+
-			"%d, the limit is %d", len(data), len(config), maxFileBytes)
+// ParseTiktoken parses a tiktoken.model. Without an added_tokens_decoder in config, the special
+// tokens have no names. Errors say what is invalid.
+func ParseTiktoken(data []byte, config *Config) (*Tokenizer, error) {
+	if len(data) > maxFileBytes {
+		return nil, fmt.Errorf("tokenizer: tiktoken.model has %d bytes, the limit is %d", len(data),
+			maxFileBytes)
 	}
 	v := &vocabulary{}
 	if err := v.addRanks(data); err != nil {
@@ -75,24 +73,14 @@ func (v *vocabulary) addRanks(data []byte) error {
 
 // addConfigTokens adds n tokens with the names that added_tokens_decoder has for their ids. A token
 // without a name is special, as if it were reserved.
-func (v *vocabulary) addConfigTokens(config []byte, n int) error {
-	var file struct {
-		Tokens map[string]struct {
-			Content string `json:"content"`
-			Special bool   `json:"special"`
-		} `json:"added_tokens_decoder"`
-	}
-	if len(config) > 0 {
-		if !utf8.Valid(config) {
-			return errors.New("it is not valid UTF-8")
-		}
-		if err := json.Unmarshal(config, &file); err != nil {
-			return err
-		}
+func (v *vocabulary) addConfigTokens(config *Config, n int) error {
+	named := map[int]addedToken{}
+	for _, token := range config.decoder {
+		named[int(token.ID)] = token
 	}
 	for id := len(v.tokens); n > 0; n-- {
 		name, kind := "<|reserved_token_"+strconv.Itoa(id)+"|>", controlToken
-		if token, ok := file.Tokens[strconv.Itoa(id)]; ok && token.Content != "" {
+		if token := named[id]; token.Content != "" {
 			if name = token.Content; !token.Special {
 				kind = userToken
 			}
