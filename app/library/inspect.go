@@ -191,7 +191,7 @@ func parseIndex(text []byte) index {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if modelfile.LimitOf(indexName).Check(text) != nil ||
-		json.Unmarshal(text, &document) != nil {
+		json.Unmarshal(modelfile.Standard(text), &document) != nil {
 		return index{}
 	}
 	var x index

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"strconv"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -39,9 +40,12 @@ var errNoModelType = errors.New("config.json has no model_type")
 // or not valid, ParseConfig returns the Config with the error.
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
-	if err := json.Unmarshal(data, &c.keys); err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON",
-			"Download the model again.")
+	if err := modelfile.Decode("", data, &c.keys); err != nil {
+		what := "config.json is not valid JSON"
+		if kind := new(modelfile.KindError); errors.As(err, &kind) {
+			what = "config.json does not describe a model"
+		}
+		return nil, problem.Wrap(problem.ModelBroken, err, what, "Download the model again.")
 	}
 	// Not all writers write a list of strings, and nothing depends on other values.
 	_ = json.Unmarshal(c.keys["architectures"], &c.Architectures)
@@ -54,9 +58,9 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	if text, ok := c.keys["text_config"]; ok {
 		var inner map[string]json.RawMessage
-		if err := json.Unmarshal(text, &inner); err != nil {
+		if err := modelfile.Decode("text_config", text, &inner); err != nil {
 			return nil, problem.Wrap(problem.ModelBroken, err,
-				"text_config in config.json is not an object", "Download the model again.")
+				"config.json does not describe a model", "Download the model again.")
 		}
 		if quantization == nil {
 			quantization = firstOf(inner, "quantization", "quantization_config")
@@ -98,10 +102,10 @@ func (c *Config) EOSTokenIDs() []json.RawMessage {
 	return values
 }
 
-// Decode decodes the keys of config.json into v, a pointer to a struct with json tags. It ignores
-// keys that have no field. Fields that have no key keep their value.
+// Decode decodes the keys of config.json into v, a pointer to a struct with json tags; see
+// modelfile.Decode. It ignores keys that have no field. Fields that have no key keep their value.
 func (c *Config) Decode(v any) error {
-	if err := json.Unmarshal(c.merged, v); err != nil {
+	if err := modelfile.Decode("", c.merged, v); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
 			"config.json does not describe a model of type "+strconv.Quote(c.ModelType),
 			"Download the model again.")

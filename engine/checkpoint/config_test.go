@@ -2,8 +2,10 @@ package checkpoint
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -154,6 +156,36 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
+// TestConfigKeys checks that keys match exactly, and that numbers which JSON does not have matter
+// only where they are read.
+func TestConfigKeys(t *testing.T) {
+	src := Source{FS: fstest.MapFS{"config.json": {Data: []byte("\uFEFF" + `{"model_type": "m",
+		"Model_Type": "other", "hidden_size": 1, "Hidden_Size": 99, "time_step_limit": [0.0, Infinity],
+		"nan": NaN, "text_config": {"intermediate_size": 2, "INTERMEDIATE_SIZE": 98, "low": -Infinity}}`)}}}
+	c, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Hidden       int       `json:"hidden_size"`
+		Intermediate int       `json:"intermediate_size"`
+		Limit        []float32 `json:"time_step_limit"`
+		Low          float64   `json:"low"`
+	}
+	if err := c.Decode(&got); err != nil || c.ModelType != "m" || got.Hidden != 1 ||
+		got.Intermediate != 2 || len(got.Limit) != 2 || !math.IsInf(float64(got.Limit[1]), 1) ||
+		!math.IsInf(got.Low, -1) {
+		t.Errorf("%q: got %+v, %v", c.ModelType, got, err)
+	}
+	var nan struct {
+		NaN float64 `json:"nan"`
+	}
+	if err := c.Decode(&nan); err == nil || !strings.Contains(err.Error(),
+		`nan is "NaN", expected a number`) {
+		t.Errorf("NaN: got %v", err)
+	}
+}
+
 func TestConfigFaults(t *testing.T) {
 	for _, c := range []struct {
 		json string
@@ -163,12 +195,16 @@ func TestConfigFaults(t *testing.T) {
 		{``, problem.ModelBroken, "JSON"},
 		{`{"model_type": "m"`, problem.ModelBroken, "JSON"},
 		{"\xff\xfe", problem.ModelBroken, "JSON"},
+		{`[]`, problem.ModelBroken, "it is an array, expected an object"},
 		{`null`, problem.UnknownArchitecture, "no model_type"},
 		{`{}`, problem.UnknownArchitecture, "no model_type"},
-		{`{"model_type": 3}`, problem.ModelBroken, "model_type"},
-		{`{"model_type": "m", "text_config": []}`, problem.ModelBroken, "text_config"},
-		{`{"model_type": "m", "quantization": 4}`, problem.ModelBroken, "quantization"},
-		{`{"model_type": "m", "quantization": {"bits": "four"}}`, problem.ModelBroken, "bits"},
+		{`{"model_type": 3}`, problem.ModelBroken, "model_type is 3, expected a text"},
+		{`{"model_type": "m", "text_config": []}`, problem.ModelBroken,
+			"text_config is an array, expected an object"},
+		{`{"model_type": "m", "quantization": 4}`, problem.ModelBroken,
+			"quantization is 4, expected an object"},
+		{`{"model_type": "m", "quantization": {"bits": "four"}}`, problem.ModelBroken,
+			`bits is "four", expected an integer`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": []}}}`,
 			problem.ModelBroken, "quantization of x"},
 		{`{"model_type": "m", "quantization": {"bits": 7, "group_size": 64}}`,

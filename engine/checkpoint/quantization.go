@@ -58,7 +58,7 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 		return problem.Wrap(problem.ModelBroken, err,
 			"The quantization of "+where+" in config.json is damaged", "Download the model again.")
 	}
-	if err := json.Unmarshal(data, &given); err != nil {
+	if err := modelfile.Decode("", data, &given); err != nil {
 		return p, damaged(err)
 	}
 	p, ok := modes[given.Mode]
@@ -75,7 +75,7 @@ func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err 
 		Bits  *int `json:"bits"`
 		Group *int `json:"group_size"`
 	}
-	if err := json.Unmarshal(data, &stated); err != nil {
+	if err := modelfile.Decode("", data, &stated); err != nil {
 		return p, damaged(err)
 	}
 	for _, one := range []struct {
@@ -102,7 +102,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		return nil
 	}
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
+	if err := modelfile.Decode("quantization", data, &keys); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
 			"The quantization entry of config.json is not an object", "Download the model again.")
 	}
@@ -111,7 +111,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		In4Bit bool   `json:"load_in_4bit"`
 		In8Bit bool   `json:"load_in_8bit"`
 	}
-	_ = json.Unmarshal(data, &foreign)
+	_ = modelfile.Decode("", data, &foreign)
 	if foreign.Method == "" && (foreign.In4Bit || foreign.In8Bit) { // as long as it had no method
 		foreign.Method = "bitsandbytes"
 	}

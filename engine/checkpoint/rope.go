@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -99,7 +100,7 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 		if part == nil {
 			continue
 		}
-		if err := json.Unmarshal(part, r); err != nil {
+		if err := modelfile.Decode("", part, r); err != nil {
 			return problem.Wrap(problem.ModelBroken, err,
 				"The rope parameters in config.json are damaged", "Download the model again.")
 		}

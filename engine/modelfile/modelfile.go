@@ -9,6 +9,7 @@
 package modelfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func kind(mode fs.FileMode) string {
 }
 
 // Read reads the file at path within the limit of its name. If the file does not exist, the error
-// wraps fs.ErrNotExist.
+// wraps fs.ErrNotExist. JSON has no byte order mark, and no Infinity or NaN; see Decode.
 func Read(path string) ([]byte, error) {
 	f, info, err := Open(path)
 	if err != nil {
@@ -136,6 +137,10 @@ func ReadFS(fsys fs.FS, name string) ([]byte, error) {
 	return read(f, info, name, LimitOf(name))
 }
 
+// pointerPrefix begins the text that Git LFS leaves in place of a file that it has not fetched.
+// Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+var pointerPrefix = []byte("version https://git-lfs.github.com/spec/")
+
 // read reads a file whose size is info's or, if it grows meanwhile, larger.
 func read(r io.Reader, info fs.FileInfo, path string, limit Limit) ([]byte, error) {
 	tooLong := func(bytes int64) error {
@@ -152,8 +157,15 @@ func read(r io.Reader, info fs.FileInfo, path string, limit Limit) ([]byte, erro
 		case int64(len(data)) > limit.Bytes:
 			return nil, tooLong(int64(len(data)))
 		case errors.Is(err, io.EOF):
+			if bytes.HasPrefix(data, pointerPrefix) {
+				return nil, fmt.Errorf("%s is only a Git LFS pointer; run git lfs pull in the "+
+					"folder", filepath.Base(path))
+			}
 			if err := limit.Check(data); err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			if limit.Depth > 0 {
+				data = Standard(data)
 			}
 			return data, nil
 		case err != nil:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"headroom/engine/modelfile"
 )
 
 // Defaults are the sampling settings that a model's authors recommend in generation_config.json,
@@ -31,7 +33,7 @@ func FromGenerationConfig(data []byte) (Defaults, error) {
 		DoSample          *bool           `json:"do_sample"`
 		EOSTokenID        json.RawMessage `json:"eos_token_id"`
 	}
-	if err := json.Unmarshal(data, &raw); err != nil {
+	if err := modelfile.Decode("", data, &raw); err != nil {
 		return Defaults{}, fmt.Errorf("generation_config.json: %w", err)
 	}
 	d := Defaults{
@@ -72,9 +74,8 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 	if raw[0] != '[' {
 		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
 	}
-	if err := json.Unmarshal(raw, &ids); err != nil {
-		return nil, fmt.Errorf("generation_config.json: eos_token_id: it must be a token id or a "+
-			"list of them: %w", err)
+	if err := modelfile.Decode("eos_token_id", raw, &ids); err != nil {
+		return nil, fmt.Errorf("generation_config.json: %w", err)
 	}
 	for _, id := range ids {
 		if id < 0 {
