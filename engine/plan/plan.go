@@ -12,9 +12,11 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 
 	"headroom/engine/cache"
+	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/prefix"
@@ -169,8 +171,11 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	defer refusedShape(&err)
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
-	_, templateErr := textproc.ReadTemplate(src)
-	p.Description.HasChatTemplate = templateErr == nil
+	_, err = textproc.ReadTemplate(src)
+	p.Description.HasChatTemplate = err == nil
+	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+		return nil, err
+	}
 	return p, nil
 }
 

@@ -5,9 +5,11 @@ package textproc
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/tokenizer"
 )
@@ -24,7 +26,10 @@ func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 }
 
 func readTemplate(src checkpoint.Source, config *tokenizer.Config) (*chat.Template, error) {
-	sources := templateSources(src, config.ChatTemplate)
+	sources, err := templateSources(src, config.ChatTemplate)
+	if err != nil {
+		return nil, err
+	}
 	t, err := sources[defaultTemplate].parse()
 	if err != nil {
 		return nil, err
@@ -60,40 +65,78 @@ const (
 )
 
 // templateSources returns the model's chat templates by name. They are files, or else in the
-// chat_template of tokenizer_config.json: a text, or a list of templates with names. Processors
-// save theirs in chat_template.json.
+// chat_template of tokenizer_config.json, whose value is config. Processors save theirs in
+// chat_template.json. Errors are Problems.
 // Source: transformers/tokenization_utils_base.py, transformers/processing_utils.py.
-func templateSources(src checkpoint.Source, config json.RawMessage) map[string]templateSource {
+func templateSources(src checkpoint.Source, config json.RawMessage) (map[string]templateSource,
+	error) {
 	sources := map[string]templateSource{}
 	for name, file := range map[string]string{
 		defaultTemplate: "chat_template.jinja",
 		toolUseTemplate: "additional_chat_templates/" + toolUseTemplate + ".jinja",
 	} {
-		if data, err := src.ReadFile(file); err == nil {
+		data, err := src.ReadFile(file)
+		switch {
+		case err == nil:
 			sources[name] = templateSource{file, string(data)}
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, unusable(file, err)
 		}
 	}
 	if len(sources) > 0 {
-		return sources
+		return sources, nil
 	}
 	file := "tokenizer_config.json"
-	var saved struct {
-		Template json.RawMessage `json:"chat_template"`
-	}
-	if data, err := src.ReadFile("chat_template.json"); err == nil && isNull(config) {
-		_ = json.Unmarshal(data, &saved)
-		file, config = "chat_template.json", saved.Template
-	}
-	var text string
-	var list []struct{ Name, Template string }
-	if json.Unmarshal(config, &text) == nil {
-		sources[defaultTemplate] = templateSource{file, text}
-	} else if json.Unmarshal(config, &list) == nil {
-		for _, t := range list {
-			sources[t.Name] = templateSource{file, t.Template}
+	if isNull(config) {
+		file = "chat_template.json"
+		data, err := src.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		var saved struct {
+			Template json.RawMessage `json:"chat_template"`
+		}
+		if err == nil {
+			err = modelfile.Decode("", data, &saved)
+		}
+		if err != nil {
+			return nil, unusable(file, err)
+		}
+		if config = saved.Template; isNull(config) {
+			return nil, nil
 		}
 	}
-	return sources
+	templates, err := namedTemplates(config)
+	if err != nil {
+		return nil, unusable(file, err)
+	}
+	for name, text := range templates {
+		sources[name] = templateSource{file, text}
+	}
+	return sources, nil
+}
+
+// namedTemplates reads a chat_template: a text, a list of templates with names, or an object.
+func namedTemplates(value json.RawMessage) (map[string]string, error) {
+	templates := map[string]string{}
+	switch value[0] {
+	case '{':
+		return templates, modelfile.Decode("chat_template", value, &templates)
+	case '[':
+		var list []struct {
+			Name     string `json:"name"`
+			Template string `json:"template"`
+		}
+		err := modelfile.Decode("chat_template", value, &list)
+		for _, t := range list {
+			templates[t.Name] = t.Template
+		}
+		return templates, err
+	}
+	var text string
+	err := modelfile.Decode("chat_template", value, &text)
+	templates[defaultTemplate] = text
+	return templates, err
 }
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

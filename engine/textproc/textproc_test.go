@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
+	"headroom/engine/problem"
 )
 
 // TestTemplateKnowsSpecialTokens reads special tokens from the forms of tokenizer_config.json that
@@ -73,13 +74,29 @@ func TestTemplateVariables(t *testing.T) {
 // TestDamagedFiles checks that a file beside the tokenizer which cannot be read is an error, and
 // that the error names it.
 func TestDamagedFiles(t *testing.T) {
-	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
-	for _, file := range []string{"tokenizer_config.json", "special_tokens_map.json"} {
-		for _, text := range []string{``, `[]`, `{"bos_token`, `null`, pointer} {
-			src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte("a")},
-				file: {Data: []byte(text)}}}
-			if _, err := ReadTemplate(src); err == nil || !strings.Contains(err.Error(), file) {
-				t.Errorf("%s: %q: got %v", file, text, err)
+	const (
+		pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+		jinja   = "chat_template.jinja"
+		toolUse = "additional_chat_templates/tool_use.jinja"
+	)
+	for file, texts := range map[string][]string{
+		"tokenizer_config.json": {``, `[]`, `{"bos_token`, `null`, pointer, `{"chat_template":3}`,
+			`{"chat_template":[{"name":1}]}`, `{"chat_template":{"default":[]}}`},
+		"special_tokens_map.json": {``, `[]`, pointer},
+		"added_tokens.json":       {``, `[]`, pointer, `{"a":"b"}`},
+		"chat_template.json":      {``, `[]`, pointer, `{"chat_template":{"default":1}}`},
+		jinja:                     {pointer, strings.Repeat("a", 2<<20)},
+		toolUse:                   {pointer},
+	} {
+		for _, text := range texts {
+			files := fstest.MapFS{jinja: {Data: []byte("a")}, file: {Data: []byte(text)}}
+			if strings.HasPrefix(text, `{"chat_template"`) || file == "chat_template.json" {
+				delete(files, jinja)
+			}
+			_, err := ReadTemplate(checkpoint.Source{FS: files})
+			if p := problem.From(err); err == nil || p.Code != problem.ModelBroken ||
+				!strings.Contains(p.Error(), file) {
+				t.Errorf("%s: %.40q: got %v", file, text, err)
 			}
 		}
 	}
@@ -115,6 +132,8 @@ func TestNamedTemplates(t *testing.T) {
 		{"a processor's beside another", `{"chat_template":"config"}`,
 			map[string]string{old: `{"chat_template":"old"}`}, "config", "config"},
 		{"null", `{"chat_template":null}`, nil, "", ""},
+		{"a processor has null", `{}`, map[string]string{old: `{"chat_template":null}`}, "", ""},
+		{"an object", `{"chat_template":{"default":"a","tool_use":"b"}}`, nil, "a", "b"},
 	} {
 		files := fstest.MapFS{"tokenizer_config.json": {Data: []byte(tt.config)}}
 		for name, text := range tt.files {
