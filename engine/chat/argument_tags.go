@@ -212,7 +212,7 @@ func (r *argumentReader) key(text string) (argumentPart, verdict) {
 func (r *argumentReader) call(text string) ToolCall {
 	var arguments object
 	for _, p := range r.parameters {
-		arguments.set(p.key, convert(text[p.from:p.to], r.schemas[r.function][p.key].kind))
+		arguments.set(p.key, r.schemas[r.function].inner(p.key).convert(text[p.from:p.to]))
 	}
 	return ToolCall{Name: r.function, Arguments: arguments.String()}
 }

@@ -217,15 +217,15 @@ func (r *invokeReader) call(text string) (ToolCall, bool) {
 		if r.trim {
 			value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
 		}
-		kind := r.schemas[r.name][p.key].kind
+		is := r.schemas[r.name].inner(p.key)
 		converted := ""
 		switch body, ok := lenientJSON(value); {
 		case p.text:
 			converted = quote(value)
 		case p.json && ok:
-			converted = coerceValue(body, kind)
+			converted = coerceValue(body, is)
 		default:
-			converted = convert(value, kind)
+			converted = is.convert(value)
 		}
 		arguments.set(p.key, converted)
 	}

@@ -127,7 +127,7 @@ func callWithJSON(name, arguments string, schemas map[string]schema) (ToolCall, 
 // that loses nothing: "3" becomes 3 for an integer, and 3 becomes "3" for a string. If no member
 // changes, the object is returned as it is.
 func coerce(arguments string, types schema) string {
-	if len(types) == 0 {
+	if len(types.nodes) == 0 {
 		return arguments
 	}
 	d := json.NewDecoder(strings.NewReader(arguments))
@@ -143,7 +143,7 @@ func coerce(arguments string, types schema) string {
 		if err != nil || !ok || d.Decode(&value) != nil {
 			return arguments
 		}
-		typed := coerceValue(string(value), types[name].kind)
+		typed := coerceValue(string(value), types.inner(name))
 		changed = changed || typed != string(value)
 		out.set(name, typed)
 	}
@@ -154,25 +154,26 @@ func coerce(arguments string, types schema) string {
 }
 
 // coerceValue converts one JSON value to a type.
-func coerceValue(value, kind string) string {
+func coerceValue(value string, is schema) string {
 	var text string
 	switch quoted := value[0] == '"'; {
-	case kind == "":
-	case kind == "string":
-		if value[0] != '"' && value[0] != '{' && value[0] != '[' && value != "null" {
+	case is.allows("string"):
+		if isScalar := !quoted && value[0] != '{' && value[0] != '[' && value != "null"; isScalar &&
+			is.all(isTextOrNested) {
 			return quote(value)
 		}
+	case is.allows(untyped):
 	case quoted && json.Unmarshal([]byte(value), &text) == nil:
-		if typed := convert(text, kind); typed[0] != '"' && typed != "null" &&
-			!(strings.HasPrefix(kind, "bool") && !isBoolean(text)) {
+		if typed := is.convert(text); typed[0] != '"' && typed != "null" &&
+			!(typed == "false" && !isBoolean(text)) {
 			return typed
 		}
 	}
 	return value
 }
 
-func isBoolean(text string) bool {
-	return strings.EqualFold(text, "true") || strings.EqualFold(text, "false")
+func isTextOrNested(kind string) bool {
+	return kind == "string" || isObjectKind(kind) || isArrayKind(kind)
 }
 
 // lenientJSON returns JSON text without white space between tokens. It accepts raw control

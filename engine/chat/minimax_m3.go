@@ -59,7 +59,7 @@ const (
 type element struct {
 	key   string
 	from  int // its text, or what follows its last child, begins here
-	is    property
+	is    schema
 	inner []elementValue // its children
 }
 
@@ -130,8 +130,7 @@ func (r *elementReader) callTag(text string) (elementPart, verdict) {
 	}
 	r.name = name[1]
 	r.moveTo(end + 1)
-	arguments := property{kind: "object", properties: r.schemas[r.name]}
-	r.stack = []element{{from: r.at, is: arguments}}
+	r.stack = []element{{from: r.at, is: r.schemas[r.name]}}
 	return elementText, isCall
 }
 
@@ -196,7 +195,7 @@ func (e *element) value(text string) string {
 	case len(e.inner) == 0 && text == "" && e.is.isArray():
 		return "[]"
 	case len(e.inner) == 0:
-		return convert(text, e.is.kind)
+		return e.is.convert(text)
 	case e.is.isArray():
 		return arrayOf(e.inner)
 	case e.is.isObject():

@@ -167,7 +167,7 @@ func (r *coderReader) call(text string) ToolCall {
 	var arguments object
 	for _, p := range r.parameters {
 		value := strings.TrimSuffix(strings.TrimPrefix(text[p.from:p.to], "\n"), "\n")
-		arguments.set(p.key, convert(value, r.schemas[r.name][p.key].kind))
+		arguments.set(p.key, r.schemas[r.name].inner(p.key).convert(value))
 	}
 	return ToolCall{Name: r.name, Arguments: arguments.String()}
 }
