@@ -142,6 +142,17 @@ var gemmaTests = []toolTest{
 		` |  | f{"s":"so what","n":1}`},
 	{"white space", "<|tool_call> call:f{ n : 1 , s : <|\"|> a <|\"|> } <tool_call|>", false,
 		` |  | f{"n":1,"s":" a "}`},
+	{"JSON", `<|tool_call>call:f{"s":"a","n":1}<tool_call|>`, false, ` |  | f{"s":"a","n":1}`},
+	{"JSON values", `<|tool_call>call:f{s:"a",n:1}<tool_call|>`, false, ` |  | f{"s":"a","n":1}`},
+	{"JSON keys", `<|tool_call>call:f{"s":<|"|>a<|"|>}<tool_call|>`, false, ` |  | f{"s":"a"}`},
+	{"JSON with escapes", `<|tool_call>call:f{ "s" : "{a}, \"b\": \\" , "o":{"k y":["x\n", "",` +
+		` 1.5]}, "l":["` + "a\nb" + `"] }<tool_call|>`, false,
+		` |  | f{"s":"{a}, \"b\": \\","o":{"k y":["x\n","",1.5]},"l":["a\u000ab"]}`},
+	{"quotes that are not JSON", `<|tool_call>call:f{s:"a" or "b",x:"\q",o:{"k:"v"},l:["a]}` +
+		`<tool_call|>`, false,
+		` |  | f{"s":"\"a\" or \"b\"","x":"\"\\q\"","o":{"\"k":"v"},"l":["\"a"]}`},
+	{"a JSON string with a string", `<|tool_call>call:f{s:"a<|"|>b<|"|>"}<tool_call|>x`, false,
+		" | x | "},
 	{"not offered", `<|tool_call>call:g{n:<|"|>3<|"|>}<tool_call|>`, false, ` |  | g{"n":"3"}`},
 	{"cut off in a string", `So <|tool_call>call:f{s:<|"|>half`, false, " | So | "},
 	{"cut off before the tag", `<|tool_call>call:now{}`, false, " |  | "},

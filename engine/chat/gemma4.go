@@ -3,6 +3,7 @@ package chat
 // Tool calls whose strings stand between tags instead of quotes.
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 )
@@ -10,6 +11,8 @@ import (
 // gemma4 is the format of Gemma 4:
 //
 //	<|tool_call>call:NAME{KEY:<|"|>TEXT<|"|>,KEY:1,KEY:{KEY:true},KEY:[null]}<tool_call|>
+//
+// Models write JSON there, too, or JSON in part. So a key or a value may also be a JSON string.
 var gemma4 = gemmaFormat("gemma4", "<|tool_call>", "<tool_call|>", `<|"|>`)
 
 // functionGemma is the format of FunctionGemma:
@@ -143,6 +146,9 @@ func (p *gemmaParser) items(depth int, open, end byte) bool {
 func (p *gemmaParser) key() bool {
 	p.at = skipSpaces(p.text, p.at)
 	key, quoted := p.str()
+	if text, ok := p.jsonString(":"); ok {
+		quoted = json.Unmarshal([]byte(text), &key) == nil
+	}
 	if !quoted {
 		n := strings.IndexAny(p.text[p.at:], ":,{}[]")
 		if n <= 0 {
@@ -176,19 +182,23 @@ func (p *gemmaParser) value(depth int) bool {
 		p.out.WriteString(quote(text))
 		return true
 	}
+	if text, ok := p.jsonString(",}]"); ok {
+		p.out.WriteString(text)
+		return true
+	}
 	n := strings.IndexAny(p.text[p.at:], ",{}[]")
 	if n <= 0 {
 		return false
 	}
 	word := strings.TrimSpace(p.text[p.at : p.at+n])
 	p.at += n
-	switch json, ok := number(word, false); {
+	switch digits, ok := number(word, false); {
 	case word == "" || strings.Contains(word, p.quote):
 		return false
 	case word == "true" || word == "false" || word == "null":
 		p.out.WriteString(word)
 	case ok:
-		p.out.WriteString(json)
+		p.out.WriteString(digits)
 	default:
 		p.out.WriteString(quote(word))
 	}
@@ -206,4 +216,28 @@ func (p *gemmaParser) str() (string, bool) {
 		p.at += len(text) + 2*len(p.quote)
 	}
 	return text, ok
+}
+
+// jsonString reads a JSON string, if one is next and a byte of followers is after it. Other text
+// that begins with a quote is a word.
+func (p *gemmaParser) jsonString(followers string) (string, bool) {
+	if p.at == len(p.text) || p.text[p.at] != '"' {
+		return "", false
+	}
+	end := p.at + 1
+	for ; end < len(p.text) && p.text[end] != '"'; end++ {
+		if p.text[end] == '\\' {
+			end++
+		}
+	}
+	if end >= len(p.text) {
+		return "", false
+	}
+	next := skipSpaces(p.text, end+1)
+	text, ok := lenientJSON(p.text[p.at : end+1])
+	if !ok || next == len(p.text) || strings.IndexByte(followers, p.text[next]) < 0 {
+		return "", false
+	}
+	p.at = next
+	return text, true
 }
