@@ -43,6 +43,58 @@ var coderTests = []toolTest{
 	{"reasoning between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false,
 		"hm |  | now{} now{}"},
 
+	{"two functions", "<tool_call>\n<function=f>\n<parameter=n>\n1\n</parameter>\n</function>\n" +
+		"<function=now>\n</function>\n</tool_call>\nx", false, ` | x | f{"n": 1} now{}`},
+	{"two functions, the second malformed", "<tool_call>\n<function=now>\n</function>\n<function=f>" +
+		"\nhm</function>\n</tool_call>x", false, ` | x | now{}`},
+	{"a second function without a name", "<tool_call><function=now></function><function=></function>" +
+		"</tool_call>x", false, ` | x | now{}`},
+	{"a second function cut off", "<tool_call>\n<function=now>\n</function>\n<function=f>\n" +
+		"<parameter=s>\nha", false, " |  | now{}"},
+
+	{"a parameter that does not end", "<tool_call>\n<function=f>\n<parameter=s>\na\n b\n" +
+		"<parameter=n>\n3\n</parameter>\n</function>\n</tool_call>", false,
+		` |  | f{"s": "a\n b", "n": 3}`},
+	{"three that do not end", "<tool_call><function=f><parameter=s>a\r\n\t <parameter=b>\ntrue\n" +
+		"<parameter= x >\n\n<parameter=n>\n3\n</parameter></function></tool_call>", false,
+		` |  | f{"s": "a\r", "b": true, "x": "", "n": 3}`},
+	{"tags that end no value", coder("f", "n", "1", "s", "<parameter=x> \n<parameter=x>1\n"+
+		"<parameter=g>\n<parameter=n>\n<parameter=s>\n<parameter=x\n<parameter=<parameter=>\n"+
+		" a <parameter=x>\n<parameter=x>\r "), false,
+		` |  | f{"n": 1, "s": "<parameter=x> \n<parameter=x>1\n<parameter=g>\n<parameter=n>\n` +
+			`<parameter=s>\n<parameter=x\n<parameter=<parameter=>\n a <parameter=x>\n` +
+			`<parameter=x>\r "}`},
+
+	{"without the opening tag", "I look.\n\n" + coder("f", "s", "a", "n", "3")[len("<tool_call>\n"):] +
+		"\n", false, ` | I look. | f{"s": "a", "n": 3}`},
+	{"without both tags", "<function=f><parameter=n>3</parameter></function> Done", false,
+		` | Done | f{"n": 3}`},
+	{"without both tags, twice", "<function= now >\n</function>\n<function=f>\n<parameter=s>\n" +
+		"<function=now></function>\n</parameter>\n</function>", false,
+		` |  | now{} f{"s": "<function=now></function>"}`},
+	{"without the opening tag, after reasoning", "why\n</think>\n\n<function=now>\n</function>\n" +
+		"</tool_call>", true, "why |  | now{}"},
+	{"functions in prose", "Write <function=f> or `<function=now>`: <function=f>\na <function= <function",
+		false, " | Write <function=f> or `<function=now>`: <function=f>\na <function= <function | "},
+	{"a function in prose, then a call", "<function=now> is <function=f>:\n" + coder("now"), false,
+		" | <function=now> is <function=f>: | now{}"},
+	{"without the opening tag, not offered", "a\n<function=g>\n<parameter=s>\n1\n</parameter>\n" +
+		"</function>", false,
+		" | a\n<function=g>\n<parameter=s>\n1\n</parameter>\n</function> | "},
+	{"a long name", "<function=" + strings.Repeat("now", 400) + "></function>", false,
+		" | <function=" + strings.Repeat("now", 400) + "></function> | "},
+	{"a mention at the end", "Write <function=now>", false, " | Write <function=now> | "},
+	{"a mention with a tag without a key", "<function=f>\n<parameter=>", false,
+		" | <function=f>\n<parameter=> | "},
+	{"without the opening tag, malformed", "a\n<function=f>\n<parameter=s>\na\n</parameter>\n" +
+		"<parameter=>\n</function>\nb", false, " | a\nb | "},
+	{"without the opening tag and </function>", "a\n<function=f>\n<parameter=s>\na\n</parameter>\n" +
+		"</tool_call>b", false, " | ab | "},
+	{"without the opening tag, then a call", "<function=f>\n<parameter=s>\na\n</parameter>\n" +
+		"<parameter=>" + coder("now"), false, " |  | now{}"},
+	{"without the opening tag, cut off", "a\n<function=f>\n<parameter=s>\na\n</param", false,
+		" | a | "},
+
 	{"cut off in a value", "So:\n\n" + "<tool_call>\n<function=f>\n<parameter=s>\nhalf </think> ",
 		false, " | So: | "},
 	{"cut off before the end", strings.TrimSuffix(coder("f", "n", "1"), "call>"), false,

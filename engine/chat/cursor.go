@@ -104,16 +104,16 @@ func isNameByte(c byte) bool {
 		strings.IndexByte("_./:-", c) >= 0
 }
 
-// skipCall is the verdict on a malformed call: it ends with its closing tag, if the format has one,
-// or where another opening tag begins. The cursor is at the fault.
-func (c *cursor) skipCall(text, open, closing string) (ToolCall, int, verdict) {
-	switch at, tag := c.findTag(text, open, closing); tag {
+// skipCall is the verdict on a malformed call: it ends with a closing tag, if the format has one, or
+// where another opening tag begins. The cursor is at the fault.
+func (c *cursor) skipCall(text, open string, closing ...string) (ToolCall, int, verdict) {
+	switch at, tag := c.findTag(text, append(closing, open)...); tag {
 	case "":
 		return ToolCall{}, 0, undecided
 	case open:
 		return ToolCall{}, at, isText
 	default:
-		return ToolCall{}, at + len(closing), isText
+		return ToolCall{}, at + len(tag), isText
 	}
 }
 

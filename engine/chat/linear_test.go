@@ -45,6 +45,9 @@ func counting(t *testing.T, of *Template) (*Template, func(*Splitter) int) {
 		format.begin = func(schemas map[string]schema) callReader {
 			return count(of.tools.begin(schemas))
 		}
+		format.beginInner = func(schemas map[string]schema) callReader {
+			return count(of.tools.beginInner(schemas))
+		}
 		counted.tools = &format
 	}
 	if of.channels != nil {
@@ -141,7 +144,11 @@ var longTexts = map[string][]string{
 	"qwen3_coder": {"", "<tool_call>", "<tool_call><function=", "<tool_call><function=f>",
 		"<tool_call><function=f><parameter=", "<tool_call><function=f><parameter=s>",
 		"<tool_call><function=f><parameter=s></parameter>",
-		"<tool_call><function=f><parameter=s></function>", "<tool_call><function=f>x"},
+		"<tool_call><function=f><parameter=s></function>", "<tool_call><function=f>x",
+		"<tool_call><function=f><parameter=s>\n<parameter=", "<function=", "<function=f>",
+		"<tool_call><function=f><parameter=s>\n<parameter=n>", "<function=f><parameter=",
+		"<function=f><parameter=s>", "<tool_call><function=f></function><function=",
+		"<function=f><parameter=s></parameter></tool_call>"},
 	"json_tools": {"<tool_call>", `<tool_call>{`, `<tool_call>{"`, `<tool_call>{}`,
 		`<tool_call>{"name":"now"} x`},
 	"glm": {"<tool_call>", "<tool_call>f", "<tool_call>f\n", "<tool_call>f<arg_key>",

@@ -197,6 +197,17 @@ func (s schema) inner(key string) schema {
 	return schemaOf(s.root, found...)
 }
 
+// declares reports whether a key is among the properties.
+func (s schema) declares(key string) bool {
+	for _, n := range s.nodes {
+		properties, _ := n["properties"].(map[string]any)
+		if _, ok := properties[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // isArray and isObject report whether a value is only a list or only an object.
 func (s schema) isArray() bool  { return s.all(isArrayKind) }
 func (s schema) isObject() bool { return s.all(isObjectKind) }

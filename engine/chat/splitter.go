@@ -119,6 +119,7 @@ type tagSplitter struct {
 
 	// While kind is Call:
 	lead   string // the opening tag and the white space before it
+	inner  bool   // the tag is format.inner
 	reader callReader
 }
 
@@ -135,12 +136,15 @@ func newTagSplitter(reasoning reasoningFormat, format *toolFormat, prompt string
 	default:
 		s.all = append(s.all, format.outside()...)
 	}
+	if format != nil && tools != nil {
+		s.all = append(s.all, format.inner)
+	}
 	if reasoning.opens(prompt) {
 		s.kind, s.trim = Reasoning, lineBreaks
 	} else {
 		s.start, s.fresh = true, true
 		if format != nil && format.prompted && strings.HasSuffix(prompt, format.open[0]) {
-			s.beginCall(0, 0)
+			s.beginCall(0, 0, "")
 		}
 	}
 	return s
@@ -198,7 +202,8 @@ func (s *tagSplitter) endCall(out *[]Piece, whole bool) {
 	s.called = s.EndsWithCall()
 	body, lead := s.held.text, s.lead
 	s.kind, s.lead = Content, ""
-	if !whole && s.format.prose && !strings.Contains(body, "{") {
+	if !whole && (s.format.prose && !strings.Contains(body, "{") ||
+		s.inner && !strings.Contains(body, parameterOpen)) {
 		s.emit(out, lead) // a tag in prose, with which the text ends
 		return
 	}
@@ -241,13 +246,14 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 	held := s.held.text
 	if s.fresh && s.tools != nil && s.format.bare {
 		if at := skipSpaces(held, s.blank); at < len(held) && held[at] == '{' {
-			s.beginCall(0, at)
+			s.beginCall(0, at, "")
 			return true
 		}
 	}
 	at, tag := s.nextTag()
 	blank := s.start && s.trimmed(at, spaces) == 0
-	isCall := s.format != nil && slices.Contains(s.format.open, tag)
+	isCall := s.format != nil && tag != "" &&
+		(tag == s.format.inner || slices.Contains(s.format.open, tag))
 	inFormat := tag != "" && tag != s.reasoning.open && tag != s.reasoning.close
 	end := at
 	switch {
@@ -269,7 +275,7 @@ func (s *tagSplitter) advance(out *[]Piece) bool {
 		s.cut(end)
 		return false
 	case isCall:
-		s.beginCall(end, at+len(tag))
+		s.beginCall(end, at+len(tag), tag)
 		return true
 	case inFormat:
 		s.trim = lineBreaks
@@ -298,13 +304,18 @@ func (s *tagSplitter) trimmed(at int, set string) int {
 	return 0
 }
 
-// beginCall begins a call whose tag and the white space before it are held.text[from:to].
-func (s *tagSplitter) beginCall(from, to int) {
+// beginCall begins a call with a tag, if it has one. held.text[from:to] is the tag and the white
+// space before it.
+func (s *tagSplitter) beginCall(from, to int, tag string) {
 	var schemas map[string]schema
 	if s.tools != nil {
 		schemas = s.tools.schemas
 	}
-	s.kind, s.lead, s.reader = Call, s.held.text[from:to], s.format.begin(schemas)
+	begin := s.format.begin
+	if s.inner = tag != "" && tag == s.format.inner; s.inner {
+		begin = s.format.beginInner
+	}
+	s.kind, s.lead, s.reader = Call, s.held.text[from:to], begin(schemas)
 	s.start, s.fresh = false, false
 	s.cut(to)
 }

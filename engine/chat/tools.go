@@ -88,6 +88,10 @@ type toolFormat struct {
 	example func(source string) string
 	// begin returns a reader for the text after an opening tag.
 	begin func(schemas map[string]schema) callReader
+	// inner is a tag inside calls that begins one, too, if the opening tag is missing; "": there is
+	// none. It is common in prose. beginInner returns a reader for the text after it.
+	inner      string
+	beginInner func(schemas map[string]schema) callReader
 }
 
 // toolFormats has a row for each format. The first whose mark is in the template applies.

@@ -285,6 +285,9 @@ func TestToolCallsStream(t *testing.T) {
 		{">\n</function>\n</tool_call", ""}, {">", "call now"},
 		{"\n\n", ""}, {"Done", "content Done"}, {"<tool_call>", ""},
 		{"x", "broken <tool_call>,content x"},
+		{" <func", ""}, {"tion=g", ""}, {">", "content  <function=,content g>"},
+		{"\n<function=now", ""}, {">\n</function", ""}, {">", "call now"},
+		{"\n</tool_call>\n", ""}, {"End", "content End"},
 	} {
 		var got []string
 		for _, p := range s.Add(step.add) {
@@ -335,6 +338,7 @@ func TestNoTools(t *testing.T) {
 		{known, "Write `<tool_call>` and `</tool_call>` or  <tool_call> .",
 			"Write `<tool_call>` and `</tool_call>` or  <tool_call> ."},
 		{known, "Write <tool_call> or <tool", "Write <tool_call> or <tool"},
+		{known, "a\n<function=now>\n</function>", "a\n<function=now>\n</function>"},
 		{parse(t, jsonSource), "a <tool_call>{\"name\":\"now\"}</tool_call>", "a"},
 		{gemma, "a\n<|tool_call>call:now{}<tool_call|>\n", "a"},
 		{gemma, "Write <|tool_call> .", "Write ."},
