@@ -20,7 +20,7 @@ const (
 	stepsPerByte = 8 // of the input
 	maxSteps     = 24_000_000
 
-	minMemory     = 64 << 20 // bytes of all values built, whether they are still used or not
+	minMemory     = 64 << 20 // bytes of all values built, in use or not; but see concat.go
 	memoryPerByte = 32       // of the input
 	maxMemory     = 512 << 20
 

@@ -83,6 +83,10 @@ func (e *concatExpr) eval(r *renderer, s *scope) any {
 		n += len(parts[i])
 		r.checkLength(n)
 	}
+	if len(parts) > 1 && len(parts[0]) >= minSumBytes {
+		r.charge(n - len(parts[0]))
+		return r.concat(parts[0], strings.Join(parts[1:], ""))
+	}
 	r.charge(n)
 	return strings.Join(parts, "")
 }
@@ -175,8 +179,7 @@ func (r *renderer) add(a, b any) any {
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
-			r.charge(len(x) + len(y))
-			return x + y
+			return r.concat(x, y)
 		}
 		if u, ok := b.(*undefined); ok {
 			r.fail("%s", u.why())

@@ -75,6 +75,7 @@ type renderer struct {
 	vars *Dict
 	now  time.Time
 	out  *strings.Builder
+	sums sums
 	line int // of the current statement or call, for errors
 }
 

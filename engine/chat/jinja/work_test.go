@@ -141,8 +141,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			"{% endfor %}",
 		"{% set n = namespace(l=[]) %}{% for i in range(99999) %}{% for j in range(99) %}" +
 			"{% set n.l = [n.l, range(99)] %}{% endfor %}{% endfor %}",
-		"{% set n = namespace(l='') %}{% for i in range(99999) %}{% set n.l = n.l ~ 'abcdefgh' %}" +
+		"{% set n = namespace(l='') %}{% for i in range(99999) %}{% set n.l = 'abcdefgh' ~ n.l %}" +
 			"{% endfor %}",
+		"{% set n = namespace(l='') %}{% for i in range(99999) %}{% set n.l = n.l ~ 'abcdefgh' %}" +
+			"{% set m = n.l ~ 'a' %}{% set n.l = n.l ~ 'b' %}{% endfor %}",
 		"{% set n = namespace(l=[]) %}{% for i in range(99999) %}{% for j in range(99) %}" +
 			"{% macro f() %}{% endmacro %}{% set n.l = [n.l, f] %}{% endfor %}{% endfor %}",
 	} {
@@ -150,6 +152,58 @@ func TestMemoryIsBounded(t *testing.T) {
 		if !errors.Is(err, ErrTooMuchMemory) && !errors.Is(err, ErrTooMuchWork) {
 			t.Errorf("%s: got %v", source, err)
 		}
+	}
+}
+
+// TestGrowingText checks that a text that is built by appending takes memory and work in proportion
+// to its length, and that the texts from which it grew stay as they are.
+func TestGrowingText(t *testing.T) {
+	const messages, size = 400, 1000
+	var all []string
+	var want strings.Builder
+	for i := range messages {
+		content := strings.Repeat(fmt.Sprintf("%09d ", i), size/10)
+		all = append(all, fmt.Sprintf(`{"role":"user","content":"%s"}`, content))
+		want.WriteString("user" + content)
+	}
+	vars := `{"messages":[` + strings.Join(all, ",") + `]}`
+	for _, source := range []string{
+		"{% set ns = namespace(out='') %}{% for m in messages %}" +
+			"{% set ns.out = ns.out + m.role + m.content %}{% endfor %}{{ ns.out }}",
+		"{% set ns = namespace(out='') %}{% for m in messages %}" +
+			"{% set ns.out = ns.out ~ m.role ~ m.content %}{% endfor %}{{ ns.out }}",
+		"{% set ns = namespace(out='', also='') %}{% for m in messages %}" +
+			"{% set ns.out = ns.out + (m.role + m.content) %}" +
+			"{% set ns.also = ns.also + m.content %}{% endfor %}{{ ns.out }}",
+	} {
+		dict, err := FromJSON([]byte(vars))
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, used, err := template.render(context.Background(), dict.(*Dict), testTime)
+		if err != nil || got != want.String() {
+			t.Errorf("%s: got %d bytes, %v", source, len(got), err)
+		}
+		t.Logf("%d bytes take %d bytes and %d steps", len(got), used.memory, used.steps)
+		if used.memory > 12*len(got) || used.steps > len(got)/4 {
+			t.Errorf("%s: %d bytes take %d bytes and %d steps", source, len(got), used.memory,
+				used.steps)
+		}
+	}
+	const sums = "{% set n = namespace(l=[]) %}{% set s = 'abcdefgh' * 99999 %}" +
+		"{% for i in range(999) %}{% set n.l = [n.l, s + 'a'] %}{% endfor %}"
+	if _, err := render(sums, "{}"); !errors.Is(err, ErrTooMuchMemory) {
+		t.Errorf("many long sums: got %v", err)
+	}
+	const forks = "{% set a = 'x' * 300 %}{% set b = a + 'b' %}{% set c = b + 'c' %}" +
+		"{% set d = b + 'd' %}{% set e = c + c %}{{ a|length }}{{ b[299:] }}{{ c[299:] }}" +
+		"{{ d[299:] }}{{ e[299:303] }}{{ e|length }}"
+	if got, err := render(forks, "{}"); err != nil || got != "300xbxbcxbdxbcx604" {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 
