@@ -44,8 +44,9 @@ const (
 	probeResult = "qz6result"
 	probeTool   = `{"type":"function","function":{"name":"qz7call","description":"None.",` +
 		`"parameters":{"type":"object","properties":{}}}}`
-	probeCalls = `[{"id":"qz8callid","type":"function","function":{"name":"qz7call",` +
-		`"arguments":"{}"}}]`
+	probeName  = "qz9name"
+	probeCalls = `[{"id":"qz8callid","type":"function","function":{"name":"` + probeName +
+		`","arguments":"{}"}}]`
 )
 
 // habitsOf returns the habits of the template. The zero value with false means that ctx has ended.
@@ -102,7 +103,7 @@ func (t *Template) findHabits(ctx context.Context) habits {
 }
 
 // shows reports whether the prompt of messages has all their texts, in this order unless anyOrder
-// is set.
+// is set, and the names of functions that are called.
 func (t *Template) shows(ctx context.Context, tools []json.RawMessage, messages []Message,
 	anyOrder bool) bool {
 	prompt, err := t.render(ctx, Input{Messages: messages, Tools: tools, AddGenerationPrompt: true})
@@ -117,6 +118,9 @@ func (t *Template) shows(ctx context.Context, tools []json.RawMessage, messages 
 		}
 		if !anyOrder {
 			at += i
+		}
+		if m.ToolCalls != nil && !strings.Contains(prompt, probeName) {
+			return false
 		}
 	}
 	return true

@@ -109,6 +109,9 @@ func TestArrange(t *testing.T) {
 		{"gemma", "interrupted",
 			"user: A\nassistant: B\n\n{\"name\":\"F\",\"arguments\":\"{}\"}\nuser: G\n\nH\n"},
 
+		{"system first", "interrupted",
+			"user: A\nassistant: B\n\n{\"name\":\"F\",\"arguments\":\"{}\"}\nuser: G\nuser: H\n"},
+
 		{"mistral", "an answer without text", "user: A\nassistant: \nuser: B\n"},
 		{"ministral", "an answer without text", "user: A\n\nB\n"},
 		{"all", "text before calls",

@@ -21,6 +21,9 @@ import (
 //   - The results of calls are messages of the user. Several in a row are one message, because many
 //     templates want the roles to alternate.
 //
+// Some templates render tools and results, but drop calls, such as those of Granite 3.3 and LFM2.
+// There, calls end the content of their message in the template's own format.
+//
 // See DECISIONS.md.
 
 // fallback is what takes the place of tools in a template that ignores them.
@@ -30,8 +33,7 @@ type fallback struct {
 	system  bool   // the template renders a system message
 }
 
-// fallbackTools is the instruction, and fallbackCalls what ends the content of a message with
-// calls.
+// fallbackTools is the instruction. The others write calls in their formats.
 var (
 	fallbackTools = mustParse(`You can call functions. Each line between <tools> and </tools> ` +
 		`describes one as JSON:
@@ -44,9 +46,18 @@ To call a function, write its name and its arguments, a JSON object, in this for
 
 You may write several calls, one after another, and nothing after the last one. The next message ` +
 		`has the results. If no function helps, answer as usual.`)
-	fallbackCalls = mustParse("{% for call in calls %}{% if not loop.first %}\n\n{% endif %}" +
+	jsonCalls = mustParse("{% for call in calls %}{% if not loop.first %}\n\n{% endif %}" +
 		"<tool_call>\n{{ {'name': call.name, 'arguments': call.arguments} | tojson }}\n" +
 		"</tool_call>{% endfor %}")
+	graniteCalls = mustParse("<|tool_call|>[{% for call in calls %}" +
+		"{% if not loop.first %}, {% endif %}" +
+		"{{ {'name': call.name, 'arguments': call.arguments} | tojson }}{% endfor %}]")
+	pythonicCalls = mustParse(pythonicOpen + "[{% for call in calls %}" +
+		"{% if not loop.first %}, {% endif %}{{ call.name }}(" +
+		"{% if call.arguments is mapping %}{% for key, value in call.arguments | items %}" +
+		"{% if not loop.first %}, {% endif %}{{ key }}={{ ([value] | string)[1:-1] }}{% endfor %}" +
+		"{% else %}{{ ([call.arguments] | string)[1:-1] }}{% endif %})" +
+		"{% endfor %}]" + pythonicClose)
 )
 
 func mustParse(source string) *jinja.Template {
@@ -78,6 +89,7 @@ func (t *Template) findFallback(source string) {
 		}
 		prompt, err := t.renderSample(messages, true)
 		if strings.Contains(prompt, sampleTool) {
+			t.findCalls()
 			return
 		}
 		reads = err != nil
@@ -87,28 +99,43 @@ func (t *Template) findFallback(source string) {
 	}
 	prompt, _ := t.renderSample([]any{system, user}, false)
 	t.fallback = &fallback{system: strings.Contains(prompt, sampleSystem),
-		native: t.tools != nil && t.tools.example != nil && t.rendersCalls()}
+		native: t.tools != nil && t.tools.example != nil}
+	if t.fallback.native {
+		call, result := t.rendersCalls()
+		t.fallback.native = call && result
+	}
 	if !t.fallback.native {
 		t.tools = &jsonTools
 	}
 	t.fallback.example = t.tools.example(source)
 }
 
+// findCalls sets what writes calls, if the template drops them, renders their results and shows a
+// format that can be written. It is not asked about others: arrange.go makes text of their calls.
+func (t *Template) findCalls() {
+	if t.tools == nil || t.tools.write == nil {
+		return
+	}
+	if call, result := t.rendersCalls(); result && !call {
+		t.calls = t.tools.write
+	}
+}
+
 // rendersCalls reports whether the template renders a call and its result.
-func (t *Template) rendersCalls() bool {
+func (t *Template) rendersCalls() (showsCall, showsResult bool) {
 	called := Message{Role: "assistant", ToolCalls: json.RawMessage(`[{"id": "call00001", ` +
 		`"type": "function", "function": {"name": "` + sampleTool + `", "arguments": "{}"}}]`)}
 	call, err := called.value(false)
 	if err != nil {
-		return false
+		return false, false
 	}
 	messages := jinja.NewList(newMessage("user", "Hello"), call, newMessage("tool", sampleResult))
 	prompt, err := t.renderSample(messages.Items, false)
 	if err != nil && argumentsAsText(messages) {
 		prompt, err = t.renderSample(messages.Items, false)
 	}
-	return err == nil && strings.Contains(prompt, sampleTool) && strings.Contains(prompt,
-		sampleResult)
+	return err == nil && strings.Contains(prompt, sampleTool),
+		err == nil && strings.Contains(prompt, sampleResult)
 }
 
 // toolsName returns the name of the variable for tools. SmolLM3 and FireFunction 2 have their own.
@@ -220,12 +247,10 @@ func inJSON(ctx context.Context, messages []any, now time.Time) ([]any, error) {
 		case isResult:
 			m = newMessage("user", "<tool_response>\n"+contentOf(m)+"\n</tool_response>")
 		case len(toolCalls(m)) > 0:
-			text, err := callsAsText(ctx, m, now)
-			if err != nil {
+			var err error
+			if m, err = writeCalls(ctx, m, jsonCalls, now); err != nil {
 				return nil, err
 			}
-			m = m.Without("tool_calls")
-			addContent(m, text, "\n")
 		}
 		if n := len(out); n > 0 && (isResult || role == "user") && (results || isResult) &&
 			roleOf(out[n-1]) == "user" {
@@ -288,13 +313,38 @@ func addContent(m *jinja.Dict, text, separator string) {
 	m.Set("content", text)
 }
 
-// callsAsText returns the calls of a message in the format jsonTools.
-func callsAsText(ctx context.Context, m *jinja.Dict, now time.Time) (string, error) {
+// withCalls returns messages whose calls are a part of their content.
+func withCalls(ctx context.Context, messages []any, write *jinja.Template, now time.Time) ([]any,
+	error) {
+	out := slices.Clone(messages)
+	for i, item := range out {
+		m, ok := item.(*jinja.Dict)
+		if !ok || len(toolCalls(m)) == 0 {
+			continue
+		}
+		m, err := writeCalls(ctx, m, write, now)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
+// writeCalls returns a message whose calls end its content.
+func writeCalls(ctx context.Context, m *jinja.Dict, write *jinja.Template, now time.Time) (*jinja.Dict,
+	error) {
 	calls := jinja.NewList()
 	for _, call := range toolCalls(m) {
 		calls.Items = append(calls.Items, function(call))
 	}
 	vars := jinja.NewDict()
 	vars.Set("calls", calls)
-	return fallbackCalls.Render(ctx, vars, now)
+	text, err := write.Render(ctx, vars, now)
+	if err != nil {
+		return nil, err
+	}
+	m = m.Without("tool_calls")
+	addContent(m, text, "\n")
+	return m, nil
 }

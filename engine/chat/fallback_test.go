@@ -20,6 +20,14 @@ const (
 		`c.function.arguments }}{% endfor %}{% endfor %}`
 )
 
+// Templates that render tools and results, but no calls, like those of Granite 3.3 and LFM2.
+const (
+	graniteTemplate = `{% if tools %}{{ tools }}<|tool_call|> followed by a JSON list.{% endif %}` +
+		plainTemplate
+	lfm2Template     = `{% if tools %}<|tool_list_start|>{{ tools }}{% endif %}` + plainTemplate
+	dropsHermesCalls = `{% if tools %}{{ tools }}<tool_call>\n{"name": {% endif %}` + plainTemplate
+)
+
 const fallbackTool = `{"type":"function","function":{"name":"time","description":"<b>é"}}`
 
 // instruction returns the instruction for fallbackTool, with the format of calls.
@@ -97,6 +105,16 @@ func TestFallback(t *testing.T) {
 			"[user]When?time"},
 		{"fails on other messages", "{{ raise_exception('x') if messages[0].content != 'When?' }}" +
 			plainTemplate + "{{ tools | length }}", question, true, "[user]When?1"},
+		{"Granite drops calls", graniteTemplate, question + "," + calls + "," + result + "," + two,
+			false, "[user]When?[assistant]Wait.\n<|tool_call|>[{\"name\": \"time\", \"arguments\": " +
+				`{"in": "Rome", "n": 1}}][tool]12:00[assistant]<|tool_call|>[{"name": "time", ` +
+				`"arguments": {}}, {"name": "time", "arguments": "{bad"}]`},
+		{"LFM2 drops calls", lfm2Template, question + "," + calls + "," + result + "," + two, false,
+			"[user]When?[assistant]Wait.\n<|tool_call_start|>[time(in='Rome', n=1)]" +
+				"<|tool_call_end|>[tool]12:00[assistant]<|tool_call_start|>[time(), time('{bad')]" +
+				"<|tool_call_end|>"},
+		{"a template in Hermes' format drops calls", dropsHermesCalls, calls + "," + result, false,
+			"[assistant]Wait.\n" + called + "[tool]12:00"},
 		{"SmolLM3's variable", plainTemplate + "{{ xml_tools[0].function.name }}", question, true,
 			"[user]When?time"},
 	} {
@@ -127,6 +145,35 @@ func TestFallbackHides(t *testing.T) {
 		Hide:  func(s string) string { return strings.ReplaceAll(s, "tool_call", "hidden") }})
 	if err != nil || strings.Count(got, "hidden") != 3 || strings.Count(got, "tool_call") != 2 {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestDroppedCalls checks that written calls are read as they were, and that their markup stays if
+// that of messages is hidden.
+func TestDroppedCalls(t *testing.T) {
+	const arguments = `{"s": "<|tool_call|> 'é'\\n", "o": {"k": [1, 2.5, true, null]}}`
+	list := messages(t, `[{"role":"user","content":"a"},{"role":"assistant","content":"So",
+		"tool_calls":[{"function":{"name":"f","arguments":`+quote(arguments)+`}},
+			{"function":{"name":"now","arguments":""}}]}]`)
+	hide := func(s string) string { return strings.ReplaceAll(s, "<|", "<HIDDEN|") }
+	want := strings.NewReplacer(" ", "", "<|", "<HIDDEN|").Replace(" So f" + arguments + " now{}")
+	for _, source := range []string{graniteTemplate, lfm2Template, dropsHermesCalls} {
+		template := parse(t, source)
+		arranged, err := template.Arrange(t.Context(), list, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt, err := template.Render(t.Context(), Input{Messages: arranged, Hide: hide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(prompt, "[assistant]")
+		got := summary(pieces(template.NewSplitter("", offered()), []string{text}))
+		if got = strings.NewReplacer(" ", "", "|", "", "HIDDEN", "").Replace(got); got !=
+			strings.NewReplacer("|", "", "HIDDEN", "").Replace(want) || !strings.Contains(text,
+			"HIDDEN") {
+			t.Errorf("%s:\ngot  %s\nwant %s\n%s", source, got, want, text)
+		}
 	}
 }
 
@@ -179,7 +226,7 @@ func TestFallbacksOfPeers(t *testing.T) {
 		for _, conversation := range []string{
 			`[{"role":"user","content":"When?"}]`,
 			`[{"role":"user","content":"When?"},{"role":"assistant","content":"","tool_calls":[{` +
-				`"id":"call00001","type":"function","function":{"name":"time","arguments":` +
+				`"id":"call00001","type":"function","function":{"name":"called","arguments":` +
 				`"{\"in\":\"Rome\"}"}}]},{"role":"tool","tool_call_id":"call00001","name":"time",` +
 				`"content":"12:00"}]`,
 		} {
@@ -190,6 +237,10 @@ func TestFallbacksOfPeers(t *testing.T) {
 						`"required":["in"]}}}`)}})
 			if err != nil && !failing[name] || err == nil && !strings.Contains(got, "time_of_day") {
 				t.Errorf("%s: %v: %q", name, err, got)
+			}
+			if strings.Contains(conversation, "called") && err == nil &&
+				!strings.Contains(got, "called") {
+				t.Errorf("%s drops calls: %q", name, got)
 			}
 		}
 	}

@@ -41,8 +41,7 @@ var (
 	//	<|tool_call|>[{"name": NAME, "arguments": {…}}]<|/tool_call|>
 	phi4 = listFormat("phi4", `<\|/tool_call\|>`, listTags{open: "<|tool_call|>",
 		closing: "<|/tool_call|>", call: readJSONCall}, true)
-	granite3 = listFormat("granite3", `<\|tool_call\|> followed by a JSON list`,
-		listTags{open: "<|tool_call|>", call: readJSONCall}, true)
+	granite3 = granite3Format()
 
 	// gigaChat is the format of GigaChat 3.1, which makes one call in an answer:
 	//
@@ -50,6 +49,13 @@ var (
 	gigaChat = listFormat("gigachat", `<\|function_call\|>`,
 		listTags{open: "<|function_call|>", call: readJSONCall}, true)
 )
+
+func granite3Format() toolFormat {
+	f := listFormat("granite3", `<\|tool_call\|> followed by a JSON list`,
+		listTags{open: "<|tool_call|>", call: readJSONCall}, true)
+	f.write = graniteCalls
+	return f
+}
 
 // gigaChat3 is the format of GigaChat 3, which has a message for the call:
 //

@@ -23,6 +23,7 @@ var jsonTools = toolFormat{
 		return "<tool_call>\n" + `{"name": "the function's name", "arguments": ` +
 			exampleArguments + "}\n</tool_call>"
 	},
+	write: jsonCalls,
 	begin: func(schemas map[string]schema) callReader {
 		return newJSONReader(toolOpen, toolClose, schemas)
 	},

@@ -44,6 +44,7 @@ func TestTemplatesOfPeers(t *testing.T) {
 			templates[r.Template] = parseFile(t, filepath.Join(folder, r.Template)).
 				WithSpecialTokens(peers.Special)
 			templates[r.Template].fallback = nil // Jinja2 has none
+			templates[r.Template].calls = nil
 		}
 		template, c := templates[r.Template], peers.Conversations[r.Conversation]
 		if template.shortIDs && strings.Contains(r.Error, "length 9") {

@@ -15,6 +15,7 @@ var pythonic = toolFormat{
 	open:    []string{pythonicOpen},
 	close:   pythonicClose,
 	control: true,
+	write:   pythonicCalls,
 	begin: func(schemas map[string]schema) callReader {
 		return &pythonicReader{schemas: schemas}
 	},

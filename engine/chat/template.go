@@ -46,6 +46,7 @@ type Template struct {
 	special   map[string]string // variables for special tokens, such as bos_token
 	toolUse   *Template         // renders requests with tools; nil: this template does
 	fallback  *fallback         // for tools, if the template ignores them; else nil
+	calls     *jinja.Template   // writes calls, if the template drops them; else nil
 	probe     *probe            // of the habits that arrange.go needs
 }
 
@@ -181,6 +182,12 @@ func (t *Template) render(ctx context.Context, in Input) (string, error) {
 			return "", err
 		}
 		tools = nil
+	}
+	if t.calls != nil {
+		var err error
+		if messages.Items, err = withCalls(ctx, messages.Items, t.calls, now); err != nil {
+			return "", err
+		}
 	}
 	if err := t.setTools(ctx, vars, tools, now); err != nil {
 		return "", err

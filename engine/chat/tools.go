@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"headroom/engine/chat/jinja"
 )
 
 // Tool calls. A model that was offered tools writes its calls into its answer, between tags, in the
@@ -86,6 +88,8 @@ type toolFormat struct {
 	// example returns a call for templates that ignore tools; see fallback.go. source is that of
 	// the template. nil: such a template gets jsonTools.
 	example func(source string) string
+	// write writes calls for templates that drop them; see fallback.go. nil: none is known to.
+	write *jinja.Template
 	// begin returns a reader for the text after an opening tag.
 	begin func(schemas map[string]schema) callReader
 	// inner is a tag inside calls that begins one, too, if the opening tag is missing; "": there is
