@@ -90,9 +90,9 @@ func (r *renderer) callMacro(m *macro, a *args) any {
 		if !n.uses.varargs {
 			r.fail("macro '%s' takes at most %d argument(s)", n.name, len(n.params))
 		}
-		r.set(inner, "varargs", &List{extra, kindTuple})
+		r.set(inner, "varargs", &List{Items: extra, kind: kindTuple})
 	} else if n.uses.varargs {
-		r.set(inner, "varargs", &List{nil, kindTuple})
+		r.set(inner, "varargs", &List{Items: nil, kind: kindTuple})
 	}
 	kwargs := NewDict()
 	for i, name := range a.names {

@@ -42,7 +42,7 @@ func (e *listExpr) eval(r *renderer, s *scope) any {
 	for i, item := range e.items {
 		items[i] = r.eval(item, s)
 	}
-	return &List{items, e.kind}
+	return &List{Items: items, kind: e.kind}
 }
 
 func (e *dictExpr) eval(r *renderer, s *scope) any {
@@ -188,7 +188,7 @@ func (r *renderer) add(a, b any) any {
 	case *List:
 		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind != kindGenerator {
 			r.list(len(x.Items) + len(y.Items))
-			return &List{slices.Concat(x.Items, y.Items), x.kind}
+			return &List{Items: slices.Concat(x.Items, y.Items), kind: x.kind}
 		}
 	}
 	return r.arithmetic("+", a, b)
@@ -207,7 +207,7 @@ func (r *renderer) repeat(a, b any) (any, bool) {
 		return strings.Repeat(x, int(n)), true
 	case *List:
 		r.repeated(itemBytes*len(x.Items), n)
-		return &List{slices.Repeat(x.Items, int(n)), x.kind}, true
+		return &List{Items: slices.Repeat(x.Items, int(n)), kind: x.kind}, true
 	}
 	return nil, false
 }
@@ -361,7 +361,7 @@ func (e *sliceExpr) eval(r *renderer, s *scope) any {
 			for i := range r.slice(bounds, len(o.Items)) {
 				items = append(items, o.Items[i])
 			}
-			return &List{items, o.kind}
+			return &List{Items: items, kind: o.kind}
 		}
 	case *undefined:
 		r.fail("%s", o.why())

@@ -28,14 +28,14 @@ func init() {
 		"float": floatFilter, "forceescape": onText(escapeHTML), "format": formatFilter,
 		"groupby": groupByFilter, "indent": indentFilter, "int": intFilter, "items": itemsFilter,
 		"join": joinFilter, "last": lastFilter, "length": lengthFilter, "list": listFilter,
-		"lower": onText(strings.ToLower), "map": mapFilter, "max": extremeFilter("max", 1),
+		"lower": onText(lower), "map": mapFilter, "max": extremeFilter("max", 1),
 		"min": extremeFilter("min", -1), "reject": selectFilter(false),
 		"rejectattr": selectAttrFilter(false), "replace": replaceFilter, "reverse": reverseFilter,
 		"round": roundFilter, "safe": stringFilter, "select": selectFilter(true),
 		"selectattr": selectAttrFilter(true), "slice": sliceFilter, "sort": sortFilter,
 		"string": stringFilter, "sum": sumFilter, "title": titleFilter,
 		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter,
-		"unique": uniqueFilter, "upper": onText(strings.ToUpper), "wordcount": wordCountFilter,
+		"unique": uniqueFilter, "upper": onText(upper), "wordcount": wordCountFilter,
 	}
 }
 
@@ -142,11 +142,12 @@ func intFilter(r *renderer, v any, a *args) any {
 		if base < 2 || base > 36 {
 			r.fail("int() base must be between 2 and 36")
 		}
-		lower := strings.ToLower(s)
+		s = asciiDigits(s)
+		digits := strings.ToLower(s)
 		if prefix := map[int]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" {
-			lower = strings.TrimPrefix(lower, prefix)
+			digits = strings.TrimPrefix(digits, prefix)
 		}
-		if n, ok := new(big.Int).SetString(lower, base); ok {
+		if n, ok := new(big.Int).SetString(digits, base); ok {
 			return intValue(n)
 		}
 		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
@@ -168,7 +169,7 @@ func floatFilter(r *renderer, v any, a *args) any {
 	}
 	if s, ok := v.(string); ok {
 		r.read(len(s))
-		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
+		if f, err := strconv.ParseFloat(asciiDigits(strings.TrimFunc(s, isSpace)), 64); err == nil {
 			return f
 		}
 	}
@@ -227,7 +228,7 @@ func formatFilter(r *renderer, v any, a *args) any {
 		}
 		return r.percent(r.str(v), r.dictOf("format", a))
 	}
-	return r.percent(r.str(v), &List{a.pos, kindTuple})
+	return r.percent(r.str(v), &List{Items: a.pos, kind: kindTuple})
 }
 
 func replaceFilter(r *renderer, v any, a *args) any {

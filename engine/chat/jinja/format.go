@@ -78,6 +78,14 @@ func (r *renderer) writeRepr(b *strings.Builder, v any, depth int) {
 }
 
 func (r *renderer) writeListRepr(b *strings.Builder, l *List, depth int) {
+	if strings.HasSuffix(l.shown, ")") { // a range
+		b.WriteString(l.shown)
+		return
+	}
+	if l.shown != "" {
+		b.WriteString(l.shown + "(")
+		defer b.WriteByte(')')
+	}
 	open, end := byte('['), byte(']')
 	if l.kind == kindTuple {
 		open, end = '(', ')'

@@ -52,7 +52,15 @@ func rangeGlobal(r *renderer, a *args) any {
 		r.take(2 * itemBytes)
 		items = append(items, i)
 	}
-	return &List{Items: items}
+	return &List{Items: items, shown: rangeText(from, to, step)}
+}
+
+// rangeText is how Python prints a range.
+func rangeText(from, to, step int64) string {
+	if step != 1 {
+		return fmt.Sprintf("range(%d, %d, %d)", from, to, step)
+	}
+	return fmt.Sprintf("range(%d, %d)", from, to)
 }
 
 // dictOf builds a dictionary from an optional mapping or pairs, and keywords.

@@ -62,37 +62,50 @@ func inCase(name string, change func(string) string) methodFunc {
 		func(r *renderer, s string, _ []any) any { return r.isCased(s, change) })
 }
 
+// onWhole returns a method that reports whether f holds for the string.
+func onWhole(name string, f func(string) bool) methodFunc {
+	return onString(name, nil, func(r *renderer, s string, _ []any) any {
+		r.read(len(s))
+		return f(s)
+	})
+}
+
 var stringMethods map[string]methodFunc
 
 func init() {
 	stringMethods = map[string]methodFunc{
-		"upper":    mapped("upper", strings.ToUpper),
-		"lower":    mapped("lower", strings.ToLower),
-		"casefold": mapped("casefold", strings.ToLower),
+		"upper":    mapped("upper", upper),
+		"lower":    mapped("lower", lower),
+		"casefold": mapped("casefold", fold),
 		"title": onString("title", nil,
 			func(r *renderer, s string, _ []any) any { return r.titleMethod(s) }),
 		"capitalize": onString("capitalize", nil,
 			func(r *renderer, s string, _ []any) any { return r.capitalize(s) }),
 		"swapcase":  mapped("swapcase", swapCase),
-		"isdigit":   all("isdigit", unicode.IsDigit),
+		"isdigit":   all("isdigit", isDigit),
 		"isdecimal": all("isdecimal", unicode.IsDigit),
 		"isnumeric": all("isnumeric", unicode.IsNumber),
 		"isalpha":   all("isalpha", unicode.IsLetter),
 		"isalnum": all("isalnum",
 			func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
-		"isspace":    all("isspace", isSpace),
-		"isupper":    inCase("isupper", strings.ToUpper),
-		"islower":    inCase("islower", strings.ToLower),
-		"strip":      onString("strip", []string{"chars?"}, stripWith(true, true)),
-		"lstrip":     onString("lstrip", []string{"chars?"}, stripWith(true, false)),
-		"rstrip":     onString("rstrip", []string{"chars?"}, stripWith(false, true)),
-		"split":      onString("split", []string{"sep?", "maxsplit?"}, split),
-		"rsplit":     onString("rsplit", []string{"sep?", "maxsplit?"}, rsplit),
-		"splitlines": onString("splitlines", []string{"keepends?"}, splitLines),
-		"partition":  onString("partition", []string{"sep"}, partition(strings.Index, false)),
-		"rpartition": onString("rpartition", []string{"sep"}, partition(strings.LastIndex, true)),
-		"startswith": onString("startswith", []string{"prefix"}, hasAffix(strings.HasPrefix)),
-		"endswith":   onString("endswith", []string{"suffix"}, hasAffix(strings.HasSuffix)),
+		"isspace":      all("isspace", isSpace),
+		"isidentifier": onWhole("isidentifier", isIdentifier),
+		"istitle":      onWhole("istitle", isTitle),
+		"isupper":      inCase("isupper", strings.ToUpper),
+		"islower":      inCase("islower", strings.ToLower),
+		"strip":        onString("strip", []string{"chars?"}, stripWith(true, true)),
+		"lstrip":       onString("lstrip", []string{"chars?"}, stripWith(true, false)),
+		"rstrip":       onString("rstrip", []string{"chars?"}, stripWith(false, true)),
+		"split":        onString("split", []string{"sep?", "maxsplit?"}, split),
+		"rsplit":       onString("rsplit", []string{"sep?", "maxsplit?"}, rsplit),
+		"splitlines":   onString("splitlines", []string{"keepends?"}, splitLines),
+		"partition":    onString("partition", []string{"sep"}, partition(strings.Index, false)),
+		"rpartition":   onString("rpartition", []string{"sep"}, partition(strings.LastIndex, true)),
+		"startswith": onString("startswith", []string{"prefix", "start?", "end?"},
+			hasAffix(strings.HasPrefix)),
+		"endswith": onString("endswith", []string{"suffix", "start?", "end?"},
+			hasAffix(strings.HasSuffix)),
+		"expandtabs": onString("expandtabs", []string{"tabsize?"}, expandTabs),
 		"removeprefix": onString("removeprefix", []string{"prefix"},
 			func(r *renderer, s string, v []any) any {
 				return strings.TrimPrefix(s, r.affix("prefix", v[0]))
@@ -142,15 +155,15 @@ func init() {
 var dictMethods = map[string]methodFunc{
 	"keys": func(r *renderer, self any, a *args) any {
 		r.bind(a, "keys")
-		return &List{Items: self.(*Dict).keys}
+		return &List{Items: self.(*Dict).keys, shown: "dict_keys"}
 	},
 	"values": func(r *renderer, self any, a *args) any {
 		r.bind(a, "values")
-		return &List{Items: self.(*Dict).values}
+		return &List{Items: self.(*Dict).values, shown: "dict_values"}
 	},
 	"items": func(r *renderer, self any, a *args) any {
 		r.bind(a, "items")
-		return &List{Items: r.pairs(self.(*Dict))}
+		return &List{Items: r.pairs(self.(*Dict)), shown: "dict_items"}
 	},
 	"get": func(r *renderer, self any, a *args) any {
 		v := r.bind(a, "get", "key", "default?")
@@ -375,18 +388,78 @@ func partition(index func(s, sub string) int, missingFirst bool) stringFunc {
 		} else if missingFirst {
 			parts = []any{"", "", s}
 		}
-		return &List{parts, kindTuple}
+		return &List{Items: parts, kind: kindTuple}
 	}
 }
 
 func hasAffix(has func(s, affix string) bool) stringFunc {
 	return func(r *renderer, s string, v []any) any {
+		s, ok := r.between(s, v[1], v[2])
+		if !ok {
+			return false
+		}
 		if l, ok := v[0].(*List); ok && l.kind == kindTuple {
 			return slices.ContainsFunc(l.Items,
 				func(x any) bool { r.step(); return has(s, r.affix("an affix", x)) })
 		}
 		return has(s, r.affix("the affix", v[0]))
 	}
+}
+
+// between returns s[start:end]. It returns false if start is after the end.
+func (r *renderer) between(s string, start, end any) (string, bool) {
+	given := func(v any) bool { return v != nil && v != (absent{}) }
+	if !given(start) && !given(end) {
+		return s, true
+	}
+	r.read(len(s))
+	r.take(4 * len(s))
+	runes := []rune(s)
+	bound := func(v any, otherwise int) int {
+		if !given(v) {
+			return otherwise
+		}
+		i := r.toInt("a position", v)
+		if i < 0 {
+			i = max(i+int64(len(runes)), 0)
+		}
+		return int(min(i, int64(len(runes))+1))
+	}
+	from, to := bound(start, 0), min(bound(end, len(runes)), len(runes))
+	if from > to {
+		return "", false
+	}
+	return string(runes[from:to]), true
+}
+
+// expandTabs is str.expandtabs: blanks up to the next multiple of the size, in each line.
+func expandTabs(r *renderer, s string, v []any) any {
+	size := 8
+	if v[0] != (absent{}) {
+		size = r.width(v[0])
+	}
+	tabs := strings.Count(s, "\t")
+	r.read(len(s))
+	r.repeated(max(size, 1), int64(tabs))
+	r.charge(len(s))
+	var b strings.Builder
+	column := 0
+	for _, c := range s {
+		switch {
+		case c == '\t' && size > 0:
+			n := size - column%size
+			b.WriteString(strings.Repeat(" ", n))
+			column += n
+		case c == '\t':
+		default:
+			b.WriteRune(c)
+			column++
+			if c == '\n' || c == '\r' {
+				column = 0
+			}
+		}
+	}
+	return b.String()
 }
 
 // find makes a method that returns a position in characters, not bytes.

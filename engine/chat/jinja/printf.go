@@ -339,7 +339,7 @@ func (r *renderer) truncate(f float64) any {
 // formatMethod is str.format with the fields {}, {0} and {name}.
 func (r *renderer) formatMethod(format string, a *args) string {
 	var b strings.Builder
-	auto := 0
+	auto, numbered := 0, false
 	r.read(len(format))
 	for i := 0; i < len(format); i++ {
 		c := format[i]
@@ -359,9 +359,14 @@ func (r *renderer) formatMethod(format string, a *args) string {
 		}
 		field, layout, _ := strings.Cut(format[i+1:i+end], ":")
 		field, conversion, _ := strings.Cut(field, "!")
-		if field == "" {
+		switch {
+		case field == "" && numbered, field != "" && '0' <= field[0] && field[0] <= '9' && auto > 0:
+			r.fail("the format string numbers some fields, but not all")
+		case field == "":
 			field = strconv.Itoa(auto)
 			auto++
+		case '0' <= field[0] && field[0] <= '9':
+			numbered = true
 		}
 		value := r.formatField(field, a)
 		if conversion == "r" {

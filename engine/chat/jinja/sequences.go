@@ -342,7 +342,7 @@ func groupByFilter(r *renderer, v any, a *args) any {
 	for _, item := range r.sorted(r.iterate(v), fold, true, false) {
 		r.take(4 * itemBytes)
 		if key := fold(item); len(groups) == 0 || !r.equal(key, last) {
-			groups = append(groups, &List{[]any{get(item), NewList()}, kindTuple})
+			groups = append(groups, &List{Items: []any{get(item), NewList()}, kind: kindTuple})
 			last = key
 		}
 		list := groups[len(groups)-1].(*List).Items[1].(*List)

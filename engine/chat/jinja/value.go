@@ -33,6 +33,7 @@ const (
 type List struct {
 	Items []any
 	kind  listKind
+	shown string // how Python prints the type of a view, such as dict_keys; or a range, in full
 }
 
 // NewList returns a list of the values.
