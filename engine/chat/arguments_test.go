@@ -116,7 +116,7 @@ func TestReadSchema(t *testing.T) {
 	}
 }
 
-// TestNestedModels checks arguments whose types Pydantic writes in definitions, in the formats whose
+// TestNestedModels checks arguments whose types Pydantic writes in definitions, in formats whose
 // arguments are plain text and in one whose arguments are JSON.
 func TestNestedModels(t *testing.T) {
 	tools := []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"f",

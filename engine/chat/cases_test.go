@@ -45,10 +45,10 @@ var coderTests = []toolTest{
 
 	{"two functions", "<tool_call>\n<function=f>\n<parameter=n>\n1\n</parameter>\n</function>\n" +
 		"<function=now>\n</function>\n</tool_call>\nx", false, ` | x | f{"n": 1} now{}`},
-	{"two functions, the second malformed", "<tool_call>\n<function=now>\n</function>\n<function=f>" +
-		"\nhm</function>\n</tool_call>x", false, ` | x | now{}`},
-	{"a second function without a name", "<tool_call><function=now></function><function=></function>" +
-		"</tool_call>x", false, ` | x | now{}`},
+	{"two functions, the second malformed", "<tool_call>\n<function=now>\n</function>\n" +
+		"<function=f>\nhm</function>\n</tool_call>x", false, ` | x | now{}`},
+	{"a second function without a name", "<tool_call><function=now></function>" +
+		"<function=></function></tool_call>x", false, ` | x | now{}`},
 	{"a second function cut off", "<tool_call>\n<function=now>\n</function>\n<function=f>\n" +
 		"<parameter=s>\nha", false, " |  | now{}"},
 
@@ -65,8 +65,8 @@ var coderTests = []toolTest{
 			`<parameter=s>\n<parameter=x\n<parameter=<parameter=>\n a <parameter=x>\n` +
 			`<parameter=x>\r "}`},
 
-	{"without the opening tag", "I look.\n\n" + coder("f", "s", "a", "n", "3")[len("<tool_call>\n"):] +
-		"\n", false, ` | I look. | f{"s": "a", "n": 3}`},
+	{"without the opening tag", "I look.\n\n" +
+		strings.TrimPrefix(coder("f", "s", "a", "n", "3"), "<tool_call>\n") + "\n", false, ` | I look. | f{"s": "a", "n": 3}`},
 	{"without both tags", "<function=f><parameter=n>3</parameter></function> Done", false,
 		` | Done | f{"n": 3}`},
 	{"without both tags, twice", "<function= now >\n</function>\n<function=f>\n<parameter=s>\n" +
@@ -74,8 +74,9 @@ var coderTests = []toolTest{
 		` |  | now{} f{"s": "<function=now></function>"}`},
 	{"without the opening tag, after reasoning", "why\n</think>\n\n<function=now>\n</function>\n" +
 		"</tool_call>", true, "why |  | now{}"},
-	{"functions in prose", "Write <function=f> or `<function=now>`: <function=f>\na <function= <function",
-		false, " | Write <function=f> or `<function=now>`: <function=f>\na <function= <function | "},
+	{"functions in prose",
+		"Write <function=f> or `<function=now>`: <function=f>\na <function= <fun", false,
+		" | Write <function=f> or `<function=now>`: <function=f>\na <function= <fun | "},
 	{"a function in prose, then a call", "<function=now> is <function=f>:\n" + coder("now"), false,
 		" | <function=now> is <function=f>: | now{}"},
 	{"without the opening tag, not offered", "a\n<function=g>\n<parameter=s>\n1\n</parameter>\n" +
@@ -88,8 +89,8 @@ var coderTests = []toolTest{
 		" | <function=f>\n<parameter=> | "},
 	{"without the opening tag, malformed", "a\n<function=f>\n<parameter=s>\na\n</parameter>\n" +
 		"<parameter=>\n</function>\nb", false, " | a\nb | "},
-	{"without the opening tag and </function>", "a\n<function=f>\n<parameter=s>\na\n</parameter>\n" +
-		"</tool_call>b", false, " | ab | "},
+	{"without the opening tag and </function>", "a\n<function=f>\n<parameter=s>\na\n" +
+		"</parameter>\n</tool_call>b", false, " | ab | "},
 	{"without the opening tag, then a call", "<function=f>\n<parameter=s>\na\n</parameter>\n" +
 		"<parameter=>" + coder("now"), false, " |  | now{}"},
 	{"without the opening tag, cut off", "a\n<function=f>\n<parameter=s>\na\n</param", false,

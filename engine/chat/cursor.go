@@ -104,8 +104,8 @@ func isNameByte(c byte) bool {
 		strings.IndexByte("_./:-", c) >= 0
 }
 
-// skipCall is the verdict on a malformed call: it ends with a closing tag, if the format has one, or
-// where another opening tag begins. The cursor is at the fault.
+// skipCall is the verdict on a malformed call: it ends with a closing tag, if the format has one,
+// or where another opening tag begins. The cursor is at the fault.
 func (c *cursor) skipCall(text, open string, closing ...string) (ToolCall, int, verdict) {
 	switch at, tag := c.findTag(text, append(closing, open)...); tag {
 	case "":

@@ -332,8 +332,8 @@ func withCalls(ctx context.Context, messages []any, write *jinja.Template, now t
 }
 
 // writeCalls returns a message whose calls end its content.
-func writeCalls(ctx context.Context, m *jinja.Dict, write *jinja.Template, now time.Time) (*jinja.Dict,
-	error) {
+func writeCalls(ctx context.Context, m *jinja.Dict, write *jinja.Template,
+	now time.Time) (*jinja.Dict, error) {
 	calls := jinja.NewList()
 	for _, call := range toolCalls(m) {
 		calls.Items = append(calls.Items, function(call))

@@ -106,8 +106,8 @@ func TestFallback(t *testing.T) {
 		{"fails on other messages", "{{ raise_exception('x') if messages[0].content != 'When?' }}" +
 			plainTemplate + "{{ tools | length }}", question, true, "[user]When?1"},
 		{"Granite drops calls", graniteTemplate, question + "," + calls + "," + result + "," + two,
-			false, "[user]When?[assistant]Wait.\n<|tool_call|>[{\"name\": \"time\", \"arguments\": " +
-				`{"in": "Rome", "n": 1}}][tool]12:00[assistant]<|tool_call|>[{"name": "time", ` +
+			false, "[user]When?[assistant]Wait.\n<|tool_call|>" +
+				`[{"name": "time", "arguments": {"in": "Rome", "n": 1}}][tool]12:00[assistant]<|tool_call|>[{"name": "time", ` +
 				`"arguments": {}}, {"name": "time", "arguments": "{bad"}]`},
 		{"LFM2 drops calls", lfm2Template, question + "," + calls + "," + result + "," + two, false,
 			"[user]When?[assistant]Wait.\n<|tool_call_start|>[time(in='Rome', n=1)]" +

@@ -29,8 +29,8 @@ import (
 //
 //   - They forget the <tool_call>. Then <function=NAME> begins a call if the function was offered
 //     and a <parameter= or the </function> follows. Any other is content.
-//   - They forget a </parameter>. A <parameter=KEY> on a line of its own ends the value, too, if the
-//     tool declares the KEY and it has not had a value.
+//   - They forget a </parameter>. A <parameter=KEY> on a line of its own ends the value, too, if
+//     the tool declares the KEY and it has not had a value.
 //   - They write several functions into one <tool_call>. Each is a call.
 //
 // Seed-OSS has other tags around the function.
@@ -227,8 +227,8 @@ func (r *coderReader) value(text string) verdict {
 	}
 }
 
-// nextParameter reads the rest of a parameter's tag in a value. It returns isText if the tag belongs
-// to the value. If it does not, the cursor is at the tag.
+// nextParameter reads the rest of a parameter's tag in a value. It returns isText if the tag
+// belongs to the value. If it does not, the cursor is at the tag.
 func (r *coderReader) nextParameter(text string) verdict {
 	if text[r.lineAt-1] != '\n' {
 		return isText
