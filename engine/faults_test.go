@@ -515,3 +515,19 @@ func TestCrowd(t *testing.T) {
 	}
 	crowd.Wait()
 }
+
+// TestDescribeBrokenTemplate checks that a model which cannot start because of its chat template is
+// not described as if it had none.
+func TestDescribeBrokenTemplate(t *testing.T) {
+	for name, text := range map[string]string{
+		"tokenizer_config.json": "{",
+		"chat_template.jinja":   "version https://git-lfs.github.com/spec/v1\n",
+	} {
+		dir := copyDemo(t)
+		write(t, dir, name, []byte(text))
+		_, err := engine.Describe(engine.Source{Dir: dir}, engine.Options{})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -89,9 +89,9 @@ func ParseConfig(data []byte) (*Config, error) {
 // IsNull reports whether config.json has the key with the value null.
 func (c *Config) IsNull(key string) bool { return bytes.Equal(c.keys[key], []byte("null")) }
 
-// EOSTokenIDs returns the values of eos_token_id, at the top level and in text_config. Each is JSON:
-// a token id or a list of them. In some models only the list at the top level has the token that
-// ends a message.
+// EOSTokenIDs returns the values of eos_token_id, at the top level and in text_config. Each is a
+// token id or a list of them. In some models only the list at the top level has the token that ends
+// a message.
 func (c *Config) EOSTokenIDs() []json.RawMessage {
 	var values []json.RawMessage
 	for _, value := range []json.RawMessage{c.outerEOS, c.keys["eos_token_id"]} {

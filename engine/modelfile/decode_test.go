@@ -29,8 +29,8 @@ func TestStandard(t *testing.T) {
 	}
 }
 
-// TestReadStandard checks that files of JSON have no byte order mark, whatever their names, and that
-// others keep it.
+// TestReadStandard checks that files of JSON have no byte order mark, whatever their names, and
+// that others keep it.
 func TestReadStandard(t *testing.T) {
 	for name, want := range map[string]string{"config.json": `[1e999]`, "tokenizer.json": `[1e999]`,
 		"other.json": `[1e999]`, "chat_template.jinja": "\uFEFF[Infinity]"} {
@@ -134,7 +134,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that what encoding/json makes of JSON without tricks is what Decode makes of it.
+// FuzzDecode checks that Decode accepts what encoding/json accepts, but for keys in another case.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{`{"hidden_size":2,"inner":{"factor":1}}`, `{"limits":[1,2]}`,
 		`{"parts":{"a":null}}`, `null`, `{"eps":"x"}`, `{"any":[1e999]}`, "\uFEFF{\"a\":Infinity}"} {

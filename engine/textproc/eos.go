@@ -5,8 +5,8 @@ package textproc
 //   - the ids of eos_token_id in generation_config.json, or, if it has none, in config.json
 //   - and eos_token of the tokenizer, whatever these files say
 //
-// In addition, Headroom reads the eos_token_id of text_config, and ends an answer at the end tags of
-// the template's tool calls, such as <|call|>.
+// In addition, Headroom reads the eos_token_id of text_config, and ends an answer at the end tags
+// of the template's tool calls, such as <|call|>.
 
 import (
 	"headroom/engine/checkpoint"
@@ -14,8 +14,8 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// readEOS sets the tokens that end an answer, except for those of the template; see readTags. beside
-// is what tokenizer_config.json says.
+// readEOS sets the tokens that end an answer, except for those of the template; see readTags.
+// beside is what tokenizer_config.json says.
 func (p *Processor) readEOS(config *checkpoint.Config, beside *tokenizer.Config) {
 	p.addEOS(p.defaults.EOSTokenIDs)
 	if len(p.defaults.EOSTokenIDs) == 0 {

@@ -53,7 +53,8 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 		return nil, err
 	}
 	p := &Processor{tokenizer: t, eos: map[int32]bool{}}
-	if p.template, err = readTemplate(src, beside); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+	p.template, err = readTemplate(src, beside)
+	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
 	}
 	p.readTags()

@@ -13,9 +13,9 @@ const configVocabulary = `{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"<v
 	"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},"added_tokens":[
 	{"id":5,"content":"<x>","special":true},{"id":6,"content":"<y>"}]}`
 
-// TestConfigTokens checks the added tokens of tokenizer_config.json. The expected ids, texts without
-// special tokens, and names are what AutoTokenizer of transformers 5.23.0 made of the same files
-// with tokenizer_class PreTrainedTokenizerFast.
+// TestConfigTokens checks the added tokens of tokenizer_config.json. The expected ids, texts
+// without special tokens, and names are what AutoTokenizer of transformers 5.23.0 made of the same
+// files with tokenizer_class PreTrainedTokenizerFast.
 func TestConfigTokens(t *testing.T) {
 	const flags = `"lstrip":false,"rstrip":false,"single_word":false,"normalized":false`
 	decoder := func(entries string) string { return `{"added_tokens_decoder":{` + entries + `}}` }
@@ -183,8 +183,9 @@ func TestConfigPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := ParseSentencePiece(pieceFile([]testPiece{{"<s>", 0, controlToken},
-		{"▁a", -1, normalToken}, {"▁", -2, normalToken}}, []any{modelTypeField, bpeModel}, nil), c, 0)
+	file := pieceFile([]testPiece{{"<s>", 0, controlToken}, {"▁a", -1, normalToken},
+		{"▁", -2, normalToken}}, []any{modelTypeField, bpeModel}, nil)
+	tok, err := ParseSentencePiece(file, c, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
