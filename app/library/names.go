@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	configName = "config.json"
-	weightsExt = ".safetensors"
-	indexName  = "model.safetensors.index.json"
-	ggufExt    = ".gguf"
+	configName   = "config.json"
+	weightsExt   = ".safetensors"
+	indexName    = "model.safetensors.index.json"
+	pipelineName = "model_index.json" // of Diffusers
+	ggufExt      = ".gguf"
 )
 
 func isWeights(name string) bool { return filepath.Ext(name) == weightsExt }

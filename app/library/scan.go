@@ -1,7 +1,8 @@
 package library
 
-// Finding models in a root. A scan goes two levels deep and does not enter the folders of models.
-// Incomplete models are found too, so that the list can show what is missing.
+// Finding models in a root. A scan goes from folder to folder, up to maxDepth levels deep, and does
+// not enter the folders of models. Incomplete models are found too, so that the list can show what
+// is missing.
 
 import (
 	"cmp"
@@ -31,45 +32,118 @@ func (f folder) real() string {
 	return f.at.real
 }
 
-// scanRoot finds the models in a root. It knows four layouts, of which a root may mix the first
-// three:
+// maxDepth is how many levels below a root a scan looks for models.
+const maxDepth = 2
+
+// scanRoot finds the models in a root. It knows four layouts, which a root may mix on any level:
 //
 //	root/[[publisher/]name/]config.json                    plain folders; LM Studio, oMLX
 //	root/models--org--name/snapshots/<commit>/config.json  Hugging Face's hub cache
 //	root/name.gguf                                         loose files
 //	root/manifests/<registry>/<namespace>/<name>/<tag>     Ollama, with root/blobs
+//
+// Folders near the root come first, because the number of folders is limited.
 func (f *folders) scanRoot(root string) []folder {
 	f.left = maxFolders
-	l := f.at(root)
-	if looksLikeModel(l) {
-		return []folder{f.plain(filepath.Base(root), l)}
-	}
-	if l.hasDir("manifests") && l.hasDir("blobs") {
-		return f.ollama(l)
-	}
-	found := looseGGUF(l)
-	for _, name := range l.dirs {
-		dir := f.sub(l, name)
-		if id, ok := hubID(name); ok {
-			if one, ok := f.hub(id, dir); ok {
-				found = append(found, one)
-			}
-			continue
-		}
-		if one, ok := f.folder(name, dir); ok {
-			found = append(found, one)
-			if one.foreign != nil || looksLikeModel(dir) || !f.hasModels(dir) {
+	var found []folder
+	level := []place{{id: filepath.Base(root), at: f.at(root)}}
+	for depth := 0; len(level) > 0; depth++ {
+		var next []place
+		for _, p := range level {
+			models, enter := f.visit(p, depth == 0)
+			found = append(found, models...)
+			if enter == nothing || depth == maxDepth {
 				continue
 			}
-		}
-		for _, inner := range dir.dirs {
-			if one, ok := f.folder(name+"/"+inner, f.sub(dir, inner)); ok {
-				found = append(found, one)
+			for _, name := range p.at.dirs {
+				if isOtherRepository(name) {
+					continue
+				}
+				id := name
+				if depth > 0 {
+					id = filepath.Base(p.id) + "/" + name
+				}
+				next = append(next, place{id, f.sub(p.at, name), max(enter, p.only)})
 			}
 		}
+		level = next
 	}
-	slices.SortFunc(found, func(a, b folder) int { return cmp.Compare(a.id, b.id) })
+	slices.SortStableFunc(found, func(a, b folder) int { return cmp.Compare(a.id, b.id) })
 	return found
+}
+
+// place is a folder that a scan visits.
+type place struct {
+	id   string // of the model that the folder would be: "publisher/name" or "name"
+	at   *listing
+	only scope // what counts as a model there
+}
+
+// scope says which folders below another folder are models of their own.
+type scope int
+
+const (
+	anything scope = iota
+	// wholeModels are folders with config.json and weights, or with GGUF files. Others are parts of
+	// the model above, such as its ONNX files.
+	wholeModels
+	nothing
+)
+
+// visit returns the models of one folder, and what to look for in its subfolders. A folder with a
+// stray file of a model, such as one loose .safetensors or config.json, is listed with the reason
+// why it is none, and does not hide the models below it.
+func (f *folders) visit(p place, isRoot bool) ([]folder, scope) {
+	l := p.at
+	if id, ok := hubID(filepath.Base(l.path)); ok {
+		if one, ok := f.hub(id, l); ok {
+			return []folder{one}, nothing
+		}
+		return nil, nothing
+	}
+	if l.hasDir("manifests") && l.hasDir("blobs") {
+		return f.ollama(l), nothing
+	}
+	var found []folder
+	one, ok := f.folder(p.id, l)
+	switch {
+	case isRoot && ok && one.foreign != nil:
+		found = looseGGUF(l)
+	case isRoot && ok && !looksLikeModel(l):
+		// A folder of models is none because of a .bin file, or of a folder called onnx.
+	case ok && (p.only == anything || one.foreign != nil || isWhole(l)):
+		found = []folder{one}
+		if isRoot {
+			found = append(found, looseGGUF(l)...)
+		}
+	}
+	switch {
+	case isWhole(l) || l.hasFile(pipelineName):
+		return found, nothing
+	case ok && (hasDescription(l) || !isRoot && (one.foreign != nil || isForeignModel(l))):
+		return found, wholeModels
+	}
+	return found, anything
+}
+
+// isWhole reports whether a folder has config.json and a language model's weights, or the beginning
+// of a download of them. Its subfolders are parts of the model.
+func isWhole(l *listing) bool {
+	return l.hasFile(configName) && slices.ContainsFunc(l.files, func(f file) bool {
+		return f.name == indexName || modelfile.IsModelWeights(f.name) || isWeights(partOf(f.name))
+	})
+}
+
+// hasDescription reports whether a folder has a file that describes one model.
+func hasDescription(l *listing) bool {
+	return slices.ContainsFunc(l.files, func(f file) bool {
+		return f.name == configName || modelfile.IsWhole(f.name)
+	})
+}
+
+// isOtherRepository reports whether name is a folder of Hugging Face's cache that has no model.
+func isOtherRepository(name string) bool {
+	return strings.HasPrefix(name, "datasets--") || strings.HasPrefix(name, "spaces--")
 }
 
 // folderAt returns the model at dir: a model's folder, a snapshot of the hub cache, or a repository
@@ -135,15 +209,6 @@ func looksLikeModel(l *listing) bool {
 func isForeignModel(l *listing) bool {
 	return slices.ContainsFunc(l.files, func(f file) bool { return modelfile.IsForeign(f.name) }) ||
 		slices.ContainsFunc(l.dirs, modelfile.IsForeign)
-}
-
-// hasModels reports whether a subfolder of a folder has weights that the engine may run.
-func (f *folders) hasModels(l *listing) bool {
-	return slices.ContainsFunc(l.dirs, func(name string) bool {
-		return slices.ContainsFunc(f.sub(l, name).files, func(one file) bool {
-			return isWeights(one.name)
-		})
-	})
 }
 
 // hubID returns "org/name" for "models--org--name". For other names it returns false.

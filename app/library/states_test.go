@@ -47,6 +47,64 @@ func strictDescribe(src engine.Source, o engine.Options) (engine.Description, er
 	return new(fakeDescribe).describe(src, o)
 }
 
+// TestStrayFiles checks that a file which lies in a folder of models by mistake is named, and hides
+// none of the models.
+func TestStrayFiles(t *testing.T) {
+	whole := shard(100, 1000)
+	model := func(dir string) []string {
+		return []string{dir + "/config.json = x", dir + "/tokenizer.json = x",
+			dir + "/model.safetensors = " + whole}
+	}
+	const noModel = " not_loadable it has loose.safetensors, expected model*.safetensors"
+	cases := []struct {
+		name  string
+		files []string // beside those of the models m and org/m
+		want  []string // beside the lines of m and org/m
+	}{
+		{"weights in the root", []string{"loose.safetensors = x"}, []string{"ROOT" + noModel}},
+		{"weights with a model's name in the root", []string{"model.safetensors = x"},
+			[]string{"ROOT broken config.json is missing"}},
+		{"config.json in the root", []string{"config.json = broken"}, []string{"ROOT broken "}},
+		{"an adapter in the root", []string{"adapter_config.json = {}"},
+			[]string{"ROOT not_loadable it does not say which model it belongs to"}},
+		{"weights in the publisher's folder", []string{"org/loose.safetensors = x"},
+			[]string{"org" + noModel}},
+		{"GGUF in the publisher's folder", []string{"org/loose.gguf = x"},
+			[]string{"org not_loadable Headroom runs .safetensors"}},
+		{"weights and GGUF in the root", []string{"loose.safetensors = x", "a.gguf = x"},
+			[]string{"ROOT not_loadable Headroom runs .safetensors",
+				"a not_loadable Headroom runs .safetensors"}},
+		{"parts of a model that is not whole", []string{"org/p/config.json = broken",
+			"org/p/onnx/model.onnx = x", "org/p/voices/a.pt = x", "org/p/sub/config.json = x"},
+			[]string{"org/p not_loadable Headroom runs .safetensors"}},
+		{"parts of a diffusion model", append(model("org/p/text_encoder"),
+			"org/p/model_index.json = {}"), []string{"org/p not_loadable "}},
+		{"parts of a model", append(model("m/original"), "m/loose.gguf = x"), nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			// Different weights, so that the models are not copies.
+			plant(t, root, slices.Concat(model("org/m"), []string{"m/config.json = x",
+				"m/tokenizer.json = x", "m/model.safetensors = " + shard(99, 1000)}, c.files)...)
+			var got []string
+			for _, m := range New([]string{root}, engine.Options{}, strictDescribe).Scan()[1:] {
+				line := strings.Replace(m.ID, filepath.Base(root), "ROOT", 1) + " " + string(m.State)
+				if m.Err != nil {
+					line += " " + problem.From(m.Err).Why
+				}
+				got = append(got, line)
+			}
+			want := append([]string{"m ready", "org/m ready"}, c.want...)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
 func TestStates(t *testing.T) {
 	const two = `{"metadata":{"total_size":200},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}`
 	whole := shard(100, 1000)

@@ -47,6 +47,9 @@ func IsForeign(name string) bool { return IsWhole(name) || formatOf(name) >= 0 }
 // subfolders contain.
 func IsWhole(name string) bool { return name == adapterConfig || name == pipelineConfig }
 
+// IsModelWeights reports whether a file of this name has a language model's weights.
+func IsModelWeights(name string) bool { return matches(name, weightNames) }
+
 // Format returns the Problem of a model in another format, such as GGUF. more, if it is not empty,
 // is a fact to add.
 func Format(format, more string) *problem.Problem {
