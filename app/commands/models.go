@@ -6,6 +6,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -65,6 +66,11 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.Broken, "Damaged")
 	printUnusable(t, models, library.NotLoadable, "Not supported")
 	printCopies(t, models)
+	heading := "\nNot searched:\n"
+	for _, note := range slices.Concat(library.Unreadable(c.ModelsDir), l.Notes()) {
+		fmt.Fprintf(t.out, "%s  %s\n", heading, oneLine(note))
+		heading = ""
+	}
 	if len(models) == 1 {
 		fmt.Fprintln(t.out,
 			"\nOnly the bundled model was found. Headroom looks in these folders, and in those of "+

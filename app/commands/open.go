@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type ModelFlags struct {
 	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
 	KVFlags
 	CacheFlags
-	ModelsDir []string `help:"Another folder to look for models in; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
+	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // Validate rejects negative numbers: 0 means the default. kong calls it.
@@ -214,6 +215,9 @@ func modelRules(m settings.Model) host.ModelRules {
 
 // newHost returns the host of a command. The caller closes it.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
+	for _, sentence := range library.Unreadable(f.ModelsDir) {
+		slog.Warn(sentence)
+	}
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
 		LastModel: use.lastModel, IdleUnload: use.idleUnload, Requests: use.requests,
 		Model:  func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },

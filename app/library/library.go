@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"headroom/app/demo"
@@ -48,6 +49,9 @@ type Library struct {
 	roots     []string
 	options   func(id string) engine.Options
 	describer describer
+
+	mu    sync.Mutex
+	notes []string // of the last scan
 }
 
 // Describe is engine.Describe, or a fake in tests.
@@ -70,6 +74,13 @@ func NewPerModel(roots []string, options func(id string) engine.Options,
 // Roots returns the folders that are scanned.
 func (l *Library) Roots() []string { return slices.Clone(l.roots) }
 
+// Notes returns sentences about the folders that the last scan could not search as a whole.
+func (l *Library) Notes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.notes)
+}
+
 // scanner scans the roots. A Watcher keeps its scanner, and so the listings of unchanged folders.
 type scanner struct {
 	*Library
@@ -84,6 +95,7 @@ func (l *Library) Scan() []Model { return l.scanner().scan() }
 
 func (s *scanner) scan() []Model {
 	s.folders.scan++
+	s.folders.notes = nil
 	models := []Model{s.bundled()}
 	seen := map[string]bool{}
 	var found []folder
@@ -96,6 +108,9 @@ func (s *scanner) scan() []Model {
 			}
 		}
 	}
+	s.mu.Lock()
+	s.notes = s.folders.notes
+	s.mu.Unlock()
 	names(found)
 	for _, f := range found {
 		models = append(models, s.model(f))

@@ -2,6 +2,7 @@ package library
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,10 +76,18 @@ func TestScan(t *testing.T) {
 		want  []string // without the bundled model
 	}{
 		{"nothing", nil, nil},
-		{"plain folders, one and two levels deep",
+		{"plain folders, one to four levels deep",
 			[]string{"b/config.json = x", "a/config.json = y", "pub/m/config.json = z",
-				"pub/deep/er/config.json = w"},
-			[]string{"a y", "b x", "pub/m z"}},
+				"pub/deep/er/config.json = w", "pub/three/down/here/config.json = u",
+				"pub/is/too/far/down/config.json = v"},
+			[]string{"a y", "b x", "deep/er w", "down/here u", "pub/m z"}},
+		{"the folder above Hugging Face's cache and other programs' folders",
+			[]string{"huggingface/hub/models--org--m/snapshots/ffff/config.json = x",
+				"huggingface/hub/datasets--org--d/m/config.json = x",
+				"ollama/models/blobs/sha256-1 = x", "ollama/models/manifests/r/library/q/4b = " +
+					`{"layers":[{"digest":"sha256:1","size":7}]}`}, []string{"org/m x",
+				"q:4b: This model is in Ollama's format: Headroom runs .safetensors. Download " +
+					"the model in MLX's or Hugging Face's format: a folder of .safetensors files."}},
 		{"the root itself", []string{"config.json = x", "sub/config.json = y"}, []string{"ROOT x"}},
 		{"hub cache: refs/main decides", []string{
 			"models--org--my--model/blobs/c1 = right", "models--org--my--model/blobs/c2 = wrong",
@@ -90,8 +99,8 @@ func TestScan(t *testing.T) {
 			[]string{"org/m x"}},
 		{"hub cache: refs/main points outside the repository",
 			[]string{"models--org--m/snapshots/ffff/config.json = x",
-				"secret/in/here/config.json = s",
-				"models--org--m/refs/main = ../../secret/in/here"}, []string{"org/m x"}},
+				".secret/in/here/config.json = s",
+				"models--org--m/refs/main = ../../.secret/in/here"}, []string{"org/m x"}},
 		{"a broken link",
 			[]string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone",
 				"models--org--m/snapshots/ffff/model.safetensors = w"},
@@ -135,6 +144,45 @@ func TestScan(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
+	}
+}
+
+// TestTooManyFolders checks that a scan of a home folder ends, that it has looked into the folders
+// near the root first, and that it says so.
+func TestTooManyFolders(t *testing.T) {
+	defer func(most int) { maxFolders = most }(maxFolders)
+	maxFolders = 20
+	root := t.TempDir()
+	for i := range 30 {
+		plant(t, root, fmt.Sprintf("a/%d/", i))
+	}
+	plant(t, root, "z/config.json = near", "a/9/m/config.json = far")
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	if got := list(l.Scan())[1:]; !slices.Equal(got, []string{"z near"}) {
+		t.Errorf("got %q", got)
+	}
+	want := []string{root + " has more than 20 folders. Models in the others are not found: name " +
+		"the folder that contains them."}
+	if got := l.Notes(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	maxFolders = 100
+	if got := list(l.Scan())[1:]; !slices.Equal(got, []string{"9/m far", "z near"}) ||
+		len(l.Notes()) != 0 {
+		t.Errorf("got %q, %q", got, l.Notes())
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "empty/", "full/m/config.json = x", "file = x")
+	gone, file := filepath.Join(root, "gone"), filepath.Join(root, "file")
+	t.Setenv("HEADROOM_MODELS", filepath.Join(root, "full")+":"+gone)
+	got := Unreadable([]string{filepath.Join(root, "empty"), file})
+	want := []string{"The folder " + file + " cannot be searched for models: not a directory.",
+		"There is no folder " + gone + " to look for models in."}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -18,9 +18,11 @@ import (
 // Limits of a scan, so that a root that is a home folder does not stall it.
 const (
 	maxEntries  = 20_000 // of one folder
-	maxFolders  = 6_000  // of one root
 	maxReadings = 3      // attempts to follow a path that changes meanwhile
 )
+
+// maxFolders bounds the folders of one root. It is a variable for tests.
+var maxFolders = 6_000
 
 // file is a regular file of a listing, links resolved.
 type file struct {
@@ -51,6 +53,8 @@ type folders struct {
 	known map[string]*listing // by path
 	scan  int                 // number of this scan
 	left  int                 // number of folders that this root may still list
+	full  bool                // this root has more folders
+	notes []string            // sentences about what this scan could not search
 	// cover watches the folder at a real path, and reports whether it added a watch; nil: nothing
 	// is watched.
 	cover func(dir string) (fresh bool)
@@ -84,6 +88,7 @@ func (f *folders) listed(path, from, rest string) *listing {
 	}
 	if !ok {
 		if f.left <= 0 {
+			f.full = true
 			return &listing{path: path}
 		}
 		l = f.read(path, from, rest)

@@ -1,9 +1,14 @@
 package library
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -11,9 +16,7 @@ import (
 // environment variable HEADROOM_MODELS, Headroom's own, and those of other programs' downloads.
 // They need not exist.
 func Roots(given []string) []string {
-	candidates := append([]string{}, given...)
-	candidates = append(candidates, filepath.SplitList(os.Getenv("HEADROOM_MODELS"))...)
-	candidates = append(candidates, Own(), HubCache(), "~/.lmstudio/models",
+	candidates := append(named(given), Own(), HubCache(), "~/.lmstudio/models",
 		"~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
 	var roots []string
 	seen := map[string]bool{}
@@ -28,6 +31,41 @@ func Roots(given []string) []string {
 		}
 	}
 	return roots
+}
+
+// named returns the given folders and those in HEADROOM_MODELS.
+func named(given []string) []string {
+	return slices.Concat(given, filepath.SplitList(os.Getenv("HEADROOM_MODELS")))
+}
+
+// Unreadable returns a sentence for every given folder, and every one in HEADROOM_MODELS, that
+// cannot be searched. Somebody has named it, so that it is probably misspelled or not mounted.
+func Unreadable(given []string) (sentences []string) {
+	for _, dir := range named(given) {
+		if dir == "" {
+			continue
+		}
+		d, err := os.Open(expandHome(dir))
+		if err == nil {
+			_, err = d.Readdirnames(1)
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			_ = d.Close()
+		}
+		switch why := new(fs.PathError); {
+		case err == nil:
+		case errors.Is(err, fs.ErrNotExist):
+			sentences = append(sentences, "There is no folder "+dir+" to look for models in.")
+		case errors.As(err, &why):
+			sentences = append(sentences, fmt.Sprintf("The folder %s cannot be searched for "+
+				"models: %v.", dir, why.Err))
+		default:
+			sentences = append(sentences, fmt.Sprintf("The folder %s cannot be searched for "+
+				"models: %v.", dir, err))
+		}
+	}
+	return sentences
 }
 
 // Own returns Headroom's own models folder, "models" in Data. Imported models are in it. It is ""

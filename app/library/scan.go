@@ -1,11 +1,12 @@
 package library
 
-// Finding models in a root. A scan goes from folder to folder, up to maxDepth levels deep, and does
+// Finding models in a root. A scan goes from folder to folder, up to MaxDepth levels deep, and does
 // not enter the folders of models. Incomplete models are found too, so that the list can show what
 // is missing.
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,8 +33,9 @@ func (f folder) real() string {
 	return f.at.real
 }
 
-// maxDepth is how many levels below a root a scan looks for models.
-const maxDepth = 2
+// MaxDepth is how many levels below a root a scan looks for models. It finds llm/mlx/org/name in the
+// folder above llm, and Hugging Face's cache in the folder above hub.
+const MaxDepth = 4
 
 // scanRoot finds the models in a root. It knows four layouts, which a root may mix on any level:
 //
@@ -44,7 +46,7 @@ const maxDepth = 2
 //
 // Folders near the root come first, because the number of folders is limited.
 func (f *folders) scanRoot(root string) []folder {
-	f.left = maxFolders
+	f.left, f.full = maxFolders, false
 	var found []folder
 	level := []place{{id: filepath.Base(root), at: f.at(root)}}
 	for depth := 0; len(level) > 0; depth++ {
@@ -52,7 +54,7 @@ func (f *folders) scanRoot(root string) []folder {
 		for _, p := range level {
 			models, enter := f.visit(p, depth == 0)
 			found = append(found, models...)
-			if enter == nothing || depth == maxDepth {
+			if enter == nothing || depth == MaxDepth {
 				continue
 			}
 			for _, name := range p.at.dirs {
@@ -67,6 +69,10 @@ func (f *folders) scanRoot(root string) []folder {
 			}
 		}
 		level = next
+	}
+	if f.full {
+		f.notes = append(f.notes, fmt.Sprintf("%s has more than %d folders. Models in the others "+
+			"are not found: name the folder that contains them.", root, maxFolders))
 	}
 	slices.SortStableFunc(found, func(a, b folder) int { return cmp.Compare(a.id, b.id) })
 	return found
