@@ -60,6 +60,17 @@ func renamed(suffixes ...string) func(map[string]safetensors.Tensor) {
 	}
 }
 
+// bare removes the prefix of the decoder's tensors.
+func bare(all map[string]safetensors.Tensor) {
+	for name, x := range maps.Clone(all) {
+		if rest, ok := strings.CutPrefix(name, "model."); ok {
+			delete(all, name)
+			x.Name = rest
+			all[rest] = x
+		}
+	}
+}
+
 // with adds a tensor of ones.
 func with(name string, shape ...int) func(map[string]safetensors.Tensor) {
 	return func(all map[string]safetensors.Tensor) {
@@ -163,6 +174,19 @@ var verdicts = []found{
 		"modules.json": `[{"type": "sentence_transformers.models.Transformer"}]`},
 		want: "Not supported: This is an embedding model, not a language model: modules.json " +
 			"lists modules of sentence-transformers." + language},
+	{name: "pooling", files: map[string]string{"modules.json": `[{"idx": 0}]`,
+		"1_Pooling/config.json": "{}"},
+		want: "Not supported: This is an embedding model, not a language model: 1_Pooling beside " +
+			"it belongs to sentence-transformers." + language},
+	{name: "bare", edit: bare, want: "Not supported: This is an embedding model, or a part of " +
+		"another model, not a language model: it has the tensor embed_tokens.weight, expected " +
+		"model.embed_tokens.weight." + language},
+	{name: "eagle3", config: `"architectures": ["LlamaForCausalLMEagle3"]`,
+		want: "Not supported: This is a draft model for another model, not a language model: " +
+			"architectures in config.json has LlamaForCausalLMEagle3." + language},
+	{name: "eagle3-tensors", edit: with("d2t", 4),
+		want: "Not supported: This is a draft model for another model, not a language model: it " +
+			"has the tensor d2t." + language},
 	{name: "more-norms", edit: with("model.layers.1.self_attn.q_norm.weight", 32),
 		want: `Not supported: Headroom cannot run this variant of "llama": the architecture has ` +
 			`no tensor model.layers.1.self_attn.q_norm.weight.` + otherOne},

@@ -194,6 +194,15 @@ func embedder(c contents) *problem.Problem { return Embedder(c.dir) }
 // Embedder returns a Problem if the folder dir holds an embedding model of sentence-transformers.
 // Its config.json and its weights are often those of a language model.
 func Embedder(dir string) *problem.Problem {
+	refused := func(why string) *problem.Problem {
+		return problem.New(problem.UnknownArchitecture,
+			"This is an embedding model, not a language model", why, languageOnly)
+	}
+	for _, name := range []string{"1_Pooling", "config_sentence_transformers.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return refused(name + " beside it belongs to sentence-transformers")
+		}
+	}
 	data, err := Read(filepath.Join(dir, "modules.json"))
 	if err != nil {
 		return nil
@@ -206,9 +215,7 @@ func Embedder(dir string) *problem.Problem {
 	}
 	for _, m := range modules {
 		if strings.HasPrefix(m.Type, "sentence_transformers.") {
-			return problem.New(problem.UnknownArchitecture,
-				"This is an embedding model, not a language model",
-				"modules.json lists modules of sentence-transformers", languageOnly)
+			return refused("modules.json lists modules of sentence-transformers")
 		}
 	}
 	return nil

@@ -86,6 +86,9 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	if err := Check(w.Config); err != nil {
 		return nil, err
 	}
+	if err := checkBare(w); err != nil {
+		return nil, err
+	}
 	m, err := registry[w.Config.ModelType](w)
 	if err == nil {
 		err = w.Err()

@@ -35,6 +35,27 @@ var tasks = []struct{ suffix, what string }{
 	{"Model", "an embedding model, or a part of another model"},
 }
 
+// checkBare returns a Problem if the tensors of the decoder are at the root of the checkpoint, where
+// those of a model without a head are: embedding models, and the heads that draft for another model.
+func checkBare(w *checkpoint.Weights) error {
+	refused := func(what, why string) error {
+		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
+			why, "Pick a language model. Headroom runs nothing else.")
+	}
+	root := w.At("")
+	has := func(s checkpoint.Scope, name string) bool { return len(s.Shape(name)) > 0 }
+	for _, name := range []string{"d2t", "t2d", "midlayer.mlp.gate_proj.weight"} {
+		if has(root, name) {
+			return refused("a draft model for another model", "it has the tensor "+name)
+		}
+	}
+	if has(textWeights(w).model, "embed_tokens.weight") || !has(root, "embed_tokens.weight") {
+		return nil
+	}
+	return refused("an embedding model, or a part of another model",
+		"it has the tensor embed_tokens.weight, expected model.embed_tokens.weight")
+}
+
 // checkTask returns a Problem if the architectures in config.json name only classes of another
 // task, or if the model sees the tokens that follow. A class that tasks does not have may be a
 // language model.
@@ -57,6 +78,12 @@ func checkTask(c *checkpoint.Config) error {
 	if what != "" {
 		return refused(what, "architectures in config.json has "+
 			strings.Join(excerpts(c.Architectures), ", "))
+	}
+	for _, class := range c.Architectures {
+		if strings.Contains(strings.ToLower(class), "eagle") {
+			return refused("a draft model for another model", "architectures in config.json has "+
+				modelfile.Excerpt(class))
+		}
 	}
 	var causal struct {
 		Is *bool `json:"is_causal"`
