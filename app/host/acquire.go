@@ -115,8 +115,11 @@ func (h *Host) refusal(i *instance, m library.Model, id string) error {
 		return problem.New(problem.NotRunning, "The model "+m.ID+" was unloaded", why,
 			"Send a request: that loads it again.")
 	case m.Err != nil:
-		return problem.New(problem.NotRunning, "The model "+m.ID+" cannot be loaded",
-			m.Err.Error(), "")
+		code := problem.NotRunning // a download may end
+		if m.State != library.Downloading && neverLoads(m.Err) {
+			code = problem.ModelNotFound
+		}
+		return problem.New(code, "The model "+m.ID+" cannot be loaded", m.Err.Error(), "")
 	}
 	if front := h.front(); front != nil && front.running() != nil {
 		return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
@@ -125,6 +128,13 @@ func (h *Host) refusal(i *instance, m library.Model, id string) error {
 	}
 	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded",
 		"no model is loaded", "Start it in Headroom.")
+}
+
+// neverLoads reports whether a model cannot be loaded until its files change. A request for it has
+// the status 404: clients retry one of 500 and above, which would be in vain.
+func neverLoads(err error) bool {
+	code := problem.From(err).Code
+	return code == problem.ModelBroken || code == problem.UnknownArchitecture
 }
 
 // List implements server.Models: it returns the models that a request may name, the loaded ones

@@ -445,6 +445,7 @@ func TestAcquire(t *testing.T) {
 	check("", problem.Loading, "a is being loaded")
 	check("a", problem.Loading, "0 % is done")
 	check("b", problem.NotRunning, "b is not loaded")
+	check("broken", problem.ModelNotFound, "broken cannot be loaded: It is broken")
 	e.finish <- nil
 	if err := h.Wait(t.Context()); err != nil {
 		t.Fatal(err)

@@ -93,7 +93,11 @@ func (h *Host) retry(t *target, err error, pause time.Duration) {
 func (t *target) refusal(failure error) error {
 	p := problem.From(failure)
 	if t.retryAt.IsZero() {
-		return problem.New(problem.NotRunning, "The model "+t.of.model.ID+" could not be loaded",
+		code := problem.NotRunning
+		if neverLoads(failure) {
+			code = problem.ModelNotFound
+		}
+		return problem.New(code, "The model "+t.of.model.ID+" could not be loaded",
 			failure.Error(), "")
 	}
 	refusal := problem.New(problem.NotRunning, "The model "+t.of.model.ID+" could not be loaded",

@@ -227,7 +227,8 @@ func TestRequestLoads(t *testing.T) {
 	if _, err := m.Wake(t.Context(), "x"); problem.From(err).Code != problem.ModelNotFound {
 		t.Errorf("an unknown model: %v", err)
 	}
-	if _, err := m.Wake(t.Context(), "broken"); !strings.Contains(fmt.Sprint(err), "It is broken") {
+	if _, err := m.Wake(t.Context(), "broken"); !strings.Contains(fmt.Sprint(err),
+		"It is broken") || problem.From(err).Code != problem.ModelNotFound {
 		t.Errorf("a broken model: %v", err)
 	}
 	m.request("b")()
@@ -542,7 +543,7 @@ func TestLoadFailsForRequest(t *testing.T) {
 	}
 	for range 2 {
 		if _, err := m.Wake(t.Context(), "a"); !strings.Contains(fmt.Sprint(err),
-			"a tensor is missing") {
+			"a tensor is missing") || problem.From(err).Code != problem.ModelNotFound {
 			t.Errorf("got %v", err)
 		}
 		m.expectEngines("a failed")
