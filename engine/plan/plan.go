@@ -163,19 +163,14 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if textproc.TokenizerFile(src) == "" {
-		return nil, problem.New(problem.ModelBroken,
-			"The model in "+src.String()+" has no tokenizer.json", "",
-			"Download it again. A tokenizer.model, tekken.json or tiktoken.model does as well.")
+	hasTemplate, err := textproc.Check(src)
+	if err != nil {
+		return nil, err
 	}
 	defer refusedShape(&err)
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
-	_, err = textproc.ReadTemplate(src)
-	p.Description.HasChatTemplate = err == nil
-	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
-		return nil, err
-	}
+	p.Description.HasChatTemplate = hasTemplate
 	return p, nil
 }
 
