@@ -19,7 +19,7 @@ func Architecture(modelType string, supported []string) *Problem {
 			"its model_type is "+modelType, "Pick a language model. Headroom runs nothing else.")
 	}
 	why := ""
-	if name := similar(modelType, supported); name != "" {
+	if name := similar(modelType, supported); name != "" && !isUnrelated(modelType) {
 		why = "the supported one with the most similar name is " + name
 	}
 	return New(UnknownArchitecture,
@@ -61,6 +61,19 @@ func otherTask(modelType string) string {
 		}
 	}
 	return ""
+}
+
+// unrelated are the beginnings of model_types whose names are similar to one of another family.
+var unrelated = []string{"minicpm", "minimax", "gpt2", "gpt_neo", "gptj", "gpt_bigcode"}
+
+func isUnrelated(modelType string) bool {
+	modelType = strings.ToLower(modelType[:min(len(modelType), maxTypeBytes)])
+	for _, family := range unrelated {
+		if strings.HasPrefix(modelType, family) {
+			return true
+		}
+	}
+	return false
 }
 
 // similar returns the one of names that is most similar to name, or "" if none is. Of several it

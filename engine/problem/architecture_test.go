@@ -25,8 +25,9 @@ func TestArchitectureNamesTheMostSimilar(t *testing.T) {
 }
 
 func TestArchitectureOfAnotherFamily(t *testing.T) {
-	supported := []string{"gemma2", "gpt_oss", "llama", "phi3", "qwen3", "qwen3_vl"}
-	for _, modelType := range []string{"deepseek_v3", "mamba2", "glm4", "rwkv7", ""} {
+	supported := []string{"gemma2", "gpt_oss", "llama", "ministral3", "phi3", "qwen3", "qwen3_vl"}
+	for _, modelType := range []string{"deepseek_v3", "mamba2", "glm4", "rwkv7", "", "minicpm3",
+		"minimax_m2", "MiniMax", "gpt2", "gpt_neox", "gptj", "gpt_bigcode"} {
 		p := Architecture(modelType, supported)
 		if want := `Headroom does not support the architecture "` + modelType + `" yet. Pick ` +
 			"another model. `headroom models --help` lists the supported " +
