@@ -87,7 +87,8 @@ func TestScan(t *testing.T) {
 				"ollama/models/blobs/sha256-1 = x", "ollama/models/manifests/r/library/q/4b = " +
 					`{"layers":[{"digest":"sha256:1","size":7}]}`}, []string{"org/m x",
 				"q:4b: This model is in Ollama's format: Headroom runs .safetensors. Download " +
-					"the model in MLX's or Hugging Face's format: a folder of .safetensors files."}},
+					"the model in MLX's or Hugging Face's format: a folder of .safetensors " +
+					"files."}},
 		{"the root itself", []string{"config.json = x", "sub/config.json = y"}, []string{"ROOT x"}},
 		{"hub cache: refs/main decides", []string{
 			"models--org--my--model/blobs/c1 = right", "models--org--my--model/blobs/c2 = wrong",

@@ -33,8 +33,8 @@ func (f folder) real() string {
 	return f.at.real
 }
 
-// MaxDepth is how many levels below a root a scan looks for models. It finds llm/mlx/org/name in the
-// folder above llm, and Hugging Face's cache in the folder above hub.
+// MaxDepth is how many levels below a root a scan looks for models. It finds llm/mlx/org/name in
+// the folder above llm, and Hugging Face's cache in the folder above hub.
 const MaxDepth = 4
 
 // scanRoot finds the models in a root. It knows four layouts, which a root may mix on any level:

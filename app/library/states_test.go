@@ -89,7 +89,8 @@ func TestStrayFiles(t *testing.T) {
 				"m/tokenizer.json = x", "m/model.safetensors = " + shard(99, 1000)}, c.files)...)
 			var got []string
 			for _, m := range New([]string{root}, engine.Options{}, strictDescribe).Scan()[1:] {
-				line := strings.Replace(m.ID, filepath.Base(root), "ROOT", 1) + " " + string(m.State)
+				line := strings.Replace(m.ID, filepath.Base(root), "ROOT", 1)
+				line += " " + string(m.State)
 				if m.Err != nil {
 					line += " " + problem.From(m.Err).Why
 				}

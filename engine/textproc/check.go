@@ -23,9 +23,9 @@ const edgeBytes = 256
 // lfsPointer begins a file that Git LFS has not replaced by its content yet.
 const lfsPointer = "version https://git-lfs"
 
-// Check returns a Problem if the model has no tokenizer, if its tokenizer clearly cannot be read, or
-// if its chat template cannot be used. hasTemplate reports whether it has a template. Check reads
-// less than Read does, and so does not find everything that Read does.
+// Check returns a Problem if the model has no tokenizer, if its tokenizer clearly cannot be read,
+// or if its chat template cannot be used. hasTemplate reports whether it has a template. Check
+// reads less than Read does, and so does not find everything that Read does.
 func Check(src checkpoint.Source) (hasTemplate bool, err error) {
 	name := TokenizerFile(src)
 	if name == "" {
