@@ -35,8 +35,8 @@ var tasks = []struct{ suffix, what string }{
 	{"Model", "an embedding model, or a part of another model"},
 }
 
-// checkBare returns a Problem if the tensors of the decoder are at the root of the checkpoint. There
-// a model without a head has them: an embedding model, or one that drafts for another model.
+// checkBare returns a Problem if the tensors of the decoder are at the root of the checkpoint. A
+// model without a head has them there: an embedding model, or one that drafts for another model.
 func checkBare(w *checkpoint.Weights) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",

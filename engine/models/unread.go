@@ -21,13 +21,17 @@ var harmless = []string{
 	".input_scale", ".output_scale", ".activation_scale",
 }
 
+// embeddingModules are modules between the embedding and the first layer, which an architecture
+// without them cannot leave out.
+var embeddingModules = []string{"embed_layernorm.", "embed_positions.", "embed_norm."}
+
 // maxZeroBytes bounds how much of the biases of a model is compared with 0.
 const maxZeroBytes = 64 << 20
 
 // checkUnread returns a Problem if the language model has tensors that the architecture does not
-// know: in its layers, or in a module of which it has read another tensor. Everything else is
-// ignored: other parts of a multimodal model, blocks that draft tokens, the head of a model whose
-// head is tied, and layers after the last.
+// know: in its layers, between them and the embedding, in a module of which it has read another
+// tensor, or a bias of the head. Everything else is ignored: other parts of a multimodal model,
+// blocks that draft tokens, the head of a model whose head is tied, and layers after the last.
 func checkUnread(w *checkpoint.Weights, layers int) error {
 	root := textWeights(w).model.Path()
 	first, more, budget := "", -1, maxZeroBytes
@@ -63,6 +67,12 @@ func isPart(w *checkpoint.Weights, name, root string, layers int) bool {
 	}
 	module := name[:dot]
 	known := w.HasRead(module + ".weight")
+	if prefix, ok := strings.CutSuffix(name, "lm_head.bias"); ok { // also beside a tied head
+		known = known || strings.HasPrefix(root, prefix)
+	}
+	for _, m := range embeddingModules {
+		known = known || strings.HasPrefix(name, root+m)
+	}
 	if rest, ok := strings.CutPrefix(name, root+"layers."); ok {
 		number, _, _ := strings.Cut(rest, ".")
 		i, err := strconv.Atoi(number)

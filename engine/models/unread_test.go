@@ -50,10 +50,8 @@ func TestUnknownTensors(t *testing.T) {
 		root := original.root(t)
 		unknown := []string{root + "layers.0.extra_norm.weight",
 			root + "layers.2.self_attn.gate.bias", root + "layers.1.mlp.alpha", root + "norm.bias",
-			root + "embed_tokens.bias"}
-		if original.has("lm_head.weight") {
-			unknown = append(unknown, strings.TrimSuffix(root, "model.")+"lm_head.bias")
-		}
+			root + "embed_tokens.bias", root + "embed_layernorm.weight",
+			root + "embed_positions.weight", "lm_head.bias"}
 		for _, extra := range unknown {
 			f := original.copied(extra, filled(3, 0.5))
 			for _, d := range []kernels.Device{kernels.NewDryRun(), cpuDevice(t, 1)} {
