@@ -12,11 +12,9 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 
 	"headroom/engine/cache"
-	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/prefix"
