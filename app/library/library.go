@@ -208,7 +208,7 @@ func (s *scanner) reinspect(m Model) (Model, bool) {
 }
 
 // byName returns the model with this ID, or else with a copy of this ID, or else the only model
-// whose ID or name is equal if case is ignored.
+// whose ID or name is equal if case is ignored, or ":latest" is added, as in Ollama.
 func byName(models []Model, name string) (Model, bool) {
 	for _, m := range models {
 		if m.ID == name {
@@ -222,7 +222,8 @@ func byName(models []Model, name string) (Model, bool) {
 	}
 	var found []Model
 	for _, m := range models {
-		if strings.EqualFold(m.ID, name) || strings.EqualFold(m.Name, name) {
+		if strings.EqualFold(m.ID, name) || strings.EqualFold(m.Name, name) ||
+			strings.EqualFold(m.ID, name+latest) {
 			found = append(found, m)
 		}
 	}

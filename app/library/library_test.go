@@ -205,7 +205,9 @@ func TestResolve(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
 	plant(t, root, "models--org--Big-4bit/snapshots/ffff/config.json = x",
 		"pub/same/config.json = 1", "pub2/same/config.json = 2", "bad/config.json = broken",
-		"f = file")
+		"f = file", "ollama/blobs/sha256-1 = x",
+		`ollama/manifests/registry.ollama.ai/library/llama3.2/latest = `+
+			`{"layers":[{"digest":"sha256:1","size":1}]}`)
 	plant(t, elsewhere, "mine/config.json = y", "empty/")
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	cases := []struct {
@@ -220,6 +222,7 @@ func TestResolve(t *testing.T) {
 		{"pub2/same", "pub2/same", ""},
 		{"same", "", problem.ModelNotFound}, // two of them
 		{"gpt-4", "", problem.ModelNotFound},
+		{"Llama3.2", "llama3.2:latest", problem.UnknownArchitecture},
 		{"bad", "bad", problem.ModelBroken},
 		{filepath.Join(elsewhere, "mine"), "mine", ""},
 		{filepath.Join(elsewhere, "empty"), "", problem.ModelBroken},

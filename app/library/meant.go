@@ -10,10 +10,14 @@ import (
 // maxPrefixes is how many parts before a slash are left out of a name at most.
 const maxPrefixes = 4
 
+// latest is the tag that Ollama adds to a name without one.
+const latest = ":latest"
+
 // Meant returns the models that a client may mean by a name. The first rule that finds any applies:
 //
 //   - The name is a model's ID, the ID of a copy, its name without the publisher, or an alias.
-//   - It is one of these with ":latest", which Ollama's clients add.
+//   - It is one of these with ":latest", which Ollama's clients add, or without it: Ollama's own
+//     models have it in their IDs.
 //   - It is one of these after a provider such as "openai/", which LiteLLM's clients add, or after
 //     another publisher.
 //
@@ -36,11 +40,12 @@ func Meant(models []Model, name string, aliases func(id string) []string) (meant
 
 // spellings returns the name and what it may stand for.
 func spellings(name string) (list []string) {
-	const latest = ":latest"
 	for range maxPrefixes {
 		list = append(list, name)
 		if n := len(name) - len(latest); n > 0 && strings.EqualFold(name[n:], latest) {
 			list = append(list, name[:n])
+		} else if !strings.Contains(name, ":") {
+			list = append(list, name+latest)
 		}
 		_, rest, ok := strings.Cut(name, "/")
 		if !ok {

@@ -28,7 +28,7 @@ func TestMeant(t *testing.T) {
 		"GPT-4o":                     "org/Gemma",
 		"anthropic/claude":           "org/Gemma",
 		"llama:latest":               "llama:latest",
-		"llama":                      "",
+		"llama":                      "llama:latest",
 		"/models/own/Phi":            "/models/own/Phi",
 		"gpt-4":                      "",
 		"":                           "",
