@@ -9,7 +9,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"strconv"
+	"strings"
 )
 
 // jsonReader reads JSON tokens from data[at:].
@@ -201,11 +204,45 @@ func parseScores(raw []byte) (tokens []string, scores []float64, err error) {
 			return nil, nil, r.errorf("a token and its score")
 		}
 		text := r.number()
-		score, err := strconv.ParseFloat(text, 64)
+		score, err := parseScore(text)
 		if err != nil || !r.take(']') {
 			return nil, nil, fmt.Errorf("%.40q has the score %.20q, expected a number", token, text)
 		}
 		tokens, scores = append(tokens, string(token)), append(scores, score)
 	}
 	return tokens, scores, nil
+}
+
+// parseScore reads a score as Hugging Face's tokenizers does. Its JSON parser, serde_json, takes as
+// many digits as fit into 64 bits, and rounds twice: these digits, and what moving the decimal point
+// makes of them. The last bit decides between splits of a word whose scores are equal otherwise.
+func parseScore(text string) (float64, error) {
+	const exactPowers = 31 // of ten, in math.Pow10
+	nearest, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, err
+	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(text, "-")), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits, taken := uint64(0), 0
+	for _, c := range whole + fraction {
+		high, low := bits.Mul64(digits, 10)
+		sum, carry := bits.Add64(low, uint64(c-'0'), 0)
+		if high+carry > 0 {
+			break
+		}
+		digits, taken = sum, taken+1
+	}
+	shift, _ := strconv.Atoi(exponent) // 0 if there is none
+	shift += len(whole) - taken
+	score := float64(digits)
+	switch {
+	case max(shift, -shift) > exactPowers:
+		return nearest, nil // no score of a model is so large or small
+	case shift < 0:
+		score /= math.Pow10(-shift)
+	default:
+		score *= math.Pow10(shift)
+	}
+	return math.Copysign(score, nearest), nil
 }

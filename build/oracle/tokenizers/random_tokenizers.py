@@ -344,7 +344,7 @@ def bpe():
         tokens = [c for c in ALPHA.values() if R.random() < 0.995 or R.random() < 0.5]
         base = [spell(x) for x in LETTERS + OTHER[:40]] + tokens[:]
     else:
-        base = [c for c in set("".join(LETTERS + OTHER)) if R.random() < 0.8]
+        base = [c for c in sorted(set("".join(LETTERS + OTHER))) if R.random() < 0.8]
         tokens = base[:]
         if prefix:
             tokens += [prefix + c for c in base if R.random() < 0.8]
