@@ -450,7 +450,7 @@ func TestServeSurvivesAnotherModel(t *testing.T) {
 	}
 	defer got.Body.Close()
 	if text, err := io.ReadAll(got.Body); err != nil ||
-		!strings.Contains(string(text), "not_running") {
+		!strings.Contains(string(text), "could not be loaded") {
 		t.Errorf("health: %s, %v", text, err)
 	}
 	stop()

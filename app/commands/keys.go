@@ -100,7 +100,7 @@ func limit(n int) string {
 func keyList(ctx context.Context) (list control.APIKeyList, err error) {
 	asked := false
 	eachServer(func(s runningServer) bool {
-		asked = s.ask(ctx, askTimeout, http.MethodGet, "api/keys", &list) == nil
+		asked = s.ask(ctx, askTimeout, http.MethodGet, "control/keys", &list) == nil
 		return !asked
 	})
 	if asked {
@@ -167,7 +167,7 @@ func (c *KeysRemove) Run(ctx context.Context, t *terminal) error {
 	}
 	// Servers look at the file with each request. This one ends the requests that are running.
 	eachServer(func(s runningServer) bool {
-		_ = s.ask(ctx, askTimeout, http.MethodGet, "api/keys", nil)
+		_ = s.ask(ctx, askTimeout, http.MethodGet, "control/keys", nil)
 		return true
 	})
 	fmt.Fprintf(t.out, "The API key %q was removed.\n", removed.Name)

@@ -180,7 +180,7 @@ func removeWhileRunning(t *testing.T, s *serverProcess, key string) {
 		ended <- answer{status, text}
 	}()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		_, text, _ := s.ask("GET", "/api/state", "")
+		_, text, _ := s.ask("GET", "/control/state", "")
 		if strings.Contains(text, `"phase":"decode"`) {
 			break
 		}

@@ -223,7 +223,7 @@ func (h *Host) memory() (list []*cache.Memory, memoryBytes int64, current bool) 
 	for n, t := range targets {
 		m := &cache.Memory{StoredModel: t.engine.StoredModel(), Title: t.engine.Title}
 		if m.Fingerprint == "" { // without a store, the engine does not set these
-			m.Name, m.Format = t.of.model.ID, t.engine.Info().KVFormat
+			m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 		}
 		list[n] = m
 		memoryBytes += engineBytes(t.engine.Stats()).KVCached

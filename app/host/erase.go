@@ -8,7 +8,7 @@ import "context"
 func (h *Host) WithAllForgotten(ctx context.Context, do func() error) error {
 	again := ""
 	if t := h.frontTarget(); t != nil {
-		again = t.of.model.ID
+		again = t.model.ID
 	}
 	for _, t := range h.runningTargets() {
 		for _, r := range t.engine.Stats().Requests {

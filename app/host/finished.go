@@ -68,7 +68,7 @@ func (h *Host) Finished() FinishedList {
 	targets := h.runningTargets()
 	for _, t := range targets {
 		for _, f := range t.engine.Recent() {
-			list.Requests = append(list.Requests, finished(f, t.of.model.ID))
+			list.Requests = append(list.Requests, finished(f, t.model.ID))
 		}
 	}
 	if len(targets) > 1 {

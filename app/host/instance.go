@@ -57,6 +57,7 @@ const (
 // target is one attempt to run a model. Starting the same model twice makes two targets.
 type target struct {
 	of           *instance
+	model        library.Model // as it was when it was wanted; of.model may be newer
 	engine       Engine        // nil until loaded
 	byPerson     bool          // a person started it: it goes before the models of requests
 	since        time.Time     // since when it is wanted
@@ -170,7 +171,7 @@ func (h *Host) setWanted(i *instance, t *target) {
 		i.want.cancel()
 	}
 	if t != nil {
-		t.of, t.since, t.was = i, h.options.now(), i.unloaded
+		t.of, t.model, t.since, t.was = i, i.model, h.options.now(), i.unloaded
 		t.context, t.cancel = context.WithCancel(context.Background())
 		i.unloaded, i.need = notUnloaded, nil
 	}

@@ -156,9 +156,9 @@ func (h *Host) unload(i *instance) {
 		t.endSoon() // it may have been loaded just now
 	}
 	if err := t.engine.Close(); err != nil {
-		h.log.Error("unloading a model failed", "model", i.model.ID, "err", err)
+		h.log.Error("unloading a model failed", "model", t.model.ID, "err", err)
 	}
-	h.log.Info("model unloaded", "model", i.model.ID)
+	h.log.Info("model unloaded", "model", t.model.ID)
 	if m, ok := t.engine.(processEngine); ok {
 		h.options.Meter.Forget(m.PID())
 	}
@@ -176,7 +176,7 @@ func (h *Host) unload(i *instance) {
 // open loads a model. A panic becomes an error: a model that breaks the loader must not end the
 // app. keptBytes is the memory that the model leaves free.
 func (h *Host) open(t *target, keptBytes int64) (e Engine, err error) {
-	m := t.of.model
+	m := t.model
 	defer func() {
 		if r := recover(); r != nil {
 			h.log.Error("loading a model panicked", "model", m.ID, "panic", fmt.Sprint(r),

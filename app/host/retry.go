@@ -97,10 +97,10 @@ func (t *target) refusal(failure error) error {
 		if neverLoads(failure) {
 			code = problem.ModelNotFound
 		}
-		return problem.New(code, "The model "+t.of.model.ID+" could not be loaded",
+		return problem.New(code, "The model "+t.model.ID+" could not be loaded",
 			failure.Error(), "")
 	}
-	refusal := problem.New(problem.NotRunning, "The model "+t.of.model.ID+" could not be loaded",
+	refusal := problem.New(problem.NotRunning, "The model "+t.model.ID+" could not be loaded",
 		failure.Error(), t.nextAttempt())
 	if p.Code == problem.Crashed {
 		refusal = problem.New(p.Code, p.Message, p.Why, t.nextAttempt())

@@ -135,14 +135,14 @@ func modelViews(models []library.Model, running []*target, roomBytes int64,
 	contextTokens int) []Model {
 	for _, t := range running {
 		if !slices.ContainsFunc(models,
-			func(m library.Model) bool { return m.ID == t.of.model.ID }) {
-			models = slices.Insert(slices.Clone(models), min(1, len(models)), t.of.model)
+			func(m library.Model) bool { return m.ID == t.model.ID }) {
+			models = slices.Insert(slices.Clone(models), min(1, len(models)), t.model)
 		}
 	}
 	list := make([]Model, len(models))
 	for i, m := range models {
 		list[i] = modelView(m, roomBytes, contextTokens)
-		if slices.ContainsFunc(running, func(t *target) bool { return t.of.model.ID == m.ID }) {
+		if slices.ContainsFunc(running, func(t *target) bool { return t.model.ID == m.ID }) {
 			list[i].Loaded, list[i].Fits = true, memory.Yes
 		}
 		if m.Err != nil {

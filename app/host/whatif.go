@@ -158,8 +158,8 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 // front, or the bundled one. The error is a Problem.
 func (h *Host) modelByID(id string) (library.Model, *target, error) {
 	for n, t := range h.runningTargets() {
-		if id == "" && n == 0 || id == t.of.model.ID {
-			return t.of.model, t, nil
+		if id == "" && n == 0 || id == t.model.ID {
+			return t.model, t, nil
 		}
 	}
 	models := h.models.list()

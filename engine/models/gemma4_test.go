@@ -132,7 +132,7 @@ func TestGemma4Refusals(t *testing.T) {
 		{`"num_kv_shared_layers": 5`, "layer 1 shares the keys of a layer with full_attention",
 			problem.ModelBroken},
 		{`"per_layer_config": {"6": {}}`, `the key "6"`, problem.ModelBroken},
-		{`"per_layer_config": {"1": []}`, "cannot unmarshal array", problem.ModelBroken},
+		{`"per_layer_config": {"1": []}`, "is an array, expected an object", problem.ModelBroken},
 		{`"per_layer_config": {"1": {"sliding_window": 7}}`, `the key "sliding_window" in layer 1`,
 			problem.ModelBroken},
 		{`"per_layer_config": {"1": {"num_key_value_heads": 3}}`, "layer 1: num_key_value_heads",
