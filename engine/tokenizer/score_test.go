@@ -2,8 +2,8 @@ package tokenizer
 
 import "testing"
 
-// TestParseScore has scores as serde_json reads them. Of -4.2628668200441036, the 17 digits round to
-// 42628668200441040, and a tenth of a quadrillionth of that is not the nearest float64.
+// TestParseScore has scores as tokenizers reads and writes them. The digits of -4.2628668200441036
+// round to 42628668200441040, and that divided by 10^16 is not the nearest float64.
 func TestParseScore(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0":                     0,

@@ -214,8 +214,9 @@ func parseScores(raw []byte) (tokens []string, scores []float64, err error) {
 }
 
 // parseScore reads a score as Hugging Face's tokenizers does. Its JSON parser, serde_json, takes as
-// many digits as fit into 64 bits, and rounds twice: these digits, and what moving the decimal point
-// makes of them. The last bit decides between splits of a word whose scores are equal otherwise.
+// many digits as fit into 64 bits and rounds twice: these digits, and what shifting the decimal
+// point makes of them. The last bit decides between splits of a word whose scores are equal
+// otherwise.
 func parseScore(text string) (float64, error) {
 	const exactPowers = 31 // of ten, in math.Pow10
 	nearest, err := strconv.ParseFloat(text, 64)
