@@ -207,20 +207,20 @@ export class HttpBackend implements Backend {
   }
 
   async apiKeys(): Promise<ApiKey[]> {
-    return (await this.#json('APIKeyList', 'GET', 'api/keys')).keys;
+    return (await this.#json('APIKeyList', 'GET', 'control/keys')).keys;
   }
 
   async addApiKey(change: ApiKeyChange): Promise<NewApiKey> {
-    return this.#json('NewAPIKey', 'POST', 'api/keys', change);
+    return this.#json('NewAPIKey', 'POST', 'control/keys', change);
   }
 
   async changeApiKey(id: string, change: ApiKeyChange): Promise<ApiKey[]> {
-    const path = `api/keys/${encodeURIComponent(id)}`;
+    const path = `control/keys/${encodeURIComponent(id)}`;
     return (await this.#json('APIKeyList', 'PUT', path, change)).keys;
   }
 
   async removeApiKey(id: string): Promise<ApiKey[]> {
-    return (await this.#json('APIKeyList', 'DELETE', `api/keys/${encodeURIComponent(id)}`)).keys;
+    return (await this.#json('APIKeyList', 'DELETE', `control/keys/${encodeURIComponent(id)}`)).keys;
   }
 
   async generalSettings(): Promise<GeneralSettings> {
