@@ -220,7 +220,8 @@ export class HttpBackend implements Backend {
   }
 
   async removeApiKey(id: string): Promise<ApiKey[]> {
-    return (await this.#json('APIKeyList', 'DELETE', `control/keys/${encodeURIComponent(id)}`)).keys;
+    return (await this.#json('APIKeyList', 'DELETE', `control/keys/${encodeURIComponent(id)}`))
+      .keys;
   }
 
   async generalSettings(): Promise<GeneralSettings> {
