@@ -505,6 +505,10 @@ func TestKeepAlive(t *testing.T) {
 	m.expectEngines("a ready") // another request uses it
 	end()
 	m.expectEngines("a ready")
+	m.pinned["a"] = true // by a person: no request decides over it
+	keep(0)
+	m.expectEngines("a ready")
+	m.pinned["a"] = false
 	keep(0)
 	m.expectEngines("a unloaded")
 	m.expectLoads("a a")

@@ -140,9 +140,13 @@ func (h *Host) awaited(i *instance) (server.Model, error) {
 func (h *Host) use(i *instance) server.Model {
 	i.uses++
 	i.usedAt = h.options.now()
+	id := i.model.ID
 	var once sync.Once
-	return server.Model{ID: i.model.ID, Engine: i.have.engine,
+	return server.Model{ID: id, Engine: i.have.engine,
 		Release: func(keepAlive *time.Duration) {
+			if keepAlive != nil && h.options.Model != nil && h.options.Model(id).Pinned {
+				keepAlive = nil // a request does not decide over a model that a person has pinned
+			}
 			once.Do(func() { h.release(i, keepAlive) })
 		}}
 }
