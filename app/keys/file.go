@@ -3,6 +3,7 @@ package keys
 // The file of keys. It is small, replaced atomically, and only the user can read it.
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
@@ -118,8 +119,17 @@ func parse(data []byte) (d document, err error) {
 	if err = json.Unmarshal(data, &d); err != nil {
 		return d, err
 	}
-	if d.Version < 1 {
+	switch {
+	case d.Version < 1:
 		return d, fmt.Errorf("its version is %d, expected 1 or more", d.Version)
+	case d.Keys == nil: // a list that was lost must not open the endpoint
+		return d, errors.New(`it has no list "keys"`)
+	case d.Version == version: // a wrong name of a limit must not lift it
+		strict := json.NewDecoder(bytes.NewReader(data))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(&document{}); err != nil {
+			return d, err
+		}
 	}
 	if len(d.Keys) > maxKeys {
 		return d, fmt.Errorf("it has %d keys, the limit is %d", len(d.Keys), maxKeys)

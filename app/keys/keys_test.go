@@ -216,6 +216,11 @@ var damaged = map[string]string{
 	"no name":    valid(func(k *Key) { k.Name = "" }),
 	"a limit":    valid(func(k *Key) { k.RequestsPerMinute = -1 }),
 	"a priority": valid(func(k *Key) { k.Priority = "urgent" }),
+	"no keys":    `{"version":1}`,
+	"keys null":  `{"version":1,"keys":null}`,
+	"other list": `{"version":1,"kays":[]}`,
+	"later":      `{"version":99,"entries":[]}`,
+	"a name":     strings.Replace(valid(nil), "requestsPerMinute", "requestPerMinute", 1),
 	"zeros":      strings.Repeat("\x00", 300),
 	"too long":   valid(nil) + strings.Repeat(" ", maxBytes),
 	"twice": `{"version":1,"keys":[` + strings.Repeat(valid(nil)[21:len(valid(nil))-2]+",", 1) +

@@ -96,6 +96,8 @@ func (d *Dialect) cancel(r *http.Request, _ server.Models) (any, error) {
 const (
 	defaultPage = 20
 	maxPage     = 100
+	// maxPageBytes ends a page before its limit: a client that does not read it holds the memory.
+	maxPageBytes = 1 << 20
 )
 
 // inputItems lists the items from which a response was generated, the last one first unless the
@@ -127,8 +129,12 @@ func (d *Dialect) inputItems(r *http.Request, _ server.Models) (any, error) {
 		}
 		items = items[at+1:]
 	}
-	list := ItemList{Object: "list", HasMore: len(items) > limit, Data: []json.RawMessage{}}
-	for _, one := range items[:min(limit, len(items))] {
+	list, bytes := ItemList{Object: "list", Data: []json.RawMessage{}}, 0
+	for i, one := range items {
+		bytes += len(one.raw)
+		if list.HasMore = i == limit || i > 0 && bytes > maxPageBytes; list.HasMore {
+			break
+		}
 		list.Data = append(list.Data, one.raw)
 		if list.LastID = new(one.id); list.FirstID == nil {
 			list.FirstID = list.LastID

@@ -47,8 +47,9 @@ type entry struct {
 
 // item is a stored item with its ID.
 type item struct {
-	id  string
-	raw json.RawMessage
+	id   string
+	made bool // the ID was made here: nobody can guess it, or give it to another item
+	raw  json.RawMessage
 }
 
 // owned is an item of an entry.
@@ -100,7 +101,6 @@ func (s *Store) begin(id string, r *Request) {
 	s.entries[id] = e
 	e.place = s.used.PushFront(e)
 	s.grow(e, entryBytes+size(e.input))
-	s.index(e, e.input)
 }
 
 // size returns the memory of items.
@@ -124,14 +124,14 @@ func (s *Store) grow(e *entry, n int) {
 	}
 }
 
-// index makes the items of an entry known by their IDs. An ID stays with the item that had it
-// first: those of an output are the server's, and clients repeat them.
+// index makes the items of a kept entry known by their IDs, if these were made here. An ID that a
+// client has chosen could be that of another client's item.
 func (s *Store) index(e *entry, items []item) {
 	if s.entries[e.id] != e {
 		return // there was no room
 	}
 	for _, one := range items {
-		if _, has := s.items[one.id]; !has {
+		if one.made {
 			s.items[one.id] = owned{e, one.raw}
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Store) put(response Response) bool {
 		if err != nil {
 			return false // never: items have only texts
 		}
-		output[i] = item{itemID(raw), raw}
+		output[i] = item{itemID(raw), true, raw}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Store) put(response Response) bool {
 	}
 	e.output, e.cancel = output, nil
 	s.grow(e, 2*size(output)+response.echoBytes())
-	s.index(e, output)
+	s.index(e, slices.Concat(e.input, output))
 	return s.entries[e.id] == e
 }
 
@@ -355,7 +355,8 @@ var idPrefixes = map[string]string{"message": "msg_", "reasoning": "rs_", "funct
 // and with an array as the content of a message. The item is valid.
 func normalized(raw json.RawMessage) item {
 	kind, _ := kindOf(raw, "")
-	if kind.ID == "" {
+	made := kind.ID == ""
+	if made {
 		kind.ID = generate.NewID(cmp.Or(idPrefixes[kind.Type], "item_"))
 	}
 	var b bytes.Buffer
@@ -379,7 +380,7 @@ func normalized(raw json.RawMessage) item {
 		return nil
 	})
 	b.WriteByte('}')
-	return item{kind.ID, b.Bytes()}
+	return item{kind.ID, made, b.Bytes()}
 }
 
 // itemID returns the ID of a valid item.

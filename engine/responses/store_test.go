@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -151,7 +152,32 @@ func TestPastLimit(t *testing.T) {
 	checkError(t, err, "input[2]", "more than 8 MiB")
 }
 
-// TestItemIDs: a client cannot give another item the ID of one that is stored.
+// TestPages: a page of a list ends when it is large, whatever its limit.
+func TestPages(t *testing.T) {
+	d := New()
+	previous := ""
+	for _, id := range []string{"a", "b", "c"} {
+		keep(t, d.store, id, previous, strings.Repeat("x", maxPageBytes*2/3))
+		previous = id
+	}
+	r := httptest.NewRequest("GET", "/v1/responses/c/input_items?limit=100", nil)
+	r.SetPathValue("id", "c")
+	got, err := d.inputItems(r, nil)
+	list, _ := got.(ItemList)
+	if err != nil || len(list.Data) == 0 || !list.HasMore {
+		t.Fatalf("got %d items, more %v, %v", len(list.Data), list.HasMore, err)
+	}
+	bytes := 0
+	for _, one := range list.Data {
+		bytes += len(one)
+	}
+	if bytes > maxPageBytes {
+		t.Errorf("a page has %d bytes, expected at most %d", bytes, maxPageBytes)
+	}
+}
+
+// TestItemIDs: a client cannot give another item the ID of one that is stored, and items are not
+// found by IDs that clients have chosen.
 func TestItemIDs(t *testing.T) {
 	s := NewStore()
 	keep(t, s, "a", "", "theirs")
@@ -163,6 +189,15 @@ func TestItemIDs(t *testing.T) {
 	s.put(Response{ID: "b", Status: statusCompleted})
 	if item, ok := s.item("msg_a"); !ok || !strings.Contains(string(item), "theirs") {
 		t.Errorf("the item is %s", item)
+	}
+	if r, err = Parse([]byte(withInput(`{"role":"user","id":"msg_1","content":"mine"}`)), s); err !=
+		nil {
+		t.Fatal(err)
+	}
+	s.begin("c", r)
+	s.put(Response{ID: "c", Status: statusCompleted})
+	if item, ok := s.item("msg_1"); ok {
+		t.Errorf("another client finds %s by an ID that anybody may choose", item)
 	}
 }
 

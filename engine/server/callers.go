@@ -91,6 +91,18 @@ func (s *Server) pullFor(r *http.Request) pullFunc {
 	}
 }
 
+// limitKeepAlive keeps who holds a named key from deciding how long a model stays, which others use.
+func limitKeepAlive(r *http.Request, call *Call) error {
+	if guard.CallerOf(r) == nil || call.KeepAlive == nil {
+		return nil
+	}
+	if call.Loaded != nil && *call.KeepAlive == 0 {
+		return problem.New(problem.Forbidden, "A named API key may not unload models", "", "")
+	}
+	call.KeepAlive = nil
+	return nil
+}
+
 // someModels are the models that a key may use. Any other model is answered as one that does not
 // exist, so that the key does not tell what else is there. For the same reason, an error of another
 // model's has only its message: the rest may name models.

@@ -28,6 +28,7 @@ type twoModels struct {
 	woken   []string // by Wake
 	failed  error    // the error of every Wake
 	stopped error    // why there is no default model
+	kept    *time.Duration
 }
 
 func (m *twoModels) Resolve(name string) (string, error) {
@@ -44,7 +45,8 @@ func (m *twoModels) Resolve(name string) (string, error) {
 
 func (m *twoModels) Acquire(name string) (server.Model, error) {
 	id, err := m.Resolve(name)
-	return server.Model{ID: id, Engine: m.engine}, err
+	return server.Model{ID: id, Engine: m.engine,
+		Release: func(keepAlive *time.Duration) { m.kept = keepAlive }}, err
 }
 
 func (m *twoModels) Wake(_ context.Context, name string) (server.Model, error) {
@@ -99,6 +101,25 @@ const (
 	messageWith = `{"max_tokens":5,"messages":[{"role":"user","content":"hi"}],"model":"MODEL"}`
 	chatWith    = `{"messages":[{"role":"user","content":"hi"}],"model":"MODEL"}`
 )
+
+// TestKeepAliveOfAKey: who holds a named key does not unload models, and learns nothing about those
+// that it may not use.
+func TestKeepAliveOfAKey(t *testing.T) {
+	url, store, models := withKeys(t, newFakeEngine(nil), server.Options{})
+	demo := addKey(t, store, "demo", keys.Limits{Models: []string{"demo"}})
+	for _, model := range []string{"demo", "other", "none"} {
+		status, _, text := post(t, url+"/api/generate", `{"model":"`+model+`","keep_alive":0}`,
+			"X-Api-Key", demo)
+		if status != 403 || !strings.Contains(text, "may not unload") || len(models.woken) > 0 {
+			t.Errorf("%s: %d %s, woken %q", model, status, text, models.woken)
+		}
+	}
+	status, _, text := post(t, url+"/api/generate", `{"model":"demo","keep_alive":-1}`,
+		"X-Api-Key", demo)
+	if status != 200 || models.kept != nil {
+		t.Errorf("%d %s, the model is kept for %v", status, text, models.kept)
+	}
+}
 
 // TestPullOfAKey: who holds a named key cannot fill the disk with models.
 func TestPullOfAKey(t *testing.T) {

@@ -159,6 +159,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if err != nil {
 		return nil, err
 	}
+	if err := limitKeepAlive(r, call); err != nil {
+		return nil, err
+	}
 	if call.Loaded != nil && s.unloaded(call) {
 		held.document = call.Loaded("")
 		return nil, nil
