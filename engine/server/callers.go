@@ -91,7 +91,8 @@ func (s *Server) pullFor(r *http.Request) pullFunc {
 	}
 }
 
-// limitKeepAlive keeps who holds a named key from deciding how long a model stays: others use it.
+// limitKeepAlive keeps who holds a named key from deciding how long a model stays: others may use
+// it.
 func limitKeepAlive(r *http.Request, call *Call) error {
 	if guard.CallerOf(r) == nil || call.KeepAlive == nil {
 		return nil
