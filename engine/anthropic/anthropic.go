@@ -21,5 +21,9 @@ import (
 // Error is the error of a request with an invalid parameter or body.
 type Error = jsonbody.Error
 
-// badParam returns an Error about one parameter: "max_tokens: is missing".
-var badParam = generate.BadParam
+// badParam returns an Error about one parameter: "max_tokens: is missing". unsupported returns one
+// about a parameter that Anthropic's API has and Headroom has not.
+var (
+	badParam    = generate.BadParam
+	unsupported = generate.Unsupported
+)

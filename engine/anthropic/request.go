@@ -92,7 +92,7 @@ func decodeRequest(body []byte) (*wireRequest, error) {
 	if err := jsonbody.Decode(body, w, ""); err != nil {
 		return nil, err
 	}
-	if err := refuseFields(body); err != nil {
+	if err := fieldsByName.Refuse(body); err != nil {
 		return nil, err
 	}
 	return w, nil

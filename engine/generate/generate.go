@@ -266,6 +266,14 @@ func BadParam(param, format string, args ...any) *ParamError {
 		Problem: problem.New(problem.BadRequest, param+": "+fmt.Sprintf(format, args...), "", "")}
 }
 
+// Unsupported returns a ParamError about a parameter, or a value of one, that the API has and
+// Headroom has not.
+func Unsupported(param, format string, args ...any) *ParamError {
+	err := BadParam(param, format, args...)
+	err.Unsupported = true
+	return err
+}
+
 // NewID returns a random ID with the given prefix.
 func NewID(prefix string) string {
 	var b [12]byte

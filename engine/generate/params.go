@@ -97,6 +97,25 @@ func (p *Params) normalizeRepetitionPenalty() error {
 	return nil
 }
 
+// MaxTopLogprobs is the largest TopLogprobs, as in OpenAI's and Ollama's APIs.
+const MaxTopLogprobs = 20
+
+// SetLogprobs sets Logprobs and TopLogprobs to the parameters logprobs and top_logprobs of a
+// request, which may be nil. The error is a ParamError.
+func (p *Params) SetLogprobs(logprobs *bool, top *int) error {
+	p.Logprobs = logprobs != nil && *logprobs
+	switch {
+	case top == nil || *top == 0:
+	case *top < 0 || *top > MaxTopLogprobs:
+		return BadParam("top_logprobs", "must be between 0 and %d, got %d", MaxTopLogprobs, *top)
+	case !p.Logprobs:
+		return BadParam("top_logprobs", "needs logprobs to be true")
+	default:
+		p.TopLogprobs = *top
+	}
+	return nil
+}
+
 // TokenLimit converts the value of the parameter param to MaxTokens. A limit of -1, which clients
 // of llama.cpp and LM Studio send for "no limit", becomes 0. The error is a *ParamError.
 func TokenLimit(param string, limit int) (int, error) {

@@ -1,30 +1,33 @@
 package ollama
 
-// What becomes of each field of a request, and of each of its options. One that would change the
-// answer works or is refused by name, so that no client gets an answer that it did not ask for. The
-// tables have those of Ollama's types, and older ones that clients still send. What is not in them
-// is ignored, as by Ollama. A test writes the tables into engine/server/API.md.
+// What becomes of each field of a request, and of each of its options; see jsonbody.Field. The
+// tables have those of Ollama's types, and older ones that clients still send.
 
-import "headroom/engine/jsonbody"
+import (
+	"strings"
 
-// support says what becomes of a field.
-type support uint8
-
-const (
-	unknown support = iota // not a field of this route: ignored
-	works                  // does what its reference says, or what the note says
-	refused                // an error, unless the value is one of those that change nothing
-	inert                  // accepted and without effect: the answer would be the same
+	"headroom/engine/jsonbody"
 )
 
-// field is a row of a table.
+const (
+	works   = jsonbody.Works
+	refused = jsonbody.Refused
+	inert   = jsonbody.Inert
+)
+
+// field is a row of fieldTable: a jsonbody.Field with the support of two routes.
 type field struct {
-	name           string
-	chat, generate support
-	// harmless are the JSON values of a refused field that change nothing. null is always one.
-	harmless string
-	// note is for readers of the table, and instead also for those of the error.
-	note, instead string
+	name                    string
+	chat, generate          jsonbody.Support
+	harmless, note, instead string
+}
+
+func (f field) ofChat() jsonbody.Field     { return f.with(f.chat) }
+func (f field) ofGenerate() jsonbody.Field { return f.with(f.generate) }
+
+func (f field) with(s jsonbody.Support) jsonbody.Field {
+	return jsonbody.Field{Name: f.name, Support: s, Harmless: f.harmless, Note: f.note,
+		Instead: f.instead}
 }
 
 var fieldTable = []field{
@@ -72,7 +75,7 @@ const (
 )
 
 // optionTable has the options, which are the same on both routes.
-var optionTable = []field{
+var optionTable = []jsonbody.Field{
 	option("draft_num_predict", inert, speed),
 	option("embedding_only", refused, "", `false`),
 	option("f16_kv", inert, memory),
@@ -107,66 +110,38 @@ var optionTable = []field{
 	option("vocab_only", refused, "", `false`),
 }
 
-func option(name string, s support, note string, harmless ...string) field {
-	f := field{name: name, chat: s, generate: s, note: note}
-	if len(harmless) > 0 {
-		f.harmless = harmless[0]
-	}
-	return f
+func option(name string, s jsonbody.Support, note string, harmless ...string) jsonbody.Field {
+	return jsonbody.Field{Name: name, Support: s, Note: note,
+		Harmless: strings.Join(harmless, " ")}
 }
 
-func ofChat(f *field) support     { return f.chat }
-func ofGenerate(f *field) support { return f.generate }
-
-// refusedOf returns the refused fields of a table by name.
-func refusedOf(table []field, of func(*field) support) map[string]*field {
-	list := map[string]*field{}
-	for i := range table {
-		if f := &table[i]; of(f) == refused {
-			list[f.name] = f
-		}
+// fieldsOf returns the rows of fieldTable for a route.
+func fieldsOf(route func(field) jsonbody.Field) (list []jsonbody.Field) {
+	for _, f := range fieldTable {
+		list = append(list, route(f))
 	}
 	return list
 }
 
 var (
-	refusedChat     = refusedOf(fieldTable, ofChat)
-	refusedGenerate = refusedOf(fieldTable, ofGenerate)
-	refusedOptions  = refusedOf(optionTable, ofChat)
+	chatFields     = jsonbody.ByName(fieldsOf(field.ofChat))
+	generateFields = jsonbody.ByName(fieldsOf(field.ofGenerate))
+	optionsByName  = jsonbody.ByName(optionTable)
 )
 
-// refuseFields returns an error for the first refused field or option with a value that would
-// change the answer. The body is an object that jsonbody.Check has accepted.
-func refuseFields(body []byte, list map[string]*field) error {
+// refuseFields returns the error of the first refused field or option with a value that would
+// change the answer. jsonbody.Check has accepted the body, which is an object.
+func refuseFields(body []byte, fields jsonbody.FieldsByName) error {
 	err := jsonbody.Members(jsonbody.Trimmed(body), func(name string, value []byte) *Error {
 		if name == "options" && value[0] == '{' {
 			return jsonbody.Members(value, func(name string, value []byte) *Error {
-				return refuse("options."+name, refusedOptions[name], value)
+				return optionsByName[name].Refuse("options."+name, value)
 			})
 		}
-		return refuse(name, list[name], value)
+		return fields[name].Refuse(name, value)
 	})
 	if err != nil {
 		return err
 	}
 	return nil
-}
-
-// refuse returns an error if f is a refused field and the value would change the answer.
-func refuse(name string, f *field, value []byte) *Error {
-	if f == nil || jsonbody.OneOf(value, f.harmless) {
-		return nil
-	}
-	text := "is not supported"
-	if f.instead != "" {
-		text += ". " + f.instead
-	}
-	return unsupported(name, "%s", text)
-}
-
-// unsupported returns an Error about a parameter that Ollama's API has and Headroom has not.
-func unsupported(param, format string, args ...any) *Error {
-	err := badParam(param, format, args...)
-	err.Unsupported = true
-	return err
 }

@@ -21,7 +21,11 @@ import (
 type Error = jsonbody.Error
 
 // badParam returns an Error about one parameter: "options.seed: expected an integer, got 1.5".
-var badParam = generate.BadParam
+// unsupported returns one about a parameter that Ollama's API has and Headroom has not.
+var (
+	badParam    = generate.BadParam
+	unsupported = generate.Unsupported
+)
 
 // apiVersion is the version of Ollama that GET /api/version names. It is not Headroom's: clients
 // compare it with the version that has what they need, such as tools or thinking.

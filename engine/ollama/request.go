@@ -48,15 +48,12 @@ type wireGenerate struct {
 	Raw    *bool  `json:"raw"`
 }
 
-// maxTopLogprobs is Ollama's limit, and the sampler's.
-const maxTopLogprobs = 20
-
 // ParseChat parses the body of a request to /api/chat. The error is an *Error.
 func ParseChat(body []byte) (*Request, error) {
 	var w wireChat
 	r := &Request{}
 	err := first(
-		func() error { return decodeBody(body, &w, refusedChat) },
+		func() error { return decodeBody(body, &w, chatFields) },
 		func() error { return r.readShared(&w.wireShared) },
 		func() error { return r.readTools(w.Tools) },
 		func() error { return r.readMessages(w.Messages) },
@@ -73,7 +70,7 @@ func ParseGenerate(body []byte) (*Request, error) {
 	var w wireGenerate
 	r := &Request{}
 	err := first(
-		func() error { return decodeBody(body, &w, refusedGenerate) },
+		func() error { return decodeBody(body, &w, generateFields) },
 		func() error { return r.readShared(&w.wireShared) },
 		func() error { return r.readPrompt(&w) },
 	)
@@ -94,11 +91,11 @@ func first(steps ...func() error) error {
 }
 
 // decodeBody decodes a body that has no refused field.
-func decodeBody(body []byte, v any, refused map[string]*field) error {
+func decodeBody(body []byte, v any, fields jsonbody.FieldsByName) error {
 	return first(
 		func() error { return jsonbody.Check(body) },
 		func() error { return jsonbody.Decode(body, v, "") },
-		func() error { return refuseFields(body, refused) },
+		func() error { return refuseFields(body, fields) },
 	)
 }
 
@@ -111,7 +108,7 @@ func (r *Request) readShared(w *wireShared) error {
 		func() (err error) { r.KeepAlive, err = parseKeepAlive(w.KeepAlive); return },
 		func() error { return r.readOptions(w.Options) },
 		func() error { return r.readThink(w.Think) },
-		func() error { return r.readLogprobs(w) },
+		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
 		func() (err error) {
 			if w.Cache != nil {
 				r.Cache, err = generate.ParseCaching("cache", *w.Cache)
@@ -172,22 +169,6 @@ func (r *Request) readThink(raw json.RawMessage) error {
 	if !slices.Contains(chat.Efforts, r.Effort) {
 		return badParam("think", "must be true, false or one of %s, got %.80q",
 			strings.Join(chat.Efforts, ", "), r.Effort)
-	}
-	return nil
-}
-
-func (r *Request) readLogprobs(w *wireShared) error {
-	r.Logprobs = w.Logprobs != nil && *w.Logprobs
-	if w.TopLogprobs == nil || *w.TopLogprobs == 0 {
-		return nil
-	}
-	switch n := *w.TopLogprobs; {
-	case n < 0 || n > maxTopLogprobs:
-		return badParam("top_logprobs", "must be between 0 and %d, got %d", maxTopLogprobs, n)
-	case !r.Logprobs:
-		return badParam("top_logprobs", "needs logprobs to be true")
-	default:
-		r.TopLogprobs = n
 	}
 	return nil
 }

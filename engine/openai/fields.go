@@ -1,35 +1,29 @@
 package openai
 
-// What becomes of each field of a request. A field that would change the answer works or is refused
-// by name, so that no client gets an answer that it did not ask for. The table has the fields of
-// OpenAI's reference, and those of other servers that clients send. Fields that are not in it are
-// ignored. A test writes the table into engine/server/API.md.
+// What becomes of each field of a request; see jsonbody.Field. The table has the fields of OpenAI's
+// reference, and those of other servers that clients send.
 
-import (
-	"encoding/json"
-
-	"headroom/engine/generate"
-	"headroom/engine/jsonbody"
-)
-
-// support says what becomes of a field.
-type support uint8
+import "headroom/engine/jsonbody"
 
 const (
-	unknown support = iota // not a field of this route: ignored
-	works                  // does what its reference says, or what the note says
-	refused                // an error, unless the value is one of those that change nothing
-	inert                  // accepted and without effect: the answer would be the same
+	works   = jsonbody.Works
+	refused = jsonbody.Refused
+	inert   = jsonbody.Inert
 )
 
-// field is a row of the table.
+// field is a row of the table: a jsonbody.Field with the support of two routes.
 type field struct {
-	name             string
-	chat, completion support
-	// harmless are the JSON values of a refused field that change nothing. null is always one.
-	harmless string
-	// note is for readers of the table, and instead for those of the error.
-	note, instead string
+	name                    string
+	chat, completion        jsonbody.Support
+	harmless, note, instead string
+}
+
+func (f field) ofChat() jsonbody.Field       { return f.with(f.chat) }
+func (f field) ofCompletion() jsonbody.Field { return f.with(f.completion) }
+
+func (f field) with(s jsonbody.Support) jsonbody.Field {
+	return jsonbody.Field{Name: f.name, Support: s, Harmless: f.harmless, Note: f.note,
+		Instead: f.instead}
 }
 
 // origin is a group of fields with one source.
@@ -213,54 +207,17 @@ var fieldTable = []origin{
 	}},
 }
 
-// refusedFields has the refused fields of a route by name.
-func refusedFields(of func(*field) support) map[string]*field {
-	list := map[string]*field{}
+// fieldsOf returns the rows of the table for a route.
+func fieldsOf(route func(field) jsonbody.Field) (list []jsonbody.Field) {
 	for _, o := range fieldTable {
-		for i := range o.fields {
-			if f := &o.fields[i]; of(f) == refused {
-				list[f.name] = f
-			}
+		for _, f := range o.fields {
+			list = append(list, route(f))
 		}
 	}
 	return list
 }
 
 var (
-	refusedChat       = refusedFields(func(f *field) support { return f.chat })
-	refusedCompletion = refusedFields(func(f *field) support { return f.completion })
+	chatFields       = jsonbody.ByName(fieldsOf(field.ofChat))
+	completionFields = jsonbody.ByName(fieldsOf(field.ofCompletion))
 )
-
-// refuseFields returns an error for the first field of the body that is one of list and has a value
-// that would change the answer.
-func refuseFields(body []byte, list map[string]*field) error {
-	body = trimmed(body)
-	if body[0] != '{' {
-		return nil // decode reports it
-	}
-	err := members(body, func(name string, value []byte) *Error {
-		f, ok := list[name]
-		if !ok || f.allows(value) {
-			return nil
-		}
-		text := "is not supported"
-		if f.instead != "" {
-			text += ". " + f.instead
-		}
-		return unsupported(name, "%s", text)
-	})
-	if err != nil {
-		return err
-	}
-	return nil
-}
-
-// allows reports whether a value of a refused field changes nothing.
-func (f *field) allows(value json.RawMessage) bool { return jsonbody.OneOf(value, f.harmless) }
-
-// unsupported returns an Error about a parameter that OpenAI's API has and Headroom has not.
-func unsupported(param, format string, args ...any) *Error {
-	err := generate.BadParam(param, format, args...)
-	err.Unsupported = true
-	return err
-}

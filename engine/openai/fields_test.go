@@ -1,108 +1,51 @@
 package openai
 
 import (
-	"encoding/json"
-	"flag"
 	"fmt"
-	"maps"
-	"os"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 
 	"headroom/engine/jsonbody"
+	"headroom/engine/jsonbody/fieldtest"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the table of fields into engine/server/API.md")
-
-// rows returns the rows of the table for a route that have this support.
-func rows(of func(*field) support, is func(support) bool) map[string]*field {
-	list := map[string]*field{}
-	for _, o := range fieldTable {
-		for i := range o.fields {
-			if f := &o.fields[i]; is(of(f)) {
-				list[f.name] = f
-			}
-		}
-	}
-	return list
-}
-
-func ofChat(f *field) support       { return f.chat }
-func ofCompletion(f *field) support { return f.completion }
-
-// TestFieldsAreRead checks that the parsers read the fields that the table says to work, and no
-// others.
 func TestFieldsAreRead(t *testing.T) {
-	for _, c := range []struct {
-		of   func(*field) support
-		wire reflect.Type
-	}{{ofChat, reflect.TypeFor[wireChat]()}, {ofCompletion, reflect.TypeFor[wireCompletion]()}} {
-		read := slices.Sorted(maps.Keys(jsonbody.Fields(c.wire)))
-		working := slices.Sorted(maps.Keys(rows(c.of, func(s support) bool { return s == works })))
-		if !slices.Equal(read, working) {
-			t.Errorf("%s has the fields %q, the table %q", c.wire, read, working)
-		}
-	}
+	fieldtest.Read(t, fieldsOf(field.ofChat), reflect.TypeFor[wireChat]())
+	fieldtest.Read(t, fieldsOf(field.ofCompletion), reflect.TypeFor[wireCompletion]())
 }
 
-// TestFieldsOfTheReference checks that the table has every field of OpenAI's reference, as its
-// official client knows it.
 func TestFieldsOfTheReference(t *testing.T) {
-	for _, c := range []struct {
-		of     func(*field) support
-		params reflect.Type
-	}{{ofChat, reflect.TypeFor[openai.ChatCompletionNewParams]()},
-		{ofCompletion, reflect.TypeFor[openai.CompletionNewParams]()}} {
-		known := rows(c.of, func(s support) bool { return s != unknown })
-		count := 0
-		for _, f := range reflect.VisibleFields(c.params) {
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "" || name == "-" {
-				continue
-			}
-			if count++; known[name] == nil {
-				t.Errorf("%s: the table lacks %s", c.params.Name(), name)
-			}
-		}
-		if count < 15 {
-			t.Errorf("%s has only %d fields", c.params.Name(), count)
-		}
-	}
+	fieldtest.Client(t, fieldsOf(field.ofChat), reflect.TypeFor[openai.ChatCompletionNewParams](),
+		15)
+	fieldtest.Client(t, fieldsOf(field.ofCompletion), reflect.TypeFor[openai.CompletionNewParams](),
+		15)
 }
 
-// TestRefusedFields sends each refused field with its harmless values and with another one.
-func TestRefusedFields(t *testing.T) {
-	for _, c := range []struct {
-		of   func(*field) support
-		body string
-		read func([]byte) error
-	}{
-		{ofChat, `{"messages":[{"role":"user","content":"hi"}],%q:%s}`,
-			func(body []byte) error { _, err := ParseChat(body); return err }},
-		{ofCompletion, `{"prompt":"hi",%q:%s}`,
-			func(body []byte) error { _, err := ParseCompletion(body); return err }},
-	} {
-		refused := rows(c.of, func(s support) bool { return s == refused })
-		if len(refused) < 40 {
-			t.Errorf("only %d refused fields", len(refused))
+// TestOtherFields also checks OpenAI's form of the error of a refused field.
+func TestOtherFields(t *testing.T) {
+	refused := 0
+	refuses := func(f jsonbody.Field, err error) {
+		refused++
+		checkError(t, err, f.Name, "is not supported")
+		if body := NewErrorBody(err); body.Error.Code == nil ||
+			*body.Error.Code != "unsupported_parameter" || *body.Error.Param != f.Name {
+			t.Errorf("%s: %+v", f.Name, body.Error)
 		}
-		for name, f := range refused {
-			for _, value := range append(strings.Fields(f.harmless), "null") {
-				if err := c.read(fmt.Appendf(nil, c.body, name, value)); err != nil {
-					t.Errorf("%s: %s: %v", name, value, err)
-				}
+	}
+	fieldtest.Others(t, fieldsOf(field.ofChat),
+		func(member string) (*ChatRequest, error) { return ParseChat([]byte(chatBody(member))) },
+		refuses)
+	fieldtest.Others(t, fieldsOf(field.ofCompletion),
+		func(member string) (*CompletionRequest, error) {
+			if member != "" {
+				member = "," + member
 			}
-			err := c.read(fmt.Appendf(nil, c.body, name, `{"a":[1]}`))
-			checkError(t, err, name, "is not supported")
-			if body := NewErrorBody(err); body.Error.Code == nil ||
-				*body.Error.Code != "unsupported_parameter" || *body.Error.Param != name {
-				t.Errorf("%s: %+v", name, body.Error)
-			}
-		}
+			return ParseCompletion([]byte(`{"prompt":"hi"` + member + `}`))
+		}, refuses)
+	if refused < 80 {
+		t.Errorf("only %d refused fields", refused)
 	}
 	for _, value := range []string{`0.0`, `0e5`, `-0`} {
 		if _, err := ParseChat([]byte(chatBody(`"mirostat":` + value))); err != nil {
@@ -114,89 +57,23 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// TestInertFields sends each field that is accepted without an effect.
-func TestInertFields(t *testing.T) {
-	for name := range rows(ofChat, func(s support) bool { return s == inert }) {
-		r, err := ParseChat([]byte(chatBody(fmt.Sprintf(`%q:{"a":"b"}`, name))))
-		plain, _ := ParseChat([]byte(chatBody("")))
-		if err != nil || !reflect.DeepEqual(r, plain) {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-	}
-}
-
-const (
-	apiPath    = "../server/API.md"
-	tableBegin = "<!-- generated by go test ./engine/openai -run TestFieldTable -rewrite -->\n"
-	tableEnd   = "<!-- end of the generated tables -->\n"
-)
-
-// TestFieldTable checks that engine/server/API.md has the table of fields as it is.
+// TestFieldTable checks that engine/server/API.md has the tables of fields as they are.
 func TestFieldTable(t *testing.T) {
-	data, err := os.ReadFile(apiPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(data), tableBegin)
-	old, after, closed := strings.Cut(rest, tableEnd)
-	if !ok || !closed {
-		t.Fatal("API.md lacks the marks of the table")
-	}
-	table := markdownTable()
-	if *rewrite {
-		all := before + tableBegin + table + tableEnd + after
-		if err := os.WriteFile(apiPath, []byte(all), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if old != table {
-		t.Error("the table is stale: go test ./engine/openai -run TestFieldTable -rewrite")
-	}
-}
-
-func markdownTable() string {
-	words := map[support]string{unknown: "", works: "works", refused: "refused",
-		inert: "no effect"}
-	var b strings.Builder
-	for _, o := range fieldTable {
-		fmt.Fprintf(&b, "\n### Fields of %s\n\n| field | chat | completions | notes |\n"+
-			"|---|---|---|---|\n", o.name)
-		for _, f := range o.fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, words[f.chat],
-				words[f.completion], notes(&f))
-		}
-	}
-	return b.String() + "\n"
-}
-
-func notes(f *field) string {
-	var list []string
-	if f.note != "" {
-		list = append(list, f.note)
-	}
-	if f.harmless != "" {
-		list = append(list, "accepted if it is `"+
-			strings.Join(strings.Fields(f.harmless), "` or `")+"`")
-	}
-	if f.instead != "" {
-		list = append(list, f.instead)
-	}
-	return strings.Join(list, ". ")
-}
-
-// TestFieldTableIsSorted keeps the table readable, and without doubles.
-func TestFieldTableIsSorted(t *testing.T) {
+	tables := ""
 	seen := map[string]bool{}
 	for _, o := range fieldTable {
-		for i, f := range o.fields {
-			if seen[f.name] || i > 0 && f.name < o.fields[i-1].name {
-				t.Errorf("%s: %s is there twice, or not in order", o.name, f.name)
+		tables += fmt.Sprintf("\n### Fields of %s\n\n| field | chat | completions | notes |\n"+
+			"|---|---|---|---|\n", o.name)
+		var rows []jsonbody.Field
+		for _, f := range o.fields {
+			if seen[f.name] {
+				t.Errorf("%s is there twice", f.name)
 			}
 			seen[f.name] = true
-			for _, value := range strings.Fields(f.harmless) {
-				if !json.Valid([]byte(value)) {
-					t.Errorf("%s: %s is not JSON", f.name, value)
-				}
-			}
+			rows = append(rows, f.ofChat())
+			tables += fieldtest.Row(f.ofChat(), f.chat, f.completion)
 		}
+		fieldtest.Sorted(t, rows)
 	}
+	fieldtest.Document(t, "openai", "the generated tables", tables+"\n")
 }

@@ -22,7 +22,11 @@ import (
 type Error = generate.ParamError
 
 // badParam returns an Error about one parameter: "temperature: must be between 0 and 2, got 7".
-var badParam = generate.BadParam
+// unsupported returns one about a parameter that OpenAI's API has and Headroom has not.
+var (
+	badParam    = generate.BadParam
+	unsupported = generate.Unsupported
+)
 
 // Functions of package jsonbody under shorter names.
 var (

@@ -53,13 +53,12 @@ type CompletionRequest struct {
 
 // Limits of one request.
 const (
-	MaxTopLogprobs = 20
-	maxStops       = 64
-	maxStopBytes   = 4096
-	maxLogitBias   = 65536
-	maxNameBytes   = jsonbody.MaxNameBytes // of a model or a function
-	maxPrompts     = 2048                  // of a completion, times n; OpenAI's limit
-	maxN           = 128                   // OpenAI's limit
+	maxStops     = 64
+	maxStopBytes = 4096
+	maxLogitBias = 65536
+	maxNameBytes = jsonbody.MaxNameBytes // of a model or a function
+	maxPrompts   = 2048                  // of a completion, times n; OpenAI's limit
+	maxN         = 128                   // OpenAI's limit
 )
 
 // wireParams is the JSON form of Params.
@@ -135,7 +134,7 @@ type wireCompletion struct {
 func ParseChat(body []byte) (*ChatRequest, error) {
 	if err := first(
 		func() error { return check(body) },
-		func() error { return refuseFields(body, refusedChat) },
+		func() error { return chatFields.Refuse(body) },
 	); err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 	r := &ChatRequest{}
 	err := first(
 		func() error { return r.Params.read(&w.wireParams) },
-		func() error { return r.readLogprobs(&w) },
+		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
 		func() error { return checkFormat(w.ResponseFormat) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
 		func() error { return r.readContinue(&w) },
@@ -167,7 +166,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 func ParseCompletion(body []byte) (*CompletionRequest, error) {
 	if err := first(
 		func() error { return check(body) },
-		func() error { return refuseFields(body, refusedCompletion) },
+		func() error { return completionFields.Refuse(body) },
 	); err != nil {
 		return nil, err
 	}
@@ -280,22 +279,6 @@ func (p *Params) readMaxTokens(w *wireParams) (err error) {
 	return err
 }
 
-func (r *ChatRequest) readLogprobs(w *wireChat) error {
-	r.Logprobs = w.Logprobs != nil && *w.Logprobs
-	if w.TopLogprobs == nil || *w.TopLogprobs == 0 {
-		return nil
-	}
-	switch n := *w.TopLogprobs; {
-	case n < 0 || n > MaxTopLogprobs:
-		return badParam("top_logprobs", "must be between 0 and %d, got %d", MaxTopLogprobs, n)
-	case !r.Logprobs:
-		return badParam("top_logprobs", "needs logprobs to be true")
-	default:
-		r.TopLogprobs = n
-	}
-	return nil
-}
-
 // readNoAnswer reads a max_tokens of 0, which only a completion may have: the client wants the
 // prompt's log-probabilities, or its keys and values in the cache.
 func (r *CompletionRequest) readNoAnswer(w *wireCompletion) error {
@@ -313,8 +296,9 @@ func (r *CompletionRequest) readNoAnswer(w *wireCompletion) error {
 
 func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	if w.Logprobs != nil {
-		if n := *w.Logprobs; n < 0 || n > MaxTopLogprobs {
-			return badParam("logprobs", "must be between 0 and %d, got %d", MaxTopLogprobs, n)
+		if n := *w.Logprobs; n < 0 || n > generate.MaxTopLogprobs {
+			return badParam("logprobs", "must be between 0 and %d, got %d",
+				generate.MaxTopLogprobs, n)
 		}
 		r.Logprobs, r.TopLogprobs = true, *w.Logprobs
 	}

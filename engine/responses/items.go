@@ -167,9 +167,9 @@ func (c *conversation) read(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	switch f := row(itemTable, kind.Type); f.support {
+	switch f := row(itemTable, kind.Type); f.Support {
 	case refused: // the model has not written it: it asks for something
-		return unsupported(path+".type", "%q is not supported. %s", kind.Type, f.instead)
+		return unsupported(path+".type", "%q is not supported. %s", kind.Type, f.Instead)
 	case leftOut:
 		return nil
 	}

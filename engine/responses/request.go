@@ -80,7 +80,7 @@ func Parse(body []byte, past *Store) (*Request, error) {
 	if err := jsonbody.Decode(body, w, ""); err != nil {
 		return nil, err
 	}
-	if err := refuseFields(body); err != nil {
+	if err := fieldsByName.Refuse(body); err != nil {
 		return nil, err
 	}
 	r := &Request{}

@@ -21,12 +21,9 @@ import (
 // Error is the error of a request with an invalid parameter or body.
 type Error = jsonbody.Error
 
-// badParam returns an Error about one parameter: "input: is missing".
-var badParam = generate.BadParam
-
-// unsupported returns an Error about a parameter that OpenAI's API has and Headroom has not.
-func unsupported(param, format string, args ...any) *Error {
-	err := badParam(param, format, args...)
-	err.Unsupported = true
-	return err
-}
+// badParam returns an Error about one parameter: "input: is missing". unsupported returns one about
+// a parameter that OpenAI's API has and Headroom has not.
+var (
+	badParam    = generate.BadParam
+	unsupported = generate.Unsupported
+)

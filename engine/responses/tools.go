@@ -46,7 +46,7 @@ func (r *Request) readTool(raw json.RawMessage, path string) error {
 	switch {
 	case kind.Type == "":
 		return badParam(path+".type", "is missing")
-	case row(toolTable, kind.Type).support == leftOut:
+	case row(toolTable, kind.Type).Support == leftOut:
 		return nil
 	}
 	var tool wireTool
