@@ -109,8 +109,12 @@ func mix(h uint64, tokens []int32) uint64 {
 
 // kvPieces returns keys and values of 3 bytes each for positions [from, to).
 func kvPieces(tokens []int32, from, to int) []Tensor {
+	return kvPiecesAfter(mix(1, tokens[:from]), tokens, from, to)
+}
+
+// kvPiecesAfter is kvPieces for a known hash of tokens[:from].
+func kvPiecesAfter(h uint64, tokens []int32, from, to int) []Tensor {
 	tensors := []Tensor{{Name: "0.k"}, {Name: "0.v"}}
-	h := mix(1, tokens[:from])
 	for at := from; at < to; at += pieceTokens {
 		k, v := make([]byte, 3*pieceTokens), make([]byte, 3*pieceTokens)
 		for i := range min(pieceTokens, to-at) {
@@ -142,8 +146,15 @@ func stateAt(tokens []int32, position int) State {
 }
 
 func sequence(tokens []int32, tail bool, states ...int) Sequence {
+	at, h := 0, mix(1, nil) // h is the hash of tokens[:at]: blocks are written in order
 	q := Sequence{Tokens: tokens, Tail: tail,
-		KV:    func(from, to int) []Tensor { return kvPieces(tokens, from, to) },
+		KV: func(from, to int) []Tensor {
+			if from < at {
+				at, h = 0, mix(1, nil)
+			}
+			at, h = from, mix(h, tokens[at:from])
+			return kvPiecesAfter(h, tokens, from, to)
+		},
 		Title: "a conversation", SecondsPerToken: 0.01}
 	for _, p := range states {
 		q.States = append(q.States, stateAt(tokens, p))

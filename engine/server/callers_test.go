@@ -25,10 +25,10 @@ import (
 // twoModels has the models "demo" and "other", and the alias "nick" of the latter.
 type twoModels struct {
 	fakeModels
-	woken   []string // by Wake
-	failed  error    // the error of every Wake
-	stopped error    // why there is no default model
-	kept    *time.Duration
+	woken   []string            // by Wake
+	failed  error               // the error of every Wake
+	stopped error               // why there is no default model
+	kept    chan *time.Duration // what every release says, if it is not nil
 }
 
 func (m *twoModels) Resolve(name string) (string, error) {
@@ -45,8 +45,12 @@ func (m *twoModels) Resolve(name string) (string, error) {
 
 func (m *twoModels) Acquire(name string) (server.Model, error) {
 	id, err := m.Resolve(name)
-	return server.Model{ID: id, Engine: m.engine,
-		Release: func(keepAlive *time.Duration) { m.kept = keepAlive }}, err
+	release := func(keepAlive *time.Duration) {
+		if m.kept != nil {
+			m.kept <- keepAlive
+		}
+	}
+	return server.Model{ID: id, Engine: m.engine, Release: release}, err
 }
 
 func (m *twoModels) Wake(_ context.Context, name string) (server.Model, error) {
@@ -114,10 +118,11 @@ func TestKeepAliveOfAKey(t *testing.T) {
 			t.Errorf("%s: %d %s, woken %q", model, status, text, models.woken)
 		}
 	}
+	models.kept = make(chan *time.Duration, 1)
 	status, _, text := post(t, url+"/api/generate", `{"model":"demo","keep_alive":-1}`,
 		"X-Api-Key", demo)
-	if status != 200 || models.kept != nil {
-		t.Errorf("%d %s, the model is kept for %v", status, text, models.kept)
+	if kept := <-models.kept; status != 200 || kept != nil {
+		t.Errorf("%d %s, the model is kept for %v", status, text, kept)
 	}
 }
 
