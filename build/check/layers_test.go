@@ -16,7 +16,10 @@ var layers = []row{
 		"engine/modelfile",
 	}},
 	{"Parts of larger packages, each used by one package of a later row.", []string{
-		"engine/chat/jinja", "engine/prefix", "engine/tokenizer/regex",
+		"engine/chat/jinja", "engine/prefix", "engine/tokenizer/regex", "engine/grammar/regular",
+	}},
+	{"Grammars of answers, and the tokens that they allow.", []string{
+		"engine/grammar",
 	}},
 	{"File operations that package os lacks, and files that are encrypted at rest. Packages that " +
 		"write user data use them.", []string{

@@ -1,0 +1,84 @@
+package grammar
+
+// Masks: which tokens may come next. A walk through the trie follows the states of the bytes, and
+// skips all tokens with a byte that no text has there.
+
+import (
+	"errors"
+	"math/bits"
+)
+
+// Mask says which tokens may come next. It is immutable.
+type Mask struct {
+	Bits []uint64 // token t is allowed if bit t%64 of element t/64 is set
+}
+
+// Allows reports whether a token may come next.
+func (m *Mask) Allows(token int32) bool {
+	return token >= 0 && int(token)/64 < len(m.Bits) && m.Bits[token/64]>>(token%64)&1 != 0
+}
+
+// Len returns the number of allowed tokens.
+func (m *Mask) Len() (n int) {
+	for _, w := range m.Bits {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+func (m *Mask) allow(token int32) { m.Bits[token/64] |= 1 << (token % 64) }
+
+// ErrNoToken means that the vocabulary has no token for what must follow.
+var ErrNoToken = errors.New("the model's vocabulary has no token for what must follow here")
+
+// maskOf returns the mask of a state.
+func (c *graph) maskOf(g *Grammar, s *state) (*Mask, error) {
+	if s.mask != nil {
+		return s.mask, nil
+	}
+	v := g.vocabulary
+	m := &Mask{Bits: make([]uint64, (v.size+63)/64)}
+	c.walk(g, s, m)
+	if c.err != nil {
+		return nil, c.err
+	}
+	if s.complete {
+		for _, id := range v.ends {
+			m.allow(id)
+		}
+	}
+	if m.Len() == 0 {
+		return nil, ErrNoToken
+	}
+	s.mask = m
+	c.bytes += 8 * len(m.Bits)
+	return m, nil
+}
+
+// walk allows the tokens whose bytes lead on from s.
+func (c *graph) walk(g *Grammar, s *state, m *Mask) {
+	v := g.vocabulary
+	classes, _ := g.space.Classes()
+	at := make([]*state, v.depth+1) // the state before each byte of the current token
+	at[0] = s
+	for i := 0; i < len(v.nodes); {
+		n := &v.nodes[i]
+		before, class := at[n.depth], classes[n.byte]
+		next := before.next[class]
+		if next == nil {
+			next = c.step(g, before, class)
+		}
+		if next == dead {
+			i = int(n.after)
+			continue
+		}
+		at[n.depth+1] = next
+		if n.token >= 0 {
+			m.allow(n.token)
+			for _, id := range v.others[n.token] {
+				m.allow(id)
+			}
+		}
+		i++
+	}
+}

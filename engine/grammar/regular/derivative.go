@@ -1,0 +1,188 @@
+package regular
+
+// Derivatives, and whether an expression matches anything.
+
+const notYet Expr = -1
+
+// Class returns the number of the class of a byte. Bytes of one class are in the same sets of the
+// Space, so expressions have the same derivatives by them.
+func (s *Space) Class(b byte) uint8 {
+	s.freeze()
+	return s.classes[b]
+}
+
+// Classes returns the class of every byte, and the number of classes.
+func (s *Space) Classes() (*[256]uint8, int) {
+	s.freeze()
+	return &s.classes, s.classCount
+}
+
+// freeze computes the classes of bytes. Sets made later must be unions of classes, as those of
+// derivatives are.
+func (s *Space) freeze() {
+	if s.classCount > 0 {
+		return
+	}
+	classes, count := [256]int{}, 1
+	for i := range s.nodes {
+		if s.nodes[i].kind != kindSet || count == 256 {
+			continue
+		}
+		inside := map[int]int{} // the new class of the bytes of a class that are in the set
+		size := [256]int{}
+		for b := range 256 {
+			size[classes[b]]++
+		}
+		for b := range 256 {
+			if s.nodes[i].set.has(byte(b)) {
+				size[classes[b]]--
+			}
+		}
+		for b := range 256 {
+			old := classes[b]
+			if !s.nodes[i].set.has(byte(b)) || size[old] == 0 {
+				continue
+			}
+			if _, ok := inside[old]; !ok {
+				inside[old] = count
+				count++
+			}
+			classes[b] = inside[old]
+		}
+	}
+	s.classCount = count
+	for b := 255; b >= 0; b-- {
+		s.classes[b] = uint8(classes[b])
+		s.classByte[classes[b]] = byte(b)
+	}
+}
+
+// Derivative returns the expression of what may follow byte b in a text of e.
+func (s *Space) Derivative(e Expr, b byte) Expr { return s.DerivativeByClass(e, s.Class(b)) }
+
+// DerivativeByClass is Derivative for a class of bytes.
+func (s *Space) DerivativeByClass(e Expr, class uint8) Expr {
+	for len(s.derivatives) <= int(e) {
+		s.derivatives = append(s.derivatives, nil)
+	}
+	row := s.derivatives[e]
+	if row == nil {
+		row = make([]Expr, s.classCount)
+		for i := range row {
+			row[i] = notYet
+		}
+		s.derivatives[e] = row
+	}
+	if row[class] == notYet {
+		row[class] = s.derive(e, class) // s.derivatives may move, row does not
+	}
+	return row[class]
+}
+
+func (s *Space) derive(e Expr, class uint8) Expr {
+	switch n := s.nodes[e]; n.kind {
+	case kindSet:
+		if n.set.has(s.classByte[class]) {
+			return Empty
+		}
+		return None
+	case kindConcat:
+		d := s.concat(s.DerivativeByClass(n.kids[0], class), n.kids[1])
+		if s.nodes[n.kids[0]].nullable {
+			d = s.Or(d, s.DerivativeByClass(n.kids[1], class))
+		}
+		return d
+	case kindOr:
+		return s.Or(s.each(n.kids, class)...)
+	case kindAnd:
+		return s.And(s.each(n.kids, class)...)
+	case kindNot:
+		return s.Not(s.DerivativeByClass(n.kids[0], class))
+	case kindRepeat:
+		rest := s.Repeat(n.kids[0], max(n.min-1, 0), max(n.max-1, Unlimited))
+		return s.concat(s.DerivativeByClass(n.kids[0], class), rest)
+	}
+	return None
+}
+
+func (s *Space) each(kids []Expr, class uint8) []Expr {
+	d := make([]Expr, len(kids))
+	for i, kid := range kids {
+		d[i] = s.DerivativeByClass(kid, class)
+	}
+	return d
+}
+
+// Matches reports whether text belongs to e.
+func (s *Space) Matches(e Expr, text string) bool {
+	for i := range len(text) {
+		if e = s.Derivative(e, text[i]); e == None {
+			return false
+		}
+	}
+	return s.nodes[e].nullable
+}
+
+// maxSearch is how many expressions a search for a text may visit.
+const maxSearch = 50_000
+
+// IsNone reports whether e matches nothing. It searches its derivatives for one with the empty
+// text, unless e has neither And nor Not. The error is ErrTooComplex.
+func (s *Space) IsNone(e Expr) (bool, error) {
+	if e == None {
+		return !s.full, s.check()
+	}
+	if n := s.nodes[e]; n.nullable || !n.searched {
+		return false, nil
+	}
+	if alive, ok := s.alive[e]; ok {
+		return !alive, nil
+	}
+	return s.search(e)
+}
+
+func (s *Space) check() error {
+	if s.full {
+		return ErrTooComplex
+	}
+	return nil
+}
+
+// search visits the derivatives of e, the first found last, since a text often ends where it leads
+// straight on.
+func (s *Space) search(e Expr) (none bool, err error) {
+	s.freeze()
+	from := map[Expr]Expr{e: e} // the expression of which it is a derivative
+	todo := []Expr{e}
+	for len(todo) > 0 {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		alive, known := s.alive[at]
+		if n := s.nodes[at]; n.nullable || !n.searched || known && alive {
+			for ; ; at = from[at] { // all on the way lead to a text
+				s.alive[at] = true
+				if at == e {
+					return false, nil
+				}
+			}
+		}
+		if known {
+			continue
+		}
+		for class := range s.classCount {
+			d := s.DerivativeByClass(at, uint8(class))
+			if _, seen := from[d]; seen || d == None {
+				continue
+			}
+			from[d] = at
+			todo = append(todo, d)
+		}
+		if s.full || len(from) > maxSearch {
+			return false, ErrTooComplex
+		}
+	}
+	for at := range from {
+		s.alive[at] = false
+	}
+	return true, nil
+}

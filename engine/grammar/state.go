@@ -1,0 +1,163 @@
+package grammar
+
+// States. A state is what the matcher knows after some bytes: the terminals that may be in
+// progress, each with the row where it began and the expression of its rest. States are stored
+// once, in a graph that grows as texts are matched, like a lazily built automaton. When it has
+// become too large, a new one begins, and each matcher takes its state along.
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"headroom/engine/grammar/regular"
+)
+
+// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
+const maxGraphBytes = 64 << 20
+
+// thread is a terminal in progress.
+type thread struct {
+	row      *row
+	terminal int32
+	rest     regular.Expr
+}
+
+// state is a node of the graph. What is not computed yet is nil.
+type state struct {
+	threads  []thread
+	complete bool     // the text may end here
+	next     []*state // by class of bytes; nil: not computed; dead: no text goes on so
+	mask     *Mask
+	forced   []int32 // the tokens that must follow; see forced.go
+	isForced bool    // forced is computed
+}
+
+// dead is the state after a byte that no text has there.
+var dead = &state{}
+
+type graph struct {
+	rows   map[string]*row
+	states map[string]*state
+	first  *row // where a text begins
+	start  *state
+	bytes  int
+	key    []byte // buffer
+	err    error  // a state could not be computed
+}
+
+func newGraph(g *Grammar) *graph {
+	c := &graph{rows: map[string]*row{}, states: map[string]*state{}}
+	b := g.newRow()
+	b.add(item{production: g.start})
+	c.first = b.finish(c)
+	c.start = c.stateOf(g, c.first.threads(g, nil), c.first.complete)
+	return c
+}
+
+// threads appends the terminals that may begin at a row.
+func (r *row) threads(g *Grammar, threads []thread) []thread {
+	for _, t := range r.terminals {
+		threads = append(threads, thread{r, t, g.terminals[t]})
+	}
+	return threads
+}
+
+// stateOf returns the state of the threads.
+func (c *graph) stateOf(g *Grammar, threads []thread, complete bool) *state {
+	slices.SortFunc(threads, func(a, b thread) int {
+		return cmp.Or(cmp.Compare(a.row.id, b.row.id), cmp.Compare(a.terminal, b.terminal),
+			cmp.Compare(a.rest, b.rest))
+	})
+	threads = slices.Compact(threads)
+	if len(threads) == 0 && !complete {
+		return dead
+	}
+	key := append(c.key[:0], 0)
+	if complete {
+		key[0] = 1
+	}
+	for _, t := range threads {
+		key = binary.LittleEndian.AppendUint32(key, t.row.id)
+		key = binary.LittleEndian.AppendUint32(key, uint32(t.terminal))
+		key = binary.LittleEndian.AppendUint32(key, uint32(t.rest))
+	}
+	c.key = key
+	if s, ok := c.states[string(key)]; ok {
+		return s
+	}
+	_, classes := g.space.Classes()
+	s := &state{threads: slices.Clone(threads), complete: complete, next: make([]*state, classes)}
+	c.states[string(key)] = s
+	c.bytes += 150 + len(key) + 24*len(threads) + 8*classes // about
+	return s
+}
+
+// step returns the state after a byte of a class, or dead.
+func (c *graph) step(g *Grammar, s *state, class uint8) *state {
+	if n := s.next[class]; n != nil {
+		return n
+	}
+	var threads []thread
+	var b *rowBuilder
+	for _, t := range s.threads {
+		rest := g.space.DerivativeByClass(t.rest, class)
+		if none, err := g.space.IsNone(rest); err != nil || none {
+			c.err = cmp.Or(c.err, err)
+			continue
+		}
+		if rest != regular.Empty {
+			threads = append(threads, thread{t.row, t.terminal, rest})
+		}
+		if !g.space.Nullable(rest) {
+			continue
+		}
+		if b == nil {
+			b = g.newRow()
+		}
+		for _, it := range t.row.items {
+			if next, _, _ := g.expects(it); next == terminalNode(int(t.terminal)) {
+				b.add(g.advanced(it, t.row))
+			}
+		}
+	}
+	complete := false
+	if b != nil {
+		fresh := b.finish(c)
+		threads, complete = fresh.threads(g, threads), fresh.complete
+	}
+	n := c.stateOf(g, threads, complete)
+	s.next[class] = n
+	return n
+}
+
+// adopt returns the state of another graph in c.
+func (c *graph) adopt(g *Grammar, s *state) *state {
+	threads := make([]thread, len(s.threads))
+	rows := map[*row]*row{}
+	for i, t := range s.threads {
+		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, t.rest}
+	}
+	return c.stateOf(g, threads, s.complete)
+}
+
+// adoptRow returns the row of another graph in c, with the rows where its items began.
+func (c *graph) adoptRow(g *Grammar, r *row, done map[*row]*row) *row {
+	n, ok := done[r]
+	switch {
+	case ok:
+		return n
+	case r.began == 0:
+		n = c.first
+	default:
+		b := g.newRow()
+		for _, it := range r.items[:r.began] {
+			it.origin = c.adoptRow(g, it.origin, done)
+			b.add(it)
+		}
+		b.complete = r.complete
+		n = b.finish(c)
+	}
+	done[r] = n
+	return n
+}
