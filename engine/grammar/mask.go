@@ -6,6 +6,7 @@ package grammar
 import (
 	"errors"
 	"math/bits"
+	"slices"
 )
 
 // Mask says which tokens may come next. It is immutable.
@@ -24,6 +25,17 @@ func (m *Mask) Len() (n int) {
 		n += bits.OnesCount64(w)
 	}
 	return n
+}
+
+// With returns the mask that allows more tokens; those below 0 do not count.
+func (m *Mask) With(tokens ...int32) *Mask {
+	more := &Mask{Bits: slices.Clone(m.Bits)}
+	for _, t := range tokens {
+		if t >= 0 && int(t)/64 < len(more.Bits) {
+			more.allow(t)
+		}
+	}
+	return more
 }
 
 func (m *Mask) allow(token int32) { m.Bits[token/64] |= 1 << (token % 64) }
