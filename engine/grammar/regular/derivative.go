@@ -17,8 +17,7 @@ func (s *Space) Classes() (*[256]uint8, int) {
 	return &s.classes, s.classCount
 }
 
-// freeze computes the classes of bytes. Sets made later must be unions of classes, as those of
-// derivatives are.
+// freeze computes the classes of bytes. The sets of derivatives are unions of classes.
 func (s *Space) freeze() {
 	if s.classCount > 0 {
 		return
@@ -54,6 +53,25 @@ func (s *Space) freeze() {
 	for b := 255; b >= 0; b-- {
 		s.classes[b] = uint8(classes[b])
 		s.classByte[classes[b]] = byte(b)
+	}
+}
+
+// thaw forgets the classes and the derivatives if a new set distinguishes bytes of one class.
+func (s *Space) thaw(set Set) {
+	inside, outside := [256]bool{}, [256]bool{}
+	for b := range 256 {
+		class := s.classes[b]
+		if set.has(byte(b)) {
+			inside[class] = true
+		} else {
+			outside[class] = true
+		}
+	}
+	for class := range s.classCount {
+		if inside[class] && outside[class] {
+			s.classCount, s.derivatives = 0, nil
+			return
+		}
 	}
 }
 

@@ -173,13 +173,19 @@ func (s *Space) intern(n node) Expr {
 	return e
 }
 
-// Set returns the expression of one byte of set. All sets of a Space must be made before the first
-// derivative.
+// Set returns the expression of one byte of set.
 func (s *Space) Set(set Set) Expr {
 	if set == (Set{}) {
 		return None
 	}
-	return s.intern(node{kind: kindSet, set: set})
+	n := node{kind: kindSet, set: set}
+	if s.classCount > 0 {
+		if e, ok := s.index[string(s.encode(&n))]; ok {
+			return e
+		}
+		s.thaw(set)
+	}
+	return s.intern(n)
 }
 
 // Text returns the expression of one text.

@@ -1,0 +1,144 @@
+// Package jsonschema turns a JSON Schema into a grammar of the JSON texts that are valid.
+//
+// The schemas are those of draft 2020-12, with the older spellings of drafts 4 to 2019-09 and
+// OpenAPI's nullable. What cannot be enforced is an error that names the keyword and its place:
+// every text of the grammar is valid, and every valid value has a text.
+//
+// A schema is first read as a set of values (set.go): what it allows of each type. Sets have
+// intersections, unions and mostly complements, so allOf, anyOf, oneOf, not and if are exact. A
+// string or number is a regular expression. Arrays and objects are lists of shapes, any of which
+// may fit. What a shape says about its elements are formulas (formula.go): conjunctions of schemas
+// and of negated ones, which become sets only when they are needed. So recursive schemas end.
+//
+//	value.go      JSON values
+//	document.go   the schemas of a document, $id, $anchor and $ref
+//	formula.go    conjunctions of schemas
+//	keywords.go   from a schema to a set
+//	set.go        sets of values: and, or, not
+//	numbers.go, strings.go, formats.go, arrays.go, objects.go  the parts of sets
+//	emit.go       from sets to a grammar
+//
+// The work is counted, so that a hostile schema ends in an error and not in a long wait.
+package jsonschema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/regular"
+)
+
+// Options of Build. The zero value is that of structured output.
+type Options struct {
+	// FlexibleWhitespace allows white space where JSON does, up to 40 characters at a place. Without
+	// it a text has one space after each comma and colon and no other.
+	FlexibleWhitespace bool
+	// AnnotateFormats makes format an annotation, as it is by default in draft 2020-12. Without it
+	// the known formats are enforced.
+	AnnotateFormats bool
+	// Strict refuses formats that are not known, instead of taking them as annotations.
+	Strict bool
+}
+
+// Unsupported is the error of a schema that may be valid but cannot be enforced.
+type Unsupported struct {
+	Path    string // JSON pointer of the schema
+	Keyword string
+	Reason  string
+}
+
+func (e *Unsupported) Error() string {
+	return fmt.Sprintf("the schema at %q: %q cannot be enforced: %s", "#"+e.Path, e.Keyword,
+		e.Reason)
+}
+
+// Invalid is the error of a schema that breaks the rules of JSON Schema, or the limits.
+type Invalid struct {
+	Path   string
+	Reason string
+}
+
+func (e *Invalid) Error() string {
+	return fmt.Sprintf("the schema at %q is not valid: %s", "#"+e.Path, e.Reason)
+}
+
+// Build adds the grammar of a schema to a Builder and returns its node. The error is *Unsupported
+// or *Invalid.
+func Build(b *grammar.Builder, schema json.RawMessage, o Options) (n grammar.Node, err error) {
+	root, err := parse(schema)
+	if err != nil {
+		return 0, err
+	}
+	c := newCompiler(b, o)
+	defer func() {
+		if r := recover(); r != nil {
+			stop, ok := r.(stopped)
+			if !ok {
+				panic(r)
+			}
+			err = stop.err
+		}
+	}()
+	c.openDocument(root)
+	f := c.schema(root)
+	if c.isEmpty(f) {
+		return 0, &Invalid{Reason: "no value is valid"}
+	}
+	n = c.node(f)
+	c.define()
+	return n, nil
+}
+
+// stopped is a panic of the compiler, which Build returns.
+type stopped struct{ err error }
+
+func unsupported(at *value, keyword, reason string) {
+	panic(stopped{&Unsupported{Path: at.path(), Keyword: keyword, Reason: reason}})
+}
+
+func invalid(at *value, reason string) {
+	panic(stopped{&Invalid{Path: at.path(), Reason: reason}})
+}
+
+// maxWork bounds the steps of a Build.
+const maxWork = 100_000
+
+// spend counts steps.
+func (c *compiler) spend(n int) {
+	if c.work += n; c.work > maxWork || c.space.Full() {
+		panic(stopped{&Invalid{Path: c.at.path(), Reason: "it is too complex"}})
+	}
+}
+
+// check stops the compiler if an expression was too complex to be decided.
+func (c *compiler) check(err error) {
+	if errors.Is(err, regular.ErrTooComplex) {
+		panic(stopped{&Invalid{Path: c.at.path(), Reason: "its patterns are too complex"}})
+	}
+}
+
+// compiler is the state of a Build.
+type compiler struct {
+	b     *grammar.Builder
+	space *regular.Space
+	o     Options
+	work  int
+	at    *value // the schema that is being read, for errors
+
+	document
+	formulas
+	texts
+	numerals
+	emitter
+}
+
+func newCompiler(b *grammar.Builder, o Options) *compiler {
+	c := &compiler{b: b, space: b.Space, o: o}
+	c.formulas = newFormulas()
+	c.texts = newTexts(b.Space)
+	c.numerals = newNumerals(b.Space)
+	c.emitter = newEmitter(c)
+	return c
+}

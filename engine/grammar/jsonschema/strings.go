@@ -1,0 +1,110 @@
+package jsonschema
+
+// Strings. Each character has one spelling in the grammar, so an expression over spellings is one
+// over characters, and complements are exact.
+
+import (
+	"errors"
+	"strconv"
+
+	"headroom/engine/grammar/regular"
+)
+
+type texts struct {
+	anyCharacter regular.Expr
+	anyText      regular.Expr
+	patterns     map[string]regular.Expr
+	formats      map[string]regular.Expr
+}
+
+func newTexts(s *regular.Space) texts {
+	t := texts{patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{}}
+	t.anyCharacter = spellings(s, []regular.RuneRange{{Lo: 0, Hi: 0x10FFFF}})
+	t.anyText = s.Repeat(t.anyCharacter, 0, regular.Unlimited)
+	return t
+}
+
+// spellings returns the expression of the spelling of one character of a set.
+func spellings(s *regular.Space, set []regular.RuneRange) regular.Expr {
+	var raw []regular.RuneRange
+	var escaped []regular.Expr
+	for _, r := range set {
+		for c := r.Lo; c <= min(r.Hi, '\\'); c++ {
+			if spelled := spelling(c); len(spelled) > 1 {
+				escaped = append(escaped, s.Text(spelled))
+			} else {
+				raw = append(raw, regular.RuneRange{Lo: c, Hi: c})
+			}
+		}
+		if r.Hi > '\\' {
+			raw = append(raw, regular.RuneRange{Lo: max(r.Lo, '\\'+1), Hi: r.Hi})
+		}
+	}
+	return s.Or(append(escaped, s.Runes(raw...))...)
+}
+
+// stringKeywords returns the strings that the keywords of a schema allow.
+func (c *compiler) stringKeywords(v *value) regular.Expr {
+	e := c.anyText
+	low, high := c.count(v, "minLength", 0), c.count(v, "maxLength", regular.Unlimited)
+	if low > 0 || high != regular.Unlimited {
+		e = c.space.Repeat(c.anyCharacter, low, high)
+	}
+	if pattern := v.get("pattern"); pattern != nil {
+		if pattern.kind != text {
+			invalid(v, "pattern is not a string")
+		}
+		e = c.space.And(e, c.pattern(v, "pattern", pattern.text))
+	}
+	if format := v.get("format"); format != nil && !c.o.AnnotateFormats {
+		if format.kind != text {
+			invalid(v, "format is not a string")
+		}
+		e = c.space.And(e, c.format(v, format.text))
+	}
+	return e
+}
+
+// Quote returns the text of a string in the grammars, which have one for each string.
+func Quote(s string) string { return `"` + quoteContent(s) + `"` }
+
+// count returns the value of a keyword that counts.
+func (c *compiler) count(v *value, keyword string, missing int) int {
+	n := v.get(keyword)
+	if n == nil {
+		return missing
+	}
+	count, ok := n.natural()
+	if !ok {
+		invalid(v, keyword+" is not a whole number")
+	}
+	return count
+}
+
+// pattern returns the strings in which a pattern matches.
+func (c *compiler) pattern(v *value, keyword, pattern string) regular.Expr {
+	if e, ok := c.patterns[pattern]; ok {
+		return e
+	}
+	c.spend(1 + len(pattern))
+	parsed, err := regular.ParsePattern(pattern)
+	e := regular.None
+	if err == nil {
+		e, err = parsed.Search(c.space, c.spellings)
+	}
+	if err != nil {
+		reason := err.Error()
+		var failed *regular.PatternError
+		if errors.As(err, &failed) {
+			reason = "at offset " + strconv.Itoa(failed.Offset) + " of the pattern: " +
+				failed.Reason
+		}
+		unsupported(v, keyword, reason)
+	}
+	c.patterns[pattern] = e
+	return e
+}
+
+func (c *compiler) spellings(set []regular.RuneRange) regular.Expr {
+	return spellings(c.space, set)
+}
