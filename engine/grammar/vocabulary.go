@@ -32,7 +32,8 @@ const maxPlainChars = 32
 
 // NewVocabulary returns a Vocabulary. tokens has the text of each token, or nil for those that an
 // answer of a given form cannot have, such as control tokens. ends are the tokens that end an
-// answer. encode is the model's tokenization of a text; nil: no token is ever forced.
+// answer. encode is the model's tokenization of a text, which may
+// end within a character; nil: no token is ever forced.
 func NewVocabulary(tokens [][]byte, ends []int32, encode func(string) []int32) *Vocabulary {
 	v := &Vocabulary{size: len(tokens), tokens: slices.Clone(tokens), ends: ends, encode: encode}
 	var plain, rest []int32
