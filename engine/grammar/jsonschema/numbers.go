@@ -67,11 +67,22 @@ func newNumerals(s *regular.Space) numerals {
 }
 
 func (c *compiler) intersectNumbers(a, b numbers) numbers {
-	n := numbers{c.space.And(a.expr, b.expr), max(a.style, b.style)}
+	n := numbers{c.bothNumbers(a.expr, b.expr), max(a.style, b.style)}
 	if n.expr == regular.None {
 		return numbers{}
 	}
 	return n
+}
+
+// bothNumbers returns the numbers of both expressions; see bothTexts.
+func (c *compiler) bothNumbers(a, b regular.Expr) regular.Expr {
+	switch {
+	case a == c.allNumbers:
+		return b
+	case b == c.allNumbers:
+		return a
+	}
+	return c.space.And(a, b)
 }
 
 func (c *compiler) uniteNumbers(a, b numbers) numbers {
@@ -85,8 +96,11 @@ func (c *compiler) uniteNumbers(a, b numbers) numbers {
 }
 
 func (c *compiler) subtractNumbers(a, b numbers) numbers {
-	if b.expr == regular.None {
+	switch b.expr {
+	case regular.None:
 		return a
+	case c.allNumbers:
+		return numbers{}
 	}
 	return numbers{c.space.And(a.expr, c.space.Not(b.expr)), a.style}
 }
@@ -102,6 +116,9 @@ func (c *compiler) nonEmptyNumbers(n numbers) numbers {
 func (c *compiler) numberTexts(n numbers) regular.Expr {
 	switch n.style {
 	case integers:
+		if n.expr == c.integers {
+			return c.wholes
+		}
 		return c.space.And(n.expr, c.wholes)
 	case canonical:
 		return c.space.And(n.expr, c.numerals.canonical)
@@ -162,21 +179,21 @@ func (c *compiler) numberKeywords(v *value) regular.Expr {
 	if x := v.get("exclusiveMinimum"); x != nil && x.kind == boolean {
 		lowStrict = x.is
 	} else if x != nil {
-		e = c.space.And(e, c.bounded(v, "exclusiveMinimum", x, true, true))
+		e = c.bothNumbers(e, c.bounded(v, "exclusiveMinimum", x, true, true))
 	}
 	if x := v.get("exclusiveMaximum"); x != nil && x.kind == boolean {
 		highStrict = x.is
 	} else if x != nil {
-		e = c.space.And(e, c.bounded(v, "exclusiveMaximum", x, false, true))
+		e = c.bothNumbers(e, c.bounded(v, "exclusiveMaximum", x, false, true))
 	}
 	if low != nil {
-		e = c.space.And(e, c.bounded(v, "minimum", low, true, lowStrict))
+		e = c.bothNumbers(e, c.bounded(v, "minimum", low, true, lowStrict))
 	}
 	if high != nil {
-		e = c.space.And(e, c.bounded(v, "maximum", high, false, highStrict))
+		e = c.bothNumbers(e, c.bounded(v, "maximum", high, false, highStrict))
 	}
 	if m := v.get("multipleOf"); m != nil {
-		e = c.space.And(e, c.multiples(v, m))
+		e = c.bothNumbers(e, c.multiples(v, m))
 	}
 	return e
 }

@@ -204,8 +204,8 @@ func (c *compiler) patternClasses(v *value, e *evaluation) []memberClass {
 		e.keys = c.space.Or(e.keys, keys)
 		var split []part
 		for _, p := range parts {
-			yes := c.nonEmpty(c.space.And(p.keys, keys))
-			no := c.nonEmpty(c.space.And(p.keys, c.space.Not(keys)))
+			yes := c.nonEmpty(c.bothTexts(p.keys, keys))
+			no := c.nonEmpty(c.otherTexts(p.keys, keys))
 			if yes != regular.None {
 				split = append(split, part{memberClass{yes, c.and(p.value, f)}, true})
 			}
@@ -252,7 +252,7 @@ func (o *objectShape) restrictNames(c *compiler, keys regular.Expr) {
 	}
 	rest := o.rest[:0:0]
 	for _, class := range o.rest {
-		if class.keys = c.nonEmpty(c.space.And(class.keys, keys)); class.keys != regular.None {
+		if class.keys = c.nonEmpty(c.bothTexts(class.keys, keys)); class.keys != regular.None {
 			rest = append(rest, class)
 		}
 	}
@@ -336,14 +336,9 @@ func (c *compiler) bothObjects(a, b *objectShape) *objectShape {
 	}
 	for _, x := range a.rest {
 		for _, y := range b.rest {
-			k := memberClass{c.space.And(x.keys, y.keys), c.and(x.value, y.value)}
-			if x.keys != c.anyText && y.keys != c.anyText && x.keys != y.keys {
+			k := memberClass{c.bothTexts(x.keys, y.keys), c.and(x.value, y.value)}
+			if k.keys != x.keys && k.keys != y.keys {
 				k.keys = c.nonEmpty(k.keys)
-			}
-			if x.keys == c.anyText {
-				k.keys = y.keys
-			} else if y.keys == c.anyText {
-				k.keys = x.keys
 			}
 			if k.keys != regular.None && k.value != never {
 				out.rest = append(out.rest, k)

@@ -35,7 +35,7 @@ func (c *compiler) intersect(a, b *set) *set {
 	c.spend(1)
 	s := &set{null: a.null && b.null, no: a.no && b.no, yes: a.yes && b.yes,
 		number:  c.intersectNumbers(a.number, b.number),
-		text:    c.space.And(a.text, b.text),
+		text:    c.bothTexts(a.text, b.text),
 		arrays:  c.intersectArrays(a.arrays, b.arrays),
 		objects: c.intersectObjects(a.objects, b.objects)}
 	s.values = a.values
@@ -140,7 +140,7 @@ func (c *compiler) subtract(a, b *set) (*set, bool) {
 	c.spend(1)
 	s := &set{null: a.null && !b.null, no: a.no && !b.no, yes: a.yes && !b.yes,
 		number:  c.subtractNumbers(a.number, b.number),
-		text:    c.space.And(a.text, c.space.Not(b.text)),
+		text:    c.otherTexts(a.text, b.text),
 		arrays:  a.arrays,
 		objects: a.objects}
 	s.number = c.nonEmptyNumbers(s.number)
