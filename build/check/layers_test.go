@@ -21,6 +21,12 @@ var layers = []row{
 	{"Grammars of answers, and the tokens that they allow.", []string{
 		"engine/grammar",
 	}},
+	{"Notations of grammars.", []string{
+		"engine/grammar/*",
+	}},
+	{"Answers of a given form.", []string{
+		"engine/structured",
+	}},
 	{"File operations that package os lacks, and files that are encrypted at rest. Packages that " +
 		"write user data use them.", []string{
 		"app/disk", "engine/seal",

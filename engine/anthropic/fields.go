@@ -34,8 +34,8 @@ var fieldTable = []field{
 	{Name: "messages", Support: works, Note: "text only"},
 	{Name: "metadata", Support: inert},
 	{Name: "model", Support: works},
-	{Name: "output_config", Support: works, Note: "`effort`. `format` is refused"},
-	{Name: "output_format", Support: refused, Instead: formatInstead},
+	{Name: "output_config", Support: works, Note: "`effort`, and `format`, a `json_schema`"},
+	{Name: "output_format", Support: works, Note: "a `json_schema`"},
 	{Name: "service_tier", Support: inert},
 	{Name: "speed", Support: inert},
 	{Name: "stop_sequences", Support: works, Note: "in the text, from its first visible " +

@@ -42,6 +42,7 @@ type wireRequest struct {
 	OutputConfig  *wireOutputConfig `json:"output_config"`
 	Tools         []json.RawMessage `json:"tools"`
 	ToolChoice    *wireToolChoice   `json:"tool_choice"`
+	OutputFormat  json.RawMessage   `json:"output_format"`
 	Cache         *string           `json:"cache"` // Headroom's
 }
 
@@ -152,13 +153,37 @@ func (r *Request) readStops(w *wireRequest) error {
 	return nil
 }
 
-// readOutput reads output_config.
+// readFormat reads the form of the answer.
+func (r *Request) readFormat(param string, raw json.RawMessage) error {
+	if jsonbody.IsNull(raw) {
+		return nil
+	}
+	var f struct {
+		Type   string          `json:"type"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	if err := jsonbody.Decode(raw, &f, param+"."); err != nil {
+		return err
+	}
+	if f.Type != "json_schema" {
+		return unsupported(param+".type", `must be "json_schema", got %.80q`, f.Type)
+	}
+	if jsonbody.IsNull(f.Schema) {
+		return badParam(param+".schema", "is missing")
+	}
+	return r.SetSchema(param+".schema", f.Schema, true)
+}
+
+// readOutput reads output_config, and output_format, which came before it.
 func (r *Request) readOutput(w *wireRequest) error {
+	if err := r.readFormat("output_format", w.OutputFormat); err != nil {
+		return err
+	}
 	if w.OutputConfig == nil {
 		return nil
 	}
-	if !jsonbody.IsNull(w.OutputConfig.Format) {
-		return unsupported("output_config.format", "is not supported. %s", formatInstead)
+	if err := r.readFormat("output_config.format", w.OutputConfig.Format); err != nil {
+		return err
 	}
 	if w.OutputConfig.Effort == nil {
 		return nil

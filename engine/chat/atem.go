@@ -18,6 +18,7 @@ var atem = channelFormat{
 	marks:   []string{"<atem:function_calls>", "<|message|>", "<|start|>"},
 	start:   "<|start|>",
 	message: "<|message|>",
+	content: []string{"to=user", "<|message|>"},
 	ends:    []string{"<|eom|>", "<|eot|>"},
 	finals:  []string{"<|eot|>"},
 	kind: func(header string, _ map[string]schema) (Kind, string) {

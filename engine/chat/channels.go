@@ -21,6 +21,7 @@ type channelFormat struct {
 	message string   // ends a header
 	ends    []string // end a message
 	header  []string // more tags, which occur in headers
+	content []string // texts of the header of content, in order, the message tag last
 	finals  []string // tokens that end an answer
 	// kind returns the kind of a message by its header. If it is Call, function is its name.
 	kind func(header string, schemas map[string]schema) (kind Kind, function string)

@@ -25,6 +25,7 @@ var harmony = channelFormat{
 	message: "<|message|>",
 	ends:    []string{"<|end|>", "<|return|>", "<|call|>"},
 	header:  []string{"<|channel|>", "<|constrain|>"},
+	content: []string{"<|channel|>final", "<|message|>"},
 	finals:  []string{"<|return|>", "<|call|>"},
 	kind:    harmonyKind,
 	begin: func(function string, schemas map[string]schema) callReader {

@@ -98,6 +98,9 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 		defer leave()
 		options.Admitted = true
 		text, options.Shield, err = r.renderAsText(ctx, m)
+		if err == nil {
+			err = r.openOutput(m, text)
+		}
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"headroom/engine/sample"
+	"headroom/engine/structured"
 )
 
 // Params are the parameters of a generation. If a request omits a parameter, its pointer is nil.
@@ -33,6 +34,9 @@ type Params struct {
 	// Priority orders the requests that wait: larger ones run first, then in the order of arrival.
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
+
+	// Output is the form that the answer must have; nil: any. See SetOutput.
+	Output *structured.Output
 
 	Logprobs    bool // return the log-probability of each token
 	TopLogprobs int  // how many of the most likely tokens to return for each position

@@ -81,9 +81,11 @@ func (c *graph) stable(g *Grammar, text []byte, end *state) (tokens []int32) {
 // extends reports whether a token begins with text and goes on as the state after it allows.
 func (c *graph) extends(g *Grammar, text []byte, end *state) (found bool) {
 	classes, _ := g.space.Classes()
-	g.vocabulary.children(text, func(b byte) bool {
-		found = c.step(g, end, classes[b]) != dead
-		return !found
-	})
+	for _, t := range []*trie{&g.vocabulary.plain, &g.vocabulary.rest} {
+		t.children(text, func(b byte) bool {
+			found = found || c.step(g, end, classes[b]) != dead
+			return !found
+		})
+	}
 	return found
 }

@@ -18,8 +18,9 @@
 //	compile.go     checking and numbering its rules
 //	row.go         Earley's rows
 //	state.go       states and their successors
-//	vocabulary.go  the tokens of a model as a trie
+//	vocabulary.go  the tokens of a model as tries
 //	mask.go        the tokens that may come next
+//	plain.go       the same inside of strings, without a walk
 //	forced.go      the tokens that must come next
 //	matcher.go     a Matcher follows one answer
 //

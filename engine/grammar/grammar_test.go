@@ -362,3 +362,58 @@ func TestForced(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMaskInStrings compares masks inside of strings, where plain tokens are allowed together, with
+// trying each token.
+func TestMaskInStrings(t *testing.T) {
+	v := words("ab", "abc", "hello", "ä", "äö", "中文字", "😀", "a\"", "\\n", "a\\", "\n", "ab\n",
+		"\xE4\xB8", "\xAD", "12345678", " the", "a long token of plain characters", "xx", "xx", "é.")
+	v.encode = nil
+	for name, build := range map[string]func(s *regular.Space, plain regular.Expr) regular.Expr{
+		"any": func(s *regular.Space, plain regular.Expr) regular.Expr {
+			return s.Repeat(plain, 0, regular.Unlimited)
+		},
+		"at most 5": func(s *regular.Space, plain regular.Expr) regular.Expr {
+			return s.Repeat(plain, 0, 5)
+		},
+		"40": func(s *regular.Space, plain regular.Expr) regular.Expr {
+			return s.Repeat(plain, 40, 40)
+		},
+		"without x": func(s *regular.Space, plain regular.Expr) regular.Expr {
+			return s.And(s.Repeat(plain, 0, 9), s.Not(s.Concat(regular.All, s.Text("x"), regular.All)))
+		},
+		"a plane without emoji": func(s *regular.Space, _ regular.Expr) regular.Expr {
+			return s.Repeat(s.Runes(regular.RuneRange{Lo: ' ', Hi: '!'},
+				regular.RuneRange{Lo: '#', Hi: '['}, regular.RuneRange{Lo: ']', Hi: 0xFFFF}), 0, 9)
+		},
+	} {
+		b := NewBuilder()
+		s := b.Space
+		plain := s.Runes(regular.Complement(regular.Normal([]regular.RuneRange{{Lo: 0, Hi: 31},
+			{Lo: '"', Hi: '"'}, {Lo: '\\', Hi: '\\'}}))...)
+		quote := s.Text(`"`)
+		escape := s.Text(`\n`)
+		g, err := b.Compile(b.Terminal(s.Concat(quote, build(s, s.Or(plain, escape)), quote)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetVocabulary(v)
+		for _, text := range []string{`"`, `"a`, `"abcd`, "\"\xE4", `"12345678`, `"a\`} {
+			m := g.NewMatcher()
+			if m.AcceptBytes([]byte(text)) < len(text) {
+				continue
+			}
+			mask, err := m.Mask()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id := range int32(v.size) {
+				all := text + string(v.text(id))
+				want := v.text(id) != nil && g.NewMatcher().AcceptBytes([]byte(all)) == len(all)
+				if mask.Allows(id) != want {
+					t.Errorf("%s after %q: token %q: got %t", name, text, v.text(id), !want)
+				}
+			}
+		}
+	}
+}

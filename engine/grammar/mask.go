@@ -1,11 +1,12 @@
 package grammar
 
-// Masks: which tokens may come next. A walk through the trie follows the states of the bytes, and
-// skips all tokens with a byte that no text has there.
+// Masks: which tokens may come next. A walk through a trie follows the states of the bytes, and skips
+// all tokens with a byte that no text has there.
 
 import (
 	"errors"
 	"math/bits"
+	"slices"
 )
 
 // Mask says which tokens may come next. It is immutable.
@@ -26,6 +27,17 @@ func (m *Mask) Len() (n int) {
 	return n
 }
 
+// With returns the mask that allows more tokens; those below 0 do not count.
+func (m *Mask) With(tokens ...int32) *Mask {
+	more := &Mask{Bits: slices.Clone(m.Bits)}
+	for _, t := range tokens {
+		if t >= 0 && int(t)/64 < len(more.Bits) {
+			more.allow(t)
+		}
+	}
+	return more
+}
+
 func (m *Mask) allow(token int32) { m.Bits[token/64] |= 1 << (token % 64) }
 
 // ErrNoToken means that the vocabulary has no token for what must follow.
@@ -38,7 +50,8 @@ func (c *graph) maskOf(g *Grammar, s *state) (*Mask, error) {
 	}
 	v := g.vocabulary
 	m := &Mask{Bits: make([]uint64, (v.size+63)/64)}
-	c.walk(g, s, m)
+	c.addPlain(g, s, m)
+	c.walk(g, s, &v.rest, m)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -55,14 +68,13 @@ func (c *graph) maskOf(g *Grammar, s *state) (*Mask, error) {
 	return m, nil
 }
 
-// walk allows the tokens whose bytes lead on from s.
-func (c *graph) walk(g *Grammar, s *state, m *Mask) {
-	v := g.vocabulary
+// walk allows the tokens of a trie whose bytes lead on from s.
+func (c *graph) walk(g *Grammar, s *state, t *trie, m *Mask) {
 	classes, _ := g.space.Classes()
-	at := make([]*state, v.depth+1) // the state before each byte of the current token
+	at := make([]*state, g.vocabulary.depth+1) // the state before each byte of the current token
 	at[0] = s
-	for i := 0; i < len(v.nodes); {
-		n := &v.nodes[i]
+	for i := 0; i < len(t.nodes); {
+		n := &t.nodes[i]
 		before, class := at[n.depth], classes[n.byte]
 		next := before.next[class]
 		if next == nil {
@@ -75,7 +87,7 @@ func (c *graph) walk(g *Grammar, s *state, m *Mask) {
 		at[n.depth+1] = next
 		if n.token >= 0 {
 			m.allow(n.token)
-			for _, id := range v.others[n.token] {
+			for _, id := range t.others[n.token] {
 				m.allow(id)
 			}
 		}

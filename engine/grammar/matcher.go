@@ -53,6 +53,13 @@ func (m *Matcher) Mask() (*Mask, error) {
 	return m.graph.maskOf(m.g, m.at)
 }
 
+// MaskIsKnown reports whether Mask takes no time.
+func (m *Matcher) MaskIsKnown() bool {
+	m.lock()
+	defer m.g.mu.Unlock()
+	return len(m.pending) > 0 || m.at.mask != nil
+}
+
 // Forced returns the tokens that must come next, in order. It is empty if there is a choice, and at
 // the end.
 func (m *Matcher) Forced() []int32 {

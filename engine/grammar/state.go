@@ -29,6 +29,7 @@ type state struct {
 	complete bool     // the text may end here
 	next     []*state // by class of bytes; nil: not computed; dead: no text goes on so
 	mask     *Mask
+	plain    *state  // after any plain character; dead: not all lead to the same state
 	forced   []int32 // the tokens that must follow; see forced.go
 	isForced bool    // forced is computed
 }

@@ -144,6 +144,14 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	for _, t := range r.Prompt {
 		q.sampler.Observe(t)
 	}
+	if r.Output != nil {
+		form, err := l.text.Compiler().NewAnswer(r.Output)
+		if err != nil {
+			return nil, err
+		}
+		q.form = form
+		q.sampler.Constrain()
+	}
 	q.text = l.text.NewStream(r.Prompt, r.ShowTags)
 	q.stop = chat.NewStopMatcher(r.Stop)
 	q.stream, _ = NewStream(r.ID, func(reason FinishReason) { l.end(q, reason) })

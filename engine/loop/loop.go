@@ -86,6 +86,7 @@ type Loop struct {
 	stepTime  stepTime
 	throttled throttle
 	turns     turns // of refused clients
+	oneByOne  bool  // forced tokens are not added together; for tests
 
 	// Only the goroutine of run uses the fields below.
 	sched    *sched.Scheduler

@@ -10,6 +10,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
+	"headroom/engine/structured"
 	"headroom/engine/tokenizer"
 )
 
@@ -25,6 +26,8 @@ type Request struct {
 	// ShowTags says that the answer is a message for a chat.Splitter. Its text has the special
 	// tokens that the Splitter needs. Otherwise it continues the text of the prompt.
 	ShowTags bool
+	// Output is the form that the answer must have; nil: any.
+	Output   *structured.Output
 	Priority int // waiting requests of larger priority run first
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
@@ -121,6 +124,7 @@ type request struct {
 	Request
 	seq     sched.Sequence
 	sampler *sample.Sampler
+	form    *structured.Answer // nil: the answer may have any form
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
 	stopped bool // a stop text ended the generation

@@ -64,13 +64,28 @@ type step struct {
 	scoredAt   []scoredRow // of the same length
 }
 
-// token returns the next token for logitRows[row]. Either the device has sampled it, or s samples
-// it now.
-func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
+// token returns the next token of r, for logitRows[row]. The device has sampled it, or the form of
+// the answer forces it, or the sampler chooses it now.
+func (st *step) token(r *request, row int) (sample.Result, error) {
+	var s sample.Result
+	var err error
 	if st.async {
-		return sample.Chosen(st.chosen[row])
+		s, err = sample.Chosen(st.chosen[row])
+	} else {
+		if r.form != nil {
+			if forced := r.form.Forced(); len(forced) > 0 {
+				return forcedResult(r, forced[0]), nil
+			}
+			if err := r.setMask(); err != nil {
+				return sample.Result{}, err
+			}
+		}
+		s, err = r.sampler.Sample(st.logits[row*st.vocab:][:st.vocab])
 	}
-	return s.Sample(st.logits[row*st.vocab:][:st.vocab])
+	if err != nil {
+		err = unusable(err)
+	}
+	return s, err
 }
 
 // launch starts a step. If the step is synchronous, launch returns when it has run. If restoreErr
@@ -84,6 +99,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s.work = append(s.work[:0], work...)
 	s.async = l.runner.Async() && !slices.ContainsFunc(work, needsHost)
 	l.gather(s)
+	s.prepareForms()
 	l.stepTime.launch(s.work)
 	if s.err = restoreErr; restoreErr == nil {
 		s.err = l.execute(s)

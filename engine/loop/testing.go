@@ -29,3 +29,7 @@ func (l *Loop) ReplaceRunner(r *runner.Runner) { l.runner = r }
 
 // OnPause makes the loop call f instead of idling. No request may be in flight. It is for tests.
 func (l *Loop) OnPause(f func(time.Duration)) { l.throttled.pause = f }
+
+// OneByOne computes the forced tokens of answers of a given form one after the other. No request
+// may be in flight. It is for tests.
+func (l *Loop) OneByOne() { l.oneByOne = true }

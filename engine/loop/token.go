@@ -3,6 +3,8 @@ package loop
 import (
 	"slices"
 	"time"
+
+	"headroom/engine/sample"
 )
 
 // deliver gives each request of a step its result: prefill progress, scores, the next token.
@@ -47,11 +49,24 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 		}
 	}()
 	defer recovered(&failed)
-	s, err := step.token(r.sampler, row)
+	s, err := step.token(r, row)
 	if err != nil {
-		l.finish(r, FinishError, unusable(err))
+		l.finish(r, FinishError, err)
 		return
 	}
+	failed = l.addToken(r, s, position, now)
+	for failed == nil && !r.ended && r.form != nil && !l.oneByOne {
+		forced := r.form.Forced()
+		if len(forced) == 0 {
+			return
+		}
+		failed = l.addToken(r, forcedResult(r, forced[0]), len(r.seq.Tokens), now)
+		r.seq.Ahead++
+	}
+}
+
+// addToken stores the next token of a request at position in its sequence, and sends a Token event.
+func (l *Loop) addToken(r *request, s sample.Result, position int, now time.Time) error {
 	l.counters.addGenerated(now, r.usage.CompletionTokens == 0)
 	r.observeToken(now)
 	r.sampler.Observe(s.Token)
@@ -63,19 +78,29 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 
 	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top),
 		Usage: r.usage}
-	if l.text.IsEOS(s.Token) && !r.IgnoreEOS {
+	ends, text := l.text.IsEOS(s.Token) && !r.IgnoreEOS, ""
+	if !ends {
+		text = r.text.Add(s.Token)
+	}
+	if r.form != nil {
+		if err := r.form.Accept(s.Token, text); err != nil {
+			return err
+		}
+	}
+	if ends {
 		r.stream.put(event)
 		l.finish(r, FinishStop, nil)
-		return
+		return nil
 	}
-	event.Text, r.stopped = r.stop.Add(r.text.Add(s.Token))
+	event.Text, r.stopped = r.stop.Add(text)
 	r.stream.put(event)
 	switch {
-	case r.stopped:
+	case r.stopped, r.form != nil && r.form.Ended():
 		l.finish(r, FinishStop, nil)
 	case r.usage.CompletionTokens >= r.MaxTokens:
 		l.finish(r, FinishLength, nil)
 	}
+	return nil
 }
 
 // finish ends a request and frees its memory. publish sends the Done event later. A request that

@@ -32,6 +32,7 @@ type wireShared struct {
 	Think       json.RawMessage `json:"think"`
 	Logprobs    *bool           `json:"logprobs"`
 	TopLogprobs *int            `json:"top_logprobs"`
+	Format      json.RawMessage `json:"format"`
 	Cache       *string         `json:"cache"` // Headroom's
 }
 
@@ -109,6 +110,7 @@ func (r *Request) readShared(w *wireShared) error {
 		func() error { return r.readOptions(w.Options) },
 		func() error { return r.readThink(w.Think) },
 		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
+		func() error { return r.readFormat(w.Format) },
 		func() (err error) {
 			if w.Cache != nil {
 				r.Cache, err = generate.ParseCaching("cache", *w.Cache)
@@ -116,6 +118,19 @@ func (r *Request) readShared(w *wireShared) error {
 			return err
 		},
 	)
+}
+
+// readFormat reads the form of the answer: "json", or a JSON Schema.
+func (r *Request) readFormat(raw json.RawMessage) error {
+	switch text := string(raw); {
+	case jsonbody.IsNull(raw), text == `""`:
+		return nil
+	case text == `"json"`:
+		return r.SetJSONObject("format")
+	case jsonbody.Kind(raw) == "a string":
+		return unsupported("format", `must be "json" or a JSON Schema, got %.80s`, text)
+	}
+	return r.SetSchema("format", raw, false)
 }
 
 // longest is the longest time that a model is kept loaded for. A longer one means until somebody

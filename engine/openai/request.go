@@ -85,6 +85,7 @@ type wireParams struct {
 	Priority            *int               `json:"priority"`
 	Store               *bool              `json:"store"`
 	Cache               *string            `json:"cache"`
+	wireOutput
 }
 
 type wireStreamOptions struct {
@@ -103,7 +104,6 @@ type wireChat struct {
 	Reasoning          *wireReasoning    `json:"reasoning"`
 	EnableThinking     *bool             `json:"enable_thinking"`
 	Think              json.RawMessage   `json:"think"`
-	ResponseFormat     *wireFormat       `json:"response_format"`
 	ParallelToolCalls  *bool             `json:"parallel_tool_calls"`
 	IncludeReasoning   *bool             `json:"include_reasoning"`
 
@@ -116,10 +116,6 @@ type wireReasoning struct {
 	Effort  *string `json:"effort"`
 	Enabled *bool   `json:"enabled"`
 	Exclude *bool   `json:"exclude"`
-}
-
-type wireFormat struct {
-	Type string `json:"type"`
 }
 
 type wireCompletion struct {
@@ -146,7 +142,6 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 	err := first(
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
-		func() error { return checkFormat(w.ResponseFormat) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
 		func() error { return r.readContinue(&w) },
 		func() (err error) { r.Tools, r.NoCalls, err = parseTools(w.Tools, w.ToolChoice); return },
@@ -226,6 +221,7 @@ func (p *Params) read(w *wireParams) error {
 		func() error { return p.readPriority(w.Priority) },
 		func() (err error) { p.Stop, err = ParseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
+		func() error { return p.readOutput(&w.wireOutput) },
 	)
 }
 
@@ -344,14 +340,6 @@ func (r *ChatRequest) readEffort(w *wireChat) error {
 	}
 	if enabled != nil {
 		r.TemplateKwargs = generate.WithDefault(r.TemplateKwargs, "enable_thinking", *enabled)
-	}
-	return nil
-}
-
-// checkFormat refuses formats of the answer other than text.
-func checkFormat(f *wireFormat) error {
-	if f != nil && f.Type != "text" && f.Type != "" {
-		return unsupported("response_format", "%q is not supported, only \"text\"", f.Type)
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ var fieldTable = []field{
 	{Name: "stream", Support: works},
 	{Name: "stream_options", Support: inert, Note: "nothing is obfuscated"},
 	{Name: "temperature", Support: works},
-	{Name: "text", Support: works, Note: "`format`: only `text`. `verbosity` has no effect"},
+	{Name: "text", Support: works,
+		Note: "`format`: `text`, `json_object` and `json_schema`. `verbosity` has no effect"},
 	{Name: "tool_choice", Support: works, Note: "only `auto` and `none`"},
 	{Name: "tools", Support: works, Note: "functions and custom tools. Others are left out"},
 	{Name: "top_k", Support: works, Note: "as in chat completions"},
@@ -149,7 +150,7 @@ func row(table []field, kind string) field {
 	return field{Support: leftOut}
 }
 
-// formatInstead is the advice for fields that would constrain the text.
-const formatInstead = "Ask for the format in the prompt"
+// formatInstead is the advice for fields of other APIs that constrain the text.
+const formatInstead = "Send text.format"
 
 var fieldsByName = jsonbody.ByName(fieldTable)

@@ -59,9 +59,7 @@ type wireRequest struct {
 }
 
 type wireText struct {
-	Format *struct {
-		Type string `json:"type"`
-	} `json:"format"`
+	Format json.RawMessage `json:"format"`
 }
 
 type wireReasoning struct {
@@ -155,14 +153,30 @@ func (r *Request) readInclude(w *wireRequest) error {
 }
 
 func (r *Request) readText(w *wireRequest) error {
-	if w.Text == nil || w.Text.Format == nil {
+	if w.Text == nil || jsonbody.IsNull(w.Text.Format) {
 		return nil
 	}
-	if kind := w.Text.Format.Type; kind != "text" && kind != "" {
-		return unsupported("text.format", "%.80q is not supported, only \"text\". %s", kind,
-			formatInstead)
+	var f struct {
+		Type   string          `json:"type"`
+		Schema json.RawMessage `json:"schema"`
+		Strict *bool           `json:"strict"`
 	}
-	return nil
+	if err := jsonbody.Decode(w.Text.Format, &f, "text.format."); err != nil {
+		return err
+	}
+	switch f.Type {
+	case "", "text":
+		return nil
+	case "json_object":
+		return r.SetJSONObject("text.format")
+	case "json_schema":
+		if jsonbody.IsNull(f.Schema) {
+			return badParam("text.format.schema", "is missing")
+		}
+		return r.SetSchema("text.format.schema", f.Schema, f.Strict != nil && *f.Strict)
+	}
+	return unsupported("text.format.type", `must be "text", "json_object" or "json_schema", got `+
+		"%.80q", f.Type)
 }
 
 func (r *Request) readReasoning(w *wireRequest) error {
@@ -240,7 +254,10 @@ func (r *Request) readEcho(w *wireRequest) {
 	if w.Truncation != nil {
 		e.Truncation = *w.Truncation
 	}
-	e.Text.Format.Type = "text"
+	e.Text.Format = json.RawMessage(`{"type":"text"}`)
+	if r.Output != nil {
+		e.Text.Format = slices.Clone(w.Text.Format)
+	}
 	if w.Reasoning != nil {
 		e.Reasoning = ReasoningEcho{w.Reasoning.Effort, w.Reasoning.Summary}
 	}

@@ -54,14 +54,12 @@ type ReasoningEcho struct {
 
 // TextEcho repeats the field text.
 type TextEcho struct {
-	Format struct {
-		Type string `json:"type"` // "text"
-	} `json:"format"`
+	Format json.RawMessage `json:"format"`
 }
 
 // echoBytes returns about how much memory the request's part of a response takes.
 func (e *Echo) echoBytes() int {
-	n := 0
+	n := len(e.Text.Format)
 	for _, tool := range e.Tools {
 		n += len(tool)
 	}

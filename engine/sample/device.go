@@ -24,10 +24,10 @@ const (
 )
 
 // OnDevice reports whether a device can choose this sequence's tokens (kernels/sampling). It cannot
-// if the host needs the logits, which is the case for logprobs and for a logit bias or penalties on
-// very many tokens.
+// if the host needs the logits, which is the case for logprobs, for masks, and for a logit bias or
+// penalties on very many tokens.
 func (s *Sampler) OnDevice() bool {
-	return s.params.Logprobs < 0 && len(s.biases) <= maxDeviceBiases &&
+	return s.params.Logprobs < 0 && !s.masked && len(s.biases) <= maxDeviceBiases &&
 		len(s.recent.ring) <= maxDeviceWindow
 }
 

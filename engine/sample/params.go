@@ -6,7 +6,7 @@
 //
 // The steps have the same order as in mlx-lm (mlx_lm/sample_utils.py):
 //
-//	logits  + logit bias, then repetition, presence and frequency penalty
+//	logits  + logit bias, then repetition, presence and frequency penalty, then the mask
 //	logp    = log-softmax of these logits, without temperature; logprobs report these
 //	greedy  the largest logit, the lowest id on ties, if the temperature is 0
 //	filters top-p, min-p, top-k, on logp; then a draw with weights exp(logp/temperature)

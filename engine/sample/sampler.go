@@ -35,6 +35,8 @@ type Sampler struct {
 	observed uint64 // tokens of the sequence
 	biases   []sampling.LogitBias
 	recent   window
+	mask     []uint64 // tokens that may be chosen; nil: all
+	masked   bool     // some tokens have a mask
 	chooser  sampling.Chooser
 	top      []TokenLogprob
 }
@@ -62,6 +64,13 @@ func (s *Sampler) Observe(token int32) {
 	s.recent.push(token)
 }
 
+// Constrain says that SetMask will restrict some tokens, so that the host must choose them.
+func (s *Sampler) Constrain() { s.masked = true }
+
+// SetMask restricts the next tokens to those whose bits are set in mask: token t has bit t%64 of
+// element t/64. Nil allows all. Tokens beyond the mask are not allowed.
+func (s *Sampler) SetMask(mask []uint64) { s.mask = mask }
+
 // Sample chooses the token after those observed. It may change logits, a row of shape [V]. A
 // token may be masked by a logit of -Inf; NaN, +Inf, or a row without any finite logit is
 // an error, as only a broken model produces them.
@@ -88,6 +97,9 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 	out.Logprob = float32(float64(logits[out.Token]) - norm)
 	if n := s.params.Logprobs; n > 0 {
 		s.top = topLogits(s.top[:0], logits, min(n, s.vocab))
+		for len(s.top) > 0 && math.IsInf(float64(s.top[len(s.top)-1].Logprob), -1) {
+			s.top = s.top[:len(s.top)-1] // masked
+		}
 		for i := range s.top {
 			s.top[i].Logprob = float32(float64(s.top[i].Logprob) - norm)
 		}
@@ -127,6 +139,23 @@ func (s *Sampler) adjust(logits []float32) {
 	for id, count := range s.recent.counts {
 		if id >= 0 && int(id) < len(logits) {
 			logits[id] = penalties.Apply(logits[id], count)
+		}
+	}
+	if s.mask != nil {
+		applyMask(logits, s.mask)
+	}
+}
+
+// applyMask sets the logits of all tokens outside of the mask to -Inf. NaN and +Inf stay, so that a
+// broken model is still found.
+func applyMask(logits []float32, mask []uint64) {
+	none := float32(math.Inf(-1))
+	for i := range logits {
+		if i/64 < len(mask) && mask[i/64]>>(i%64)&1 != 0 {
+			continue
+		}
+		if x := logits[i]; x == x && x <= math.MaxFloat32 {
+			logits[i] = none
 		}
 	}
 }

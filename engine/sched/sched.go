@@ -22,8 +22,8 @@ import (
 )
 
 // Sequence holds the tokens of one request and its memory. The owner appends generated tokens and
-// sets Stored and StorePending. While the sequence is queued, only the scheduler changes the other
-// fields.
+// sets Stored, StorePending and Ahead. While the sequence is queued, only the scheduler changes the
+// other fields.
 type Sequence struct {
 	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, less
 	// than 0, for a token that the device has not sampled yet.
@@ -43,6 +43,10 @@ type Sequence struct {
 	// NoCache keeps the tokens out of the prefix tree. The sequence may still resume a prefix that
 	// is in it.
 	NoCache bool
+
+	// Ahead is how many tokens at the end are known although no logits have chosen them. They are
+	// computed like the token before them. Advance sets it to 0.
+	Ahead int
 
 	Pages []int32 // page table; has room for at least Computed positions
 	Slot  int32   // slot of the recurrent state while the sequence runs, else -1
@@ -240,7 +244,7 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 // soon as the device has been told to do both, because the device works in order.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
-	q.Computed = w.To
+	q.Computed, q.Ahead = w.To, 0
 	for _, k := range w.Keeps {
 		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
 	}
@@ -292,22 +296,32 @@ func (s *Scheduler) SetMixedChunkTokens(n int) {
 	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
 }
 
-// planDecode plans one token of every decoding sequence.
+// maxAhead bounds the tokens of a decoding sequence in a step. More of them are planned like a
+// prompt.
+const maxAhead = 64
+
+// planDecode plans one token of every decoding sequence, and those that are known after it.
 func (s *Scheduler) planDecode() {
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
-		if q.running && len(q.Tokens)-q.Computed == 1 && s.reserve(q, len(q.Tokens)) {
+		if q.running && q.decodes() && s.reserve(q, len(q.Tokens)) {
 			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: len(q.Tokens)})
 		}
 	}
 	s.dropPreempted()
 }
 
+// decodes reports whether all tokens of a running sequence have been computed but the last and
+// those that are known after it.
+func (q *Sequence) decodes() bool {
+	return q.Ahead <= maxAhead && len(q.Tokens)-q.Computed == 1+q.Ahead
+}
+
 // planPrefill plans up to budget prompt tokens, first of running and then of waiting sequences.
 func (s *Scheduler) planPrefill(budget int) {
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
-		if budget > 0 && q.running && len(q.Tokens)-q.Computed > 1 {
+		if budget > 0 && q.running && len(q.Tokens) > q.Computed && !q.decodes() {
 			budget -= s.prefill(q, budget, nil)
 		}
 	}

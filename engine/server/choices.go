@@ -97,6 +97,7 @@ func (c *choices) submit(i int) *choice {
 		Sampling:  sampling,
 		IgnoreEOS: g.IgnoreEOS,
 		ShowTags:  g.split != nil,
+		Output:    g.Output,
 		Private:   g.Cache.Private(),
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,

@@ -14,6 +14,7 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
+	"headroom/engine/structured"
 	"headroom/engine/tokenizer"
 )
 
@@ -25,6 +26,7 @@ type Processor struct {
 	defaults  sample.Defaults
 	eos       map[int32]bool
 	tags      map[int32]bool // special tokens that the template's Splitter needs
+	compiler  *structured.Compiler
 }
 
 // Read reads a model's Processor from the model's files. Errors are Problems.
@@ -66,6 +68,7 @@ func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processo
 		return nil, unusable("generation_config.json", err)
 	}
 	p.readEOS(config, beside)
+	p.compiler = p.newCompiler()
 	return p, nil
 }
 

@@ -1,0 +1,198 @@
+// Package structured constrains answers to a form: JSON of a schema, a regular expression, one of
+// several texts, or a grammar. Clients call it structured output.
+//
+// An Output says what a request demands. A Compiler makes its grammar (engine/grammar) and keeps
+// those that were used last. An Answer follows one answer: before each token it says which tokens
+// may come, or which must.
+//
+// Reasoning is free: the form begins with the content of the answer.
+package structured
+
+import (
+	"container/list"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/gbnf"
+	"headroom/engine/problem"
+)
+
+// Kind is a kind of form.
+type Kind string
+
+// The kinds of forms.
+const (
+	JSONSchema Kind = "json_schema" // Source is a JSON Schema
+	JSONObject Kind = "json_object" // any JSON object
+	Regex      Kind = "regex"       // Source is a regular expression, as in JavaScript
+	Choice     Kind = "choice"      // Source is a JSON list of texts
+	Grammar    Kind = "grammar"     // Source is a grammar in GBNF
+)
+
+// Output is the form that a request demands of its answer.
+type Output struct {
+	Kind   Kind
+	Source string
+	// Strict refuses what a JSON Schema may leave to the model, such as formats of strings that
+	// nobody knows.
+	Strict bool
+	// Whitespace allows white space between the parts of JSON. Without it, JSON has one fixed
+	// form.
+	Whitespace bool
+	Before     Before // what may come before the content; set by engine/generate
+}
+
+// Before says what may come before the content of an answer. The zero value: nothing.
+type Before struct {
+	// Inside: the prompt ends inside of reasoning, or the content needs a header.
+	Inside bool
+	// Open begins reasoning if the answer begins with it, "" if there is none.
+	Open string
+	// Close are the tags after which the content begins, each of which comes after the one before.
+	Close []string
+	// Calls begin tool calls, which may come in place of content.
+	Calls []string
+}
+
+// Limits of an Output.
+const (
+	maxSourceBytes = 4 << 20
+	maxChoices     = 10_000
+)
+
+// builders has the function for each kind that adds its form to a grammar.
+var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
+	Choice: buildChoice,
+	Grammar: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
+		return gbnf.Build(b, o.Source)
+	},
+}
+
+// Compile returns the grammar of a form. Errors are Problems that begin with what is wrong.
+func (o *Output) Compile() (*grammar.Grammar, error) {
+	if len(o.Source) > maxSourceBytes {
+		return nil, refused("it has %d bytes, at most %d are allowed", len(o.Source),
+			maxSourceBytes)
+	}
+	build, ok := builders[o.Kind]
+	if !ok {
+		return nil, refused("the kind %q is not known", o.Kind)
+	}
+	b := grammar.NewBuilder()
+	start, err := build(b, o)
+	if err != nil {
+		return nil, refused("%v", err)
+	}
+	if o.Before.Inside || o.Before.Open != "" {
+		// Models write line breaks after their reasoning.
+		breaks := b.Space.Repeat(b.Space.Text("\n"), 0, 2)
+		start = b.Seq(b.Terminal(breaks), start)
+	}
+	g, err := b.Compile(start)
+	switch {
+	case errors.Is(err, grammar.ErrNothing):
+		return nil, refused("no answer can have this form")
+	case err != nil:
+		return nil, refused("%v", err)
+	}
+	return g, nil
+}
+
+func refused(format string, args ...any) error {
+	return problem.New(problem.BadRequest, fmt.Sprintf(format, args...), "", "")
+}
+
+func buildChoice(b *grammar.Builder, o *Output) (grammar.Node, error) {
+	var texts []string
+	if err := json.Unmarshal([]byte(o.Source), &texts); err != nil {
+		return 0, fmt.Errorf("expected a list of texts: %w", err)
+	}
+	if len(texts) == 0 || len(texts) > maxChoices {
+		return 0, fmt.Errorf("expected 1 to %d texts, got %d", maxChoices, len(texts))
+	}
+	parts := make([]grammar.Node, len(texts))
+	for i, text := range texts {
+		if text == "" {
+			return 0, fmt.Errorf("text %d is empty", i)
+		}
+		parts[i] = b.Text(text)
+	}
+	return b.Choice(parts...), nil
+}
+
+// maxKept is how many grammars a Compiler keeps.
+const maxKept = 64
+
+// Compiler makes the grammars for a model, and keeps those that were used last, with all their
+// states. It may be used from any goroutine.
+type Compiler struct {
+	vocabulary func() *grammar.Vocabulary
+	special    func(tag string) (token int32, ok bool)
+
+	mu   sync.Mutex
+	used list.List // of *kept, the last used first
+	byID map[string]*list.Element
+}
+
+type kept struct {
+	id   string
+	once sync.Once
+	g    *grammar.Grammar
+	err  error
+}
+
+// NewCompiler returns a Compiler for a vocabulary, which is made when it is first needed. special
+// returns the token of a tag, if it is one token.
+func NewCompiler(vocabulary func() *grammar.Vocabulary,
+	special func(tag string) (token int32, ok bool)) *Compiler {
+	return &Compiler{vocabulary: sync.OnceValue(vocabulary), special: special,
+		byID: map[string]*list.Element{}}
+}
+
+// NewAnswer returns the state at the beginning of an answer. Errors are Problems.
+func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
+	k := c.kept(fmt.Sprint(o.Kind, o.Strict, o.Whitespace, o.Before.Inside, o.Before.Open != "",
+		len(o.Source), o.Source))
+	k.once.Do(func() {
+		if k.g, k.err = o.Compile(); k.err == nil {
+			k.g.SetVocabulary(c.vocabulary())
+		}
+	})
+	if k.err != nil {
+		return nil, k.err
+	}
+	return c.begin(o, k.g.NewMatcher())
+}
+
+func (c *Compiler) kept(id string) *kept {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[id]; ok {
+		c.used.MoveToFront(e)
+		return e.Value.(*kept)
+	}
+	if c.used.Len() >= maxKept {
+		last := c.used.Back()
+		delete(c.byID, c.used.Remove(last).(*kept).id)
+	}
+	k := &kept{id: id}
+	c.byID[id] = c.used.PushFront(k)
+	return k
+}
+
+// tags returns the tokens of tags. A tag that is not one token is an error.
+func (c *Compiler) tags(tags []string) (tokens []int32, err error) {
+	for _, tag := range tags {
+		token, ok := c.special(strings.TrimSpace(tag))
+		if !ok {
+			return nil, refused("this model's %q is no token of its own, so an answer of a given "+
+				"form cannot begin with it", tag)
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens, nil
+}
