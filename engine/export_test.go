@@ -52,6 +52,6 @@ func (e *Engine) SlotBytes() (n int64) {
 // OnPause makes the engine call f instead of idling. No request may be in flight.
 func (e *Engine) OnPause(f func(time.Duration)) { e.loop.OnPause(f) }
 
-// OneByOne computes the forced tokens of answers of a given form one after the other. No request may
-// be in flight.
+// OneByOne computes the forced tokens of answers of a given form one after the other. No request
+// may be in flight.
 func (e *Engine) OneByOne() { e.loop.OneByOne() }

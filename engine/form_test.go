@@ -59,17 +59,20 @@ func TestForm(t *testing.T) {
 	single.OneByOne()
 	var requests []engine.Request
 	for i, temperature := range []float32{0, 0.7, 1, 1.5, 2, 2, 2, 2} {
-		requests = append(requests, engine.Request{Prompt: encode(e, question), Output: formOf(person),
-			MaxTokens: 200, Sampling: sample.Params{Temperature: temperature, Seed: new(uint64(i)),
-				TopK: 40, RepetitionPenalty: 1.1}})
+		requests = append(requests, engine.Request{Prompt: encode(e, question),
+			Output: formOf(person), MaxTokens: 200,
+			Sampling: sample.Params{Temperature: temperature, Seed: new(uint64(i)), TopK: 40,
+				RepetitionPenalty: 1.1}})
 	}
 	var alone []formAnswer
 	for _, r := range requests {
 		a := answerOf(t, e, r)
 		alone = append(alone, a)
 		var v any
-		if a.err != nil || a.finish != engine.FinishStop || json.Unmarshal([]byte(a.text), &v) != nil {
-			t.Errorf("temperature %v: %q (%s), %v", r.Sampling.Temperature, a.text, a.finish, a.err)
+		if a.err != nil || a.finish != engine.FinishStop ||
+			json.Unmarshal([]byte(a.text), &v) != nil {
+			t.Errorf("temperature %v: %q (%s), %v", r.Sampling.Temperature, a.text, a.finish,
+				a.err)
 		}
 		if b := answerOf(t, single, r); !equalAnswers(a, b) {
 			t.Errorf("temperature %v: together %q, one by one %q", r.Sampling.Temperature, a.text,
@@ -114,8 +117,8 @@ func TestFreeForm(t *testing.T) {
 	}
 }
 
-// TestFormStaysCached continues an answer whose forced tokens were computed together. What is cached
-// of it gives the same answer as computing all again.
+// TestFormStaysCached continues an answer whose forced tokens were computed together. What is
+// cached of it gives the same answer as computing all again.
 func TestFormStaysCached(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := encode(e, question)
@@ -134,7 +137,8 @@ func TestFormStaysCached(t *testing.T) {
 func TestFormErrors(t *testing.T) {
 	e := open(t, engine.Options{})
 	for _, source := range []string{`root ::= root "a"`, ``, `root ::= [`} {
-		if _, err := e.Submit(engine.Request{Prompt: []int32{1}, Output: formOf(source)}); err == nil {
+		_, err := e.Submit(engine.Request{Prompt: []int32{1}, Output: formOf(source)})
+		if err == nil {
 			t.Errorf("%q was accepted", source)
 		}
 	}

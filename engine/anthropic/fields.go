@@ -55,7 +55,4 @@ var fieldTable = []field{
 	{Name: "workspace_id", Support: inert},
 }
 
-// formatInstead is the advice for fields that would constrain the text.
-const formatInstead = "Ask for the format in the prompt"
-
 var fieldsByName = jsonbody.ByName(fieldTable)

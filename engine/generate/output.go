@@ -43,8 +43,8 @@ func (p *Params) SetJSONObject(param string) error {
 	return p.SetOutput(param, structured.Output{Kind: structured.JSONObject, Whitespace: true})
 }
 
-// SetSchema demands JSON of a schema, which is a JSON value or the text of one. Without one, and for
-// null or an empty text, it does nothing.
+// SetSchema demands JSON of a schema, which is a JSON value or the text of one. Without one, and
+// for null or an empty text, it does nothing.
 func (p *Params) SetSchema(param string, schema json.RawMessage, strict bool) error {
 	var text *string
 	if len(schema) == 0 || string(schema) == "null" {

@@ -367,7 +367,8 @@ func TestForced(t *testing.T) {
 // trying each token.
 func TestMaskInStrings(t *testing.T) {
 	v := words("ab", "abc", "hello", "ä", "äö", "中文字", "😀", "a\"", "\\n", "a\\", "\n", "ab\n",
-		"\xE4\xB8", "\xAD", "12345678", " the", "a long token of plain characters", "xx", "xx", "é.")
+		"\xE4\xB8", "\xAD", "12345678", " the", "a long token of plain characters", "xx", "xx",
+		"é.")
 	v.encode = nil
 	for name, build := range map[string]func(s *regular.Space, plain regular.Expr) regular.Expr{
 		"any": func(s *regular.Space, plain regular.Expr) regular.Expr {
@@ -380,7 +381,8 @@ func TestMaskInStrings(t *testing.T) {
 			return s.Repeat(plain, 40, 40)
 		},
 		"without x": func(s *regular.Space, plain regular.Expr) regular.Expr {
-			return s.And(s.Repeat(plain, 0, 9), s.Not(s.Concat(regular.All, s.Text("x"), regular.All)))
+			return s.And(s.Repeat(plain, 0, 9),
+				s.Not(s.Concat(regular.All, s.Text("x"), regular.All)))
 		},
 		"a plane without emoji": func(s *regular.Space, _ regular.Expr) regular.Expr {
 			return s.Repeat(s.Runes(regular.RuneRange{Lo: ' ', Hi: '!'},

@@ -1,7 +1,7 @@
 package grammar
 
-// Masks: which tokens may come next. A walk through a trie follows the states of the bytes, and skips
-// all tokens with a byte that no text has there.
+// Masks: which tokens may come next. A walk through a trie follows the states of the bytes, and
+// skips all tokens with a byte that no text has there.
 
 import (
 	"errors"

@@ -2,8 +2,9 @@ package grammar
 
 // Masks inside of strings. Most tokens are plain: they have neither quotes nor escapes nor control
 // characters. In a state from which every plain character leads to one and the same state, as in a
-// string, the plain tokens of one character are allowed together. If it goes on so for n characters,
-// all plain tokens of up to n characters are. (llguidance calls such a set of tokens a slice.)
+// string, the plain tokens of one character are allowed together. If it goes on so for n
+// characters, all plain tokens of up to n characters are. (llguidance calls such a set of tokens a
+// slice.)
 
 // utf8Ranges are the ranges of the bytes of plain characters with several bytes (Unicode, table
 // 3-7), the first byte first.

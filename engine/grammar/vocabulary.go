@@ -112,7 +112,9 @@ type trieNode struct {
 func newTrie(tokens [][]byte, ids []int32) trie {
 	t := trie{others: map[int32][]int32{}}
 	order := slices.Clone(ids)
-	slices.SortStableFunc(order, func(a, b int32) int { return bytes.Compare(tokens[a], tokens[b]) })
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return bytes.Compare(tokens[a], tokens[b])
+	})
 	var path []int32 // the nodes of the last token's bytes
 	var last []byte
 	for _, id := range order {

@@ -1,8 +1,8 @@
 package openai
 
 // The form of an answer. OpenAI's field is response_format. Servers of open models have several
-// more: vLLM's structured_outputs and its older guided_ fields, SGLang's regex and ebnf, llama.cpp's
-// json_schema and grammar. At most one of them may be sent.
+// more: vLLM's structured_outputs and its older guided_ fields, SGLang's regex and ebnf,
+// llama.cpp's json_schema and grammar. At most one of them may be sent.
 
 import (
 	"encoding/json"

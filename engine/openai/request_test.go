@@ -291,8 +291,22 @@ func TestParseChatRefuses(t *testing.T) {
 		{"effort", chatBody(`"reasoning_effort":"much"`), "reasoning_effort",
 			`must be one of none, minimal, low`},
 		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
-		{"format", chatBody(`"response_format":{"type":"json_object"}`), "response_format",
-			`"json_object" is not supported`},
+		{"format", chatBody(`"response_format":{"type":"xml"}`), "response_format.type",
+			`must be "text", "json_object" or "json_schema", got "xml"`},
+		{"no schema", chatBody(`"response_format":{"type":"json_schema"}`),
+			"response_format.json_schema", `is missing`},
+		{"schema", chatBody(`"response_format":{"type":"json_schema","json_schema":{"schema":` +
+			`{"properties":{"a":{"uniqueItems":true,"type":"array"}}}}}`),
+			"response_format.json_schema.schema", `"#/properties/a": "uniqueItems" cannot be`},
+		{"two forms", chatBody(`"regex":"a","guided_choice":["b"]`), "guided_choice",
+			`an answer can have one form`},
+		{"pattern", chatBody(`"regex":"(a"`), "regex", `pattern "(a"`},
+		{"grammar", chatBody(`"grammar":"root ::= x"`), "grammar",
+			`line 1, column 10: rule "x" is not defined`},
+		{"structural tag", chatBody(`"structured_outputs":{"structural_tag":"a"}`),
+			"structured_outputs.structural_tag", `is not supported`},
+		{"nothing fits", chatBody(`"structured_outputs":{"json":{"type":"string","enum":[1]}}`),
+			"structured_outputs.json", `no value is valid`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,6 +18,8 @@ import (
 
 	"headroom/engine/grammar"
 	"headroom/engine/grammar/gbnf"
+	"headroom/engine/grammar/jsonschema"
+	"headroom/engine/grammar/regular"
 	"headroom/engine/problem"
 )
 
@@ -66,6 +68,15 @@ const (
 
 // builders has the function for each kind that adds its form to a grammar.
 var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
+	JSONSchema: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
+		return jsonschema.Build(b, json.RawMessage(o.Source), jsonschema.Options{
+			FlexibleWhitespace: o.Whitespace, Strict: o.Strict})
+	},
+	JSONObject: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
+		return jsonschema.Build(b, json.RawMessage(`{"type":"object"}`), jsonschema.Options{
+			FlexibleWhitespace: o.Whitespace})
+	},
+	Regex:  buildRegex,
 	Choice: buildChoice,
 	Grammar: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return gbnf.Build(b, o.Source)
@@ -122,6 +133,20 @@ func buildChoice(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		parts[i] = b.Text(text)
 	}
 	return b.Choice(parts...), nil
+}
+
+// buildRegex adds a regular expression, which the whole answer must match.
+func buildRegex(b *grammar.Builder, o *Output) (grammar.Node, error) {
+	p, err := regular.ParsePattern(o.Source)
+	if err != nil {
+		return 0, err
+	}
+	character := func(set []regular.RuneRange) regular.Expr { return b.Space.Runes(set...) }
+	e, err := p.Whole(b.Space, character)
+	if err != nil {
+		return 0, err
+	}
+	return b.Terminal(e), nil
 }
 
 // maxKept is how many grammars a Compiler keeps.

@@ -5,9 +5,9 @@
 //	list   ::= "[" item ("," item)* "]"
 //	item   ::= [^,\]]+
 //
-// Literals have the escapes \" \\ \n \r \t \xHH \uHHHH and \UHHHHHHHH, classes also \] \[ \-
-// and \^. A dot is any character. Parts are repeated by * + ? {m} {m,} {m,n}. A rule may refer to itself
-// anywhere, also on the left. Rules without recursion become regular expressions.
+// Literals have the escapes \" \\ \n \r \t \xHH \uHHHH and \UHHHHHHHH, classes also \] \[ \- and
+// \^. A dot is any character. Parts are repeated by * + ? {m} {m,} {m,n}. A rule may refer to
+// itself anywhere, also on the left. Rules without recursion become regular expressions.
 package gbnf
 
 import (
