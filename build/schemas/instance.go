@@ -79,11 +79,20 @@ func decodeValue(d *json.Decoder) (any, error) {
 type orders struct {
 	lists []map[string]int // the names in each properties, with their places
 	all   map[string]int   // all names in the schema
+	// literal: the schema is of draft 4, in which 1.0 is not an integer, and numbers are written as
+	// they are in the instance.
+	literal bool
 }
 
 // ordersOf returns the orders of a schema.
 func ordersOf(schema any) *orders {
 	o := &orders{all: map[string]int{}}
+	if object, ok := schema.(members); ok {
+		for _, m := range object {
+			uri, _ := m.value.(string)
+			o.literal = o.literal || m.key == "$schema" && strings.Contains(uri, "draft-04")
+		}
+	}
 	o.walk(schema)
 	return o
 }
@@ -160,7 +169,7 @@ func (o *orders) sorts(object members) (sorted []members, rank func(string) int)
 }
 
 // maxTries bounds the search for an order.
-const maxTries = 4000
+const maxTries = 2000
 
 // search looks for an order of the members that a grammar takes.
 type search struct {
@@ -214,7 +223,11 @@ func (s *search) write(m place, v any, next func(place) bool) bool {
 		}
 		return s.members(m, sorted[0], rank, "", next)
 	}
-	return s.feed(&m, scalar(v)) && next(m)
+	written := scalar(v)
+	if number, ok := v.(json.Number); ok && s.orders.literal {
+		written = string(number)
+	}
+	return s.feed(&m, written) && next(m)
 }
 
 func (s *search) items(m place, items []any, comma string,

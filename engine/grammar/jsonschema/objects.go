@@ -277,8 +277,11 @@ func (c *compiler) tidyObject(o *objectShape) *objectShape {
 		o.min = 0
 	}
 	o.rest = slices.DeleteFunc(o.rest, func(k memberClass) bool { return k.value == never })
+	if !c.tidySome(o) {
+		return nil
+	}
 	if len(o.rest) == 0 {
-		if len(o.some) > 0 || o.min > possible {
+		if o.min > possible {
 			return nil
 		}
 		if o.max >= possible {
@@ -296,19 +299,47 @@ func (c *compiler) tidyObject(o *objectShape) *objectShape {
 	return o
 }
 
+// tidySome removes the sets of keys of which a required member has one, and makes a member required
+// if no other can have a key of a set. It returns false if none can.
+func (c *compiler) tidySome(o *objectShape) bool {
+	var left []regular.Expr
+	for _, keys := range o.some {
+		candidates, last, satisfied := 0, 0, false
+		for i, m := range o.members {
+			if m.value != never && c.space.Matches(keys, quoteContent(m.name)) {
+				candidates, last = candidates+1, i
+				satisfied = satisfied || m.required
+			}
+		}
+		switch {
+		case satisfied:
+		case len(o.rest) == 0 && candidates == 0:
+			return false
+		case len(o.rest) == 0 && candidates == 1:
+			o.members[last].required = true
+		default:
+			left = append(left, keys)
+		}
+	}
+	o.some = left
+	return true
+}
+
 func (c *compiler) intersectObjects(as, bs []*objectShape) []*objectShape {
 	if len(as) == 0 || len(bs) == 0 {
 		return nil
 	}
-	c.bound(len(as) * len(bs))
-	out := make([]*objectShape, 0, len(as)*len(bs))
+	var out []*objectShape
 	for _, a := range as {
 		for _, b := range bs {
-			if shape := c.bothObjects(a, b); shape != nil {
+			// Most pairs of alternatives have a member that tells them apart.
+			if shape := c.bothObjects(a, b); shape != nil &&
+				(len(as)*len(bs) == 1 || !c.isEmptyObject(shape)) {
 				out = append(out, shape)
 			}
 		}
 	}
+	c.bound(len(out))
 	return distinct(out)
 }
 

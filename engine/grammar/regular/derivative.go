@@ -119,6 +119,8 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 	case kindRepeat:
 		rest := s.Repeat(n.kids[0], max(n.min-1, 0), max(n.max-1, Unlimited))
 		return s.concat(s.DerivativeByClass(n.kids[0], class), rest)
+	case kindMultiple:
+		return s.deriveMultiple(n, s.classByte[class])
 	}
 	return None
 }
