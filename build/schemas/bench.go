@@ -127,13 +127,13 @@ func benchOne(name string, data []byte, row *benchRow) (outcome, error) {
 	}
 	o.Taken = true
 	row.taken++
-	order := ranks(schema)
+	order := ordersOf(schema)
 	for i, test := range c.Tests {
 		instance, err := decode(test.Data)
 		if err != nil {
 			return o, err
 		}
-		switch ok := takes(g, order, instance); {
+		switch ok, _ := takes(g, order, instance); {
 		case ok == test.Valid:
 			row.right++
 		case ok:
@@ -179,4 +179,36 @@ func printTimes(outcomes []outcome) {
 		fmt.Printf("compile: median %d us, 95 %% %d us, 99 %% %d us, longest %d us\n", times[n/2],
 			times[n*95/100], times[n*99/100], times[n-1])
 	}
+}
+
+// explain prints what becomes of the instances of one schema, and where they are refused.
+func explain(name string) error {
+	files, _, err := benchSuite.files("maskbench/data/" + name + ".json")
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no schema %s: %w", name, err)
+	}
+	var c benchCase
+	if err := json.Unmarshal(files[0].data, &c); err != nil {
+		return err
+	}
+	schema, err := decode(c.Schema)
+	if err != nil {
+		return err
+	}
+	g, _, err := compile(c.Schema, jsonschema.Options{})
+	if err != nil {
+		return err
+	}
+	for i, test := range c.Tests {
+		instance, err := decode(test.Data)
+		if err != nil {
+			return err
+		}
+		ok, beginning := takes(g, ordersOf(schema), instance)
+		fmt.Printf("%d: valid %v, taken %v\n\t%s\n", i, test.Valid, ok, test.Data)
+		if !ok {
+			fmt.Printf("\trefused after %s\n", beginning)
+		}
+	}
+	return nil
 }

@@ -126,8 +126,7 @@ func (c *compiler) intersectArrays(as, bs []*arrayShape) []*arrayShape {
 	if len(as) == 0 || len(bs) == 0 {
 		return nil
 	}
-	c.bound(len(as) * len(bs))
-	out := make([]*arrayShape, 0, len(as)*len(bs))
+	var out []*arrayShape
 	for _, a := range as {
 		for _, b := range bs {
 			if shape := c.bothArrays(a, b); shape != nil {
@@ -135,10 +134,12 @@ func (c *compiler) intersectArrays(as, bs []*arrayShape) []*arrayShape {
 			}
 		}
 	}
+	c.bound(len(out))
 	return distinct(out)
 }
 
 func (c *compiler) bothArrays(a, b *arrayShape) *arrayShape {
+	c.spend(1)
 	if a == b || b == anyArray {
 		return a
 	}

@@ -3,6 +3,7 @@ package jsonschema
 // From sets to a grammar. Each formula with an array or object in it is a rule.
 
 import (
+	"slices"
 	"strconv"
 
 	"headroom/engine/grammar"
@@ -256,27 +257,39 @@ func (c *compiler) uniqueNode(a *arrayShape) grammar.Node {
 
 // objectNodes returns the nodes of the objects of a shape. If a member must have a key of some set,
 // it may be one of those with a name or one of the rest.
-func (c *compiler) objectNodes(o *objectShape) (nodes []grammar.Node) {
-	if len(o.some) == 0 {
-		return []grammar.Node{c.objectNode(o, regular.None)}
+func (c *compiler) objectNodes(o *objectShape) []grammar.Node {
+	return c.expandSome(o, o.some, regular.None)
+}
+
+// expandSome returns the nodes for the sets of keys that are left. ofRest is the set whose key a
+// member of the rest must have, or None.
+func (c *compiler) expandSome(o *objectShape, left []regular.Expr, ofRest regular.Expr,
+) (nodes []grammar.Node) {
+	c.spend(1)
+	if len(left) == 0 {
+		return []grammar.Node{c.objectNode(o, ofRest)}
 	}
-	if len(o.some) > 1 {
-		unsupported(c.root, "not", "two schemas ask for members without naming them")
-	}
-	keys := o.some[0]
+	keys := left[0]
 	for i, m := range o.members {
 		if m.value == never || !c.space.Matches(keys, quoteContent(m.name)) {
 			continue
 		}
 		if m.required {
-			return []grammar.Node{c.objectNode(o, regular.None)}
+			return c.expandSome(o, left[1:], ofRest)
 		}
 		one := *o
-		one.members = append([]memberShape(nil), o.members...)
+		one.members = slices.Clone(o.members)
 		one.members[i].required = true
-		nodes = append(nodes, c.objectNode(&one, regular.None))
+		nodes = append(nodes, c.expandSome(&one, left[1:], ofRest)...)
 	}
-	return append(nodes, c.objectNode(o, keys))
+	switch {
+	case len(o.rest) == 0:
+	case ofRest == regular.None || ofRest == keys:
+		nodes = append(nodes, c.expandSome(o, left[1:], keys)...)
+	default:
+		unsupported(c.root, "not", "two schemas ask for members without naming them")
+	}
+	return nodes
 }
 
 // objectWriter writes the rules of one shape.

@@ -38,6 +38,10 @@ type formulas struct {
 	byHash   map[uint64][]*value // schemas that are sources
 	list     []conjunction
 	index    map[string]formula
+
+	busy     []int     // the sources that are being computed
+	deciding []formula // of which isEmpty is deciding whether they are empty
+	probes   int       // questions that may remain undecided; see probe
 }
 
 type conjunction struct {
@@ -257,10 +261,14 @@ func (c *compiler) sourceSet(i int) *set {
 	if s.set != nil {
 		return s.set
 	}
+	if s.busy && c.probes > 0 {
+		panic(undecided{})
+	}
 	if s.busy {
 		invalid(s.value, "it contains itself without an array or object between")
 	}
 	c.sources[i].busy = true
+	c.busy = append(c.busy, i)
 	var out *set
 	switch {
 	case s.constant:
@@ -274,5 +282,6 @@ func (c *compiler) sourceSet(i int) *set {
 		}
 	}
 	c.sources[i].set, c.sources[i].busy = out, false
+	c.busy = c.busy[:len(c.busy)-1]
 	return out
 }

@@ -74,10 +74,10 @@ func (c *compiler) ownSet(v *value) *set {
 		s = *c.intersect(&s, c.constantSet(constant))
 	}
 	if s.text != regular.None {
-		s.text = c.space.And(s.text, c.stringKeywords(v))
+		s.text = c.bothTexts(s.text, c.stringKeywords(v))
 	}
 	if s.number.expr != regular.None {
-		s.number.expr = c.space.And(s.number.expr, c.numberKeywords(v))
+		s.number.expr = c.bothNumbers(s.number.expr, c.numberKeywords(v))
 	}
 	if len(s.arrays) > 0 {
 		s.arrays = c.intersectArrays(s.arrays, c.arrayKeywords(v))

@@ -7,7 +7,6 @@ package jsonschema
 
 import (
 	"math/big"
-	"strconv"
 	"strings"
 
 	"headroom/engine/grammar/regular"
@@ -67,11 +66,22 @@ func newNumerals(s *regular.Space) numerals {
 }
 
 func (c *compiler) intersectNumbers(a, b numbers) numbers {
-	n := numbers{c.space.And(a.expr, b.expr), max(a.style, b.style)}
+	n := numbers{c.bothNumbers(a.expr, b.expr), max(a.style, b.style)}
 	if n.expr == regular.None {
 		return numbers{}
 	}
 	return n
+}
+
+// bothNumbers returns the numbers of both expressions; see bothTexts.
+func (c *compiler) bothNumbers(a, b regular.Expr) regular.Expr {
+	switch {
+	case a == c.allNumbers:
+		return b
+	case b == c.allNumbers:
+		return a
+	}
+	return c.space.And(a, b)
 }
 
 func (c *compiler) uniteNumbers(a, b numbers) numbers {
@@ -85,8 +95,11 @@ func (c *compiler) uniteNumbers(a, b numbers) numbers {
 }
 
 func (c *compiler) subtractNumbers(a, b numbers) numbers {
-	if b.expr == regular.None {
+	switch b.expr {
+	case regular.None:
 		return a
+	case c.allNumbers:
+		return numbers{}
 	}
 	return numbers{c.space.And(a.expr, c.space.Not(b.expr)), a.style}
 }
@@ -102,6 +115,9 @@ func (c *compiler) nonEmptyNumbers(n numbers) numbers {
 func (c *compiler) numberTexts(n numbers) regular.Expr {
 	switch n.style {
 	case integers:
+		if n.expr == c.integers {
+			return c.wholes
+		}
 		return c.space.And(n.expr, c.wholes)
 	case canonical:
 		return c.space.And(n.expr, c.numerals.canonical)
@@ -162,21 +178,21 @@ func (c *compiler) numberKeywords(v *value) regular.Expr {
 	if x := v.get("exclusiveMinimum"); x != nil && x.kind == boolean {
 		lowStrict = x.is
 	} else if x != nil {
-		e = c.space.And(e, c.bounded(v, "exclusiveMinimum", x, true, true))
+		e = c.bothNumbers(e, c.bounded(v, "exclusiveMinimum", x, true, true))
 	}
 	if x := v.get("exclusiveMaximum"); x != nil && x.kind == boolean {
 		highStrict = x.is
 	} else if x != nil {
-		e = c.space.And(e, c.bounded(v, "exclusiveMaximum", x, false, true))
+		e = c.bothNumbers(e, c.bounded(v, "exclusiveMaximum", x, false, true))
 	}
 	if low != nil {
-		e = c.space.And(e, c.bounded(v, "minimum", low, true, lowStrict))
+		e = c.bothNumbers(e, c.bounded(v, "minimum", low, true, lowStrict))
 	}
 	if high != nil {
-		e = c.space.And(e, c.bounded(v, "maximum", high, false, highStrict))
+		e = c.bothNumbers(e, c.bounded(v, "maximum", high, false, highStrict))
 	}
 	if m := v.get("multipleOf"); m != nil {
-		e = c.space.And(e, c.multiples(v, m))
+		e = c.bothNumbers(e, c.multiples(v, m))
 	}
 	return e
 }
@@ -301,112 +317,25 @@ func (c *compiler) fractionAtMost(f string, strict bool) regular.Expr {
 	return s.Or(regular.Empty, s.Concat(s.Text("."), rest))
 }
 
-// Limits of multipleOf.
-const (
-	maxEndings   = 1000 // endings that are multiples of the powers of 2 and 5
-	maxRemainder = 12   // what is left without these
-	maxPlaces    = 3    // digits after the point, if not all of them may follow
-)
-
 // multiples returns the multiples of a number.
 func (c *compiler) multiples(v, m *value) regular.Expr {
 	r := m.rational()
 	if m.kind != number || r == nil || r.Sign() <= 0 {
 		invalid(v, "multipleOf is not a number above 0")
 	}
-	s := c.space
-	if r.IsInt() {
-		e, ok := c.wholeMultiples(r.Num())
-		if !ok {
-			unsupported(v, "multipleOf", "multiples of "+m.text+" are too many automaton states")
-		}
-		return s.Concat(s.Optional(c.minus), e, c.zeros)
-	}
+	const maxPlaces = 15
 	digits, _ := decimal(r)
 	_, fraction, _ := strings.Cut(digits, ".")
 	places := len(fraction)
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil)
-	scaled := new(big.Int).Mul(r.Num(), new(big.Int).Quo(power, r.Denom()))
-	zero := s.Repeat(s.Text("0"), 0, regular.Unlimited)
-	var ends regular.Expr
-	switch {
-	case scaled.Cmp(big.NewInt(1)) == 0:
-		ends = s.Concat(s.Repeat(c.digit, 1, places), zero)
-	case places <= maxPlaces && new(big.Int).Rem(power, scaled).Sign() == 0:
-		step := int(scaled.Int64())
-		for n := 0; n < int(power.Int64()); n += step {
-			c.spend(1)
-			end := strconv.Itoa(int(power.Int64()) + n)[1:]
-			end = end[:1] + strings.TrimRight(end[1:], "0")
-			ends = s.Or(ends, s.Concat(s.Text(end), zero))
-		}
-	default:
-		unsupported(v, "multipleOf", "it is "+m.text)
+	divisor := new(big.Int).Quo(new(big.Int).Mul(r.Num(), power), r.Denom())
+	if places > maxPlaces || divisor.Cmp(big.NewInt(regular.MaxDivisor)) > 0 {
+		unsupported(v, "multipleOf", m.text+" has too many digits")
 	}
-	return s.Concat(s.Optional(c.minus), c.natural,
-		s.Or(regular.Empty, s.Concat(s.Text("."), ends)))
-}
-
-// wholeMultiples returns the multiples of an integer without a sign.
-func (c *compiler) wholeMultiples(m *big.Int) (regular.Expr, bool) {
 	s := c.space
-	// The multiples of powers of 2 and 5 are those with certain last digits.
-	rest, power, places := new(big.Int).Set(m), big.NewInt(1), 0
-	ten := big.NewInt(10)
-	for {
-		g := new(big.Int).GCD(nil, nil, rest, ten)
-		if g.Cmp(big.NewInt(1)) == 0 || places > maxDigits {
-			break
-		}
-		rest.Quo(rest, g)
-		power.Mul(power, ten)
-		places++
+	if divisor.Cmp(big.NewInt(1)) == 0 && places == 0 {
+		return c.integers
 	}
-	e := c.natural
-	if places > 0 {
-		step := new(big.Int).Quo(m, rest)
-		count := new(big.Int).Quo(power, step)
-		if !count.IsInt64() || count.Int64() > maxEndings {
-			return regular.None, false
-		}
-		short, long := regular.None, regular.None
-		for n := big.NewInt(0); n.Cmp(power) < 0; n = new(big.Int).Add(n, step) {
-			c.spend(1 + places/8)
-			digits := n.String()
-			short = s.Or(short, s.Text(digits))
-			long = s.Or(long, s.Text(strings.Repeat("0", places-len(digits))+digits))
-		}
-		e = s.Or(short, s.Concat(c.digitsBetween('1', '9'), c.digits, long))
-	}
-	if !rest.IsInt64() || rest.Int64() > maxRemainder {
-		return regular.None, false
-	}
-	if n := int(rest.Int64()); n > 1 {
-		e = s.And(e, c.withRemainder(n))
-	}
-	return e, true
-}
-
-// withRemainder returns the digits whose number is a multiple of n, by eliminating the states of
-// the automaton of remainders.
-func (c *compiler) withRemainder(n int) regular.Expr {
-	s := c.space
-	step := make([][]regular.Expr, n)
-	for i := range step {
-		step[i] = make([]regular.Expr, n)
-		for d := range 10 {
-			to := (10*i + d) % n
-			step[i][to] = s.Or(step[i][to], c.digitsBetween('0'+byte(d), '0'+byte(d)))
-		}
-	}
-	for k := n - 1; k > 0; k-- {
-		loop := s.Repeat(step[k][k], 0, regular.Unlimited)
-		for i := range k {
-			for j := range k {
-				c.spend(1)
-				step[i][j] = s.Or(step[i][j], s.Concat(step[i][k], loop, step[k][j]))
-			}
-		}
-	}
-	return s.Repeat(step[0][0], 0, regular.Unlimited)
+	return s.Concat(s.Optional(c.minus),
+		s.And(c.notNegative, s.Multiples(int(divisor.Int64()), places)))
 }

@@ -204,8 +204,8 @@ func (c *compiler) patternClasses(v *value, e *evaluation) []memberClass {
 		e.keys = c.space.Or(e.keys, keys)
 		var split []part
 		for _, p := range parts {
-			yes := c.nonEmpty(c.space.And(p.keys, keys))
-			no := c.nonEmpty(c.space.And(p.keys, c.space.Not(keys)))
+			yes := c.nonEmpty(c.bothTexts(p.keys, keys))
+			no := c.nonEmpty(c.otherTexts(p.keys, keys))
 			if yes != regular.None {
 				split = append(split, part{memberClass{yes, c.and(p.value, f)}, true})
 			}
@@ -252,7 +252,7 @@ func (o *objectShape) restrictNames(c *compiler, keys regular.Expr) {
 	}
 	rest := o.rest[:0:0]
 	for _, class := range o.rest {
-		if class.keys = c.nonEmpty(c.space.And(class.keys, keys)); class.keys != regular.None {
+		if class.keys = c.nonEmpty(c.bothTexts(class.keys, keys)); class.keys != regular.None {
 			rest = append(rest, class)
 		}
 	}
@@ -277,8 +277,11 @@ func (c *compiler) tidyObject(o *objectShape) *objectShape {
 		o.min = 0
 	}
 	o.rest = slices.DeleteFunc(o.rest, func(k memberClass) bool { return k.value == never })
+	if !c.tidySome(o) {
+		return nil
+	}
 	if len(o.rest) == 0 {
-		if len(o.some) > 0 || o.min > possible {
+		if o.min > possible {
 			return nil
 		}
 		if o.max >= possible {
@@ -296,19 +299,47 @@ func (c *compiler) tidyObject(o *objectShape) *objectShape {
 	return o
 }
 
+// tidySome removes the sets of keys of which a required member has one, and makes a member required
+// if no other can have a key of a set. It returns false if none can.
+func (c *compiler) tidySome(o *objectShape) bool {
+	var left []regular.Expr
+	for _, keys := range o.some {
+		candidates, last, satisfied := 0, 0, false
+		for i, m := range o.members {
+			if m.value != never && c.space.Matches(keys, quoteContent(m.name)) {
+				candidates, last = candidates+1, i
+				satisfied = satisfied || m.required
+			}
+		}
+		switch {
+		case satisfied:
+		case len(o.rest) == 0 && candidates == 0:
+			return false
+		case len(o.rest) == 0 && candidates == 1:
+			o.members[last].required = true
+		default:
+			left = append(left, keys)
+		}
+	}
+	o.some = left
+	return true
+}
+
 func (c *compiler) intersectObjects(as, bs []*objectShape) []*objectShape {
 	if len(as) == 0 || len(bs) == 0 {
 		return nil
 	}
-	c.bound(len(as) * len(bs))
-	out := make([]*objectShape, 0, len(as)*len(bs))
+	var out []*objectShape
 	for _, a := range as {
 		for _, b := range bs {
-			if shape := c.bothObjects(a, b); shape != nil {
+			// Most pairs of alternatives have a member that tells them apart.
+			if shape := c.bothObjects(a, b); shape != nil &&
+				(len(as)*len(bs) == 1 || !c.isEmptyObject(shape)) {
 				out = append(out, shape)
 			}
 		}
 	}
+	c.bound(len(out))
 	return distinct(out)
 }
 
@@ -336,14 +367,9 @@ func (c *compiler) bothObjects(a, b *objectShape) *objectShape {
 	}
 	for _, x := range a.rest {
 		for _, y := range b.rest {
-			k := memberClass{c.space.And(x.keys, y.keys), c.and(x.value, y.value)}
-			if x.keys != c.anyText && y.keys != c.anyText && x.keys != y.keys {
+			k := memberClass{c.bothTexts(x.keys, y.keys), c.and(x.value, y.value)}
+			if k.keys != x.keys && k.keys != y.keys {
 				k.keys = c.nonEmpty(k.keys)
-			}
-			if x.keys == c.anyText {
-				k.keys = y.keys
-			} else if y.keys == c.anyText {
-				k.keys = x.keys
 			}
 			if k.keys != regular.None && k.value != never {
 				out.rest = append(out.rest, k)

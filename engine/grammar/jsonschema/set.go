@@ -3,6 +3,8 @@ package jsonschema
 // Sets of values, by type. A set is immutable once another part of the package has it.
 
 import (
+	"errors"
+
 	"headroom/engine/grammar/regular"
 )
 
@@ -35,7 +37,7 @@ func (c *compiler) intersect(a, b *set) *set {
 	c.spend(1)
 	s := &set{null: a.null && b.null, no: a.no && b.no, yes: a.yes && b.yes,
 		number:  c.intersectNumbers(a.number, b.number),
-		text:    c.space.And(a.text, b.text),
+		text:    c.bothTexts(a.text, b.text),
 		arrays:  c.intersectArrays(a.arrays, b.arrays),
 		objects: c.intersectObjects(a.objects, b.objects)}
 	s.values = a.values
@@ -140,7 +142,7 @@ func (c *compiler) subtract(a, b *set) (*set, bool) {
 	c.spend(1)
 	s := &set{null: a.null && !b.null, no: a.no && !b.no, yes: a.yes && !b.yes,
 		number:  c.subtractNumbers(a.number, b.number),
-		text:    c.space.And(a.text, c.space.Not(b.text)),
+		text:    c.otherTexts(a.text, b.text),
 		arrays:  a.arrays,
 		objects: a.objects}
 	s.number = c.nonEmptyNumbers(s.number)
@@ -187,7 +189,7 @@ func (c *compiler) nonEmpty(e regular.Expr) regular.Expr {
 func (c *compiler) areDisjoint(a, b *set) bool { return c.isEmptySet(c.intersect(a, b)) }
 
 // isEmpty reports whether no value fits, as far as can be seen: a schema that is being decided
-// counts as one that has values.
+// counts as one that has values, and so does one that cannot be decided.
 func (c *compiler) isEmpty(f formula) bool {
 	switch f {
 	case always:
@@ -202,12 +204,47 @@ func (c *compiler) isEmpty(f formula) bool {
 		return false
 	}
 	c.list[f].empty = deciding
-	empty := c.isEmptySet(c.set(f))
+	c.deciding = append(c.deciding, f)
+	empty := c.probe(func() bool { return c.isEmptySet(c.set(f)) })
+	c.deciding = c.deciding[:len(c.deciding)-1]
 	c.list[f].empty = isFalse
 	if empty {
 		c.list[f].empty = isTrue
 	}
 	return empty
+}
+
+// undecided is a panic of a probe that needs a set which is being computed.
+type undecided struct{}
+
+// probe returns the result of a question about sets, false if it cannot be decided. A question may
+// meet schemas that are being read, and schemas that cannot be enforced but may not matter.
+func (c *compiler) probe(question func() bool) (yes bool) {
+	outer, at := c.probes == 0, c.at
+	busy, deciding := len(c.busy), len(c.deciding)
+	c.probes++
+	defer func() {
+		c.probes--
+		r := recover()
+		if r == nil {
+			return
+		}
+		_, isUndecided := r.(undecided)
+		stop, isStop := r.(stopped)
+		var u *Unsupported
+		if !isUndecided && !(isStop && errors.As(stop.err, &u)) || isUndecided && !outer {
+			panic(r)
+		}
+		for _, i := range c.busy[busy:] {
+			c.sources[i].busy = false
+		}
+		for _, f := range c.deciding[deciding:] {
+			c.list[f].empty = unknown
+		}
+		c.busy, c.deciding, c.at = c.busy[:busy], c.deciding[:deciding], at
+		yes = false
+	}()
+	return question()
 }
 
 func (c *compiler) isEmptySet(s *set) bool {

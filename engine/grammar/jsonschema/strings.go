@@ -43,6 +43,29 @@ func spellings(s *regular.Space, set []regular.RuneRange) regular.Expr {
 	return s.Or(append(escaped, s.Runes(raw...))...)
 }
 
+// bothTexts returns the strings of both sets. All sets are within anyText, which is left out: an
+// expression without an intersection is matched faster.
+func (c *compiler) bothTexts(a, b regular.Expr) regular.Expr {
+	switch {
+	case a == c.anyText:
+		return b
+	case b == c.anyText:
+		return a
+	}
+	return c.space.And(a, b)
+}
+
+// otherTexts returns the strings of a that are not in b.
+func (c *compiler) otherTexts(a, b regular.Expr) regular.Expr {
+	switch b {
+	case regular.None:
+		return a
+	case c.anyText:
+		return regular.None
+	}
+	return c.space.And(a, c.space.Not(b))
+}
+
 // stringKeywords returns the strings that the keywords of a schema allow.
 func (c *compiler) stringKeywords(v *value) regular.Expr {
 	e := c.anyText
@@ -54,13 +77,13 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 		if pattern.kind != text {
 			invalid(v, "pattern is not a string")
 		}
-		e = c.space.And(e, c.pattern(v, "pattern", pattern.text))
+		e = c.bothTexts(e, c.pattern(v, "pattern", pattern.text))
 	}
 	if format := v.get("format"); format != nil && !c.o.AnnotateFormats {
 		if format.kind != text {
 			invalid(v, "format is not a string")
 		}
-		e = c.space.And(e, c.format(v, format.text))
+		e = c.bothTexts(e, c.format(v, format.text))
 	}
 	return e
 }

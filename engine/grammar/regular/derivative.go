@@ -119,6 +119,8 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 	case kindRepeat:
 		rest := s.Repeat(n.kids[0], max(n.min-1, 0), max(n.max-1, Unlimited))
 		return s.concat(s.DerivativeByClass(n.kids[0], class), rest)
+	case kindMultiple:
+		return s.deriveMultiple(n, s.classByte[class])
 	}
 	return None
 }
@@ -141,22 +143,42 @@ func (s *Space) Matches(e Expr, text string) bool {
 	return s.nodes[e].nullable
 }
 
-// maxSearch is how many expressions a search for a text may visit.
+// maxSearch is how many derivatives a search for a text may need.
 const maxSearch = 50_000
 
-// IsNone reports whether e matches nothing. It searches its derivatives for one with the empty
-// text, unless e has neither And nor Not. The error is ErrTooComplex.
+// IsNone reports whether e matches nothing. Of parts with And or Not, it searches the derivatives
+// for one with the empty text. The error is ErrTooComplex.
 func (s *Space) IsNone(e Expr) (bool, error) {
-	if e == None {
-		return !s.full, s.check()
+	for {
+		n := s.nodes[e]
+		switch {
+		case e == None:
+			return !s.full, s.check()
+		case n.nullable || !n.searched:
+			return false, nil
+		}
+		switch n.kind {
+		case kindConcat:
+			if none, err := s.IsNone(n.kids[0]); none || err != nil {
+				return none, err
+			}
+			e = n.kids[1]
+		case kindRepeat:
+			e = n.kids[0]
+		case kindOr:
+			for _, kid := range n.kids {
+				if none, err := s.IsNone(kid); !none || err != nil {
+					return false, err
+				}
+			}
+			return true, nil
+		default:
+			if alive, ok := s.alive[e]; ok {
+				return !alive, nil
+			}
+			return s.search(e)
+		}
 	}
-	if n := s.nodes[e]; n.nullable || !n.searched {
-		return false, nil
-	}
-	if alive, ok := s.alive[e]; ok {
-		return !alive, nil
-	}
-	return s.search(e)
 }
 
 func (s *Space) check() error {
@@ -166,40 +188,42 @@ func (s *Space) check() error {
 	return nil
 }
 
-// search visits the derivatives of e, the first found last, since a text often ends where it leads
-// straight on.
+// search visits the derivatives of e, depth first, since most texts end where they lead straight on.
 func (s *Space) search(e Expr) (none bool, err error) {
 	s.freeze()
-	from := map[Expr]Expr{e: e} // the expression of which it is a derivative
-	todo := []Expr{e}
-	for len(todo) > 0 {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		alive, known := s.alive[at]
-		if n := s.nodes[at]; n.nullable || !n.searched || known && alive {
-			for ; ; at = from[at] { // all on the way lead to a text
-				s.alive[at] = true
-				if at == e {
-					return false, nil
-				}
-			}
-		}
-		if known {
+	type visit struct {
+		at    Expr
+		class int // the next
+	}
+	seen := map[Expr]bool{e: true}
+	path := []visit{{e, 0}}
+	for steps := 0; len(path) > 0; {
+		v := &path[len(path)-1]
+		if v.class == s.classCount {
+			path = path[:len(path)-1]
 			continue
 		}
-		for class := range s.classCount {
-			d := s.DerivativeByClass(at, uint8(class))
-			if _, seen := from[d]; seen || d == None {
-				continue
-			}
-			from[d] = at
-			todo = append(todo, d)
-		}
-		if s.full || len(from) > maxSearch {
+		d := s.DerivativeByClass(v.at, uint8(v.class))
+		v.class++
+		if steps++; s.full || steps > maxSearch {
 			return false, ErrTooComplex
 		}
+		if d == None || seen[d] {
+			continue
+		}
+		seen[d] = true
+		alive, known := s.alive[d]
+		if n := s.nodes[d]; n.nullable || !n.searched || known && alive {
+			for _, v := range path { // all on the way lead to a text
+				s.alive[v.at] = true
+			}
+			return false, nil
+		}
+		if !known {
+			path = append(path, visit{d, 0})
+		}
 	}
-	for at := range from {
+	for at := range seen {
 		s.alive[at] = false
 	}
 	return true, nil

@@ -78,14 +78,15 @@ func (s Set) size() (n int) {
 type kind uint8
 
 const (
-	kindNone   kind = iota
-	kindEmpty       // the empty text
-	kindSet         // one byte of set
-	kindConcat      // kids[0], then kids[1], which is no concatenation on its left
-	kindOr          // one of kids
-	kindAnd         // all of kids
-	kindNot         // not kids[0]
-	kindRepeat      // kids[0], min to max times
+	kindNone     kind = iota
+	kindEmpty         // the empty text
+	kindSet           // one byte of set
+	kindConcat        // kids[0], then kids[1], which is no concatenation on its left
+	kindOr            // one of kids
+	kindAnd           // all of kids
+	kindNot           // not kids[0]
+	kindRepeat        // kids[0], min to max times
+	kindMultiple      // digits, see multiple.go; min is the divisor, max the rest of the state
 )
 
 type node struct {
@@ -143,7 +144,7 @@ func (s *Space) encode(n *node) []byte {
 		for _, w := range n.set {
 			k = binary.LittleEndian.AppendUint64(k, w)
 		}
-	case kindRepeat:
+	case kindRepeat, kindMultiple:
 		k = binary.AppendVarint(k, int64(n.min))
 		k = binary.AppendVarint(k, int64(n.max))
 	}

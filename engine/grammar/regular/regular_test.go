@@ -154,3 +154,27 @@ func TestTooComplex(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+func TestMultiples(t *testing.T) {
+	for _, c := range []struct {
+		divisor, places int
+		yes, no         []string
+	}{
+		{7, 0, []string{"0", "7", "49", "700", "7.0", "14.00"}, []string{"1", "8", "7.5", "0.7"}},
+		{25, 1, []string{"2.5", "5", "7.50", "10.0"}, []string{"2", "2.4", "2.51", "0.25"}},
+		{1, 2, []string{"1", "0.01", "3.140"}, []string{"0.001", "x", "1..0"}},
+	} {
+		s := NewSpace(0)
+		e := s.Multiples(c.divisor, c.places)
+		for _, text := range c.yes {
+			if !s.Matches(e, text) {
+				t.Errorf("%d/10^%d: refuses %s", c.divisor, c.places, text)
+			}
+		}
+		for _, text := range c.no {
+			if s.Matches(e, text) {
+				t.Errorf("%d/10^%d: takes %s", c.divisor, c.places, text)
+			}
+		}
+	}
+}
