@@ -1,8 +1,8 @@
 package chat
 
-// Calls as a grammar, for requests whose answer must be a call (tool_choice). What a format's reader
-// reads, its form writes: in the way of the model's template, with arguments that fit the schema of
-// the function. Formats without a form cannot be forced.
+// Calls as a grammar, for requests whose answer must be a call (tool_choice). What a format's
+// reader reads, its form writes: in the way of the model's template, with arguments that fit the
+// schema of the function. Formats without a form cannot be forced.
 
 import (
 	"encoding/json"
@@ -36,8 +36,8 @@ type CallError struct{ Message string }
 
 func (e *CallError) Error() string { return e.Message }
 
-// Calls adds to b the answers that are calls, and nothing else but reasoning in formats of messages.
-// An error about a schema is one of package jsonschema.
+// Calls adds to b the answers that are calls, and nothing else but reasoning in formats of
+// messages. An error about a schema is one of package jsonschema.
 func (t *Template) Calls(b *grammar.Builder, o CallOptions) (grammar.Node, error) {
 	t = t.of(true)
 	form, name := t.callForm()

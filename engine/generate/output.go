@@ -76,8 +76,8 @@ func (r *Request) openOutput(m Model, text string) error {
 	forced := with.Kind == structured.Calls
 	if forced {
 		if _, err := with.Compile(textproc.CallForm(m)); err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The call that tool_choice requires cannot "+
-				"be enforced", "")
+			return problem.Wrap(problem.BadRequest, err,
+				"The call that tool_choice requires cannot be enforced", "")
 		}
 	}
 	o, err := m.Template().Opening(text, len(r.Tools) > 0,
