@@ -61,6 +61,7 @@ func (b *Builder) Compile(start Node) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.Space.LimitSearches(0)
 	if !productive(whole) {
 		return nil, ErrNothing
 	}

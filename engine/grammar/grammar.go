@@ -68,11 +68,16 @@ type Builder struct {
 const (
 	maxExprs = 400_000 // expressions, with the derivatives of all answers
 	maxRules = 200_000
+	// maxSearches is how many derivatives may be computed to find whether expressions match
+	// anything, while a grammar is built and compiled. One takes about a microsecond.
+	maxSearches = 40_000
 )
 
 // NewBuilder returns a Builder of an empty grammar.
 func NewBuilder() *Builder {
-	return &Builder{Space: regular.NewSpace(maxExprs), byExpr: map[regular.Expr]Node{}}
+	b := &Builder{Space: regular.NewSpace(maxExprs), byExpr: map[regular.Expr]Node{}}
+	b.Space.LimitSearches(maxSearches)
+	return b
 }
 
 // Terminal returns the node of a text that e matches.

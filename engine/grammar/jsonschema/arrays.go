@@ -57,17 +57,15 @@ func (c *compiler) arrayKeywords(v *value) []*arrayShape {
 	if what := v.get("contains"); what != nil {
 		k := containment{what: c.schema(what), min: c.count(v, "minContains", 1),
 			max: c.count(v, "maxContains", regular.Unlimited), at: v}
-		if c.unread {
-			unsupported(v, "contains", "the document has unevaluatedProperties or unevaluatedItems")
-		}
 		switch {
 		case k.what == always:
+			a.evaluated = regular.Unlimited
 			a.min = max(a.min, k.min)
 			a.max = smaller(a.max, k.max)
 		case k.what == never && k.min > 0:
 			return nil
 		case k.what == never:
-		case k.min > 0 || k.max != regular.Unlimited:
+		case k.min > 0 || k.max != regular.Unlimited || c.unread:
 			a.contains = []containment{k}
 		}
 	}
@@ -251,6 +249,9 @@ func (c *compiler) constantArray(v *value) *arrayShape {
 func (c *compiler) applyUnevaluatedItems(a *arrayShape, f formula) *arrayShape {
 	if a.evaluated == regular.Unlimited {
 		return a
+	}
+	if len(a.contains) > 0 {
+		unsupported(a.contains[0].at, "contains", "unevaluatedItems looks at the other items")
 	}
 	out := *a
 	out.prefix = nil

@@ -310,11 +310,11 @@ type objectWriter struct {
 // member of the rest must have one.
 func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
 	w := &objectWriter{compiler: c, shape: o, states: map[[2]int]grammar.Node{}}
-	names := make([]regular.Expr, 0, len(o.members))
+	names := make([]string, 0, len(o.members))
 	for _, m := range o.members {
 		c.spend(1)
 		if len(o.rest) > 0 {
-			names = append(names, c.space.Text(quoteContent(m.name)))
+			names = append(names, m.name)
 		}
 		if m.value == never {
 			continue
@@ -324,7 +324,7 @@ func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
 	}
 	others := regular.All
 	if len(names) > 0 {
-		others = c.space.Not(c.space.Or(names...))
+		others = c.space.Not(c.oneOfTexts(names))
 	}
 	w.rest, w.hasRest = c.restNode(o.rest, others)
 	if some != regular.None {
@@ -340,7 +340,7 @@ func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
 func (c *compiler) key(name string) grammar.Node {
 	n, ok := c.keys[name]
 	if !ok {
-		c.spend(len(name) / 8)
+		c.spend(len(name))
 		n = c.b.Terminal(c.space.Concat(c.quote, c.space.Text(quoteContent(name)), c.quote,
 			c.afterKey))
 		c.keys[name] = n

@@ -1,7 +1,7 @@
 package jsonschema
 
 // Formats, as patterns. Each stands for the whole text. What a format allows beyond its pattern is
-// not generated: a leap second, an address in brackets in an email.
+// not generated: a leap second, a host name in Punycode.
 
 import (
 	"strconv"
@@ -43,11 +43,15 @@ var ipv6 = `(?:(?:<h16>:){7}<h16>` +
 func uri(more string) (absolute, reference string) {
 	one := `(?:[<unreserved><sub>:@` + more + `]|<hex>)`
 	first := `(?:[<unreserved><sub>@` + more + `]|<hex>)` // no colon
-	host := `(?:\[` + ipv6 + `\]|\[v[0-9A-Fa-f]+\.[<unreserved><sub>:]+\]` +
+	host := `(?:\[` + ipv6 + `\]|\[[vV][0-9A-Fa-f]+\.[<unreserved><sub>:]+\]` +
 		`|(?:[<unreserved><sub>` + more + `]|<hex>)*)`
 	authority := `(?:(?:[<unreserved><sub>:` + more + `]|<hex>)*@)?` + host + `(?::\d*)?`
 	path := `//` + authority + `(?:/` + one + `*)*`
-	end := `(?:\?(?:` + one + `|[/?])*)?(?:#(?:` + one + `|[/?])*)?`
+	private := ""
+	if more != "" {
+		private = `|[\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}]`
+	}
+	end := `(?:\?(?:` + one + private + `|[/?])*)?(?:#(?:` + one + `|[/?])*)?`
 	absolute = `[A-Za-z][A-Za-z0-9+.\-]*:(?:` + path + `|/(?:` + one + `+(?:/` + one + `*)*)?|` + one +
 		`+(?:/` + one + `*)*|)` + end
 	reference = `(?:` + absolute + `|(?:` + path + `|/(?:` + one + `+(?:/` + one + `*)*)?|` + first +
@@ -66,7 +70,7 @@ func formatTable() map[string]string {
 		"time":                  `<time>`,
 		"date-time":             `<date>[Tt]<time>`,
 		"duration":              durationPattern(),
-		"email":                 `<atom>(?:\.<atom>)*@(?:<label>(?:\.<label>)*)`,
+		"email":                 emailPattern,
 		"hostname":              `<label>(?:\.<label>)*`,
 		"ipv4":                  `<ipv4>`,
 		"ipv6":                  ipv6,
@@ -82,6 +86,10 @@ func formatTable() map[string]string {
 	}
 	return m
 }
+
+// emailPattern is the Mailbox of RFC 5321.
+var emailPattern = `(?:<atom>(?:\.<atom>)*|"(?:[ !#-\[\]-~]|\\[ -~])*")@` +
+	`(?:<label>(?:\.<label>)*|\[(?:<ipv4>|IPv6:` + ipv6 + `)\])`
 
 // durationPattern returns the pattern of RFC 3339's appendix A: units in their order, none left out
 // between two others.
@@ -123,7 +131,17 @@ func (c *compiler) format(v *value, name string) regular.Expr {
 		panic(err) // a fault of the table
 	}
 	if name == "hostname" {
-		e = c.space.And(e, c.space.Repeat(c.anyCharacter, 0, maxHostname))
+		// Labels with -- in the third place are for names in Punycode, of which few are valid.
+		reserved, err := regular.ParsePattern(`(?:^|\.)..--`)
+		if err != nil {
+			panic(err)
+		}
+		encoded, err := reserved.Search(c.space, c.spellings)
+		if err != nil {
+			panic(err)
+		}
+		e = c.space.And(e, c.space.Repeat(c.anyCharacter, 0, maxHostname),
+			c.space.Not(encoded))
 	}
 	c.formats[name] = e
 	return e

@@ -33,7 +33,7 @@ type numerals struct {
 	fraction      regular.Expr // nothing, or a point and digits
 	zeros         regular.Expr // nothing, or a point and zeros
 	minus         regular.Expr
-	exponent      regular.Expr
+	exponent      regular.Expr // up to 308
 	allNumbers    regular.Expr
 	notNegative   regular.Expr
 	fromZero      regular.Expr // notNegative and -0
@@ -52,8 +52,11 @@ func newNumerals(s *regular.Space) numerals {
 	n.fraction = s.Optional(s.Concat(point, n.digit, n.digits))
 	zero := s.Repeat(s.Text("0"), 0, regular.Unlimited)
 	n.zeros = s.Optional(s.Concat(point, s.Text("0"), zero))
-	n.exponent = s.Concat(s.Set(regular.Of("eE")), s.Optional(s.Set(regular.Of("+-"))), n.digit,
-		n.digits)
+	// Up to 308, the largest that a 64-bit float has.
+	range3 := s.Or(s.Concat(s.Set(regular.Of("12")), n.digit, n.digit),
+		s.Concat(s.Text("30"), s.Set(regular.Range('0', '8'))))
+	n.exponent = s.Concat(s.Set(regular.Of("eE")), s.Optional(s.Set(regular.Of("+-"))),
+		s.Or(s.Repeat(n.digit, 1, 2), range3))
 	n.notNegative = s.Concat(n.natural, n.fraction)
 	n.fromZero = s.Or(n.notNegative, s.Concat(n.minus, s.Text("0"), n.zeros))
 	n.allNumbers = s.Concat(s.Optional(n.minus), n.notNegative)
@@ -140,7 +143,7 @@ func (c *compiler) decimal(v *value) (negative bool, whole, fraction string) {
 	digits, _ := decimal(r)
 	digits, negative = strings.CutPrefix(digits, "-")
 	whole, fraction, _ = strings.Cut(digits, ".")
-	c.spend(len(digits))
+	c.spend(2 + len(digits))
 	return negative, whole, fraction
 }
 

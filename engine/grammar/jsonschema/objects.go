@@ -413,9 +413,9 @@ func (c *compiler) otherObjects(o *objectShape) (out []*objectShape, ok bool) {
 		shape.min = o.max + 1
 		add(shape)
 	}
-	names := make([]regular.Expr, 0, len(o.members))
+	names := make([]string, 0, len(o.members))
 	for _, m := range o.members {
-		names = append(names, c.space.Text(quoteContent(m.name)))
+		names = append(names, m.name)
 		if m.required {
 			shape := c.anyObject()
 			shape.declare(c, m.name, never)
@@ -439,7 +439,7 @@ func (c *compiler) otherObjects(o *objectShape) (out []*objectShape, ok bool) {
 		return out, true
 	}
 	// A member whose key is of no class.
-	keys := c.space.And(c.anyText, c.space.Not(c.space.Or(append(names, covered)...)))
+	keys := c.space.And(c.anyText, c.space.Not(c.space.Or(c.oneOfTexts(names), covered)))
 	if keys = c.nonEmpty(keys); keys != regular.None {
 		shape := c.anyObject()
 		shape.some = []regular.Expr{keys}

@@ -272,10 +272,11 @@ func (c *compiler) constantSet(v *value) *set { return c.enumSet([]*value{v}) }
 // enumSet returns the set of some values.
 func (c *compiler) enumSet(values []*value) *set {
 	s := &set{values: make([]*value, 0, len(values))}
-	var texts, numerals []regular.Expr
+	var texts []string
+	var numerals []regular.Expr
 	seen := make(map[string]bool, len(values))
 	for _, v := range values {
-		c.spend(1 + len(v.text)/8)
+		c.spend(2)
 		if v.kind < array {
 			written := kindNames[v.kind] + v.text
 			if v.kind == number {
@@ -297,14 +298,14 @@ func (c *compiler) enumSet(values []*value) *set {
 		case number:
 			numerals = append(numerals, c.numberValue(v))
 		case text:
-			texts = append(texts, c.space.Text(quoteContent(v.text)))
+			texts = append(texts, v.text)
 		case array:
 			s.arrays = append(s.arrays, c.constantArray(v))
 		case object:
 			s.objects = append(s.objects, c.constantObject(v))
 		}
 	}
-	s.text = c.space.Or(texts...)
+	s.text = c.oneOfTexts(texts)
 	if len(numerals) > 0 {
 		s.number = numbers{c.space.Or(numerals...), canonical}
 	}

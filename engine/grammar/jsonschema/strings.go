@@ -5,6 +5,7 @@ package jsonschema
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"headroom/engine/grammar/regular"
@@ -70,7 +71,10 @@ func (c *compiler) otherTexts(a, b regular.Expr) regular.Expr {
 func (c *compiler) stringKeywords(v *value) regular.Expr {
 	e := c.anyText
 	low, high := c.count(v, "minLength", 0), c.count(v, "maxLength", regular.Unlimited)
-	if low > 0 || high != regular.Unlimited {
+	switch {
+	case high != regular.Unlimited && low > high:
+		return regular.None
+	case low > 0 || high != regular.Unlimited:
 		e = c.space.Repeat(c.anyCharacter, low, high)
 	}
 	if pattern := v.get("pattern"); pattern != nil {
@@ -86,6 +90,53 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 		e = c.bothTexts(e, c.format(v, format.text))
 	}
 	return e
+}
+
+// oneOfTexts returns the strings of a list. Texts with a common beginning share it, so that each
+// character of an answer excludes most of them at once.
+func (c *compiler) oneOfTexts(list []string) regular.Expr {
+	for i, s := range list {
+		list[i] = quoteContent(s)
+		c.spend(1 + len(s))
+	}
+	slices.Sort(list)
+	return c.beginnings(slices.Compact(list))
+}
+
+// beginnings returns the expression of texts that are sorted.
+func (c *compiler) beginnings(list []string) regular.Expr {
+	switch len(list) {
+	case 0:
+		return regular.None
+	case 1:
+		return c.space.Text(list[0])
+	}
+	first, last := list[0], list[len(list)-1]
+	n := 0
+	for n < len(first) && first[n] == last[n] {
+		n++
+	}
+	if n > 0 {
+		rest := make([]string, len(list))
+		for i, s := range list {
+			rest[i] = s[n:]
+		}
+		return c.space.Concat(c.space.Text(first[:n]), c.beginnings(rest))
+	}
+	var parts []regular.Expr
+	if first == "" {
+		parts = append(parts, regular.Empty)
+		list = list[1:]
+	}
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n][0] == list[0][0] {
+			n++
+		}
+		parts = append(parts, c.beginnings(list[:n]))
+		list = list[n:]
+	}
+	return c.space.Or(parts...)
 }
 
 // Quote returns the text of a string in the grammars, which have one for each string.

@@ -69,8 +69,8 @@ var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 // maxDepth bounds the nesting of a schema.
 const maxDepth = 200
 
-// maxBytes bounds a schema. The largest of JSONSchemaBench has 1.2 MB with its indentation.
-const maxBytes = 2 << 20
+// maxBytes bounds a schema. The largest of JSONSchemaBench has 0.7 MB.
+const maxBytes = 1 << 20
 
 type parser struct {
 	text   []byte
@@ -79,7 +79,7 @@ type parser struct {
 }
 
 // maxValues bounds the values of a schema.
-const maxValues = 100_000
+const maxValues = 50_000
 
 // parse parses a JSON text. Members may not have the same key.
 func parse(data []byte) (*value, error) {

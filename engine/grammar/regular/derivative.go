@@ -92,6 +92,7 @@ func (s *Space) DerivativeByClass(e Expr, class uint8) Expr {
 		s.derivatives[e] = row
 	}
 	if row[class] == notYet {
+		s.computed++
 		row[class] = s.derive(e, class) // s.derivatives may move, row does not
 	}
 	return row[class]
@@ -145,6 +146,15 @@ func (s *Space) Matches(e Expr, text string) bool {
 
 // maxSearch is how many derivatives a search for a text may need.
 const maxSearch = 50_000
+
+// LimitSearches makes searches end in ErrTooComplex after so many further derivatives in all. 0
+// removes the limit; that of a single search remains.
+func (s *Space) LimitSearches(derivatives int) {
+	s.last = 0
+	if derivatives > 0 {
+		s.last = s.computed + derivatives
+	}
+}
 
 // IsNone reports whether e matches nothing. Of parts with And or Not, it searches the derivatives
 // for one with the empty text. The error is ErrTooComplex.
@@ -206,7 +216,7 @@ func (s *Space) search(e Expr) (none bool, err error) {
 		}
 		d := s.DerivativeByClass(v.at, uint8(v.class))
 		v.class++
-		if steps++; s.full || steps > maxSearch {
+		if steps++; s.full || steps > maxSearch || s.last > 0 && s.computed > s.last {
 			return false, ErrTooComplex
 		}
 		if d == None || seen[d] {

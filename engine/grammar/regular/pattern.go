@@ -68,12 +68,41 @@ func (p Pattern) Search(s *Space, character func([]RuneRange) Expr) (e Expr, err
 		}
 	}()
 	all := suffix{t.any, true}
-	begin := t.translate(p.root, suffixes{all, all})
+	root := p.root
+	if !root.looks {
+		root = shortest(shortest(root, true), false)
+	}
+	begin := t.translate(root, suffixes{all, all})
 	if begin.first == begin.later {
-		return s.Concat(t.any, begin.first.expr), nil
+		return t.anywhere(begin.first.expr), nil
 	}
 	later := s.Concat(s.Repeat(t.one, 1, Unlimited), begin.later.expr)
 	return s.Or(begin.first.expr, later), nil
+}
+
+// shortest returns a part that may match less at its beginning or end, where any text may stand:
+// .* matches nothing there, and a+ a single a.
+func shortest(p *part, atBeginning bool) *part {
+	out := *p
+	switch p.kind {
+	case partRepeat:
+		out.max = p.min
+	case partSeq:
+		out.kids = slices.Clone(p.kids)
+		if n := len(p.kids); n > 0 {
+			i := n - 1
+			if atBeginning {
+				i = 0
+			}
+			out.kids[i] = shortest(p.kids[i], atBeginning)
+		}
+	case partChoice:
+		out.kids = make([]*part, len(p.kids))
+		for i, kid := range p.kids {
+			out.kids[i] = shortest(kid, atBeginning)
+		}
+	}
+	return &out
 }
 
 // Whole returns the expression of the texts that the pattern matches from their beginning to their
@@ -101,6 +130,14 @@ type translator struct {
 	character func([]RuneRange) Expr
 	sets      map[*part]Expr
 	one, any  Expr
+}
+
+// anywhere returns the expression of texts that end with one of e.
+func (t *translator) anywhere(e Expr) Expr {
+	if e == t.any {
+		return e
+	}
+	return t.space.Concat(t.any, e)
 }
 
 // plain returns the expression of a part without anchors and lookaheads.

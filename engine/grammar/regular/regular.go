@@ -111,6 +111,8 @@ type Space struct {
 	classByte   [256]byte  // a byte of each class
 	derivatives [][]Expr   // by expression and class; notYet: not computed
 	alive       map[Expr]bool
+	computed    int // derivatives
+	last        int // after this many, searches fail; 0: none
 }
 
 // ErrTooComplex means that an expression exceeds the limits of its Space.
