@@ -461,8 +461,8 @@ func TestHostile(t *testing.T) {
 			}
 			longest = max(longest, time.Since(begin))
 		}
-		t.Logf("%s: %d tokens, %v, %d expressions, %d rows, %d bytes; the longest step took %v", name,
-			n, err, b.Space.Len(), len(g.graph.rows), g.graph.bytes, longest)
+		t.Logf("%s: %d tokens, %v, %d expressions, %d rows, %d bytes; the longest step took %v",
+			name, n, err, b.Space.Len(), len(g.graph.rows), g.graph.bytes, longest)
 		if longest > 10*time.Second || g.graph.bytes > 2*maxGraphBytes {
 			t.Errorf("%s: a step took %v, the states take %d bytes", name, longest, g.graph.bytes)
 		}
