@@ -34,21 +34,26 @@ type Request struct {
 	// ScorePrompt reports the log-probability of every prompt token after the first. The whole
 	// prompt is computed, also what is cached. The request is then Private and NoCache too.
 	ScorePrompt bool
-	NoAnswer    bool // end after the prompt, with FinishLength; MaxTokens does not matter
+	// Embed reports the vector of the prompt, or its score, instead of an answer. The model must be
+	// one that computes vectors, and all requests to such a model have Embed. The request is then
+	// Private and NoCache too.
+	Embed    bool
+	NoAnswer bool // end after the prompt, with FinishLength; MaxTokens does not matter
 }
 
 // EventType tells what an Event reports.
 type EventType uint8
 
-// The events of a request, in this order. A Prefill event is sent when the first pass is launched,
+// The events of a request, in this order, apart from Embedded. A Prefill event is sent when the first pass is launched,
 // and whenever more of the prompt has been computed. A Scored event with new scores comes with it,
 // if the request asks for them. Then there is a Token event for each generated token, and at the
 // end one Done event. A request that is cancelled while it waits has only Done.
 const (
-	Prefill EventType = iota // prompt progress, in Usage
-	Scored                   // log-probabilities of prompt tokens
-	Token                    // one generated token
-	Done                     // the end: Finish, Err, Timing
+	Prefill  EventType = iota // prompt progress, in Usage
+	Scored                    // log-probabilities of prompt tokens
+	Token                     // one generated token
+	Done                      // the end: Finish, Err, Timing
+	Embedded                  // the vector of the prompt; only before Done
 )
 
 // FinishReason tells why a generation ended.
@@ -69,6 +74,8 @@ type Event struct {
 	// Set in Scored events: the scores of the prompt tokens from Position on.
 	Position int
 	Scores   []Score
+
+	Vector []float32 // set in Embedded events
 
 	// Set in Token events. Text is the text that this token completes. A character that is split
 	// across tokens comes with the last of them. Text that may be the beginning of a stop text is
@@ -123,9 +130,11 @@ type request struct {
 	sampler *sample.Sampler
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
-	stopped bool // a stop text ended the generation
-	scored  int  // prompt tokens whose scores have been sent
-	ended   bool // finish was called; a step in flight may still hold the request
+	stopped bool      // a stop text ended the generation
+	scored  int       // prompt tokens whose scores have been sent
+	pooled  []float64 // with Embed: the sums of hidden states so far
+	vector  []float32 // with Embed: the result
+	ended   bool      // finish was called; a step in flight may still hold the request
 	stream  *Stream
 	usage   Usage
 	miss    cachemiss.Match // the prompt compared with the history at Submit

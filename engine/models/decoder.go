@@ -243,6 +243,9 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 		model: w.At("language_model.model.", "model.language_model.", "model."),
 		head:  w.At("language_model.", ""),
 	}
+	if w.Config.Modules != nil && !d.model.Has("embed_tokens.weight") { // without a head
+		d.model = w.At("")
+	}
 	if !d.head.Has("lm_head.weight") { // only other tensors have the prefix, such as MTP's
 		d.head = w.At("")
 	}
@@ -259,7 +262,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		norm:        from.model.Vector("norm.weight", c.HiddenSize, from.normOffset),
 	}
 	m.lmHead = m.embedTokens
-	if !c.TieWordEmbeddings {
+	if !c.TieWordEmbeddings && hasHead(w) {
 		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {

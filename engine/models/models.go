@@ -24,7 +24,8 @@ type Model interface {
 	// those of the rows of b.Outputs alone. They are in the arena of c.
 	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 	// Logits returns the next-token logits [len(rows), V] of some rows of x, which Forward has
-	// returned. They are in the arena of c. A pass may call it several times.
+	// returned. They are in the arena of c. A pass may call it several times. If Spec().Vectors is
+	// set, it returns the vectors of pooled hidden states instead.
 	Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor
 }
 
@@ -33,6 +34,7 @@ type Spec struct {
 	VocabSize     int
 	ContextTokens int // maximum sequence length that the model was trained for
 	Layers        []cache.LayerSpec
+	Vectors       *Vectors // nil: the model generates text
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
@@ -92,6 +94,11 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	m, err := registry[w.Config.ModelType](w)
 	if err == nil {
 		err = w.Err()
+	}
+	if d, ok := m.(*decoder); ok && err == nil && w.Config.Modules != nil {
+		if m, err = withModules(d, w); err == nil {
+			err = w.Err()
+		}
 	}
 	if err == nil {
 		err = checkHeads(m.Spec(), w)

@@ -37,6 +37,7 @@ var tasks = []struct{ suffix, what string }{
 
 // checkBare returns a Problem if the tensors of the decoder are at the root of the checkpoint. A
 // model without a head has them there: an embedding model, or one that drafts for another model.
+// An embedding model with modules has passed.
 func checkBare(w *checkpoint.Weights) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
@@ -49,7 +50,8 @@ func checkBare(w *checkpoint.Weights) error {
 			return refused("a draft model for another model", "it has the tensor "+name)
 		}
 	}
-	if has(textWeights(w).model, "embed_tokens.weight") || !has(root, "embed_tokens.weight") {
+	if has(textWeights(w).model, "embed_tokens.weight") || !has(root, "embed_tokens.weight") ||
+		w.Config.Modules != nil {
 		return nil
 	}
 	return refused("an embedding model, or a part of another model",
@@ -66,6 +68,9 @@ func checkTask(c *checkpoint.Config) error {
 	}
 	what := ""
 	for _, class := range c.Architectures {
+		if c.Modules != nil { // they tell
+			break
+		}
 		row := slices.IndexFunc(tasks, func(t struct{ suffix, what string }) bool {
 			return strings.HasSuffix(class, t.suffix)
 		})

@@ -298,7 +298,11 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 
 // Logits returns x[indices] wᵀ. It uses the decode kernels, even for prompt rows.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
-	x = c.Rows(x, indices)
+	return c.Project(c.Rows(x, indices), w)
+}
+
+// Project returns x wᵀ for rows that are not tokens of the batch. It uses the decode kernels.
+func (c *Context) Project(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
 	c.linear(x, nil, []*kernels.Weight{w}, out[:])
 	return out[0]
