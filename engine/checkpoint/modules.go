@@ -4,10 +4,20 @@ package checkpoint
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"headroom/engine/modelfile"
 )
+
+// encoders are the architectures that generate no text. Without modules, sentence-transformers takes
+// the mean of their hidden states.
+var encoders = []string{"bert", "modernbert", "xlm-roberta"}
+
+// isTask reports whether a class of transformers has a head that makes something else than vectors.
+func isTask(class string) bool {
+	return !strings.HasSuffix(class, "Model") && !strings.HasSuffix(class, "ForMaskedLM")
+}
 
 // nameDepth is how many folders of a path may have the name of a model: in the cache of Hugging
 // Face it is models--ORG--NAME/snapshots/COMMIT.
@@ -23,6 +33,9 @@ func (c *Config) modulesOf(dir string) *modelfile.Modules {
 		if strings.HasSuffix(class, "ForSequenceClassification") && c.labels() == 1 {
 			return &modelfile.Modules{Task: modelfile.Rerank}
 		}
+	}
+	if slices.Contains(encoders, c.ModelType) && !slices.ContainsFunc(c.Architectures, isTask) {
+		return &modelfile.Modules{Task: modelfile.Embed, Pooling: modelfile.PoolMean}
 	}
 	if c.ModelType != "qwen3" {
 		return nil

@@ -226,6 +226,9 @@ type decoder struct {
 	// the rows of batch.Outputs, and the first has a norm before it.
 	outputs  int
 	logitCap float32 // the limit of ops.SoftCap for the logits; 0: none
+	// bidirectional says that tokens see those that follow. A pass then has whole texts, and all
+	// layers use the memory of the first.
+	bidirectional bool
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -346,7 +349,10 @@ func (m *decoder) inputOf(inputs kernels.Tensor, i int) kernels.Tensor {
 
 // memory returns the index of the layer whose memory layer i uses.
 func (m *decoder) memory(i int) int {
-	if m.memoryOf == nil {
+	switch {
+	case m.bidirectional:
+		return 0
+	case m.memoryOf == nil:
 		return i
 	}
 	return m.memoryOf[i]

@@ -76,6 +76,9 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
+	if encoders[c.ModelType] != nil && c.Modules != nil {
+		return nil
+	}
 	if registry[c.ModelType] == nil {
 		return problem.Architecture(c.ModelType, Architectures())
 	}
@@ -91,12 +94,16 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	if err := checkBare(w); err != nil {
 		return nil, err
 	}
-	m, err := registry[w.Config.ModelType](w)
+	m, err := build(w)
+	layers := 0
 	if err == nil {
-		err = w.Err()
+		layers = len(m.Spec().Layers)
+		if d, ok := m.(*decoder); ok {
+			layers = len(d.layers)
+		}
 	}
-	if d, ok := m.(*decoder); ok && err == nil && w.Config.Modules != nil {
-		if m, err = withModules(d, w); err == nil {
+	if err == nil && w.Config.Modules != nil {
+		if m, err = withModules(m, w); err == nil {
 			err = w.Err()
 		}
 	}
@@ -104,12 +111,28 @@ func Load(w *checkpoint.Weights) (Model, error) {
 		err = checkHeads(m.Spec(), w)
 	}
 	if err == nil {
-		err = checkUnread(w, len(m.Spec().Layers))
+		err = checkUnread(w, layers)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// build builds the layers of the model, without modules after them.
+func build(w *checkpoint.Weights) (Model, error) {
+	if load := encoders[w.Config.ModelType]; load != nil {
+		m, err := load(w)
+		if err == nil {
+			err = w.Err()
+		}
+		return m, err
+	}
+	m, err := registry[w.Config.ModelType](w)
+	if err == nil {
+		err = w.Err()
+	}
+	return m, err
 }
 
 // headMultiple divides the head dimensions that the cache can store; see attention.Cache.

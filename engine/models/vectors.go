@@ -33,10 +33,12 @@ type vectorModel struct {
 	head []headLayer
 }
 
-// headLayer is a linear layer with an activation.
+// headLayer is a linear layer with an activation, and a norm after that.
 type headLayer struct {
 	nn.Linear
-	tanh bool
+	tanh     bool
+	geluOnes kernels.Tensor // [1, N] for the activation GELU, else none
+	norm     layerNorm      // or none
 }
 
 func (l *headLayer) forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
@@ -44,7 +46,10 @@ func (l *headLayer) forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	if l.tanh {
 		c.SoftCap(x, 1) // tanh(x)
 	}
-	return x
+	if !l.geluOnes.IsNone() {
+		x = c.GELUErfMul(x, l.geluOnes)
+	}
+	return l.norm.forward(c, x)
 }
 
 func (m *vectorModel) Spec() Spec { return m.spec }
@@ -63,27 +68,53 @@ func hasHead(w *checkpoint.Weights) bool {
 	return w.Config.Modules == nil || w.Config.Modules.Score != nil
 }
 
-// withModules returns the decoder m with the modules of its checkpoint.
-func withModules(m *decoder, w *checkpoint.Weights) (Model, error) {
-	modules, width := w.Config.Modules, m.embedTokens.K
-	v := &vectorModel{Model: m, spec: m.spec}
+// withModules returns m, a *decoder or an *encoder, with the modules of its checkpoint.
+func withModules(m Model, w *checkpoint.Weights) (Model, error) {
+	modules, width, whole := w.Config.Modules, 0, false
+	d, isDecoder := m.(*decoder)
+	e, isEncoder := m.(*encoder)
+	if isDecoder {
+		width, whole = d.embedTokens.K, d.bidirectional
+	} else if isEncoder {
+		width, whole = e.wordEmbeddings.K, true
+	}
+	v := &vectorModel{Model: m, spec: m.Spec()}
 	v.spec.Vectors = &Vectors{Task: modules.Task, Pooling: modules.Pooling, Hidden: width,
-		Size: width, Normalize: modules.Normalize}
+		Size: width, Normalize: modules.Normalize, Whole: whole}
 	if modules.MaxTokens > 0 {
 		v.spec.ContextTokens = min(v.spec.ContextTokens, modules.MaxTokens)
 	}
 	switch {
-	case modules.Score != nil:
-		score, err := m.scoreLayer(w)
+	case modules.Score != nil && isDecoder && w.Config.ModelType == "qwen3":
+		score, err := d.scoreLayer(w)
 		if err != nil {
 			return nil, err
 		}
 		v.head, v.spec.Vectors.Size = []headLayer{score}, score.Weight.N
 		return v, nil
+	case modules.Score != nil:
+		return nil, unsupported(w, "it compares the logits of two tokens, and only the prompt of "+
+			"Qwen3-Reranker is known")
 	case modules.Task == modelfile.Rerank:
-		return nil, unsupported(w, "it is a classifier without LogitScore in modules.json")
+		return v, v.addClassifier(e, w)
 	}
 	return v, v.addDense(w)
+}
+
+// addClassifier adds the head of the classifier e, which is nil if the model is no encoder.
+func (v *vectorModel) addClassifier(e *encoder, w *checkpoint.Weights) error {
+	if e != nil {
+		v.head = e.classifier()
+	}
+	if len(v.head) == 0 {
+		return unsupported(w, "it is a classifier whose head is not known")
+	}
+	pooling := e.classifierPooling
+	if pooling != modelfile.PoolFirst && pooling != modelfile.PoolMean {
+		return unsupported(w, "classifier_pooling is %q, expected cls or mean", pooling)
+	}
+	v.spec.Vectors.Pooling, v.spec.Vectors.Size = pooling, 1
+	return nil
 }
 
 // addDense adds the Dense modules of a checkpoint.

@@ -46,4 +46,80 @@ def qwen3(folder):
     return sentences(save(hf.Qwen3Model(c), t, folder), "lasttoken", Normalize())
 
 
-ROWS = {"qwen3": qwen3}
+def bert(folder, pooling="cls", *more):
+    """bge: the first token, normalized."""
+    t = words.word_piece()
+    c = hf.BertConfig(vocab_size=t.vocab_size, max_position_embeddings=512, **SMALL)
+    return sentences(save(hf.BertModel(c), t, folder), pooling, *(more or [Normalize()]))
+
+
+def bert_mean(folder):
+    """e5 and all-MiniLM: the mean of all tokens, here with a Dense module and without Normalize."""
+    return bert(folder, "mean", Dense(64, 48))
+
+
+def xlm_roberta(folder):
+    """multilingual-e5: positions begin after that of the padding token."""
+    t = words.unigram()
+    c = hf.XLMRobertaConfig(vocab_size=t.vocab_size, max_position_embeddings=514, type_vocab_size=1,
+                            pad_token_id=1, bos_token_id=0, eos_token_id=2, **SMALL)
+    return sentences(save(hf.XLMRobertaModel(c), t, folder), "mean", Normalize())
+
+
+def xlm_roberta_classifier(folder):
+    """bge-reranker."""
+    t = words.unigram()
+    c = hf.XLMRobertaConfig(vocab_size=t.vocab_size, max_position_embeddings=514, type_vocab_size=1,
+                            pad_token_id=1, bos_token_id=0, eos_token_id=2, num_labels=1, **SMALL)
+    return CrossEncoder(save(hf.XLMRobertaForSequenceClassification(c), t, folder), device="cpu")
+
+
+def modernbert_config(t, **keys):
+    return hf.ModernBertConfig(
+        vocab_size=t.vocab_size, max_position_embeddings=512, local_attention=16,
+        global_attn_every_n_layers=3, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        cls_token_id=1, sep_token_id=2, **{**SMALL, "num_hidden_layers": 5, **keys})
+
+
+def modernbert_tokens():
+    return words.byte_level(["[PAD]", "[CLS]", "[SEP]"], begin="[CLS]", end="[SEP]")
+
+
+def modernbert(folder):
+    """modernbert-embed: windows on both sides, and the mean."""
+    t = modernbert_tokens()
+    return sentences(save(hf.ModernBertModel(modernbert_config(t)), t, folder), "mean", Normalize())
+
+
+def modernbert_classifier(folder):
+    """gte-reranker-modernbert."""
+    t = modernbert_tokens()
+    m = hf.ModernBertForSequenceClassification(
+        modernbert_config(t, num_labels=1, classifier_pooling="mean"))
+    return CrossEncoder(save(m, t, folder), device="cpu")
+
+
+def gemma3_text(folder):
+    """EmbeddingGemma: Gemma 3 with attention in both directions, and two Dense modules."""
+    t = words.byte_level(["<pad>", "<eos>", "<bos>"], begin="<bos>", end="<eos>")
+    c = hf.Gemma3TextConfig(vocab_size=t.vocab_size, max_position_embeddings=512, sliding_window=16,
+                            sliding_window_pattern=3, use_bidirectional_attention=True,
+                            query_pre_attn_scalar=32, **{**SMALL, **GROUPED, "num_hidden_layers": 4})
+    c.layer_types = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
+    return sentences(save(hf.Gemma3TextModel(c), t, folder), "mean",
+                     Dense(64, 96, bias=False, activation_function=None),
+                     Dense(96, 64, bias=False, activation_function=None), Normalize())
+
+
+def qwen3_reranker(folder):
+    """Qwen3-Reranker: the logits of yes and no."""
+    t = words.byte_level(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    c = hf.Qwen3Config(vocab_size=t.vocab_size, max_position_embeddings=1024,
+                       tie_word_embeddings=True, **SMALL, **GROUPED)
+    body = Transformer(save(hf.Qwen3ForCausalLM(c), t, folder), transformer_task="text-generation")
+    return CrossEncoder(modules=[body, LogitScore(260, 270)], device="cpu")
+
+
+ROWS = {f.__name__: f for f in (
+    bert, bert_mean, gemma3_text, modernbert, modernbert_classifier, qwen3, qwen3_reranker,
+    xlm_roberta, xlm_roberta_classifier)}

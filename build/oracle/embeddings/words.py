@@ -34,3 +34,30 @@ def byte_level(special, end="", begin=""):
     pair = " ".join(filter(None, [begin, "$A", end, "$B", end]))
     template(t, single, pair, around)
     return fast(t, pad_token=special[0])
+
+
+def word_piece():
+    """The WordPiece of BERT."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer(lowercase=True)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece()
+    t.train_from_iterator(TEXTS, trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=special, show_progress=False))
+    template(t, "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", ["[CLS]", "[SEP]"])
+    return fast(t, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]")
+
+
+def unigram():
+    """The Unigram of XLM-RoBERTa, with special tokens where that has them."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    t = Tokenizer(models.Unigram())
+    t.normalizer = normalizers.NFKC()
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    t.decoder = decoders.Metaspace()
+    t.train_from_iterator(TEXTS * 20, trainers.UnigramTrainer(
+        vocab_size=160, special_tokens=special, unk_token="<unk>", show_progress=False))
+    template(t, "<s> $A </s>", "<s> $A </s> </s> $B </s>", ["<s>", "</s>"])
+    return fast(t, pad_token="<pad>", unk_token="<unk>", bos_token="<s>", eos_token="</s>",
+                cls_token="<s>", sep_token="</s>")
