@@ -36,6 +36,7 @@ import (
 	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/rerank"
 	"headroom/engine/responses"
 	"headroom/engine/server"
 )
@@ -46,6 +47,7 @@ var dialects = []server.Dialect{
 	anthropic.Dialect{},
 	ollama.Dialect{},
 	responses.New(),
+	rerank.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other

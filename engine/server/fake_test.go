@@ -19,6 +19,7 @@ import (
 	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/rerank"
 	"headroom/engine/responses"
 	"headroom/engine/sample"
 	"headroom/engine/server"
@@ -175,7 +176,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 
 // dialects are the dialects that Headroom serves.
 var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}, ollama.Dialect{},
-	responses.New()}
+	responses.New(), rerank.Dialect{}}
 
 // start serves the engine until the test ends.
 func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {
