@@ -29,12 +29,13 @@ const nameDepth = 3
 // The first Qwen3-Reranker has the config of a language model, and so have conversions of
 // Qwen3-Embedding. Their names are all that tells.
 func (c *Config) modulesOf(dir string) *modelfile.Modules {
+	encoder := slices.Contains(encoders, c.ModelType)
 	for _, class := range c.Architectures {
-		if strings.HasSuffix(class, "ForSequenceClassification") && c.labels() == 1 {
+		if strings.HasSuffix(class, "ForSequenceClassification") && encoder && c.labels() == 1 {
 			return &modelfile.Modules{Task: modelfile.Rerank}
 		}
 	}
-	if slices.Contains(encoders, c.ModelType) && !slices.ContainsFunc(c.Architectures, isTask) {
+	if encoder && !slices.ContainsFunc(c.Architectures, isTask) {
 		return &modelfile.Modules{Task: modelfile.Embed, Pooling: modelfile.PoolMean}
 	}
 	if c.ModelType != "qwen3" {

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	languageOnly = "Pick a language model. Headroom runs nothing else."
-	download     = "Download the model in MLX's or Hugging Face's format: a folder of " +
+	runnable = "Pick another model: Headroom runs language models, embedding models and " +
+		"rerankers."
+	download = "Download the model in MLX's or Hugging Face's format: a folder of " +
 		".safetensors files."
 )
 
@@ -180,10 +181,10 @@ func diffusion(c contents) *problem.Problem {
 			why = pipelineConfig + " describes a " + class
 		}
 		return problem.New(problem.UnknownArchitecture,
-			"This is a diffusion model, which makes images, video or sound", why, languageOnly)
+			"This is a diffusion model, which makes images, video or sound", why, runnable)
 	case c.first("diffusion_pytorch_model*") != "":
 		return problem.New(problem.UnknownArchitecture, "This is a part of a diffusion model", "",
-			languageOnly)
+			runnable)
 	}
 	return nil
 }

@@ -12,6 +12,10 @@ import (
 	"headroom/engine/problem"
 )
 
+// otherModel is the advice of a model that is for something else.
+const otherModel = "Pick another model: Headroom runs language models, embedding models and " +
+	"rerankers."
+
 // tasks maps the ends of the class names of transformers to what such a model is. The first row
 // that fits counts.
 var tasks = []struct{ suffix, what string }{
@@ -41,7 +45,7 @@ var tasks = []struct{ suffix, what string }{
 func checkBare(w *checkpoint.Weights) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
-			why, "Pick a language model. Headroom runs nothing else.")
+			why, otherModel)
 	}
 	root := w.At("")
 	has := func(s checkpoint.Scope, name string) bool { return len(s.Shape(name)) > 0 }
@@ -64,7 +68,7 @@ func checkBare(w *checkpoint.Weights) error {
 func checkTask(c *checkpoint.Config) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
-			why, "Pick a language model. Headroom runs nothing else.")
+			why, otherModel)
 	}
 	what := ""
 	for _, class := range c.Architectures {
@@ -94,6 +98,12 @@ func checkTask(c *checkpoint.Config) error {
 		Is *bool `json:"is_causal"`
 	}
 	if err := c.Decode(&causal); err == nil && causal.Is != nil && !*causal.Is {
+		if c.Modules != nil {
+			return problem.New(problem.UnknownArchitecture,
+				"Headroom cannot run this variant of an embedding model",
+				"is_causal in config.json is false, so that tokens see those that follow, in an "+
+					"architecture of language models", "Pick another model.")
+		}
 		return refused("an embedding model", "is_causal in config.json is false")
 	}
 	return nil

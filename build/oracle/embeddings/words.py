@@ -1,6 +1,7 @@
 """Small tokenizers of the kinds that embedding models have."""
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
 from transformers import PreTrainedTokenizerFast
 
 TEXTS = [
@@ -27,8 +28,8 @@ def byte_level(special, end="", begin=""):
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     t.decoder = decoders.ByteLevel()
     t.train_from_iterator(TEXTS, trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False))
+        vocab_size=300, special_tokens=special, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
     around = [n for n in (begin, end) if n]
     single = " ".join(filter(None, [begin, "$A", end]))
     pair = " ".join(filter(None, [begin, "$A", end, "$B", end]))

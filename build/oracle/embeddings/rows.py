@@ -14,8 +14,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 import words
 
-SMALL = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4)
-GROUPED = dict(num_key_value_heads=2, head_dim=32)
+SMALL = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2)
+GROUPED = dict(num_key_value_heads=1, head_dim=32)
 
 
 def scatter(model, deviation=0.2):
@@ -55,7 +55,7 @@ def bert(folder, pooling="cls", *more):
 
 def bert_mean(folder):
     """e5 and all-MiniLM: the mean of all tokens, here with a Dense module and without Normalize."""
-    return bert(folder, "mean", Dense(64, 48))
+    return bert(folder, "mean", Dense(32, 24))
 
 
 def xlm_roberta(folder):
@@ -104,11 +104,13 @@ def gemma3_text(folder):
     t = words.byte_level(["<pad>", "<eos>", "<bos>"], begin="<bos>", end="<eos>")
     c = hf.Gemma3TextConfig(vocab_size=t.vocab_size, max_position_embeddings=512, sliding_window=16,
                             sliding_window_pattern=3, use_bidirectional_attention=True,
-                            query_pre_attn_scalar=32, **{**SMALL, **GROUPED, "num_hidden_layers": 4})
-    c.layer_types = ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"]
+                            query_pre_attn_scalar=32,
+                            **{**SMALL, **GROUPED, "num_hidden_layers": 4})
+    sliding, full = "sliding_attention", "full_attention"
+    c.layer_types = [sliding, sliding, full, sliding]
     return sentences(save(hf.Gemma3TextModel(c), t, folder), "mean",
-                     Dense(64, 96, bias=False, activation_function=None),
-                     Dense(96, 64, bias=False, activation_function=None), Normalize())
+                     Dense(32, 48, bias=False, activation_function=None),
+                     Dense(48, 32, bias=False, activation_function=None), Normalize())
 
 
 def qwen3_reranker(folder):
