@@ -292,6 +292,9 @@ func DescribeCache(config []byte, o Options) (CacheCost, error) {
 // Architectures returns the supported values of config.json's model_type, sorted.
 func Architectures() []string { return plan.Architectures() }
 
+// Supported returns Architectures and the encoders, which compute vectors or scores, sorted.
+func Supported() []string { return plan.Supported() }
+
 // NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
 // adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
 // Stream.Cancel calls end with FinishCancelled, and Stream.Stop with FinishStop.

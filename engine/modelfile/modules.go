@@ -147,17 +147,25 @@ func (m *Modules) add(i int, one module, decode func(string, any) (bool, error))
 			Excerpt(one.Path)))
 	}
 	config := path.Join(dir, "config.json")
+	required := func(name string, v any) error {
+		found, err := decode(name, v)
+		if err == nil && !found {
+			err = problem.New(problem.ModelBroken, "The model's "+Excerpt(name)+" is missing",
+				"modules.json names its folder", "Download the model again.")
+		}
+		return err
+	}
 	switch kind {
 	case "Transformer":
 		return nil
 	case "Pooling":
-		return m.addPooling(config, decode)
+		return m.addPooling(config, required)
 	case "Normalize":
 		m.Normalize = true
 		return nil
 	case "Dense":
 		d := Dense{Path: dir, Bias: true, Activation: "torch.nn.modules.activation.Tanh"}
-		if _, err := decode(config, &d); err != nil {
+		if err := required(config, &d); err != nil {
 			return err
 		}
 		if identity := strings.HasSuffix(d.Activation, "Identity"); !identity && !d.Tanh() ||
@@ -170,8 +178,7 @@ func (m *Modules) add(i int, one module, decode func(string, any) (bool, error))
 		return nil
 	case "LogitScore":
 		m.Score = &Score{}
-		_, err := decode(config, m.Score)
-		return err
+		return required(config, m.Score)
 	}
 	return unsupportedModules("modules.json has the module " + Excerpt(kind))
 }
@@ -186,12 +193,12 @@ type legacyPooling struct {
 	Weight bool `json:"pooling_mode_weightedmean_tokens"`
 }
 
-func (m *Modules) addPooling(config string, decode func(string, any) (bool, error)) error {
+func (m *Modules) addPooling(config string, decode func(string, any) error) error {
 	var c struct {
 		legacyPooling
 		Mode any `json:"pooling_mode"`
 	}
-	if _, err := decode(config, &c); err != nil {
+	if err := decode(config, &c); err != nil {
 		return err
 	}
 	var modes []string

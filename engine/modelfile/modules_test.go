@@ -104,16 +104,19 @@ func TestReadModulesRefuses(t *testing.T) {
 		{"a residual", map[string]string{"modules.json": listed(transformer, pooling, dense),
 			"1_Pooling/config.json": pooled,
 			"2_Dense/config.json":   `{"use_residual": true}`}, "use_residual true"},
-		{"Dense before the pooling", map[string]string{"modules.json": listed(transformer, dense)},
-			"after the pooling"},
+		{"Dense before the pooling", map[string]string{"modules.json": listed(transformer, dense),
+			"2_Dense/config.json": "{}"}, "after the pooling"},
 		{"sparse", map[string]string{"modules.json": listed(transformer, pooling),
 			"config_sentence_transformers.json": `{"model_type": "SparseEncoder"}`},
 			"model_type SparseEncoder"},
 		{"a score without a token", map[string]string{
 			"modules.json":                      listed(transformer, logitScore),
+			"1_LogitScore/config.json":          "{}",
 			"config_sentence_transformers.json": crossEncoder}, "without true_token_id"},
 		{"a number for a text", map[string]string{
-			"1_Pooling/config.json": `{"pooling_mode_cls_token": 3}`}, "expected a boolean"},
+			"1_Pooling/config.json": `{"pooling_mode_cls_token": 3}`}, "expected true or false"},
+		{"a missing config", map[string]string{"modules.json": listed(transformer, pooling)},
+			"1_Pooling/config.json is missing"},
 		{"damaged", map[string]string{"1_Pooling/config.json": `{`}, "1_Pooling/config.json"},
 	} {
 		if _, err := ReadModules(reader(c.files)); err == nil ||

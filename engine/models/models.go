@@ -80,7 +80,7 @@ func Check(c *checkpoint.Config) error {
 		return nil
 	}
 	if registry[c.ModelType] == nil {
-		return problem.Architecture(c.ModelType, Architectures())
+		return problem.Architecture(c.ModelType, Supported())
 	}
 	return checkTask(c)
 }
@@ -148,5 +148,15 @@ func checkHeads(s Spec, w *checkpoint.Weights) error {
 	return nil
 }
 
-// Architectures returns the values of model_type that Load supports, sorted.
+// Supported returns Architectures and the encoders, sorted.
+func Supported() []string {
+	names := Architectures()
+	for name := range encoders {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Architectures returns the values of model_type of language models that Load supports, sorted.
 func Architectures() []string { return slices.Sorted(maps.Keys(registry)) }

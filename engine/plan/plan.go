@@ -125,8 +125,12 @@ type Plan struct {
 	largestBytes    int // of an activation
 }
 
-// Architectures returns the supported values of model_type in config.json, sorted.
+// Architectures returns the values of model_type in config.json of supported language models,
+// sorted. Supported adds those of encoders.
 func Architectures() []string { return models.Architectures() }
+
+// Supported returns Architectures and the encoders, sorted.
+func Supported() []string { return models.Supported() }
 
 // Describe reads the headers of a model's files and returns its description. The description
 // includes the memory that the model would need with o. Errors are Problems.

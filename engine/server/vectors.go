@@ -15,9 +15,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// maxTextsAhead is how many texts of a request the engine has at once. It suffices for full passes,
-// and leaves places to the requests of other clients.
-const maxTextsAhead = 32
+// maxTextsAhead is how many texts of a request the engine has at once. Short ones fill two passes,
+// so that the engine need not wait for the next ones, and others still find places.
+const maxTextsAhead = 64
 
 // The memory of the vectors of a request: as JSON, a number takes about 12 bytes, and 8 more before
 // that.

@@ -2,8 +2,8 @@
 for a part `make oracle-embeddings ROWS=bert,qwen3`.
 
 Each row of rows.py is an embedding model or a reranker. Its vectors are asked for by
-/v1/embeddings, as arrays of numbers, as base64 and by token ids, its scores by /v1/rerank. Both compute in float32.
-Sums have another order, which costs up to 2e-6; the tolerance is 1e-4.
+/v1/embeddings, as arrays of numbers, as base64 and by token ids, its scores by /v1/rerank. Both
+compute in float32. Sums have another order, which costs up to 2e-6; the tolerance is 1e-4.
 
     make oracle-embeddings ARGS=--golden    writes engine/testdata/vectors
 """

@@ -3,8 +3,8 @@
 import torch
 
 BEFORE = ('<|im_start|>system\nJudge whether the Document meets the requirements based on the '
-          'Query and the Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n'
-          '<|im_start|>user\n')
+          'Query and the Instruct provided. Note that the answer can only be "yes" or "no".'
+          '<|im_end|>\n<|im_start|>user\n')
 AFTER = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
 
