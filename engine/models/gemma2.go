@@ -136,7 +136,12 @@ func (c *gemmaConfig) load(w *checkpoint.Weights, o attentionOptions,
 	if m.bidirectional = c.Bidirectional; m.bidirectional {
 		m.spec.Layers = m.spec.Layers[:min(len(m.spec.Layers), 1)]
 	}
-	m.embedScale = bfloat16(float32(math.Sqrt(float64(c.HiddenSize))))
+	m.embedScale = float32(math.Sqrt(float64(c.HiddenSize)))
+	// The reference has the scale in the type of the embeddings. Of language models only originals
+	// in bfloat16 and conversions of them are known.
+	if !m.bidirectional || m.embedTokens.Bits > 0 || m.embedTokens.Data.DType != kernels.F32 {
+		m.embedScale = bfloat16(m.embedScale)
+	}
 	m.logitCap = softcap(c.FinalLogitSoftcap)
 	return m
 }
