@@ -4,6 +4,7 @@
 //	go run ./build/schemas               JSON-Schema-Test-Suite, then JSONSchemaBench
 //	go run ./build/schemas -update       the same, and updates the ratchet
 //	go run ./build/schemas -case NAME    why an instance of a schema is refused
+//	go run ./build/schemas -speed FILE   the time of masks, with the vocabulary in FILE
 //
 // The suites are fetched to bin/schemas. A verdict is right, or the schema is refused, or a grammar
 // takes an instance that is not valid (wrong-accept), or it refuses a valid one (wrong-refuse).
@@ -38,7 +39,16 @@ func main() {
 	schemas := flag.String("schemas", "", "write the chosen schemas of JSONSchemaBench to a `FILE`")
 	only := flag.String("only", "", "print the cases of the suite that contain this `TEXT`")
 	one := flag.String("case", "", "explain the schema of JSONSchemaBench with this `NAME`")
+	vocabulary := flag.String("speed", "", "measure masks with the vocabulary in this `FILE`")
+	set := flag.String("set", "Github_medium", "the set of JSONSchemaBench that -speed measures")
 	flag.Parse()
+	if *vocabulary != "" {
+		if err := runSpeed(*vocabulary, *set, *count, *out); err != nil {
+			fmt.Fprintln(os.Stderr, "schemas:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *one != "" {
 		if err := explain(*one); err != nil {
 			fmt.Fprintln(os.Stderr, "schemas:", err)

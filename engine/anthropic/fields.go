@@ -47,7 +47,7 @@ var fieldTable = []field{
 	{Name: "thread", Support: refused,
 		Instead: "Send the whole conversation: what is cached is not computed again"},
 	{Name: "tool_choice", Support: works,
-		Note: "`auto` and `none`, and `disable_parallel_tool_use`"},
+		Note: "a required call fits the function's schema; also `disable_parallel_tool_use`"},
 	{Name: "tools", Support: works, Note: "those of Anthropic's servers are left out"},
 	{Name: "top_k", Support: works},
 	{Name: "top_p", Support: works},

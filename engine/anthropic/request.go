@@ -59,6 +59,7 @@ type wireOutputConfig struct {
 
 type wireToolChoice struct {
 	Type            string `json:"type"`
+	Name            string `json:"name"`
 	DisableParallel *bool  `json:"disable_parallel_tool_use"`
 }
 

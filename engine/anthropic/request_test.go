@@ -309,10 +309,12 @@ func TestParseRefuses(t *testing.T) {
 		{"only tools of Anthropic's servers",
 			tools(`[{"type":"web_search_20250305","name":"web_search"}]`), "tools",
 			`tools[0].type: "web_search_20250305" is a tool of Anthropic`},
-		{"any tool", withParams(`"tools":[{"name":"f"}],"tool_choice":{"type":"any"}`),
-			"tool_choice.type", `"any" is not supported, only "auto" and "none"`},
-		{"one tool", withParams(`"tools":[{"name":"f"}],"tool_choice":{"type":"tool","name":"f"}`),
-			"tool_choice.type", `"tool" is not supported`},
+		{"any tool", withParams(`"tool_choice":{"type":"any"}`), "tool_choice",
+			`a call is required, but there are no functions in tools`},
+		{"one tool", withParams(`"tools":[{"name":"f"}],"tool_choice":{"type":"tool","name":"g"}`),
+			"tool_choice", `it names a function that is not in tools: ["g"]`},
+		{"tool choice", withParams(`"tool_choice":{"type":"some"}`), "tool_choice.type",
+			`must be "auto", "any", "tool" or "none", got "some"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse([]byte(c.body))

@@ -1,12 +1,12 @@
 package anthropic
 
-// Tools. Decoding is not constrained, so a tool_choice that requires a call is refused.
+// Tools.
 
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
+	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
 )
 
@@ -56,14 +56,23 @@ func (r *Request) readToolChoice(choice *wireToolChoice) error {
 	if choice == nil {
 		return nil
 	}
-	if !slices.Contains([]string{"", "auto", "none"}, choice.Type) {
-		return unsupported("tool_choice.type",
-			"%.80q is not supported, only \"auto\" and \"none\": no answer can be forced to have "+
-				"a call. Ask for the call in the prompt", choice.Type)
-	}
-	r.NoCalls = choice.Type == "none"
 	r.OneCall = choice.DisableParallel != nil && *choice.DisableParallel
-	return nil
+	chosen := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
+	switch choice.Type {
+	case "", "auto":
+		return nil
+	case "none":
+		r.NoCalls = true
+		return nil
+	case "any":
+		chosen.Required = true
+	case "tool":
+		chosen.Required, chosen.One, chosen.Names = true, true, []string{choice.Name}
+	default:
+		return unsupported("tool_choice.type", `must be "auto", "any", "tool" or "none", got %.80q`,
+			choice.Type)
+	}
+	return r.ChooseTools(chosen, r.Tools)
 }
 
 // function returns the tool in OpenAI's form. The schema stays as it was sent.

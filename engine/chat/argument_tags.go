@@ -57,6 +57,8 @@ func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFo
 		close: tags.closing,
 		drop:  drop,
 		in:    in,
+		form: &callForm{between: "\n", call: taggedCall(tags.open, tags.separator+"\n",
+			tags.keyOpen, tags.keyClose+"\n"+tags.valueOpen, tags.valueClose+"\n", tags.closing)},
 		begin: func(schemas map[string]schema) callReader {
 			r := &argumentReader{argumentTags: tags, schemas: schemas}
 			if tags.json {

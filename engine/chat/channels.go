@@ -25,6 +25,8 @@ type channelFormat struct {
 	finals  []string // tokens that end an answer
 	// kind returns the kind of a message by its header. If it is Call, function is its name.
 	kind func(header string, schemas map[string]schema) (kind Kind, function string)
+	// form writes calls that are forced; nil: they cannot be.
+	form *callForm
 	// begin returns a reader for the text of a call.
 	begin func(function string, schemas map[string]schema) callReader
 }

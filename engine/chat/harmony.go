@@ -4,8 +4,12 @@ package chat
 // Source: https://developers.openai.com/cookbook/articles/openai-harmony
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/regular"
 )
 
 // harmony is the format of gpt-oss:
@@ -28,6 +32,7 @@ var harmony = channelFormat{
 	content: []string{"<|channel|>final", "<|message|>"},
 	finals:  []string{"<|return|>", "<|call|>"},
 	kind:    harmonyKind,
+	form:    &harmonyForm,
 	begin: func(function string, schemas map[string]schema) callReader {
 		return &harmonyReader{function: function, schemas: schemas}
 	},
@@ -86,3 +91,19 @@ func (r *harmonyReader) read(text string) (ToolCall, int, verdict) {
 	}
 	return ToolCall{}, 0, verdictOf(decided, false)
 }
+
+// harmonyForm writes a call after the reasoning that the model may have.
+var harmonyForm = callForm{call: func(w *callWriter, name string,
+	parameters json.RawMessage) (grammar.Node, error) {
+	arguments, err := w.json(parameters, anyObject)
+	if err != nil {
+		return 0, err
+	}
+	space := w.b.Space
+	thought := space.Repeat(space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF}), 0,
+		regular.Unlimited)
+	reasoning := w.b.Seq(w.text("<|channel|>analysis<|message|>"), w.b.Terminal(thought),
+		w.text("<|end|><|start|>assistant"))
+	return w.b.Seq(w.b.Optional(reasoning), w.text("<|channel|>commentary to=functions."+name+
+		" <|constrain|>json<|message|>"), arguments), nil
+}}

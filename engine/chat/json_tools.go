@@ -24,6 +24,8 @@ var jsonTools = toolFormat{
 			exampleArguments + "}\n</tool_call>"
 	},
 	write: jsonCalls,
+	form: &callForm{between: "\n", call: jsonCall("<tool_call>\n{\"name\": ", ", \"arguments\": ",
+		"}\n</tool_call>", true)},
 	begin: func(schemas map[string]schema) callReader {
 		return newJSONReader(toolOpen, toolClose, schemas)
 	},

@@ -16,6 +16,7 @@ var llama3 = toolFormat{
 	ends:    []string{"<|eom_id|>"},
 	bare:    true,
 	control: true,
+	form:    &callForm{call: jsonCall(`{"name": `, `, "parameters": `, "}", true)},
 	begin: func(schemas map[string]schema) callReader {
 		return &llama3Reader{schemas: schemas}
 	},

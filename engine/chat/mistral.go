@@ -1,6 +1,11 @@
 package chat
 
-import "regexp"
+import (
+	"encoding/json"
+	"regexp"
+
+	"headroom/engine/grammar"
+)
 
 // mistral is the format of Mistral's models. Newer ones write a name and its arguments, older ones
 // a list:
@@ -13,10 +18,20 @@ var mistral = toolFormat{
 	open:    []string{mistralOpen},
 	drop:    []string{mistralArgs, mistralID},
 	control: true,
+	form:    &mistralForm,
 	begin: func(schemas map[string]schema) callReader {
 		return &mistralReader{schemas: schemas}
 	},
 }
+
+// mistralForm writes one call, as the tokens of the model say: newer ones have [ARGS].
+var mistralForm = callForm{call: func(w *callWriter, name string,
+	parameters json.RawMessage) (grammar.Node, error) {
+	if w.o.IsToken(mistralArgs) {
+		return jsonCall(mistralOpen, mistralArgs, "", false)(w, name, parameters)
+	}
+	return jsonCall(mistralOpen+`[{"name": `, `, "arguments": `, "}]", true)(w, name, parameters)
+}}
 
 const (
 	mistralOpen = "[TOOL_CALLS]"

@@ -62,3 +62,6 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 	o.Calls = t.tools.open
 	return o, nil
 }
+
+// InMessages reports whether answers are messages with headers, as those of gpt-oss.
+func (t *Template) InMessages() bool { return t.of(true).channels != nil }

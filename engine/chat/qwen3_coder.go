@@ -49,6 +49,8 @@ func coderFormat(name, mark, open, closing string) toolFormat {
 		begin: func(schemas map[string]schema) callReader {
 			return &coderReader{open: open, closing: closing, schemas: schemas}
 		},
+		form: &callForm{between: "\n", call: taggedCall(open+"\n"+functionOpen, ">\n",
+			parameterOpen, ">\n", "\n"+parameterClose+"\n", functionClose+"\n"+closing)},
 		inner: functionOpen,
 		beginInner: func(schemas map[string]schema) callReader {
 			return &coderReader{open: open, closing: closing, schemas: schemas, alone: true,

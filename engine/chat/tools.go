@@ -90,6 +90,8 @@ type toolFormat struct {
 	example func(source string) string
 	// write writes calls for templates that drop them; see fallback.go. nil: none is known to.
 	write *jinja.Template
+	// form writes calls that are forced; nil: they cannot be.
+	form *callForm
 	// begin returns a reader for the text after an opening tag.
 	begin func(schemas map[string]schema) callReader
 	// inner is a tag inside calls that begins one, too, if the opening tag is missing; "": there is

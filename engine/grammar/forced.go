@@ -10,10 +10,7 @@ package grammar
 // What is forced depends on the state alone, so an answer is the same whether its forced tokens are
 // computed together or sampled one by one under masks that allow nothing else.
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // maxForcedBytes bounds the text that is forced at once.
 const maxForcedBytes = 1024
@@ -61,9 +58,6 @@ func (c *graph) forcedText(g *Grammar, s *state) (text []byte, end *state) {
 // stable returns the tokens of a forced text without those that a longer one could replace.
 func (c *graph) stable(g *Grammar, text []byte, end *state) (tokens []int32) {
 	v := g.vocabulary
-	for !utf8.Valid(text) && len(text) > 0 {
-		text = text[:len(text)-1] // end is further on, which only keeps fewer tokens
-	}
 	if len(text) == 0 {
 		return nil
 	}

@@ -51,7 +51,7 @@ func (c *graph) maskOf(g *Grammar, s *state) (*Mask, error) {
 	v := g.vocabulary
 	m := &Mask{Bits: make([]uint64, (v.size+63)/64)}
 	c.addPlain(g, s, m)
-	c.walk(g, s, &v.rest, m)
+	m.allowRanges(&v.rest, c.walk(g, s, &v.rest, false), nil)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -68,11 +68,17 @@ func (c *graph) maskOf(g *Grammar, s *state) (*Mask, error) {
 	return m, nil
 }
 
-// walk allows the tokens of a trie whose bytes lead on from s.
-func (c *graph) walk(g *Grammar, s *state, t *trie, m *Mask) {
+// tokenRange is a range in the order of a trie.
+type tokenRange struct{ from, to int32 }
+
+// walk returns the tokens of a trie whose bytes lead on from s, as ranges in its order. If plain is
+// set, all tokens are plain, and below a state in which plain characters change nothing all of them
+// are allowed.
+func (c *graph) walk(g *Grammar, s *state, t *trie, plain bool) []tokenRange {
 	classes, _ := g.space.Classes()
 	at := make([]*state, g.vocabulary.depth+1) // the state before each byte of the current token
 	at[0] = s
+	ranges := c.ranges[:0]
 	for i := 0; i < len(t.nodes); {
 		n := &t.nodes[i]
 		before, class := at[n.depth], classes[n.byte]
@@ -85,12 +91,45 @@ func (c *graph) walk(g *Grammar, s *state, t *trie, m *Mask) {
 			continue
 		}
 		at[n.depth+1] = next
-		if n.token >= 0 {
-			m.allow(n.token)
-			for _, id := range t.others[n.token] {
+		from, to := n.first, n.own
+		i++
+		if plain && c.afterPlain(g, next) == next {
+			from, to = t.below(i - 1)
+			i = int(n.after)
+		}
+		if last := len(ranges) - 1; last >= 0 && ranges[last].to == from {
+			ranges[last].to = to
+		} else if from < to {
+			ranges = append(ranges, tokenRange{from, to})
+		}
+	}
+	c.ranges = ranges
+	return ranges
+}
+
+// allowRanges allows ranges of a trie's tokens. all has the bits of all its tokens, for masks that
+// allow most; nil: it is not known.
+func (m *Mask) allowRanges(t *trie, ranges []tokenRange, all []uint64) {
+	allowed := 0
+	for _, r := range ranges {
+		allowed += int(r.to - r.from)
+	}
+	if all == nil || allowed < len(t.order)/2 {
+		for _, r := range ranges {
+			for _, id := range t.order[r.from:r.to] {
 				m.allow(id)
 			}
 		}
-		i++
+		return
+	}
+	for i, w := range all {
+		m.Bits[i] |= w
+	}
+	next := int32(0)
+	for _, r := range append(ranges, tokenRange{from: int32(len(t.order))}) {
+		for _, id := range t.order[next:r.from] {
+			m.Bits[id/64] &^= 1 << (id % 64)
+		}
+		next = r.to
 	}
 }

@@ -72,7 +72,7 @@ func (c *graph) addPlain(g *Grammar, s *state, m *Mask) {
 	}
 	longer := v.chars[v.starts[n]:]
 	if n == 0 || len(longer) > len(v.chars)/8 {
-		c.walk(g, s, &v.plain, m)
+		m.allowRanges(&v.plain, c.walk(g, s, &v.plain, true), v.within[maxPlainChars])
 		return
 	}
 	for i, w := range v.within[n] {

@@ -43,8 +43,9 @@ type graph struct {
 	first  *row // where a text begins
 	start  *state
 	bytes  int
-	key    []byte // buffer
-	err    error  // a state could not be computed
+	key    []byte       // buffer
+	ranges []tokenRange // buffer
+	err    error        // a state could not be computed
 }
 
 func newGraph(g *Grammar) *graph {

@@ -32,7 +32,8 @@ const maxPlainChars = 32
 
 // NewVocabulary returns a Vocabulary. tokens has the text of each token, or nil for those that an
 // answer of a given form cannot have, such as control tokens. ends are the tokens that end an
-// answer. encode is the model's tokenization of a text; nil: no token is ever forced.
+// answer. encode is the model's tokenization of a text, which may
+// end within a character; nil: no token is ever forced.
 func NewVocabulary(tokens [][]byte, ends []int32, encode func(string) []int32) *Vocabulary {
 	v := &Vocabulary{size: len(tokens), tokens: slices.Clone(tokens), ends: ends, encode: encode}
 	var plain, rest []int32
@@ -97,33 +98,37 @@ func (v *Vocabulary) countPlain(plain []int32) {
 // trie is a trie in one slice, in the order of a walk. A walk that skips what no text allows reads
 // it from front to back.
 type trie struct {
-	nodes  []trieNode
-	others map[int32][]int32 // further tokens with the same bytes, by the first
+	nodes []trieNode
+	order []int32 // the tokens in the order of the nodes
 }
 
 // trieNode is a byte of one or more tokens.
 type trieNode struct {
 	after int32  // index of the first node that is not below this one
-	token int32  // the token that ends here; -1: none
+	first int32  // the tokens that end here or below begin at order[first]
+	own   int32  // those that end here end at order[own]
 	depth uint16 // 0 for the first byte of a token
 	byte  byte
 }
 
+// below returns the range in order of the tokens that end at a node or below.
+func (t *trie) below(i int) (from, to int32) {
+	n := &t.nodes[i]
+	if int(n.after) == len(t.nodes) {
+		return n.first, int32(len(t.order))
+	}
+	return n.first, t.nodes[n.after].first
+}
+
 func newTrie(tokens [][]byte, ids []int32) trie {
-	t := trie{others: map[int32][]int32{}}
-	order := slices.Clone(ids)
-	slices.SortStableFunc(order, func(a, b int32) int {
+	t := trie{order: slices.Clone(ids)}
+	slices.SortStableFunc(t.order, func(a, b int32) int {
 		return bytes.Compare(tokens[a], tokens[b])
 	})
 	var path []int32 // the nodes of the last token's bytes
 	var last []byte
-	for _, id := range order {
+	for i, id := range t.order {
 		text := tokens[id]
-		if len(path) > 0 && bytes.Equal(text, last) {
-			first := t.nodes[path[len(path)-1]].token
-			t.others[first] = append(t.others[first], id)
-			continue
-		}
 		common := 0
 		for common < len(last) && common < len(text) && last[common] == text[common] {
 			common++
@@ -134,9 +139,10 @@ func newTrie(tokens [][]byte, ids []int32) trie {
 		path = path[:common]
 		for at := common; at < len(text); at++ {
 			path = append(path, int32(len(t.nodes)))
-			t.nodes = append(t.nodes, trieNode{token: -1, depth: uint16(at), byte: text[at]})
+			t.nodes = append(t.nodes, trieNode{first: int32(i), own: int32(i),
+				depth: uint16(at), byte: text[at]})
 		}
-		t.nodes[len(t.nodes)-1].token = id
+		t.nodes[path[len(path)-1]].own = int32(i) + 1
 		last = text
 	}
 	for _, n := range path {

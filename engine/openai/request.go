@@ -144,7 +144,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
 		func() error { return r.readContinue(&w) },
-		func() (err error) { r.Tools, r.NoCalls, err = parseTools(w.Tools, w.ToolChoice); return },
+		func() error { return r.readTools(&w) },
 		func() (err error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
 			return
@@ -349,7 +349,6 @@ func (r *ChatRequest) readEffort(w *wireChat) error {
 // add_generation_prompt false, a last message of the assistant is continued, too.
 func (r *ChatRequest) readContinue(w *wireChat) error {
 	on := func(b *bool) bool { return b != nil && *b }
-	r.OneCall = w.ParallelToolCalls != nil && !*w.ParallelToolCalls
 	r.HideReasoning = w.IncludeReasoning != nil && !*w.IncludeReasoning ||
 		w.Reasoning != nil && on(w.Reasoning.Exclude)
 	r.NoGenerationPrompt = w.AddGenerationPrompt != nil && !*w.AddGenerationPrompt

@@ -282,12 +282,19 @@ func TestParseChatRefuses(t *testing.T) {
 			"expected a string, got an array"},
 		{"tool schema", chatBody(`"tools":[{"function":{"name":"f","parameters":"x"}}]`),
 			"tools[0].function.parameters", "expected an object, got a string"},
-		{"tool_choice required", chatBody(
-			`"tools":[{"function":{"name":"f"}}],"tool_choice":"required"`),
-			"tool_choice", `"required" is not supported, only "auto" and "none"`},
-		{"tool_choice of a function", chatBody(
+		{"tool_choice required", chatBody(`"tool_choice":"required"`), "tool_choice",
+			`a call is required, but there are no functions in tools`},
+		{"tool_choice of an unknown function", chatBody(`"tools":[{"function":{"name":"g"}}],` +
 			`"tool_choice":{"type":"function","function":{"name":"f"}}`),
-			"tool_choice", `only "auto" and "none"`},
+			"tool_choice", `it names a function that is not in tools: ["f"]`},
+		{"tool_choice with a form", chatBody(`"tools":[{"function":{"name":"g"}}],"regex":"a",` +
+			`"tool_choice":"required"`), "tool_choice", `an answer can have one form`},
+		{"allowed tools", chatBody(`"tools":[{"function":{"name":"f"}},{"function":{"name":"g"}}],` +
+			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
+			`{"type":"function","function":{"name":"f"}}]}}`),
+			"tool_choice", `a choice of functions is only supported if a call is required`},
+		{"another tool_choice", chatBody(`"tools":[{"function":{"name":"f"}}],` +
+			`"tool_choice":"maybe"`), "tool_choice", `must be "auto", "none", "required" or`},
 		{"effort", chatBody(`"reasoning_effort":"much"`), "reasoning_effort",
 			`must be one of none, minimal, low`},
 		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},

@@ -1,11 +1,12 @@
 package openai
 
-// Tools in requests and tool calls in answers. A tool_choice that requires a call is an error,
-// because decoding is not constrained.
+// Tools in requests and tool calls in answers.
 
 import (
 	"encoding/json"
 	"fmt"
+
+	"headroom/engine/generate"
 )
 
 // wireTool has the fields of a tool that are checked.
@@ -18,49 +19,84 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// parseTools returns the tools of the prompt, and whether the model may not call them. It checks
-// only the type, the name and whether parameters is an object. The chat template renders the
-// schemas, and the client validates the arguments.
-func parseTools(list []json.RawMessage, choice json.RawMessage) (tools []json.RawMessage,
-	noCalls bool, err error) {
-	for i, raw := range list {
+// readTools reads tools, tool_choice and parallel_tool_calls. It checks only the type, the name and
+// whether parameters is an object. The chat template renders the schemas, and the client validates
+// the arguments, unless a call is required, which fits its schema.
+func (r *ChatRequest) readTools(w *wireChat) error {
+	for i, raw := range w.Tools {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
-			return nil, false, err
+			return err
 		}
 	}
-	text, ok := choiceText(choice)
-	switch {
-	case isNull(choice):
-	case !ok:
-		return nil, false, badParam("tool_choice",
-			"choosing a function is not supported, only \"auto\" and \"none\". Send only that "+
-				"function as a tool, and ask for the call in the prompt")
-	case text != "auto" && text != "none":
-		return nil, false, badParam("tool_choice",
-			"%q is not supported, only \"auto\" and \"none\"", text)
+	if len(w.Tools) > 0 {
+		r.Tools = w.Tools
 	}
-	if len(list) == 0 {
-		return nil, text == "none", nil
+	r.OneCall = w.ParallelToolCalls != nil && !*w.ParallelToolCalls
+	choice := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
+	if isNull(w.ToolChoice) {
+		return nil
 	}
-	return list, text == "none", nil
+	kind, names, err := readToolChoice(w.ToolChoice)
+	if err != nil {
+		return err
+	}
+	choice.Names = names
+	switch kind {
+	case "none":
+		r.NoCalls = true
+		return nil
+	case "required":
+		choice.Required = true
+	case "function":
+		choice.Required, choice.One = true, true
+	case "auto":
+	default:
+		return unsupported("tool_choice", `must be "auto", "none", "required" or a function, got `+
+			"%.80q", kind)
+	}
+	return r.ChooseTools(choice, r.Tools)
 }
 
-// choiceText returns a tool_choice that names no function: "auto", or {"type": "auto"}.
-func choiceText(choice json.RawMessage) (text string, ok bool) {
-	if json.Unmarshal(choice, &text) == nil {
-		return text, true
+// wireToolChoice is a tool_choice that is an object.
+type wireToolChoice struct {
+	Type     string `json:"type"`
+	Function *struct {
+		Name string `json:"name"`
+	} `json:"function"`
+	Allowed *struct {
+		Mode  string           `json:"mode"`
+		Tools []wireToolChoice `json:"tools"`
+	} `json:"allowed_tools"`
+}
+
+// readToolChoice reads a tool_choice: the word "auto", "none" or "required", also as the type of an
+// object; "function" with a name; or a mode with the names of allowed tools.
+func readToolChoice(raw json.RawMessage) (kind string, names []string, err error) {
+	if json.Unmarshal(raw, &kind) == nil {
+		if kind == "any" { // Mistral's word
+			kind = "required"
+		}
+		return kind, nil, nil
 	}
-	var object struct {
-		Type     string
-		Function json.RawMessage
-		Custom   json.RawMessage
-		Allowed  json.RawMessage `json:"allowed_tools"`
+	var c wireToolChoice
+	if err := decode(raw, &c, "tool_choice"); err != nil {
+		return "", nil, err
 	}
-	if json.Unmarshal(choice, &object) != nil || object.Function != nil || object.Custom != nil ||
-		object.Allowed != nil {
-		return "", false
+	switch {
+	case c.Function != nil:
+		return "function", []string{c.Function.Name}, nil
+	case c.Allowed != nil:
+		names = []string{}
+		for i, tool := range c.Allowed.Tools {
+			if tool.Function == nil {
+				return "", nil, badParam(fmt.Sprintf("tool_choice.allowed_tools.tools[%d]", i),
+					"expected a function")
+			}
+			names = append(names, tool.Function.Name)
+		}
+		return c.Allowed.Mode, names, nil
 	}
-	return object.Type, object.Type != ""
+	return c.Type, nil, nil
 }
 
 func checkTool(raw json.RawMessage, path string) error {

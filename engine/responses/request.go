@@ -9,6 +9,7 @@ import (
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
 	"headroom/engine/openai"
+	"headroom/engine/structured"
 )
 
 // Request is a POST to /v1/responses.
@@ -251,11 +252,14 @@ func (r *Request) readEcho(w *wireRequest) {
 	if r.NoCalls {
 		e.ToolChoice = "none"
 	}
+	if r.Output != nil && r.Output.Kind == structured.Calls {
+		e.ToolChoice = "required"
+	}
 	if w.Truncation != nil {
 		e.Truncation = *w.Truncation
 	}
 	e.Text.Format = json.RawMessage(`{"type":"text"}`)
-	if r.Output != nil {
+	if r.Output != nil && r.Output.Kind != structured.Calls {
 		e.Text.Format = slices.Clone(w.Text.Format)
 	}
 	if w.Reasoning != nil {

@@ -278,9 +278,11 @@ func TestErrors(t *testing.T) {
 			"is missing"},
 		{withParams(`"tools":[{"type":"function","name":"f","parameters":[]}]`),
 			"tools[0].parameters", "expected an object, got an array"},
-		{withParams(`"tool_choice":"required"`), "tool_choice", `"required" is not supported`},
+		{withParams(`"tool_choice":"required"`), "tool_choice",
+			`a call is required, but there are no functions in tools`},
 		{withParams(`"tool_choice":{"type":"function","name":"f"}`), "tool_choice",
-			`"function" is not supported`},
+			`it names a function that is not in tools: ["f"]`},
+		{withParams(`"tool_choice":"maybe"`), "tool_choice", `got "maybe"`},
 		{withParams(`"tool_choice":[]`), "tool_choice", "expected an object"},
 	} {
 		_, err := Parse([]byte(c.body), nil)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
 )
 
@@ -139,25 +140,46 @@ func quote(text string) string {
 	return string(data)
 }
 
-// readToolChoice reads tool_choice: "auto" or "none", as a text or as the type of an object.
+// readToolChoice reads tool_choice: "auto", "none" or "required", as a text or as the type of an
+// object; a function; or a mode with the allowed tools.
 func (r *Request) readToolChoice(choice json.RawMessage) error {
 	if jsonbody.IsNull(choice) {
 		return nil
 	}
-	var text string
-	if json.Unmarshal(choice, &text) != nil {
-		var object struct {
-			Type string `json:"type"`
-		}
+	var kind string
+	var object wireToolChoice
+	if json.Unmarshal(choice, &kind) != nil {
 		if err := jsonbody.Decode(choice, &object, "tool_choice"); err != nil {
 			return err
 		}
-		text = object.Type
+		kind = object.Type
 	}
-	if text != "auto" && text != "none" {
-		return unsupported("tool_choice", "%.80q is not supported, only \"auto\" and \"none\": no "+
-			"answer can be forced to have a call. Ask for the call in the prompt", text)
+	c := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
+	switch kind {
+	case "allowed_tools":
+		c.Names, c.Required = []string{}, object.Mode == "required"
+		for _, tool := range object.Tools {
+			c.Names = append(c.Names, tool.Name)
+		}
+	case "function", "custom":
+		c.Names, c.Required, c.One = []string{object.Name}, true, true
+	case "required":
+		c.Required = true
+	case "none":
+		r.NoCalls = true
+		return nil
+	case "auto":
+		return nil
+	default:
+		return unsupported("tool_choice", `must be "auto", "none", "required" or a function, got `+
+			"%.80q", kind)
 	}
-	r.NoCalls = text == "none"
-	return nil
+	return r.ChooseTools(c, r.Tools)
+}
+
+type wireToolChoice struct {
+	Type  string           `json:"type"`
+	Name  string           `json:"name"`
+	Mode  string           `json:"mode"`
+	Tools []wireToolChoice `json:"tools"`
 }

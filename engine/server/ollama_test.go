@@ -96,7 +96,8 @@ func TestOllamaErrors(t *testing.T) {
 		want               string
 	}{
 		{"POST", "/api/chat", `{`, 400, "The body is not valid JSON"},
-		{"POST", "/api/chat", ollamaChat(`,"format":"json"`), 400, "format: is not supported"},
+		{"POST", "/api/chat", ollamaChat(`,"format":"xml"`), 400,
+			`format: must be "json" or a JSON Schema`},
 		{"POST", "/api/generate", `{"prompt":"a","images":["aGk="]}`, 400, "images: is not"},
 		{"POST", "/api/chat", `{"model":"x","messages":[]}`, 404, `There is no model "x" here`},
 		{"POST", "/api/chat", `{"model":"x","messages":[],"keep_alive":0}`, 404,

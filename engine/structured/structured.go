@@ -33,6 +33,7 @@ const (
 	Regex      Kind = "regex"       // Source is a regular expression, as in JavaScript
 	Choice     Kind = "choice"      // Source is a JSON list of texts
 	Grammar    Kind = "grammar"     // Source is a grammar in GBNF
+	Calls      Kind = "calls"       // calls of Tools, in the way of the model
 )
 
 // Output is the form that a request demands of its answer.
@@ -42,6 +43,10 @@ type Output struct {
 	// Strict refuses what a JSON Schema may leave to the model, such as formats of strings that
 	// nobody knows.
 	Strict bool
+	// Tools are the functions of Calls, as in the request. OneCall allows one call, else there may
+	// be more.
+	Tools   []json.RawMessage
+	OneCall bool
 	// Whitespace allows white space between the parts of JSON. Without it, JSON has one fixed
 	// form.
 	Whitespace bool
@@ -66,7 +71,10 @@ const (
 	maxChoices     = 10_000
 )
 
-// builders has the function for each kind that adds its form to a grammar.
+// CallForm adds the calls of an Output to a grammar, as a model writes them.
+type CallForm func(*grammar.Builder, *Output) (grammar.Node, error)
+
+// builders has the function for each kind that adds its form to a grammar, but for Calls.
 var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 	JSONSchema: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return jsonschema.Build(b, json.RawMessage(o.Source), jsonschema.Options{
@@ -83,14 +91,18 @@ var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 	},
 }
 
-// Compile returns the grammar of a form. Errors are Problems that begin with what is wrong.
-func (o *Output) Compile() (*grammar.Grammar, error) {
+// Compile returns the grammar of a form. calls is that of the model; nil: it has no calls. Errors
+// are Problems that begin with what is wrong.
+func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
 	if len(o.Source) > maxSourceBytes {
 		return nil, refused("it has %d bytes, at most %d are allowed", len(o.Source),
 			maxSourceBytes)
 	}
-	build, ok := builders[o.Kind]
-	if !ok {
+	build := builders[o.Kind]
+	if o.Kind == Calls {
+		build = calls
+	}
+	if build == nil {
 		return nil, refused("the kind %q is not known", o.Kind)
 	}
 	b := grammar.NewBuilder()
@@ -156,6 +168,7 @@ const maxKept = 64
 // states. It may be used from any goroutine.
 type Compiler struct {
 	vocabulary func() *grammar.Vocabulary
+	calls      CallForm
 	special    func(tag string) (token int32, ok bool)
 
 	mu   sync.Mutex
@@ -170,20 +183,20 @@ type kept struct {
 	err  error
 }
 
-// NewCompiler returns a Compiler for a vocabulary, which is made when it is first needed. special
-// returns the token of a tag, if it is one token.
-func NewCompiler(vocabulary func() *grammar.Vocabulary,
+// NewCompiler returns a Compiler for a vocabulary, which is made when it is first needed, and for
+// the calls of a model. special returns the token of a tag, if it is one token.
+func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
 	special func(tag string) (token int32, ok bool)) *Compiler {
-	return &Compiler{vocabulary: sync.OnceValue(vocabulary), special: special,
+	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special,
 		byID: map[string]*list.Element{}}
 }
 
 // NewAnswer returns the state at the beginning of an answer. Errors are Problems.
 func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
-	k := c.kept(fmt.Sprint(o.Kind, o.Strict, o.Whitespace, o.Before.Inside, o.Before.Open != "",
-		len(o.Source), o.Source))
+	k := c.kept(fmt.Sprintf("%q %t %t %t %t %t %q %q", o.Kind, o.Strict, o.Whitespace,
+		o.Before.Inside, o.Before.Open != "", o.OneCall, o.Source, o.Tools))
 	k.once.Do(func() {
-		if k.g, k.err = o.Compile(); k.err == nil {
+		if k.g, k.err = o.Compile(c.calls); k.err == nil {
 			k.g.SetVocabulary(c.vocabulary())
 		}
 	})

@@ -1,9 +1,13 @@
 package textproc
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"headroom/engine/chat"
 	"headroom/engine/grammar"
 	"headroom/engine/structured"
 	"headroom/engine/tokenizer"
@@ -15,11 +19,32 @@ func (p *Processor) Compiler() *structured.Compiler { return p.compiler }
 
 // newCompiler returns the model's Compiler.
 func (p *Processor) newCompiler() *structured.Compiler {
-	return structured.NewCompiler(p.vocabulary, p.tokenizer.TokenID)
+	return structured.NewCompiler(p.vocabulary, CallForm(p), p.tokenizer.TokenID)
 }
 
-// vocabulary returns the tokens that may be text in an answer of a given form. Control tokens are
-// none, nor are tags that the template's Splitter would take out.
+// Model is a tokenizer and a chat template.
+type Model interface {
+	Tokenizer() *tokenizer.Tokenizer
+	Template() *chat.Template // nil: none
+}
+
+// CallForm returns the grammar of a model's calls.
+func CallForm(m Model) structured.CallForm {
+	return func(b *grammar.Builder, o *structured.Output) (grammar.Node, error) {
+		if m.Template() == nil {
+			return 0, errors.New("the model has no chat template")
+		}
+		isToken := func(tag string) bool {
+			_, ok := m.Tokenizer().TokenID(tag)
+			return ok
+		}
+		return m.Template().Calls(b, chat.CallOptions{Tools: o.Tools, One: o.OneCall,
+			IsToken: isToken})
+	}
+}
+
+// vocabulary returns the tokens that an answer of a given form may have. Control tokens are none.
+// The tags of the template are tokens that only the grammars of calls have; see chat.TagMark.
 func (p *Processor) vocabulary() *grammar.Vocabulary {
 	t := p.tokenizer
 	tokens := make([][]byte, t.VocabSize())
@@ -30,11 +55,30 @@ func (p *Processor) vocabulary() *grammar.Vocabulary {
 	}
 	if p.template != nil {
 		for _, tag := range p.template.Tags() {
-			if id, ok := t.TokenID(tag); ok {
-				tokens[id] = nil
+			if id, ok := t.TokenID(tag); ok && tag != "" {
+				tokens[id] = []byte(chat.TagMark + tag + chat.TagMark)
 			}
 		}
 	}
-	encode := func(text string) []int32 { return t.Encode(text, tokenizer.EncodeOptions{}) }
-	return grammar.NewVocabulary(tokens, slices.Sorted(maps.Keys(p.eos)), encode)
+	return grammar.NewVocabulary(tokens, slices.Sorted(maps.Keys(p.eos)), p.encodeMarked)
+}
+
+// encodeMarked returns the tokens of a text with marked tags. What is incomplete at its end is left
+// out.
+func (p *Processor) encodeMarked(text string) (ids []int32) {
+	for i, part := range strings.Split(text, chat.TagMark) {
+		if i%2 == 1 {
+			id, ok := p.tokenizer.TokenID(part)
+			if !ok {
+				return ids
+			}
+			ids = append(ids, id)
+			continue
+		}
+		for !utf8.ValidString(part) {
+			part = part[:len(part)-1]
+		}
+		ids = append(ids, p.tokenizer.Encode(part, tokenizer.EncodeOptions{})...)
+	}
+	return ids
 }

@@ -32,8 +32,8 @@ import (
 
 // Options of Build. The zero value is that of structured output.
 type Options struct {
-	// FlexibleWhitespace allows white space where JSON does, up to 40 characters at a place. Without
-	// it a text has one space after each comma and colon and no other.
+	// FlexibleWhitespace allows white space where JSON does, up to 40 characters at a place.
+	// Without it a text has one space after each comma and colon and no other.
 	FlexibleWhitespace bool
 	// AnnotateFormats makes format an annotation, as it is by default in draft 2020-12. Without it
 	// the known formats are enforced.

@@ -198,7 +198,8 @@ func (s *Space) check() error {
 	return nil
 }
 
-// search visits the derivatives of e, depth first, since most texts end where they lead straight on.
+// search visits the derivatives of e, depth first, since most texts end where they lead straight
+// on.
 func (s *Space) search(e Expr) (none bool, err error) {
 	s.freeze()
 	type visit struct {

@@ -1,0 +1,306 @@
+package chat
+
+// Calls as a grammar, for requests whose answer must be a call (tool_choice). What a format's
+// reader reads, its form writes: in the way of the model's template, with arguments that fit the
+// schema of the function. Formats without a form cannot be forced.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"headroom/engine/grammar"
+	"headroom/engine/grammar/jsonschema"
+	"headroom/engine/grammar/regular"
+)
+
+// CallOptions say which calls an answer must have.
+type CallOptions struct {
+	Tools []json.RawMessage // those that may be called, as in the request
+	One   bool              // one call; else one or more
+	// IsToken reports whether a tag is one token of the model.
+	IsToken func(tag string) bool
+}
+
+// callForm is how a format writes calls. Its texts are those of the template.
+type callForm struct {
+	before  string // of the first call
+	between string // after one call and before the next
+	after   string // of the last call
+	call    func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error)
+}
+
+// CallError says why calls cannot be forced.
+type CallError struct{ Message string }
+
+func (e *CallError) Error() string { return e.Message }
+
+// Calls adds to b the answers that are calls, and nothing else but reasoning in formats of
+// messages. An error about a schema is one of package jsonschema.
+func (t *Template) Calls(b *grammar.Builder, o CallOptions) (grammar.Node, error) {
+	t = t.of(true)
+	form, name := t.callForm()
+	if form == nil {
+		return 0, &CallError{fmt.Sprintf("calls cannot be required of this model: there is no "+
+			"grammar of its format of tool calls (%s)", name)}
+	}
+	w := &callWriter{b: b, o: o, tags: t.Tags()}
+	var calls []grammar.Node
+	for i, raw := range o.Tools {
+		var tool struct {
+			Function struct {
+				Name       string          `json:"name"`
+				Parameters json.RawMessage `json:"parameters"`
+				Strict     bool            `json:"strict"`
+			} `json:"function"`
+		}
+		if err := json.Unmarshal(raw, &tool); err != nil {
+			return 0, fmt.Errorf("tool %d: %w", i, err)
+		}
+		w.strict = tool.Function.Strict
+		node, err := form.call(w, tool.Function.Name, tool.Function.Parameters)
+		if err != nil {
+			return 0, fmt.Errorf("function %q: %w", tool.Function.Name, err)
+		}
+		calls = append(calls, node)
+	}
+	call := b.Choice(calls...)
+	more := b.Seq()
+	if !o.One && form.between != "" {
+		more = b.Repeat(b.Seq(w.text(form.between), call), 0, regular.Unlimited)
+	}
+	return b.Seq(w.text(form.before), call, more, w.text(form.after)), nil
+}
+
+// callForm returns the form of the template's calls, nil if it has none, and the format's name.
+func (t *Template) callForm() (*callForm, string) {
+	switch {
+	case t.channels != nil:
+		return t.channels.form, t.channels.name
+	case t.tools == nil:
+		return nil, "unknown"
+	}
+	return t.tools.form, t.tools.name
+}
+
+// callWriter builds the parts of calls.
+type callWriter struct {
+	b      *grammar.Builder
+	o      CallOptions
+	tags   []string
+	strict bool // of the current function
+}
+
+// TagMark stands before and after a tag that is one token, in a grammar and in a vocabulary for it.
+// No text has this byte, so a tag in a text is never taken for the token.
+const TagMark = "\xFF"
+
+// text returns the node of a text whose tags are tokens where the model has such.
+func (w *callWriter) text(text string) grammar.Node {
+	var marked strings.Builder
+	for text != "" {
+		at, tag := len(text), ""
+		for _, t := range w.tags {
+			i := strings.Index(text, t)
+			if t != "" && i >= 0 && (i < at || i == at && len(t) > len(tag)) && w.o.IsToken(t) {
+				at, tag = i, t
+			}
+		}
+		marked.WriteString(text[:at])
+		if tag != "" {
+			marked.WriteString(TagMark + tag + TagMark)
+		}
+		text = text[at+len(tag):]
+	}
+	return w.b.Text(marked.String())
+}
+
+// quoted returns the node of a text as a JSON string.
+func (w *callWriter) quoted(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+	return string(quoted)
+}
+
+// json returns the node of JSON that fits a schema. A schema that cannot be enforced is an error if
+// the function is strict; else it is any JSON of otherwise.
+func (w *callWriter) json(schema json.RawMessage, otherwise string) (grammar.Node, error) {
+	if len(schema) == 0 || string(schema) == "null" {
+		schema = json.RawMessage(otherwise)
+	}
+	n, err := jsonschema.Build(w.b, schema, jsonschema.Options{Strict: w.strict})
+	var unsupported *jsonschema.Unsupported
+	if errors.As(err, &unsupported) && !w.strict {
+		return jsonschema.Build(w.b, json.RawMessage(otherwise), jsonschema.Options{})
+	}
+	return n, err
+}
+
+const anyObject = `{"type":"object"}`
+
+// jsonCall returns the form of a call that is one text with the name and the arguments as JSON.
+// Between them is middle.
+func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
+	json.RawMessage) (grammar.Node, error) {
+	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
+		arguments, err := w.json(parameters, anyObject)
+		if err != nil {
+			return 0, err
+		}
+		if quoted {
+			name = w.quoted(name)
+		}
+		return w.b.Seq(w.text(head+name+middle), arguments, w.text(tail)), nil
+	}
+}
+
+// taggedCall returns the form of a call whose arguments have tags around them, in the order of the
+// schema's properties. keyTail comes after a key, valueTail after a value.
+func taggedCall(head, nameTail, key, keyTail, valueTail, tail string) func(*callWriter, string,
+	json.RawMessage) (grammar.Node, error) {
+	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
+		list, err := propertiesOf(parameters)
+		if err != nil {
+			return 0, err
+		}
+		parts := []grammar.Node{w.text(head + name + nameTail)}
+		for _, p := range list {
+			value, err := w.value(p.schema, valueTail)
+			if err != nil {
+				return 0, fmt.Errorf("parameter %q: %w", p.name, err)
+			}
+			part := w.b.Seq(w.text(key+p.name+keyTail), value, w.text(valueTail))
+			if !p.required {
+				part = w.b.Optional(part)
+			}
+			parts = append(parts, part)
+		}
+		return w.b.Seq(append(parts, w.text(tail))...), nil
+	}
+}
+
+// value returns the node of an argument that is not escaped: a text, or JSON of any other type.
+func (w *callWriter) value(raw json.RawMessage, tail string) (grammar.Node, error) {
+	var s struct {
+		Enum []any `json:"enum"`
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return w.json(raw, `{}`)
+	}
+	var texts []grammar.Node
+	for _, value := range s.Enum {
+		if text, ok := value.(string); ok {
+			texts = append(texts, w.b.Text(text))
+		}
+	}
+	switch {
+	case len(texts) > 0 && len(texts) == len(s.Enum):
+		return w.b.Choice(texts...), nil
+	case !readSchema(raw).all(isTextKind):
+		return w.json(raw, `{}`)
+	}
+	if w.strict {
+		if keyword := stringKeyword(raw); keyword != "" {
+			return 0, &CallError{fmt.Sprintf("%q cannot be enforced in this model's tool calls",
+				keyword)}
+		}
+	}
+	space := w.b.Space
+	character := space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF})
+	end := strings.TrimSpace(tail)
+	free := space.And(space.Repeat(character, 0, regular.Unlimited),
+		space.Not(space.Concat(regular.All, space.Text(end[:min(len(end), 6)]), regular.All)))
+	return w.b.Terminal(free), nil
+}
+
+// stringKeyword returns a keyword of a schema that restricts texts, "" if it has none.
+func stringKeyword(raw json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return ""
+	}
+	for _, keyword := range []string{"pattern", "format", "minLength", "maxLength", "const"} {
+		if _, ok := members[keyword]; ok {
+			return keyword
+		}
+	}
+	return ""
+}
+
+// property is a parameter of a function.
+type property struct {
+	name     string
+	schema   json.RawMessage
+	required bool
+}
+
+// propertiesOf returns the properties of an object's schema, in their order.
+func propertiesOf(parameters json.RawMessage) (list []property, err error) {
+	var s struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if len(parameters) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(parameters, &s); err != nil {
+		return nil, &CallError{"its parameters are no JSON Schema: " + err.Error()}
+	}
+	if len(s.Properties) == 0 || string(s.Properties) == "null" {
+		return nil, nil
+	}
+	required := map[string]bool{}
+	for _, name := range s.Required {
+		required[name] = true
+	}
+	d := json.NewDecoder(strings.NewReader(string(s.Properties)))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		p := property{name: fmt.Sprint(name)}
+		if err := d.Decode(&p.schema); err != nil {
+			return nil, err
+		}
+		p.required = required[p.name]
+		if strings.ContainsAny(p.name, "<>\n") {
+			return nil, &CallError{fmt.Sprintf("parameter %q cannot be written in this model's "+
+				"tool calls", p.name)}
+		}
+		// A $ref leads from the parameters, not from the property.
+		p.schema = withDefinitions(p.schema, parameters)
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// withDefinitions adds $defs and definitions of the parameters to the schema of one of them.
+func withDefinitions(schema, parameters json.RawMessage) json.RawMessage {
+	var all, own map[string]json.RawMessage
+	if json.Unmarshal(parameters, &all) != nil || json.Unmarshal(schema, &own) != nil {
+		return schema
+	}
+	changed := false
+	for _, name := range []string{"$defs", "definitions"} {
+		if defs, ok := all[name]; ok && own[name] == nil && own != nil {
+			own[name], changed = defs, true
+		}
+	}
+	if !changed {
+		return schema
+	}
+	with, err := json.Marshal(own)
+	if err != nil {
+		return schema
+	}
+	return with
+}
+
+func isTextKind(kind string) bool { return kind == "string" }

@@ -1,0 +1,168 @@
+package chat
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"headroom/engine/grammar"
+)
+
+// callTools are functions whose arguments have several types.
+var callTools = []json.RawMessage{
+	json.RawMessage(`{"type":"function","function":{"name":"send","strict":true,"parameters":{
+		"type":"object","properties":{
+			"text":{"type":"string"},
+			"count":{"type":"integer","minimum":1,"maximum":12},
+			"kind":{"enum":["mail","chat"]},
+			"list":{"type":"array","items":{"$ref":"#/$defs/word"},"maxItems":2},
+			"urgent":{"type":"boolean"}},
+		"required":["text","count","list"],"additionalProperties":false,
+		"$defs":{"word":{"enum":["a","b"]}}}}}`),
+	json.RawMessage(`{"type":"function","function":{"name":"now"}}`),
+}
+
+// write returns a random text of a grammar.
+func write(t *testing.T, g *grammar.Grammar, r *rand.Rand) string {
+	m := g.NewMatcher()
+	var text []byte
+	for range 4000 {
+		if m.Complete() && (m.Ended() || r.IntN(3) == 0) {
+			return string(text)
+		}
+		likely := []byte(`"}<]` + "\n")
+		order := append(likely[r.IntN(len(likely)):r.IntN(2)+len(likely)-1:len(likely)], '"', '<')
+		if r.IntN(3) > 0 {
+			order = order[:0]
+		}
+		for _, i := range r.Perm(96) {
+			order = append(order, byte(' '+i))
+		}
+		order = append(order, '\n')
+		at := len(text)
+		for _, b := range order {
+			if m.AcceptBytes([]byte{b}) == 1 {
+				text = append(text, b)
+				break
+			}
+		}
+		if len(text) == at {
+			if m.AcceptBytes([]byte("\n")) == 0 {
+				t.Fatalf("nothing may follow %q", text)
+			}
+			text = append(text, '\n')
+		}
+	}
+	return ""
+}
+
+// TestCallForms: what the form of a format writes, its reader reads as calls that fit the schema,
+// and as nothing else.
+func TestCallForms(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range allFormats {
+		template := f.template(t)
+		if form, _ := template.callForm(); form == nil || seen[f.format] {
+			continue
+		}
+		seen[f.format] = true
+		for _, one := range []bool{true, false} {
+			b := grammar.NewBuilder()
+			start, err := template.Calls(b, CallOptions{Tools: callTools, One: one,
+				IsToken: func(string) bool { return false }})
+			if err != nil {
+				t.Fatalf("%s: %v", f.format, err)
+			}
+			g, err := b.Compile(start)
+			if err != nil {
+				t.Fatalf("%s: %v", f.format, err)
+			}
+			written := 0
+			for seed := range uint64(16) {
+				text := write(t, g, rand.New(rand.NewPCG(seed, 1)))
+				if text == "" {
+					continue // too long
+				}
+				written++
+				checkCalls(t, template, f.format, text, one)
+			}
+			if written < 2 {
+				t.Errorf("%s: only %d texts ended", f.format, written)
+			}
+		}
+	}
+	for _, format := range []string{"json_tools", "llama3", "mistral", "qwen3_coder", "seed_oss",
+		"glm", "harmony"} {
+		if !seen[format] {
+			t.Errorf("%s has no test", format)
+		}
+	}
+}
+
+func checkCalls(t *testing.T, template *Template, format, text string, one bool) {
+	t.Helper()
+	prompt := ""
+	if template.channels != nil {
+		prompt = "<|start|>assistant"
+	}
+	split := template.NewSplitter(prompt, callTools)
+	pieces := append(split.Add(text), split.Close(false)...)
+	calls := 0
+	for _, p := range pieces {
+		switch {
+		case p.Kind == Reasoning && template.channels != nil:
+		case p.Kind == Broken && strings.HasSuffix(p.Text, "<|message|>"): // a header
+		case p.Kind != Call:
+			if s := strings.TrimSpace(p.Text); s != "" && s != "]" { // of Mistral's list
+				t.Fatalf("%s: %q has %s %q", format, text, p.Kind, p.Text)
+			}
+		default:
+			calls++
+			if p.Call.Name == "now" {
+				continue
+			}
+			var a struct {
+				Text   *string
+				Count  *int
+				Kind   string
+				List   []string
+				Urgent *bool
+			}
+			d := json.NewDecoder(strings.NewReader(p.Call.Arguments))
+			d.DisallowUnknownFields()
+			err := d.Decode(&a)
+			if err != nil || p.Call.Name != "send" || a.Text == nil || a.Count == nil ||
+				*a.Count < 1 || *a.Count > 12 || a.List == nil || len(a.List) > 2 ||
+				a.Kind != "" && a.Kind != "mail" && a.Kind != "chat" {
+				t.Fatalf("%s: %q is read as %s %s, %v", format, text, p.Call.Name,
+					p.Call.Arguments, err)
+			}
+		}
+	}
+	if calls == 0 || one && calls > 1 {
+		t.Fatalf("%s: %q is read as %d calls", format, text, calls)
+	}
+}
+
+// TestCallFormErrors: what a form cannot enforce is refused.
+func TestCallFormErrors(t *testing.T) {
+	for _, c := range []struct{ source, tools, want string }{
+		{"<tool_call>\\n<function=", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a":{"type":"string","pattern":"x"}}}}}`,
+			`function "f": parameter "a": "pattern" cannot be enforced`},
+		{"<tool_call>\\n{\"name\"", `{"function":{"name":"f","strict":true,"parameters":{
+			"type":"array","uniqueItems":true}}}`, `"uniqueItems" cannot be enforced`},
+		{"<|tool_call_start|>", `{"function":{"name":"f"}}`,
+			`there is no grammar of its format of tool calls (pythonic)`},
+	} {
+		template := (&formatTests{source: c.source}).template(t)
+		_, err := template.Calls(grammar.NewBuilder(), CallOptions{
+			Tools: []json.RawMessage{json.RawMessage(c.tools)}, IsToken: func(string) bool {
+				return false
+			}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, expected %q", c.source, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package server_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"headroom/engine"
+)
+
+const personSchema = `{"type":"object","properties":{"name":{"type":"string","maxLength":12},
+	"age":{"type":"integer","minimum":1,"maximum":99}},"required":["name","age"],
+	"additionalProperties":false}`
+
+// checkPerson reports whether text has the form of personSchema.
+func checkPerson(text string) bool {
+	var p struct {
+		Name *string
+		Age  *int
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(&p) == nil && p.Name != nil && len([]rune(*p.Name)) <= 12 && p.Age != nil &&
+		*p.Age >= 1 && *p.Age <= 99
+}
+
+// TestStructuredDialects demands a form in the words of every dialect.
+func TestStructuredDialects(t *testing.T) {
+	url, _, stop := serveDemo(t, engine.Options{MaxSequences: 2})
+	defer stop()
+	const chat = `"messages":[{"role":"user","content":"Who?"}],"max_tokens":120`
+	schema := strings.ReplaceAll(personSchema, "\n\t", "")
+	quoted, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	isWord := func(words ...string) func(string) bool {
+		return func(text string) bool { return slices.Contains(words, text) }
+	}
+	isObject := func(text string) bool {
+		var o map[string]any
+		return json.Unmarshal([]byte(text), &o) == nil
+	}
+	for _, c := range []struct {
+		path, body string
+		text       []any // where the text is in the answer
+		is         func(string) bool
+	}{
+		{"/v1/chat/completions", `{` + chat + `,"response_format":{"type":"json_schema",` +
+			`"json_schema":{"name":"p","strict":true,"schema":` + schema + `}}}`, chatText,
+			checkPerson},
+		{"/v1/chat/completions", `{` + chat + `,"response_format":{"type":"json_object"}}`,
+			chatText, isObject},
+		{"/v1/chat/completions", `{` + chat + `,"structured_outputs":{"json":` + schema + `}}`,
+			chatText, checkPerson},
+		{"/v1/chat/completions", `{` + chat + `,"guided_json":` + string(quoted) + `}`, chatText,
+			checkPerson},
+		{"/v1/chat/completions", `{` + chat + `,"guided_choice":["sun","rain"],"n":3}`, chatText,
+			isWord("sun", "rain")},
+		{"/v1/completions", `{"prompt":"It is","structured_outputs":{"choice":["sun","rain"]}}`,
+			[]any{"choices", 0, "text"}, isWord("sun", "rain")},
+		{"/v1/completions", `{"prompt":"It is","grammar":"root ::= (\"a\" | \"b\") \"c\""}`,
+			[]any{"choices", 0, "text"}, isWord("ac", "bc")},
+		{"/v1/completions", `{"prompt":"It is","guided_regex":"x{2}|y"}`,
+			[]any{"choices", 0, "text"}, isWord("xx", "y")},
+		{"/v1/responses", `{"input":"Who?","max_output_tokens":120,"text":{"format":{"type":` +
+			`"json_schema","name":"p","schema":` + schema + `}}}`,
+			[]any{"output", -1, "content", 0, "text"}, checkPerson},
+		{"/v1/messages", `{` + chat + `,"output_config":{"format":{"type":"json_schema","schema":` +
+			schema + `}}}`, []any{"content", -1, "text"}, checkPerson},
+		{"/api/chat", `{"stream":false,"messages":[{"role":"user","content":"Who?"}],"format":` +
+			schema + `}`, []any{"message", "content"}, checkPerson},
+		{"/api/generate", `{"stream":false,"prompt":"Who?","format":"json"}`, []any{"response"},
+			isObject},
+	} {
+		status, _, answer := post(t, url+c.path, c.body)
+		var v any
+		if status != 200 || json.Unmarshal([]byte(answer), &v) != nil {
+			t.Errorf("%s: %d %s", c.path, status, answer)
+			continue
+		}
+		if text, ok := at(v, c.text).(string); !ok || !c.is(text) {
+			t.Errorf("%s %.120s: got %q of %s", c.path, c.body, text, answer)
+		}
+	}
+}
+
+var chatText = []any{"choices", 0, "message", "content"}
+
+// at returns a part of a JSON value; an index of -1 is the last one.
+func at(v any, path []any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			object, _ := v.(map[string]any)
+			v = object[step]
+		case int:
+			list, _ := v.([]any)
+			if step < 0 {
+				step += len(list)
+			}
+			if step < 0 || step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}
+
+// TestRequiredCalls requires calls in the words of every dialect, also where the model would not
+// call.
+func TestRequiredCalls(t *testing.T) {
+	url, _, stop := serveDemo(t, engine.Options{MaxSequences: 2})
+	defer stop()
+	const parameters = `{"type":"object","properties":{"city":{"enum":["Rome","Oslo"]},` +
+		`"days":{"type":"integer","minimum":1,"maximum":7}},"required":["city","days"]}`
+	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters +
+		`}},{"type":"function","function":{"name":"g","parameters":` + parameters + `}}]`
+	const chat = `"messages":[{"role":"user","content":"Say hello."}],"max_tokens":150`
+	const call = "tool_calls"
+	for _, c := range []struct {
+		path, body      string
+		name, arguments []any
+	}{
+		{"/v1/chat/completions", `{` + chat + `,` + tools + `,"tool_choice":"required",` +
+			`"parallel_tool_calls":false}`,
+			[]any{"choices", 0, "message", call, 0, "function", "name"},
+			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
+		{"/v1/chat/completions", `{` + chat + `,` + tools +
+			`,"tool_choice":{"type":"function","function":{"name":"g"}}}`,
+			[]any{"choices", 0, "message", call, 0, "function", "name"},
+			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
+		{"/v1/responses", `{"input":"Say hello.","max_output_tokens":150,"tools":[{"type":` +
+			`"function","name":"g","parameters":` + parameters + `}],"tool_choice":{"type":"function",` +
+			`"name":"g"}}`, []any{"output", -1, "name"}, []any{"output", -1, "arguments"}},
+		{"/v1/messages", `{` + chat + `,"tools":[{"name":"g","input_schema":` + parameters +
+			`}],"tool_choice":{"type":"tool","name":"g"}}`, []any{"content", -1, "name"},
+			[]any{"content", -1, "input"}},
+	} {
+		status, _, answer := post(t, url+c.path, c.body)
+		var v any
+		if status != 200 || json.Unmarshal([]byte(answer), &v) != nil {
+			t.Errorf("%s: %d %s", c.path, status, answer)
+			continue
+		}
+		arguments := at(v, c.arguments)
+		if text, ok := arguments.(string); ok {
+			arguments = nil
+			_ = json.Unmarshal([]byte(text), &arguments)
+		}
+		city, _ := at(arguments, []any{"city"}).(string)
+		days, _ := at(arguments, []any{"days"}).(float64)
+		name := at(v, c.name)
+		if name != "g" && !(name == "f" && strings.Contains(c.body, "required\",")) ||
+			city != "Rome" && city != "Oslo" || days < 1 || days > 7 {
+			t.Errorf("%s: called %v with %v in %s", c.path, name, arguments, answer)
+		}
+	}
+}
+
+// TestOpenAIClientStructured uses OpenAI's client: a schema in a stream, and a required call.
+func TestOpenAIClientStructured(t *testing.T) {
+	client, ctx := newClient(t), t.Context()
+	var schema any
+	if err := json.Unmarshal([]byte(personSchema), &schema); err != nil {
+		t.Fatal(err)
+	}
+	stream := client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{
+		Model:     "demo",
+		Messages:  []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Who?")},
+		MaxTokens: param.NewOpt(int64(100)),
+		ResponseFormat: openai.ChatCompletionNewParamsResponseFormatUnion{
+			OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
+				JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "person",
+					Schema: schema, Strict: param.NewOpt(true)}}}})
+	text := ""
+	for stream.Next() {
+		if chunk := stream.Current(); len(chunk.Choices) > 0 {
+			text += chunk.Choices[0].Delta.Content
+		}
+	}
+	if err := stream.Err(); err != nil || !checkPerson(text) {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
