@@ -2,8 +2,8 @@
 
     peer.py SCHEMAS OURS
 
-SCHEMAS has a JSON object with name and schema in each line, OURS is what `build/schemas -out` wrote.
-It fails if Headroom takes less than 90 % of the schemas that llguidance takes.
+SCHEMAS has a JSON object with name and schema in each line. OURS is what `build/schemas -out`
+wrote. It fails if Headroom takes less than 90 % of the schemas that llguidance takes.
 """
 
 import json

@@ -16,16 +16,13 @@ type emitter struct {
 	todo     []formula // whose rules are declared and not defined
 	keys     map[string]grammar.Node
 
-	open, shut         grammar.Node // of an object
-	openArray          grammar.Node
-	shutArray          grammar.Node
-	emptyArray         grammar.Node
-	emptyObject        grammar.Node
-	comma              grammar.Node
-	afterKey           regular.Expr
-	quote              regular.Expr
-	unenforced         bool
-	anyKeyAndSeparator regular.Expr
+	open, shut grammar.Node // of an object
+	openArray  grammar.Node
+	shutArray  grammar.Node
+	emptyArray grammar.Node
+	comma      grammar.Node
+	afterKey   regular.Expr
+	quote      regular.Expr
 }
 
 // maxBlanks bounds the white space at one place.
@@ -48,7 +45,6 @@ func newEmitter(c *compiler) emitter {
 	e.openArray = b.Terminal(s.Concat(text("["), blank))
 	e.shutArray = b.Terminal(s.Concat(blank, text("]")))
 	e.emptyArray = b.Terminal(s.Concat(text("["), blank, text("]")))
-	e.emptyObject = b.Terminal(s.Concat(text("{"), blank, text("}")))
 	return e
 }
 
@@ -431,7 +427,7 @@ func (w *objectWriter) end(n int) grammar.Node {
 	case !w.hasRest || high == 0:
 		return b.Seq()
 	}
-	var more int = regular.Unlimited
+	more := regular.Unlimited
 	if high != regular.Unlimited {
 		more = high - 1
 	}
