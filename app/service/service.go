@@ -31,6 +31,7 @@ import (
 	"headroom/app/version"
 	"headroom/engine"
 	"headroom/engine/anthropic"
+	"headroom/engine/decisions"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
 	"headroom/engine/ollama"
@@ -46,6 +47,7 @@ var dialects = []server.Dialect{
 	anthropic.Dialect{},
 	ollama.Dialect{},
 	responses.New(),
+	decisions.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other

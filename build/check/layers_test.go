@@ -123,8 +123,8 @@ var layers = []row{
 		"engine/server",
 	}},
 	{"The dialects. They import the server; the server imports none of them.", dialects},
-	{"OpenAI's second API. Its errors and parameters are those of engine/openai.", []string{
-		"engine/responses",
+	{"OpenAI's other APIs. Their errors and parameters are those of engine/openai.", []string{
+		"engine/decisions", "engine/responses",
 	}},
 	{"Benchmarks: how fast this machine runs a model, and how fast it could.", []string{
 		"app/bench",

@@ -27,7 +27,8 @@ def summary(times):
 
 def main(vocabulary, cases):
     ranks = tiktoken.load.load_tiktoken_bpe(vocabulary)
-    pattern = r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"""
+    pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+               r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
     encoding = tiktoken.Encoding("test", pat_str=pattern, mergeable_ranks=ranks,
                                  special_tokens={"<|endoftext|>": len(ranks)})
     tokenizer = llguidance.tiktoken.lltokenizer_from_encoding(encoding)

@@ -45,6 +45,7 @@ var shards = []shard{
 		"engine/nn"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
+	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

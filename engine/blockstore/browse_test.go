@@ -3,6 +3,8 @@ package blockstore
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -336,5 +338,42 @@ func TestLonger(t *testing.T) {
 		if got := longer(group, group[i]); !slices.Equal(got, want) {
 			t.Errorf("node %d has %d hosts, expected %d", i, len(got), len(want))
 		}
+	}
+}
+
+// TestPinOfLostEntries loses an entry in the middle of a pinned conversation, stores it again, and
+// then loses the end with the mark, which moves to the entry that is new.
+func TestPinOfLostEntries(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, options(t))
+	v := s.Model(testModel)
+	a := numbers(1, 768)
+	save(t, v, sequence(a, false))
+	blocks := v.Find(a, 768, 0, false).Blocks
+	if err := s.Pin(blocks[2].Entry.Key.String(), true); err != nil {
+		t.Fatal(err)
+	}
+	lose := func(e Entry) {
+		t.Helper()
+		for _, path := range entryFiles(t, dir) {
+			if strings.HasPrefix(filepath.Base(path), e.Key.String()) {
+				if err := os.Truncate(path, 10); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := s.readEntry(t.Context(), reading{entry: e}); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("read a damaged entry: %v", err)
+		}
+	}
+	lose(blocks[1].Entry)
+	save(t, v, sequence(a[:512], false))
+	lose(blocks[2].Entry)
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	list, err := s.Conversations(Filter{})
+	if err != nil || len(list) != 1 || !list[0].Pinned {
+		t.Errorf("conversations %+v, %v, expected a pinned one", list, err)
 	}
 }

@@ -292,15 +292,21 @@ func (s *Store) dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
 	if err := s.destroySlot(tx, k); err != nil {
 		return false, err
 	}
-	_, err = tx.Exec(`UPDATE entries SET pin = 1
-		WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:])
+	moved, err := changedRows(tx.Exec(`UPDATE entries SET pin = 1
+		WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:]))
 	if err != nil {
 		return false, err
 	}
-	r, err := tx.Exec("DELETE FROM entries WHERE key = ?", k[:])
-	if err != nil {
-		return false, err
+	n, err := changedRows(tx.Exec("DELETE FROM entries WHERE key = ?", k[:]))
+	if err == nil && moved > 0 {
+		err = s.repin(tx) // the parent may be younger than the pin, if it was lost once
 	}
-	n, err := r.RowsAffected()
 	return n > 0, err
+}
+
+func changedRows(r sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }

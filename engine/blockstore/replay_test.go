@@ -191,7 +191,7 @@ func TestReplay(t *testing.T) {
 	}
 	days, limits := 1, []replayLimit{{0, 2}}
 	if os.Getenv("HEADROOM_LONG") != "" {
-		days = 7
+		days = 4
 		limits = []replayLimit{{0, 0}, {0, 2}, {0, 4}, {2, 0}, {4, 0}, {4, 4}}
 	}
 	turns, agents, talks := week(days, rand.New(rand.NewPCG(1, 1)))

@@ -20,6 +20,8 @@ type Delta struct {
 	// Tokens are the tokens generated since the previous delta: those of the text, the reasoning
 	// and the tool calls, and those without text. It is nil unless Params.Logprobs is set.
 	Tokens []Token
+	// Logprobs are those of Read.Tokens. A read has nothing else.
+	Logprobs []float32
 }
 
 // Empty reports whether the delta adds no text, no tool call and no token.

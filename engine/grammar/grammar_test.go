@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/engine/grammar/regular"
 )
@@ -416,6 +417,54 @@ func TestMaskInStrings(t *testing.T) {
 					t.Errorf("%s after %q: token %q: got %t", name, text, v.text(id), !want)
 				}
 			}
+		}
+	}
+}
+
+// TestHostile: grammars whose states take more and more time end in an error, soon.
+func TestHostile(t *testing.T) {
+	v := words("aa", "ab", "ba", "bb", "aaaa", "abab", "babababa")
+	v.encode = nil
+	for name, build := range map[string]func(b *Builder) Node{
+		"an expression with 2^200 derivatives": func(b *Builder) Node {
+			s := b.Space
+			any := s.Repeat(s.Set(regular.Of("ab")), 0, regular.Unlimited)
+			return b.Terminal(s.Concat(any, s.Text("a"),
+				s.Repeat(s.Set(regular.Of("ab")), 200, 200)))
+		},
+		"an ambiguous rule": func(b *Builder) Node {
+			n := b.Rule("n")
+			b.Define(n, b.Choice(b.Text("a"), b.Text("b"), b.Seq(n, n), b.Seq(n, n, n)))
+			return n
+		},
+		"recursion on the right": func(b *Builder) Node {
+			n := b.Rule("n")
+			b.Define(n, b.Choice(b.Text("a"), b.Text("b"), b.Seq(b.Text("a"), n),
+				b.Seq(b.Text("b"), n)))
+			return n
+		},
+	} {
+		b := NewBuilder()
+		g, err := b.Compile(build(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetVocabulary(v)
+		m := g.NewMatcher()
+		r := rand.New(rand.NewPCG(1, 2))
+		longest := time.Duration(0)
+		n := 0
+		for start := time.Now(); n < 3000 && err == nil && time.Since(start) < time.Second; n++ {
+			begin := time.Now()
+			if _, err = m.Mask(); err == nil {
+				err = m.Accept(int32(258 + r.IntN(7)))
+			}
+			longest = max(longest, time.Since(begin))
+		}
+		t.Logf("%s: %d tokens, %v, %d expressions, %d rows, %d bytes; the longest step took %v",
+			name, n, err, b.Space.Len(), len(g.graph.rows), g.graph.bytes, longest)
+		if longest > 10*time.Second || g.graph.bytes > 2*maxGraphBytes {
+			t.Errorf("%s: a step took %v, the states take %d bytes", name, longest, g.graph.bytes)
 		}
 	}
 }

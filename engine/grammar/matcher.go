@@ -32,6 +32,7 @@ func (g *Grammar) NewMatcher() *Matcher {
 // lock locks the grammar, and begins a new graph if the old one has become too large.
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
+	m.g.graph.work = 0
 	if m.g.graph.bytes > maxGraphBytes {
 		m.g.graph = newGraph(m.g)
 	}

@@ -7,6 +7,7 @@ package grammar
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 )
 
@@ -73,9 +74,9 @@ func (b *rowBuilder) add(it item) {
 	}
 }
 
-// close processes all items.
-func (b *rowBuilder) close() {
-	for len(b.todo) > 0 {
+// close processes all items, but not more than most.
+func (b *rowBuilder) close(most int) {
+	for len(b.todo) > 0 && len(b.seen) <= most {
 		it := b.todo[len(b.todo)-1]
 		b.todo = b.todo[:len(b.todo)-1]
 		next, waits, complete := b.g.expects(it)
@@ -134,7 +135,7 @@ func compareItems(a, b item) int {
 
 // finish returns the row, which may be an older one with the same contents.
 func (b *rowBuilder) finish(c *graph) *row {
-	b.close()
+	b.close(math.MaxInt)
 	slices.SortFunc(b.items, compareItems)
 	r := &row{items: b.items, complete: b.complete, began: len(b.items)}
 	key := append(c.key[:0], 0)

@@ -13,8 +13,13 @@ import (
 	"headroom/engine/grammar/regular"
 )
 
-// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
-const maxGraphBytes = 64 << 20
+const (
+	// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
+	maxGraphBytes = 64 << 20
+	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
+	// derivatives. It takes about a tenth of a second, during which other requests wait.
+	maxStepWork = 500_000
+)
 
 // thread is a terminal in progress.
 type thread struct {
@@ -46,6 +51,7 @@ type graph struct {
 	key    []byte       // buffer
 	ranges []tokenRange // buffer
 	err    error        // a state could not be computed
+	work   int          // new work for the current token
 }
 
 func newGraph(g *Grammar) *graph {
@@ -100,8 +106,12 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	if n := s.next[class]; n != nil {
 		return n
 	}
+	if c.err != nil {
+		return dead
+	}
 	var threads []thread
 	var b *rowBuilder
+	derived := g.space.Work()
 	for _, t := range s.threads {
 		rest := g.space.DerivativeByClass(t.rest, class)
 		if none, err := g.space.IsNone(rest); err != nil || none {
@@ -122,6 +132,17 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 				b.add(g.advanced(it, t.row))
 			}
 		}
+	}
+	if b != nil {
+		b.close(maxStepWork - c.work)
+		c.work += len(b.seen)
+	}
+	c.work += 1 + len(s.threads) + g.space.Work() - derived
+	if c.work > maxStepWork {
+		c.err = cmp.Or(c.err, regular.ErrTooComplex)
+	}
+	if c.err != nil {
+		return dead
 	}
 	complete := false
 	if b != nil {

@@ -128,6 +128,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if r.ScorePrompt {
 		r.Private, r.NoCache = true, true
 	}
+	r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
 	if !r.Private {
 		q.miss, q.title = l.log.compare(r.Prompt), l.text.Title(r.Prompt)
@@ -161,7 +162,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 // validate returns a Problem if the request is not valid.
 func (l *Loop) validate(r *Request) error {
 	most, room := l.config.ContextTokens-1, "the answer needs at least one more"
-	if r.NoAnswer {
+	if r.NoAnswer || len(r.Candidates) > 0 {
 		most, room = most+1, ""
 	}
 	switch {
@@ -173,13 +174,22 @@ func (l *Loop) validate(r *Request) error {
 			Context: l.config.ContextTokens}, room)
 	}
 	vocab := l.runner.VocabSize()
-	for i, t := range r.Prompt {
-		if t < 0 || int(t) >= vocab {
-			return problem.New(problem.BadRequest,
-				"The prompt contains a token that the model does not have",
-				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, vocab),
-				"Send token ids of this model's tokenizer.")
-		}
+	unknown := func(t int32) bool { return t < 0 || int(t) >= vocab }
+	if i := slices.IndexFunc(r.Prompt, unknown); i >= 0 {
+		return problem.New(problem.BadRequest,
+			"The prompt contains a token that the model does not have",
+			fmt.Sprintf("token %d at position %d, the vocabulary has %d", r.Prompt[i], i, vocab),
+			"Send token ids of this model's tokenizer.")
+	}
+	if i := slices.IndexFunc(r.Candidates, unknown); i >= 0 {
+		return problem.New(problem.BadRequest,
+			"A candidate is a token that the model does not have",
+			fmt.Sprintf("token %d, the vocabulary has %d", r.Candidates[i], vocab),
+			"Send token ids of this model's tokenizer.")
+	}
+	if len(r.Candidates) > 0 && r.ScorePrompt {
+		return problem.New(problem.BadRequest,
+			"A request scores its prompt or candidates, not both", "", "Send two requests.")
 	}
 	if err := r.Sampling.Validate(); err != nil {
 		return problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range", "")

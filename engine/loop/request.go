@@ -38,6 +38,9 @@ type Request struct {
 	// prompt is computed, also what is cached. The request is then Private and NoCache too.
 	ScorePrompt bool
 	NoAnswer    bool // end after the prompt, with FinishLength; MaxTokens does not matter
+	// Candidates are tokens that may follow the prompt. The request reports the log-probability of
+	// each and generates nothing, as with NoAnswer. The prompt is cached like that of an answer.
+	Candidates []int32
 }
 
 // EventType tells what an Event reports.
@@ -45,11 +48,12 @@ type EventType uint8
 
 // The events of a request, in this order. A Prefill event is sent when the first pass is launched,
 // and whenever more of the prompt has been computed. A Scored event with new scores comes with it,
-// if the request asks for them. Then there is a Token event for each generated token, and at the
-// end one Done event. A request that is cancelled while it waits has only Done.
+// if the request asks for them. That of Candidates comes with the last Prefill event. Then there
+// is a Token event for each generated token, and at the end one Done event. A request that is
+// cancelled while it waits has only Done.
 const (
 	Prefill EventType = iota // prompt progress, in Usage
-	Scored                   // log-probabilities of prompt tokens
+	Scored                   // log-probabilities of prompt tokens, or of Request.Candidates
 	Token                    // one generated token
 	Done                     // the end: Finish, Err, Timing
 )
@@ -72,6 +76,8 @@ type Event struct {
 	// Set in Scored events: the scores of the prompt tokens from Position on.
 	Position int
 	Scores   []Score
+	// Set instead for a request with Candidates: the log-probability of each of them.
+	Candidates []float32
 
 	// Set in Token events. Text is the text that this token completes. A character that is split
 	// across tokens comes with the last of them. Text that may be the beginning of a stop text is

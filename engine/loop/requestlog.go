@@ -50,7 +50,7 @@ type record struct {
 	Finished
 	miss     cachemiss.Match
 	scored   bool    // Request.ScorePrompt
-	computed []int32 // the tokens to add to the history; nil after an error or if private
+	computed []int32 // the tokens to add to the history; nil: none are cached
 }
 
 // requestLog keeps the records of ended requests.
@@ -87,7 +87,7 @@ func (g *requestLog) record(r *request, reason FinishReason) {
 		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
 			Timing: r.timing(), Private: r.Private, BlockHits: r.blockHits,
 			BlockWrites: r.blockWrites}}
-	if reason != FinishError && !r.Private {
+	if reason != FinishError && !r.Private && !r.NoCache {
 		n.computed = r.seq.Tokens[:r.seq.Computed]
 	}
 	g.mu.Lock()

@@ -206,8 +206,9 @@ func pagesFor(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.P
 // saveBlocks writes the full blocks of the tokens that an ended request has computed. Of a private
 // request nothing is written, now or later: only what becomes a conversation here ever reaches the
 // store. A later request that is not private may resume its blocks, and then stores its own text.
+// Of a request that is not cached nothing is written either.
 func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
-	if l.stored.view == nil || r.Private || len(computed) < blockstore.BlockTokens {
+	if l.stored.view == nil || r.Private || r.NoCache || len(computed) < blockstore.BlockTokens {
 		return
 	}
 	// A request cancelled during prefill has no prefill time, so the previous value stays.

@@ -11,17 +11,10 @@ import (
 // token is given, not sampled. Like Sampler.Sample, it refuses logits that only a broken model
 // produces. top is new memory.
 func Score(logits []float32, token int32, n int) (logprob float32, top []TokenLogprob, err error) {
-	peak := float32(math.Inf(-1))
-	for i, x := range logits {
-		if x != x || x > math.MaxFloat32 {
-			return 0, nil, sampling.Fault(sampling.FaultAt(int32(i)))
-		}
-		peak = max(peak, x)
+	norm, err := logNorm(logits)
+	if err != nil {
+		return 0, nil, err
 	}
-	if math.IsInf(float64(peak), -1) {
-		return 0, nil, sampling.Fault(sampling.NoToken)
-	}
-	norm := float64(peak) + math.Log(expSum(logits, peak, 1))
 	if n > 0 {
 		n = min(n, len(logits))
 		top = topLogits(make([]TokenLogprob, 0, n), logits, n)
@@ -30,4 +23,33 @@ func Score(logits []float32, token int32, n int) (logprob float32, top []TokenLo
 		}
 	}
 	return float32(float64(logits[token]) - norm), top, nil
+}
+
+// Logprobs returns the log-probabilities of the given tokens, which Score would return.
+func Logprobs(logits []float32, tokens []int32) ([]float32, error) {
+	norm, err := logNorm(logits)
+	if err != nil {
+		return nil, err
+	}
+	logprobs := make([]float32, len(tokens))
+	for i, token := range tokens {
+		logprobs[i] = float32(float64(logits[token]) - norm)
+	}
+	return logprobs, nil
+}
+
+// logNorm returns the logarithm of the sum of exp(logit), which turns a logit into a
+// log-probability. The error is that of logits that only a broken model produces.
+func logNorm(logits []float32) (float64, error) {
+	peak := float32(math.Inf(-1))
+	for i, x := range logits {
+		if x != x || x > math.MaxFloat32 {
+			return 0, sampling.Fault(sampling.FaultAt(int32(i)))
+		}
+		peak = max(peak, x)
+	}
+	if math.IsInf(float64(peak), -1) {
+		return 0, sampling.Fault(sampling.NoToken)
+	}
+	return float64(peak) + math.Log(expSum(logits, peak, 1)), nil
 }

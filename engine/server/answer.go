@@ -91,7 +91,11 @@ func (a *answer) run(ctx context.Context) error {
 			case engine.Prefill:
 				err = a.out.progress(e.Usage.PromptDoneTokens, e.Usage.PromptTokens)
 			case engine.Scored:
-				err = a.scored(e)
+				if e.Candidates != nil {
+					err = a.out.delta(generate.Delta{Logprobs: e.Candidates})
+				} else {
+					err = a.scored(e)
+				}
 			case engine.Token:
 				if err = a.sendEcho(); err == nil {
 					err = a.token(e)

@@ -103,6 +103,10 @@ func (c *choices) submit(i int) *choice {
 		NoAnswer:  g.NoAnswer,
 		Priority:  g.Priority,
 	}}
+	if g.read != nil {
+		now.request.Prompt, now.request.Candidates = g.read.Prompt(), g.read.Tokens
+		now.request.NoCache = now.request.NoCache || !g.read.Keep
+	}
 	var stop *chat.StopMatcher
 	switch {
 	case g.split == nil:
@@ -123,7 +127,7 @@ func (c *choices) submit(i int) *choice {
 	now.answer = &answer{stream: stream, split: g.split, stop: stop, oneCall: g.OneCall,
 		tokenizer: texts, logprobs: g.Logprobs, echo: echo, keepAlive: c.server.keepAlive,
 		record: &record{},
-		usage:  engine.Usage{PromptTokens: len(g.prompt)}, out: c}
+		usage:  engine.Usage{PromptTokens: len(now.request.Prompt)}, out: c}
 	if g.Logprobs && g.split == nil {
 		now.answer.offsets = sync.OnceValue(func() *tokenizer.Offsets {
 			return tokenizer.NewOffsets(texts.NewContinuation(g.prompt))
@@ -186,6 +190,7 @@ func (c *choices) close(now *choice) {
 	}
 	c.record.used.GeneratedTokens += a.usage.CompletionTokens
 	c.record.add(a.record)
+	now.request = engine.Request{} // hundreds of long prompts would take too much memory
 }
 
 // add adds the record of one of several answers.

@@ -83,6 +83,12 @@ type Call struct {
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt
+	// Reads, if it is not nil, makes the call read log-probabilities, with which it has an answer
+	// for each Read, and generate nothing. It returns at least one. r is the Request of the call,
+	// with the defaults of the model. The Renderer must be a ChoicesRenderer, and is never asked
+	// for a stream.
+	Reads func(ctx context.Context, r *generate.Request, m generate.Model,
+		contextTokens int) ([]generate.Read, error)
 	// N is the number of answers to each prompt; 0: 1. With more than one, the Renderer must be a
 	// ChoicesRenderer. The answers to a prompt follow one another. If there is a seed, it is that
 	// of the first answer to a prompt, and each other one has the next seed.

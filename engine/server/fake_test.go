@@ -16,6 +16,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/anthropic"
 	"headroom/engine/chat"
+	"headroom/engine/decisions"
 	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
@@ -84,7 +85,7 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 			return nil, err
 		}
 	}
-	s := &fakeStream{engine: e, cancelled: make(chan struct{}),
+	s := &fakeStream{engine: e, request: q, cancelled: make(chan struct{}),
 		usage: engine.Usage{PromptTokens: len(q.Prompt)}}
 	stream, put := engine.NewStream(q.ID, func(reason engine.FinishReason) {
 		s.once.Do(func() {
@@ -104,6 +105,7 @@ func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 // fakeStream is the writing end of an engine.Stream.
 type fakeStream struct {
 	engine    *fakeEngine
+	request   engine.Request
 	stream    *engine.Stream // the reading end
 	put       func(engine.Event)
 	cancelled chan struct{} // closed by Cancel or Stop
@@ -175,7 +177,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 
 // dialects are the dialects that Headroom serves.
 var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}, ollama.Dialect{},
-	responses.New()}
+	responses.New(), decisions.Dialect{}}
 
 // start serves the engine until the test ends.
 func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {

@@ -134,6 +134,7 @@ type generation struct {
 	text    string         // of the prompt, if it is to be echoed and not a list of tokens
 	split   *chat.Splitter // nil: all text is content
 	number  int            // of the answer to this prompt
+	read    *generate.Read // instead of the prompt; nil: an answer is to be generated
 }
 
 // prepare parses the request, waits for its model and encodes its prompts. The list has a
@@ -181,6 +182,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	call.ID = cmp.Or(call.ID, generate.NewID(""))
 	call.Priority = priorityOf(r, call.Priority)
 	call.SetDefaults(s.defaults(model.ID))
+	if call.Reads != nil {
+		return prepareReads(r.Context(), d, call, model, held)
+	}
 	n := max(call.N, 1)
 	list := make([]*generation, 0, n*(1+len(call.More)))
 	for i := range 1 + len(call.More) {
@@ -207,6 +211,24 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	// The text may take megabytes, and the request may wait for long.
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
 	call.More = nil
+	return list, nil
+}
+
+// prepareReads returns a generation for each read of a call.
+func prepareReads(ctx context.Context, d Dialect, call *Call, model Model,
+	held *serving) ([]*generation, error) {
+	reads, err := call.Reads(ctx, &call.Request, model.Engine, model.Engine.Info().ContextTokens)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*generation, len(reads))
+	for i := range reads {
+		list[i] = &generation{Call: call, dialect: d, model: model, held: held, read: &reads[i]}
+		if reads[i].Continues {
+			list[i].number = 1
+		}
+	}
+	call.Messages, call.Tools, call.Reads = nil, nil, nil
 	return list, nil
 }
 

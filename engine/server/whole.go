@@ -18,6 +18,7 @@ type whole struct {
 	content, reasoning strings.Builder
 	calls              []generate.ToolCall
 	tokens             []generate.Token
+	logprobs           []float32
 }
 
 func (o *whole) progress(done, total int) error { return nil }
@@ -29,6 +30,9 @@ func (o *whole) delta(d generate.Delta) error {
 	o.reasoning.WriteString(d.Reasoning)
 	o.calls = append(o.calls, d.ToolCalls...)
 	o.tokens = append(o.tokens, d.Tokens...)
+	if d.Logprobs != nil { // another process of the model may send them again
+		o.logprobs = d.Logprobs
+	}
 	return nil
 }
 
@@ -36,8 +40,8 @@ func (o *whole) delta(d generate.Delta) error {
 func (o *whole) answer(reason generate.FinishReason, stop string,
 	usage generate.Usage) generate.Answer {
 	return generate.Answer{Delta: generate.Delta{Content: o.content.String(),
-		Reasoning: o.reasoning.String(), ToolCalls: o.calls, Tokens: o.tokens}, Finish: reason,
-		StopText: stop, Usage: usage}
+		Reasoning: o.reasoning.String(), ToolCalls: o.calls, Tokens: o.tokens,
+		Logprobs: o.logprobs}, Finish: reason, StopText: stop, Usage: usage}
 }
 
 func (o *whole) next(reason generate.FinishReason, stop string) error {

@@ -127,6 +127,7 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 }
 
 func (s *Space) each(kids []Expr, class uint8) []Expr {
+	s.work += len(kids)
 	d := make([]Expr, len(kids))
 	for i, kid := range kids {
 		d[i] = s.DerivativeByClass(kid, class)

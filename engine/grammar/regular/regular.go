@@ -111,6 +111,7 @@ type Space struct {
 	classByte   [256]byte  // a byte of each class
 	derivatives [][]Expr   // by expression and class; notYet: not computed
 	alive       map[Expr]bool
+	work        int // parts of derivatives that were computed
 	computed    int // derivatives
 	last        int // after this many, searches fail; 0: none
 }
@@ -135,6 +136,9 @@ func (s *Space) Full() bool { return s.full }
 
 // Len returns the number of expressions.
 func (s *Space) Len() int { return len(s.nodes) }
+
+// Work returns how many parts of expressions have been derived so far, a measure of time.
+func (s *Space) Work() int { return s.work }
 
 // Nullable reports whether e matches the empty text.
 func (s *Space) Nullable(e Expr) bool { return s.nodes[e].nullable }
