@@ -29,8 +29,8 @@ func TestUnsupported(t *testing.T) {
 		var got *Unsupported
 		if !errors.As(err, &got) || got.Path != c.path || got.Keyword != c.keyword ||
 			!strings.Contains(got.Reason, c.reason) {
-			t.Errorf("%s: got error %v, expected %s at %q with %q", c.schema, err, c.keyword, c.path,
-				c.reason)
+			t.Errorf("%s: got error %v, expected %s at %q with %q", c.schema, err, c.keyword,
+				c.path, c.reason)
 		}
 	}
 }
@@ -54,7 +54,8 @@ func TestInvalid(t *testing.T) {
 		_, err := compile(c.schema, Options{})
 		var got *Invalid
 		if !errors.As(err, &got) || got.Path != c.path || !strings.Contains(got.Reason, c.reason) {
-			t.Errorf("%s: got error %v, expected one at %q with %q", c.schema, err, c.path, c.reason)
+			t.Errorf("%s: got error %v, expected one at %q with %q", c.schema, err, c.path,
+				c.reason)
 		}
 	}
 }
