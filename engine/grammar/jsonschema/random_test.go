@@ -84,6 +84,7 @@ func (m maker) schema(depth int) string {
 	inner := func() string {
 		if depth == 0 {
 			return m.of(`{"type": "integer"}`, `{"type": "string"}`, `true`, `{"const": 1}`, `false`,
+				`{"enum": [1, "a", null]}`, `{"type": ["boolean", "null"]}`,
 				`{"type": "object"}`, `{"$ref": "#/$defs/x"}`)
 		}
 		return m.schema(depth - 1)
