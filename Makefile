@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
-.PHONY: oracle oracle-embeddings oracle-templates oracle-tokenizers bench-embeddings
+.PHONY: oracle oracle-embeddings oracle-templates oracle-tokenizers bench-embeddings schemas
 .PHONY: audit sbom reproducible soak app-check sign notarize dmg tarball clean arm64 setup
 .PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
@@ -79,6 +79,9 @@ oracle-templates: ## Compare chat templates with Jinja2; other ones: TEMPLATES=f
 
 oracle-tokenizers: ## Compare tokenizers, real and random ones, with their libraries: SEED=1
 	@build/oracle/tokenizers/run $(SEED)
+
+schemas: ## Measure JSON Schema by its suites and against llguidance; all schemas: ARGS="-n 0"
+	@build/schemas/run $(ARGS)
 
 soak: bin/headroom ## Test a server for HOURS under load and faults; shorter cycles: CYCLE=6s
 	@go run ./build/soak -hours $(or $(HOURS),1) -cycle $(or $(CYCLE),1m) -out bin/soak.md

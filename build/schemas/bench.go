@@ -3,6 +3,7 @@ package main
 // JSONSchemaBench: schemas from practice with valid and invalid instances.
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -61,7 +62,7 @@ type benchRow struct {
 	right, wrongTaken, wrongNot int
 }
 
-func runBench(n int, out string) error {
+func runBench(n int, out, schemas string) error {
 	if err := benchSuite.fetch(); err != nil {
 		return err
 	}
@@ -69,10 +70,16 @@ func runBench(n int, out string) error {
 	if err != nil {
 		return err
 	}
+	files = every(files, n)
+	if schemas != "" {
+		if err := writeSchemas(schemas, files); err != nil {
+			return err
+		}
+	}
 	rows, keywords, slow := map[string]*benchRow{}, map[string]int{}, 0
 	outcomes := make([]outcome, 0, len(files))
-	for _, f := range every(files, n) {
-		name := strings.TrimSuffix(path.Base(f.path), ".json")
+	for _, f := range files {
+		name := caseName(f)
 		row := rows[benchSet(name)]
 		if row == nil {
 			row = &benchRow{}
@@ -105,6 +112,24 @@ func runBench(n int, out string) error {
 		return err
 	}
 	return os.WriteFile(out, data, 0o644)
+}
+
+func caseName(f file) string { return strings.TrimSuffix(path.Base(f.path), ".json") }
+
+// writeSchemas writes the schemas with their names, one in a line.
+func writeSchemas(name string, files []file) error {
+	var lines bytes.Buffer
+	out := json.NewEncoder(&lines)
+	for _, f := range files {
+		var c benchCase
+		if err := json.Unmarshal(f.data, &c); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+		if err := out.Encode(map[string]any{"name": caseName(f), "schema": c.Schema}); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return os.WriteFile(name, lines.Bytes(), 0o644)
 }
 
 func benchOne(name string, data []byte, row *benchRow) (outcome, error) {
@@ -184,8 +209,11 @@ func printTimes(outcomes []outcome) {
 // explain prints what becomes of the instances of one schema, and where they are refused.
 func explain(name string) error {
 	files, _, err := benchSuite.files("maskbench/data/" + name + ".json")
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no schema %s: %w", name, err)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("JSONSchemaBench has no schema %s", name)
 	}
 	var c benchCase
 	if err := json.Unmarshal(files[0].data, &c); err != nil {

@@ -169,7 +169,7 @@ func (o *orders) sorts(object members) (sorted []members, rank func(string) int)
 }
 
 // maxTries bounds the search for an order.
-const maxTries = 2000
+const maxTries = 20000
 
 // search looks for an order of the members that a grammar takes.
 type search struct {

@@ -1,8 +1,10 @@
 // Schemas measures what structured output can do, by two public suites:
 //
-//	go run ./build/schemas            JSON-Schema-Test-Suite, then JSONSchemaBench
-//	go run ./build/schemas -update    the same, and updates the ratchet
-//	go run ./build/schemas -speed F   the time of masks, with the vocabulary in F
+//	make schemas                         both suites, and a comparison with llguidance
+//	go run ./build/schemas               JSON-Schema-Test-Suite, then JSONSchemaBench
+//	go run ./build/schemas -update       the same, and updates the ratchet
+//	go run ./build/schemas -case NAME    why an instance of a schema is refused
+//	go run ./build/schemas -speed FILE   the time of masks, with the vocabulary in FILE
 //
 // The suites are fetched to bin/schemas. A verdict is right, or the schema is refused, or a grammar
 // takes an instance that is not valid (wrong-accept), or it refuses a valid one (wrong-refuse).
@@ -34,6 +36,7 @@ func main() {
 		"git `FOLDER` of JSONSchemaBench")
 	count := flag.Int("n", 2000, "schemas of JSONSchemaBench; 0: all")
 	out := flag.String("out", "", "write what became of each schema of JSONSchemaBench to a `FILE`")
+	schemas := flag.String("schemas", "", "write the chosen schemas of JSONSchemaBench to a `FILE`")
 	only := flag.String("only", "", "print the cases of the suite that contain this `TEXT`")
 	one := flag.String("case", "", "explain the schema of JSONSchemaBench with this `NAME`")
 	vocabulary := flag.String("speed", "", "measure masks with the vocabulary in this `FILE`")
@@ -53,7 +56,7 @@ func main() {
 		}
 		return
 	}
-	err := errors.Join(runSuite(*update, *only), runBench(*count, *out))
+	err := errors.Join(runSuite(*update, *only), runBench(*count, *out, *schemas))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "schemas:", err)
 		os.Exit(1)

@@ -16,16 +16,13 @@ type emitter struct {
 	todo     []formula // whose rules are declared and not defined
 	keys     map[string]grammar.Node
 
-	open, shut         grammar.Node // of an object
-	openArray          grammar.Node
-	shutArray          grammar.Node
-	emptyArray         grammar.Node
-	emptyObject        grammar.Node
-	comma              grammar.Node
-	afterKey           regular.Expr
-	quote              regular.Expr
-	unenforced         bool
-	anyKeyAndSeparator regular.Expr
+	open, shut grammar.Node // of an object
+	openArray  grammar.Node
+	shutArray  grammar.Node
+	emptyArray grammar.Node
+	comma      grammar.Node
+	afterKey   regular.Expr
+	quote      regular.Expr
 }
 
 // maxBlanks bounds the white space at one place.
@@ -48,7 +45,6 @@ func newEmitter(c *compiler) emitter {
 	e.openArray = b.Terminal(s.Concat(text("["), blank))
 	e.shutArray = b.Terminal(s.Concat(blank, text("]")))
 	e.emptyArray = b.Terminal(s.Concat(text("["), blank, text("]")))
-	e.emptyObject = b.Terminal(s.Concat(text("{"), blank, text("}")))
 	return e
 }
 
@@ -219,8 +215,8 @@ const maxUnique = 8
 
 // uniqueNode returns the node of arrays without equal items, of a few values.
 func (c *compiler) uniqueNode(a *arrayShape) grammar.Node {
-	values := c.set(a.rest).values
-	if len(a.prefix) > 0 || len(a.contains) > 0 || values == nil || len(values) > maxUnique {
+	values, ok := c.itemValues(a)
+	if !ok || len(a.contains) > 0 {
 		unsupported(a.unique, "uniqueItems", "only an array whose items are of an enum with up to "+
 			strconv.Itoa(maxUnique)+" values can be kept without duplicates")
 	}
@@ -241,7 +237,8 @@ func (c *compiler) uniqueNode(a *arrayShape) grammar.Node {
 			parts = append(parts, c.b.Seq())
 		}
 		for i := range values {
-			if used>>i&1 == 1 || a.max != regular.Unlimited && n >= a.max {
+			if used>>i&1 == 1 || a.max != regular.Unlimited && n >= a.max ||
+				!c.set(a.at(n)).has(c, values[i]) {
 				continue
 			}
 			if n > 0 {
@@ -253,6 +250,31 @@ func (c *compiler) uniqueNode(a *arrayShape) grammar.Node {
 		after[used] = c.b.Choice(parts...)
 	}
 	return c.b.Seq(c.openArray, after[0], c.shutArray)
+}
+
+// itemValues returns the values that an item of an array may have; false: they are too many, or no
+// scalars.
+func (c *compiler) itemValues(a *arrayShape) (values []*value, ok bool) {
+	items := slices.Clone(a.prefix)
+	if a.rest != never {
+		items = append(items, a.rest)
+	}
+	for _, f := range items {
+		some, ok := c.set(f).finite()
+		if !ok {
+			return nil, false
+		}
+		for _, v := range some {
+			c.spend(1)
+			if !slices.ContainsFunc(values, func(o *value) bool { return equal(o, v) }) {
+				values = append(values, v)
+			}
+			if len(values) > maxUnique {
+				return nil, false
+			}
+		}
+	}
+	return values, true
 }
 
 // objectNodes returns the nodes of the objects of a shape. If a member must have a key of some set,
@@ -431,7 +453,7 @@ func (w *objectWriter) end(n int) grammar.Node {
 	case !w.hasRest || high == 0:
 		return b.Seq()
 	}
-	var more int = regular.Unlimited
+	more := regular.Unlimited
 	if high != regular.Unlimited {
 		more = high - 1
 	}

@@ -102,8 +102,8 @@ func invalid(at *value, reason string) {
 	panic(stopped{&Invalid{Path: at.path(), Reason: reason}})
 }
 
-// maxWork bounds the steps of a Build, of which each takes about a microsecond. The largest schema of
-// JSONSchemaBench needs 47,000.
+// maxWork bounds the steps of a Build, of which each takes about a microsecond. The largest schema
+// of JSONSchemaBench needs 47,000.
 const maxWork = 60_000
 
 // spend counts steps.

@@ -69,6 +69,28 @@ func (s *set) filtered(c *compiler) *set {
 	return c.enumSet(kept)
 }
 
+// finite returns the values of a set of few scalars; false: they are not listed.
+func (s *set) finite() ([]*value, bool) {
+	switch {
+	case s.values != nil:
+		return s.values, true
+	case s.number.expr != regular.None || s.text != regular.None || len(s.arrays) > 0 ||
+		len(s.objects) > 0:
+		return nil, false
+	}
+	var values []*value
+	if s.null {
+		values = append(values, &value{kind: null})
+	}
+	if s.no {
+		values = append(values, &value{kind: boolean})
+	}
+	if s.yes {
+		values = append(values, &value{kind: boolean, is: true})
+	}
+	return values, true
+}
+
 // has reports whether a scalar is in the set.
 func (s *set) has(c *compiler, v *value) bool {
 	switch v.kind {

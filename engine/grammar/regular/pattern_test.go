@@ -118,7 +118,8 @@ func FuzzPattern(f *testing.F) {
 			return
 		}
 		want, err := regexp.Compile(fmt.Sprintf("(?s:%s)", pattern))
-		if err != nil || strings.Contains(pattern, ".") && strings.ContainsAny(text, "\n\r\u2028\u2029") {
+		if err != nil || strings.Contains(pattern, ".") &&
+			strings.ContainsAny(text, "\n\r\u2028\u2029") {
 			return
 		}
 		s := NewSpace(200_000)

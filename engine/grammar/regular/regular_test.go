@@ -178,3 +178,16 @@ func TestMultiples(t *testing.T) {
 		}
 	}
 }
+
+// TestSetsAfterDerivatives makes a set that distinguishes bytes of one class, after a derivative.
+func TestSetsAfterDerivatives(t *testing.T) {
+	s := NewSpace(0)
+	letters := s.Repeat(s.Set(Range('a', 'z')), 0, Unlimited)
+	if !s.Matches(letters, "abc") {
+		t.Fatal("letters do not match")
+	}
+	notB := s.And(letters, s.Not(s.Text("b")))
+	if s.Matches(notB, "b") || !s.Matches(notB, "a") || !s.Matches(notB, "bb") {
+		t.Error("a set made after a derivative is not distinguished")
+	}
+}
