@@ -130,7 +130,8 @@ func (rec *record) attributes(method, path string, status int, took time.Duratio
 // routeLabel returns the label of a path in the metrics. The set of labels is fixed: the path of
 // any model has the label "/v1/models/{id}", and an unknown path has the label "other".
 func (s *Server) routeLabel(path string) string {
-	if path == "/health" || path == "/ready" || path == "/metrics" {
+	if path == "/health" || path == "/ready" || path == "/metrics" ||
+		path == "/openapi.json" {
 		return path
 	}
 	for pattern := range s.byPattern {
