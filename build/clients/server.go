@@ -156,6 +156,7 @@ func startProgram(ctx context.Context, b *bench) (*program, error) {
 	p := &program{cmd: exec.Command(path, "serve", "--port", "0"), ended: make(chan error, 1)}
 	p.log.verbose = b.verbose
 	p.cmd.Env = append(os.Environ(), homeVariables(home)...)
+	p.cmd.Env = append(p.cmd.Env, "HF_ENDPOINT=http://127.0.0.1:9") // nothing is downloaded
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -244,13 +245,17 @@ type request struct {
 
 var field = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
 
+// since returns the log since mark.
+func (l *serverLog) since(mark int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()[mark:]
+}
+
 // requests returns the requests that have ended since mark. Successful GET requests are not logged.
 func (l *serverLog) requests(mark int) []request {
-	l.mu.Lock()
-	text := l.text.String()[mark:]
-	l.mu.Unlock()
 	var list []request
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(l.since(mark)) {
 		fields := map[string]string{}
 		for _, found := range field.FindAllStringSubmatch(line, -1) {
 			fields[found[1]] = found[2]

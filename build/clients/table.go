@@ -93,6 +93,10 @@ var clients = []client{
 		run: lmEval},
 	{name: "Open WebUI", kind: sdks, from: recorded, pkg: "open-webui", version: openWebUIVersion,
 		api: "Chat, Ollama", run: runOpenWebUI},
+	{name: "Schemathesis", kind: sdks, from: sdkPackages, pkg: "schemathesis", api: "all",
+		run: endpoint.run},
+	{name: "Schemathesis, control", kind: sdks, from: sdkPackages, pkg: "schemathesis",
+		api: "control", run: controlAPI.run},
 }
 
 // choose returns the clients with these names or of these kinds; without names, all.

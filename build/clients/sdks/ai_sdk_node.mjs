@@ -76,7 +76,7 @@ await run({
       const first = await generateText({ ...ask, messages });
       messages.push(...first.response.messages, { role: 'user', content: 'How long is it?' });
       const { usage } = await generateText({ ...ask, messages });
-      cached(usage.inputTokenDetails?.cacheReadTokens ?? usage.cachedInputTokens, usage.inputTokens);
+      cached(usage.inputTokenDetails.cacheReadTokens, usage.inputTokens);
     });
   },
 });

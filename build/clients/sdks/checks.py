@@ -1,7 +1,7 @@
-"""What the Python clients share: the list of checks, and the questions that the demo model answers.
+"""What the Python clients share: the checks, and questions that the demo model answers.
 
-A check is a function. If it returns, the client has done what its words say, and a line "did: WORDS"
-tells build/clients so.
+A check is a function. If it returns, the client has done what its words say, and a line
+"did: WORDS" tells build/clients so.
 """
 
 import os
