@@ -206,10 +206,13 @@ func New(o Options) *Server {
 	return s
 }
 
+// ownPaths are the paths of the server's own routes. Their method is GET.
+var ownPaths = []string{"/health", "/metrics", "/openapi.json", "/ready"}
+
 // Paths returns the paths that the server answers, as http.ServeMux reads them: the routes of the
 // dialects, its own, and "/v1" with all below, where unknown addresses get the error of a dialect.
 func (s *Server) Paths() []string {
-	paths := []string{"/health", "/metrics", "/openapi.json", "/ready", "/v1", "/v1/"}
+	paths := append([]string{"/v1", "/v1/"}, ownPaths...)
 	for pattern := range s.byPattern {
 		_, path, _ := strings.Cut(pattern, " ") // without the method: a preflight has another
 		paths = append(paths, path)
