@@ -16,7 +16,7 @@
 // did to results.json and to the table in engine/server/API.md. Without it, the program fails if
 // that has changed. The tests of this package hold the table to results.json, without any client.
 //
-// Packages are installed into bin/clients. It needs Node.js with npm and Python 3.10 or later.
+// Packages are installed into bin/clients. It needs Node.js with npm, and Python 3.11 or 3.12.
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 }
 
 // longest is how long one client may take. Most of it is the first pass over an agent's prompt.
-const longest = 4 * time.Minute
+const longest = 5 * time.Minute
 
 // bench is what the clients of a run share.
 type bench struct {

@@ -115,3 +115,40 @@ func TestCached(t *testing.T) {
 		t.Error("too little cached passes")
 	}
 }
+
+func TestChoose(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		n     int // -1: an error
+	}{{nil, len(clients)}, {[]string{"agents", "sdks"}, len(clients)}, {[]string{"codex", "PI"}, 2},
+		{[]string{"agents", "codex"}, 5}, {[]string{"nobody"}, -1}} {
+		got, err := choose(c.names)
+		if (err != nil) != (c.n < 0) || err == nil && len(got) != c.n {
+			t.Errorf("%q: %d clients, %v", c.names, len(got), err)
+		}
+	}
+}
+
+// TestCheckLog: the server's log must confirm what a script says of its second turn.
+func TestCheckLog(t *testing.T) {
+	turn := []string{"chat", fromCache + ", in both"}
+	short := request{status: 200, prompt: 10}
+	cached := request{status: 200, prompt: 2000, cached: 1950}
+	computed := request{status: 200, prompt: 2000, cached: 1000}
+	for _, c := range []struct {
+		requests []request
+		did      []string
+		ok       bool
+	}{
+		{[]request{computed, cached, short}, turn, true},
+		{[]request{cached, computed}, turn, false},
+		{[]request{short}, turn, false},
+		{[]request{computed}, turn[:1], true},
+		{[]request{{status: 404}}, nil, true},
+		{[]request{{status: 503}}, nil, false},
+	} {
+		if err := checkLog(c.requests, c.did); (err == nil) != c.ok {
+			t.Errorf("%+v, %q: %v", c.requests, c.did, err)
+		}
+	}
+}

@@ -106,15 +106,16 @@ func choose(names []string) ([]client, error) {
 	}
 	var chosen []client
 	for _, name := range names {
-		n := len(chosen)
+		known := false
 		for _, c := range clients {
 			is := strings.EqualFold(c.name, name) || name == "agents" && c.kind == agents ||
 				name == "sdks" && c.kind == sdks
+			known = known || is
 			if is && !slices.ContainsFunc(chosen, func(d client) bool { return d.name == c.name }) {
 				chosen = append(chosen, c)
 			}
 		}
-		if len(chosen) == n {
+		if !known {
 			return nil, fmt.Errorf("there is no client %q; choose agents, sdks or names of "+
 				"build/clients/table.go", name)
 		}
