@@ -55,7 +55,7 @@ func (d *description) run(ctx context.Context, s *session) ([]string, error) {
 	}
 	mark := p.log.mark()
 	out, err := s.command(ctx, []string{"SCHEMATHESIS_HOOKS=schemathesis_hooks",
-		"PYTHONPATH=" + scripts, "PYTHONDONTWRITEBYTECODE=1", "HEADROOM_FUZZ_FOLDER=" + folder},
+		"PYTHONPATH=" + scripts, s.bench.tools.bytecode(), "HEADROOM_FUZZ_FOLDER=" + folder},
 		s.path("st"), args...)
 	if err != nil {
 		return nil, err

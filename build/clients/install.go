@@ -160,6 +160,11 @@ func (t tools) path(from origin, name string) string {
 	return filepath.Join(t.dir, string(from), "bin", name)
 }
 
+// bytecode returns the variable that lets Python keep compiled modules, but not beside the scripts.
+func (t tools) bytecode() string {
+	return "PYTHONPYCACHEPREFIX=" + filepath.Join(t.dir, "pycache")
+}
+
 // node returns the folder of the Node.js that agents need, "" for the system's.
 func (t tools) node() string {
 	arch := map[string]string{"amd64": "x64"}[runtime.GOARCH]

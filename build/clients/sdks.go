@@ -40,7 +40,7 @@ func scriptFile(name string) func(context.Context, *session) ([]string, error) {
 		}
 		mark := s.bench.sdks.log.mark()
 		out, err := s.command(ctx, []string{"HEADROOM_URL=" + s.bench.sdks.url,
-			"PYTHONDONTWRITEBYTECODE=1", "DO_NOT_TRACK=1"}, interpreter, path)
+			s.bench.tools.bytecode(), "DO_NOT_TRACK=1"}, interpreter, path)
 		if err != nil {
 			return nil, err
 		}
