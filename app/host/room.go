@@ -6,10 +6,10 @@ package host
 // theirs. For the model of a person, busy models go too, as a last resort: the last click wins.
 //
 // Two models that do not fit together and are asked for in turn must not spend the time with
-// loading. So a model that was loaded for requests stays at least stayFactor times as long as its
-// loading took. Requests for the other model wait meanwhile, and are then answered together. When a
-// model has had this time and another one waits, its new requests wait, too, behind the other
-// model: otherwise a model that always has requests would never go.
+// loading. So after a model was loaded for requests, it and those beside it stay at least
+// stayFactor times as long as its loading took. Requests for the other model wait meanwhile, and
+// are then answered together. When this time is over and another model waits, new requests of the
+// one that goes wait, too, behind it: otherwise a model that always has requests would never go.
 //
 // The size of a model's KV cache is chosen when it is loaded, by the memory that is free then. A
 // model that is alone takes up to half of what its weights leave. So a model that has to go for
@@ -85,7 +85,7 @@ type occupant struct {
 	bytes    int64
 	pinned   bool
 	busy     bool
-	stays    bool // it was loaded for requests just now
+	stays    bool // it, or one beside it, was loaded for requests just now
 	stayEnds time.Time
 }
 
@@ -200,10 +200,15 @@ func (h *Host) makeRoom(i *instance, want *target) (keptBytes int64, ready bool)
 	}
 	urgent := want.byPerson && !want.reload
 	now := h.options.now()
+	var ends time.Time // of the time of the model that was loaded last
+	for _, o := range loaded {
+		if t := o.running(); t != nil && t.stayEnds().After(ends) {
+			ends = t.stayEnds()
+		}
+	}
 	others := make([]occupant, 0, len(loaded))
 	for _, o := range loaded {
 		if t := o.running(); t != nil {
-			ends := t.stayEnds()
 			others = append(others, occupant{instance: o, busy: o.busy(),
 				bytes:  engineBytes(t.engine.Stats()).Total(),
 				pinned: o.pinned(rules[o.model.ID]),
@@ -260,7 +265,8 @@ func kept(roomBytes int64, n need, evicted []*instance) (bytes int64) {
 	return bytes
 }
 
-// stayEnds returns until when the model is not unloaded for requests of others.
+// stayEnds returns until when no model is unloaded for requests of others, because this one was
+// loaded.
 func (t *target) stayEnds() time.Time {
 	if t.byPerson {
 		return t.loadedAt

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -401,6 +403,44 @@ func TestAlternation(t *testing.T) {
 				t.Errorf("only %d loads: the models do not alternate", len(m.loads))
 			}
 		})
+	}
+}
+
+// TestTurnsOfThree: requests ask three models of which two fit together. Loading takes at most a
+// fifth of the time, as with two models of which one fits.
+func TestTurnsOfThree(t *testing.T) {
+	const step = time.Second
+	m := newMachine(t, 40, 40, 0)
+	m.sizes["c"] = 40
+	dir := filepath.Join(m.root, "c")
+	if err := errors.Join(os.Mkdir(dir, 0o755),
+		os.WriteFile(filepath.Join(dir, "config.json"), []byte("c"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	begun := m.now()
+	waiting := map[string]<-chan answered{"a": nil, "b": nil, "c": nil}
+	for answers := 0; answers < 1000; {
+		m.advance(step)
+		m.settle()
+		for name, c := range waiting {
+			select {
+			case one := <-c:
+				if one.err != nil {
+					t.Fatal(one.err)
+				}
+				one.end()
+				answers++
+				waiting[name] = nil
+			default:
+			}
+			if waiting[name] == nil { // each model always has a request
+				waiting[name] = m.requestLater(t.Context(), name)
+			}
+		}
+	}
+	elapsed := m.now().Sub(begun)
+	if most := int(elapsed/(5*loadTime)) + 2; len(m.loads) > most || len(m.loads) < 10 {
+		t.Errorf("%d loads in %v, expected 10 to %d", len(m.loads), elapsed, most)
 	}
 }
 

@@ -16,8 +16,10 @@ type Dialect struct{}
 // Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/messages", Alias: "POST /messages", Parse: parseCall},
+		{Pattern: "POST /v1/messages", Alias: "POST /messages", Summary: "Anthropic's Messages.",
+			Body: messageSchema, Parse: parseCall},
 		{Pattern: "POST /v1/messages/count_tokens", Alias: "POST /messages/count_tokens",
+			Summary: "The number of tokens of a prompt.", Body: countSchema,
 			Answer: countTokens},
 	}
 }

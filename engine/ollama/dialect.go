@@ -15,15 +15,21 @@ type Dialect struct{}
 // Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	routes := []server.Route{
-		{Pattern: "POST /api/chat", Parse: parseChatCall},
-		{Pattern: "POST /api/generate", Parse: parseGenerateCall},
-		{Pattern: "POST /api/embed", Answer: embed},
-		{Pattern: "POST /api/embeddings", Answer: embeddings},
-		{Pattern: "GET /api/tags", Document: listModels},
-		{Pattern: "GET /api/ps", Document: listLoaded},
-		{Pattern: "POST /api/show", Answer: showModel},
-		{Pattern: "POST /api/pull", Follow: pullModel},
-		{Pattern: "GET /api/version", Document: version},
+		{Pattern: "POST /api/chat", Summary: "Ollama's chat.", Body: chatSchema,
+			Parse: parseChatCall},
+		{Pattern: "POST /api/generate", Summary: "Ollama's generate.", Body: generateSchema,
+			Parse: parseGenerateCall},
+		{Pattern: "POST /api/embed", Summary: "Ollama's embeddings.", Answer: embed},
+		{Pattern: "POST /api/embeddings", Summary: "Ollama's older embeddings.",
+			Answer: embeddings},
+		{Pattern: "GET /api/tags", Summary: "The models, for Ollama's clients.",
+			Document: listModels},
+		{Pattern: "GET /api/ps", Summary: "The loaded models.", Document: listLoaded},
+		{Pattern: "POST /api/show", Summary: "One model.", Body: nameSchema, Answer: showModel},
+		{Pattern: "POST /api/pull", Summary: "Downloads a model from Hugging Face.",
+			Body: nameSchema, Follow: pullModel},
+		{Pattern: "GET /api/version", Summary: "The version of Ollama whose API this is.",
+			Document: version},
 	}
 	return append(routes, refusedRoutes()...)
 }

@@ -122,12 +122,14 @@ func showModel(ctx context.Context, body []byte, with server.Resources) (any, er
 		ModelInfo: modelInfo(m), Capabilities: capabilities(m, texts), ModifiedAt: modified(m)}, nil
 }
 
+type wireName struct {
+	Model string `json:"model"`
+	Name  string `json:"name"`
+}
+
 // parseName parses a body that names a model, as model or, in old clients, name.
 func parseName(body []byte) (string, error) {
-	var w struct {
-		Model string `json:"model"`
-		Name  string `json:"name"`
-	}
+	var w wireName
 	if err := jsonbody.Check(body); err != nil {
 		return "", err
 	}

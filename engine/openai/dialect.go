@@ -20,14 +20,22 @@ type Dialect struct{}
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/chat/completions", Alias: "POST /chat/completions",
-			Parse: parseChatCall},
-		{Pattern: "POST /v1/completions", Alias: "POST /completions", Parse: parseCompletionCall},
-		{Pattern: "GET /v1/models", Alias: "GET /models", Document: listModels},
-		{Pattern: "GET /v1/models/{id...}", Alias: "GET /models/{id...}", Document: getModel},
-		{Pattern: "POST /v1/embeddings", Alias: "POST /embeddings", Answer: embeddings},
-		{Pattern: "POST /tokenize", Alias: "POST /v1/tokenize", Answer: tokenize},
-		{Pattern: "POST /detokenize", Alias: "POST /v1/detokenize", Answer: detokenize},
-		{Pattern: "POST /apply-template", Alias: "POST /v1/apply-template", Answer: applyTemplate},
+			Summary: "OpenAI's Chat Completions.", Body: chatSchema, Parse: parseChatCall},
+		{Pattern: "POST /v1/completions", Alias: "POST /completions",
+			Summary: "OpenAI's Completions.", Body: completionSchema, Parse: parseCompletionCall},
+		{Pattern: "GET /v1/models", Alias: "GET /models",
+			Summary: "The models that a request may name.", Document: listModels},
+		{Pattern: "GET /v1/models/{id...}", Alias: "GET /models/{id...}", Summary: "One model.",
+			Document: getModel},
+		{Pattern: "POST /v1/embeddings", Alias: "POST /embeddings",
+			Summary: "OpenAI's embeddings.", Answer: embeddings},
+		{Pattern: "POST /tokenize", Alias: "POST /v1/tokenize",
+			Summary: "The tokens of a text or of a chat.", Body: tokenizeSchema,
+			Answer: tokenize},
+		{Pattern: "POST /detokenize", Alias: "POST /v1/detokenize", Summary: "The text of tokens.",
+			Body: detokenizeSchema, Answer: detokenize},
+		{Pattern: "POST /apply-template", Alias: "POST /v1/apply-template",
+			Summary: "The prompt of a chat.", Body: chatSchema, Answer: applyTemplate},
 	}
 }
 

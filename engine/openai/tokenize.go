@@ -153,11 +153,13 @@ type Text struct {
 	Prompt  string `json:"prompt"`  // vLLM's
 }
 
+type wireDetokenize struct {
+	Model  string          `json:"model"`
+	Tokens json.RawMessage `json:"tokens"`
+}
+
 func detokenize(ctx context.Context, body []byte, with server.Resources) (any, error) {
-	var w struct {
-		Model  string          `json:"model"`
-		Tokens json.RawMessage `json:"tokens"`
-	}
+	var w wireDetokenize
 	if err := check(body); err != nil {
 		return nil, err
 	}

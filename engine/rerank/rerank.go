@@ -25,15 +25,18 @@ import (
 	"headroom/engine/server"
 )
 
+const summary = "Orders documents by a query."
+
 // Dialect serves reranking.
 type Dialect struct{}
 
 // Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/rerank", Alias: "POST /rerank", Answer: rerank},
-		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Answer: rerank},
-		{Pattern: "POST /v2/rerank", Answer: rerank},
+		{Pattern: "POST /v1/rerank", Alias: "POST /rerank", Summary: summary, Answer: rerank},
+		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary,
+			Answer: rerank},
+		{Pattern: "POST /v2/rerank", Summary: summary, Answer: rerank},
 	}
 }
 

@@ -24,18 +24,21 @@ func (d *Dialect) Forget() { d.store.Forget() }
 // Routes returns the routes of the dialect.
 func (d *Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/responses", Alias: "POST /responses", Parse: d.parse},
+		{Pattern: "POST /v1/responses", Alias: "POST /responses", Summary: "OpenAI's Responses.",
+			Body: bodySchema, Parse: d.parse},
 		{Pattern: "POST /v1/responses/input_tokens", Alias: "POST /responses/input_tokens",
+			Summary: "The number of tokens of a prompt.", Body: bodySchema,
 			Answer: d.countTokens},
 		{Pattern: "POST /v1/responses/compact", Alias: "POST /responses/compact",
-			Parse: d.parseCompact},
-		{Pattern: "GET /v1/responses/{id}", Alias: "GET /responses/{id}", Document: d.get},
+			Summary: "A summary of a conversation.", Body: bodySchema, Parse: d.parseCompact},
+		{Pattern: "GET /v1/responses/{id}", Alias: "GET /responses/{id}",
+			Summary: "A stored response.", Document: d.get},
 		{Pattern: "DELETE /v1/responses/{id}", Alias: "DELETE /responses/{id}",
-			Document: d.delete},
+			Summary: "Deletes a stored response.", Document: d.delete},
 		{Pattern: "POST /v1/responses/{id}/cancel", Alias: "POST /responses/{id}/cancel",
-			Document: d.cancel},
+			Summary: "Ends a response that is being streamed.", Document: d.cancel},
 		{Pattern: "GET /v1/responses/{id}/input_items", Alias: "GET /responses/{id}/input_items",
-			Document: d.inputItems},
+			Summary: "The items from which a response was generated.", Document: d.inputItems},
 	}
 }
 

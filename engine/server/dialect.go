@@ -29,6 +29,11 @@ type Route struct {
 	Pattern string
 	// Alias is another pattern of the route, for clients whose base URL lacks "/v1"; "": none.
 	Alias string
+	// Summary says what the route does, for GET /openapi.json.
+	Summary string
+	// Body returns the JSON schema of the body of a request, for GET /openapi.json. nil: a request
+	// has no body.
+	Body func() map[string]any
 	// Parse parses the body of a request for a generation. The server does the rest.
 	Parse func(body []byte) (*Call, error)
 	// Document returns the JSON document that answers a request of any other kind.

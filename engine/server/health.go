@@ -107,6 +107,9 @@ func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 		recordOf(r).private = true
 	}
 	var allowed []string
+	if slices.Contains(ownPaths, r.URL.Path) {
+		allowed = []string{http.MethodGet}
+	}
 	for _, method := range methods {
 		if s.dialectOf(r, method) != nil {
 			allowed = append(allowed, method)
@@ -123,8 +126,8 @@ func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 		"The routes are "+s.routeList()+"."))
 }
 
-// routeList lists the routes without variables, as "GET /a, GET /health, GET /ready and GET
-// /metrics".
+// routeList lists the routes without variables, as "GET /a, GET /health, GET /metrics, GET
+// /openapi.json and GET /ready".
 func (s *Server) routeList() string {
 	var list []string
 	for _, d := range s.dialects {
@@ -134,6 +137,9 @@ func (s *Server) routeList() string {
 			}
 		}
 	}
-	list = slices.Concat(list, []string{"GET /health", "GET /ready"})
-	return strings.Join(list, ", ") + " and GET /metrics"
+	for _, path := range ownPaths {
+		list = append(list, "GET "+path)
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }

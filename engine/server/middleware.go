@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,7 +131,7 @@ func (rec *record) attributes(method, path string, status int, took time.Duratio
 // routeLabel returns the label of a path in the metrics. The set of labels is fixed: the path of
 // any model has the label "/v1/models/{id}", and an unknown path has the label "other".
 func (s *Server) routeLabel(path string) string {
-	if path == "/health" || path == "/ready" || path == "/metrics" {
+	if slices.Contains(ownPaths, path) {
 		return path
 	}
 	for pattern := range s.byPattern {

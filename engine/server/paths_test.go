@@ -44,7 +44,8 @@ func TestBaseURLs(t *testing.T) {
 func TestAllow(t *testing.T) {
 	s := start(t, newFakeEngine(nil), server.Options{})
 	for path, want := range map[string]string{"/v1/chat/completions": "POST",
-		"/chat/completions": "POST", "/tokenize": "POST", "/v1/models": "GET"} {
+		"/chat/completions": "POST", "/tokenize": "POST", "/v1/models": "GET",
+		"/health": "GET", "/openapi.json": "GET"} {
 		status, header, text := do(t, http.MethodPut, s.URL+path, "")
 		if status != 405 || header.Get("Allow") != want || !json.Valid([]byte(text)) {
 			t.Errorf("PUT %s: %d, Allow %q: %s", path, status, header.Get("Allow"), text)

@@ -16,6 +16,7 @@
 //	stall.go                           clients that do not read
 //	errors.go                          status codes and Retry-After
 //	health.go, metrics.go              GET /health, GET /ready and GET /metrics
+//	openapi.go                         GET /openapi.json
 //	serve.go                           listening and shutdown
 //
 // A request first passes observe, which logs it, Recover, which handles panics, and the Guard,
@@ -193,6 +194,7 @@ func New(o Options) *Server {
 		}
 	}
 	s.routes.Handle("GET /metrics", s.metrics.handler())
+	s.routes.HandleFunc("GET /openapi.json", s.handleOpenAPI)
 	s.routes.HandleFunc("/", s.handleUnknown)
 
 	open := http.NewServeMux() // the routes that need no key
@@ -204,10 +206,13 @@ func New(o Options) *Server {
 	return s
 }
 
+// ownPaths are the paths of the server's own routes. Their method is GET.
+var ownPaths = []string{"/health", "/metrics", "/openapi.json", "/ready"}
+
 // Paths returns the paths that the server answers, as http.ServeMux reads them: the routes of the
 // dialects, its own, and "/v1" with all below, where unknown addresses get the error of a dialect.
 func (s *Server) Paths() []string {
-	paths := []string{"/health", "/metrics", "/ready", "/v1", "/v1/"}
+	paths := append([]string{"/v1", "/v1/"}, ownPaths...)
 	for pattern := range s.byPattern {
 		_, path, _ := strings.Cut(pattern, " ") // without the method: a preflight has another
 		paths = append(paths, path)
