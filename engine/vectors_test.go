@@ -113,12 +113,14 @@ func TestVectors(t *testing.T) {
 func TestVectorBits(t *testing.T) {
 	eachVectorModel(t, func(t *testing.T, dir string, want expectedVectors) {
 		alone := map[int][]float32{}
-		for _, o := range []engine.Options{{MaxSequences: 1}, {}, {ChunkTokens: 7}, {MaxSequences: 3}} {
+		for _, o := range []engine.Options{{MaxSequences: 1}, {}, {ChunkTokens: 7},
+			{MaxSequences: 3}} {
 			e := openDir(t, dir, o)
 			for range 2 {
 				var streams []*engine.Stream
 				for i := range want.IDs {
-					s := submit(t, e, engine.Request{Prompt: slices.Clone(want.IDs[i]), Embed: true})
+					s := submit(t, e, engine.Request{Prompt: slices.Clone(want.IDs[i]),
+						Embed: true})
 					if o.MaxSequences != 1 {
 						streams = append(streams, s)
 						continue
