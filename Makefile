@@ -68,10 +68,10 @@ bench-peer: bin/headroom ## Compare with llama.cpp, which it builds: SHAPE=llama
 oracle: bin/headroom ## Compare with mlx-lm on small models; a part: TYPES=qwen3,llama
 	@build/oracle/models/run --types "$(TYPES)" $(ARGS)
 
-oracle-embeddings: bin/headroom ## Compare vectors and scores with sentence-transformers; a part: ROWS=bert,qwen3
+oracle-embeddings: bin/headroom ## Compare vectors with sentence-transformers; a part: ROWS=bert
 	@build/oracle/embeddings/run oracle --rows "$(ROWS)" $(ARGS)
 
-bench-embeddings: bin/headroom ## Speed of embeddings beside sentence-transformers; a part: SHAPES=bge-small
+bench-embeddings: bin/headroom ## Speed of embeddings; a part: SHAPES=bge-small
 	@build/oracle/embeddings/run bench --shapes "$(SHAPES)" $(ARGS)
 
 oracle-templates: ## Compare chat templates with Jinja2; other ones: TEMPLATES=folder

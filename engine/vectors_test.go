@@ -113,12 +113,14 @@ func TestVectors(t *testing.T) {
 func TestVectorBits(t *testing.T) {
 	eachVectorModel(t, func(t *testing.T, dir string, want expectedVectors) {
 		alone := map[int][]float32{}
-		for _, o := range []engine.Options{{MaxSequences: 1}, {}, {ChunkTokens: 7}, {MaxSequences: 3}} {
+		for _, o := range []engine.Options{{MaxSequences: 1}, {}, {ChunkTokens: 7},
+			{MaxSequences: 3}} {
 			e := openDir(t, dir, o)
 			for range 2 {
 				var streams []*engine.Stream
 				for i := range want.IDs {
-					s := submit(t, e, engine.Request{Prompt: slices.Clone(want.IDs[i]), Embed: true})
+					s := submit(t, e, engine.Request{Prompt: slices.Clone(want.IDs[i]),
+						Embed: true})
 					if o.MaxSequences != 1 {
 						streams = append(streams, s)
 						continue
@@ -171,5 +173,38 @@ func TestVectorRequests(t *testing.T) {
 	if _, err := other.Submit(engine.Request{Prompt: []int32{1}, Embed: true}); err == nil ||
 		!strings.Contains(err.Error(), "generates text, not vectors") {
 		t.Error(err)
+	}
+}
+
+// TestMeanInChunks checks that the mean over a language model's hidden states has the same bits in
+// chunks of any size, of several texts at once.
+func TestMeanInChunks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(vectorModels+"/qwen3")); err != nil {
+		t.Fatal(err)
+	}
+	pooling := filepath.Join(dir, "1_Pooling", "config.json")
+	if err := os.WriteFile(pooling, []byte(`{"pooling_mode": "mean"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	prompts := [][]int32{{5}, make([]int32, 40), {7, 8, 9, 10, 11, 12, 13, 14}}
+	var whole [][]float32
+	for _, chunk := range []int{512, 7, 3} {
+		e := openDir(t, dir, engine.Options{ChunkTokens: chunk})
+		var streams []*engine.Stream
+		for _, p := range prompts {
+			streams = append(streams, submit(t, e, engine.Request{Prompt: slices.Clone(p),
+				Embed: true}))
+		}
+		for i, s := range streams {
+			v, done := vectorOf(t, s)
+			if chunk == 512 {
+				whole = append(whole, v)
+			}
+			if len(v) != e.Info().Dimensions || !slices.Equal(v, whole[i]) {
+				t.Errorf("text %d in chunks of %d: %v, whole %v; %v", i, chunk, v, whole[i],
+					done.Err)
+			}
+		}
 	}
 }

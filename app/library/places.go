@@ -136,7 +136,8 @@ func (l *listing) sizesNow() string {
 func isText(name string) bool {
 	switch name {
 	case configName, "tokenizer.json", "tokenizer.model", "tekken.json", "tiktoken.model",
-		"tokenizer_config.json", "generation_config.json":
+		"tokenizer_config.json", "generation_config.json", "modules.json",
+		"config_sentence_transformers.json":
 		return true
 	}
 	return strings.HasPrefix(name, "chat_template")

@@ -1,8 +1,10 @@
 package checkpoint
 
-// Models that compute vectors or scores, without the files of sentence-transformers that say so.
+// Models that compute vectors or scores: the weights of the modules after their layers, and what is
+// known of those without the files of sentence-transformers.
 
 import (
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,8 +12,8 @@ import (
 	"headroom/engine/modelfile"
 )
 
-// encoders are the architectures that generate no text. Without modules, sentence-transformers takes
-// the mean of their hidden states.
+// encoders are the architectures that generate no text. Without modules, sentence-transformers
+// takes the mean of their hidden states.
 var encoders = []string{"bert", "modernbert", "xlm-roberta"}
 
 // isTask reports whether a class of transformers has a head that makes something else than vectors.
@@ -78,4 +80,32 @@ func (c *Config) labels() int {
 		return *keys.Count
 	}
 	return 2 // the default of transformers
+}
+
+// Module returns the weights in a folder of the model's, such as those of a layer of
+// sentence-transformers. They are closed with w, and their first error is also that of w.
+func (w *Weights) Module(path string) *Weights {
+	if w.files == nil || w.err != nil {
+		return w
+	}
+	if m := w.modules[path]; m != nil {
+		return m
+	}
+	src := Source{Dir: filepath.Join(w.source.Dir, filepath.FromSlash(path))}
+	if w.source.Dir == "" {
+		src.Dir = ""
+		if src.FS, w.err = fs.Sub(w.source.FS, path); w.err != nil {
+			return w
+		}
+	}
+	m, err := Open(src, w.Config, w.Device)
+	if err != nil {
+		w.err = err
+		return w
+	}
+	if w.modules == nil {
+		w.modules = map[string]*Weights{}
+	}
+	w.modules[path] = m
+	return m
 }

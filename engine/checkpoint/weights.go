@@ -8,12 +8,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -124,34 +122,6 @@ func isCopied(t safetensors.Tensor) bool {
 	dtype, ok := dtypes[t.DType]
 	plain := dtype != kernels.U32 && dtype != kernels.U8
 	return ok && (plain && strings.Contains(t.Name, ".experts.") || t.From%dtype.Size() != 0)
-}
-
-// Module returns the weights in a folder of the model's, such as those of a layer of
-// sentence-transformers. They are closed with w, and their first error is also that of w.
-func (w *Weights) Module(path string) *Weights {
-	if w.files == nil || w.err != nil {
-		return w
-	}
-	if m := w.modules[path]; m != nil {
-		return m
-	}
-	src := Source{Dir: filepath.Join(w.source.Dir, filepath.FromSlash(path))}
-	if w.source.Dir == "" {
-		src.Dir = ""
-		if src.FS, w.err = fs.Sub(w.source.FS, path); w.err != nil {
-			return w
-		}
-	}
-	m, err := Open(src, w.Config, w.Device)
-	if err != nil {
-		w.err = err
-		return w
-	}
-	if w.modules == nil {
-		w.modules = map[string]*Weights{}
-	}
-	w.modules[path] = m
-	return m
 }
 
 // Close unmaps the files.

@@ -13,12 +13,12 @@ type Dialect struct{}
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/decisions", Alias: "POST /decisions",
-			Summary: "OpenAI's decisions: probabilities in place of text.",
+			Summary: "OpenAI's decisions: probabilities in place of text.", Body: openAISchema,
 			Parse: func(body []byte) (*server.Call, error) {
 				return newCall(Parse, body, openAI)
 			}},
 		{Pattern: "POST /v1/systemone", Alias: "POST /systemone",
-			Summary: "System One's decisions.",
+			Summary: "System One's decisions.", Body: systemOneSchema,
 			Parse: func(body []byte) (*server.Call, error) {
 				return newCall(ParseSystemOne, body, systemOne)
 			}},

@@ -36,7 +36,7 @@ func TestParseEmbed(t *testing.T) {
 	}{
 		{`{}`, ParseEmbed, "input", "is missing"},
 		{`{"input": 3}`, ParseEmbed, "input", "got a number"},
-		{`{"input": [3]}`, ParseEmbed, "input[0]", "expected a string, got 3"},
+		{`{"input": [3]}`, ParseEmbed, "input[0]", "expected a string, got a number"},
 		{`{"input": "a", "dimensions": -1}`, ParseEmbed, "dimensions", "must be at least 1"},
 		{`{}`, ParseEmbeddings, "prompt", "is missing"},
 	} {
@@ -65,7 +65,8 @@ func FuzzParseEmbed(f *testing.F) {
 	f.Add([]byte(`{"prompt": "a"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, parse := range []func([]byte) (*EmbedRequest, error){ParseEmbed, ParseEmbeddings} {
-			if q, err := parse(body); err == nil && (len(q.Inputs) > maxInputs || q.Dimensions < 0) {
+			q, err := parse(body)
+			if err == nil && (len(q.Inputs) > maxInputs || q.Dimensions < 0) {
 				t.Errorf("%+v", q)
 			}
 		}

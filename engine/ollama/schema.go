@@ -39,3 +39,14 @@ func nameSchema() schema {
 
 // anySchema is that of the routes which refuse every request.
 func anySchema() schema { return jsonbody.Struct(nil) }
+
+func embedSchema() schema {
+	return jsonbody.BodySchema(embedFields, reflect.TypeFor[wireEmbed](), map[string]schema{
+		"input": jsonbody.Either(jsonbody.Text(), jsonbody.List(jsonbody.Text()))}, "model",
+		"input")
+}
+
+func embeddingsSchema() schema {
+	return jsonbody.BodySchema(embeddingsFields, reflect.TypeFor[wireEmbeddings](), nil, "model",
+		"prompt")
+}

@@ -28,7 +28,7 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "GET /v1/models/{id...}", Alias: "GET /models/{id...}", Summary: "One model.",
 			Document: getModel},
 		{Pattern: "POST /v1/embeddings", Alias: "POST /embeddings",
-			Summary: "OpenAI's embeddings.", Answer: embeddings},
+			Summary: "OpenAI's embeddings.", Body: embeddingSchema, Answer: embeddings},
 		{Pattern: "POST /tokenize", Alias: "POST /v1/tokenize",
 			Summary: "The tokens of a text or of a chat.", Body: tokenizeSchema,
 			Answer: tokenize},

@@ -76,7 +76,8 @@ func TestEmbeddingFields(t *testing.T) {
 
 func TestBase64OfVector(t *testing.T) {
 	got, err := base64.StdEncoding.DecodeString(base64Of([]float32{1, -2}))
-	if want := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}; err != nil || !reflect.DeepEqual(got, want) {
+	want := []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%x, %v, expected %x", got, err, want)
 	}
 }

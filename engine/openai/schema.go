@@ -65,3 +65,10 @@ func detokenizeSchema() schema {
 	return jsonbody.BodySchema(nil, reflect.TypeFor[wireDetokenize](),
 		map[string]schema{"tokens": tokensSchema}, "tokens")
 }
+
+func embeddingSchema() schema {
+	texts := jsonbody.Either(jsonbody.Text(), tokensSchema, jsonbody.List(jsonbody.Text()),
+		jsonbody.List(tokensSchema))
+	return jsonbody.BodySchema(embeddingFields, reflect.TypeFor[wireEmbedding](),
+		map[string]schema{"input": texts, "content": texts}, "input")
+}

@@ -13,9 +13,9 @@ import (
 
 // The prompt of Qwen3-Reranker, as in its model card. The parts are encoded apart.
 const (
-	qwen3Before = "<|im_start|>system\nJudge whether the Document meets the requirements based on " +
-		"the Query and the Instruct provided. Note that the answer can only be \"yes\" or \"no\"." +
-		"<|im_end|>\n<|im_start|>user\n"
+	qwen3Before = "<|im_start|>system\nJudge whether the Document meets the requirements based " +
+		"on the Query and the Instruct provided. Note that the answer can only be \"yes\" or " +
+		"\"no\".<|im_end|>\n<|im_start|>user\n"
 	qwen3After       = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 	qwen3Pair        = "<Instruct>: %s\n<Query>: %s\n<Document>: %s"
 	qwen3Instruction = "Given a web search query, retrieve relevant passages that answer the query"

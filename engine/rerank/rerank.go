@@ -33,10 +33,12 @@ type Dialect struct{}
 // Routes returns the routes of the dialect.
 func (Dialect) Routes() []server.Route {
 	return []server.Route{
-		{Pattern: "POST /v1/rerank", Alias: "POST /rerank", Summary: summary, Answer: rerank},
-		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary,
+		{Pattern: "POST /v1/rerank", Alias: "POST /rerank", Summary: summary, Body: bodySchema,
 			Answer: rerank},
-		{Pattern: "POST /v2/rerank", Summary: summary, Answer: rerank},
+		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary, Body: bodySchema,
+			Answer: rerank},
+		{Pattern: "POST /v2/rerank", Summary: summary, Body: bodySchema,
+			Answer: rerank},
 	}
 }
 

@@ -38,8 +38,8 @@ SIMD f32x16 v_gelu(f32x16 x) {
 BINARY(gelu_mul, v_mul(v_gelu(a), b))
 BINARY(silu_mul, v_mul(v_mul(a, v_sigmoid(a)), b))
 
-// The error function (Abramowitz and Stegun 1964, 7.1.26): for z = |x| / sqrt 2 and t = 1 / (1 + pz)
-// it is 1 - t P(t) e^-z^2, with an absolute error below 1.5e-7 and the sign of x.
+// The error function (Abramowitz and Stegun 1964, 7.1.26): for z = |x| / sqrt 2 and
+// t = 1 / (1 + pz) it is 1 - t P(t) e^-z^2, with an absolute error below 1.5e-7 and the sign of x.
 #define v_gelu_erf KERNEL(v_gelu_erf)
 SIMD f32x16 v_gelu_erf(f32x16 x) {
     const f32x16 z = v_mul(v_max(x, v_sub(v_zero(), x)), v_set1(0.70710678f)),

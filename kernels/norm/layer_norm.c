@@ -1,6 +1,6 @@
-// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, one row at a time. With a residual,
-// residual += x first, and the sum is normalized. Sixteen lanes add columns c, c+16, ..., so the
-// order depends only on the width. bias may be null.
+// out = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, one row at a time. With a
+// residual, residual += x first, and the sum is normalized. Sixteen lanes add columns c, c+16, ...,
+// so the order depends only on the width. bias may be null.
 #ifdef ISA
 
 static void KERNEL(layer_norm)(const float *x, ptrdiff_t x_stride, float *residual,
