@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app
-.PHONY: oracle oracle-templates oracle-tokenizers schemas
+.PHONY: oracle oracle-templates oracle-tokenizers schemas oracle-embeddings bench-embeddings
 .PHONY: audit sbom reproducible soak app-check sign notarize dmg tarball clean arm64 setup
 .PHONY: bin/headroom bin/headroom-agent bin/headroom-window
 
@@ -67,6 +67,12 @@ bench-peer: bin/headroom ## Compare with llama.cpp, which it builds: SHAPE=llama
 
 oracle: bin/headroom ## Compare with mlx-lm on small models; a part: TYPES=qwen3,llama
 	@build/oracle/models/run --types "$(TYPES)" $(ARGS)
+
+oracle-embeddings: bin/headroom ## Compare vectors and scores with sentence-transformers; a part: ROWS=bert,qwen3
+	@build/oracle/embeddings/run oracle --rows "$(ROWS)" $(ARGS)
+
+bench-embeddings: bin/headroom ## Speed of embeddings beside sentence-transformers; a part: SHAPES=bge-small
+	@build/oracle/embeddings/run bench --shapes "$(SHAPES)" $(ARGS)
 
 oracle-templates: ## Compare chat templates with Jinja2; other ones: TEMPLATES=folder
 	@build/oracle/templates/run $(TEMPLATES)

@@ -158,7 +158,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 			KVUntouchedBytes: need.KVBytes, StateBytes: need.StateBytes,
 			ScratchBytes: need.ScratchBytes},
 	}
-	if o.BlockStore != nil && !o.NoPrefixCache && c.Fingerprint != "" {
+	if o.BlockStore != nil && !p.NoPrefixCache && c.Fingerprint != "" {
 		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
 		c.PreloadBytes = min(o.PreloadBytes, need.KVBytes/4)
 		// At this distance, a stored state is no larger than the keys and values between two
@@ -178,10 +178,11 @@ func (e *Engine) schedOptions() sched.Options {
 	}
 	return sched.Options{Pages: p.Pages.Total(), StartPages: p.Pages.Start,
 		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,
-		Slots: p.MaxSequences, NoPrefixes: o.NoPrefixCache,
+		Slots: p.MaxSequences, NoPrefixes: p.NoPrefixCache,
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
-		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens}
+		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
+		WholePrompts: p.Spec.Vectors != nil && p.Spec.Vectors.Whole}
 }
 
 // numerics is the version of the arithmetic. It is increased whenever the same model, format and
@@ -291,11 +292,19 @@ func DescribeCache(config []byte, o Options) (CacheCost, error) {
 // Architectures returns the supported values of config.json's model_type, sorted.
 func Architectures() []string { return plan.Architectures() }
 
+// Supported returns Architectures and the encoders, which compute vectors or scores, sorted.
+func Supported() []string { return plan.Supported() }
+
 // NewStream returns a stream for a request of an engine that runs elsewhere, and a function that
 // adds events to it. Only one goroutine at a time may call put, and the last event must be Done.
 // Stream.Cancel calls end with FinishCancelled, and Stream.Stop with FinishStop.
 func NewStream(id string, end func(FinishReason)) (s *Stream, put func(Event)) {
 	return loop.NewStream(id, end)
+}
+
+// ShortenVector returns the first dimensions of a vector, with the length 1 if normalized is true.
+func ShortenVector(v []float32, dimensions int, normalized bool) []float32 {
+	return loop.ShortenVector(v, dimensions, normalized)
 }
 
 // NewHistory returns an empty History.

@@ -62,10 +62,11 @@ type (
 
 // The events of a request, in this order; see loop.EventType.
 const (
-	Prefill = loop.Prefill
-	Scored  = loop.Scored
-	Token   = loop.Token
-	Done    = loop.Done
+	Prefill  = loop.Prefill
+	Scored   = loop.Scored
+	Token    = loop.Token
+	Done     = loop.Done
+	Embedded = loop.Embedded
 )
 
 // The reasons why a generation ends; see loop.FinishReason.

@@ -14,6 +14,7 @@ import (
 	"headroom/app/memory"
 	"headroom/app/service"
 	"headroom/engine"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -29,12 +30,18 @@ type Models struct {
 // Help returns the end of the help text.
 func (c *Models) Help() string {
 	return "Supported architectures (model_type in config.json): " +
-		strings.Join(engine.Architectures(), ", ") + "."
+		strings.Join(engine.Supported(), ", ") + "."
 }
 
 // ModelsList is `headroom models list`, and `headroom models` without a subcommand.
 type ModelsList struct {
 	ModelFlags
+}
+
+// tasks says what a model is for that generates no text.
+var tasks = map[modelfile.Task]string{
+	modelfile.Embed:  " (embeddings)",
+	modelfile.Rerank: " (reranker)",
 }
 
 // Run prints the table.
@@ -55,7 +62,8 @@ func (c *ModelsList) Run(t *terminal) error {
 		if m.Err == nil {
 			d := m.Description
 			need := d.Need.TotalBytes()
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), d.Architecture,
+			architecture := d.Architecture + tasks[d.Task]
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(m.ID), architecture,
 				d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
 		}
 	}

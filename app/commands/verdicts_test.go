@@ -26,7 +26,7 @@ type found struct {
 
 const (
 	inMLX    = " Use an MLX conversion of the model, or its weights in bf16, f16 or f32."
-	language = " Pick a language model. Headroom runs nothing else."
+	language = " Pick another model: Headroom runs language models, embedding models and rerankers."
 	otherOne = " Pick another model."
 )
 
@@ -172,12 +172,15 @@ var verdicts = []found{
 			"language model: architectures in config.json has LlamaModel." + language},
 	{name: "sentence-transformers", files: map[string]string{
 		"modules.json": `[{"type": "sentence_transformers.models.Transformer"}]`},
-		want: "Not supported: This is an embedding model, not a language model: modules.json " +
-			"lists modules of sentence-transformers." + language},
+		want: "Not supported: Headroom cannot run this variant of an embedding model: " +
+			"modules.json has no Pooling." + otherOne},
 	{name: "pooling", files: map[string]string{"modules.json": `[{"idx": 0}]`,
-		"1_Pooling/config.json": "{}"},
-		want: "Not supported: This is an embedding model, not a language model: 1_Pooling beside " +
-			"it belongs to sentence-transformers." + language},
+		"1_Pooling/config.json": "{}"}, want: "ready"},
+	{name: "pooling-max", files: map[string]string{
+		"1_Pooling/config.json": `{"pooling_mode_max_tokens": true}`},
+		want: "Not supported: Headroom cannot run this variant of an embedding model: " +
+			"1_Pooling/config.json has the pooling max, expected one of cls, mean and " +
+			"lasttoken." + otherOne},
 	{name: "bare", edit: bare, want: "Not supported: This is an embedding model, or a part of " +
 		"another model, not a language model: it has the tensor embed_tokens.weight, expected " +
 		"model.embed_tokens.weight." + language},

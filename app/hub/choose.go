@@ -5,6 +5,7 @@ package hub
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,7 @@ func Choose(files []File) ([]File, error) {
 	weights, other := false, ""
 	for _, f := range files {
 		switch {
+		case isModule(f.Path):
 		case isWeights(f.Path):
 			if modelWeights && !strings.HasPrefix(f.Path, "model") {
 				continue // duplicates, such as consolidated.safetensors
@@ -75,7 +77,7 @@ func sortFiles(files []File) {
 			return 0
 		case strings.HasSuffix(f.Path, ".safetensors.index.json"):
 			return 1
-		case isSmall(f.Path):
+		case isSmall(f.Path) || isModule(f.Path) && !strings.HasSuffix(f.Path, ".safetensors"):
 			return 2
 		}
 		return 3
@@ -90,6 +92,13 @@ func sortFiles(files []File) {
 
 // isWeights reports whether p is a weights file in the top folder. The engine reads no others.
 func isWeights(p string) bool { return path.Ext(p) == ".safetensors" && !strings.Contains(p, "/") }
+
+// moduleFile is a file of a module of sentence-transformers, such as 1_Pooling/config.json.
+var moduleFile = regexp.MustCompile(`^[0-9]+_[A-Za-z]+/(config\.json|model\.safetensors)$`)
+
+// isModule reports whether p says or computes what becomes of the hidden states of an embedding
+// model.
+func isModule(p string) bool { return moduleFile.MatchString(p) }
 
 // isSmall reports whether p is one of the small files that describe the model: configuration,
 // tokenizer, template, license.

@@ -37,6 +37,7 @@ import (
 	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/rerank"
 	"headroom/engine/responses"
 	"headroom/engine/server"
 )
@@ -48,6 +49,7 @@ var dialects = []server.Dialect{
 	ollama.Dialect{},
 	responses.New(),
 	decisions.Dialect{},
+	rerank.Dialect{},
 }
 
 // Options configure a Service. NewHost and NewMover are required. With zero values in the other

@@ -72,7 +72,7 @@ func ImportFolder(given string, s settings.Settings) (string, error) {
 // error is a Problem.
 func NewHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
 	return hub.New(hub.Options{Cache: library.HubCache(),
-		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Architectures: engine.Architectures(),
+		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Architectures: engine.Supported(),
 		Token:     func() string { token, _ := tokens.Token(); return token },
 		UserAgent: "headroom/" + version.Version})
 }

@@ -123,9 +123,10 @@ var layers = []row{
 		"engine/server",
 	}},
 	{"The dialects. They import the server; the server imports none of them.", dialects},
-	{"OpenAI's other APIs. Their errors and parameters are those of engine/openai.", []string{
-		"engine/decisions", "engine/responses",
-	}},
+	{"OpenAI's other APIs, and reranking. Their errors and parameters are those of engine/openai.",
+		[]string{
+			"engine/decisions", "engine/rerank", "engine/responses",
+		}},
 	{"Benchmarks: how fast this machine runs a model, and how fast it could.", []string{
 		"app/bench",
 	}},

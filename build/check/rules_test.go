@@ -80,7 +80,7 @@ var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels
 var dialects = []string{"engine/anthropic", "engine/ollama", "engine/openai"}
 
 // apis are the dialects with those that build on another one.
-var apis = append([]string{"engine/decisions", "engine/responses"}, dialects...)
+var apis = append([]string{"engine/decisions", "engine/rerank", "engine/responses"}, dialects...)
 
 // texts lists texts that no file may contain. The patterns have character classes of one letter, so
 // that they do not match themselves.

@@ -91,8 +91,14 @@ func (s Source) Config() (*Config, error) {
 			return nil, p
 		}
 	}
-	if p := modelfile.Embedder(s.Dir); p != nil {
-		return nil, p
+	if c != nil {
+		modules, moduleErr := modelfile.ReadModules(s.ReadFile)
+		if moduleErr != nil {
+			return nil, moduleErr
+		}
+		if c.Modules = modules; modules == nil {
+			c.Modules = c.modulesOf(s.Dir)
+		}
 	}
 	return c, err
 }

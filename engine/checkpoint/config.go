@@ -24,9 +24,12 @@ type Config struct {
 	// "Qwen3ForCausalLM". It is empty in many conversions.
 	Architectures []string
 	Quantization  Quantization
-	keys          map[string]json.RawMessage
-	merged        []byte          // keys as one JSON object
-	outerEOS      json.RawMessage // eos_token_id at the top level; keys may have another
+	// Modules say what a model computes that generates no text; nil: it generates text. Only
+	// Source.Config sets it.
+	Modules  *modelfile.Modules
+	keys     map[string]json.RawMessage
+	merged   []byte          // keys as one JSON object
+	outerEOS json.RawMessage // eos_token_id at the top level; keys may have another
 }
 
 // maxModelTypeBytes bounds the name of an architecture, which errors and lists show.

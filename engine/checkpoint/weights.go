@@ -6,11 +6,14 @@ package checkpoint
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -37,6 +40,9 @@ type Weights struct {
 	mappings map[*safetensors.File]*kernels.Buffer // for the host
 	runs     map[*kernels.Buffer][]run             // parts of the mappings, for the device
 	partly   map[*kernels.Buffer]bool              // mappings of which some tensors are copied
+
+	source  Source
+	modules map[string]*Weights // those that Module has opened
 
 	// Only for a random model:
 	random      *rand.Rand
@@ -65,7 +71,7 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Weights{Config: config, Device: d, files: files, read: map[string]bool{},
+	w := &Weights{Config: config, Device: d, files: files, source: src, read: map[string]bool{},
 		mappings: map[*safetensors.File]*kernels.Buffer{},
 		runs:     map[*kernels.Buffer][]run{}, partly: map[*kernels.Buffer]bool{}}
 	for _, f := range files.Files() {
@@ -120,17 +126,55 @@ func isCopied(t safetensors.Tensor) bool {
 	return ok && (plain && strings.Contains(t.Name, ".experts.") || t.From%dtype.Size() != 0)
 }
 
+// Module returns the weights in a folder of the model's, such as those of a layer of
+// sentence-transformers. They are closed with w, and their first error is also that of w.
+func (w *Weights) Module(path string) *Weights {
+	if w.files == nil || w.err != nil {
+		return w
+	}
+	if m := w.modules[path]; m != nil {
+		return m
+	}
+	src := Source{Dir: filepath.Join(w.source.Dir, filepath.FromSlash(path))}
+	if w.source.Dir == "" {
+		src.Dir = ""
+		if src.FS, w.err = fs.Sub(w.source.FS, path); w.err != nil {
+			return w
+		}
+	}
+	m, err := Open(src, w.Config, w.Device)
+	if err != nil {
+		w.err = err
+		return w
+	}
+	if w.modules == nil {
+		w.modules = map[string]*Weights{}
+	}
+	w.modules[path] = m
+	return m
+}
+
 // Close unmaps the files.
 func (w *Weights) Close() error {
 	if w.files == nil {
 		return nil
 	}
-	return w.files.Close()
+	err := w.files.Close()
+	for _, m := range w.modules {
+		err = errors.Join(err, m.Close())
+	}
+	return err
 }
 
 // MappedBytes returns the total size of the loaded tensors that are views of the mapping. All
 // others are copies in memory of the device, as every tensor of a random model is.
-func (w *Weights) MappedBytes() int64 { return w.mapped }
+func (w *Weights) MappedBytes() int64 {
+	mapped := w.mapped
+	for _, m := range w.modules {
+		mapped += m.mapped
+	}
+	return mapped
+}
 
 // SizeBytes returns the total size of all tensors in the files, including tensors that are not
 // loaded.
@@ -142,7 +186,14 @@ func (w *Weights) SizeBytes() int64 {
 }
 
 // Err returns the first error, or nil if there was none. It is a Problem.
-func (w *Weights) Err() error { return w.err }
+func (w *Weights) Err() error {
+	for _, m := range w.modules {
+		if w.err == nil {
+			w.err = m.err
+		}
+	}
+	return w.err
+}
 
 // Failf records an error in the checkpoint, unless there is one already.
 func (w *Weights) Failf(format string, args ...any) {

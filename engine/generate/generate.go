@@ -93,7 +93,7 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 	default:
 		leave, err := m.Tokenizer().Admit(ctx, r.messageBytes())
 		if err != nil {
-			return nil, nil, encodeProblem(ctx, err, 0, 0)
+			return nil, nil, EncodeProblem(ctx, err, 0, 0)
 		}
 		defer leave()
 		options.Admitted = true
@@ -114,7 +114,7 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 	}
 	prompt, err = m.Tokenizer().EncodeContext(ctx, text, options)
 	if err != nil {
-		return nil, nil, encodeProblem(ctx, err, options.Limit, contextTokens)
+		return nil, nil, EncodeProblem(ctx, err, options.Limit, contextTokens)
 	}
 	return prompt, splits, nil
 }
@@ -137,8 +137,8 @@ func (r *Request) messageBytes() (n int) {
 	return n
 }
 
-// encodeProblem returns the Problem of an error of the tokenizer.
-func encodeProblem(ctx context.Context, err error, counted, contextTokens int) error {
+// EncodeProblem returns the Problem of an error of the tokenizer.
+func EncodeProblem(ctx context.Context, err error, counted, contextTokens int) error {
 	switch {
 	case ctx.Err() != nil:
 		return problem.Wrap(problem.Cancelled, err, "The request was cancelled", "")

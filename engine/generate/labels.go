@@ -44,7 +44,7 @@ func (r *Request) EncodeLabels(ctx context.Context, m Model, contextTokens int,
 	options := tokenizer.EncodeOptions{Limit: contextTokens + contextTokens/4, Admitted: true}
 	leave, err := m.Tokenizer().Admit(ctx, r.messageBytes())
 	if err != nil {
-		return nil, nil, encodeProblem(ctx, err, 0, 0)
+		return nil, nil, EncodeProblem(ctx, err, 0, 0)
 	}
 	defer leave()
 	text, shield, err := r.renderBefore(ctx, m, labels[0])
@@ -55,7 +55,7 @@ func (r *Request) EncodeLabels(ctx context.Context, m Model, contextTokens int,
 	encode := func(text string) ([]int32, error) {
 		tokens, err := m.Tokenizer().EncodeContext(ctx, text, options)
 		if err != nil {
-			return nil, encodeProblem(ctx, err, options.Limit, contextTokens)
+			return nil, EncodeProblem(ctx, err, options.Limit, contextTokens)
 		}
 		return tokens, nil
 	}

@@ -125,7 +125,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	if left := l.config.ContextTokens - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
-	if r.ScorePrompt {
+	if r.ScorePrompt || r.Embed {
 		r.Private, r.NoCache = true, true
 	}
 	r.NoAnswer = r.NoAnswer || len(r.Candidates) > 0
@@ -136,16 +136,20 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 	// The capacity includes room for the answer, so that the loop seldom allocates.
 	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
 	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
-		Private: r.Private, NoCache: r.NoCache, Whole: r.ScorePrompt,
+		Private: r.Private, NoCache: r.NoCache, Whole: r.ScorePrompt || r.Embed,
 		Owner: q}
 	if l.config.Sched.Recurrent {
 		q.seq.Keep = l.statePositions(r.Prompt)
 	}
-	q.sampler = sample.New(r.Sampling, l.runner.VocabSize())
-	for _, t := range r.Prompt {
-		q.sampler.Observe(t)
+	if !r.Embed {
+		q.sampler = sample.New(r.Sampling, l.runner.VocabSize())
+		for _, t := range r.Prompt {
+			q.sampler.Observe(t)
+		}
+		q.text = l.text.NewStream(r.Prompt, r.ShowTags)
+		q.stop = chat.NewStopMatcher(r.Stop)
 	}
-	if r.Output != nil {
+	if r.Output != nil && !r.Embed {
 		form, err := l.text.Compiler().NewAnswer(r.Output)
 		if err != nil {
 			return nil, err
@@ -153,16 +157,17 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 		q.form = form
 		q.sampler.Constrain()
 	}
-	q.text = l.text.NewStream(r.Prompt, r.ShowTags)
-	q.stop = chat.NewStopMatcher(r.Stop)
 	q.stream, _ = NewStream(r.ID, func(reason FinishReason) { l.end(q, reason) })
 	return q.stream, l.enqueue(q)
 }
 
 // validate returns a Problem if the request is not valid.
 func (l *Loop) validate(r *Request) error {
+	if err := l.checkEmbed(r); err != nil {
+		return err
+	}
 	most, room := l.config.ContextTokens-1, "the answer needs at least one more"
-	if r.NoAnswer || len(r.Candidates) > 0 {
+	if r.NoAnswer || r.Embed || len(r.Candidates) > 0 {
 		most, room = most+1, ""
 	}
 	switch {

@@ -10,6 +10,7 @@
 //	token.go        turns the results of a step into tokens, text and events; ends requests
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
 //	request.go      a Request and its Events
+//	embed.go        vectors of prompts
 //	score.go        log-probabilities of prompt tokens
 //	stream.go       delivers the events to the client
 //	stored.go       looks up, reads and writes cached blocks on disk

@@ -37,7 +37,11 @@ type Request struct {
 	// ScorePrompt reports the log-probability of every prompt token after the first. The whole
 	// prompt is computed, also what is cached. The request is then Private and NoCache too.
 	ScorePrompt bool
-	NoAnswer    bool // end after the prompt, with FinishLength; MaxTokens does not matter
+	// Embed reports the vector of the prompt, or its score, instead of an answer. The model must be
+	// one that computes vectors, and all requests to such a model have Embed. The request is then
+	// Private and NoCache too.
+	Embed    bool
+	NoAnswer bool // end after the prompt, with FinishLength; MaxTokens does not matter
 	// Candidates are tokens that may follow the prompt. The request reports the log-probability of
 	// each and generates nothing, as with NoAnswer. The prompt is cached like that of an answer.
 	Candidates []int32
@@ -46,16 +50,17 @@ type Request struct {
 // EventType tells what an Event reports.
 type EventType uint8
 
-// The events of a request, in this order. A Prefill event is sent when the first pass is launched,
+// The events of a request, in this order, apart from Embedded. A Prefill event is sent when the first pass is launched,
 // and whenever more of the prompt has been computed. A Scored event with new scores comes with it,
 // if the request asks for them. That of Candidates comes with the last Prefill event. Then there
 // is a Token event for each generated token, and at the end one Done event. A request that is
 // cancelled while it waits has only Done.
 const (
-	Prefill EventType = iota // prompt progress, in Usage
-	Scored                   // log-probabilities of prompt tokens, or of Request.Candidates
-	Token                    // one generated token
-	Done                     // the end: Finish, Err, Timing
+	Prefill  EventType = iota // prompt progress, in Usage
+	Scored                    // log-probabilities of prompt tokens, or of Request.Candidates
+	Token                     // one generated token
+	Done                      // the end: Finish, Err, Timing
+	Embedded                  // the vector of the prompt; only before Done
 )
 
 // FinishReason tells why a generation ended.
@@ -78,6 +83,8 @@ type Event struct {
 	Scores   []Score
 	// Set instead for a request with Candidates: the log-probability of each of them.
 	Candidates []float32
+
+	Vector []float32 // set in Embedded events
 
 	// Set in Token events. Text is the text that this token completes. A character that is split
 	// across tokens comes with the last of them. Text that may be the beginning of a stop text is
@@ -133,9 +140,11 @@ type request struct {
 	form    *structured.Answer // nil: the answer may have any form
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
-	stopped bool // a stop text ended the generation
-	scored  int  // prompt tokens whose scores have been sent
-	ended   bool // finish was called; a step in flight may still hold the request
+	stopped bool      // a stop text ended the generation
+	scored  int       // prompt tokens whose scores have been sent
+	pooled  []float64 // with Embed: the sums of hidden states so far
+	vector  []float32 // with Embed: the result
+	ended   bool      // finish was called; a step in flight may still hold the request
 	stream  *Stream
 	usage   Usage
 	miss    cachemiss.Match // the prompt compared with the history at Submit

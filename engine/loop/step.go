@@ -62,6 +62,10 @@ type step struct {
 	scorings   []scoring
 	scoredRows []int32     // the rows whose logits score them
 	scoredAt   []scoredRow // of the same length
+
+	// If the model computes vectors (embed.go):
+	pooledRows []int32     // the rows whose hidden states are read
+	pooledAt   []pooledRow // of the same length
 }
 
 // token returns the next token of r, for logitRows[row]. The device has sampled it, or the form of
@@ -119,9 +123,10 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 }
 
 // needsHost reports whether the host needs logits of w, to sample the next token or to score
-// prompt tokens.
+// prompt tokens, or its hidden states.
 func needsHost(w sched.Work) bool {
-	return !w.Seq.Owner.(*request).sampler.OnDevice() || needsScores(w)
+	r := w.Seq.Owner.(*request)
+	return r.Embed || !r.sampler.OnDevice() || needsScores(w)
 }
 
 // gather fills in the batch of a step from its work.
@@ -129,6 +134,7 @@ func (l *Loop) gather(s *step) {
 	s.logitIndex, s.tokens = s.logitIndex[:0], s.tokens[:0]
 	s.spans, s.logitRows = s.spans[:0], s.logitRows[:0]
 	s.scorings, s.scoredRows, s.scoredAt = s.scorings[:0], s.scoredRows[:0], s.scoredAt[:0]
+	s.pooledRows, s.pooledAt = s.pooledRows[:0], s.pooledAt[:0]
 	s.choices.Reset()
 	for i, w := range s.work {
 		r := w.Seq.Owner.(*request)
@@ -142,8 +148,11 @@ func (l *Loop) gather(s *step) {
 			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From),
 		})
 		s.gatherScores(i, len(s.tokens))
+		if r.Embed {
+			s.gatherPooled(w, len(s.tokens), l.runner.Embeds().Pooling)
+		}
 		s.tokens = append(s.tokens, w.Seq.Tokens[w.From:w.To]...)
-		if w.To < len(w.Seq.Tokens) || r.NoAnswer {
+		if w.To < len(w.Seq.Tokens) || r.NoAnswer || r.Embed {
 			s.logitIndex = append(s.logitIndex, -1)
 			continue
 		}
@@ -174,6 +183,8 @@ func (l *Loop) execute(s *step) (err error) {
 	switch {
 	case s.async:
 		s.pass, err = l.runner.Start(s.tokens, s.spans, s.logitRows, &s.choices, s.rounds()...)
+	case l.runner.Embeds() != nil:
+		return l.executeVectors(s)
 	case len(s.scoredRows) > 0:
 		s.logits, err = l.runner.StepScored(s.tokens, s.spans, s.logitRows, s.scoredRows, s.score,
 			s.rounds()...)

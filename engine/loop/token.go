@@ -29,6 +29,11 @@ func (l *Loop) deliver(s *step, now time.Time) {
 		r := w.Seq.Owner.(*request)
 		switch row := s.logitIndex[i]; {
 		case r.ended:
+		case r.Embed:
+			if w.To == len(r.Prompt) {
+				r.last = now
+				l.deliverVector(r)
+			}
 		case row >= 0:
 			l.emitToken(r, s, row, w.To, now)
 		case r.NoAnswer && w.To == len(r.Prompt):
@@ -119,10 +124,12 @@ func (l *Loop) finish(r *request, reason FinishReason, err error) {
 	if reason != FinishError {
 		l.saveBlocks(r, computed, time.Now())
 	}
-	l.log.record(r, reason)
+	if !r.Embed { // a request for vectors has many, and its server logs it
+		l.log.record(r, reason)
+	}
 	l.counters.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
-	if !r.stopped { // add the text held back as the possible beginning of a stop text
+	if !r.stopped && !r.Embed { // add the text held back as the possible beginning of a stop text
 		text, stopped := r.stop.Add(r.text.Close())
 		if !stopped {
 			text += r.stop.Close()

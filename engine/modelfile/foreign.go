@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	languageOnly = "Pick a language model. Headroom runs nothing else."
-	download     = "Download the model in MLX's or Hugging Face's format: a folder of " +
+	runnable = "Pick another model: Headroom runs language models, embedding models and " +
+		"rerankers."
+	download = "Download the model in MLX's or Hugging Face's format: a folder of " +
 		".safetensors files."
 )
 
@@ -30,8 +31,8 @@ const maxNames = 20_000
 // weights. Foreign opens only small files that describe the folder.
 func Foreign(dir string) *problem.Problem {
 	c := contents{dir, readNames(dir)}
-	for _, kind := range []func(contents) *problem.Problem{adapter, diffusion, embedder,
-		otherFormat, otherNames} {
+	for _, kind := range []func(contents) *problem.Problem{adapter, diffusion, otherFormat,
+		otherNames} {
 		if p := kind(c); p != nil {
 			return p
 		}
@@ -180,43 +181,10 @@ func diffusion(c contents) *problem.Problem {
 			why = pipelineConfig + " describes a " + class
 		}
 		return problem.New(problem.UnknownArchitecture,
-			"This is a diffusion model, which makes images, video or sound", why, languageOnly)
+			"This is a diffusion model, which makes images, video or sound", why, runnable)
 	case c.first("diffusion_pytorch_model*") != "":
 		return problem.New(problem.UnknownArchitecture, "This is a part of a diffusion model", "",
-			languageOnly)
-	}
-	return nil
-}
-
-// embedder recognizes the folders of sentence-transformers.
-func embedder(c contents) *problem.Problem { return Embedder(c.dir) }
-
-// Embedder returns a Problem if the folder dir holds an embedding model of sentence-transformers.
-// Its config.json and its weights are often those of a language model.
-func Embedder(dir string) *problem.Problem {
-	refused := func(why string) *problem.Problem {
-		return problem.New(problem.UnknownArchitecture,
-			"This is an embedding model, not a language model", why, languageOnly)
-	}
-	for _, name := range []string{"1_Pooling", "config_sentence_transformers.json"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return refused(name + " beside it belongs to sentence-transformers")
-		}
-	}
-	data, err := Read(filepath.Join(dir, "modules.json"))
-	if err != nil {
-		return nil
-	}
-	var modules []struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(data, &modules) != nil {
-		return nil
-	}
-	for _, m := range modules {
-		if strings.HasPrefix(m.Type, "sentence_transformers.") {
-			return refused("modules.json lists modules of sentence-transformers")
-		}
+			runnable)
 	}
 	return nil
 }

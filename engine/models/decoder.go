@@ -226,6 +226,9 @@ type decoder struct {
 	// the rows of batch.Outputs, and the first has a norm before it.
 	outputs  int
 	logitCap float32 // the limit of ops.SoftCap for the logits; 0: none
+	// bidirectional says that tokens see those that follow. A pass then has whole texts, and all
+	// layers use the memory of the first.
+	bidirectional bool
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -243,6 +246,9 @@ func textWeights(w *checkpoint.Weights) decoderWeights {
 		model: w.At("language_model.model.", "model.language_model.", "model."),
 		head:  w.At("language_model.", ""),
 	}
+	if w.Config.Modules != nil && !d.model.Has("embed_tokens.weight") { // without a head
+		d.model = w.At("")
+	}
 	if !d.head.Has("lm_head.weight") { // only other tensors have the prefix, such as MTP's
 		d.head = w.At("")
 	}
@@ -259,7 +265,7 @@ func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decode
 		norm:        from.model.Vector("norm.weight", c.HiddenSize, from.normOffset),
 	}
 	m.lmHead = m.embedTokens
-	if !c.TieWordEmbeddings {
+	if !c.TieWordEmbeddings && hasHead(w) {
 		m.lmHead = from.head.Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {
@@ -343,7 +349,10 @@ func (m *decoder) inputOf(inputs kernels.Tensor, i int) kernels.Tensor {
 
 // memory returns the index of the layer whose memory layer i uses.
 func (m *decoder) memory(i int) int {
-	if m.memoryOf == nil {
+	switch {
+	case m.bidirectional:
+		return 0
+	case m.memoryOf == nil:
 		return i
 	}
 	return m.memoryOf[i]

@@ -33,6 +33,8 @@ type gemmaConfig struct {
 	Bidirectional      bool     `json:"use_bidirectional_attention"`
 	AttnLogitSoftcap   *float64 `json:"attn_logit_softcapping"`  // null: none
 	FinalLogitSoftcap  *float64 `json:"final_logit_softcapping"` // null: none
+
+	bidirectional bool // the architecture allows use_bidirectional_attention
 }
 
 // newGemma2Config returns the defaults of transformers.
@@ -75,7 +77,8 @@ func loadGemma2(w *checkpoint.Weights) (Model, error) {
 // validate checks the config. Every interval-th layer has full attention, unless the config has
 // layer_types.
 func (c *gemmaConfig) validate(w *checkpoint.Weights, interval int) error {
-	if c.HiddenActivation != "gelu_pytorch_tanh" || c.AttentionBias || c.Bidirectional {
+	if c.HiddenActivation != "gelu_pytorch_tanh" || c.AttentionBias ||
+		c.Bidirectional != (c.bidirectional && w.Config.Modules != nil) {
 		return unsupported(w,
 			"hidden_activation %s, attention_bias %t, use_bidirectional_attention %t",
 			c.HiddenActivation, c.AttentionBias, c.Bidirectional)
@@ -120,11 +123,25 @@ func (c *gemmaConfig) load(w *checkpoint.Weights, o attentionOptions,
 	from := textWeights(w)
 	from.normOffset, o.normOffset = gemmaNormOffset, gemmaNormOffset
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
-		o.rope = rope(i)
-		return c.sandwichLayer(s, o), c.memory(i)
+		o.rope, o.bidirectional, o.fullWindow = rope(i), c.Bidirectional, 0
+		if !c.Bidirectional {
+			return c.sandwichLayer(s, o), c.memory(i)
+		}
+		if c.LayerTypes[i] == slidingAttention { // half of it on each side
+			o.fullWindow = c.SlidingWindow / 2
+		}
+		return c.sandwichLayer(s, o), c.attentionSpec()
 	}
 	m := from.load(w, &c.decoderConfig)
-	m.embedScale = bfloat16(float32(math.Sqrt(float64(c.HiddenSize))))
+	if m.bidirectional = c.Bidirectional; m.bidirectional {
+		m.spec.Layers = m.spec.Layers[:min(len(m.spec.Layers), 1)]
+	}
+	m.embedScale = float32(math.Sqrt(float64(c.HiddenSize)))
+	// The reference has the scale in the type of the embeddings. Of language models only originals
+	// in bfloat16 and conversions of them are known.
+	if !m.bidirectional || m.embedTokens.Bits > 0 || m.embedTokens.Data.DType != kernels.F32 {
+		m.embedScale = bfloat16(m.embedScale)
+	}
 	m.logitCap = softcap(c.FinalLogitSoftcap)
 	return m
 }

@@ -5,6 +5,8 @@ package models
 // before and after both attention and the GEGLU MLP. Embeddings are scaled by sqrt(hidden) and tied
 // to the head.
 //
+// In EmbeddingGemma, a token also sees those that follow.
+//
 // Sources: Gemma 3 Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm,
 // models/gemma3_text.py. Checkpoints: the text models (gemma3_text) and the text part of the
 // multimodal models (gemma3), MLX conversions included. All store norm weights zero-centred.
@@ -61,6 +63,7 @@ func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]ops.Rope, error)
 
 func loadGemma3(w *checkpoint.Weights) (Model, error) {
 	c := newGemma3Config()
+	c.bidirectional = true
 	if err := w.Config.Decode(&c); err != nil {
 		return nil, err
 	}

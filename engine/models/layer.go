@@ -122,6 +122,9 @@ type attentionOptions struct {
 	scale      float32 // of the scores; 0: 1/sqrt(head_dim)
 	queryScale ops.PosScale
 	cap        float32 // of the scaled scores; 0: none
+	// bidirectional and fullWindow are those of nn.Attention.
+	bidirectional bool
+	fullWindow    int
 }
 
 // kvSource says where the keys and values of an attention layer come from.
@@ -150,6 +153,9 @@ func (c *decoderConfig) attention(s checkpoint.Scope, o attentionOptions) *nn.At
 		Cap:        o.cap,
 		Eps:        c.RMSNormEps,
 		OutputGate: o.outputGate,
+
+		Bidirectional: o.bidirectional,
+		FullWindow:    o.fullWindow,
 	}
 	if o.fused {
 		parts := s.Split("qkv_proj", c.HiddenSize, queryRows, kvRows, kvRows)

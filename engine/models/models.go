@@ -24,7 +24,8 @@ type Model interface {
 	// those of the rows of b.Outputs alone. They are in the arena of c.
 	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 	// Logits returns the next-token logits [len(rows), V] of some rows of x, which Forward has
-	// returned. They are in the arena of c. A pass may call it several times.
+	// returned. They are in the arena of c. A pass may call it several times. If Spec().Vectors is
+	// set, it returns the vectors of pooled hidden states instead.
 	Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels.Tensor
 }
 
@@ -33,6 +34,7 @@ type Spec struct {
 	VocabSize     int
 	ContextTokens int // maximum sequence length that the model was trained for
 	Layers        []cache.LayerSpec
+	Vectors       *Vectors // nil: the model generates text
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
@@ -74,8 +76,11 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
+	if encoders[c.ModelType] != nil && c.Modules != nil {
+		return nil
+	}
 	if registry[c.ModelType] == nil {
-		return problem.Architecture(c.ModelType, Architectures())
+		return problem.Architecture(c.ModelType, Supported())
 	}
 	return checkTask(c)
 }
@@ -89,20 +94,45 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	if err := checkBare(w); err != nil {
 		return nil, err
 	}
-	m, err := registry[w.Config.ModelType](w)
+	m, err := build(w)
+	layers := 0
 	if err == nil {
-		err = w.Err()
+		layers = len(m.Spec().Layers)
+		if d, ok := m.(*decoder); ok {
+			layers = len(d.layers)
+		}
+	}
+	if err == nil && w.Config.Modules != nil {
+		if m, err = withModules(m, w); err == nil {
+			err = w.Err()
+		}
 	}
 	if err == nil {
 		err = checkHeads(m.Spec(), w)
 	}
 	if err == nil {
-		err = checkUnread(w, len(m.Spec().Layers))
+		err = checkUnread(w, layers)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// build builds the layers of the model, without modules after them.
+func build(w *checkpoint.Weights) (Model, error) {
+	if load := encoders[w.Config.ModelType]; load != nil {
+		m, err := load(w)
+		if err == nil {
+			err = w.Err()
+		}
+		return m, err
+	}
+	m, err := registry[w.Config.ModelType](w)
+	if err == nil {
+		err = w.Err()
+	}
+	return m, err
 }
 
 // headMultiple divides the head dimensions that the cache can store; see attention.Cache.
@@ -118,5 +148,15 @@ func checkHeads(s Spec, w *checkpoint.Weights) error {
 	return nil
 }
 
-// Architectures returns the values of model_type that Load supports, sorted.
+// Supported returns Architectures and the encoders, sorted.
+func Supported() []string {
+	names := Architectures()
+	for name := range encoders {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Architectures returns the values of model_type of language models that Load supports, sorted.
 func Architectures() []string { return slices.Sorted(maps.Keys(registry)) }

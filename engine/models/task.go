@@ -12,6 +12,10 @@ import (
 	"headroom/engine/problem"
 )
 
+// otherModel is the advice of a model that is for something else.
+const otherModel = "Pick another model: Headroom runs language models, embedding models and " +
+	"rerankers."
+
 // tasks maps the ends of the class names of transformers to what such a model is. The first row
 // that fits counts.
 var tasks = []struct{ suffix, what string }{
@@ -37,10 +41,11 @@ var tasks = []struct{ suffix, what string }{
 
 // checkBare returns a Problem if the tensors of the decoder are at the root of the checkpoint. A
 // model without a head has them there: an embedding model, or one that drafts for another model.
+// An embedding model with modules has passed.
 func checkBare(w *checkpoint.Weights) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
-			why, "Pick a language model. Headroom runs nothing else.")
+			why, otherModel)
 	}
 	root := w.At("")
 	has := func(s checkpoint.Scope, name string) bool { return len(s.Shape(name)) > 0 }
@@ -49,7 +54,8 @@ func checkBare(w *checkpoint.Weights) error {
 			return refused("a draft model for another model", "it has the tensor "+name)
 		}
 	}
-	if has(textWeights(w).model, "embed_tokens.weight") || !has(root, "embed_tokens.weight") {
+	if has(textWeights(w).model, "embed_tokens.weight") || !has(root, "embed_tokens.weight") ||
+		w.Config.Modules != nil {
 		return nil
 	}
 	return refused("an embedding model, or a part of another model",
@@ -62,10 +68,13 @@ func checkBare(w *checkpoint.Weights) error {
 func checkTask(c *checkpoint.Config) error {
 	refused := func(what, why string) error {
 		return problem.New(problem.UnknownArchitecture, "This is "+what+", not a language model",
-			why, "Pick a language model. Headroom runs nothing else.")
+			why, otherModel)
 	}
 	what := ""
 	for _, class := range c.Architectures {
+		if c.Modules != nil { // they tell
+			break
+		}
 		row := slices.IndexFunc(tasks, func(t struct{ suffix, what string }) bool {
 			return strings.HasSuffix(class, t.suffix)
 		})
@@ -89,6 +98,12 @@ func checkTask(c *checkpoint.Config) error {
 		Is *bool `json:"is_causal"`
 	}
 	if err := c.Decode(&causal); err == nil && causal.Is != nil && !*causal.Is {
+		if c.Modules != nil {
+			return problem.New(problem.UnknownArchitecture,
+				"Headroom cannot run this variant of an embedding model",
+				"is_causal in config.json is false, so that tokens see those that follow, in an "+
+					"architecture of language models", "Pick another model.")
+		}
 		return refused("an embedding model", "is_causal in config.json is false")
 	}
 	return nil

@@ -15,8 +15,8 @@ func TestOtherTasks(t *testing.T) {
 	for _, c := range []struct{ keys, says string }{
 		{`"architectures": ["Qwen3ForSequenceClassification"]`,
 			"This is a classifier or reward model, not a language model: architectures in " +
-				"config.json has Qwen3ForSequenceClassification. Pick a language model. " +
-				"Headroom runs nothing else."},
+				"config.json has Qwen3ForSequenceClassification. Pick another model: Headroom " +
+				"runs language models, embedding models and rerankers."},
 		{`"architectures": ["Qwen3ForTokenClassification"]`, "a classifier of tokens"},
 		{`"architectures": ["Qwen3ForQuestionAnswering"]`, "marks answers"},
 		{`"architectures": ["Qwen2ForRewardModel"]`, "a reward model"},

@@ -47,6 +47,10 @@ type Attention struct {
 	Cap                        float32 // limits the scaled scores (Gemma 2); 0 means none
 	Eps                        float32 // of QNorm, KNorm and VNorm
 	OutputGate                 bool
+	// Bidirectional says that a token sees those that follow, too. FullWindow is then how many it
+	// sees before and after itself; 0: all.
+	Bidirectional bool
+	FullWindow    int
 }
 
 // Forward computes attention for x [M, hidden] and returns [M, hidden]. It adds the keys and values
@@ -114,6 +118,9 @@ func (l *Attention) normRope(c *ops.Context, b *batch.Batch, x, norm kernels.Ten
 // (see cache/ring.go).
 func (l *Attention) attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
+	if l.Bidirectional {
+		return c.FullAttention(q, k, v, kv.KV, b.Spans, l.Scale, l.Cap, l.FullWindow)
+	}
 	r := kv.Ring
 	if r == nil {
 		return c.Attention(q, k, v, kv.KV, b.Spans, l.Scale, l.Cap, l.Sinks, 0, 0)

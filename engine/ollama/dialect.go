@@ -17,6 +17,8 @@ func (Dialect) Routes() []server.Route {
 	routes := []server.Route{
 		{Pattern: "POST /api/chat", Parse: parseChatCall},
 		{Pattern: "POST /api/generate", Parse: parseGenerateCall},
+		{Pattern: "POST /api/embed", Answer: embed},
+		{Pattern: "POST /api/embeddings", Answer: embeddings},
 		{Pattern: "GET /api/tags", Document: listModels},
 		{Pattern: "GET /api/ps", Document: listLoaded},
 		{Pattern: "POST /api/show", Answer: showModel},

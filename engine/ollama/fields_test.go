@@ -55,5 +55,14 @@ func TestFieldTable(t *testing.T) {
 	for _, f := range optionTable {
 		tables += fieldtest.Row(f, f.Support)
 	}
+	for _, route := range []struct {
+		name  string
+		table []jsonbody.Field
+	}{{"/api/embed", embedFields}, {"/api/embeddings", embeddingsFields}} {
+		tables += "\n| field | " + route.name + " | notes |\n|---|---|---|\n"
+		for _, f := range route.table {
+			tables += fieldtest.Row(f, f.Support)
+		}
+	}
 	fieldtest.Document(t, "ollama", "the tables of Ollama's fields", tables+"\n")
 }

@@ -15,6 +15,7 @@ import (
 
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
+	"headroom/engine/modelfile"
 	"headroom/engine/server"
 )
 
@@ -118,7 +119,7 @@ func showModel(ctx context.Context, body []byte, with server.Resources) (any, er
 		m = list[i]
 	}
 	return Show{Modelfile: "FROM " + id + "\n", Parameters: parameters(m), Details: newDetails(m),
-		ModelInfo: modelInfo(m), Capabilities: capabilities(texts), ModifiedAt: modified(m)}, nil
+		ModelInfo: modelInfo(m), Capabilities: capabilities(m, texts), ModifiedAt: modified(m)}, nil
 }
 
 // parseName parses a body that names a model, as model or, in old clients, name.
@@ -165,6 +166,9 @@ func modelInfo(m server.ModelInfo) map[string]any {
 		if m.ContextTokens > 0 {
 			info[d.Architecture+".context_length"] = m.ContextTokens
 		}
+		if d.Dimensions > 0 {
+			info[d.Architecture+".embedding_length"] = d.Dimensions
+		}
 	}
 	if d.Parameters > 0 {
 		info["general.parameter_count"] = d.Parameters
@@ -174,9 +178,15 @@ func modelInfo(m server.ModelInfo) map[string]any {
 
 // capabilities returns what clients can ask a model for. Every model with a chat template gets
 // tools: the server describes them to one whose template does not.
-func capabilities(m generate.Model) []string {
+func capabilities(m server.ModelInfo, texts generate.Model) []string {
+	switch m.Description.Task {
+	case modelfile.Embed:
+		return []string{"embedding"}
+	case modelfile.Rerank: // Ollama has no name for it
+		return []string{}
+	}
 	list := []string{"completion"}
-	if t := m.Template(); t != nil {
+	if t := texts.Template(); t != nil {
 		list = append(list, "tools")
 		if t.Reasons() {
 			list = append(list, "thinking")

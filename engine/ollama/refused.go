@@ -1,7 +1,7 @@
 package ollama
 
-// Routes of Ollama for what Headroom does in another way, or does not do yet. Clients get a
-// sentence instead of an address that is not there.
+// Routes of Ollama for what Headroom does in another way. Clients get a sentence instead of an
+// address that is not there.
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 
 // refusals has a row for each refused route.
 var refusals = []struct{ pattern, what, why, instead string }{
-	{"POST /api/embed", noEmbeddings, noEmbeddingsWhy, ""},
-	{"POST /api/embeddings", noEmbeddings, noEmbeddingsWhy, ""},
 	{"POST /api/push", "Models cannot be uploaded", "Headroom has no registry", ""},
 	{"POST /api/create", "Models cannot be created with Ollama's API",
 		"a model is a folder with its files",
@@ -24,11 +22,6 @@ var refusals = []struct{ pattern, what, why, instead string }{
 		"a client could delete the files of other programs",
 		"Move the model to the Trash on the Models page."},
 }
-
-const (
-	noEmbeddings    = "Headroom cannot compute embeddings yet"
-	noEmbeddingsWhy = "it runs models that generate text"
-)
 
 func refusedRoutes() (routes []server.Route) {
 	for _, r := range refusals {

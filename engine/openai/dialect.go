@@ -13,7 +13,7 @@ import (
 	"headroom/engine/server"
 )
 
-// Dialect serves OpenAI's chat completions, completions and models.
+// Dialect serves OpenAI's chat completions, completions, embeddings and models.
 type Dialect struct{}
 
 // Routes returns the routes of the dialect.
@@ -24,6 +24,7 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "POST /v1/completions", Alias: "POST /completions", Parse: parseCompletionCall},
 		{Pattern: "GET /v1/models", Alias: "GET /models", Document: listModels},
 		{Pattern: "GET /v1/models/{id...}", Alias: "GET /models/{id...}", Document: getModel},
+		{Pattern: "POST /v1/embeddings", Alias: "POST /embeddings", Answer: embeddings},
 		{Pattern: "POST /tokenize", Alias: "POST /v1/tokenize", Answer: tokenize},
 		{Pattern: "POST /detokenize", Alias: "POST /v1/detokenize", Answer: detokenize},
 		{Pattern: "POST /apply-template", Alias: "POST /v1/apply-template", Answer: applyTemplate},

@@ -75,5 +75,9 @@ func TestFieldTable(t *testing.T) {
 		}
 		fieldtest.Sorted(t, rows)
 	}
+	tables += "\n### Fields of embeddings\n\n| field | embeddings | notes |\n|---|---|---|\n"
+	for _, f := range embeddingFields {
+		tables += fieldtest.Row(f, f.Support)
+	}
 	fieldtest.Document(t, "openai", "the generated tables", tables+"\n")
 }

@@ -174,7 +174,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 		func() error { return r.readNoAnswer(&w) },
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readExtras(&w) },
-		func() (err error) { r.Prompts, err = parsePrompts(w.Prompt); return },
+		func() (err error) { r.Prompts, err = parsePrompts("prompt", w.Prompt); return },
 		func() error {
 			if n := len(r.Prompts); n*r.N > maxPrompts {
 				return badParam("n", "at most %d answers in all, got %d for each of %d prompts",

@@ -88,34 +88,34 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 }
 
 // parsePrompts parses a string, an array of token ids, or an array of these.
-func parsePrompts(raw json.RawMessage) ([]generate.Prompt, error) {
+func parsePrompts(param string, raw json.RawMessage) ([]generate.Prompt, error) {
 	const expected = "expected a string or an array of token ids, got %s"
 	if isNull(raw) {
-		return nil, badParam("prompt", "is missing")
+		return nil, badParam(param, "is missing")
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return []generate.Prompt{{Text: text}}, nil
 	}
 	if raw[0] != '[' {
-		return nil, badParam("prompt", expected, kind(raw))
+		return nil, badParam(param, expected, kind(raw))
 	}
 	n, first := count(raw)
 	switch {
 	case n == 0:
-		return nil, badParam("prompt", "the array is empty")
+		return nil, badParam(param, "the array is empty")
 	case first[0] != '"' && first[0] != '[':
-		tokens, err := parseTokens("prompt", raw, n)
+		tokens, err := parseTokens(param, raw, n)
 		if err != nil {
 			return nil, err
 		}
 		return []generate.Prompt{{Tokens: tokens}}, nil
 	case n > maxPrompts:
-		return nil, badParam("prompt", "at most %d prompts, got %d", maxPrompts, n)
+		return nil, badParam(param, "at most %d prompts, got %d", maxPrompts, n)
 	}
 	prompts := make([]generate.Prompt, 0, n)
 	err := elements(raw, func(value []byte) *Error {
-		name := "prompt[" + strconv.Itoa(len(prompts)) + "]"
+		name := param + "[" + strconv.Itoa(len(prompts)) + "]"
 		var p generate.Prompt
 		if isNull(value) || json.Unmarshal(value, &p.Text) != nil {
 			n, _ := count(value)

@@ -119,9 +119,11 @@ type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
 	rmsNorm    norm.RMSNorm
+	layerNorm  norm.LayerNorm
 	gatedNorm  norm.GatedRMSNorm
 	normRope   rope.NormRope
 	geluMul    activation.GELUMul
+	geluErfMul activation.GELUErfMul
 	siluMul    activation.SiLUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
@@ -233,6 +235,21 @@ func (c *Context) AddRMSNormTo(out, residual, x, weight kernels.Tensor, eps floa
 		Eps: eps})
 }
 
+// LayerNorm returns the rows of x [M, H] with mean 0 and variance 1, times weight plus bias, both
+// [1, H]. bias may be the zero tensor.
+func (c *Context) LayerNorm(x, weight, bias kernels.Tensor, eps float32) kernels.Tensor {
+	out := c.f32(x.Rows, x.Cols)
+	run(c, &c.ops.layerNorm, norm.LayerNorm{X: x, Weight: weight, Bias: bias, Out: out, Eps: eps})
+	return out
+}
+
+// AddLayerNormTo adds x to residual in place, and writes the LayerNorm of the sum to out, which may
+// be residual.
+func (c *Context) AddLayerNormTo(out, residual, x, weight, bias kernels.Tensor, eps float32) {
+	run(c, &c.ops.layerNorm, norm.LayerNorm{X: x, Residual: residual, Weight: weight, Bias: bias,
+		Out: out, Eps: eps})
+}
+
 // GatedRMSNorm returns rmsnorm(x) * silu(gate).
 func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
@@ -282,6 +299,17 @@ func (c *Context) GELUMul(gate, up kernels.Tensor) kernels.Tensor {
 	return out
 }
 
+// GELUErfMul returns gelu(gate) * up, with the error function of GELU. up has the shape of gate, or
+// one row for all of its rows.
+func (c *Context) GELUErfMul(gate, up kernels.Tensor) kernels.Tensor {
+	if up.Rows == 1 {
+		up = up.Repeat(gate.Rows)
+	}
+	out := c.f32(gate.Rows, gate.Cols)
+	run(c, &c.ops.geluErfMul, activation.GELUErfMul{Gate: gate, Up: up, Out: out})
+	return out
+}
+
 // SiLUMul returns silu(gate) * up.
 func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
@@ -298,7 +326,11 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 
 // Logits returns x[indices] wᵀ. It uses the decode kernels, even for prompt rows.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
-	x = c.Rows(x, indices)
+	return c.Project(c.Rows(x, indices), w)
+}
+
+// Project returns x wᵀ for rows that are not tokens of the batch. It uses the decode kernels.
+func (c *Context) Project(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
 	c.linear(x, nil, []*kernels.Weight{w}, out[:])
 	return out[0]
@@ -476,6 +508,22 @@ func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, span
 	run(c, &c.ops.attention,
 		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,
 			Sinks: sinks, Window: window, SinkTokens: sinkTokens})
+	return out
+}
+
+// FullAttention is Attention in which a row sees all positions of its span, also those after its
+// own. The spans begin at position 0. If window is not 0, a row sees that many positions before its
+// own and after it.
+func (c *Context) FullAttention(q, k, v kernels.Tensor, cache *attention.Cache,
+	spans []kernels.Span, scale, cap float32, window int) kernels.Tensor {
+	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+	out := c.f32(q.Rows, q.Cols)
+	op := attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,
+		Following: attention.MostFollowing}
+	if window > 0 {
+		op.Window, op.Following = window+1, window
+	}
+	run(c, &c.ops.attention, op)
 	return out
 }
 

@@ -7,6 +7,7 @@
 //
 //	plan.go       Plan: the model's shapes, its needed memory, and whether that fits
 //	kv.go         chooses how many KV pages and kept states there are
+//	vectors.go    what differs for a model that computes vectors
 //	buffers.go    fits caches and activations into the GPU's buffers
 //	cachecost.go  the cache memory for a config.json alone, without a tokenizer or weights
 package plan
@@ -16,6 +17,7 @@ import (
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
+	"headroom/engine/modelfile"
 	"headroom/engine/models"
 	"headroom/engine/prefix"
 	"headroom/engine/problem"
@@ -92,6 +94,9 @@ type Description struct {
 	Need             Need // with the requested options
 	PlannedTokens    int  // the context that was requested, or else the longest that fits
 	HasChatTemplate  bool
+	Task             modelfile.Task // what the model is for; "": to generate text
+	Dimensions       int            // of the vectors that the model computes; 0: it computes none
+	Normalized       bool           // these vectors have length 1
 }
 
 // KVBytes returns the memory of a sequence of the given length in the layers that keep every token.
@@ -120,8 +125,12 @@ type Plan struct {
 	largestBytes    int // of an activation
 }
 
-// Architectures returns the supported values of model_type in config.json, sorted.
+// Architectures returns the values of model_type in config.json of supported language models,
+// sorted. Supported adds those of encoders.
 func Architectures() []string { return models.Architectures() }
+
+// Supported returns Architectures and the encoders, sorted.
+func Supported() []string { return models.Supported() }
 
 // Describe reads the headers of a model's files and returns its description. The description
 // includes the memory that the model would need with o. Errors are Problems.
@@ -136,8 +145,8 @@ func Describe(src checkpoint.Source, o Options) (Description, error) {
 // New plans a model without reading its weights. Errors are Problems. If the model does not fit,
 // New succeeds and Check returns the error.
 func New(src checkpoint.Source, o Options) (made *Plan, err error) {
-	o.setDefaults()
 	p := &Plan{Options: o, requestedTokens: o.ContextTokens}
+	p.setDefaults()
 	if err := p.parseFormats(); err != nil {
 		return nil, err
 	}
@@ -164,6 +173,11 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	hasTemplate, err := textproc.Check(src)
 	if err != nil {
 		return nil, err
+	}
+	if m.Spec().Vectors != nil {
+		if err := p.planVectors(m.Spec(), o); err != nil {
+			return nil, err
+		}
 	}
 	defer refusedShape(&err)
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
@@ -233,6 +247,12 @@ func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 		WeightsBytes: weights,
 		StateBytes:   slotBytes * int64(p.Runner.Slots),
 		ScratchBytes: int64(scratch),
+	}
+	if v := p.Spec.Vectors; v != nil {
+		d.Task = v.Task
+		if v.Task == modelfile.Embed {
+			d.Dimensions, d.Normalized = v.Size, v.Normalize
+		}
 	}
 	p.sizeKV()
 	d.Need.KVBytes, d.PlannedTokens = p.Pages.Bytes(p.PageSizes), p.ContextTokens

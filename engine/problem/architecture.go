@@ -16,7 +16,8 @@ const maxTypeBytes = 100
 func Architecture(modelType string, supported []string) *Problem {
 	if what := otherTask(modelType); what != "" {
 		return New(UnknownArchitecture, "This is "+what+", not a language model",
-			"its model_type is "+modelType, "Pick a language model. Headroom runs nothing else.")
+			"its model_type is "+modelType,
+			"Pick another model: Headroom runs language models, embedding models and rerankers.")
 	}
 	why := ""
 	if name := similar(modelType, supported); name != "" && !isUnrelated(modelType) {

@@ -47,7 +47,8 @@ func TestArchitectureOfAnotherTask(t *testing.T) {
 			"another model", "encodec": "a model of sounds"} {
 		p := Architecture(modelType, []string{"qwen3_5", "gemma4", "bert_like"})
 		if p.Error() != "This is "+want+", not a language model: its model_type is "+modelType+
-			". Pick a language model. Headroom runs nothing else." ||
+			". Pick another model: Headroom runs language models, embedding models and "+
+			"rerankers." ||
 			p.Code != UnknownArchitecture {
 			t.Errorf("%q: %v", modelType, p)
 		}

@@ -188,6 +188,42 @@ func (r *Runner) StepScored(tokens []int32, spans []kernels.Span, logits, scored
 	return r.logits(x, logits)
 }
 
+// StepHidden runs tokens through the model, like Step, and calls read for the hidden states of each
+// row in rows; i is the index in rows. They are valid until read returns.
+func (r *Runner) StepHidden(tokens []int32, spans []kernels.Span, rows []int32,
+	read func(i int, hidden []float32)) error {
+	if err := r.fits(tokens); err != nil {
+		return err
+	}
+	defer r.ops.Release(r.ops.Mark())
+	x := r.forward(tokens, spans, nil, rows)
+	if err := r.Sync(); err != nil {
+		return err
+	}
+	for i, row := range r.rowsIn(x, rows) {
+		read(i, x.Row(int(row)))
+	}
+	return nil
+}
+
+// Vectors returns the vectors of pooled hidden states, one after the other; see models.Vectors.
+// pooled has at most LogitsRows rows. The result is in device memory and valid until the next pass.
+func (r *Runner) Vectors(pooled [][]float32) ([]float32, error) {
+	defer r.ops.Release(r.ops.Mark())
+	x := r.ops.Temp(kernels.F32, len(pooled), r.spec.Vectors.Hidden)
+	for i, row := range pooled {
+		copy(x.Row(i), row)
+	}
+	out := r.model.Logits(r.ops, x, r.rows[:len(pooled)])
+	if err := r.Sync(); err != nil {
+		return nil, err
+	}
+	return out.Float32s(), nil
+}
+
+// Embeds describes the vectors that the model computes; nil: it generates text.
+func (r *Runner) Embeds() *models.Vectors { return r.spec.Vectors }
+
 // Async reports whether the device runs passes asynchronously. Otherwise Start and Await must not
 // be called.
 func (r *Runner) Async() bool { return r.async != nil }

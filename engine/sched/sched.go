@@ -83,6 +83,8 @@ type Options struct {
 	// MixedChunkTokens replaces ChunkTokens in steps that also decode. It limits the time by which
 	// a prompt stalls running streams.
 	MixedChunkTokens int
+	// WholePrompts computes a prompt in one step. No sequence may be longer than ChunkTokens.
+	WholePrompts bool
 	// PreferPrefill stalls running streams while prompts are computed, unless all slots are in use.
 	PreferPrefill bool
 }
@@ -328,6 +330,9 @@ func (s *Scheduler) planPrefill(budget int) {
 	s.dropPreempted() // before a preempted sequence is admitted again
 	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
 		q := s.waiting[i]
+		if s.o.WholePrompts && len(q.Tokens) > budget {
+			break // it is the first of the next step
+		}
 		if q.StorePending || q.following() || s.followsPromotion(q) || s.fetch(q) {
 			i++
 			continue

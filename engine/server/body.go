@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -74,11 +75,11 @@ func takeBuild(ctx context.Context, body []byte) (done func(), err error) {
 func (s *Server) bodyLimit() (limit int64, tooLong error) {
 	longest := 0
 	for _, m := range s.models.List() {
-		context := m.ContextTokens
+		context, task := m.ContextTokens, m.Description.Task
 		if m.Engine != nil {
-			context = m.Engine.Info().ContextTokens
+			context, task = m.Engine.Info().ContextTokens, m.Engine.Info().Task
 		}
-		if context == 0 {
+		if context == 0 || task != modelfile.Generate { // which takes many texts at once
 			return s.limitFor(0)
 		}
 		longest = max(longest, context)

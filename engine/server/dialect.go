@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"headroom/engine"
 	"headroom/engine/generate"
 )
 
@@ -45,7 +46,10 @@ type Resources struct {
 	Models   Models
 	Defaults func(modelID string) generate.Defaults // see Options.Defaults
 
-	pull pullFunc // see Options.Pull
+	pull     pullFunc // see Options.Pull
+	priority int      // of the request
+	record   *record
+	count    func(engine.Usage) // counts prompt tokens in the metrics
 }
 
 // Texts returns the tokenizer and the chat template of the model that a request names, and its ID.

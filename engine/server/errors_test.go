@@ -74,8 +74,8 @@ func TestRefusals(t *testing.T) {
 		{"any other error", "POST", "/v1/completions", `{"prompt":"x"}`,
 			func(e *fakeEngine, _ *fakeModels) { e.refusal = errors.New("disk on fire") }, 500,
 			[]string{`"code":"internal"`, "disk on fire"}, ""},
-		{"unknown address", "GET", "/v1/embeddings", "", nil, 404,
-			[]string{`"code":"not_found"`, "GET /v1/embeddings", "POST /v1/chat/completions"}, ""},
+		{"unknown address", "GET", "/v1/audio/speech", "", nil, 404,
+			[]string{`"code":"not_found"`, "GET /v1/audio/speech", "POST /v1/chat/completions"}, ""},
 		{"wrong method", "GET", "/v1/chat/completions", "", nil, 405,
 			[]string{"GET is not possible at /v1/chat/completions", "Send POST",
 				`"code":"method_not_allowed"`}, ""},
@@ -85,8 +85,8 @@ func TestRefusals(t *testing.T) {
 			func(_ *fakeEngine, m *fakeModels) {
 				m.err = problem.New(problem.NotRunning, "No model is loaded", "", "")
 			}, 404, []string{"There is nothing at POST /nothing", `"code":"not_found"`}, ""},
-		{"embeddings without /v1", "POST", "/embeddings", `{"input":"a"}`, nil, 404,
-			[]string{"There is nothing at POST /embeddings"}, ""},
+		{"unknown address without /v1", "POST", "/audio/speech", `{"input":"a"}`, nil, 404,
+			[]string{"There is nothing at POST /audio/speech"}, ""},
 		{"entry of an unknown model", "GET", "/v1/models/a/b", "", nil, 404,
 			[]string{`"code":"model_not_found"`}, ""},
 	}

@@ -20,6 +20,7 @@ import (
 	"headroom/engine/ollama"
 	"headroom/engine/openai"
 	"headroom/engine/problem"
+	"headroom/engine/rerank"
 	"headroom/engine/responses"
 	"headroom/engine/sample"
 	"headroom/engine/server"
@@ -177,7 +178,7 @@ func (m *fakeModels) List() []server.ModelInfo {
 
 // dialects are the dialects that Headroom serves.
 var dialects = []server.Dialect{openai.Dialect{}, anthropic.Dialect{}, ollama.Dialect{},
-	responses.New(), decisions.Dialect{}}
+	responses.New(), decisions.Dialect{}, rerank.Dialect{}}
 
 // start serves the engine until the test ends.
 func start(t *testing.T, e *fakeEngine, o server.Options) *httptest.Server {

@@ -16,8 +16,10 @@ import (
 	"strings"
 	"time"
 
+	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -101,7 +103,10 @@ func (s *Server) answer(r *http.Request, route Route) (document any, err error) 
 
 // resources returns what the request may use.
 func (s *Server) resources(r *http.Request) Resources {
-	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r)}
+	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r),
+		priority: priorityOf(r, 0), record: recordOf(r), count: func(u engine.Usage) {
+			s.metrics.generation(u, 0, engine.Timing{})
+		}}
 }
 
 // withBody calls do with the body of a request, within the limits of size and memory. The body is
@@ -174,6 +179,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if call.Loaded != nil {
 		held.document = call.Loaded(model.ID)
 		return nil, nil
+	}
+	if err := checkTask(model.ID, model.Engine.Info(), modelfile.Generate); err != nil {
+		return nil, err
 	}
 	if limit, tooLong := s.limitFor(model.Engine.Info().ContextTokens); int64(
 		len(body)) > limit {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // processorKinds has the kinds of post_processors by their names in tokenizer.json.
@@ -66,6 +67,7 @@ type templateJSON struct {
 func templateProcessor(t *Tokenizer, p *part) error {
 	var f struct {
 		Single        []templateJSON `json:"single"`
+		Pair          []templateJSON `json:"pair"`
 		SpecialTokens map[string]struct {
 			IDs []int32 `json:"ids"`
 		} `json:"special_tokens"`
@@ -104,7 +106,47 @@ func templateProcessor(t *Tokenizer, p *part) error {
 	if len(before)+len(after) <= maxTemplateTokens && texts != 1 {
 		return fmt.Errorf("single has %d Sequence parts, expected 1", texts)
 	}
+	t.pair = readPair(f.Pair, func(name string) ([]int32, bool) {
+		token, ok := f.SpecialTokens[name]
+		return token.IDs, ok && !slices.ContainsFunc(token.IDs, func(id int32) bool {
+			return t.checkID(name, id) != nil
+		})
+	})
 	return t.surround(before, after)
+}
+
+// Pair has the special tokens of a pair of texts, of which a model tells how well the second
+// answers the first.
+type Pair struct{ Before, Between, After []int32 }
+
+// Pair returns the special tokens of a pair of texts; nil if the tokenizer has none for pairs.
+func (t *Tokenizer) Pair() *Pair { return t.pair }
+
+// readPair reads the template of a pair. It returns nil if that is not one text after the other.
+func readPair(template []templateJSON, ids func(name string) ([]int32, bool)) *Pair {
+	p := &Pair{}
+	next := []string{"A", "B"}
+	into := []*[]int32{&p.Before, &p.Between, &p.After}
+	total := 0
+	for _, part := range template {
+		switch {
+		case part.Sequence != nil:
+			if len(next) == 0 || part.Sequence.ID != next[0] {
+				return nil
+			}
+			next, into = next[1:], into[1:]
+		case part.SpecialToken != nil:
+			tokens, ok := ids(part.SpecialToken.ID)
+			if total += len(tokens); !ok || total > maxTemplateTokens {
+				return nil
+			}
+			*into[0] = append(*into[0], tokens...)
+		}
+	}
+	if len(next) > 0 {
+		return nil
+	}
+	return p
 }
 
 // tokenAndID is a pair such as ["[SEP]", 102].
@@ -133,6 +175,10 @@ func bertProcessor(t *Tokenizer, p *part) error {
 		if err := t.checkID(token.token, token.id); err != nil {
 			return err
 		}
+	}
+	t.pair = &Pair{Before: []int32{f.Cls.id}, Between: []int32{f.Sep.id}, After: []int32{f.Sep.id}}
+	if p.kind == "RobertaProcessing" {
+		t.pair.Between = []int32{f.Sep.id, f.Sep.id}
 	}
 	return t.surround([]int32{f.Cls.id}, []int32{f.Sep.id})
 }

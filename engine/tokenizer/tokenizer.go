@@ -70,6 +70,7 @@ type Tokenizer struct {
 	byteTokens      map[int32]byte // the byte tokens of SentencePiece, whose pieces are the bytes
 
 	prefix, suffix []int32 // ids that AddSpecial adds before and after the text
+	pair           *Pair   // nil: the post_processor knows no pairs of texts
 
 	encoders sync.Pool // of *encoder
 }

@@ -9,6 +9,7 @@ import "headroom/kernels"
 func Cases() []kernels.Case {
 	var cases []kernels.Case
 	cases = append(cases, geluMulCases()...)
+	cases = append(cases, geluErfMulCases()...)
 	cases = append(cases, siluMulCases()...)
 	cases = append(cases, sigmoidMulCases()...)
 	cases = append(cases, softCapCases()...)

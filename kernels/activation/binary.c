@@ -37,6 +37,24 @@ SIMD f32x16 v_gelu(f32x16 x) {
 }
 BINARY(gelu_mul, v_mul(v_gelu(a), b))
 BINARY(silu_mul, v_mul(v_mul(a, v_sigmoid(a)), b))
+
+// The error function (Abramowitz and Stegun 1964, 7.1.26): for z = |x| / sqrt 2 and t = 1 / (1 + pz)
+// it is 1 - t P(t) e^-z^2, with an absolute error below 1.5e-7 and the sign of x.
+#define v_gelu_erf KERNEL(v_gelu_erf)
+SIMD f32x16 v_gelu_erf(f32x16 x) {
+    const f32x16 z = v_mul(v_max(x, v_sub(v_zero(), x)), v_set1(0.70710678f)),
+                 t = v_div(v_set1(1.0f), v_fma(z, v_set1(0.3275911f), v_set1(1.0f)));
+    f32x16 p = v_set1(1.061405429f);
+    p = v_fma(p, t, v_set1(-1.453152027f));
+    p = v_fma(p, t, v_set1(1.421413741f));
+    p = v_fma(p, t, v_set1(-0.284496736f));
+    p = v_fma(p, t, v_set1(0.254829592f));
+    // Half of 1 - erf z, which is the weight of a negative x; a positive one has the rest.
+    const f32x16 small = v_mul(v_mul(v_mul(p, t), v_set1(0.5f)), v_exp(v_fnma(z, z, v_zero()))),
+                 most = v_max(x, v_zero());
+    return v_fnma(v_max(x, v_sub(v_zero(), x)), small, most);
+}
+BINARY(gelu_erf_mul, v_mul(v_gelu_erf(a), b))
 #undef BINARY
 
 #else
@@ -62,6 +80,10 @@ void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, 
     case 3:
         DISPATCH(
             isa, silu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
+    case 5:
+        DISPATCH(isa, gelu_erf_mul,
+            (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
         break;
     case 4:
         DISPATCH(isa, mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));

@@ -24,6 +24,7 @@ const (
 	geluMul    function = 2 // gelu(x) * y
 	siluMul    function = 3 // x * sigmoid(x) * y
 	mul        function = 4 // x * y
+	geluErfMul function = 5 // gelu(x) * y, with the error function
 )
 
 const (
@@ -41,6 +42,8 @@ func (f function) apply(x, y float32) float32 {
 		return float32(float64(x) * sigmoid(x) * float64(y))
 	case mul:
 		return x * y
+	case geluErfMul:
+		return float32(geluErf(float64(x)) * float64(y))
 	}
 	return x + y
 }

@@ -23,12 +23,27 @@ inline float gelu(float x) {
   return x * sigmoid(z);
 }
 
+// With the error function, as v_gelu_erf of binary.c.
+inline float gelu_erf(float x) {
+  const float a = x < 0.0f ? -x : x;
+  const float z = a * 0.70710678f;
+  const float t = 1.0f / fma(z, 0.3275911f, 1.0f);
+  float p = 1.061405429f;
+  p = fma(p, t, -1.453152027f);
+  p = fma(p, t, 1.421413741f);
+  p = fma(p, t, -0.284496736f);
+  p = fma(p, t, 0.254829592f);
+  const float small = p * t * 0.5f * exp_portable(-z * z);
+  return fma(-a, small, x < 0.0f ? 0.0f : x);
+}
+
 inline float apply(float x, float y) {
   switch (operation) {
     case 0: return x * sigmoid(y);
     case 1: return x + y;
     case 2: return gelu(x) * y;
     case 3: return x * sigmoid(x) * y;
+    case 5: return gelu_erf(x) * y;
     default: return x * y;
   }
 }

@@ -17,6 +17,7 @@ var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
 	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
 	siluMul: binaryPair(siluMul), mul: binaryPair(mul),
+	geluErfMul: binaryPair(geluErfMul),
 }
 
 func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
@@ -53,6 +54,9 @@ func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 
 // Metal implements gpu.Op.
 func (o *GELUMul) Metal(c *gpu.Context) { geluMul.metal(c, o.Gate, o.Up, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *GELUErfMul) Metal(c *gpu.Context) { geluErfMul.metal(c, o.Gate, o.Up, o.Out) }
 
 // Metal implements gpu.Op.
 func (o *SiLUMul) Metal(c *gpu.Context) { siluMul.metal(c, o.Gate, o.Up, o.Out) }

@@ -18,6 +18,7 @@ type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
 	window, sinkTokens   int
+	following            int
 	cap                  float32
 	start                int      // Cache.Start.Tokens
 	sinks                bool     // with sink logits (Attention.Sinks)
@@ -30,6 +31,9 @@ func (s shape) name() string {
 		s.kvHeads, s.d, s.p)
 	if s.window > 0 {
 		name += fmt.Sprintf("_window%d", s.window)
+	}
+	if s.following > 0 {
+		name += fmt.Sprintf("_following%d", s.following)
 	}
 	if s.sinkTokens > 0 {
 		name += fmt.Sprintf("_keep%d", s.sinkTokens)
@@ -87,7 +91,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
 		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, total, start),
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Cap: s.cap, Window: s.window,
-		SinkTokens: s.sinkTokens,
+		SinkTokens: s.sinkTokens, Following: s.following,
 	}
 	if s.k.quantized() {
 		// These queries do not change when rounded. TestRoundedQueries tests the rounding error.
@@ -212,6 +216,18 @@ func pagedAttentionCases() []kernels.Case {
 			spans: [][3]int{{60, 9, 6}}},
 		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, cap: 3, spans: [][3]int{{90, 2, 2}}},
 		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, spans: [][3]int{{0, 3, 3}}},
+		{k: f32, v: f32, heads: 4, kvHeads: 4, d: 32, p: 32, following: MostFollowing,
+			spans: [][3]int{{0, 1}, {0, 20}, {0, 90}, {490, 40}}},
+		{k: f32, v: f32, heads: 4, kvHeads: 2, d: 64, p: 32, following: MostFollowing,
+			spans: [][3]int{{0, 33, 33}, {230, 70, 70}, {0, 2, 2}}},
+		{k: f16, v: f16, heads: 2, kvHeads: 1, d: 32, p: 32, following: MostFollowing,
+			spans: [][3]int{{2030, 40, 40}}},
+		{k: f32, v: f32, heads: 3, kvHeads: 1, d: 64, p: 48, following: 64, window: 65,
+			spans: [][3]int{{0, 40}, {0, 150}, {450, 150}}},
+		{k: f32, v: f32, heads: 3, kvHeads: 3, d: 64, p: 32, following: 16, window: 17,
+			spans: [][3]int{{0, 100, 100}, {0, 9, 9}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 32, following: MostFollowing,
+			spans: [][3]int{{0, 90}, {480, 50, 50}, {0, 5}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true,
 			spans: [][3]int{{960, 64, 64}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true,

@@ -39,7 +39,7 @@ static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const int64_t vectors = u->rows * u->group, tiles = (end - t + TILE - 1) / TILE;
     int64_t from, to;
     if (!j->k_integer || !j->v_integer || vectors > RUN_VECTORS ||
-        kv_groups(&u->v, u->head_dim) > RUN_GROUPS)
+        kv_groups(&u->v, u->head_dim) > RUN_GROUPS || u->following)
         return 0;
     if (!seen(u, j->last, t, 0, &from, &to) || from > 0) return 0;
     const int64_t whole = u->rows == 1 ? tiles : (u->pos + 1 - t) / TILE;

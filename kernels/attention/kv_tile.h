@@ -91,6 +91,12 @@ SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
     find_strips(j, &u->k, j->k_pages, head, t, 0, TILE, strips);
 }
 
+// Returns the position after the last one that the row at pos sees.
+#define seen_to KERNEL(seen_to)
+SIMD int64_t seen_to(const struct attention_unit *u, int64_t pos) {
+    return pos + 1 + u->following < u->end ? pos + 1 + u->following : u->end;
+}
+
 // Computes the positions [*from, *to) of the tile at t that the row at pos sees, either of the sink
 // tokens or of the positions after them. Returns whether there are any.
 #define seen KERNEL(seen)
@@ -101,7 +107,8 @@ SIMD int seen(
         : pos - u->window + 1;
     const int64_t end = sinks ? u->sink_tokens : TILE;
     *from = !sinks && first > t ? first - t : 0;
-    *to = pos + 1 - t < end ? pos + 1 - t : end;
+    const int64_t past = seen_to(u, pos) - t;
+    *to = past < end ? past : end;
     return *from < *to;
 }
 

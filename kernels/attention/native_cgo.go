@@ -68,6 +68,7 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 		head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
 		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
+		following: C.int64_t(o.Following), end: C.int64_t(u.span.Pos + u.span.Rows),
 		sink_tokens: C.int64_t(o.SinkTokens),
 		from:        C.int64_t(u.from), to: C.int64_t(u.to),
 		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride),

@@ -1,4 +1,4 @@
-// Causal attention of a block of query vectors over the pages of one sequence and KV head.
+// Attention of a block of query vectors over the pages of one sequence and KV head.
 // paged_attention.go specifies the result and the order of sums. units.go describes the blocks and
 // the records.
 //
@@ -244,7 +244,7 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
         .k_pages = (const char *)k_pages + u->k_offset,
         .v_pages = (const char *)v_pages + u->v_offset,
         .pages = pages,
-        .last = u->pos + u->rows - 1,
+        .last = seen_to(u, u->pos + u->rows - 1) - 1,
         .queries = queries,
         .tile = scratch,
         .scores = scores,
@@ -307,8 +307,8 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
     for (int64_t segment = u->from; segment < u->to; segment++) {
         const struct job *part_of = segment * SEGMENT < u->start_tokens ? &start : &j;
         begin_segment(part_of);
-        const int64_t end = (segment + 1) * SEGMENT < u->pos + u->rows ? (segment + 1) * SEGMENT
-                                                                       : u->pos + u->rows;
+        const int64_t end =
+            (segment + 1) * SEGMENT < j.last + 1 ? (segment + 1) * SEGMENT : j.last + 1;
         for (int64_t t = segment * SEGMENT, n; t < end; t += n * TILE) {
 #if ISA == ISA_AVX2
             if ((n = run_tiles(part_of, t, end)) > 0) {

@@ -12,9 +12,11 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Attention is causal grouped-query attention over a paged cache. A row at position p attends to
-// positions [max(0, p-Window+1), p] of its sequence, and to those of [0, SinkTokens) up to p. The
-// keys and values of all these positions, including its own, must already be in the cache.
+// Attention is grouped-query attention over a paged cache. A row at position p attends to positions
+// [max(0, p-Window+1), p] of its sequence, and to those of [0, SinkTokens) up to p. It is causal
+// unless Following is set: then a row also attends to that many positions after p, as far as its
+// span has them. The keys and values of all these positions, including its own, must already be in
+// the cache.
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
@@ -42,6 +44,9 @@ type Attention struct {
 	Scale  float32 // usually 1/sqrt(D)
 	Cap    float32 // of the scores (Gemma Team 2024, "Gemma 2"); 0 means none
 	Window int     // positions that a row sees, including its own; 0 means all
+	// Following is the number of positions after its own that a row sees in its span. A span must
+	// then have all of its rows, or none, as prefill, because a GPU computes the two parts apart.
+	Following int
 	// Sinks is float32 [1, H] or none: a logit per head that is added to the softmax's denominator
 	// only.
 	Sinks kernels.Tensor
@@ -91,6 +96,17 @@ func (o *Attention) Check() error {
 			"sink tokens: got %d with a window of %d, expected 0 to %d, and 0 without a window",
 			o.SinkTokens, o.Window, tileTokens)
 	}
+	if o.Following < 0 || o.Following > MostFollowing || o.Following > 0 && o.SinkTokens > 0 {
+		return fmt.Errorf("following: got %d with %d sink tokens, expected 0 to %d, and 0 with "+
+			"sink tokens", o.Following, o.SinkTokens, MostFollowing)
+	}
+	for i := range o.Spans {
+		s := &o.Spans[i]
+		if o.Following > 0 && s.Prefill > 0 && s.Prefill < s.Rows {
+			return fmt.Errorf("span %d: got %d prefill rows of %d, expected all or none", i,
+				s.Prefill, s.Rows)
+		}
+	}
 	err := errors.Join(
 		kernels.CheckShape("q", o.Q, kernels.F32, -1, -1),
 		kernels.CheckShape("out", o.Out, kernels.F32, o.Q.Rows, o.Q.Cols),
@@ -118,7 +134,12 @@ func (o *Attention) seenFrom(pos int) int {
 	return max(o.SinkTokens, pos-o.Window+1)
 }
 
-// seen returns the number of positions that the row at pos sees.
+// seenTo returns the position after the last one that the row at pos of s sees.
+func (o *Attention) seenTo(s *kernels.Span, pos int) int {
+	return min(pos+1+o.Following, s.Pos+s.Rows)
+}
+
+// seen returns the number of positions that the row at pos sees up to its own.
 func (o *Attention) seen(pos int) int {
 	return min(o.SinkTokens, pos+1) + max(0, pos+1-o.seenFrom(pos))
 }
@@ -141,7 +162,7 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	c, d, kvHead, pos := o.Cache, o.Cache.HeadDim, h/o.group(), s.Pos+r
 	q, out := o.Q.Row(s.Row + r)[h*d:][:d], o.Out.Row(s.Row + r)[h*d:][:d]
 	var positions []int
-	for j := range pos + 1 {
+	for j := range o.seenTo(s, pos) {
 		if o.Window == 0 || j > pos-o.Window || j < o.SinkTokens {
 			positions = append(positions, j)
 		}
@@ -180,6 +201,9 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 		out[i] = float32(sum[i] / total)
 	}
 }
+
+// MostFollowing is the largest Following: all positions of any span.
+const MostFollowing = 1 << 30
 
 // The phases of CPU.
 const (

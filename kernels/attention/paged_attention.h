@@ -17,6 +17,7 @@ struct attention_unit {
     int64_t kv_heads, head_dim, page_tokens;
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first
+    int64_t following, end; // positions after its own that a row sees, and the span's end
     int64_t window;         // 0 for none
     int64_t sink_tokens;    // first positions that stay visible
     int64_t sinks;          // 1 if the sink tokens are part of this unit

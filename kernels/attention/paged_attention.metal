@@ -308,7 +308,8 @@ kernel void attend(
   // 1 if the segment of the sink tokens is a separate one before it.
   const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
   uint from = 0;
-  uint to = apart + last_pos / SEGMENT + 1 - behind;
+  const uint last_to = seen_to(p, span, last_pos);
+  uint to = apart + (last_to - 1) / SEGMENT + 1 - behind;
   if (split) {
     from = place.x;
     to = place.x + 1;
@@ -325,7 +326,7 @@ kernel void attend(
     // The positions of the segment that the block sees.
     Seen any;
     any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
-    any.to = min(start + SEGMENT, last_pos + 1);
+    any.to = min(start + SEGMENT, last_to);
     any.sinks = segment == 0 ? min(p.sink_tokens, last_pos + 1) : 0;
     const bool something = any.from < any.to || any.sinks > 0;
     if (!something && !split) {
@@ -337,7 +338,7 @@ kernel void attend(
     threadgroup uint* table = held + turn;
     if (tid < STRIPS) {
       const uint j = start + tid * STRIP;
-      table[tid] = j <= last_pos
+      table[tid] = j < last_to
           ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * (p.page_tokens / STRIP) +
               j % p.page_tokens / STRIP
           : 0;
@@ -380,7 +381,7 @@ kernel void attend(
       const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
       Seen own;
       own.from = max(start, seen_from(p.window, p.sink_tokens, pos));
-      own.to = something ? min(start + SEGMENT, pos + 1) : 0;
+      own.to = something ? min(start + SEGMENT, seen_to(p, span, pos)) : 0;
       own.sinks = segment == 0 ? min(p.sink_tokens, pos + 1) : 0;
       float x[SEGMENT / 32];
       float most = LOWEST;
@@ -470,7 +471,7 @@ kernel void attend(
 #pragma clang loop unroll(full)
         for (uint t = 0; t < CHUNK; t += STRIP) {
           const uint strip = j + t;
-          const bool whole = strip + STRIP <= first_pos + 1 &&
+          const bool whole = strip + STRIP <= seen_to(p, span, first_pos) &&
               (strip >= since_last || strip + STRIP <= p.sink_tokens);
           if (!whole && (strip >= any.to || strip + STRIP <= any.from) && strip >= any.sinks) {
             continue;

@@ -36,6 +36,7 @@ type attentionParams struct {
 	KVHeads, Group, PageTokens uint32
 	QStride, OutStride         uint32
 	Window, SinkTokens         uint32
+	Following                  uint32
 	StartTokens, StartPages    uint32
 	HasSinks, Spans            uint32
 	Scale, Cap                 float32
@@ -96,7 +97,7 @@ func (o *Attention) metalParams() attentionParams {
 		KVHeads: uint32(o.Cache.KVHeads), Group: uint32(o.group()),
 		PageTokens: uint32(o.Cache.PageTokens),
 		QStride:    uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window),
-		SinkTokens:  uint32(o.SinkTokens),
+		SinkTokens: uint32(o.SinkTokens), Following: uint32(o.Following),
 		StartTokens: uint32(o.Cache.Start.Tokens), StartPages: uint32(o.Cache.Start.Pages),
 		Scale: o.Scale, Cap: o.Cap,
 	}
@@ -218,7 +219,7 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		}
 		own := (s.Rows*o.group() + f.vectors - 1) / f.vectors
 		first := o.seenFrom(s.Pos) / f.segment
-		n := (s.Pos+s.Rows-1)/f.segment + 1 - first
+		n := (o.seenTo(&s, s.Pos+s.Rows-1)-1)/f.segment + 1 - first
 		if o.SinkTokens > 0 && first > 0 {
 			n++ // the segment of the sink tokens
 		}

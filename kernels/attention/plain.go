@@ -1,6 +1,10 @@
 package attention
 
-import "math"
+import (
+	"math"
+
+	"headroom/kernels"
+)
 
 // Attention in plain Go: the same tiles, segments and merges as in paged_attention.c, one query
 // vector at a time. Queries are rounded for quantized keys as in kv_round.h, but the products are
@@ -61,13 +65,13 @@ func (o *Attention) merge(i int, scratch []float32) {
 func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
 	pos := u.span.Pos + u.row
-	first, _ := o.seenOf(pos, t, sinks)
-	_, end := o.seenOf(pos+u.rows-1, t, sinks)
+	first, _ := o.seenOf(u.span, pos, t, sinks)
+	_, end := o.seenOf(u.span, pos+u.rows-1, t, sinks)
 	for p := first; p < end; p++ {
 		c.keys(t+p).read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
-		from, to := o.seenOf(pos+i/group, t, sinks)
+		from, to := o.seenOf(u.span, pos+i/group, t, sinks)
 		if from >= to {
 			continue
 		}
@@ -92,7 +96,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 		c.values(t+p).read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
-		from, to := o.seenOf(pos+i/group, t, sinks)
+		from, to := o.seenOf(u.span, pos+i/group, t, sinks)
 		for p := from; p < to; p++ {
 			w := scores[i*tileTokens+p]
 			for j, v := range tile[p*d:][:d] {
@@ -135,13 +139,13 @@ func roundQuery(q []float32, group int) {
 	}
 }
 
-// seenOf returns the part of the tile at t that the row at pos sees, as offsets from t, either of
-// the sink tokens or of the positions after them. from >= to if the row sees nothing.
-func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
+// seenOf returns the part of the tile at t that the row at pos of s sees, as offsets from t, either
+// of the sink tokens or of the positions after them. from >= to if the row sees nothing.
+func (o *Attention) seenOf(s *kernels.Span, pos, t int, sinks bool) (from, to int) {
 	if sinks {
 		return 0, min(o.SinkTokens, pos+1)
 	}
-	return max(0, o.seenFrom(pos)-t), min(tileTokens, pos+1-t)
+	return max(0, o.seenFrom(pos)-t), min(tileTokens, o.seenTo(s, pos)-t)
 }
 
 // weigh turns the scores s into weights relative to the highest score so far, and rescales record r

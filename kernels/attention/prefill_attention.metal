@@ -95,7 +95,8 @@ kernel void attend_prefill(
   const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;
   // 1 if the segment of the sink tokens is a separate one before it.
   const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
-  const uint end = split ? place.x + 1 : apart + last_pos / SEGMENT + 1 - behind;
+  const uint last_to = seen_to(p, span, last_pos);
+  const uint end = split ? place.x + 1 : apart + (last_to - 1) / SEGMENT + 1 - behind;
   for (uint n = split ? place.x : 0; n < end; n++) {
     uint segment = n < apart ? 0 : behind + n - apart;
     if (split) {
@@ -116,7 +117,7 @@ kernel void attend_prefill(
 
     // The tiles that any vector sees, and before them tile 0 if it has only sink tokens to see.
     const uint from = max(segment * SEGMENT, seen_from(p.window, p.sink_tokens, first_pos)) / TILE;
-    const uint to = (min(segment * SEGMENT + SEGMENT, last_pos + 1) + TILE - 1) / TILE;
+    const uint to = (min(segment * SEGMENT + SEGMENT, last_to) + TILE - 1) / TILE;
     const uint extra = segment == 0 && p.sink_tokens > 0 && from > 0 ? 1 : 0;
     for (uint tile = 0; tile < extra + (to > from ? to - from : 0); tile++) {
       const uint t = tile < extra ? 0 : from + tile - extra;
@@ -124,7 +125,7 @@ kernel void attend_prefill(
       const bool early = is_early(p, start);
       Seen any;
       any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
-      any.to = min(start + TILE, last_pos + 1);
+      any.to = min(start + TILE, last_to);
       any.sinks = t == 0 ? min(p.sink_tokens, last_pos + 1) : 0;
 
       // Scores. Positions that no vector sees are not read.
@@ -199,7 +200,7 @@ kernel void attend_prefill(
       // Weights of the positions that the vector sees.
       Seen own;
       own.from = max(start, seen_from(p.window, p.sink_tokens, pos));
-      own.to = live ? min(start + TILE, pos + 1) : 0;
+      own.to = live ? min(start + TILE, seen_to(p, span, pos)) : 0;
       own.sinks = live && t == 0 ? min(p.sink_tokens, pos + 1) : 0;
       threadgroup float* line = scores + row * PITCH + part * 16;
       float x[16];

@@ -19,6 +19,9 @@ func (o *Attention) Operations() (n kernels.Operations) {
 	seen := int64(0)
 	for _, s := range o.Spans {
 		seen += o.seenBy(s.Pos, s.Pos+s.Rows)
+		if o.Following > 0 { // at most; a window hides some
+			seen += int64(s.Rows) * int64(min(o.Following, s.Rows-1)) / 2
+		}
 	}
 	product := 2 * seen * int64(o.Q.Cols)
 	for _, f := range []Format{o.Cache.KFormat, o.Cache.VFormat} {

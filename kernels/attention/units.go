@@ -35,7 +35,7 @@ func (o *Attention) cut(s *kernels.Span) cut {
 	c := cut{
 		blocks: (s.Rows + rows - 1) / rows,
 		from:   o.seenFrom(s.Pos) / segmentTokens,
-		to:     (s.Pos+s.Rows-1)/segmentTokens + 1,
+		to:     (o.seenTo(s, s.Pos+s.Rows-1)-1)/segmentTokens + 1,
 	}
 	c.units = c.blocks * kvHeads
 	if c.blocks == 1 && c.to-c.from > 1 &&
@@ -123,7 +123,7 @@ func (o *Attention) unit(i int) unit {
 		u.row = (c.blocks - 1 - i%c.blocks) * rows
 		u.rows = min(rows, s.Rows-u.row)
 		u.from = o.seenFrom(s.Pos+u.row) / segmentTokens
-		u.to = (s.Pos+u.row+u.rows-1)/segmentTokens + 1
+		u.to = (o.seenTo(s, s.Pos+u.row+u.rows-1)-1)/segmentTokens + 1
 		return u
 	}
 	panic("attention: no such unit")

@@ -11,3 +11,7 @@ func (o *RMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a b
 func (o *GatedRMSNorm) native(cpu.ISA, int, int) {
 	panic("norm: native kernels in a build without cgo")
 }
+
+func (o *LayerNorm) native(cpu.ISA, int, int) {
+	panic("norm: native kernels in a build without cgo")
+}

@@ -1,7 +1,13 @@
-// Package norm implements RMSNorm and the gated RMSNorm of GatedDeltaNet.
+// Package norm implements RMSNorm, LayerNorm and the gated RMSNorm of GatedDeltaNet.
 package norm
 
-import "headroom/kernels"
+import (
+	"slices"
+
+	"headroom/kernels"
+)
 
 // Cases returns the cases of this family for the tests, the benchmark and the self-test.
-func Cases() []kernels.Case { return append(rmsNormCases(), gatedRMSNormCases()...) }
+func Cases() []kernels.Case {
+	return slices.Concat(rmsNormCases(), gatedRMSNormCases(), layerNormCases())
+}

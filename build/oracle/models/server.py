@@ -59,7 +59,11 @@ class Server:
 
     def complete(self, body):
         """Posts a completion and returns the answer."""
-        request = urllib.request.Request(self.url + "/completions", json.dumps(body).encode(),
+        return self.post("/completions", body)
+
+    def post(self, path, body):
+        """Posts a body to a path below /v1 and returns the answer."""
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
         try:
             with urllib.request.urlopen(request, timeout=120) as reply:

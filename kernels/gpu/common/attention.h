@@ -30,6 +30,7 @@ struct AttentionParams {
   uint out_stride;
   uint window;
   uint sink_tokens;
+  uint following;      // positions after its own that a row sees in its span
   uint start_tokens;   // a multiple of 512
   uint start_pages;
   uint has_sinks;
@@ -59,6 +60,11 @@ struct Seen {
 
 inline uint seen_from(uint window, uint sink_tokens, uint pos) {
   return window == 0 || pos + 1 <= window ? 0 : max(sink_tokens, pos + 1 - window);
+}
+
+// Returns the position after the last one that the row at pos sees.
+inline uint seen_to(constant AttentionParams& p, device const AttentionSpan* span, uint pos) {
+  return min(pos + 1 + p.following, uint(span->pos + span->rows));
 }
 
 inline bool sees(Seen s, uint j) { return (j >= s.from && j < s.to) || j < s.sinks; }

@@ -1,0 +1,42 @@
+package plan
+
+// Models that compute vectors or scores: no prompt is continued or cached, and many short texts run
+// at once.
+
+import (
+	"headroom/engine/cache"
+	"headroom/engine/models"
+	"headroom/engine/problem"
+)
+
+// vectorSequences is the number of texts that run at once, unless another one is requested.
+const vectorSequences = 64
+
+// planVectors changes the defaults for a model that computes vectors. o are the requested options.
+func (p *Plan) planVectors(spec models.Spec, o Options) (err error) {
+	if o.MaxSequences <= 0 {
+		p.MaxSequences = vectorSequences
+	}
+	// The keys and values of a text are needed for a moment only, so saving memory gains nothing.
+	if o.KVFormat.Name == "" && o.KVFormat.Bits == "" && o.KVFormat.GroupSize == "" {
+		p.KVFormat = cache.FormatOptions{Name: "f32"}
+		if p.KV, err = cache.ParseFormat(p.KVFormat); err != nil {
+			return problem.Wrap(problem.Internal, err, "The KV cache cannot be planned", "")
+		}
+	}
+	p.MaxKVTokens, p.NoPrefixCache = 0, true
+	if spec.Vectors.Whole {
+		longest := spec.ContextTokens
+		if o.ContextTokens > 0 {
+			longest = min(longest, o.ContextTokens)
+		}
+		p.ChunkTokens = max(p.ChunkTokens, longest)
+	}
+	return nil
+}
+
+// vectorTokens returns how many tokens the pages of texts that run at once hold, the longest of
+// which has the given length.
+func (p *Plan) vectorTokens(longest int) int {
+	return longest + p.ChunkTokens + p.MaxSequences*cache.PageTokens
+}

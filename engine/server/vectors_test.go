@@ -1,0 +1,158 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/modelfile"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// embedder is a fake engine whose vector of a text is its number of tokens and the first token.
+func embedder(task modelfile.Task) *fakeEngine {
+	e := newFakeEngine(nil)
+	e.streams, e.requests = make(chan *fakeStream, 4096), make(chan engine.Request, 4096)
+	e.info.Task, e.info.Dimensions, e.info.ContextTokens = task, 2, 64
+	e.script = func(s *fakeStream) {
+		q := <-e.requests
+		v := []float32{float32(len(q.Prompt)), float32(q.Prompt[0])}
+		usage := engine.Usage{PromptTokens: len(q.Prompt), PromptDoneTokens: len(q.Prompt)}
+		s.put(engine.Event{Type: engine.Embedded, Vector: v, Usage: usage})
+		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop, Usage: usage})
+	}
+	return e
+}
+
+func TestEmbeddings(t *testing.T) {
+	s := start(t, embedder(modelfile.Embed), server.Options{})
+	for _, c := range []struct {
+		path, body string
+		status     int
+		says       []string
+	}{
+		{"/v1/embeddings", `{"input": [[7, 8], [9]]}`, 200, []string{
+			`{"object":"embedding","index":0,"embedding":[2,7]}`,
+			`{"object":"embedding","index":1,"embedding":[1,9]}`,
+			`"usage":{"prompt_tokens":3,"total_tokens":3}`}},
+		{"/embeddings", `{"input": [7], "encoding_format": "base64"}`, 200,
+			[]string{`"embedding":"AACAPwAA4EA="`}},
+		{"/v1/embeddings", `{"input": [7, 8], "dimensions": 1}`, 200, []string{`[2]`}},
+		{"/v1/embeddings", `{"input": [7, 8], "dimensions": 3}`, 400, []string{"have 2, got 3"}},
+		{"/v1/embeddings", `{"input": "a", "truncate_prompt_tokens": 1}`, 200, []string{`[1,`}},
+		{"/v1/embeddings", `{"input": [` + strings.Repeat("1,", 64) + `1]}`, 400,
+			[]string{"context_length_exceeded"}},
+		{"/v1/embeddings", `{"input": [` + strings.Repeat("1,", 64) + `1],
+			"truncate_prompt_tokens": -1}`, 200, []string{`[64,1]`}},
+		{"/api/embed", `{"input": ["a b", "c"]}`, 200, []string{`"embeddings":[[`,
+			`"prompt_eval_count":`}},
+		{"/api/embeddings", `{"prompt": "a"}`, 200, []string{`{"embedding":[`}},
+		{"/v1/rerank", `{"query": "a", "documents": ["b"]}`, 400,
+			[]string{"is an embedding model", "/v1/embeddings"}},
+		{"/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}]}`, 400,
+			[]string{"is an embedding model", "needs a model that generates text"}},
+		{"/api/generate", `{"prompt": "a"}`, 400, []string{"is an embedding model"}},
+	} {
+		status, _, body := post(t, s.URL+c.path, c.body)
+		for _, text := range c.says {
+			if status != c.status || !strings.Contains(body, text) {
+				t.Errorf("%s %.60s: %d %s, expected %d with %q", c.path, c.body, status, body,
+					c.status, text)
+			}
+		}
+	}
+}
+
+// TestEmbeddingsOfAChatModel checks the sentences about a model that generates text.
+func TestEmbeddingsOfAChatModel(t *testing.T) {
+	s := start(t, newFakeEngine(nil), server.Options{})
+	for path, body := range map[string]string{"/v1/embeddings": `{"input": "a"}`,
+		"/v1/rerank": `{"query": "a", "documents": ["b"]}`, "/api/embed": `{"input": "a"}`} {
+		if status, _, answer := post(t, s.URL+path, body); status != 400 ||
+			!strings.Contains(answer, "generates text: this address needs a model that") {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+}
+
+// TestManyEmbeddings sends more texts than the engine has places for. The engine refuses every
+// third, and all of them get their vectors in the end, in order.
+func TestManyEmbeddings(t *testing.T) {
+	e := embedder(modelfile.Embed)
+	var calls atomic.Int64
+	e.place = func() error {
+		if calls.Add(1)%3 == 0 {
+			return problem.New(problem.Busy, "The queue is full", "", "")
+		}
+		return nil
+	}
+	s := start(t, e, server.Options{})
+	var inputs []string
+	for i := range 1000 {
+		inputs = append(inputs, fmt.Sprintf("[%d]", i+1))
+	}
+	status, _, body := post(t, s.URL+"/v1/embeddings",
+		`{"input": [`+strings.Join(inputs, ",")+`]}`)
+	var answer struct {
+		Data []struct{ Embedding []float32 }
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != 200 ||
+		len(answer.Data) != 1000 {
+		t.Fatalf("%d, %v, %d vectors", status, err, len(answer.Data))
+	}
+	for i, d := range answer.Data {
+		if d.Embedding[1] != float32(i+1) {
+			t.Fatalf("vector %d is %v", i, d.Embedding)
+		}
+	}
+}
+
+// TestEmbeddingsCancelled checks that a client that goes away ends all of its texts.
+func TestEmbeddingsCancelled(t *testing.T) {
+	e := embedder(modelfile.Embed)
+	e.script = nil
+	s := start(t, e, server.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	q, err := http.NewRequestWithContext(ctx, "POST", s.URL+"/v1/embeddings",
+		strings.NewReader(`{"input": [[1], [2], [3]]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		r, err := http.DefaultClient.Do(q)
+		if err == nil {
+			r.Body.Close()
+		}
+		ended <- err
+	}()
+	var streams []*fakeStream
+	for range 3 {
+		streams = append(streams, <-e.streams)
+	}
+	cancel()
+	for _, stream := range streams {
+		<-stream.cancelled
+	}
+	if err := <-ended; err == nil {
+		t.Error("an answer after the client has left")
+	}
+}
+
+// TestTooManyVectors checks the limit of the memory of the vectors.
+func TestTooManyVectors(t *testing.T) {
+	e := embedder(modelfile.Embed)
+	e.info.Dimensions = 1 << 20
+	s := start(t, e, server.Options{})
+	status, _, body := post(t, s.URL+"/v1/embeddings",
+		`{"input": [`+strings.Repeat("[1],", 20)+`[1]]}`)
+	if status != 413 || !strings.Contains(body, "21 texts with 1048576 dimensions") {
+		t.Errorf("%d %s", status, body)
+	}
+}
