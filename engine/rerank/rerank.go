@@ -35,8 +35,8 @@ func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/rerank", Alias: "POST /rerank", Summary: summary, Body: bodySchema,
 			Answer: rerank},
-		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary, Body: bodySchema,
-			Answer: rerank},
+		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary,
+			Body: bodySchema, Answer: rerank},
 		{Pattern: "POST /v2/rerank", Summary: summary, Body: bodySchema,
 			Answer: rerank},
 	}
