@@ -22,9 +22,9 @@ const turns = 7
 // same length.
 var shards = []shard{
 	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
-	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
 		"engine/models/testdata"}},
+	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
 		"engine/jsonbody", "engine/server", "app/control"}},
