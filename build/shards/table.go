@@ -21,37 +21,37 @@ const turns = 7
 // shards lists all shards. The shards of one turn are turns apart, so that each turn has about the
 // same length.
 var shards = []shard{
-	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
-	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
-		"engine/models/testdata"}},
-	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
-	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
-	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
-		"engine/jsonbody", "engine/server", "app/control"}},
-	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
-	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
-
-	{"nocgo_engine", minutes(2), minutes(10), []string{"engine"}},
-	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
-		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
-	{"clients_agents", minutes(3), minutes(15), []string{"build/clients", "engine/anthropic",
-		"engine/responses", "engine/openai"}},
+	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
 	{"race_models", minutes(4), minutes(15), []string{"engine/models", "engine/nn"}},
+	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
+	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
+	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
+	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
+
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
+	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
-	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
-
 	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
 	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
+	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
+		"engine/jsonbody", "engine/server", "app/control"}},
+	{"formats", minutes(7), minutes(20), []string{"engine/cache", "engine/cache/FORMATS.md",
+		"engine/models/testdata"}},
+
 	{"race_recurrent", minutes(3), minutes(12), []string{"kernels/recurrent"}},
-	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
+	{"clients_agents", minutes(3), minutes(15), []string{"build/clients", "engine/anthropic",
+		"engine/responses", "engine/openai"}},
+	{"arm64_attention", minutes(6), minutes(20), []string{"kernels/attention", "kernels/common"}},
+	{"release", minutes(4), minutes(15), []string{"build/programs", "build/reproducible",
+		"build/licences", "go.mod", "frontend/package-lock.json", "frontend/vite.config.ts"}},
+	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
+	{"nocgo_engine", minutes(2), minutes(10), []string{"engine"}},
 	{"oracle", minutes(3), minutes(12), []string{"build/oracle/models", "engine/models",
 		"engine/nn"}},
-	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
-	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
 
-	{"long_attention", minutes(1), minutes(6), []string{"kernels/attention"}},
+	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
 }
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
