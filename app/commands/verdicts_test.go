@@ -334,7 +334,7 @@ func TestArchitecturesInHelp(t *testing.T) {
 	code, out, _ := headroom("", "models", "--help")
 	list := strings.Join(strings.Fields(out), " ")
 	if code != 0 || !strings.Contains(list, "Supported architectures (model_type in config.json): "+
-		"gemma2, gemma3,") || !strings.Contains(list, "smollm3.") {
+		"bert, gemma2, gemma3,") || !strings.Contains(list, "smollm3, xlm-roberta.") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 }
