@@ -106,7 +106,7 @@ func (p *Params) SetSchema(param string, schema json.RawMessage, strict bool) er
 	if len(schema) == 0 || string(schema) == "null" {
 		return nil
 	}
-	if json.Unmarshal(schema, &text) == nil {
+	if json.Unmarshal(schema, &text) == nil && text != nil {
 		if schema = json.RawMessage(*text); *text == "" {
 			return nil
 		}

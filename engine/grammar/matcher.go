@@ -22,6 +22,16 @@ func (g *Grammar) SetVocabulary(v *Vocabulary) {
 	g.vocabulary = v
 }
 
+// exprBytes is about what an expression takes, with its derivatives.
+const exprBytes = 300
+
+// Bytes returns about how much memory the grammar takes, with all its states.
+func (g *Grammar) Bytes() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.graph.bytes + exprBytes*g.space.Len()
+}
+
 // NewMatcher returns a Matcher at the beginning of an answer.
 func (g *Grammar) NewMatcher() *Matcher {
 	g.mu.Lock()

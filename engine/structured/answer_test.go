@@ -144,7 +144,7 @@ func TestCompilerKeeps(t *testing.T) {
 		if _, err := c.NewAnswer(&o); err != nil {
 			t.Fatal(err)
 		}
-		return c.used.Front().Value.(*kept).g
+		return c.used.Front().Value.(*kept).g.Load()
 	}
 	g := get(first)
 	if get(first) != g {
@@ -160,5 +160,9 @@ func TestCompilerKeeps(t *testing.T) {
 	}
 	if c.used.Len() != maxKept || len(c.byID) != maxKept || get(first) == g {
 		t.Errorf("%d forms are kept, expected %d without the first", c.used.Len(), maxKept)
+	}
+	c.most = 1
+	if get(Output{Kind: Choice, Source: `["no"]`}); c.used.Len() != 1 || len(c.byID) != 1 {
+		t.Errorf("%d forms are kept in a byte, expected the last one", c.used.Len())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"headroom/engine/grammar"
 	"headroom/engine/grammar/gbnf"
@@ -161,8 +162,12 @@ func buildRegex(b *grammar.Builder, o *Output) (grammar.Node, error) {
 	return b.Terminal(e), nil
 }
 
-// maxKept is how many grammars a Compiler keeps.
-const maxKept = 64
+// A Compiler keeps up to maxKept grammars, and not more than maxKeptBytes of them but for the last
+// one. Those of answers in progress stay until the answers end.
+const (
+	maxKept      = 64
+	maxKeptBytes = 256 << 20
+)
 
 // Compiler makes the grammars for a model, and keeps those that were used last, with all their
 // states. It may be used from any goroutine.
@@ -170,6 +175,7 @@ type Compiler struct {
 	vocabulary func() *grammar.Vocabulary
 	calls      CallForm
 	special    func(tag string) (token int32, ok bool)
+	most       int // bytes of kept grammars
 
 	mu   sync.Mutex
 	used list.List // of *kept, the last used first
@@ -179,7 +185,7 @@ type Compiler struct {
 type kept struct {
 	id   string
 	once sync.Once
-	g    *grammar.Grammar
+	g    atomic.Pointer[grammar.Grammar] // nil: not compiled yet, or refused
 	err  error
 }
 
@@ -187,7 +193,7 @@ type kept struct {
 // the calls of a model. special returns the token of a tag, if it is one token.
 func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
 	special func(tag string) (token int32, ok bool)) *Compiler {
-	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special,
+	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special, most: maxKeptBytes,
 		byID: map[string]*list.Element{}}
 }
 
@@ -196,14 +202,16 @@ func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
 	k := c.kept(fmt.Sprintf("%q %t %t %t %t %t %q %q", o.Kind, o.Strict, o.Whitespace,
 		o.Before.Inside, o.Before.Open != "", o.OneCall, o.Source, o.Tools))
 	k.once.Do(func() {
-		if k.g, k.err = o.Compile(c.calls); k.err == nil {
-			k.g.SetVocabulary(c.vocabulary())
+		g, err := o.Compile(c.calls)
+		if k.err = err; err == nil {
+			g.SetVocabulary(c.vocabulary())
+			k.g.Store(g)
 		}
 	})
 	if k.err != nil {
 		return nil, k.err
 	}
-	return c.begin(o, k.g.NewMatcher())
+	return c.begin(o, k.g.Load().NewMatcher())
 }
 
 func (c *Compiler) kept(id string) *kept {
@@ -213,13 +221,23 @@ func (c *Compiler) kept(id string) *kept {
 		c.used.MoveToFront(e)
 		return e.Value.(*kept)
 	}
-	if c.used.Len() >= maxKept {
+	for c.used.Len() >= maxKept || c.used.Len() > 0 && c.bytes() > c.most {
 		last := c.used.Back()
 		delete(c.byID, c.used.Remove(last).(*kept).id)
 	}
 	k := &kept{id: id}
 	c.byID[id] = c.used.PushFront(k)
 	return k
+}
+
+// bytes returns about how much memory the kept grammars take.
+func (c *Compiler) bytes() (n int) {
+	for e := c.used.Front(); e != nil; e = e.Next() {
+		if g := e.Value.(*kept).g.Load(); g != nil {
+			n += g.Bytes()
+		}
+	}
+	return n
 }
 
 // tags returns the tokens of tags. A tag that is not one token is an error.
