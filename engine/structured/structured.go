@@ -193,8 +193,8 @@ type kept struct {
 // the calls of a model. special returns the token of a tag, if it is one token.
 func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
 	special func(tag string) (token int32, ok bool)) *Compiler {
-	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special, most: maxKeptBytes,
-		byID: map[string]*list.Element{}}
+	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special,
+		most: maxKeptBytes, byID: map[string]*list.Element{}}
 }
 
 // NewAnswer returns the state at the beginning of an answer. Errors are Problems.
