@@ -119,6 +119,9 @@ func TestSecondQuestion(t *testing.T) {
 		source engine.Source
 		tokens int
 	}{"recurrent": {demoSource(t), 8192}, "attention": {tinySource(t, "qwen3"), 1900}} {
+		if testing.Short() { // under the race detector
+			c.tokens = min(c.tokens, 2048)
+		}
 		t.Run(name, func(t *testing.T) {
 			e := openModel(t, c.source, engine.Options{ContextTokens: c.tokens + 100})
 			text := someIDs(3, c.tokens)
