@@ -97,10 +97,35 @@ const checks = {
     const answer = (await ask({})).choices[0];
     assert.equal(answer.message.content, 'It is 01:54 in Boston.');
     assert.equal(answer.finish_reason, 'stop');
+    // A call is required where the model would answer.
+    const forced = (await ask({ tool_choice: 'required', parallel_tool_calls: false })).choices[0];
+    assert.equal(forced.finish_reason, 'tool_calls');
+    assert.equal(forced.message.tool_calls[0].function.name, 'get_time');
+    assert.equal(typeof JSON.parse(forced.message.tool_calls[0].function.arguments).city, 'string');
     await assert.rejects(
-      ask({ tool_choice: 'required' }),
+      ask({ tool_choice: 'sometimes' }),
       (error) => error.status === 400 && error.param === 'tool_choice',
     );
+  },
+
+  async 'answers in a given form'() {
+    const schema = {
+      type: 'object',
+      properties: { city: { enum: ['Rome', 'Oslo'] }, degrees: { type: 'integer', maximum: 40 } },
+      required: ['city', 'degrees'],
+      additionalProperties: false,
+    };
+    const answer = await client.chat.completions.create({
+      ...question,
+      max_completion_tokens: 100,
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'weather', strict: true, schema },
+      },
+    });
+    const { city, degrees, ...others } = JSON.parse(answer.choices[0].message.content);
+    assert.ok(['Rome', 'Oslo'].includes(city) && degrees <= 40, JSON.stringify({ city, degrees }));
+    assert.deepEqual(others, {});
   },
 
   async 'gives probabilities'() {
