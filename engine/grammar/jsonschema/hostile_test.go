@@ -93,7 +93,7 @@ func TestHostile(t *testing.T) {
 		_, err := compile(c.schema, Options{})
 		took := cpuTime(t) - began
 		// 50 ms on a fast machine, and more on a slow one and with the garbage of other tests.
-		limit := 500 * time.Millisecond
+		limit := 200 * time.Millisecond
 		if testing.Short() {
 			limit = 4 * time.Second // under the race detector
 		}
