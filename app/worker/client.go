@@ -44,15 +44,8 @@ type Model struct {
 	failure  error                 // the worker's error of closing
 }
 
-// newModel returns the model of a process and starts reading its messages.
+// newModel returns the model of a process. Its messages are read once listen is called.
 func newModel(p *process, o engine.Options) *Model {
-	m := makeModel(p, o)
-	go m.listen()
-	return m
-}
-
-// makeModel is newModel without reading messages.
-func makeModel(p *process, o engine.Options) *Model {
 	return &Model{process: p, options: o, log: p.log, opened: make(chan struct{}),
 		died:    make(chan struct{}),
 		streams: map[streamNumber]*stream{}, calls: map[callNumber]chan *fromWorker{}}

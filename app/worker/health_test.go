@@ -101,8 +101,8 @@ func TestEndWithin(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newModel(p, small)
-	m.opened = make(chan struct{})
 	close(m.opened) // as if the model were loaded
+	go m.listen()
 	m.EndWithin(10 * time.Millisecond)
 	begun := time.Now()
 	_ = m.Close()

@@ -237,7 +237,7 @@ func FuzzParent(f *testing.F) {
 		&fromWorker{Heartbeat: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
-		m := makeModel(&process{log: quiet, stderr: &stderrTail{},
+		m := newModel(&process{log: quiet, stderr: &stderrTail{},
 			replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
 		s := &stream{accepted: make(chan error, 1)}
 		out, put := engine.NewStream("a", func(engine.FinishReason) {})

@@ -88,6 +88,7 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 	}
 	m, loaded := newModel(p, o), false
 	m.suspects, m.name = w.Suspects, src.Dir
+	go m.listen()
 	defer func() { // also after a panic
 		if !loaded {
 			_ = m.Close()
