@@ -2,14 +2,13 @@ package decisions
 
 import (
 	"fmt"
-	"io/fs"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"headroom/app/demo"
+	"headroom/app/demo/demotest"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
@@ -129,30 +128,15 @@ type model struct {
 func (m *model) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 func (m *model) Template() *chat.Template        { return m.template }
 
-func newModel(t *testing.T) *model {
-	t.Helper()
-	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &model{}
-	if m.tokenizer, err = tokenizer.Parse(data); err != nil {
-		t.Fatal(err)
-	}
-	if m.template, err = chat.ParseTemplate(string(source)); err != nil {
-		t.Fatal(err)
-	}
-	return m
+func newModel() *model {
+	t, c := demotest.Texts()
+	return &model{t, c}
 }
 
 // TestPairs checks that labels of two letters are those of one token first, and that a question
 // with 255 options has few reads.
 func TestPairs(t *testing.T) {
-	m := newModel(t)
+	m := newModel()
 	pairs, err := letterPairs(t.Context(), &generate.Request{}, m)
 	if err != nil || len(pairs) != 26*26 {
 		t.Fatalf("%d pairs, %v", len(pairs), err)
@@ -174,7 +158,7 @@ func TestPairs(t *testing.T) {
 // TestReadsOfModel checks that the reads of a question do not depend on the other questions, and
 // that all share the memory of the state.
 func TestReadsOfModel(t *testing.T) {
-	m := newModel(t)
+	m := newModel()
 	var options []Option
 	for i := range 200 {
 		options = append(options, Option{Text: fmt.Sprint(i)})
