@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"headroom/engine/jsonbody"
@@ -38,6 +39,10 @@ func TestParseEmbed(t *testing.T) {
 		{`{"input": 3}`, ParseEmbed, "input", "got a number"},
 		{`{"input": [3]}`, ParseEmbed, "input[0]", "expected a string, got a number"},
 		{`{"input": "a", "dimensions": -1}`, ParseEmbed, "dimensions", "must be at least 1"},
+		{`{"input": [` + strings.Repeat(`"",`, maxInputs) + `""]}`, ParseEmbed, "input",
+			"at most 2048 texts, got 2049"},
+		{`{"input": "a", "model": "` + strings.Repeat("m", 1025) + `"}`, ParseEmbed, "model",
+			"got 1025"},
 		{`{}`, ParseEmbeddings, "prompt", "is missing"},
 	} {
 		_, err := c.parse([]byte(c.body))

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -52,6 +53,8 @@ func TestParseEmbeddingRefuses(t *testing.T) {
 		{`{"input": "a", "encoding_format": "int8"}`, "encoding_format", "float or base64"},
 		{`{"input": "a", "dimensions": 0}`, "dimensions", "must be at least 1, got 0"},
 		{`{"input": "a", "truncate_prompt_tokens": 0}`, "truncate_prompt_tokens", "at least 1"},
+		{`{"input": "a", "truncate_prompt_tokens": -2}`, "truncate_prompt_tokens", "got -2"},
+		{`{"input": "a", "model": "` + strings.Repeat("m", 1025) + `"}`, "model", "got 1025"},
 		{`{"input": "a", "input_type": "query"}`, "input_type", "as part of input"},
 		{`{"input": "a", "messages": [{}]}`, "messages", "Send input"},
 	} {
