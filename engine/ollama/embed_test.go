@@ -16,13 +16,13 @@ func TestParseEmbed(t *testing.T) {
 		want  EmbedRequest
 	}{
 		{`{"model": "m", "input": "a"}`, ParseEmbed,
-			EmbedRequest{Model: "m", Inputs: []string{"a"}}},
+			EmbedRequest{Model: "m", Param: "input", Inputs: []string{"a"}}},
 		{`{"input": ["a", "b"], "truncate": false, "dimensions": 5}`, ParseEmbed,
-			EmbedRequest{Inputs: []string{"a", "b"}, Refuse: true, Dimensions: 5}},
+			EmbedRequest{Param: "input", Inputs: []string{"a", "b"}, Refuse: true, Dimensions: 5}},
 		{`{"input": [], "dimensions": 0, "truncate": true}`, ParseEmbed,
-			EmbedRequest{Inputs: []string{}}},
+			EmbedRequest{Param: "input", Inputs: []string{}}},
 		{`{"prompt": "a", "options": {"num_ctx": 7}}`, ParseEmbeddings,
-			EmbedRequest{Inputs: []string{"a"}}},
+			EmbedRequest{Param: "prompt", Inputs: []string{"a"}}},
 	} {
 		got, err := c.parse([]byte(c.body))
 		if err != nil || !reflect.DeepEqual(*got, c.want) {

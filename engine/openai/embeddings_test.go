@@ -26,7 +26,7 @@ func TestParseEmbedding(t *testing.T) {
 	}{
 		{`{"input": "a", "model": "m"}`, EmbeddingRequest{Model: "m", Inputs: text("a")}},
 		{`{"input": ["a", ""]}`, EmbeddingRequest{Inputs: text("a", "")}},
-		{`{"content": "a"}`, EmbeddingRequest{Inputs: text("a")}},
+		{`{"content": "a"}`, EmbeddingRequest{Param: "content", Inputs: text("a")}},
 		{`{"input": [1, 2]}`,
 			EmbeddingRequest{Inputs: []generate.Prompt{{Tokens: []int32{1, 2}}}}},
 		{`{"input": [[1], [2, 3]], "encoding_format": "base64", "dimensions": 3}`,
@@ -36,6 +36,9 @@ func TestParseEmbedding(t *testing.T) {
 			"truncate_prompt_tokens": -1, "user": "u"}`,
 			EmbeddingRequest{Inputs: text("a"), NoSpecial: true, Truncate: -1}},
 	} {
+		if c.want.Param == "" {
+			c.want.Param = "input"
+		}
 		got, err := ParseEmbedding([]byte(c.body))
 		if err != nil || !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s: %+v, %v, expected %+v", c.body, got, err, c.want)
