@@ -6,10 +6,11 @@ package host
 // theirs. For the model of a person, busy models go too, as a last resort: the last click wins.
 //
 // Two models that do not fit together and are asked for in turn must not spend the time with
-// loading. So after a model was loaded for requests, it and those beside it stay at least
-// stayFactor times as long as its loading took. Requests for the other model wait meanwhile, and
-// are then answered together. When this time is over and another model waits, new requests of the
-// one that goes wait, too, behind it: otherwise a model that always has requests would never go.
+// loading. So after a model was loaded for requests, no model is unloaded for others until
+// stayFactor times the duration of that load has passed. Requests for the other model wait
+// meanwhile, and are then answered together. After this time, new requests for the model that must
+// go wait, too, behind those of the model that comes. Otherwise a model that always has requests
+// would never go.
 //
 // The size of a model's KV cache is chosen when it is loaded, by the memory that is free then. A
 // model that is alone takes up to half of what its weights leave. So a model that has to go for
@@ -200,7 +201,7 @@ func (h *Host) makeRoom(i *instance, want *target) (keptBytes int64, ready bool)
 	}
 	urgent := want.byPerson && !want.reload
 	now := h.options.now()
-	var ends time.Time // of the time of the model that was loaded last
+	var ends time.Time // when all models that were loaded for requests have stayed long enough
 	for _, o := range loaded {
 		if t := o.running(); t != nil && t.stayEnds().After(ends) {
 			ends = t.stayEnds()

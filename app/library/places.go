@@ -137,7 +137,7 @@ func isText(name string) bool {
 	switch name {
 	case configName, "tokenizer.json", "tokenizer.model", "tekken.json", "tiktoken.model",
 		"tokenizer_config.json", "generation_config.json", "modules.json",
-		"config_sentence_transformers.json":
+		"config_sentence_transformers.json", "sentence_bert_config.json":
 		return true
 	}
 	return strings.HasPrefix(name, "chat_template")

@@ -87,7 +87,7 @@ func TestLog(t *testing.T) {
 	lines := []string{`time=1 level=INFO msg="model loaded" model=m`,
 		`time=1 level=INFO msg=request method=POST path=/v1/messages status=200 model=m ` +
 			`finish=stop prompt_tokens=12 cached_tokens=11`,
-		`time=1 level=INFO msg=request method=GET path="/v1/a b" status=404 error="a \" b"`}
+		`time=1 level=INFO msg=request method=GET path="/v1/a b" status=404 error="a \" status=500"`}
 	if _, err := l.Write([]byte(strings.Join(lines, "\n") + "\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -81,10 +81,7 @@ func (c *conversation) add(role, text string) {
 
 func (c *conversation) read(raw []byte, path string) *Error {
 	var item wireItem
-	if jsonbody.IsNull(raw) {
-		return badParam(path, "expected an object, got null")
-	}
-	if err := jsonbody.Fill(raw, &item, path); err != nil {
+	if err := fillObject(raw, &item, path); err != nil {
 		return err
 	}
 	switch item.Type {
@@ -199,10 +196,7 @@ func readContent(raw json.RawMessage, path string) (string, *Error) {
 
 func readPart(raw []byte, path string) (string, *Error) {
 	var part wirePart
-	if jsonbody.IsNull(raw) {
-		return "", badParam(path, "expected an object, got null")
-	}
-	if err := jsonbody.Fill(raw, &part, path); err != nil {
+	if err := fillObject(raw, &part, path); err != nil {
 		return "", err
 	}
 	field, text := "text", part.Text

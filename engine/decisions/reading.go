@@ -13,6 +13,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"sync"
 
 	"headroom/engine/chat"
 	"headroom/engine/generate"
@@ -36,11 +37,11 @@ type place struct{ read, token int }
 // reads implements server.Call.Reads.
 func (d *decision) reads(ctx context.Context, r *generate.Request, m generate.Model,
 	contextTokens int) (reads []generate.Read, err error) {
-	pairs := func() ([]string, error) { return letterPairs(ctx, r, m) }
+	pairs := sync.OnceValues(func() ([]string, error) { return letterPairs(ctx, r, m) })
 	var head []int32
 	for i := range d.questions {
 		q := &d.questions[i]
-		labels, err := q.labels(&pairs)
+		labels, err := q.labels(pairs)
 		if err != nil {
 			return nil, err
 		}
@@ -60,9 +61,9 @@ func (d *decision) reads(ctx context.Context, r *generate.Request, m generate.Mo
 	return reads, nil
 }
 
-// labels returns the labels of a question's options. pairs returns pairs of letters, and is
-// replaced by a function that remembers them.
-func (q *Question) labels(pairs *func() ([]string, error)) ([]string, error) {
+// labels returns the labels of a question's options. pairs returns pairs of letters, at least as
+// many as a question may have options.
+func (q *Question) labels(pairs func() ([]string, error)) ([]string, error) {
 	n := len(q.Options)
 	switch {
 	case q.Kind == Predicate:
@@ -70,11 +71,10 @@ func (q *Question) labels(pairs *func() ([]string, error)) ([]string, error) {
 	case n <= len(letters):
 		return letters[:n], nil
 	}
-	list, err := (*pairs)()
+	list, err := pairs()
 	if err != nil {
 		return nil, err
 	}
-	*pairs = func() ([]string, error) { return list, nil }
 	return list[:n], nil
 }
 

@@ -2,14 +2,13 @@ package decisions
 
 import (
 	"fmt"
-	"io/fs"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"headroom/app/demo"
+	"headroom/app/demo/demotest"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
@@ -62,6 +61,11 @@ func TestReads(t *testing.T) {
 		if want /= 16. / 32; !ok || math.Abs(p[i]-want) > 1e-7 {
 			t.Errorf("label %d has %v, expected %v", i, p[i], want)
 		}
+	}
+	// Labels of several tokens can have log-probabilities whose exponential is 0.
+	p, ok = d.readings[2].probabilities([][]float32{nil, nil, nil, nil, {-2000, -2000}})
+	if !ok || p[0] != .5 || p[1] != .5 {
+		t.Errorf("small probabilities: %v, %v, expected the same for both", p, ok)
 	}
 	none := []float32{float32(math.Inf(-1)), float32(math.Inf(-1))}
 	if p, ok := d.readings[2].probabilities([][]float32{nil, nil, nil, nil, none}); ok {
@@ -129,30 +133,44 @@ type model struct {
 func (m *model) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 func (m *model) Template() *chat.Template        { return m.template }
 
-func newModel(t *testing.T) *model {
-	t.Helper()
-	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &model{}
-	if m.tokenizer, err = tokenizer.Parse(data); err != nil {
-		t.Fatal(err)
-	}
-	if m.template, err = chat.ParseTemplate(string(source)); err != nil {
-		t.Fatal(err)
-	}
-	return m
+func newModel() *model {
+	t, c := demotest.Texts()
+	return &model{t, c}
 }
 
-// TestPairs checks that labels of two letters are those of one token first, and that a question
-// with 255 options has few reads.
+// TestLabels checks that up to 26 options have one letter each, and more have the first pairs.
+func TestLabels(t *testing.T) {
+	pairs := func() ([]string, error) { return strings.Fields(strings.Repeat("XY ", 300)), nil }
+	for n, last := range map[int]string{2: "B", 26: "Z", 27: "XY", maxOptions: "XY"} {
+		q := Question{Kind: Choice, Options: make([]Option, n)}
+		labels, err := q.labels(pairs)
+		if err != nil || len(labels) != n || labels[n-1] != last {
+			t.Errorf("%d options: the labels %q, %v, expected %q at the end", n, labels, err, last)
+		}
+	}
+	yes, err := (&Question{Options: yesOrNo("a", "b")}).labels(nil)
+	if err != nil || !slices.Equal(yes, []string{"Yes", "No"}) {
+		t.Errorf("a predicate: %q, %v", yes, err)
+	}
+}
+
+// TestReadsOfLetters checks the number of reads for 255 options in a vocabulary in which no pair of
+// letters is one token.
+func TestReadsOfLetters(t *testing.T) {
+	var ends [][]int32
+	for i := range int32(maxOptions) {
+		ends = append(ends, []int32{i / 26, 100 + i%26})
+	}
+	prompt := []int32{1, 2}
+	reads := (&decision{}).add(nil, prompt, prompt, ends)
+	if len(reads) != 11 || len(reads[0].Tokens) != 10 || len(reads[1].Tokens) != 26 {
+		t.Errorf("%d reads, expected 11 as DECISIONS.md says: %+v", len(reads), reads)
+	}
+}
+
+// TestPairs checks that labels of two letters are those of one token first.
 func TestPairs(t *testing.T) {
-	m := newModel(t)
+	m := newModel()
 	pairs, err := letterPairs(t.Context(), &generate.Request{}, m)
 	if err != nil || len(pairs) != 26*26 {
 		t.Fatalf("%d pairs, %v", len(pairs), err)
@@ -174,7 +192,7 @@ func TestPairs(t *testing.T) {
 // TestReadsOfModel checks that the reads of a question do not depend on the other questions, and
 // that all share the memory of the state.
 func TestReadsOfModel(t *testing.T) {
-	m := newModel(t)
+	m := newModel()
 	var options []Option
 	for i := range 200 {
 		options = append(options, Option{Text: fmt.Sprint(i)})

@@ -76,6 +76,25 @@ func decode(body []byte, wire any, fields jsonbody.FieldsByName) error {
 	return fields.Refuse(body)
 }
 
+// required returns an error unless a field has a value of this kind, such as "an array".
+func required(raw json.RawMessage, kind, path string) *Error {
+	switch got := jsonbody.Kind(raw); {
+	case jsonbody.IsNull(raw):
+		return badParam(path, "is missing")
+	case got != kind:
+		return badParam(path, "expected %s, got %s", kind, got)
+	}
+	return nil
+}
+
+// fillObject decodes an element or a member that must be an object, so not null, into a struct.
+func fillObject(raw []byte, wire any, path string) *Error {
+	if jsonbody.IsNull(raw) {
+		return badParam(path, "expected an object, got null")
+	}
+	return jsonbody.Fill(raw, wire, path)
+}
+
 // readParams reads what both APIs have. The model does not think: it is asked for a label.
 func (r *Request) readParams(model string, cache *string, kwargs json.RawMessage) (err error) {
 	if len(model) > jsonbody.MaxNameBytes {
@@ -92,11 +111,8 @@ func (r *Request) readParams(model string, cache *string, kwargs json.RawMessage
 }
 
 func (r *Request) readQuestions(raw json.RawMessage) error {
-	switch {
-	case jsonbody.IsNull(raw):
-		return badParam("questions", "is missing")
-	case jsonbody.Kind(raw) != "an array":
-		return badParam("questions", "expected an array, got %s", jsonbody.Kind(raw))
+	if err := required(raw, "an array", "questions"); err != nil {
+		return err
 	}
 	err := jsonbody.Elements(jsonbody.Trimmed(raw), func(element []byte) *Error {
 		n := len(r.Questions)
@@ -118,10 +134,7 @@ func (r *Request) readQuestions(raw json.RawMessage) error {
 
 func readQuestion(raw []byte, path string) (q Question, err *Error) {
 	var w wireQuestion
-	if jsonbody.IsNull(raw) {
-		return q, badParam(path, "expected an object, got null")
-	}
-	if err := jsonbody.Fill(raw, &w, path); err != nil {
+	if err := fillObject(raw, &w, path); err != nil {
 		return q, err
 	}
 	q.Name = w.Name

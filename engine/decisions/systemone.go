@@ -53,11 +53,8 @@ func ParseSystemOne(body []byte) (*Request, error) {
 }
 
 func (r *Request) readNamed(raw json.RawMessage) error {
-	switch {
-	case jsonbody.IsNull(raw):
-		return badParam("questions", "is missing")
-	case jsonbody.Kind(raw) != "an object":
-		return badParam("questions", "expected an object, got %s", jsonbody.Kind(raw))
+	if err := required(raw, "an object", "questions"); err != nil {
+		return err
 	}
 	err := jsonbody.Members(jsonbody.Trimmed(raw), func(name string, value []byte) *Error {
 		if len(r.Questions) == maxQuestions {
@@ -79,10 +76,7 @@ func (r *Request) readNamed(raw json.RawMessage) error {
 
 func readNamedQuestion(raw []byte, path string) (q Question, err *Error) {
 	var w wireNamed
-	if jsonbody.IsNull(raw) {
-		return q, badParam(path, "expected an object, got null")
-	}
-	if err := jsonbody.Fill(raw, &w, path); err != nil {
+	if err := fillObject(raw, &w, path); err != nil {
 		return q, err
 	}
 	if q.Instructions, err = readText(w.Instructions, path+".instructions"); err != nil {
@@ -140,11 +134,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 
 // readCriteria reads the criteria of a choice: an object of names and descriptions or nulls.
 func readCriteria(raw json.RawMessage, path string) (options []Option, err *Error) {
-	if jsonbody.IsNull(raw) {
-		return nil, badParam(path, "is missing")
-	}
-	if kind := jsonbody.Kind(raw); kind != "an object" {
-		return nil, badParam(path, "expected an object, got %s", kind)
+	if err := required(raw, "an object", path); err != nil {
+		return nil, err
 	}
 	err = jsonbody.Members(jsonbody.Trimmed(raw), func(name string, value []byte) *Error {
 		text, err := readText(value, fmt.Sprintf("%s.%.80s", path, name))
@@ -160,11 +151,8 @@ func readCriteria(raw json.RawMessage, path string) (options []Option, err *Erro
 
 // readRubric reads the criteria of a score: an array of levels, the lowest one first.
 func readRubric(raw json.RawMessage, path string) (options []Option, err *Error) {
-	if jsonbody.IsNull(raw) {
-		return nil, badParam(path, "is missing")
-	}
-	if kind := jsonbody.Kind(raw); kind != "an array" {
-		return nil, badParam(path, "expected an array, got %s", kind)
+	if err := required(raw, "an array", path); err != nil {
+		return nil, err
 	}
 	err = jsonbody.Elements(jsonbody.Trimmed(raw), func(value []byte) *Error {
 		at := fmt.Sprintf("%s[%d]", path, len(options))

@@ -18,7 +18,7 @@ func BenchmarkEncode(b *testing.B) {
 		"code":  "for (int i = 0; i < n; i++) { sum += table[i] << 2; } // the little dog ",
 	} {
 		b.Run(name, func(b *testing.B) {
-			m := newDemo(b)
+			m := newDemo()
 			var messages []string
 			for i := range 200 {
 				role := []string{"user", "assistant"}[i%2]

@@ -63,7 +63,7 @@ func TestLabels(t *testing.T) {
 			`else m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}`, "X?>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := newDemo(t)
+			m := newDemo()
 			var err error
 			if m.template, err = chat.ParseTemplate(c.template); err != nil {
 				t.Fatal(err)
@@ -95,7 +95,7 @@ func TestLabels(t *testing.T) {
 // than in the prompt: pairs of letters are joined from its beginning on, and A joins a letter that
 // is left.
 func TestLabelsAfterLongWords(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	var err error
 	if m.tokenizer, err = tokenizer.Parse([]byte(`{"added_tokens":[],"pre_tokenizer":null,
 		"decoder":null,"model":{"type":"BPE","vocab":{"a":0,"A":1,"B":2,"aa":3,"aA":4},
@@ -117,7 +117,7 @@ func TestLabelsAfterLongWords(t *testing.T) {
 }
 
 func TestLabelsRefused(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	m.tokenizer = sameLetters(t)
 	r := &generate.Request{Messages: []chat.Message{{Role: "user", Content: "a"}}}
 	var err error
@@ -130,7 +130,7 @@ func TestLabelsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "same tokens") {
 		t.Errorf("letters without tokens of their own: %v", err)
 	}
-	m = newDemo(t)
+	m = newDemo()
 	if _, _, err = r.EncodeLabels(t.Context(), m, 4, []string{"A", "B"}); problem.From(
 		err).Code != problem.ContextExceeded {
 		t.Errorf("a conversation that does not fit: %v", err)
@@ -141,7 +141,7 @@ func TestLabelsRefused(t *testing.T) {
 		t.Errorf("no template: %v", err)
 	}
 	var bad *generate.ParamError
-	m = newDemo(t)
+	m = newDemo()
 	m.tokenizer = withTokens(t, []string{"<|end|>"})
 	r.Messages[0].Role = "end"
 	if _, _, err = r.EncodeLabels(t.Context(), m, 0, []string{"A", "B"}); !errors.As(err, &bad) {

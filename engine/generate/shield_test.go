@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 
-	"headroom/app/demo"
+	"headroom/app/demo/demotest"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
@@ -25,30 +24,15 @@ type demoModel struct {
 func (m *demoModel) Tokenizer() *tokenizer.Tokenizer { return m.tokenizer }
 func (m *demoModel) Template() *chat.Template        { return m.template }
 
-func newDemo(t testing.TB) *demoModel {
-	t.Helper()
-	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &demoModel{}
-	if m.tokenizer, err = tokenizer.Parse(data); err != nil {
-		t.Fatal(err)
-	}
-	if m.template, err = chat.ParseTemplate(string(source)); err != nil {
-		t.Fatal(err)
-	}
-	return m
+func newDemo() *demoModel {
+	t, c := demotest.Texts()
+	return &demoModel{t, c}
 }
 
 // TestMessagesStayText sends special tokens in every place of a conversation. The prompt must have
 // the special tokens of the same conversation without them, and the text as it was sent.
 func TestMessagesStayText(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	const body = `{"messages":[
 		{"role":"system","content":"Be kind.X"},
 		{"role":"user","content":[{"type":"text","text":"Hi X and P"},{"type":"text","text":"Q."}]},
@@ -95,7 +79,7 @@ func TestMessagesStayText(t *testing.T) {
 
 // TestRefusalShowsText: a template that refuses a message quotes it as it was sent.
 func TestRefusalShowsText(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	var err error
 	m.template, err = chat.ParseTemplate(`{{ raise_exception("No role " ~ messages[0].role) }}`)
 	if err != nil {
@@ -114,7 +98,7 @@ func TestRefusalShowsText(t *testing.T) {
 
 // TestEncodeProblems checks what the user reads when a prompt is too long or its client has gone.
 func TestEncodeProblems(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	r := generate.Request{Prompt: strings.Repeat("word ", 5000)}
 	_, _, err := r.Encode(t.Context(), m, 1000)
 	if p := problem.From(err); p.Code != problem.ContextExceeded ||

@@ -11,7 +11,7 @@ import (
 // TestThinkingVariables checks that the names by which clients turn reasoning on and off reach a
 // template that has another one, and that the template's own name takes precedence.
 func TestThinkingVariables(t *testing.T) {
-	m := newDemo(t)
+	m := newDemo()
 	const (
 		granite = "{{ thinking is defined }} {{ thinking }}"
 		qwen    = "{{ enable_thinking is defined }} {{ enable_thinking }}"

@@ -50,18 +50,17 @@ type Request struct {
 // EventType tells what an Event reports.
 type EventType uint8
 
-// The events of a request, in this order, apart from Embedded. A Prefill event is sent when the
-// first pass is launched, and whenever more of the prompt has been computed. A Scored event with
-// new scores comes with it, if the request asks for them. That of Candidates comes with the last
-// Prefill event. Then there is a Token event for each generated token, or one Embedded event, and
-// at the end one Done event. A request that is
-// cancelled while it waits has only Done.
+// The events of a request, in this order. A Prefill event is sent when the first pass is launched,
+// and whenever more of the prompt has been computed. A Scored event with new scores comes with it,
+// if the request asks for them. That of Candidates comes with the last Prefill event. Then there is
+// a Token event for each generated token, or one Embedded event, and at the end one Done event. A
+// request that is cancelled while it waits has only Done.
 const (
 	Prefill  EventType = iota // prompt progress, in Usage
 	Scored                    // log-probabilities of prompt tokens, or of Request.Candidates
 	Token                     // one generated token
+	Embedded                  // the vector of the prompt
 	Done                      // the end: Finish, Err, Timing
-	Embedded                  // the vector of the prompt; only before Done
 )
 
 // FinishReason tells why a generation ended.

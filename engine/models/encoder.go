@@ -108,16 +108,6 @@ func (m *encoder) Logits(c *ops.Context, x kernels.Tensor, rows []int32) kernels
 	return c.Rows(x, rows)
 }
 
-// check checks the keys that all encoders have in common.
-func (c *encoderConfig) check(w *checkpoint.Weights) error {
-	return validate(w.Config.ModelType,
-		positive("vocab_size", c.VocabSize), positive("hidden_size", c.HiddenSize),
-		positive("intermediate_size", c.IntermediateSize),
-		layers("num_hidden_layers", c.NumHiddenLayers),
-		positive("max_position_embeddings", c.MaxPositionEmbeddings),
-		divides("num_attention_heads", c.NumAttentionHeads, "hidden_size", c.HiddenSize))
-}
-
 // encoderConfig holds the keys of config.json that all encoders have in common.
 type encoderConfig struct {
 	VocabSize             int `json:"vocab_size"`
@@ -126,6 +116,16 @@ type encoderConfig struct {
 	NumHiddenLayers       int `json:"num_hidden_layers"`
 	NumAttentionHeads     int `json:"num_attention_heads"`
 	MaxPositionEmbeddings int `json:"max_position_embeddings"`
+}
+
+// check checks the keys that all encoders have in common.
+func (c *encoderConfig) check(w *checkpoint.Weights) error {
+	return validate(w.Config.ModelType,
+		positive("vocab_size", c.VocabSize), positive("hidden_size", c.HiddenSize),
+		positive("intermediate_size", c.IntermediateSize),
+		layers("num_hidden_layers", c.NumHiddenLayers),
+		positive("max_position_embeddings", c.MaxPositionEmbeddings),
+		divides("num_attention_heads", c.NumAttentionHeads, "hidden_size", c.HiddenSize))
 }
 
 func (c *encoderConfig) headDim() int { return c.HiddenSize / c.NumAttentionHeads }

@@ -76,13 +76,16 @@ var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 // Check returns a Problem if a model with this config is none that Load can load, as far as the
 // model_type and the architectures tell.
 func Check(c *checkpoint.Config) error {
-	if encoders[c.ModelType] != nil && c.Modules != nil {
+	decoder, encoder := registry[c.ModelType] != nil, encoders[c.ModelType] != nil
+	if encoder && c.Modules != nil {
 		return nil
 	}
-	if registry[c.ModelType] == nil {
-		return problem.Architecture(c.ModelType, Supported())
+	if decoder || encoder { // one without modules has a task that Headroom does not know
+		if err := checkTask(c); err != nil || decoder {
+			return err
+		}
 	}
-	return checkTask(c)
+	return problem.Architecture(c.ModelType, Supported())
 }
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is

@@ -51,11 +51,10 @@ func loadModernBERT(w *checkpoint.Weights) (*encoder, error) {
 	if c.HiddenActivation != "gelu" {
 		return nil, notGELU(w, "hidden_activation", c.HiddenActivation)
 	}
-	var err error
-	if err = c.check(w); err == nil {
-		err = c.checkLayers(w)
+	if err := c.check(w); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := c.checkLayers(w); err != nil {
 		return nil, err
 	}
 	ropes, err := c.ropes(w)

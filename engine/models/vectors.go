@@ -70,13 +70,13 @@ func hasHead(w *checkpoint.Weights) bool {
 
 // withModules returns m, a *decoder or an *encoder, with the modules of its checkpoint.
 func withModules(m Model, w *checkpoint.Weights) (Model, error) {
-	modules, width, whole := w.Config.Modules, 0, false
-	d, isDecoder := m.(*decoder)
-	e, isEncoder := m.(*encoder)
-	if isDecoder {
+	modules, width, whole := w.Config.Modules, 0, true
+	d, _ := m.(*decoder)
+	e, _ := m.(*encoder)
+	if d != nil {
 		width, whole = d.embedTokens.K, d.bidirectional
-	} else if isEncoder {
-		width, whole = e.wordEmbeddings.K, true
+	} else {
+		width = e.width()
 	}
 	v := &vectorModel{Model: m, spec: m.Spec()}
 	v.spec.Vectors = &Vectors{Task: modules.Task, Pooling: modules.Pooling, Hidden: width,
@@ -85,7 +85,7 @@ func withModules(m Model, w *checkpoint.Weights) (Model, error) {
 		v.spec.ContextTokens = min(v.spec.ContextTokens, modules.MaxTokens)
 	}
 	switch {
-	case modules.Score != nil && isDecoder && w.Config.ModelType == "qwen3":
+	case modules.Score != nil && d != nil && w.Config.ModelType == "qwen3":
 		score, err := d.scoreLayer(w)
 		if err != nil {
 			return nil, err

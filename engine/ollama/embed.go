@@ -5,7 +5,6 @@ package ollama
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"headroom/engine"
@@ -21,6 +20,7 @@ const maxInputs = 2048
 // EmbedRequest is a POST to /api/embed or /api/embeddings.
 type EmbedRequest struct {
 	Model      string
+	Param      string // the field with the texts, for errors: "input" or "prompt"
 	Inputs     []string
 	Refuse     bool // a text that does not fit is refused, not shortened
 	Dimensions int  // 0: all
@@ -59,15 +59,18 @@ var (
 		{Name: "options", Support: inert, Note: optionsNote},
 		{Name: "prompt", Support: works},
 	}
+
+	embedFieldsByName      = jsonbody.ByName(embedFields)
+	embeddingsFieldsByName = jsonbody.ByName(embeddingsFields)
 )
 
 // ParseEmbed parses the body of a request to /api/embed. The error is an *Error.
 func ParseEmbed(body []byte) (*EmbedRequest, error) {
 	var w wireEmbed
-	if err := decodeBody(body, &w, jsonbody.ByName(embedFields)); err != nil {
+	if err := decodeBody(body, &w, embedFieldsByName); err != nil {
 		return nil, err
 	}
-	q := &EmbedRequest{Refuse: w.Truncate != nil && !*w.Truncate}
+	q := &EmbedRequest{Param: "input", Refuse: w.Truncate != nil && !*w.Truncate}
 	if d := w.Dimensions; d != nil && *d != 0 { // clients send 0 for all
 		if q.Dimensions = *d; *d < 0 {
 			return nil, badParam("dimensions", "must be at least 1, got %d", *d)
@@ -98,13 +101,13 @@ func ParseEmbed(body []byte) (*EmbedRequest, error) {
 // ParseEmbeddings parses the body of a request to /api/embeddings. The error is an *Error.
 func ParseEmbeddings(body []byte) (*EmbedRequest, error) {
 	var w wireEmbeddings
-	if err := decodeBody(body, &w, jsonbody.ByName(embeddingsFields)); err != nil {
+	if err := decodeBody(body, &w, embeddingsFieldsByName); err != nil {
 		return nil, err
 	}
 	if w.Prompt == nil {
 		return nil, badParam("prompt", "is missing")
 	}
-	q := &EmbedRequest{Inputs: []string{*w.Prompt}}
+	q := &EmbedRequest{Param: "prompt", Inputs: []string{*w.Prompt}}
 	return q, q.setModel(w.Model)
 }
 
@@ -167,8 +170,8 @@ func (q *EmbedRequest) vectors(ctx context.Context, with server.Resources,
 	}
 	loaded = time.Now()
 	if most := m.Engine.Info().Dimensions; q.Dimensions > most {
-		return loaded, badParam("dimensions", "the model's vectors have %s, got %d",
-			strconv.Itoa(most), q.Dimensions)
+		return loaded, badParam("dimensions", "the model's vectors have %d, got %d", most,
+			q.Dimensions)
 	}
 	if len(q.Inputs) == 0 { // the client wants the model loaded
 		return loaded, nil
@@ -177,7 +180,7 @@ func (q *EmbedRequest) vectors(ctx context.Context, with server.Resources,
 	for i, text := range q.Inputs {
 		texts[i].Text = text
 	}
-	o := server.TextOptions{Param: "input", Truncate: -1}
+	o := server.TextOptions{Param: q.Param, Truncate: -1}
 	if q.Refuse {
 		o.Truncate = 0
 	}

@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"headroom/engine/jsonbody"
@@ -15,13 +16,13 @@ func TestParseEmbed(t *testing.T) {
 		want  EmbedRequest
 	}{
 		{`{"model": "m", "input": "a"}`, ParseEmbed,
-			EmbedRequest{Model: "m", Inputs: []string{"a"}}},
+			EmbedRequest{Model: "m", Param: "input", Inputs: []string{"a"}}},
 		{`{"input": ["a", "b"], "truncate": false, "dimensions": 5}`, ParseEmbed,
-			EmbedRequest{Inputs: []string{"a", "b"}, Refuse: true, Dimensions: 5}},
+			EmbedRequest{Param: "input", Inputs: []string{"a", "b"}, Refuse: true, Dimensions: 5}},
 		{`{"input": [], "dimensions": 0, "truncate": true}`, ParseEmbed,
-			EmbedRequest{Inputs: []string{}}},
+			EmbedRequest{Param: "input", Inputs: []string{}}},
 		{`{"prompt": "a", "options": {"num_ctx": 7}}`, ParseEmbeddings,
-			EmbedRequest{Inputs: []string{"a"}}},
+			EmbedRequest{Param: "prompt", Inputs: []string{"a"}}},
 	} {
 		got, err := c.parse([]byte(c.body))
 		if err != nil || !reflect.DeepEqual(*got, c.want) {
@@ -38,6 +39,10 @@ func TestParseEmbed(t *testing.T) {
 		{`{"input": 3}`, ParseEmbed, "input", "got a number"},
 		{`{"input": [3]}`, ParseEmbed, "input[0]", "expected a string, got a number"},
 		{`{"input": "a", "dimensions": -1}`, ParseEmbed, "dimensions", "must be at least 1"},
+		{`{"input": [` + strings.Repeat(`"",`, maxInputs) + `""]}`, ParseEmbed, "input",
+			"at most 2048 texts, got 2049"},
+		{`{"input": "a", "model": "` + strings.Repeat("m", 1025) + `"}`, ParseEmbed, "model",
+			"got 1025"},
 		{`{}`, ParseEmbeddings, "prompt", "is missing"},
 	} {
 		_, err := c.parse([]byte(c.body))

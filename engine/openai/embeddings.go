@@ -19,6 +19,7 @@ import (
 // EmbeddingRequest is a POST to /v1/embeddings.
 type EmbeddingRequest struct {
 	Model      string
+	Param      string            // the field with the inputs, for errors: "input" or "content"
 	Inputs     []generate.Prompt // at least one
 	Base64     bool              // vectors are base64 of float32, not arrays of numbers
 	Dimensions int               // the first dimensions of a vector; 0: all
@@ -81,14 +82,14 @@ func ParseEmbedding(body []byte) (*EmbeddingRequest, error) {
 	if len(w.Model) > maxNameBytes {
 		return nil, badParam("model", "at most %d bytes, got %d", maxNameBytes, len(w.Model))
 	}
-	q := &EmbeddingRequest{Model: w.Model,
+	q := &EmbeddingRequest{Model: w.Model, Param: "input",
 		NoSpecial: w.AddSpecialTokens != nil && !*w.AddSpecialTokens}
-	name, input := "input", w.Input
+	input := w.Input
 	if isNull(input) && !isNull(w.Content) {
-		name, input = "content", w.Content
+		q.Param, input = "content", w.Content
 	}
 	var err error
-	if q.Inputs, err = parsePrompts(name, input); err != nil {
+	if q.Inputs, err = parsePrompts(q.Param, input); err != nil {
 		return nil, err
 	}
 	if w.EncodingFormat != nil {
@@ -144,7 +145,7 @@ func embeddings(ctx context.Context, body []byte, with server.Resources) (any, e
 		return nil, badParam("dimensions", "the model's vectors have %d, got %d", most,
 			q.Dimensions)
 	}
-	texts, err := server.EncodeTexts(ctx, m, q.Inputs, server.TextOptions{Param: "input",
+	texts, err := server.EncodeTexts(ctx, m, q.Inputs, server.TextOptions{Param: q.Param,
 		NoSpecial: q.NoSpecial, Truncate: q.Truncate})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
@@ -25,7 +26,7 @@ func TestParseEmbedding(t *testing.T) {
 	}{
 		{`{"input": "a", "model": "m"}`, EmbeddingRequest{Model: "m", Inputs: text("a")}},
 		{`{"input": ["a", ""]}`, EmbeddingRequest{Inputs: text("a", "")}},
-		{`{"content": "a"}`, EmbeddingRequest{Inputs: text("a")}},
+		{`{"content": "a"}`, EmbeddingRequest{Param: "content", Inputs: text("a")}},
 		{`{"input": [1, 2]}`,
 			EmbeddingRequest{Inputs: []generate.Prompt{{Tokens: []int32{1, 2}}}}},
 		{`{"input": [[1], [2, 3]], "encoding_format": "base64", "dimensions": 3}`,
@@ -35,6 +36,9 @@ func TestParseEmbedding(t *testing.T) {
 			"truncate_prompt_tokens": -1, "user": "u"}`,
 			EmbeddingRequest{Inputs: text("a"), NoSpecial: true, Truncate: -1}},
 	} {
+		if c.want.Param == "" {
+			c.want.Param = "input"
+		}
 		got, err := ParseEmbedding([]byte(c.body))
 		if err != nil || !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s: %+v, %v, expected %+v", c.body, got, err, c.want)
@@ -52,6 +56,8 @@ func TestParseEmbeddingRefuses(t *testing.T) {
 		{`{"input": "a", "encoding_format": "int8"}`, "encoding_format", "float or base64"},
 		{`{"input": "a", "dimensions": 0}`, "dimensions", "must be at least 1, got 0"},
 		{`{"input": "a", "truncate_prompt_tokens": 0}`, "truncate_prompt_tokens", "at least 1"},
+		{`{"input": "a", "truncate_prompt_tokens": -2}`, "truncate_prompt_tokens", "got -2"},
+		{`{"input": "a", "model": "` + strings.Repeat("m", 1025) + `"}`, "model", "got 1025"},
 		{`{"input": "a", "input_type": "query"}`, "input_type", "as part of input"},
 		{`{"input": "a", "messages": [{}]}`, "messages", "Send input"},
 	} {

@@ -37,8 +37,7 @@ func (Dialect) Routes() []server.Route {
 			Answer: rerank},
 		{Pattern: "POST /v1/reranking", Alias: "POST /reranking", Summary: summary,
 			Body: bodySchema, Answer: rerank},
-		{Pattern: "POST /v2/rerank", Summary: summary, Body: bodySchema,
-			Answer: rerank},
+		{Pattern: "POST /v2/rerank", Summary: summary, Body: bodySchema, Answer: rerank},
 	}
 }
 
@@ -76,7 +75,8 @@ var fields = []jsonbody.Field{
 	{Name: "documents", Support: jsonbody.Works,
 		Note: "up to 2048 texts, or objects with a `text`"},
 	{Name: "instruction", Support: jsonbody.Works,
-		Note: "Headroom's: what a language model shall look for, without it as its authors say"},
+		Note: "Headroom's: what a document must do to match, for a reranker that is a language " +
+			"model; by default, that of its model card"},
 	{Name: "max_chunks_per_doc", Support: jsonbody.Refused},
 	{Name: "max_tokens_per_doc", Support: jsonbody.Refused,
 		Instead: "Send shorter documents"},

@@ -47,6 +47,8 @@ func TestParseRefuses(t *testing.T) {
 		{`{"query": "q", "documents": [3]}`, "documents[0]", "got a number"},
 		{`{"query": "q", "documents": [{"title": "a"}]}`, "documents[0].text", "is missing"},
 		{`{"query": "q", "documents": ["a"], "top_n": 0}`, "top_n", "at least 1"},
+		{`{"query": "q", "documents": ["a"], "model": "` + strings.Repeat("m", 1025) + `"}`, "model",
+			"got 1025"},
 		{`{"query": ["q"], "documents": ["a"]}`, "query", "expected a string"},
 		{`{"query": "q", "texts": ["a"]}`, "texts", "Send documents"},
 		{`{"query": "q", "documents": [` + strings.Repeat(`"",`, maxDocuments) + `""]}`,

@@ -5,14 +5,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"strconv"
 	"testing"
 	"time"
 
-	"headroom/app/demo"
+	"headroom/app/demo/demotest"
 	"headroom/engine"
-	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 )
@@ -47,14 +45,7 @@ func TestEveryCodeHasAReply(t *testing.T) {
 // TestLongCallKeepsTheConnection checks that the server sends keep-alive comments while the tokens
 // of an incomplete tool call produce no text.
 func TestLongCallKeepsTheConnection(t *testing.T) {
-	source, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, err := chat.ParseTemplate(string(source))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, template := demotest.Texts()
 	out := &outputCounts{}
 	tools := []json.RawMessage{json.RawMessage(`{"function":{"name":"f"}}`)}
 	a := &answer{out: out, keepAlive: time.Hour,

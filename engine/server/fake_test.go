@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"headroom/app/demo"
+	"headroom/app/demo/demotest"
 	"headroom/engine"
 	"headroom/engine/anthropic"
 	"headroom/engine/chat"
@@ -43,28 +42,8 @@ type fakeEngine struct {
 	requests  chan engine.Request // the submitted requests
 }
 
-var demoTexts = sync.OnceValues(func() (*tokenizer.Tokenizer, *chat.Template) {
-	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
-	if err != nil {
-		panic(err)
-	}
-	t, err := tokenizer.Parse(data)
-	if err != nil {
-		panic(err)
-	}
-	text, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
-	if err != nil {
-		panic(err)
-	}
-	c, err := chat.ParseTemplate(string(text))
-	if err != nil {
-		panic(err)
-	}
-	return t, c
-})
-
 func newFakeEngine(script func(*fakeStream)) *fakeEngine {
-	t, c := demoTexts()
+	t, c := demotest.Texts()
 	return &fakeEngine{tokenizer: t, template: c, script: script,
 		streams: make(chan *fakeStream, 16), requests: make(chan engine.Request, 16)}
 }

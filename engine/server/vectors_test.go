@@ -53,6 +53,8 @@ func TestEmbeddings(t *testing.T) {
 		{"/api/embed", `{"input": ["a b", "c"]}`, 200, []string{`"embeddings":[[`,
 			`"prompt_eval_count":`}},
 		{"/api/embeddings", `{"prompt": "a"}`, 200, []string{`{"embedding":[`}},
+		{"/v1/embeddings", `{"content": ""}`, 400, []string{"content: has no tokens"}},
+		{"/api/embeddings", `{"prompt": ""}`, 400, []string{"prompt: has no tokens"}},
 		{"/v1/rerank", `{"query": "a", "documents": ["b"]}`, 400,
 			[]string{"is an embedding model", "/v1/embeddings"}},
 		{"/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}]}`, 400,

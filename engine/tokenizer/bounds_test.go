@@ -392,6 +392,37 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// TestShieldOfUnigram checks that a hidden special token in the vocabulary of Unigram is not found
+// there either, neither as a token nor as unknown text.
+func TestShieldOfUnigram(t *testing.T) {
+	tok, err := Parse([]byte(`{"added_tokens":[{"id":1,"content":"</s>","special":true}],"model":{` +
+		`"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["</s>",0],["a",-1],["/",-2]]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int32{"a</s>a": {2, 0, 3, 0, 2}, "</s>": {0, 3, 0},
+		"<": {0}} {
+		shield := tok.NewShield()
+		got, err := tok.EncodeContext(t.Context(), shield.Hide(text), EncodeOptions{Shield: shield})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v, expected %v", text, got, err, want)
+		}
+	}
+	if got := tok.Encode("a</s>a", EncodeOptions{}); !slices.Equal(got, []int32{2, 1, 2}) {
+		t.Errorf("not hidden: %v", got)
+	}
+	tok, err = Parse([]byte(`{"added_tokens":[{"id":1,"content":"</s>","special":true}],"model":{` +
+		`"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["</s>",0],["a",-1]]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shield := tok.NewShield()
+	if got, err := tok.EncodeContext(t.Context(), shield.Hide("</s>"),
+		EncodeOptions{Shield: shield}); err != nil || !slices.Equal(got, []int32{0}) {
+		t.Errorf("unknown text: %v, %v, expected the unknown token", got, err)
+	}
+}
+
 // TestShield checks that hidden tokens are encoded as text, in every way in which they can appear,
 // and that other text does not change.
 func TestShield(t *testing.T) {

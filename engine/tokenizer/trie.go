@@ -60,6 +60,19 @@ func newTrie(entries []entry) *trie {
 	return t
 }
 
+// remove removes a token if its id is one of those for which is returns true.
+func (t *trie) remove(token string, is func(id int32) bool) {
+	node := uint32(0)
+	for i := range len(token) {
+		if node = t.step(node, token[i]); node == 0 {
+			return
+		}
+	}
+	if is(t.ids[node]) {
+		t.ids[node] = -1
+	}
+}
+
 // step returns the node after one more byte. The root is node 0, and so is the answer if there is
 // no such node.
 func (t *trie) step(node uint32, b byte) uint32 {

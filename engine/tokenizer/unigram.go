@@ -89,7 +89,12 @@ func (t *Tokenizer) setUnigram(entries []entry, scores []float64, lowest float64
 	return nil
 }
 
-func (m *unigram) measure(*Tokenizer) (longest int, faithful bool) {
+// measure also removes the special tokens, so that a text with one that a Shield has hidden is split
+// into other tokens. Where none is hidden, they have been found before.
+func (m *unigram) measure(t *Tokenizer) (longest int, faithful bool) {
+	for i := range t.special.tokens {
+		m.tokens.remove(t.special.tokens[i].Content, t.pieces.special)
+	}
 	m.longest = m.pairs.fill(func(yield func(string) bool) {
 		for _, e := range m.entries {
 			if !yield(e.token) {
@@ -229,7 +234,7 @@ func (m *unigram) endUnknown(e *encoder, word string, to int) {
 	e.unknownFrom = -1
 	if len(piece) <= maxPieceBytes && !m.pieces { // for example <unk> itself
 		e.word = append(e.word[:0], piece...)
-		if id, ok := e.modelID(e.word); ok {
+		if id, ok := e.modelID(e.word); ok && (id == m.unknownID || !e.pieces.special(id)) {
 			e.ids = append(e.ids, id)
 			return
 		}
