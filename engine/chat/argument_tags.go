@@ -57,8 +57,12 @@ func argumentFormat(name, mark string, tags argumentTags, drop ...string) toolFo
 		close: tags.closing,
 		drop:  drop,
 		in:    in,
-		form: &callForm{between: "\n", call: taggedCall(tags.open, tags.separator+"\n",
-			tags.keyOpen, tags.keyClose+"\n"+tags.valueOpen, tags.valueClose+"\n", tags.closing)},
+		form: &callForm{between: "\n", call: (&argumentForm{
+			head: tags.open, afterName: tags.separator + "\n",
+			key: tags.keyOpen, afterKey: tags.keyClose + "\n" + tags.valueOpen,
+			next: tags.valueClose + "\n", tail: tags.closing,
+			tags: []string{tags.open, tags.closing, tags.keyOpen, tags.keyClose, tags.valueOpen,
+				tags.valueClose}}).call},
 		begin: func(schemas map[string]schema) callReader {
 			r := &argumentReader{argumentTags: tags, schemas: schemas}
 			if tags.json {

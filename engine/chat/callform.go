@@ -5,9 +5,10 @@ package chat
 // schema of the function. Formats without a form cannot be forced.
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"headroom/engine/grammar"
@@ -116,27 +117,31 @@ func (w *callWriter) text(text string) grammar.Node {
 	return w.b.Text(marked.String())
 }
 
-// quoted returns the node of a text as a JSON string.
-func (w *callWriter) quoted(text string) string {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return `""`
-	}
-	return string(quoted)
-}
-
-// json returns the node of JSON that fits a schema. A schema that cannot be enforced is an error if
-// the function is strict; else it is any JSON of otherwise.
-func (w *callWriter) json(schema json.RawMessage, otherwise string) (grammar.Node, error) {
+// object returns the node of the arguments as JSON. A schema that cannot be enforced is an error if
+// the function is strict; else they are any object.
+func (w *callWriter) object(schema json.RawMessage) (grammar.Node, error) {
 	if len(schema) == 0 || string(schema) == "null" {
-		schema = json.RawMessage(otherwise)
+		schema = json.RawMessage(anyObject)
 	}
-	n, err := jsonschema.Build(w.b, schema, jsonschema.Options{Strict: w.strict})
-	var unsupported *jsonschema.Unsupported
-	if errors.As(err, &unsupported) && !w.strict {
-		return jsonschema.Build(w.b, json.RawMessage(otherwise), jsonschema.Options{})
+	n, err := jsonschema.Build(w.b, asObject(schema), jsonschema.Options{Strict: w.strict})
+	if err != nil && !w.strict {
+		return jsonschema.Build(w.b, json.RawMessage(anyObject), jsonschema.Options{})
 	}
 	return n, err
+}
+
+// asObject adds the type to a schema without one: arguments are an object.
+func asObject(schema json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(schema, &members) != nil || members["type"] != nil || members == nil {
+		return schema
+	}
+	end := bytes.LastIndexByte(schema, '}')
+	with := append(slices.Clone(schema[:end]), `,"type":"object"}`...)
+	if len(members) == 0 {
+		return json.RawMessage(anyObject)
+	}
+	return with
 }
 
 const anyObject = `{"type":"object"}`
@@ -146,88 +151,66 @@ const anyObject = `{"type":"object"}`
 func jsonCall(head, middle, tail string, quoted bool) func(*callWriter, string,
 	json.RawMessage) (grammar.Node, error) {
 	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
-		arguments, err := w.json(parameters, anyObject)
+		arguments, err := w.object(parameters)
 		if err != nil {
 			return 0, err
 		}
 		if quoted {
-			name = w.quoted(name)
+			name = jsonschema.Quote(name)
 		}
 		return w.b.Seq(w.text(head+name+middle), arguments, w.text(tail)), nil
 	}
 }
 
-// taggedCall returns the form of a call whose arguments have tags around them, in the order of the
-// schema's properties. keyTail comes after a key, valueTail after a value.
-func taggedCall(head, nameTail, key, keyTail, valueTail, tail string) func(*callWriter, string,
-	json.RawMessage) (grammar.Node, error) {
-	return func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
-		list, err := propertiesOf(parameters)
-		if err != nil {
-			return 0, err
-		}
-		parts := []grammar.Node{w.text(head + name + nameTail)}
-		for _, p := range list {
-			value, err := w.value(p.schema, valueTail)
-			if err != nil {
-				return 0, fmt.Errorf("parameter %q: %w", p.name, err)
-			}
-			part := w.b.Seq(w.text(key+p.name+keyTail), value, w.text(valueTail))
-			if !p.required {
-				part = w.b.Optional(part)
-			}
-			parts = append(parts, part)
-		}
-		return w.b.Seq(append(parts, w.text(tail))...), nil
-	}
+// argumentForm is how a format writes a call whose arguments have tags around them, in the order of
+// the schema's properties.
+type argumentForm struct {
+	head, afterName     string // before and after the name of the function
+	key, afterKey, next string // before a key, after it, and after its value
+	tail                string // after the last value
+	// tags are those that no value may have: the reader would take them for its end.
+	tags []string
 }
 
-// value returns the node of an argument that is not escaped: a text, or JSON of any other type.
-func (w *callWriter) value(raw json.RawMessage, tail string) (grammar.Node, error) {
-	var s struct {
-		Enum []any `json:"enum"`
+func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessage) (grammar.Node,
+	error) {
+	if strings.ContainsAny(name, "<>\n") {
+		return 0, &CallError{"its name cannot be written in this model's tool calls"}
 	}
-	if json.Unmarshal(raw, &s) != nil {
-		return w.json(raw, `{}`)
+	list, err := propertiesOf(parameters)
+	if err != nil {
+		return 0, err
 	}
-	var texts []grammar.Node
-	for _, value := range s.Enum {
-		if text, ok := value.(string); ok {
-			texts = append(texts, w.b.Text(text))
+	parts := []grammar.Node{w.text(f.head + name + f.afterName)}
+	for _, p := range list {
+		value, err := w.argument(p.schema, f.tags)
+		if err != nil {
+			return 0, fmt.Errorf("parameter %q: %w", p.name, err)
 		}
-	}
-	switch {
-	case len(texts) > 0 && len(texts) == len(s.Enum):
-		return w.b.Choice(texts...), nil
-	case !readSchema(raw).all(isTextKind):
-		return w.json(raw, `{}`)
-	}
-	if w.strict {
-		if keyword := stringKeyword(raw); keyword != "" {
-			return 0, &CallError{fmt.Sprintf("%q cannot be enforced in this model's tool calls",
-				keyword)}
+		part := w.b.Seq(w.text(f.key+p.name+f.afterKey), value, w.text(f.next))
+		if !p.required {
+			part = w.b.Optional(part)
 		}
+		parts = append(parts, part)
 	}
+	return w.b.Seq(append(parts, w.text(f.tail))...), nil
+}
+
+// argument returns the node of an argument: a text as it is, or JSON of any other type.
+func (w *callWriter) argument(schema json.RawMessage, tags []string) (grammar.Node, error) {
 	space := w.b.Space
 	character := space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF})
-	end := strings.TrimSpace(tail)
-	free := space.And(space.Repeat(character, 0, regular.Unlimited),
-		space.Not(space.Concat(regular.All, space.Text(end[:min(len(end), 6)]), regular.All)))
-	return w.b.Terminal(free), nil
-}
-
-// stringKeyword returns a keyword of a schema that restricts texts, "" if it has none.
-func stringKeyword(raw json.RawMessage) string {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return ""
+	allowed := space.Repeat(character, 0, regular.Unlimited)
+	for _, tag := range tags {
+		allowed = space.And(allowed,
+			space.Not(space.Concat(regular.All, space.Text(tag), regular.All)))
 	}
-	for _, keyword := range []string{"pattern", "format", "minLength", "maxLength", "const"} {
-		if _, ok := members[keyword]; ok {
-			return keyword
-		}
+	o := jsonschema.Options{Strict: w.strict}
+	n, err := jsonschema.BuildArgument(w.b, schema, o, allowed)
+	if err != nil && !w.strict {
+		return jsonschema.BuildArgument(w.b, json.RawMessage(`{}`), o, allowed)
 	}
-	return ""
+	return n, err
 }
 
 // property is a parameter of a function.
@@ -302,5 +285,3 @@ func withDefinitions(schema, parameters json.RawMessage) json.RawMessage {
 	}
 	return with
 }
-
-func isTextKind(kind string) bool { return kind == "string" }

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +18,10 @@ var callTools = []json.RawMessage{
 			"count":{"type":"integer","minimum":1,"maximum":12},
 			"kind":{"enum":["mail","chat"]},
 			"list":{"type":"array","items":{"$ref":"#/$defs/word"},"maxItems":2},
-			"urgent":{"type":"boolean"}},
-		"required":["text","count","list"],"additionalProperties":false,
+			"urgent":{"type":"boolean"},
+			"code":{"type":"string","pattern":"^[A-Z]{3}$"},
+			"option":{"anyOf":[{"enum":["a","b"],"type":"string"},{"type":"null"}]}},
+		"required":["text","count","list","code","option"],"additionalProperties":false,
 		"$defs":{"word":{"enum":["a","b"]}}}}}`),
 	json.RawMessage(`{"type":"function","function":{"name":"now"}}`),
 }
@@ -128,13 +131,16 @@ func checkCalls(t *testing.T, template *Template, format, text string, one bool)
 				Kind   string
 				List   []string
 				Urgent *bool
+				Code   string
+				Option json.RawMessage
 			}
 			d := json.NewDecoder(strings.NewReader(p.Call.Arguments))
 			d.DisallowUnknownFields()
 			err := d.Decode(&a)
 			if err != nil || p.Call.Name != "send" || a.Text == nil || a.Count == nil ||
 				*a.Count < 1 || *a.Count > 12 || a.List == nil || len(a.List) > 2 ||
-				a.Kind != "" && a.Kind != "mail" && a.Kind != "chat" {
+				a.Kind != "" && a.Kind != "mail" && a.Kind != "chat" || !isCode(a.Code) ||
+				!slices.Contains([]string{`"a"`, `"b"`, "null"}, string(a.Option)) {
 				t.Fatalf("%s: %q is read as %s %s, %v", format, text, p.Call.Name,
 					p.Call.Arguments, err)
 			}
@@ -145,12 +151,68 @@ func checkCalls(t *testing.T, template *Template, format, text string, one bool)
 	}
 }
 
+func isCode(s string) bool {
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// TestTagsInArguments: an argument that would end early, because it has a tag, is not written.
+func TestTagsInArguments(t *testing.T) {
+	tool := []json.RawMessage{json.RawMessage(`{"function":{"name":"f","parameters":{"properties":{
+		"s":{"type":"string"},"o":{"type":"object"}},"required":["s"]}}}`)}
+	tried := 0
+	for _, f := range allFormats {
+		template := f.template(t)
+		if template.tools == nil || template.tools.form == nil {
+			continue
+		}
+		b := grammar.NewBuilder()
+		start, err := template.Calls(b, CallOptions{Tools: tool,
+			IsToken: func(string) bool { return false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := b.Compile(start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The calls of the form with X for the text and Y in the object.
+		whole := write(t, g, rand.New(rand.NewPCG(1, 1)))
+		for seed := uint64(2); !strings.Contains(whole, "s") && seed < 50; seed++ {
+			whole = write(t, g, rand.New(rand.NewPCG(seed, 1)))
+		}
+		for _, tag := range template.Tags() {
+			for _, value := range []string{tag, "a\n" + tag + "b", tag + "\n" + tag, "x" + tag} {
+				for at := range whole {
+					text := whole[:at] + value + whole[at:]
+					m := g.NewMatcher()
+					if m.AcceptBytes([]byte(text)) < len(text) || !m.Complete() {
+						continue
+					}
+					tried++
+					split := template.NewSplitter("", tool)
+					pieces := append(split.Add(text), split.Close(false)...)
+					for _, p := range pieces {
+						if p.Kind != Call && strings.TrimSpace(p.Text) != "" && p.Text != "]" {
+							t.Fatalf("%s: %q has %s %q", f.format, text, p.Kind, p.Text)
+						}
+					}
+				}
+			}
+		}
+	}
+	if tried < 100 {
+		t.Errorf("only %d texts with tags are in the grammars", tried)
+	}
+}
+
 // TestCallFormErrors: what a form cannot enforce is refused.
 func TestCallFormErrors(t *testing.T) {
 	for _, c := range []struct{ source, tools, want string }{
 		{"<tool_call>\\n<function=", `{"function":{"name":"f","strict":true,"parameters":{
-			"properties":{"a":{"type":"string","pattern":"x"}}}}}`,
-			`function "f": parameter "a": "pattern" cannot be enforced`},
+			"properties":{"a":{"type":"string","pattern":"(?<=a)x"}}}}}`,
+			`function "f": parameter "a": the schema at "#": "pattern" cannot be enforced`},
+		{"<tool_call>\\n<function=", `{"function":{"name":"a>b"}}`,
+			`function "a>b": its name cannot be written`},
 		{"<tool_call>\\n{\"name\"", `{"function":{"name":"f","strict":true,"parameters":{
 			"type":"array","uniqueItems":true}}}`, `"uniqueItems" cannot be enforced`},
 		{"<|tool_call_start|>", `{"function":{"name":"f"}}`,

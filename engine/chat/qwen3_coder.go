@@ -49,8 +49,12 @@ func coderFormat(name, mark, open, closing string) toolFormat {
 		begin: func(schemas map[string]schema) callReader {
 			return &coderReader{open: open, closing: closing, schemas: schemas}
 		},
-		form: &callForm{between: "\n", call: taggedCall(open+"\n"+functionOpen, ">\n",
-			parameterOpen, ">\n", "\n"+parameterClose+"\n", functionClose+"\n"+closing)},
+		form: &callForm{between: "\n", call: (&argumentForm{
+			head: open + "\n" + functionOpen, afterName: ">\n",
+			key: parameterOpen, afterKey: ">\n", next: "\n" + parameterClose + "\n",
+			tail: functionClose + "\n" + closing,
+			tags: []string{open, closing, functionOpen, functionClose, parameterOpen,
+				parameterClose}}).call},
 		inner: functionOpen,
 		beginInner: func(schemas map[string]schema) callReader {
 			return &coderReader{open: open, closing: closing, schemas: schemas, alone: true,

@@ -52,10 +52,8 @@ func (b *Builder) Compile(start Node) (*Grammar, error) {
 		return nil, regular.ErrTooComplex
 	}
 	whole := b.Seq(start, b.Seq()) // a rule of its own
-	for i := range b.rules {
-		if !b.rules[i].defined {
-			return nil, fmt.Errorf("rule %q is used and not defined", b.rules[i].name)
-		}
+	if name, ok := b.undefined(whole); ok {
+		return nil, fmt.Errorf("rule %q is used and not defined", name)
 	}
 	productive, err := b.productive()
 	if err != nil {
@@ -73,6 +71,27 @@ func (b *Builder) Compile(start Node) (*Grammar, error) {
 	g.findNullable()
 	g.graph = newGraph(g)
 	return g, nil
+}
+
+// undefined returns the name of a rule that start uses and that is not defined. Rules that it does
+// not use may be what is left of a part that was given up.
+func (b *Builder) undefined(start Node) (name string, found bool) {
+	seen, todo := make([]bool, len(b.rules)), []Node{start}
+	for len(todo) > 0 {
+		n := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if n.isTerminal() || seen[n.rule()] {
+			continue
+		}
+		seen[n.rule()] = true
+		if r := &b.rules[n.rule()]; !r.defined {
+			return r.name, true
+		}
+		for _, nodes := range b.rules[n.rule()].choices {
+			todo = append(todo, nodes...)
+		}
+	}
+	return "", false
 }
 
 // productive returns a function that reports whether a node matches any text.

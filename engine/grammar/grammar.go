@@ -68,6 +68,9 @@ type Builder struct {
 const (
 	maxExprs = 400_000 // expressions, with the derivatives of all answers
 	maxRules = 200_000
+	// maxBuildWork bounds the work for the expressions of a grammar, without the derivatives that
+	// answers need.
+	maxBuildWork = 1_500_000
 	// maxSearches is how many derivatives may be computed to find whether expressions match
 	// anything, while a grammar is built and compiled. One takes about a microsecond.
 	maxSearches = 40_000
@@ -77,6 +80,7 @@ const (
 func NewBuilder() *Builder {
 	b := &Builder{Space: regular.NewSpace(maxExprs), byExpr: map[regular.Expr]Node{}}
 	b.Space.LimitSearches(maxSearches)
+	b.Space.LimitWork(maxBuildWork)
 	return b
 }
 

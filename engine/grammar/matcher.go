@@ -43,6 +43,7 @@ func (g *Grammar) NewMatcher() *Matcher {
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
 	m.g.graph.work = 0
+	m.g.space.LimitWork(maxStepWork)
 	if m.g.graph.bytes > maxGraphBytes {
 		m.g.graph = newGraph(m.g)
 	}

@@ -138,7 +138,7 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		c.work += len(b.seen)
 	}
 	c.work += 1 + len(s.threads) + g.space.Work() - derived
-	if c.work > maxStepWork {
+	if c.work > maxStepWork || g.space.Full() {
 		c.err = cmp.Or(c.err, regular.ErrTooComplex)
 	}
 	if c.err != nil {

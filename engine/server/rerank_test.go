@@ -54,9 +54,10 @@ func TestRerank(t *testing.T) {
 			query := fmt.Sprintf(`"query": %q, "documents": `, want.Query)
 			documents := string(marshalled(t, want.Texts))
 			all := reranked(t, s.URL, `{`+query+documents+`}`).Results
-			if len(all) != len(want.Scores) || !slices.IsSortedFunc(all, func(a, b rerank.Result) int {
+			sorted := slices.IsSortedFunc(all, func(a, b rerank.Result) int {
 				return int(math.Copysign(1, b.RelevanceScore-a.RelevanceScore))
-			}) {
+			})
+			if len(all) != len(want.Scores) || !sorted {
 				t.Fatalf("%+v is not in order", all)
 			}
 			for _, r := range all {
@@ -95,7 +96,9 @@ func TestRerank(t *testing.T) {
 			long := func(words int) string {
 				return `{"query": "q", "documents": ["a", "` + strings.Repeat(" a", words) + `"]}`
 			}
-			tokens := func(words int) int { return reranked(t, s.URL, long(words)).Usage.PromptTokens }
+			tokens := func(words int) int {
+				return reranked(t, s.URL, long(words)).Usage.PromptTokens
+			}
 			words := e.Info().ContextTokens/(tokens(2)-tokens(1)) + 1
 			status, _, text := post(t, s.URL+"/v1/rerank", long(words))
 			if status != 400 || !strings.Contains(text, "context_length_exceeded") ||

@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"slices"
 	"strings"
 
 	"headroom/engine/grammar"
@@ -118,7 +119,7 @@ func (a *Answer) Accept(token int32, text string) error {
 		case token == a.open:
 			a.phase = reasoning
 			return nil
-		case contains(a.calls, token):
+		case slices.Contains(a.calls, token):
 			a.phase = free
 			return nil
 		}
@@ -131,15 +132,6 @@ func (a *Answer) Accept(token int32, text string) error {
 		return a.matcher.Accept(token)
 	}
 	return nil
-}
-
-func contains(tokens []int32, token int32) bool {
-	for _, t := range tokens {
-		if t == token {
-			return true
-		}
-	}
-	return false
 }
 
 // reason looks for the tags that end what is free.

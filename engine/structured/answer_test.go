@@ -123,8 +123,9 @@ func TestRefusals(t *testing.T) {
 		{Output{Kind: Grammar, Source: `root ::= root "a"`}, "no answer can have this form"},
 		{Output{Kind: JSONSchema, Source: `{"type":"strin"}`}, "is not valid"},
 		{Output{Kind: JSONSchema, Source: `{`}, "is not valid"},
-		{Output{Kind: JSONSchema, Source: strings.Repeat(" ", maxSourceBytes+1)},
-			"at most 4194304"},
+		{Output{Kind: JSONSchema, Source: strings.Repeat(" ", maxSchemaBytes+1)},
+			"at most 1048576"},
+		{Output{Kind: Regex, Source: strings.Repeat(" ", maxSourceBytes+1)}, "at most 131072"},
 		{Output{Kind: Choice, Source: `["a"]`, Before: Before{Calls: []string{"[x]"}}},
 			`"[x]" is no token of its own`},
 	} {

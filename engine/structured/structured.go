@@ -66,9 +66,10 @@ type Before struct {
 	Calls []string
 }
 
-// Limits of an Output.
+// Limits of an Output. A JSON Schema has those of package jsonschema, too.
 const (
-	maxSourceBytes = 4 << 20
+	maxSchemaBytes = 1 << 20
+	maxSourceBytes = 128 << 10 // of any other source
 	maxChoices     = 10_000
 )
 
@@ -95,9 +96,12 @@ var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 // Compile returns the grammar of a form. calls is that of the model; nil: it has no calls. Errors
 // are Problems that begin with what is wrong.
 func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
-	if len(o.Source) > maxSourceBytes {
-		return nil, refused("it has %d bytes, at most %d are allowed", len(o.Source),
-			maxSourceBytes)
+	most := maxSourceBytes
+	if o.Kind == JSONSchema {
+		most = maxSchemaBytes
+	}
+	if len(o.Source) > most {
+		return nil, refused("it has %d bytes, at most %d are allowed", len(o.Source), most)
 	}
 	build := builders[o.Kind]
 	if o.Kind == Calls {

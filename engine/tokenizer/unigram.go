@@ -89,8 +89,8 @@ func (t *Tokenizer) setUnigram(entries []entry, scores []float64, lowest float64
 	return nil
 }
 
-// measure also removes the special tokens, so that a text with one that a Shield has hidden is split
-// into other tokens. Where none is hidden, they have been found before.
+// measure also removes the special tokens, so that a text with one that a Shield has hidden is
+// split into other tokens. Where none is hidden, they have been found before.
 func (m *unigram) measure(t *Tokenizer) (longest int, faithful bool) {
 	for i := range t.special.tokens {
 		m.tokens.remove(t.special.tokens[i].Content, t.pieces.special)

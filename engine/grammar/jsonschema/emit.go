@@ -87,8 +87,8 @@ func (c *compiler) scalars(s *set) regular.Expr {
 		}
 	}
 	parts = append(parts, c.numberTexts(s.number))
-	if s.text != regular.None {
-		parts = append(parts, c.space.Concat(c.quote, s.text, c.quote))
+	if text := c.space.And(s.text, c.allowed); text != regular.None {
+		parts = append(parts, c.space.Concat(c.quote, text, c.quote))
 	}
 	return c.space.Or(parts...)
 }
@@ -293,7 +293,7 @@ func (c *compiler) expandSome(o *objectShape, left []regular.Expr, ofRest regula
 	}
 	keys := left[0]
 	for i, m := range o.members {
-		if m.value == never || !c.space.Matches(keys, quoteContent(m.name)) {
+		if m.value == never || !c.space.Matches(keys, c.spelled(m.name)) {
 			continue
 		}
 		if m.required {
@@ -363,7 +363,7 @@ func (c *compiler) key(name string) grammar.Node {
 	n, ok := c.keys[name]
 	if !ok {
 		c.spend(len(name))
-		n = c.b.Terminal(c.space.Concat(c.quote, c.space.Text(quoteContent(name)), c.quote,
+		n = c.b.Terminal(c.space.Concat(c.quote, c.space.Text(c.spelled(name)), c.quote,
 			c.afterKey))
 		c.keys[name] = n
 	}
@@ -378,7 +378,8 @@ func (c *compiler) restNode(classes []memberClass, others regular.Expr) (grammar
 		if keys == regular.None {
 			continue
 		}
-		key := c.b.Terminal(c.space.Concat(c.quote, keys, c.quote, c.afterKey))
+		key := c.b.Terminal(c.space.Concat(c.quote, c.space.And(keys, c.allowed), c.quote,
+			c.afterKey))
 		parts = append(parts, c.b.Seq(key, c.node(class.value)))
 	}
 	return c.b.Choice(parts...), len(parts) > 0

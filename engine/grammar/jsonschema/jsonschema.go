@@ -67,28 +67,74 @@ func (e *Invalid) Error() string {
 // Build adds the grammar of a schema to a Builder and returns its node. The error is *Unsupported
 // or *Invalid.
 func Build(b *grammar.Builder, schema json.RawMessage, o Options) (n grammar.Node, err error) {
-	root, err := parse(schema)
+	defer stop(&err)
+	c, f, err := begin(b, schema, o, false)
 	if err != nil {
 		return 0, err
-	}
-	c := newCompiler(b, o)
-	defer func() {
-		if r := recover(); r != nil {
-			stop, ok := r.(stopped)
-			if !ok {
-				panic(r)
-			}
-			err = stop.err
-		}
-	}()
-	c.openDocument(root)
-	f := c.schema(root)
-	if c.isEmpty(f) {
-		return 0, &Invalid{Reason: "no value is valid"}
 	}
 	n = c.node(f)
 	c.define()
 	return n, nil
+}
+
+// BuildArgument is Build for a value that a tool call has between tags: a string is written without
+// quotation marks and escapes, and every other value is JSON. All strings in it are among allowed.
+func BuildArgument(b *grammar.Builder, schema json.RawMessage, o Options,
+	allowed regular.Expr) (n grammar.Node, err error) {
+	defer stop(&err)
+	r, f, err := begin(b, schema, o, true)
+	if err != nil {
+		return 0, err
+	}
+	text := r.space.And(r.set(f).text, allowed)
+	none, err := r.space.IsNone(text)
+	r.check(err)
+	c, f, err := begin(b, schema, o, false)
+	if err != nil {
+		return 0, err
+	}
+	c.allowed = allowed
+	others := *c.set(f)
+	others.text = regular.None
+	var parts []grammar.Node
+	if !none {
+		parts = append(parts, b.Terminal(text))
+	}
+	if !others.isNothing() {
+		parts = append(parts, c.choices(&others))
+		c.define()
+	}
+	if len(parts) == 0 {
+		return 0, &Invalid{Reason: "no value can be written in this model's tool calls"}
+	}
+	return b.Choice(parts...), nil
+}
+
+// begin reads a schema. raw says how strings are spelled; see texts.
+func begin(b *grammar.Builder, schema json.RawMessage, o Options, raw bool) (*compiler, formula,
+	error) {
+	root, err := parse(schema)
+	if err != nil {
+		return nil, 0, err
+	}
+	c := newCompiler(b, o, raw)
+	c.openDocument(root)
+	f := c.schema(root)
+	if c.isEmpty(f) {
+		return nil, 0, &Invalid{Reason: "no value is valid"}
+	}
+	return c, f, nil
+}
+
+// stop recovers from a panic that the compiler has stopped with. It must be deferred.
+func stop(err *error) {
+	if r := recover(); r != nil {
+		s, ok := r.(stopped)
+		if !ok {
+			panic(r)
+		}
+		*err = s.err
+	}
 }
 
 // stopped is a panic of the compiler, which Build returns.
@@ -127,6 +173,8 @@ type compiler struct {
 	o     Options
 	work  int
 	at    *value // the schema that is being read, for errors
+	// allowed are the strings that values may have, besides what the schema says.
+	allowed regular.Expr
 
 	document
 	formulas
@@ -135,10 +183,10 @@ type compiler struct {
 	emitter
 }
 
-func newCompiler(b *grammar.Builder, o Options) *compiler {
-	c := &compiler{b: b, space: b.Space, o: o}
+func newCompiler(b *grammar.Builder, o Options, raw bool) *compiler {
+	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All}
 	c.formulas = newFormulas()
-	c.texts = newTexts(b.Space)
+	c.texts = newTexts(b.Space, raw)
 	c.numerals = newNumerals(b.Space)
 	c.emitter = newEmitter(c)
 	return c

@@ -84,7 +84,7 @@ func (o *objectShape) value(c *compiler, name string) formula {
 		return o.members[i].value
 	}
 	for _, class := range o.rest {
-		if class.keys == c.anyText || c.space.Matches(class.keys, quoteContent(name)) {
+		if class.keys == c.anyText || c.space.Matches(class.keys, c.spelled(name)) {
 			return class.value
 		}
 	}
@@ -155,7 +155,7 @@ func (c *compiler) addProperties(v *value, o *objectShape) {
 		if patterns != nil {
 			for _, p := range patterns.members {
 				if c.space.Matches(c.pattern(v, "patternProperties", p.key),
-					quoteContent(m.key)) {
+					c.spelled(m.key)) {
 					f = c.and(f, c.schema(p.value))
 				}
 			}
@@ -246,7 +246,7 @@ func joined(c *compiler, classes []memberClass) []memberClass {
 func (o *objectShape) restrictNames(c *compiler, keys regular.Expr) {
 	for i, m := range o.members {
 		c.spend(1)
-		if !c.space.Matches(keys, quoteContent(m.name)) {
+		if !c.space.Matches(keys, c.spelled(m.name)) {
 			o.members[i].value = never
 		}
 	}
@@ -306,7 +306,7 @@ func (c *compiler) tidySome(o *objectShape) bool {
 	for _, keys := range o.some {
 		candidates, last, satisfied := 0, 0, false
 		for i, m := range o.members {
-			if m.value != never && c.space.Matches(keys, quoteContent(m.name)) {
+			if m.value != never && c.space.Matches(keys, c.spelled(m.name)) {
 				candidates, last = candidates+1, i
 				satisfied = satisfied || m.required
 			}
@@ -511,7 +511,7 @@ func (c *compiler) applyUnevaluatedProperties(o *objectShape, f formula) *object
 	out := &objectShape{min: o.min, max: o.max, some: o.some, evaluated: evaluation{all: true}}
 	keys := o.evaluated.keys
 	for _, m := range o.members {
-		if !o.evaluated.names[m.name] && !c.space.Matches(keys, quoteContent(m.name)) {
+		if !o.evaluated.names[m.name] && !c.space.Matches(keys, c.spelled(m.name)) {
 			m.value = c.and(m.value, f)
 		}
 		out.add(m)

@@ -101,7 +101,7 @@ func (s *set) has(c *compiler, v *value) bool {
 	case number:
 		return c.space.Matches(s.number.expr, c.numberText(v))
 	case text:
-		return c.space.Matches(s.text, quoteContent(v.text))
+		return c.space.Matches(s.text, c.spelled(v.text))
 	}
 	return false
 }

@@ -12,21 +12,33 @@ import (
 )
 
 type texts struct {
+	raw          bool // characters are spelled as they are, without the escapes of JSON
 	anyCharacter regular.Expr
 	anyText      regular.Expr
 	patterns     map[string]regular.Expr
 	formats      map[string]regular.Expr
 }
 
-func newTexts(s *regular.Space) texts {
-	t := texts{patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{}}
-	t.anyCharacter = spellings(s, []regular.RuneRange{{Lo: 0, Hi: 0x10FFFF}})
+func newTexts(s *regular.Space, raw bool) texts {
+	t := texts{raw: raw, patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{}}
+	t.anyCharacter = t.characters(s, []regular.RuneRange{{Lo: 0, Hi: 0x10FFFF}})
 	t.anyText = s.Repeat(t.anyCharacter, 0, regular.Unlimited)
 	return t
 }
 
-// spellings returns the expression of the spelling of one character of a set.
-func spellings(s *regular.Space, set []regular.RuneRange) regular.Expr {
+// spelled returns the text of a string, without quotation marks.
+func (t *texts) spelled(s string) string {
+	if t.raw {
+		return s
+	}
+	return quoteContent(s)
+}
+
+// characters returns the expression of the spelling of one character of a set.
+func (t *texts) characters(s *regular.Space, set []regular.RuneRange) regular.Expr {
+	if t.raw {
+		return s.Runes(set...)
+	}
 	var raw []regular.RuneRange
 	var escaped []regular.Expr
 	for _, r := range set {
@@ -96,7 +108,7 @@ func (c *compiler) stringKeywords(v *value) regular.Expr {
 // character of an answer excludes most of them at once.
 func (c *compiler) oneOfTexts(list []string) regular.Expr {
 	for i, s := range list {
-		list[i] = quoteContent(s)
+		list[i] = c.spelled(s)
 		c.spend(1 + len(s))
 	}
 	slices.Sort(list)
@@ -180,5 +192,5 @@ func (c *compiler) pattern(v *value, keyword, pattern string) regular.Expr {
 }
 
 func (c *compiler) spellings(set []regular.RuneRange) regular.Expr {
-	return spellings(c.space, set)
+	return c.characters(c.space, set)
 }

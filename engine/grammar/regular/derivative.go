@@ -92,6 +92,10 @@ func (s *Space) DerivativeByClass(e Expr, class uint8) Expr {
 		s.derivatives[e] = row
 	}
 	if row[class] == notYet {
+		if s.stop > 0 && s.work > s.stop {
+			s.full = true
+			return None
+		}
 		s.computed++
 		row[class] = s.derive(e, class) // s.derivatives may move, row does not
 	}
@@ -127,7 +131,6 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 }
 
 func (s *Space) each(kids []Expr, class uint8) []Expr {
-	s.work += len(kids)
 	d := make([]Expr, len(kids))
 	for i, kid := range kids {
 		d[i] = s.DerivativeByClass(kid, class)
@@ -147,6 +150,15 @@ func (s *Space) Matches(e Expr, text string) bool {
 
 // maxSearch is how many derivatives a search for a text may need.
 const maxSearch = 50_000
+
+// LimitWork allows so much further Work for derivatives, after which the Space is full. 0 removes
+// the limit.
+func (s *Space) LimitWork(parts int) {
+	s.stop = 0
+	if parts > 0 {
+		s.stop = s.work + parts
+	}
+}
 
 // LimitSearches makes searches end in ErrTooComplex after so many further derivatives in all. 0
 // removes the limit; that of a single search remains.

@@ -112,6 +112,7 @@ type Space struct {
 	derivatives [][]Expr   // by expression and class; notYet: not computed
 	alive       map[Expr]bool
 	work        int // parts of derivatives that were computed
+	stop        int // with more work, derivatives fail; 0: never
 	computed    int // derivatives
 	last        int // after this many, searches fail; 0: none
 }
@@ -137,7 +138,7 @@ func (s *Space) Full() bool { return s.full }
 // Len returns the number of expressions.
 func (s *Space) Len() int { return len(s.nodes) }
 
-// Work returns how many parts of expressions have been derived so far, a measure of time.
+// Work returns how many parts expressions have been made of so far, a measure of time.
 func (s *Space) Work() int { return s.work }
 
 // Nullable reports whether e matches the empty text.
@@ -215,6 +216,8 @@ func (s *Space) Concat(parts ...Expr) Expr {
 
 func (s *Space) concat(a, b Expr) Expr {
 	switch {
+	case !s.spend(nil):
+		return None
 	case a == None || b == None:
 		return None
 	case a == Empty:
@@ -231,8 +234,24 @@ func (s *Space) concat(a, b Expr) Expr {
 		nullable: s.nodes[a].nullable && s.nodes[b].nullable})
 }
 
+// spend counts the work for an expression of parts, and reports whether the limit allows it.
+func (s *Space) spend(parts []Expr) bool {
+	s.work++
+	for _, part := range parts {
+		s.work += 1 + len(s.nodes[part].kids)
+	}
+	if s.stop > 0 && s.work > s.stop {
+		s.full = true
+		return false
+	}
+	return true
+}
+
 // Or returns the expression of texts of one of the parts.
 func (s *Space) Or(parts ...Expr) Expr {
+	if !s.spend(parts) {
+		return None
+	}
 	kids, set := make([]Expr, 0, len(parts)), Set{}
 	for _, part := range parts {
 		switch n := s.nodes[part]; {
@@ -289,6 +308,9 @@ func (s *Space) sorted(kids []Expr) []Expr {
 
 // And returns the expression of texts that belong to every part.
 func (s *Space) And(parts ...Expr) Expr {
+	if !s.spend(parts) {
+		return None
+	}
 	kids, set := make([]Expr, 0, len(parts)), Set{}.Not()
 	isSet := false
 	for _, part := range parts {
