@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -211,6 +212,74 @@ func TestNewGraph(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAfterTooComplex matches texts after one whose states are too complex. Many answers share the
+// grammar, so the error of one must not be that of all.
+func TestAfterTooComplex(t *testing.T) {
+	b := NewBuilder()
+	s := b.Space
+	ab := s.Set(regular.Of("ab"))
+	any := s.Repeat(ab, 0, regular.Unlimited)
+	yes := s.Text("yes")
+	hard := s.And(s.Concat(any, s.Text("a"), s.Repeat(ab, 18, 18)), s.Not(any)) // 2^18 derivatives
+	g, err := b.Compile(b.Terminal(s.Or(yes, s.Concat(s.Text("n"), hard))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := words()
+	v.encode = nil
+	g.SetVocabulary(v)
+	m, other := g.NewMatcher(), g.NewMatcher()
+	if n := m.AcceptBytes([]byte("ye")); n != 2 {
+		t.Fatalf("%d bytes are allowed", n)
+	}
+	for range 2 {
+		if _, err := other.Mask(); !errors.Is(err, regular.ErrTooComplex) {
+			t.Fatalf("got error %v, expected that the expression is too complex", err)
+		}
+		if len(other.Forced()) > 0 || other.Ended() {
+			t.Error("what is too complex is forced or ended")
+		}
+	}
+	mask, err := m.Mask()
+	if err != nil || mask.Len() != 1 || !mask.Allows(2+'s') {
+		t.Fatalf("after another text was too complex: mask %v, %v", mask, err)
+	}
+	if m.AcceptBytes([]byte("s")) != 1 || !m.Ended() || other.AcceptBytes([]byte("yes")) != 3 {
+		t.Error("after another text was too complex, nothing is allowed")
+	}
+}
+
+// TestManyStates matches a text with more states than a grammar keeps.
+func TestManyStates(t *testing.T) {
+	b := NewBuilder()
+	s := b.Space
+	ab := s.Set(regular.Of("ab"))
+	any := s.Repeat(ab, 0, regular.Unlimited)
+	late := func(n int) Node { return b.Terminal(s.Concat(any, s.Text("a"), s.Repeat(ab, n, n))) }
+	g, err := b.Compile(b.Choice(late(24), late(25), late(26), late(27)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, maxExprs/3)
+	for i := range text {
+		text[i] = "ab"[r.IntN(2)]
+	}
+	copy(text[len(text)-28:], "aaaa")
+	m := g.NewMatcher()
+	for i := range text {
+		if m.AcceptBytes(text[i:i+1]) != 1 {
+			t.Fatalf("byte %d is not allowed: %v", i, g.graph.err)
+		}
+	}
+	if !m.Complete() {
+		t.Error("the text is not complete")
+	}
+	if n := g.graph.space.Len(); n > 2*maxDerived {
+		t.Errorf("the grammar has %d expressions", n)
 	}
 }
 

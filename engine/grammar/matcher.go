@@ -29,7 +29,7 @@ const exprBytes = 300
 func (g *Grammar) Bytes() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.graph.bytes + exprBytes*g.space.Len()
+	return g.graph.bytes + exprBytes*g.graph.space.Len()
 }
 
 // NewMatcher returns a Matcher at the beginning of an answer.
@@ -39,17 +39,17 @@ func (g *Grammar) NewMatcher() *Matcher {
 	return &Matcher{g: g, graph: g.graph, at: g.graph.start}
 }
 
-// lock locks the grammar, and begins a new graph if the old one has become too large.
+// lock locks the grammar, and begins a new graph if the old one is spent.
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
-	m.g.graph.work = 0
-	m.g.space.LimitWork(maxStepWork)
-	if m.g.graph.bytes > maxGraphBytes {
-		m.g.graph = newGraph(m.g)
+	if m.g.graph.isSpent() {
+		m.g.graph = m.g.graph.successor(m.g)
 	}
+	m.g.graph.work = 0
+	m.g.graph.space.LimitWork(maxStepWork)
 	if m.graph != m.g.graph {
+		m.at = m.g.graph.adopt(m.g, m.graph, m.at)
 		m.graph = m.g.graph
-		m.at = m.graph.adopt(m.g, m.at)
 	}
 }
 
@@ -101,13 +101,16 @@ func (m *Matcher) Accept(token int32) error {
 		return fmt.Errorf("token %d is not allowed here", token)
 	}
 	text := v.text(token)
-	if n := m.advance(text); len(text) == 0 || n < len(text) {
+	n := m.advance(text)
+	switch {
+	case m.graph.err != nil:
+		return m.graph.err
+	case len(text) == 0 || n < len(text):
 		return fmt.Errorf("token %d is not allowed here", token)
-	}
-	if len(next) > 0 {
+	case len(next) > 0:
 		m.pending = next[1:]
 	}
-	return m.graph.err
+	return nil
 }
 
 // AcceptBytes goes on by a text, and returns how many of its bytes are allowed. It is for texts
@@ -120,7 +123,7 @@ func (m *Matcher) AcceptBytes(text []byte) int {
 
 func (m *Matcher) advance(text []byte) int {
 	for i, b := range text {
-		next := m.graph.step(m.g, m.at, m.g.space.Class(b))
+		next := m.graph.step(m.g, m.at, m.graph.space.Class(b))
 		if next == dead {
 			return i
 		}
@@ -142,11 +145,11 @@ func (m *Matcher) Ended() bool {
 	if !m.at.complete {
 		return false
 	}
-	_, count := m.g.space.Classes()
+	_, count := m.graph.space.Classes()
 	for class := range count {
 		if m.graph.step(m.g, m.at, uint8(class)) != dead {
 			return false
 		}
 	}
-	return true
+	return m.graph.err == nil // if it is not known, Mask finds out
 }

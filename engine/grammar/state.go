@@ -3,7 +3,8 @@ package grammar
 // States. A state is what the matcher knows after some bytes: the terminals that may be in
 // progress, each with the row where it began and the expression of its rest. States are stored
 // once, in a graph that grows as texts are matched, like a lazily built automaton. When it has
-// become too large, a new one begins, and each matcher takes its state along.
+// become too large, a new one begins, and each matcher takes its state along. So it does after a
+// state that was too complex to be computed: other answers with the grammar do not notice.
 
 import (
 	"cmp"
@@ -16,6 +17,8 @@ import (
 const (
 	// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
 	maxGraphBytes = 64 << 20
+	// maxDerived bounds the expressions that a graph adds to those at its beginning.
+	maxDerived = 200_000
 	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
 	// derivatives. It takes about a tenth of a second, during which other requests wait.
 	maxStepWork = 500_000
@@ -43,6 +46,10 @@ type state struct {
 var dead = &state{}
 
 type graph struct {
+	space     *regular.Space
+	terminals []regular.Expr
+	begun     int // expressions at the beginning
+
 	rows   map[string]*row
 	states map[string]*state
 	first  *row // where a text begins
@@ -54,25 +61,38 @@ type graph struct {
 	work   int          // new work for the current token
 }
 
-func newGraph(g *Grammar) *graph {
-	c := &graph{rows: map[string]*row{}, states: map[string]*state{}}
+func newGraph(g *Grammar, space *regular.Space, terminals []regular.Expr) *graph {
+	c := &graph{space: space, terminals: terminals, begun: space.Len(), rows: map[string]*row{},
+		states: map[string]*state{}}
+	space.LimitSize(c.begun + 3*maxDerived/2) // a step more
 	b := g.newRow()
 	b.add(item{production: g.start})
 	c.first = b.finish(c)
-	c.start = c.stateOf(g, c.first.threads(g, nil), c.first.complete)
+	c.start = c.stateOf(c.first.threads(c, nil), c.first.complete)
 	return c
 }
 
+// isSpent reports whether a new graph must begin.
+func (c *graph) isSpent() bool {
+	return c.bytes > maxGraphBytes || c.space.Len() > c.begun+maxDerived || c.err != nil
+}
+
+// successor returns a graph without any text. Its Space has only the expressions of the terminals.
+func (c *graph) successor(g *Grammar) *graph {
+	space := c.space.Successor()
+	return newGraph(g, space, space.Import(c.space, c.terminals))
+}
+
 // threads appends the terminals that may begin at a row.
-func (r *row) threads(g *Grammar, threads []thread) []thread {
+func (r *row) threads(c *graph, threads []thread) []thread {
 	for _, t := range r.terminals {
-		threads = append(threads, thread{r, t, g.terminals[t]})
+		threads = append(threads, thread{r, t, c.terminals[t]})
 	}
 	return threads
 }
 
 // stateOf returns the state of the threads.
-func (c *graph) stateOf(g *Grammar, threads []thread, complete bool) *state {
+func (c *graph) stateOf(threads []thread, complete bool) *state {
 	slices.SortFunc(threads, func(a, b thread) int {
 		return cmp.Or(cmp.Compare(a.row.id, b.row.id), cmp.Compare(a.terminal, b.terminal),
 			cmp.Compare(a.rest, b.rest))
@@ -94,7 +114,7 @@ func (c *graph) stateOf(g *Grammar, threads []thread, complete bool) *state {
 	if s, ok := c.states[string(key)]; ok {
 		return s
 	}
-	_, classes := g.space.Classes()
+	_, classes := c.space.Classes()
 	s := &state{threads: slices.Clone(threads), complete: complete, next: make([]*state, classes)}
 	c.states[string(key)] = s
 	c.bytes += 150 + len(key) + 24*len(threads) + 8*classes // about
@@ -111,17 +131,17 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	}
 	var threads []thread
 	var b *rowBuilder
-	derived := g.space.Work()
+	derived := c.space.Work()
 	for _, t := range s.threads {
-		rest := g.space.DerivativeByClass(t.rest, class)
-		if none, err := g.space.IsNone(rest); err != nil || none {
+		rest := c.space.DerivativeByClass(t.rest, class)
+		if none, err := c.space.IsNone(rest); err != nil || none {
 			c.err = cmp.Or(c.err, err)
 			continue
 		}
 		if rest != regular.Empty {
 			threads = append(threads, thread{t.row, t.terminal, rest})
 		}
-		if !g.space.Nullable(rest) {
+		if !c.space.Nullable(rest) {
 			continue
 		}
 		if b == nil {
@@ -137,8 +157,8 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		b.close(maxStepWork - c.work)
 		c.work += len(b.seen)
 	}
-	c.work += 1 + len(s.threads) + g.space.Work() - derived
-	if c.work > maxStepWork || g.space.Full() {
+	c.work += 1 + len(s.threads) + c.space.Work() - derived
+	if c.work > maxStepWork || c.space.Full() {
 		c.err = cmp.Or(c.err, regular.ErrTooComplex)
 	}
 	if c.err != nil {
@@ -147,21 +167,25 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	complete := false
 	if b != nil {
 		fresh := b.finish(c)
-		threads, complete = fresh.threads(g, threads), fresh.complete
+		threads, complete = fresh.threads(c, threads), fresh.complete
 	}
-	n := c.stateOf(g, threads, complete)
+	n := c.stateOf(threads, complete)
 	s.next[class] = n
 	return n
 }
 
 // adopt returns the state of another graph in c.
-func (c *graph) adopt(g *Grammar, s *state) *state {
-	threads := make([]thread, len(s.threads))
+func (c *graph) adopt(g *Grammar, other *graph, s *state) *state {
+	threads, rests := make([]thread, len(s.threads)), make([]regular.Expr, len(s.threads))
+	for i, t := range s.threads {
+		rests[i] = t.rest
+	}
+	rests = c.space.Import(other.space, rests)
 	rows := map[*row]*row{}
 	for i, t := range s.threads {
-		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, t.rest}
+		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, rests[i]}
 	}
-	return c.stateOf(g, threads, s.complete)
+	return c.stateOf(threads, s.complete)
 }
 
 // adoptRow returns the row of another graph in c, with the rows where its items began.

@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -130,6 +131,52 @@ func NewSpace(limit int) *Space {
 	s.index[string(s.encode(&s.nodes[All]))] = All
 	s.intern(node{kind: kindSet, set: Set{}.Not()})
 	return s
+}
+
+// LimitSize replaces the limit of NewSpace.
+func (s *Space) LimitSize(limit int) { s.limit = limit }
+
+// Successor returns a Space with the classes of bytes of s, and without its expressions.
+func (s *Space) Successor() *Space {
+	n := NewSpace(s.limit)
+	for i := range s.nodes {
+		if s.nodes[i].kind == kindSet {
+			n.Set(s.nodes[i].set)
+		}
+	}
+	return n
+}
+
+// Import returns expressions of another Space in s.
+func (s *Space) Import(from *Space, exprs []Expr) []Expr {
+	needed := map[Expr]bool{}
+	todo := slices.Clone(exprs)
+	for len(todo) > 0 {
+		e := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !needed[e] {
+			needed[e] = true
+			todo = append(todo, from.nodes[e].kids...)
+		}
+	}
+	here := make(map[Expr]Expr, len(needed))
+	for _, e := range slices.Sorted(maps.Keys(needed)) { // parts come before what has them
+		n := from.nodes[e]
+		kids := make([]Expr, len(n.kids))
+		for i, kid := range n.kids {
+			kids[i] = here[kid]
+		}
+		if n.kind == kindOr || n.kind == kindAnd {
+			slices.Sort(kids)
+		}
+		n.kids = kids
+		here[e] = s.intern(n)
+	}
+	out := make([]Expr, len(exprs))
+	for i, e := range exprs {
+		out[i] = here[e]
+	}
+	return out
 }
 
 // Full reports whether an expression was lost because of the limit.
