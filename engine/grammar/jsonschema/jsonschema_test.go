@@ -102,6 +102,8 @@ func TestTexts(t *testing.T) {
 		{`{"type": "string", "nullable": true}`, []string{`null`, `"a"`}, []string{`1`}},
 		{`{"type": "string", "format": "date"}`, []string{`"2024-02-29"`, `"1999-12-31"`},
 			[]string{`"2023-02-29"`, `"2023-13-01"`, `"2023-04-31"`, `"x"`}},
+		{`{"type": "string", "allOf": [{"pattern": "\\p{Lu}"}, {"pattern": "\\p{Ll}"},
+			{"pattern": "\\p{N}"}]}`, []string{`"aÄ1"`, `"٣Яя"`}, []string{`"aB"`, `"A1"`, `"aaa"`}},
 		{`{"type": "object", "dependentRequired": {"a": ["b"]}, "properties": {"a": true, "b": true},
 			"additionalProperties": false}`, []string{`{}`, `{"b": 1}`, `{"a": 1, "b": 1}`},
 			[]string{`{"a": 1}`}},

@@ -69,7 +69,7 @@ func (s *Space) thaw(set Set) {
 	}
 	for class := range s.classCount {
 		if inside[class] && outside[class] {
-			s.classCount, s.derivatives = 0, nil
+			s.classCount, s.derivatives, s.choices = 0, nil, map[Expr][][]Expr{}
 			return
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 		}
 		return d
 	case kindOr:
-		return s.Or(s.each(n.kids, class)...)
+		return s.Or(s.each(s.beginning(e, class), class)...)
 	case kindAnd:
 		return s.And(s.each(n.kids, class)...)
 	case kindNot:
@@ -128,6 +128,49 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 		return s.deriveMultiple(n, s.classByte[class])
 	}
 	return None
+}
+
+// manyKids is the size of an Or whose parts are listed by the bytes with which they begin. The
+// letters of all scripts are an Or of 700 parts, and a byte begins few of them.
+const manyKids = 16
+
+// beginning returns the parts of an Or that may begin with a byte of a class, and perhaps others.
+func (s *Space) beginning(e Expr, class uint8) []Expr {
+	kids := s.nodes[e].kids
+	if len(kids) < manyKids {
+		return kids
+	}
+	lists, ok := s.choices[e]
+	if !ok {
+		lists = s.byBeginning(kids)
+		s.choices[e] = lists
+	}
+	if lists == nil {
+		return kids
+	}
+	return lists[class]
+}
+
+// byBeginning returns the parts that may begin with a byte of each class; nil: some of them begin
+// with no set of bytes, so that it is not worth it.
+func (s *Space) byBeginning(kids []Expr) [][]Expr {
+	lists := make([][]Expr, s.classCount)
+	for _, kid := range kids {
+		first := s.nodes[kid]
+		if first.kind == kindConcat {
+			first = s.nodes[first.kids[0]]
+		}
+		if first.kind != kindSet {
+			return nil
+		}
+		for class := range lists {
+			if first.set.has(s.classByte[class]) {
+				lists[class] = append(lists[class], kid)
+			}
+		}
+	}
+	s.work += len(lists)
+	return lists
 }
 
 func (s *Space) each(kids []Expr, class uint8) []Expr {

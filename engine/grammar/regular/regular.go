@@ -107,10 +107,11 @@ type Space struct {
 	limit int    // most nodes; 0: none
 	full  bool   // a node was refused for limit
 
-	classes     [256]uint8 // of bytes that no set of the Space distinguishes
-	classCount  int        // 0: not computed
-	classByte   [256]byte  // a byte of each class
-	derivatives [][]Expr   // by expression and class; notYet: not computed
+	classes     [256]uint8        // of bytes that no set of the Space distinguishes
+	classCount  int               // 0: not computed
+	classByte   [256]byte         // a byte of each class
+	derivatives [][]Expr          // by expression and class; notYet: not computed
+	choices     map[Expr][][]Expr // see beginning
 	alive       map[Expr]bool
 	work        int // parts of derivatives that were computed
 	stop        int // with more work, derivatives fail; 0: never
@@ -124,7 +125,8 @@ var ErrTooComplex = errors.New("the expression is too complex")
 // NewSpace returns a Space for at most limit expressions, derivatives included; 0: without a limit.
 // Beyond it, expressions match nothing and Full reports true.
 func NewSpace(limit int) *Space {
-	s := &Space{index: map[string]Expr{}, limit: limit, alive: map[Expr]bool{}}
+	s := &Space{index: map[string]Expr{}, limit: limit, alive: map[Expr]bool{},
+		choices: map[Expr][][]Expr{}}
 	s.intern(node{kind: kindNone})
 	s.intern(node{kind: kindEmpty, nullable: true})
 	s.nodes = append(s.nodes, node{kind: kindNot, nullable: true, kids: []Expr{None}})
