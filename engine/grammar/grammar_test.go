@@ -537,3 +537,21 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestAmbiguousToken computes a mask that follows a long token through a grammar in which each part
+// of it has many readings. Most work is for items that a row has already.
+func TestAmbiguousToken(t *testing.T) {
+	b := NewBuilder()
+	n := b.Rule("n")
+	b.Define(n, b.Choice(b.Text("a"), b.Seq(), b.Seq(n, n), b.Seq(n, n, n)))
+	g, err := b.Compile(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := words(strings.Repeat("a", 128))
+	v.encode = nil
+	g.SetVocabulary(v)
+	if _, err := g.NewMatcher().Mask(); !errors.Is(err, regular.ErrTooComplex) {
+		t.Errorf("got error %v, expected that the expression is too complex", err)
+	}
+}

@@ -20,7 +20,7 @@ const (
 	// maxDerived bounds the expressions that a graph adds to those at its beginning.
 	maxDerived = 200_000
 	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
-	// derivatives. It takes about a tenth of a second, during which other requests wait.
+	// derivatives. It takes less than a tenth of a second, during which other requests wait.
 	maxStepWork = 500_000
 )
 
@@ -154,8 +154,8 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		}
 	}
 	if b != nil {
-		b.close(maxStepWork - c.work)
-		c.work += len(b.seen)
+		b.close(3 * (maxStepWork - c.work))
+		c.work += b.work / 3
 	}
 	c.work += 1 + len(s.threads) + c.space.Work() - derived
 	if c.work > maxStepWork || c.space.Full() {
