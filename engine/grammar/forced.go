@@ -15,18 +15,18 @@ import "bytes"
 // maxForcedBytes bounds the text that is forced at once.
 const maxForcedBytes = 1024
 
-// forcedOf returns the tokens that must follow in a state.
-func (c *graph) forcedOf(g *Grammar, s *state) []int32 {
+// forcedOf returns the tokens that must follow in a state. The error is that of the graph.
+func (c *graph) forcedOf(g *Grammar, s *state) ([]int32, error) {
 	if s.isForced || g.vocabulary.encode == nil {
-		return s.forced
+		return s.forced, nil
 	}
 	text, end := c.forcedText(g, s)
 	tokens := c.stable(g, text, end)
 	if c.err != nil {
-		return nil // the mask has the error
+		return nil, c.err
 	}
 	s.forced, s.isForced = tokens, true
-	return tokens
+	return tokens, nil
 }
 
 // forcedText returns the only text that can follow in a state, and the state after it.

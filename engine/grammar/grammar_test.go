@@ -235,9 +235,12 @@ func TestAfterTooComplex(t *testing.T) {
 	if n := m.AcceptBytes([]byte("ye")); n != 2 {
 		t.Fatalf("%d bytes are allowed", n)
 	}
-	for range 2 {
+	for i := range 2 {
 		if _, err := other.Mask(); !errors.Is(err, regular.ErrTooComplex) {
 			t.Fatalf("got error %v, expected that the expression is too complex", err)
+		}
+		if i > 0 && g.graph.err != nil {
+			t.Error("what is too complex was computed again")
 		}
 		if len(other.Forced()) > 0 || other.Ended() {
 			t.Error("what is too complex is forced or ended")

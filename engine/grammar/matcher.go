@@ -12,6 +12,7 @@ type Matcher struct {
 	graph   *graph
 	at      *state
 	pending []int32 // forced tokens that have not come yet
+	failed  error   // what follows could not be computed, and would fail again
 	ended   bool    // an end token has come
 }
 
@@ -57,19 +58,25 @@ func (m *Matcher) lock() {
 func (m *Matcher) Mask() (*Mask, error) {
 	m.lock()
 	defer m.g.mu.Unlock()
-	if next := m.next(); len(next) > 0 {
+	next := m.next()
+	switch {
+	case m.failed != nil:
+		return nil, m.failed
+	case len(next) > 0:
 		mask := &Mask{Bits: make([]uint64, (m.g.vocabulary.size+63)/64)}
 		mask.allow(next[0])
 		return mask, nil
 	}
-	return m.graph.maskOf(m.g, m.at)
+	var mask *Mask
+	mask, m.failed = m.graph.maskOf(m.g, m.at)
+	return mask, m.failed
 }
 
 // MaskIsKnown reports whether Mask takes no time.
 func (m *Matcher) MaskIsKnown() bool {
 	m.lock()
 	defer m.g.mu.Unlock()
-	return len(m.pending) > 0 || m.at.mask != nil
+	return len(m.pending) > 0 || m.at.mask != nil || m.failed != nil
 }
 
 // Forced returns the tokens that must come next, in order. It is empty if there is a choice, and at
@@ -81,8 +88,8 @@ func (m *Matcher) Forced() []int32 {
 }
 
 func (m *Matcher) next() []int32 {
-	if len(m.pending) == 0 && !m.ended {
-		m.pending = m.graph.forcedOf(m.g, m.at)
+	if len(m.pending) == 0 && !m.ended && m.failed == nil {
+		m.pending, m.failed = m.graph.forcedOf(m.g, m.at)
 	}
 	return m.pending
 }
@@ -127,7 +134,7 @@ func (m *Matcher) advance(text []byte) int {
 		if next == dead {
 			return i
 		}
-		m.at = next
+		m.at, m.failed = next, nil
 	}
 	return len(text)
 }
@@ -142,7 +149,7 @@ func (m *Matcher) Ended() bool {
 	}
 	m.lock()
 	defer m.g.mu.Unlock()
-	if !m.at.complete {
+	if !m.at.complete || m.failed != nil {
 		return false
 	}
 	_, count := m.graph.space.Classes()
@@ -151,5 +158,6 @@ func (m *Matcher) Ended() bool {
 			return false
 		}
 	}
-	return m.graph.err == nil // if it is not known, Mask finds out
+	m.failed = m.graph.err
+	return m.failed == nil
 }

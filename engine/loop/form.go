@@ -31,7 +31,7 @@ func forcedResult(r *request, token int32) sample.Result {
 func (r *request) setMask() error {
 	mask, err := r.form.Mask()
 	if err != nil {
-		return problem.Wrap(problem.Internal, err,
+		return problem.Wrap(problem.BadRequest, err,
 			"The answer cannot go on in the form that the request demands", "")
 	}
 	if r.sampler.SetMask(nil); mask != nil {
