@@ -62,6 +62,8 @@ type Builder struct {
 	rules     []rule
 	empty     Node // the rule of the empty text
 	hasEmpty  bool
+	// Steps counts the work of packages that add large parts, which they limit.
+	Steps int
 }
 
 // Limits of a grammar. They bound the memory and the time of hostile ones.
