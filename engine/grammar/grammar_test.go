@@ -436,6 +436,26 @@ func TestForced(t *testing.T) {
 	}
 }
 
+// TestMaskIsKnown asks for the mask of an answer before and after it is computed, and while that of
+// another answer is.
+func TestMaskIsKnown(t *testing.T) {
+	g := list(t)
+	v := words()
+	g.SetVocabulary(v)
+	m := g.NewMatcher()
+	before := m.MaskIsKnown()
+	if _, err := m.Mask(); err != nil {
+		t.Fatal(err)
+	}
+	after := m.MaskIsKnown()
+	g.mu.Lock() // as the mask of another answer does
+	during := m.MaskIsKnown()
+	g.mu.Unlock()
+	if before || !after || during {
+		t.Errorf("known before %t, after %t, during another one %t", before, after, during)
+	}
+}
+
 // TestMaskInStrings compares masks inside of strings, where plain tokens are allowed together, with
 // trying each token.
 func TestMaskInStrings(t *testing.T) {

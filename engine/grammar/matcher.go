@@ -40,9 +40,14 @@ func (g *Grammar) NewMatcher() *Matcher {
 	return &Matcher{g: g, graph: g.graph, at: g.graph.start}
 }
 
-// lock locks the grammar, and begins a new graph if the old one is spent.
+// lock locks the grammar.
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
+	m.begin()
+}
+
+// begin begins a call on a locked grammar, with a new graph if the old one is spent.
+func (m *Matcher) begin() {
 	if m.g.graph.isSpent() {
 		m.g.graph = m.g.graph.successor(m.g)
 	}
@@ -72,10 +77,14 @@ func (m *Matcher) Mask() (*Mask, error) {
 	return mask, m.failed
 }
 
-// MaskIsKnown reports whether Mask takes no time.
+// MaskIsKnown reports whether Mask takes no time. It does not wait for other answers with the
+// grammar: while the mask of one is computed, it is false.
 func (m *Matcher) MaskIsKnown() bool {
-	m.lock()
+	if !m.g.mu.TryLock() {
+		return false
+	}
 	defer m.g.mu.Unlock()
+	m.begin()
 	return len(m.pending) > 0 || m.at.mask != nil || m.failed != nil
 }
 
