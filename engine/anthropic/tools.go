@@ -67,6 +67,9 @@ func (r *Request) readToolChoice(choice *wireToolChoice) error {
 	case "any":
 		chosen.Required = true
 	case "tool":
+		if choice.Name == "" {
+			return badParam("tool_choice.name", "is missing")
+		}
 		chosen.Required, chosen.One, chosen.Names = true, true, []string{choice.Name}
 	default:
 		return unsupported("tool_choice.type", `must be "auto", "any", "tool" or "none", got %.80q`,

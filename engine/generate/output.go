@@ -4,26 +4,36 @@ package generate
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"headroom/engine/chat"
+	"headroom/engine/grammar/jsonschema"
 	"headroom/engine/problem"
 	"headroom/engine/structured"
 	"headroom/engine/textproc"
 )
 
 // SetOutput demands a form of the answer, as the parameter param says. A form that cannot be
-// enforced is refused, and so is a second one. The error is a *ParamError.
+// enforced is refused, and so is a second one. Required calls take precedence over any other form.
+// The error is a *ParamError.
 func (p *Params) SetOutput(param string, o structured.Output) error {
-	if p.Output != nil {
+	calls := p.Output != nil && p.Output.Kind == structured.Calls
+	if p.Output != nil && !calls && o.Kind != structured.Calls {
 		return BadParam(param, "an answer can have one form, and the request has another one")
 	}
 	if o.Kind != structured.Calls { // whose form only the model knows
 		if _, err := o.Compile(nil); err != nil {
-			return Unsupported(param, "%v", err)
+			var unsupported *jsonschema.Unsupported
+			if errors.As(err, &unsupported) {
+				return Unsupported(param, "%v", err)
+			}
+			return BadParam(param, "%v", err)
 		}
 	}
-	p.Output = &o
+	if !calls {
+		p.Output = &o
+	}
 	return nil
 }
 
@@ -69,11 +79,19 @@ func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
 
 // openOutput sets what may come before the content of the answer to a conversation.
 func (r *Request) openOutput(m Model, text string) error {
-	if r.Output == nil || r.Continue {
+	if r.Output == nil {
 		return nil
 	}
 	with := *r.Output
 	forced := with.Kind == structured.Calls
+	if last := len(r.Messages) - 1; r.Continue && !r.Messages[last].Blank() {
+		if !forced {
+			with.Begun = r.Messages[last].Text()
+			with.Whitespace = true // the text may have any
+		}
+		r.Output = &with
+		return nil
+	}
 	if forced {
 		if _, err := with.Compile(textproc.CallForm(m)); err != nil {
 			return problem.Wrap(problem.BadRequest, err,

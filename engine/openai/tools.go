@@ -83,6 +83,10 @@ func readToolChoice(raw json.RawMessage) (kind string, names []string, err error
 		return "", nil, err
 	}
 	switch {
+	case c.Function == nil && c.Type == "function":
+		return "", nil, badParam("tool_choice.function", "is missing")
+	case c.Function != nil && c.Function.Name == "":
+		return "", nil, badParam("tool_choice.function.name", "is missing")
 	case c.Function != nil:
 		return "function", []string{c.Function.Name}, nil
 	case c.Allowed != nil:

@@ -162,6 +162,9 @@ func (r *Request) readToolChoice(choice json.RawMessage) error {
 			c.Names = append(c.Names, tool.Name)
 		}
 	case "function", "custom":
+		if object.Name == "" {
+			return badParam("tool_choice.name", "is missing")
+		}
 		c.Names, c.Required, c.One = []string{object.Name}, true, true
 	case "required":
 		c.Required = true

@@ -42,6 +42,9 @@ func TestStructuredDialects(t *testing.T) {
 	isWord := func(words ...string) func(string) bool {
 		return func(text string) bool { return slices.Contains(words, text) }
 	}
+	after := func(begun string) func(string) bool {
+		return func(text string) bool { return checkPerson(begun + text) }
+	}
 	isObject := func(text string) bool {
 		var o map[string]any
 		return json.Unmarshal([]byte(text), &o) == nil
@@ -75,6 +78,16 @@ func TestStructuredDialects(t *testing.T) {
 			schema + `}}}`, []any{"content", -1, "text"}, checkPerson},
 		{"/api/chat", `{"stream":false,"messages":[{"role":"user","content":"Who?"}],"format":` +
 			schema + `}`, []any{"message", "content"}, checkPerson},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"Who?"},` +
+			`{"role":"assistant","content":"{\"name\":\"A","prefix":true}],"max_tokens":120,` +
+			`"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}}`,
+			chatText, after(`{"name":"A`)},
+		{"/v1/messages", `{"messages":[{"role":"user","content":"Who?"},` +
+			`{"role":"assistant","content":"{"}],"max_tokens":120,` +
+			`"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}}`,
+			[]any{"content", -1, "text"}, after(`{`)},
+		{"/v1/chat/completions", `{` + chat + `,"regex":"^(sun|rain)$"}`, chatText,
+			isWord("sun", "rain")},
 		{"/api/generate", `{"stream":false,"prompt":"Who?","format":"json"}`, []any{"response"},
 			isObject},
 	} {
@@ -87,6 +100,12 @@ func TestStructuredDialects(t *testing.T) {
 		if text, ok := at(v, c.text).(string); !ok || !c.is(text) {
 			t.Errorf("%s %.120s: got %q of %s", c.path, c.body, text, answer)
 		}
+	}
+	status, _, answer := post(t, url+"/v1/messages", `{"messages":[{"role":"user","content":"Who?"},`+
+		`{"role":"assistant","content":"Sure: {"}],"max_tokens":120,`+
+		`"output_config":{"format":{"type":"json_schema","schema":`+schema+`}}}`)
+	if status != 400 || !strings.Contains(answer, `does not have the form`) {
+		t.Errorf("a prefix of another form: %d %s", status, answer)
 	}
 }
 
@@ -134,6 +153,10 @@ func TestRequiredCalls(t *testing.T) {
 			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
 		{"/v1/chat/completions", `{` + chat + `,` + tools +
 			`,"tool_choice":{"type":"function","function":{"name":"g"}}}`,
+			[]any{"choices", 0, "message", call, 0, "function", "name"},
+			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
+		{"/v1/chat/completions", `{` + chat + `,` + tools + `,"tool_choice":"required",` +
+			`"response_format":{"type":"json_object"}}`,
 			[]any{"choices", 0, "message", call, 0, "function", "name"},
 			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
 		{"/v1/responses", `{"input":"Say hello.","max_output_tokens":150,"tools":[{"type":` +

@@ -40,6 +40,10 @@ type result struct {
 // begin returns an Answer. m is at the beginning of the content.
 func (c *Compiler) begin(o *Output, m *grammar.Matcher) (*Answer, error) {
 	a := &Answer{matcher: m, open: -1, close: o.Before.Close}
+	if n := m.AcceptBytes([]byte(o.Begun)); n < len(o.Begun) {
+		return nil, refused("the text that the answer shall continue does not have the form that "+
+			"the request demands: it differs at byte %d, %.40q", n, o.Begun[n:])
+	}
 	if o.Before.Inside {
 		a.phase = reasoning
 		return a, nil

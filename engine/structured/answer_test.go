@@ -120,6 +120,8 @@ func TestRefusals(t *testing.T) {
 		{Output{Kind: "xml"}, `the kind "xml" is not known`},
 		{Output{Kind: Calls}, `the kind "calls" is not known`},
 		{Output{Kind: Regex, Source: `(`}, "pattern"},
+		{Output{Kind: Regex, Source: `^a$b`}, "no answer can have this form"},
+		{Output{Kind: Choice, Source: `["yes"]`, Begun: "yet"}, `differs at byte 2, "t"`},
 		{Output{Kind: Grammar, Source: `root ::= root "a"`}, "no answer can have this form"},
 		{Output{Kind: JSONSchema, Source: `{"type":"strin"}`}, "is not valid"},
 		{Output{Kind: JSONSchema, Source: `{`}, "is not valid"},

@@ -52,6 +52,8 @@ type Output struct {
 	// form.
 	Whitespace bool
 	Before     Before // what may come before the content; set by engine/generate
+	// Begun is the beginning of the content, which the prompt has. Nothing can come before it.
+	Begun string
 }
 
 // Before says what may come before the content of an answer. The zero value: nothing.
@@ -113,7 +115,7 @@ func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
 	b := grammar.NewBuilder()
 	start, err := build(b, o)
 	if err != nil {
-		return nil, refused("%v", err)
+		return nil, because(err)
 	}
 	if o.Before.Inside || o.Before.Open != "" {
 		// Models write line breaks after their reasoning.
@@ -128,6 +130,13 @@ func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
 		return nil, refused("%v", err)
 	}
 	return g, nil
+}
+
+// because returns a refusal in the words of err.
+func because(err error) error {
+	p := problem.New(problem.BadRequest, err.Error(), "", "")
+	p.Err = err
+	return p
 }
 
 func refused(format string, args ...any) error {
