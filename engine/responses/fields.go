@@ -127,7 +127,7 @@ var toolTable = []field{
 	{Name: "custom", Support: works,
 		Note: "a function with one argument, `input`; a grammar is told to the model"},
 	{Name: "file_search", Support: leftOut},
-	{Name: "function", Support: works, Note: "`strict` has no effect"},
+	{Name: "function", Support: works},
 	{Name: "image_generation", Support: leftOut},
 	{Name: "local_shell", Support: leftOut},
 	{Name: "mcp", Support: leftOut},
