@@ -123,7 +123,8 @@ func (w *callWriter) object(schema json.RawMessage) (grammar.Node, error) {
 	if len(schema) == 0 || string(schema) == "null" {
 		schema = json.RawMessage(anyObject)
 	}
-	n, err := jsonschema.Build(w.b, asObject(schema), jsonschema.Options{Strict: w.strict})
+	o := jsonschema.Options{Strict: w.strict, ListedOnly: true}
+	n, err := jsonschema.Build(w.b, asObject(schema), o)
 	if err != nil && !w.strict {
 		return jsonschema.Build(w.b, json.RawMessage(anyObject), jsonschema.Options{})
 	}
@@ -205,7 +206,7 @@ func (w *callWriter) argument(schema json.RawMessage, tags []string) (grammar.No
 		allowed = space.And(allowed,
 			space.Not(space.Concat(regular.All, space.Text(tag), regular.All)))
 	}
-	o := jsonschema.Options{Strict: w.strict}
+	o := jsonschema.Options{Strict: w.strict, ListedOnly: true}
 	n, err := jsonschema.BuildArgument(w.b, schema, o, allowed)
 	if err != nil && !w.strict {
 		return jsonschema.BuildArgument(w.b, json.RawMessage(`{}`), o, allowed)

@@ -42,7 +42,8 @@ func systemOneSchema() schema {
 			"state": state,
 			"questions": {"type": "object", "minProperties": 1,
 				"additionalProperties": jsonbody.Either(
-					question("noul", jsonbody.Struct(map[string]schema{"true": state, "false": state})),
+					question("noul", jsonbody.Struct(map[string]schema{"true": state,
+						"false": state})),
 					question("choice", schema{"type": "object", "minProperties": 2}, "criteria"),
 					question("score", schema{"type": "array", "minItems": 2}, "criteria"))},
 			"chat_template_kwargs": {"type": "object"},

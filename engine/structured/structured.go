@@ -86,7 +86,7 @@ type CallForm func(*grammar.Builder, *Output) (grammar.Node, error)
 var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 	JSONSchema: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return jsonschema.Build(b, json.RawMessage(o.Source), jsonschema.Options{
-			FlexibleWhitespace: o.Whitespace, Strict: o.Strict})
+			FlexibleWhitespace: o.Whitespace, Strict: o.Strict, ListedOnly: true})
 	},
 	JSONObject: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return jsonschema.Build(b, json.RawMessage(`{"type":"object"}`), jsonschema.Options{
