@@ -26,6 +26,9 @@ const (
 	uvPackage = "uv==0.13.9"
 )
 
+// pythonPackages are the environments of Python.
+var pythonPackages = []origin{sdkPackages, aiderPackages, formPackages}
+
 // tools are the installations.
 type tools struct {
 	dir      string // target, absolute
@@ -45,7 +48,7 @@ func install(ctx context.Context, chosen []client) (tools, error) {
 	if t.versions, err = lockedVersions(source); err != nil {
 		return t, err
 	}
-	for _, origin := range []origin{npm, sdkPackages, aiderPackages} {
+	for _, origin := range append([]origin{npm}, pythonPackages...) {
 		if !slices.ContainsFunc(chosen, func(c client) bool { return c.from == origin }) {
 			continue
 		}
@@ -198,7 +201,7 @@ func lockedVersions(dir string) (map[string]string, error) {
 	for name, v := range listed.Dependencies {
 		versions[npm.key(name)] = v
 	}
-	for _, from := range []origin{sdkPackages, aiderPackages} {
+	for _, from := range pythonPackages {
 		data, err := os.ReadFile(filepath.Join(dir, string(from)+".txt"))
 		if err != nil {
 			return nil, err

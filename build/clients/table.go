@@ -24,6 +24,7 @@ const (
 	npm           origin = "npm"
 	sdkPackages   origin = "sdks"  // Python; the name of the lock file and of the environment
 	aiderPackages origin = "aider" // aider needs other versions of what the SDKs need
+	formPackages  origin = "forms" // Instructor needs another version of OpenAI's SDK
 	goModules     origin = "Go"
 	recorded      origin = "recorded" // requests of a program that is not installed
 )
@@ -34,7 +35,7 @@ func (o origin) key(name string) string { return string(o) + " " + name }
 // String returns the name of the registry.
 func (o origin) String() string {
 	switch o {
-	case sdkPackages, aiderPackages:
+	case sdkPackages, aiderPackages, formPackages:
 		return "PyPI"
 	}
 	return string(o)
@@ -83,6 +84,12 @@ var clients = []client{
 		run: scriptFile("ollama_node.mjs")},
 	{name: "LangChain", kind: sdks, from: sdkPackages, pkg: "langchain-openai", api: "all",
 		run: scriptFile("langchain_python.py")},
+	{name: "LlamaIndex", kind: sdks, from: formPackages, pkg: "llama-index-llms-openai-like",
+		api: "Chat, Ollama", run: scriptFile("llama_index_python.py")},
+	{name: "Instructor", kind: sdks, from: formPackages, pkg: "instructor", api: "Chat",
+		run: scriptFile("instructor_python.py")},
+	{name: "TypeSafe", kind: sdks, from: sdkPackages, pkg: "typesafe-sdk", api: "System One",
+		run: scriptFile("decisions_python.py")},
 	{name: "LiteLLM", kind: sdks, from: sdkPackages, pkg: "litellm", api: "all",
 		run: scriptFile("litellm_python.py")},
 	{name: "AI SDK", kind: sdks, from: npm, pkg: "ai", api: "Chat, Responses, Messages",

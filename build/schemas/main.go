@@ -40,10 +40,11 @@ func main() {
 	only := flag.String("only", "", "print the cases of the suite that contain this `TEXT`")
 	one := flag.String("case", "", "explain the schema of JSONSchemaBench with this `NAME`")
 	vocabulary := flag.String("speed", "", "measure masks with the vocabulary in this `FILE`")
+	given := flag.String("cases", "", "measure those that -speed has written with -out to a `FILE`")
 	set := flag.String("set", "Github_medium", "the set of JSONSchemaBench that -speed measures")
 	flag.Parse()
 	if *vocabulary != "" {
-		if err := runSpeed(*vocabulary, *set, *count, *out); err != nil {
+		if err := runSpeed(*vocabulary, *given, *set, *count, *out); err != nil {
 			fmt.Fprintln(os.Stderr, "schemas:", err)
 			os.Exit(1)
 		}

@@ -54,13 +54,18 @@ type speed struct {
 }
 
 // runSpeed measures n schemas of a set. If out is not empty, it is the file for speed.py.
-func runSpeed(vocabulary, set string, n int, out string) error {
+func runSpeed(vocabulary, given, set string, n int, out string) error {
 	data, err := os.ReadFile(vocabulary)
 	if err != nil {
 		return err
 	}
 	s := speed{}
-	if s.tokens, err = tokenizer.ParseTiktoken(data, &tokenizer.Config{}); err != nil {
+	if path.Ext(vocabulary) == ".json" {
+		s.tokens, err = tokenizer.Parse(data)
+	} else {
+		s.tokens, err = tokenizer.ParseTiktoken(data, &tokenizer.Config{})
+	}
+	if err != nil {
 		return err
 	}
 	tokens := make([][]byte, s.tokens.VocabSize())
@@ -72,22 +77,15 @@ func runSpeed(vocabulary, set string, n int, out string) error {
 	began := time.Now()
 	s.vocabulary = grammar.NewVocabulary(tokens, []int32{int32(len(tokens) - 1)}, s.encode)
 	fmt.Printf("%d tokens, their tries in %v\n", len(tokens), time.Since(began))
-	if err := benchSuite.fetch(); err != nil {
-		return err
+	if given != "" {
+		err = s.measureCases(given)
+	} else {
+		err = s.measureSet(set, n)
 	}
-	files, _, err := benchSuite.files("maskbench/data")
 	if err != nil {
 		return err
 	}
-	files = slices.DeleteFunc(files, func(f file) bool {
-		return !strings.HasPrefix(path.Base(f.path), set)
-	})
-	for _, f := range every(files, n) {
-		if err := s.measure(f); err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
-		}
-	}
-	fmt.Printf("%d schemas of %s\n", len(s.cases), set)
+	fmt.Printf("%d schemas\n", len(s.cases))
 	fmt.Println("compiling and the first mask:", s.first)
 	within := 0
 	for _, v := range s.first {
@@ -109,6 +107,57 @@ func runSpeed(vocabulary, set string, n int, out string) error {
 	return os.WriteFile(out, data, 0o644)
 }
 
+// measureSet measures n schemas of a set of JSONSchemaBench, each with its first valid instance.
+func (s *speed) measureSet(set string, n int) error {
+	if err := benchSuite.fetch(); err != nil {
+		return err
+	}
+	files, _, err := benchSuite.files("maskbench/data")
+	if err != nil {
+		return err
+	}
+	files = slices.DeleteFunc(files, func(f file) bool {
+		return !strings.HasPrefix(path.Base(f.path), set)
+	})
+	for _, f := range every(files, n) {
+		if err := s.measure(f); err != nil {
+			return fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+// measureCases measures the schemas and texts of a file.
+func (s *speed) measureCases(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var list []speedCase
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := s.measureCase(c); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// measureCase measures a schema with a text that fits it.
+func (s *speed) measureCase(c speedCase) error {
+	began := time.Now()
+	g, _, err := compile(c.Schema, jsonschema.Options{})
+	if err != nil {
+		return err
+	}
+	compiled := time.Since(began)
+	g.SetVocabulary(s.vocabulary)
+	s.cases = append(s.cases, c)
+	return s.follow(g, c.Text, compiled)
+}
+
 func (s *speed) encode(text string) []int32 {
 	return s.tokens.Encode(strings.ToValidUTF8(text, ""), tokenizer.EncodeOptions{})
 }
@@ -123,12 +172,10 @@ func (s *speed) measure(f file) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	g, _, err := compile(c.Schema, jsonschema.Options{})
 	if err != nil {
 		return nil // refused
 	}
-	compiled := time.Since(began)
 	for _, test := range c.Tests {
 		instance, err := decode(test.Data)
 		if err != nil || !test.Valid {
@@ -138,13 +185,7 @@ func (s *speed) measure(f file) error {
 		if !ok || len(text) > 20_000 {
 			continue
 		}
-		fresh, _, err := compile(c.Schema, jsonschema.Options{}) // without the states of takes
-		if err != nil {
-			return err
-		}
-		fresh.SetVocabulary(s.vocabulary)
-		s.cases = append(s.cases, speedCase{path.Base(f.path), c.Schema, text})
-		return s.follow(fresh, text, compiled)
+		return s.measureCase(speedCase{path.Base(f.path), c.Schema, text})
 	}
 	return nil
 }

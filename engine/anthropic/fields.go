@@ -15,7 +15,7 @@ const (
 	inert   = jsonbody.Inert
 )
 
-var fieldTable = []field{
+var fieldTable = jsonbody.WithFormFields("Send output_config.format", []field{
 	{Name: "billing_policy", Support: inert},
 	{Name: "cache", Support: works, Note: "Headroom's: `disk`, `memory` or `none`"},
 	{Name: "cache_control", Support: inert, Note: "every prefix is cached"},
@@ -53,6 +53,6 @@ var fieldTable = []field{
 	{Name: "top_p", Support: works},
 	{Name: "user_profile_id", Support: inert},
 	{Name: "workspace_id", Support: inert},
-}
+})
 
 var fieldsByName = jsonbody.ByName(fieldTable)

@@ -163,8 +163,11 @@ func (r *Request) readFormat(param string, raw json.RawMessage) error {
 		Type   string          `json:"type"`
 		Schema json.RawMessage `json:"schema"`
 	}
-	if err := jsonbody.Decode(raw, &f, param+"."); err != nil {
+	if err := jsonbody.Decode(raw, &f, param); err != nil {
 		return err
+	}
+	if f.Type == "" {
+		return badParam(param+".type", "is missing")
 	}
 	if f.Type != "json_schema" {
 		return unsupported(param+".type", `must be "json_schema", got %.80q`, f.Type)

@@ -38,6 +38,7 @@ func bodySchema(required ...string) schema {
 			"name": {"type": "string", "minLength": 1}, "description": text(),
 			"input_schema": {"type": "object"}}, "name", "input_schema")),
 		"tool_choice": jsonbody.Struct(map[string]schema{
-			"type": jsonbody.OneOfTexts("auto", "none")}, "type"),
+			"type": jsonbody.OneOfTexts("auto", "any", "tool", "none"), "name": text(),
+			"disable_parallel_tool_use": {"type": "boolean"}}, "type"),
 	}, required...)
 }

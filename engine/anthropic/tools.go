@@ -17,13 +17,14 @@ type wireTool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
+	Strict      *bool           `json:"strict"`
 }
 
 // readTools reads tools and tool_choice. Tools that Anthropic's servers run, such as web_search,
 // are left out, because agents offer them beside their own. A request that has no other tools
 // depends on them and is refused.
 func (r *Request) readTools(w *wireRequest) error {
-	theirs := ""
+	theirs, strict := "", []string(nil)
 	for i, raw := range w.Tools {
 		path := fmt.Sprintf("tools[%d]", i)
 		if jsonbody.IsNull(raw) {
@@ -44,29 +45,34 @@ func (r *Request) readTools(w *wireRequest) error {
 			return err
 		}
 		r.Tools = append(r.Tools, function)
+		if tool.Strict != nil && *tool.Strict {
+			strict = append(strict, tool.Name)
+		}
 	}
 	if theirs != "" && len(r.Tools) == 0 {
 		return unsupported("tools", "%s is a tool of Anthropic, which Headroom does not have",
 			theirs)
 	}
-	return r.readToolChoice(w.ToolChoice)
+	return r.readToolChoice(w.ToolChoice, strict)
 }
 
-func (r *Request) readToolChoice(choice *wireToolChoice) error {
+func (r *Request) readToolChoice(choice *wireToolChoice, strict []string) error {
 	if choice == nil {
-		return nil
+		choice = &wireToolChoice{}
 	}
 	r.OneCall = choice.DisableParallel != nil && *choice.DisableParallel
-	chosen := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
+	chosen := generate.ToolChoice{Param: "tool_choice", One: r.OneCall, Strict: strict}
 	switch choice.Type {
 	case "", "auto":
-		return nil
 	case "none":
 		r.NoCalls = true
 		return nil
 	case "any":
 		chosen.Required = true
 	case "tool":
+		if choice.Name == "" {
+			return badParam("tool_choice.name", "is missing")
+		}
 		chosen.Required, chosen.One, chosen.Names = true, true, []string{choice.Name}
 	default:
 		return unsupported("tool_choice.type", `must be "auto", "any", "tool" or "none", got %.80q`,

@@ -209,7 +209,7 @@ func (a *arrangement) add(m Message) {
 func (a *arrangement) addFirstSystem(m Message) {
 	switch {
 	case !a.system:
-		a.pending = join2(a.pending, m.text())
+		a.pending = join2(a.pending, m.Text())
 	case len(a.list) > 0:
 		a.list[0].append(&m)
 	default:
@@ -291,8 +291,8 @@ func (m *Message) Blank() bool {
 	return ok && m.ToolCalls == nil && strings.TrimSpace(text) == ""
 }
 
-// text returns the text of a message.
-func (m *Message) text() string {
+// Text returns the text of a message.
+func (m *Message) Text() string {
 	text, _ := m.plainText()
 	return text
 }
@@ -342,7 +342,7 @@ func (m *Message) flattenTools() {
 	case m.Role == "tool":
 		m.Role = "user"
 	case m.ToolCalls != nil:
-		text := m.text()
+		text := m.Text()
 		var calls []struct{ Function json.RawMessage }
 		if json.Unmarshal(m.ToolCalls, &calls) == nil {
 			for _, c := range calls {

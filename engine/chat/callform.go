@@ -123,7 +123,8 @@ func (w *callWriter) object(schema json.RawMessage) (grammar.Node, error) {
 	if len(schema) == 0 || string(schema) == "null" {
 		schema = json.RawMessage(anyObject)
 	}
-	n, err := jsonschema.Build(w.b, asObject(schema), jsonschema.Options{Strict: w.strict})
+	o := jsonschema.Options{Strict: w.strict, ListedOnly: true}
+	n, err := jsonschema.Build(w.b, asObject(schema), o)
 	if err != nil && !w.strict {
 		return jsonschema.Build(w.b, json.RawMessage(anyObject), jsonschema.Options{})
 	}
@@ -181,7 +182,7 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 		parameters = json.RawMessage(anyObject)
 	}
 	arguments, err := jsonschema.ReadArguments(w.b, parameters,
-		jsonschema.Options{Strict: w.strict}, w.without(f.tags))
+		jsonschema.Options{Strict: w.strict, ListedOnly: true}, w.without(f.tags))
 	if err != nil {
 		return 0, err
 	}

@@ -18,10 +18,11 @@ func openAISchema() schema {
 	}
 	question := func(kind string, more map[string]schema, required ...string) schema {
 		more["type"], more["instructions"] = jsonbody.OneOfTexts(kind), text()
+		more["name"] = text()
 		return jsonbody.Struct(more, append(required, "type", "instructions")...)
 	}
 	questions := jsonbody.Either(
-		question("predicate", map[string]schema{"name": text()}),
+		question("predicate", map[string]schema{}),
 		question("choice", map[string]schema{"choices": option("value")}, "choices"),
 		question("score", map[string]schema{"levels": option("label")}, "levels"))
 	return jsonbody.BodySchema(fieldTable, reflect.TypeFor[wireRequest](), map[string]schema{
@@ -31,9 +32,20 @@ func openAISchema() schema {
 }
 
 func systemOneSchema() schema {
+	state := schema{"type": []string{"string", "object", "array"}}
+	question := func(kind string, criteria schema, required ...string) schema {
+		return jsonbody.Struct(map[string]schema{"type": jsonbody.OneOfTexts(kind),
+			"instructions": state, "criteria": criteria}, append(required, "type")...)
+	}
 	return jsonbody.BodySchema(systemOneTable, reflect.TypeFor[wireSystemOne](),
 		map[string]schema{
-			"questions":            {"type": "object", "minProperties": 1},
+			"state": state,
+			"questions": {"type": "object", "minProperties": 1,
+				"additionalProperties": jsonbody.Either(
+					question("noul", jsonbody.Struct(map[string]schema{"true": state,
+						"false": state})),
+					question("choice", schema{"type": "object", "minProperties": 2}, "criteria"),
+					question("score", schema{"type": "array", "minItems": 2}, "criteria"))},
 			"chat_template_kwargs": {"type": "object"},
 		}, "state", "questions")
 }

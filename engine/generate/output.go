@@ -4,26 +4,37 @@ package generate
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 
 	"headroom/engine/chat"
+	"headroom/engine/grammar/jsonschema"
 	"headroom/engine/problem"
 	"headroom/engine/structured"
 	"headroom/engine/textproc"
 )
 
 // SetOutput demands a form of the answer, as the parameter param says. A form that cannot be
-// enforced is refused, and so is a second one. The error is a *ParamError.
+// enforced is refused, and so is a second one. Required calls take precedence over any other form.
+// The error is a *ParamError.
 func (p *Params) SetOutput(param string, o structured.Output) error {
-	if p.Output != nil {
+	calls := p.Output != nil && p.Output.Kind == structured.Calls
+	if p.Output != nil && !calls && o.Kind != structured.Calls {
 		return BadParam(param, "an answer can have one form, and the request has another one")
 	}
 	if o.Kind != structured.Calls { // whose form only the model knows
 		if _, err := o.Compile(nil); err != nil {
-			return Unsupported(param, "%v", err)
+			var unsupported *jsonschema.Unsupported
+			if errors.As(err, &unsupported) {
+				return Unsupported(param, "%v", err)
+			}
+			return BadParam(param, "%v", err)
 		}
 	}
-	p.Output = &o
+	if !calls {
+		p.Output = &o
+	}
 	return nil
 }
 
@@ -34,64 +45,144 @@ type ToolChoice struct {
 	One      bool   // at most one call
 	// Names are the functions that may be called; nil: all.
 	Names []string
+	// Strict are functions whose arguments must fit their schema, beside those that say so.
+	Strict []string
 }
 
-// ChooseTools sets the form of an answer that must be a call. tools are those of the prompt. The
-// error is a *ParamError.
-func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
-	chosen := tools
-	if c.Names != nil {
-		chosen = nil
-		for _, raw := range tools {
-			var tool struct {
-				Function struct {
-					Name string `json:"name"`
-				} `json:"function"`
-			}
-			if json.Unmarshal(raw, &tool) == nil && slices.Contains(c.Names, tool.Function.Name) {
-				chosen = append(chosen, raw)
-			}
+// function is a tool as the form of its calls needs it.
+type function struct {
+	Function struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters,omitempty"`
+		Strict     bool            `json:"strict"`
+	} `json:"function"`
+}
+
+// functions returns the tools that may be called, and whether one of them is strict.
+func (c *ToolChoice) functions(tools []json.RawMessage) (chosen []json.RawMessage, strict bool) {
+	for _, raw := range tools {
+		var f function
+		if json.Unmarshal(raw, &f) != nil ||
+			c.Names != nil && !slices.Contains(c.Names, f.Function.Name) {
+			continue
+		}
+		if slices.Contains(c.Strict, f.Function.Name) {
+			f.Function.Strict = true
+		}
+		strict = strict || f.Function.Strict
+		if without, err := json.Marshal(f); err == nil {
+			chosen = append(chosen, without)
 		}
 	}
+	return chosen, strict
+}
+
+// ChooseTools sets the form of an answer that must be a call, or that of the calls that may come if
+// a function is strict. tools are those of the prompt. The error is a *ParamError.
+func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
+	chosen, strict := c.functions(tools)
+	calls := structured.Output{Kind: structured.Calls, Tools: chosen, OneCall: c.One}
 	switch {
 	case c.Names != nil && len(chosen) < len(c.Names):
 		return BadParam(c.Param, "it names a function that is not in tools: %.200q", c.Names)
 	case !c.Required && len(chosen) < len(tools):
 		return Unsupported(c.Param, "a choice of functions is only supported if a call is required")
+	case !c.Required && strict:
+		calls.OneCall = true // each call has this form
+		p.Calls = &calls
+		return nil
 	case !c.Required:
 		return nil
 	case len(chosen) == 0:
 		return BadParam(c.Param, "a call is required, but there are no functions in tools")
 	}
-	return p.SetOutput(c.Param, structured.Output{Kind: structured.Calls, Tools: chosen,
-		OneCall: c.One})
+	return p.SetOutput(c.Param, calls)
 }
 
 // openOutput sets what may come before the content of the answer to a conversation.
 func (r *Request) openOutput(m Model, text string) error {
-	if r.Output == nil || r.Continue {
+	if r.Output == nil && (r.Calls == nil || r.NoCalls) {
 		return nil
 	}
-	with := *r.Output
-	forced := with.Kind == structured.Calls
-	if forced {
-		if _, err := with.Compile(textproc.CallForm(m)); err != nil {
-			return problem.Wrap(problem.BadRequest, err,
-				"The call that tool_choice requires cannot be enforced", "")
-		}
+	with := structured.Output{Kind: structured.Free}
+	if r.Output != nil {
+		with = *r.Output
 	}
-	o, err := m.Template().Opening(text, len(r.Tools) > 0,
-		len(r.Tools) > 0 && !r.NoCalls && !forced)
-	if err != nil && !forced {
+	var err error
+	if with.Kind == structured.Calls {
+		err = r.openCalls(m, text, &with)
+	} else {
+		err = r.openContent(m, text, &with)
+	}
+	if err == nil {
+		r.Output = &with
+	}
+	return err
+}
+
+// openCalls sets what may come before calls that are required.
+func (r *Request) openCalls(m Model, text string, with *structured.Output) error {
+	if _, err := with.Compile(textproc.CallForm(m)); err != nil {
+		return problem.Wrap(problem.BadRequest, err,
+			"The call that tool_choice requires cannot be enforced", "")
+	}
+	if r.continues() || m.Template().InMessages() { // the grammar has the reasoning
+		return nil
+	}
+	o, _ := m.Template().Opening(text, len(r.Tools) > 0, false)
+	with.Before = before(o)
+	return nil
+}
+
+// openContent sets what may come before or in place of the content.
+func (r *Request) openContent(m Model, text string, with *structured.Output) error {
+	calls := len(r.Tools) > 0 && !r.NoCalls
+	o, err := m.Template().Opening(text, len(r.Tools) > 0, calls)
+	switch {
+	case r.continues():
+		o = chat.Opening{Calls: o.Calls}
+		with.Begun = r.Messages[len(r.Messages)-1].Text()
+		with.Whitespace = true // the text may have any
+		if with.Kind != structured.Free {
+			o.Calls = nil
+		}
+	case with.Kind == structured.Free:
+	case err != nil:
 		return problem.New(problem.BadRequest, "The answer cannot have the form that the request "+
 			"demands", err.Error(), "")
 	}
-	if forced && m.Template().InMessages() { // the grammar has the reasoning
-		o = chat.Opening{}
+	with.Before = before(o)
+	if r.Calls == nil || !calls || !beginCalls(m, o.Calls) {
+		return nil
 	}
-	with.Before = structured.Before{Inside: o.Inside, Open: o.Open, Close: o.Close, Calls: o.Calls}
-	r.Output = &with
+	_, err = r.Calls.Compile(textproc.CallForm(m))
+	var none *chat.CallError
+	switch {
+	case errors.As(err, &none): // the format has no form
+	case err != nil:
+		return problem.Wrap(problem.BadRequest, err,
+			"The calls of a strict function cannot be enforced", "")
+	default:
+		with.Calls = r.Calls
+	}
 	return nil
+}
+
+// continues reports whether the answer goes on with text of the last message.
+func (r *Request) continues() bool {
+	return r.Continue && !r.Messages[len(r.Messages)-1].Blank()
+}
+
+// beginCalls reports whether every call begins with one of these tags, and each is one token.
+func beginCalls(m Model, tags []string) bool {
+	return len(tags) > 0 && !slices.ContainsFunc(tags, func(tag string) bool {
+		_, ok := m.Tokenizer().TokenID(strings.TrimSpace(tag))
+		return !ok
+	})
+}
+
+func before(o chat.Opening) structured.Before {
+	return structured.Before{Inside: o.Inside, Open: o.Open, Close: o.Close, Calls: o.Calls}
 }
 
 // SetJSONObject demands a JSON object. There may be white space between its parts.

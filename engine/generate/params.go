@@ -37,6 +37,8 @@ type Params struct {
 
 	// Output is the form that the answer must have; nil: any. See SetOutput.
 	Output *structured.Output
+	// Calls is the form of calls that the model may make or not; nil: any. See ChooseTools.
+	Calls *structured.Output
 
 	Logprobs    bool // return the log-probability of each token
 	TopLogprobs int  // how many of the most likely tokens to return for each position

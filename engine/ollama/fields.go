@@ -4,6 +4,8 @@ package ollama
 // tables have those of Ollama's types, and older ones that clients still send.
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"headroom/engine/jsonbody"
@@ -30,7 +32,7 @@ func (f field) with(s jsonbody.Support) jsonbody.Field {
 		Instead: f.instead}
 }
 
-var fieldTable = []field{
+var fieldTable = withFormFields([]field{
 	{name: "_debug_render_only", chat: refused, generate: refused, harmless: `false`,
 		instead: "POST /apply-template returns the prompt"},
 	{name: "cache", chat: works, generate: works,
@@ -65,6 +67,21 @@ var fieldTable = []field{
 	{name: "truncate", chat: inert, generate: inert,
 		note: "a prompt that does not fit is refused"},
 	{name: "width", generate: refused, harmless: `0`},
+})
+
+// withFormFields is jsonbody.WithFormFields for two routes.
+func withFormFields(table []field) []field {
+	own := make([]jsonbody.Field, len(table))
+	for i, f := range table {
+		own[i] = jsonbody.Field{Name: f.name, Support: works}
+	}
+	for _, f := range jsonbody.WithFormFields("Send format", own) {
+		if f.Support == refused {
+			table = append(table, field{f.Name, refused, refused, f.Harmless, f.Note, f.Instead})
+		}
+	}
+	slices.SortFunc(table, func(a, b field) int { return cmp.Compare(a.name, b.name) })
+	return table
 }
 
 // The notes of options that are about memory, or about speed.

@@ -32,8 +32,11 @@ type origin struct {
 	fields []field
 }
 
-// The advice of fields that would constrain the text.
-const constrained = "Ask for the format in the prompt"
+// The advice of fields that demand a form in other ways.
+const (
+	otherFormat  = "Send response_format"
+	otherGrammar = "Send grammar, which is GBNF"
+)
 
 var fieldTable = []origin{
 	{"OpenAI", []field{
@@ -142,7 +145,7 @@ var fieldTable = []origin{
 		{name: "stop_token_ids", chat: refused, completion: refused, harmless: `[]`,
 			instead: "Send stop"},
 		{name: "structural_tag", chat: refused, completion: refused, harmless: `""`,
-			instead: constrained},
+			instead: otherGrammar},
 		{name: "structured_outputs", chat: works, completion: works,
 			note: "not `structural_tag` and `whitespace_pattern`"},
 		{name: "think", chat: works},
@@ -184,9 +187,9 @@ var fieldTable = []origin{
 		{name: "banned_tokens", chat: refused, completion: refused, harmless: `[] ""`},
 		{name: "epsilon_cutoff", chat: refused, completion: refused, harmless: `0`},
 		{name: "eta_cutoff", chat: refused, completion: refused, harmless: `0`},
-		{name: "format", chat: refused, completion: refused, harmless: `""`, instead: constrained},
+		{name: "format", chat: refused, completion: refused, harmless: `""`, instead: otherFormat},
 		{name: "grammar_string", chat: refused, completion: refused, harmless: `""`,
-			instead: constrained},
+			instead: otherGrammar},
 		{name: "guidance_scale", chat: refused, completion: refused, harmless: `1`},
 		{name: "keep_alive", chat: inert, completion: inert},
 		{name: "min_length", chat: refused, completion: refused, harmless: `0`},
@@ -194,9 +197,15 @@ var fieldTable = []origin{
 		{name: "no_repeat_ngram_size", chat: refused, completion: refused, harmless: `0`},
 		{name: "options", chat: refused, completion: refused, harmless: `{}`,
 			instead: "Send its members as fields of the body"},
+		{name: "output_config", chat: refused, completion: refused, harmless: `{}`,
+			instead: otherFormat},
+		{name: "output_format", chat: refused, completion: refused, harmless: `""`,
+			instead: otherFormat},
 		{name: "plugins", chat: refused, harmless: `[]`},
 		{name: "reasoning", chat: works, note: "`effort`, `enabled`, `exclude`"},
 		{name: "smoothing_factor", chat: refused, completion: refused, harmless: `0`},
+		{name: "text", chat: refused, harmless: `{} {"format":{"type":"text"}}`,
+			instead: otherFormat},
 		{name: "tfs", chat: refused, completion: refused, harmless: `1`},
 		{name: "top_a", chat: refused, completion: refused, harmless: `0`},
 		{name: "transforms", chat: refused, completion: refused, harmless: `[]`},

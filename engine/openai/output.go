@@ -62,11 +62,13 @@ func (p *Params) readFormat(raw json.RawMessage) error {
 		JSONSchema json.RawMessage `json:"json_schema"`
 		Schema     json.RawMessage `json:"schema"` // llama.cpp's
 	}
-	if err := decode(raw, &f, "response_format."); err != nil {
+	if err := decode(raw, &f, "response_format"); err != nil {
 		return err
 	}
 	switch f.Type {
-	case "", "text":
+	case "":
+		return badParam("response_format.type", "is missing")
+	case "text":
 		return nil
 	case "json_object":
 		if !isNull(f.Schema) {
@@ -88,7 +90,7 @@ func (p *Params) readFormat(raw json.RawMessage) error {
 		Schema json.RawMessage `json:"schema"`
 		Strict *bool           `json:"strict"`
 	}
-	if err := decode(f.JSONSchema, &s, "response_format.json_schema."); err != nil {
+	if err := decode(f.JSONSchema, &s, "response_format.json_schema"); err != nil {
 		return err
 	}
 	if isNull(s.Schema) { // OpenAI's API takes it for any object
@@ -111,12 +113,16 @@ func (p *Params) readStructured(raw json.RawMessage) error {
 		JSONObject        *bool           `json:"json_object"`
 		StructuralTag     json.RawMessage `json:"structural_tag"`
 		WhitespacePattern *string         `json:"whitespace_pattern"`
+		NoAdditional      *bool           `json:"disable_additional_properties"`
 	}
-	const at = "structured_outputs."
-	if err := decode(raw, &s, at); err != nil {
+	const name, at = "structured_outputs", "structured_outputs."
+	if err := decode(raw, &s, name); err != nil {
 		return err
 	}
 	switch {
+	case s.NoAdditional != nil && *s.NoAdditional:
+		return unsupported(at+"disable_additional_properties", "is not supported. "+
+			`Send "additionalProperties": false in the schema`)
 	case !isNull(s.StructuralTag):
 		return unsupported(at+"structural_tag", "is not supported")
 	case s.WhitespacePattern != nil:
@@ -128,7 +134,7 @@ func (p *Params) readStructured(raw json.RawMessage) error {
 		}
 		return p.SetOutput(param, structured.Output{Kind: kind, Source: *source})
 	}
-	return first(
+	err := first(
 		func() error { return p.SetSchema(at+"json", s.JSON, false) },
 		func() error { return set(structured.Regex, at+"regex", s.Regex) },
 		func() error { return p.setChoice(at+"choice", s.Choice) },
@@ -140,6 +146,10 @@ func (p *Params) readStructured(raw json.RawMessage) error {
 			return p.SetJSONObject(at + "json_object")
 		},
 	)
+	if err == nil && p.Output == nil {
+		return badParam(name, "expected one of json, regex, choice, grammar and json_object")
+	}
+	return err
 }
 
 func (p *Params) setChoice(param string, texts []string) error {

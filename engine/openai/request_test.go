@@ -287,8 +287,10 @@ func TestParseChatRefuses(t *testing.T) {
 		{"tool_choice of an unknown function", chatBody(`"tools":[{"function":{"name":"g"}}],` +
 			`"tool_choice":{"type":"function","function":{"name":"f"}}`),
 			"tool_choice", `it names a function that is not in tools: ["f"]`},
-		{"tool_choice with a form", chatBody(`"tools":[{"function":{"name":"g"}}],"regex":"a",` +
-			`"tool_choice":"required"`), "tool_choice", `an answer can have one form`},
+		{"tool_choice without a function", chatBody(`"tool_choice":{"type":"function"}`),
+			"tool_choice.function", `is missing`},
+		{"tool_choice without a name", chatBody(`"tool_choice":{"function":{}}`),
+			"tool_choice.function.name", `is missing`},
 		{"allowed tools", chatBody(`"tools":[{"function":{"name":"f"}},{"function":{"name":"g"}}],` +
 			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
 			`{"type":"function","function":{"name":"f"}}]}}`),
@@ -300,6 +302,20 @@ func TestParseChatRefuses(t *testing.T) {
 		{"functions", chatBody(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
 		{"format", chatBody(`"response_format":{"type":"xml"}`), "response_format.type",
 			`must be "text", "json_object" or "json_schema", got "xml"`},
+		{"no type of a format", chatBody(`"response_format":{}`), "response_format.type",
+			`is missing`},
+		{"schema of another kind", chatBody(`"response_format":5`), "response_format",
+			`expected an object, got a number`},
+		{"form of Responses", chatBody(`"text":{"format":{"type":"json_schema"}}`), "text",
+			`Send response_format`},
+		{"form of Messages", chatBody(`"output_config":{"format":{"type":"json_schema"}}`),
+			"output_config", `Send response_format`},
+		{"form of Ollama", chatBody(`"format":"json"`), "format", `Send response_format`},
+		{"no structured output", chatBody(`"structured_outputs":{"jsno":{}}`),
+			"structured_outputs", `expected one of json, regex, choice, grammar and json_object`},
+		{"no additional properties",
+			chatBody(`"structured_outputs":{"json":{},"disable_additional_properties":true}`),
+			"structured_outputs.disable_additional_properties", `"additionalProperties": false`},
 		{"no schema", chatBody(`"response_format":{"type":"json_schema"}`),
 			"response_format.json_schema", `is missing`},
 		{"schema", chatBody(`"response_format":{"type":"json_schema","json_schema":{"schema":` +

@@ -16,7 +16,7 @@ var (
 	partsSchema  = jsonbody.List(jsonbody.Struct(map[string]schema{
 		"type": jsonbody.OneOfTexts("text"), "text": jsonbody.Text()}, "type", "text"))
 	contentSchema  = jsonbody.Either(jsonbody.Text(), partsSchema)
-	functionSchema = map[string]schema{"name": {"type": "string", "minLength": 1},
+	functionSchema = map[string]schema{"name": nameSchema,
 		"description": jsonbody.Text(), "parameters": {"type": "object"}}
 	callsSchema = jsonbody.List(jsonbody.Struct(map[string]schema{"id": jsonbody.Text(),
 		"type": jsonbody.OneOfTexts("function"), "function": jsonbody.Struct(map[string]schema{
@@ -27,7 +27,17 @@ var (
 		"content": contentSchema, "tool_calls": callsSchema, "tool_call_id": jsonbody.Text()},
 		"role", "content")
 	messagesSchema = schema{"type": "array", "minItems": 1, "items": messageSchema}
-	stopSchema     = jsonbody.Either(jsonbody.Text(), jsonbody.List(jsonbody.Text()))
+	nameSchema     = schema{"type": "string", "minLength": 1}
+	functionChoice = jsonbody.Struct(map[string]schema{"type": jsonbody.OneOfTexts("function"),
+		"function": jsonbody.Struct(map[string]schema{"name": nameSchema}, "name")},
+		"type", "function")
+	choiceSchema = jsonbody.Either(jsonbody.OneOfTexts("auto", "none", "required"), functionChoice,
+		jsonbody.Struct(map[string]schema{"type": jsonbody.OneOfTexts("allowed_tools"),
+			"allowed_tools": jsonbody.Struct(map[string]schema{
+				"mode":  jsonbody.OneOfTexts("auto", "required"),
+				"tools": jsonbody.List(functionChoice)}, "mode", "tools")},
+			"type", "allowed_tools"))
+	stopSchema = jsonbody.Either(jsonbody.Text(), jsonbody.List(jsonbody.Text()))
 )
 
 func common(more map[string]schema) map[string]schema {
@@ -44,7 +54,7 @@ func chatSchema() schema {
 			"tools": jsonbody.List(jsonbody.Struct(map[string]schema{
 				"type":     jsonbody.OneOfTexts("function"),
 				"function": jsonbody.Struct(functionSchema, "name")}, "type", "function")),
-			"tool_choice":          jsonbody.OneOfTexts("auto", "none", "required"),
+			"tool_choice":          choiceSchema,
 			"think":                {"type": "boolean"},
 			"chat_template_kwargs": {"type": "object"},
 		}), "messages")

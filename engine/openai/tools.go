@@ -21,7 +21,7 @@ type wireTool struct {
 
 // readTools reads tools, tool_choice and parallel_tool_calls. It checks only the type, the name and
 // whether parameters is an object. The chat template renders the schemas, and the client validates
-// the arguments, unless a call is required, which fits its schema.
+// the arguments, unless the form of the answer does; see generate.ToolChoice.
 func (r *ChatRequest) readTools(w *wireChat) error {
 	for i, raw := range w.Tools {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -33,9 +33,6 @@ func (r *ChatRequest) readTools(w *wireChat) error {
 	}
 	r.OneCall = w.ParallelToolCalls != nil && !*w.ParallelToolCalls
 	choice := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
-	if isNull(w.ToolChoice) {
-		return nil
-	}
 	kind, names, err := readToolChoice(w.ToolChoice)
 	if err != nil {
 		return err
@@ -72,6 +69,9 @@ type wireToolChoice struct {
 // readToolChoice reads a tool_choice: the word "auto", "none" or "required", also as the type of an
 // object; "function" with a name; or a mode with the names of allowed tools.
 func readToolChoice(raw json.RawMessage) (kind string, names []string, err error) {
+	if isNull(raw) {
+		return "auto", nil, nil
+	}
 	if json.Unmarshal(raw, &kind) == nil {
 		if kind == "any" { // Mistral's word
 			kind = "required"
@@ -83,6 +83,10 @@ func readToolChoice(raw json.RawMessage) (kind string, names []string, err error
 		return "", nil, err
 	}
 	switch {
+	case c.Function == nil && c.Type == "function":
+		return "", nil, badParam("tool_choice.function", "is missing")
+	case c.Function != nil && c.Function.Name == "":
+		return "", nil, badParam("tool_choice.function.name", "is missing")
 	case c.Function != nil:
 		return "function", []string{c.Function.Name}, nil
 	case c.Allowed != nil:

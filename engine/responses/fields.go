@@ -17,7 +17,7 @@ const (
 	leftOut = jsonbody.LeftOut
 )
 
-var fieldTable = []field{
+var fieldTable = jsonbody.WithFormFields(formatInstead, []field{
 	{Name: "access_programs", Support: inert},
 	{Name: "background", Support: refused, Harmless: `false`, Instead: "Send \"stream\": true"},
 	{Name: "cache", Support: works, Note: "Headroom's: `disk`, `memory` or `none`"},
@@ -58,8 +58,6 @@ var fieldTable = []field{
 	{Name: "reasoning", Support: works, Note: "`effort` and `summary`"},
 	{Name: "reasoning_effort", Support: refused, Instead: "Send reasoning.effort"},
 	{Name: "repetition_penalty", Support: works, Note: "as in chat completions"},
-	{Name: "response_format", Support: refused, Harmless: `{"type":"text"}`,
-		Instead: formatInstead},
 	{Name: "safety_identifier", Support: inert},
 	{Name: "seed", Support: works, Note: "as in chat completions"},
 	{Name: "service_tier", Support: inert},
@@ -81,7 +79,7 @@ var fieldTable = []field{
 	{Name: "truncation", Support: works,
 		Note: "an input that does not fit is refused, with `auto` too"},
 	{Name: "user", Support: inert},
-}
+})
 
 // itemTable says what becomes of each type of item in input. Other types are left out.
 var itemTable = []field{
@@ -129,7 +127,7 @@ var toolTable = []field{
 	{Name: "custom", Support: works,
 		Note: "a function with one argument, `input`; a grammar is told to the model"},
 	{Name: "file_search", Support: leftOut},
-	{Name: "function", Support: works, Note: "`strict` has no effect"},
+	{Name: "function", Support: works},
 	{Name: "image_generation", Support: leftOut},
 	{Name: "local_shell", Support: leftOut},
 	{Name: "mcp", Support: leftOut},

@@ -9,7 +9,6 @@ import (
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
 	"headroom/engine/openai"
-	"headroom/engine/structured"
 )
 
 // Request is a POST to /v1/responses.
@@ -162,11 +161,13 @@ func (r *Request) readText(w *wireRequest) error {
 		Schema json.RawMessage `json:"schema"`
 		Strict *bool           `json:"strict"`
 	}
-	if err := jsonbody.Decode(w.Text.Format, &f, "text.format."); err != nil {
+	if err := jsonbody.Decode(w.Text.Format, &f, "text.format"); err != nil {
 		return err
 	}
 	switch f.Type {
-	case "", "text":
+	case "":
+		return badParam("text.format.type", "is missing")
+	case "text":
 		return nil
 	case "json_object":
 		return r.SetJSONObject("text.format")
@@ -249,17 +250,14 @@ func (r *Request) readEcho(w *wireRequest) {
 	e.MaxOutputTokens, e.Temperature, e.TopP = w.MaxOutputTokens, w.Temperature, w.TopP
 	e.ParallelToolCalls = !r.OneCall
 	e.ToolChoice, e.Truncation = "auto", "disabled"
-	if r.NoCalls {
-		e.ToolChoice = "none"
-	}
-	if r.Output != nil && r.Output.Kind == structured.Calls {
-		e.ToolChoice = "required"
+	if !jsonbody.IsNull(w.ToolChoice) {
+		e.ToolChoice = slices.Clone(w.ToolChoice)
 	}
 	if w.Truncation != nil {
 		e.Truncation = *w.Truncation
 	}
 	e.Text.Format = json.RawMessage(`{"type":"text"}`)
-	if r.Output != nil && r.Output.Kind != structured.Calls {
+	if w.Text != nil && !jsonbody.IsNull(w.Text.Format) {
 		e.Text.Format = slices.Clone(w.Text.Format)
 	}
 	if w.Reasoning != nil {

@@ -10,6 +10,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
+	"headroom/engine/structured"
 )
 
 // withParams adds parameters to the smallest valid request.
@@ -52,6 +53,9 @@ func TestParams(t *testing.T) {
 		`"parameters":{"type":"object","properties":{"z":{},"a":{}}}}`
 	tool := json.RawMessage(`{"type":"function","function":{"name":"f",` +
 		`"description":"does \"f\"","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}`)
+	strict := &structured.Output{Kind: structured.Calls, OneCall: true, Tools: []json.RawMessage{
+		json.RawMessage(`{"function":{"name":"f","parameters":{"type":"object",` +
+			`"properties":{"z":{},"a":{}}},"strict":true}}`)}}
 	custom := func(description string) json.RawMessage {
 		return json.RawMessage(`{"type":"function","function":{"name":"g"` + description +
 			`,"parameters":` + string(customParameters) + `}}`)
@@ -102,12 +106,12 @@ func TestParams(t *testing.T) {
 			r.TemplateKwargs = json.RawMessage(`{"a":1}`)
 		}},
 		{"a function", `"tools":[` + wireTool + `],"tool_choice":"auto"`, func(r *Request) {
-			r.Tools = []json.RawMessage{tool}
+			r.Tools, r.Calls = []json.RawMessage{tool}, strict
 		}},
 		{"other tools are left out", `"tools":[{"type":"web_search","external_web_access":true},` +
 			`{"type":"namespace","name":"n","tools":[` + wireTool + `]},{"type":"local_shell"},` +
 			`{"type":"image_generation"},{"type":"new"},` + wireTool + `]`, func(r *Request) {
-			r.Tools = []json.RawMessage{tool}
+			r.Tools, r.Calls = []json.RawMessage{tool}, strict
 		}},
 		{"only other tools", `"tools":[{"type":"web_search"}]`, func(r *Request) {}},
 		{"a custom tool", `"tools":[{"type":"custom","name":"g","format":{"type":"text"}}]`,
@@ -265,6 +269,9 @@ func TestErrors(t *testing.T) {
 		{withParams(`"include":["message.output_text.logprobs"]`), "include", "not supported"},
 		{withParams(`"text":{"format":{"type":"json_schema","name":"n"}}`), "text.format.schema",
 			`is missing`},
+		{withParams(`"text":{"format":{}}`), "text.format.type", "is missing"},
+		{withParams(`"guided_json":{"type":"object"}`), "guided_json", "Send text.format"},
+		{withParams(`"tool_choice":{"type":"function"}`), "tool_choice.name", "is missing"},
 		{withParams(`"text":{"format":{"type":"xml"}}`), "text.format.type", `got "xml"`},
 		{withParams(`"reasoning":{"effort":"x"}`), "reasoning.effort", "must be one of none"},
 		{withParams(`"reasoning":{"summary":"x"}`), "reasoning.summary", `must be "auto"`},

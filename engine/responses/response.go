@@ -40,7 +40,7 @@ type Echo struct {
 	Reasoning          ReasoningEcho     `json:"reasoning"`
 	Temperature        *float64          `json:"temperature"`
 	Text               TextEcho          `json:"text"`
-	ToolChoice         string            `json:"tool_choice"`
+	ToolChoice         any               `json:"tool_choice"`
 	Tools              []json.RawMessage `json:"tools"`
 	TopP               *float64          `json:"top_p"`
 	Truncation         string            `json:"truncation"`

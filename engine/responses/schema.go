@@ -16,6 +16,12 @@ func bodySchema() schema {
 		properties["type"] = jsonbody.OneOfTexts(kind)
 		return jsonbody.Struct(properties, append(required, "type")...)
 	}
+	name := schema{"type": "string", "minLength": 1}
+	choice := jsonbody.Either(jsonbody.OneOfTexts("auto", "none", "required"),
+		item("function", map[string]schema{"name": name}, "name"),
+		item("allowed_tools", map[string]schema{"mode": jsonbody.OneOfTexts("auto", "required"),
+			"tools": jsonbody.List(item("function", map[string]schema{"name": name}, "name"))},
+			"mode", "tools"))
 	part := jsonbody.Struct(map[string]schema{"text": text(),
 		"type": jsonbody.OneOfTexts("input_text", "output_text")}, "type", "text")
 	content := jsonbody.Either(text(), jsonbody.List(part))
@@ -33,8 +39,8 @@ func bodySchema() schema {
 	return jsonbody.BodySchema(fieldTable, reflect.TypeFor[wireRequest](), map[string]schema{
 		"input": jsonbody.Either(text(), items),
 		"tools": jsonbody.List(item("function", map[string]schema{
-			"name": {"type": "string", "minLength": 1}, "parameters": {"type": "object"}}, "name")),
-		"tool_choice":          jsonbody.OneOfTexts("auto", "none"),
+			"name": name, "parameters": {"type": "object"}}, "name")),
+		"tool_choice":          choice,
 		"metadata":             {"type": "object", "additionalProperties": text()},
 		"stop":                 jsonbody.Either(text(), jsonbody.List(text())),
 		"seed":                 {"type": "integer"},

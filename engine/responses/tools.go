@@ -18,6 +18,7 @@ type wireTool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
 	Format      *struct {
 		Type       string `json:"type"`
 		Syntax     string `json:"syntax"`
@@ -26,15 +27,17 @@ type wireTool struct {
 }
 
 func (r *Request) readTools(w *wireRequest) error {
+	c := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
 	for i, raw := range w.Tools {
-		if err := r.readTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
+		if err := r.readTool(raw, fmt.Sprintf("tools[%d]", i), &c); err != nil {
 			return err
 		}
 	}
-	return r.readToolChoice(w.ToolChoice)
+	return r.readToolChoice(w.ToolChoice, c)
 }
 
-func (r *Request) readTool(raw json.RawMessage, path string) error {
+// readTool reads a tool. It notes in c if it is strict.
+func (r *Request) readTool(raw json.RawMessage, path string, c *generate.ToolChoice) error {
 	if jsonbody.IsNull(raw) {
 		return badParam(path, "expected an object, got null")
 	}
@@ -74,6 +77,9 @@ func (r *Request) readTool(raw json.RawMessage, path string) error {
 		return err
 	}
 	r.Tools = append(r.Tools, newFunction(tool.Name, tool.Description, parameters))
+	if tool.Strict != nil && *tool.Strict {
+		c.Strict = append(c.Strict, tool.Name)
+	}
 	return nil
 }
 
@@ -142,19 +148,14 @@ func quote(text string) string {
 
 // readToolChoice reads tool_choice: "auto", "none" or "required", as a text or as the type of an
 // object; a function; or a mode with the allowed tools.
-func (r *Request) readToolChoice(choice json.RawMessage) error {
-	if jsonbody.IsNull(choice) {
-		return nil
-	}
-	var kind string
-	var object wireToolChoice
-	if json.Unmarshal(choice, &kind) != nil {
+func (r *Request) readToolChoice(choice json.RawMessage, c generate.ToolChoice) error {
+	kind, object := "auto", wireToolChoice{}
+	if !jsonbody.IsNull(choice) && json.Unmarshal(choice, &kind) != nil {
 		if err := jsonbody.Decode(choice, &object, "tool_choice"); err != nil {
 			return err
 		}
 		kind = object.Type
 	}
-	c := generate.ToolChoice{Param: "tool_choice", One: r.OneCall}
 	switch kind {
 	case "allowed_tools":
 		c.Names, c.Required = []string{}, object.Mode == "required"
@@ -162,6 +163,9 @@ func (r *Request) readToolChoice(choice json.RawMessage) error {
 			c.Names = append(c.Names, tool.Name)
 		}
 	case "function", "custom":
+		if object.Name == "" {
+			return badParam("tool_choice.name", "is missing")
+		}
 		c.Names, c.Required, c.One = []string{object.Name}, true, true
 	case "required":
 		c.Required = true
@@ -169,7 +173,6 @@ func (r *Request) readToolChoice(choice json.RawMessage) error {
 		r.NoCalls = true
 		return nil
 	case "auto":
-		return nil
 	default:
 		return unsupported("tool_choice", `must be "auto", "none", "required" or a function, got `+
 			"%.80q", kind)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,9 @@ func TestStructuredDialects(t *testing.T) {
 	isWord := func(words ...string) func(string) bool {
 		return func(text string) bool { return slices.Contains(words, text) }
 	}
+	after := func(begun string) func(string) bool {
+		return func(text string) bool { return checkPerson(begun + text) }
+	}
 	isObject := func(text string) bool {
 		var o map[string]any
 		return json.Unmarshal([]byte(text), &o) == nil
@@ -75,6 +79,16 @@ func TestStructuredDialects(t *testing.T) {
 			schema + `}}}`, []any{"content", -1, "text"}, checkPerson},
 		{"/api/chat", `{"stream":false,"messages":[{"role":"user","content":"Who?"}],"format":` +
 			schema + `}`, []any{"message", "content"}, checkPerson},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"Who?"},` +
+			`{"role":"assistant","content":"{\"name\":\"A","prefix":true}],"max_tokens":120,` +
+			`"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}}`,
+			chatText, after(`{"name":"A`)},
+		{"/v1/messages", `{"messages":[{"role":"user","content":"Who?"},` +
+			`{"role":"assistant","content":"{"}],"max_tokens":120,` +
+			`"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}}`,
+			[]any{"content", -1, "text"}, after(`{`)},
+		{"/v1/chat/completions", `{` + chat + `,"regex":"^(sun|rain)$"}`, chatText,
+			isWord("sun", "rain")},
 		{"/api/generate", `{"stream":false,"prompt":"Who?","format":"json"}`, []any{"response"},
 			isObject},
 	} {
@@ -87,6 +101,12 @@ func TestStructuredDialects(t *testing.T) {
 		if text, ok := at(v, c.text).(string); !ok || !c.is(text) {
 			t.Errorf("%s %.120s: got %q of %s", c.path, c.body, text, answer)
 		}
+	}
+	status, _, answer := post(t, url+"/v1/messages", `{"messages":[{"role":"user","content":"Who?"},`+
+		`{"role":"assistant","content":"Sure: {"}],"max_tokens":120,`+
+		`"output_config":{"format":{"type":"json_schema","schema":`+schema+`}}}`)
+	if status != 400 || !strings.Contains(answer, `does not have the form`) {
+		t.Errorf("a prefix of another form: %d %s", status, answer)
 	}
 }
 
@@ -113,6 +133,67 @@ func at(v any, path []any) any {
 	return v
 }
 
+// TestStrictCalls: a call that the model makes by itself fits the schema of a strict function. A
+// schema that cannot be enforced is refused then.
+func TestStrictCalls(t *testing.T) {
+	url, _, stop := serveDemo(t, engine.Options{MaxSequences: 2})
+	defer stop()
+	const question = `"messages":[{"role":"user","content":"Tell me the time in Boston."}]`
+	// In /v1/chat/completions the prompt has the word strict, too.
+	const city = `{"type":"object","properties":{"city":{"type":"string"%s}},"required":["city"]}`
+	chatTool := func(schema, strict string) string {
+		return `,"tools":[{"type":"function","function":{"name":"get_time",` +
+			`"description":"Get the local time in a city.","parameters":` + schema + strict + `}}]}`
+	}
+	arguments := []any{"choices", 0, "message", "tool_calls", 0, "function", "arguments"}
+	for _, c := range []struct {
+		path, body string // with a place for the schema
+		strict     func(schema, strict string) string
+		arguments  []any
+	}{
+		{"/v1/chat/completions", `{` + question + `,"n":2`, chatTool, arguments},
+		{"/v1/chat/completions", `{` + question + `,"response_format":{"type":"json_object"}`,
+			chatTool, arguments},
+		{"/v1/responses", `{"input":"Tell me the time in Boston."`,
+			func(schema, strict string) string {
+				return `,"tools":[{"type":"function","name":"get_time","description":` +
+					`"Get the local time in a city.","parameters":` + schema + strict + `}]}`
+			}, []any{"output", -1, "arguments"}},
+		{"/v1/messages", `{"max_tokens":100,` + question, func(schema, strict string) string {
+			return `,"tools":[{"name":"get_time","description":"Get the local time in a city.",` +
+				`"input_schema":` + schema + strict + `}]}`
+		}, []any{"content", -1, "input"}},
+	} {
+		called := func(more, strict string) string {
+			schema := fmt.Sprintf(city, more)
+			status, _, answer := post(t, url+c.path, c.body+c.strict(schema, strict))
+			var v any
+			if json.Unmarshal([]byte(answer), &v) != nil || status != 200 {
+				return answer
+			}
+			text, ok := at(v, c.arguments).(string)
+			if !ok {
+				data, _ := json.Marshal(at(v, c.arguments))
+				text = string(data)
+			}
+			return strings.ReplaceAll(text, " ", "")
+		}
+		const strict, only = `,"strict":true`, `,"enum":["Rome","Oslo"]`
+		if got := called("", ""); got != `{"city":"Boston"}` {
+			t.Errorf("%s: free, got %s", c.path, got)
+		}
+		if got := called("", strict); got != `{"city":"Boston"}` {
+			t.Errorf("%s: strict, got %s", c.path, got)
+		}
+		if got := called(only, strict); got != `{"city":"Rome"}` && got != `{"city":"Oslo"}` {
+			t.Errorf("%s: strict with an enum, got %s", c.path, got)
+		}
+		if got := called(`,"format":"regex"`, strict); !strings.Contains(got, "cannot be enforced") {
+			t.Errorf("%s: a format that cannot be enforced, got %s", c.path, got)
+		}
+	}
+}
+
 // TestRequiredCalls requires calls in the words of every dialect, also where the model would not
 // call.
 func TestRequiredCalls(t *testing.T) {
@@ -134,6 +215,10 @@ func TestRequiredCalls(t *testing.T) {
 			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
 		{"/v1/chat/completions", `{` + chat + `,` + tools +
 			`,"tool_choice":{"type":"function","function":{"name":"g"}}}`,
+			[]any{"choices", 0, "message", call, 0, "function", "name"},
+			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
+		{"/v1/chat/completions", `{` + chat + `,` + tools + `,"tool_choice":"required",` +
+			`"response_format":{"type":"json_object"}}`,
 			[]any{"choices", 0, "message", call, 0, "function", "name"},
 			[]any{"choices", 0, "message", call, 0, "function", "arguments"}},
 		{"/v1/responses", `{"input":"Say hello.","max_output_tokens":150,"tools":[{"type":` +

@@ -11,25 +11,26 @@ import (
 type phase uint8
 
 const (
-	atStart   phase = iota // reasoning, a call or content may begin
+	atStart   phase = iota // content may begin, with reasoning before it or a call in its place
 	reasoning              // all tokens are free until the content begins
 	content                // the form applies
-	free                   // a tool call came in place of content
+	free                   // all tokens are free; a call may begin
+	inCall                 // the form of a call applies
 )
 
 // Answer follows one answer. It belongs to one goroutine.
 type Answer struct {
-	matcher *grammar.Matcher
+	matcher *grammar.Matcher // of the content, or of the call that has begun; nil: free
 	phase   phase
 	// At the start, these tokens are allowed too.
 	open  int32 // begins reasoning; -1: none
 	calls []int32
+	call  *grammar.Grammar // of one call; nil: calls are free
 
 	close []string // the tags that come before the content
 	tail  string   // the end of the text so far, which may be the beginning of a tag
 
 	ready chan result // a mask that Prepare computes; nil: none
-	mask  *grammar.Mask
 }
 
 type result struct {
@@ -37,30 +38,38 @@ type result struct {
 	err  error
 }
 
-// begin returns an Answer. m is at the beginning of the content.
-func (c *Compiler) begin(o *Output, m *grammar.Matcher) (*Answer, error) {
-	a := &Answer{matcher: m, open: -1, close: o.Before.Close}
-	if o.Before.Inside {
-		a.phase = reasoning
-		return a, nil
+// begin sets where an answer begins. Its matcher is at the beginning of the content.
+func (c *Compiler) begin(a *Answer, o *Output) (err error) {
+	if a.matcher != nil {
+		if n := a.matcher.AcceptBytes([]byte(o.Begun)); n < len(o.Begun) {
+			return refused("the text that the answer shall continue does not have the form that "+
+				"the request demands: it differs at byte %d, %.40q", n, o.Begun[n:])
+		}
 	}
 	if token, ok := c.special(o.Before.Open); ok && o.Before.Open != "" {
 		a.open = token
 	}
-	var err error
 	if a.calls, err = c.tags(o.Before.Calls); err != nil {
-		return nil, err
+		return err
 	}
-	if a.open < 0 && len(a.calls) == 0 {
+	switch {
+	case o.Before.Inside:
+		a.phase = reasoning
+	case a.matcher == nil:
+		a.phase = free
+	case a.open < 0 && len(a.calls) == 0:
 		a.phase = content
 	}
-	return a, nil
+	return nil
 }
+
+// isFree reports whether any token may come.
+func (a *Answer) isFree() bool { return a.phase == reasoning || a.phase == free }
 
 // Prepare begins to compute the mask for the next token, if that may take long. Call it when the
 // pass that computes the token's logits begins.
 func (a *Answer) Prepare() {
-	if a.phase == reasoning || a.phase == free || a.ready != nil || a.matcher.MaskIsKnown() {
+	if a.isFree() || a.ready != nil || a.matcher.MaskIsKnown() {
 		return
 	}
 	ready := make(chan result, 1)
@@ -73,7 +82,7 @@ func (a *Answer) Prepare() {
 
 // Mask returns which tokens may come next; nil: all of them.
 func (a *Answer) Mask() (*grammar.Mask, error) {
-	if a.phase == reasoning || a.phase == free {
+	if a.isFree() {
 		return nil, nil
 	}
 	r := a.wait()
@@ -99,7 +108,7 @@ func (a *Answer) wait() (r result) {
 
 // Forced returns the tokens that must come next, in order. It is empty if there is a choice.
 func (a *Answer) Forced() []int32 {
-	if a.phase != content {
+	if a.phase != content && a.phase != inCall {
 		return nil
 	}
 	if a.ready != nil {
@@ -114,24 +123,38 @@ func (a *Answer) Accept(token int32, text string) error {
 		a.wait()
 	}
 	switch a.phase {
-	case atStart:
-		switch {
-		case token == a.open:
+	case atStart, free:
+		if token == a.open {
 			a.phase = reasoning
 			return nil
-		case slices.Contains(a.calls, token):
-			a.phase = free
+		}
+		if slices.Contains(a.calls, token) {
+			return a.beginCall(token)
+		}
+		if a.phase == free {
 			return nil
 		}
-		a.phase = content
+		a.beginContent(text)
 		return a.matcher.Accept(token)
 	case reasoning:
 		a.reason(text)
 		return nil
-	case content:
-		return a.matcher.Accept(token)
 	}
-	return nil
+	err := a.matcher.Accept(token)
+	if a.phase == inCall && err == nil && a.matcher.Ended() {
+		a.phase = free
+	}
+	return err
+}
+
+// beginCall goes on by the tag of a call. After it there is no content.
+func (a *Answer) beginCall(tag int32) error {
+	a.phase, a.open = free, -1
+	if a.call == nil {
+		return nil
+	}
+	a.phase, a.matcher = inCall, a.call.NewMatcher()
+	return a.matcher.Accept(tag)
 }
 
 // reason looks for the tags that end what is free.
@@ -148,10 +171,23 @@ func (a *Answer) reason(text string) {
 		a.tail = a.tail[at+len(a.close[0]):]
 		a.close = a.close[1:]
 	}
-	a.phase = content
+	a.open = -1
+	if a.matcher == nil {
+		a.phase, a.tail = free, ""
+		return
+	}
+	a.phase = atStart
+	a.beginContent(a.tail)
 	// The token that ended a tag may go on. What the form does not allow there is white space.
 	a.matcher.AcceptBytes([]byte(a.tail))
 	a.tail = ""
+}
+
+// beginContent goes on by the first text of the content. A call may still come after white space.
+func (a *Answer) beginContent(text string) {
+	if len(a.calls) == 0 || strings.TrimSpace(text) != "" {
+		a.phase = content
+	}
 }
 
 // Ended reports whether the content is complete and nothing can follow it.

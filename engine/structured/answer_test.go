@@ -20,6 +20,9 @@ func testCompiler() *Compiler {
 		if i > 3 {
 			tokens[i] = []byte(w)
 		}
+		if w == "<call>" { // as textproc writes it
+			tokens[i] = []byte("\xFF<call>\xFF")
+		}
 	}
 	return NewCompiler(func() *grammar.Vocabulary {
 		return grammar.NewVocabulary(tokens, []int32{0}, nil)
@@ -108,6 +111,50 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestCalls: calls that may come have their form, in free text and beside a form of the content.
+func TestCalls(t *testing.T) {
+	before := Before{Open: "<think>", Close: []string{"</think>"}, Calls: []string{"<call>"}}
+	call := &Output{Kind: Calls}
+	steps := []string{"<call>:maybe ", "maybe :yes ye", "yes:all", "no:all", "<call>:maybe "}
+	for _, c := range []struct {
+		name string
+		o    Output
+		list []string
+	}{
+		{"free", Output{Calls: call, Before: before},
+			append([]string{":all", "yes:all"}, steps...)},
+		{"reasoning", Output{Calls: call, Before: before},
+			append([]string{"<think>:all", "<call>:all", "</think>:all"}, steps...)},
+		{"inside", Output{Calls: call, Before: Before{Inside: true, Close: before.Close,
+			Calls: before.Calls}}, append([]string{":all", "</think>:all"}, steps...)},
+		{"a form", Output{Kind: Choice, Source: `["yes","no"]`, Calls: call, Before: before},
+			append([]string{":<think> <call> yes no / ye"}, steps...)},
+		{"a form after reasoning", Output{Kind: Choice, Source: `["yes","no"]`, Calls: call,
+			Before: before}, append([]string{"<think>:all", "</think>:<call> yes no / ye",
+			"\n:<call> yes no / ye"}, steps...)},
+	} {
+		compiler := testCompiler()
+		compiler.calls = func(b *grammar.Builder, o *Output) (grammar.Node, error) {
+			return b.Text("\xFF<call>\xFFmaybe yes"), nil
+		}
+		a, err := compiler.NewAnswer(&c.o)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		for _, step := range c.list {
+			word, want, _ := strings.Cut(step, ":")
+			if word != "" {
+				if err := a.Accept(id(word), word); err != nil {
+					t.Fatalf("%s, %q: %v", c.name, word, err)
+				}
+			}
+			if got := allowed(t, a); got != want || a.Ended() {
+				t.Errorf("%s: %q after %q, expected %q", c.name, got, word, want)
+			}
+		}
+	}
+}
+
 // TestRefusals: what cannot be compiled, with what it says.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
@@ -120,6 +167,8 @@ func TestRefusals(t *testing.T) {
 		{Output{Kind: "xml"}, `the kind "xml" is not known`},
 		{Output{Kind: Calls}, `the kind "calls" is not known`},
 		{Output{Kind: Regex, Source: `(`}, "pattern"},
+		{Output{Kind: Regex, Source: `^a$b`}, "no answer can have this form"},
+		{Output{Kind: Choice, Source: `["yes"]`, Begun: "yet"}, `differs at byte 2, "t"`},
 		{Output{Kind: Grammar, Source: `root ::= root "a"`}, "no answer can have this form"},
 		{Output{Kind: JSONSchema, Source: `{"type":"strin"}`}, "is not valid"},
 		{Output{Kind: JSONSchema, Source: `{`}, "is not valid"},

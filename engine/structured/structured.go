@@ -35,6 +35,7 @@ const (
 	Choice     Kind = "choice"      // Source is a JSON list of texts
 	Grammar    Kind = "grammar"     // Source is a grammar in GBNF
 	Calls      Kind = "calls"       // calls of Tools, in the way of the model
+	Free       Kind = ""            // any text
 )
 
 // Output is the form that a request demands of its answer.
@@ -52,6 +53,11 @@ type Output struct {
 	// form.
 	Whitespace bool
 	Before     Before // what may come before the content; set by engine/generate
+	// Begun is the beginning of the content, which the prompt has. Nothing can come before it.
+	Begun string
+	// Calls is the form of one of the calls that may come in place of content, or in it if that is
+	// free; nil: any. Each begins with a tag of Before.Calls.
+	Calls *Output
 }
 
 // Before says what may come before the content of an answer. The zero value: nothing.
@@ -80,7 +86,7 @@ type CallForm func(*grammar.Builder, *Output) (grammar.Node, error)
 var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 	JSONSchema: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return jsonschema.Build(b, json.RawMessage(o.Source), jsonschema.Options{
-			FlexibleWhitespace: o.Whitespace, Strict: o.Strict})
+			FlexibleWhitespace: o.Whitespace, Strict: o.Strict, ListedOnly: true})
 	},
 	JSONObject: func(b *grammar.Builder, o *Output) (grammar.Node, error) {
 		return jsonschema.Build(b, json.RawMessage(`{"type":"object"}`), jsonschema.Options{
@@ -113,7 +119,7 @@ func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
 	b := grammar.NewBuilder()
 	start, err := build(b, o)
 	if err != nil {
-		return nil, refused("%v", err)
+		return nil, because(err)
 	}
 	if o.Before.Inside || o.Before.Open != "" {
 		// Models write line breaks after their reasoning.
@@ -128,6 +134,13 @@ func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
 		return nil, refused("%v", err)
 	}
 	return g, nil
+}
+
+// because returns a refusal in the words of err.
+func because(err error) error {
+	p := problem.New(problem.BadRequest, err.Error(), "", "")
+	p.Err = err
+	return p
 }
 
 func refused(format string, args ...any) error {
@@ -203,6 +216,26 @@ func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
 
 // NewAnswer returns the state at the beginning of an answer. Errors are Problems.
 func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
+	a := &Answer{open: -1, close: o.Before.Close}
+	if o.Kind != Free {
+		g, err := c.grammar(o)
+		if err != nil {
+			return nil, err
+		}
+		a.matcher = g.NewMatcher()
+	}
+	if o.Calls != nil {
+		g, err := c.grammar(o.Calls)
+		if err != nil {
+			return nil, err
+		}
+		a.call = g
+	}
+	return a, c.begin(a, o)
+}
+
+// grammar returns the grammar of a form.
+func (c *Compiler) grammar(o *Output) (*grammar.Grammar, error) {
 	k := c.kept(fmt.Sprintf("%q %t %t %t %t %t %q %q", o.Kind, o.Strict, o.Whitespace,
 		o.Before.Inside, o.Before.Open != "", o.OneCall, o.Source, o.Tools))
 	k.once.Do(func() {
@@ -212,10 +245,7 @@ func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
 			k.g.Store(g)
 		}
 	})
-	if k.err != nil {
-		return nil, k.err
-	}
-	return c.begin(o, k.g.Load().NewMatcher())
+	return k.g.Load(), k.err
 }
 
 func (c *Compiler) kept(id string) *kept {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateText, isStepCount, streamText, tool } from 'ai';
+import { generateText, isStepCount, Output, streamText, tool } from 'ai';
 import { z } from 'zod';
 import {
   cached,
@@ -20,7 +20,12 @@ import {
 const baseURL = `${url}/v1`;
 const openai = createOpenAI({ baseURL, apiKey: 'any' });
 const models = {
-  compatible: createOpenAICompatible({ name: 'headroom', baseURL, includeUsage: true })(model),
+  compatible: createOpenAICompatible({
+    name: 'headroom',
+    baseURL,
+    includeUsage: true,
+    supportsStructuredOutputs: true,
+  })(model),
   chat: openai.chat(model),
   responses: openai.responses(model),
   anthropic: createAnthropic({ baseURL, apiKey: 'any' })(model),
@@ -44,6 +49,22 @@ await run({
       assert.ok(whole.text);
       assert.equal(await streamed.text, whole.text);
       assert.ok((await streamed.usage).inputTokens > 0);
+    });
+  },
+
+  async [`Output.object (${names})`]() {
+    const order = z.object({
+      colour: z.enum(['red', 'blue']),
+      count: z.number().int().min(1).max(12),
+      items: z.array(z.enum(['shirt', 'hat'])).min(1).max(3),
+    });
+    await each(async (settings) => {
+      const { output } = await generateText({
+        ...settings,
+        prompt: 'I would like four large blue shirts, please.',
+        output: Output.object({ schema: order }),
+      });
+      assert.deepEqual(order.parse(output), output);
     });
   },
 

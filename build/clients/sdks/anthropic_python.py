@@ -3,6 +3,7 @@
 import anthropic
 from checks import (cached, check, city, expect, model, question, rules, run, time_answer,
                     time_question, time_result, url)
+from forms import Order, order_question, right
 
 client = anthropic.Anthropic(base_url=url, api_key="any", max_retries=0)
 tools = [{"name": "get_time", "description": "Get the local time in a city.",
@@ -35,6 +36,17 @@ def _():
            (whole, streamed))
     expect(whole.stop_reason == "end_turn", whole)
     expect(whole._request_id.startswith("req_"), whole._request_id)
+
+
+@check("parsed answers, and a required call")
+def _():
+    answer = client.messages.parse(model=model, messages=[user(order_question)], max_tokens=300,
+                                   output_format=Order)
+    expect(right(answer.parsed_output), answer)
+    answer = create([user(order_question)], tools=[{"name": "order", "strict": True,
+                    "input_schema": Order.model_json_schema()}],
+                    tool_choice={"type": "tool", "name": "order"})
+    expect(right(Order.model_validate(answer.content[-1].input)), answer)
 
 
 @check("thinking")

@@ -2,6 +2,7 @@
 
 from checks import (cached, check, expect, model, question, rules, run, time_answer,
                     time_question, time_result, url)
+from forms import Order, order_question, right
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
@@ -61,6 +62,12 @@ def _(llm):
     expect(call["args"] == {"city": "Boston"}, answer)
     messages += [answer, ToolMessage(time_result, tool_call_id=call["id"], name="get_time")]
     expect(llm.invoke(messages).text == time_answer, messages)
+
+
+@each("with_structured_output")
+def _(llm):
+    order = llm.with_structured_output(Order).invoke(order_question)
+    expect(right(order), order)
 
 
 @check("several system messages")

@@ -3,6 +3,7 @@
 import ollama
 from checks import (check, city, expect, model, question, rules, run, time_answer,
                     time_question, time_result, url)
+from forms import Order, order_question, right
 
 client = ollama.Client(host=url)
 tools = [{"type": "function", "function": {"name": "get_time", "parameters": city,
@@ -40,6 +41,12 @@ def _():
 def _():
     answer = client.generate(model=model, prompt=question, options=greedy)
     expect(answer.response and answer.done_reason == "stop", answer)
+
+
+@check("JSON of a schema")
+def _():
+    answer = chat([user(order_question)], format=Order.model_json_schema())
+    expect(right(Order.model_validate_json(answer.message.content)), answer)
 
 
 @check("tool round trip")

@@ -1,6 +1,8 @@
 // OpenAI's SDK for Node.js: Chat Completions, Completions and Responses.
 import assert from 'node:assert/strict';
 import OpenAI from 'openai';
+import { zodResponseFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 import {
   cached,
   city,
@@ -85,6 +87,17 @@ await run({
     ];
     const last = await respond({ input, tools: flat, store: false });
     assert.equal(last.output_text, timeAnswer);
+  },
+
+  async 'parsed answers'() {
+    const order = z.object({ colour: z.enum(['red', 'blue']), count: z.number().int() });
+    const answer = await client.chat.completions.parse({
+      model,
+      messages: [user('I would like four large blue shirts, please.')],
+      max_tokens: 200,
+      response_format: zodResponseFormat(order, 'order'),
+    });
+    assert.ok(order.parse(answer.choices[0].message.parsed));
   },
 
   async 'a second turn from the cache, in both'() {

@@ -5,6 +5,7 @@ import json
 import openai
 from checks import (cached, check, city, expect, model, question, rules, run, time_answer,
                     time_question, time_result, url)
+from forms import Order, order_question, right
 
 client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0)
 user = [{"role": "user", "content": question}]
@@ -92,6 +93,51 @@ def _():
     expect(answer.output_text == time_answer, answer)
 
 
+@check("parsed answers in both, and parsed calls")
+def _():
+    messages = [{"role": "user", "content": order_question}]
+    answer = client.chat.completions.parse(model=model, messages=messages, max_tokens=300,
+                                           response_format=Order)
+    expect(right(answer.choices[0].message.parsed), answer)
+    answer = client.chat.completions.parse(
+        model=model, messages=messages, max_tokens=300, tool_choice="required",
+        tools=[openai.pydantic_function_tool(Order)])
+    expect(right(answer.choices[0].message.tool_calls[0].function.parsed_arguments), answer)
+    answer = client.responses.parse(model=model, input=order_question, max_output_tokens=300,
+                                    text_format=Order)
+    expect(right(answer.output_parsed), answer)
+
+
+@check("decisions, twice the same")
+def _():
+    def ask(**more):
+        return client.decisions.create(model="default", input=[
+            {"role": "system", "content": "You read tickets."},
+            {"role": "user", "content": [
+                {"type": "input_text", "text": "I was charged twice!"},
+                {"type": "input_json", "data": {"order": 4411, "charges": [12, 12]}}]},
+            {"type": "function_call", "call_id": "1", "name": "find",
+             "arguments": '{"order":4411}'},
+            {"type": "function_call_output", "call_id": "1", "output": "two charges"}],
+            questions=[
+                {"type": "predicate", "name": "refund", "instructions": "They want money back."},
+                {"type": "choice", "instructions": "Which team?", "choices": [
+                    {"value": "billing"}, {"value": True, "description": "any"}]},
+                {"type": "score", "instructions": "How urgent?", "levels": [
+                    {"label": "low"}, {"label": "middle"}, {"label": "high"}]},
+                {"type": "choice", "instructions": "Which?", "choices": [
+                    {"value": f"option {i}"} for i in range(255)]}], **more)
+    first, again = ask(), ask(prompt_cache_key="k", safety_identifier="u")
+    expect(first.answers == again.answers, (first, again))
+    predicate, choice, score, many = first.answers
+    expect(predicate.name == "refund" and 0 <= predicate.probability <= 1, predicate)
+    expect(choice.choice in ("billing", True) and choice.name is None, choice)
+    expect([p.value for p in score.probabilities] == [0, 1, 2] and 0 <= score.score <= 2, score)
+    expect(all(abs(sum(p.probability for p in a.probabilities) - 1) < 1e-9
+               for a in (choice, score, many)) and len(many.probabilities) == 255, many)
+    expect(again.usage.input_tokens_details.cached_tokens > 0, again)
+
+
 @check("a second turn from the cache, in both")
 def _():
     messages = [{"role": "system", "content": rules}] + user
@@ -111,7 +157,7 @@ def _():
     for exception, ask in (
             (openai.NotFoundError, lambda: client.chat.completions.create(
                 model="gpt-4", messages=user)),
-            (openai.BadRequestError, lambda: chat(user, extra_body={"guided_regex": "a"})),
+            (openai.BadRequestError, lambda: chat(user, extra_body={"stop_regex": "a"})),
             (openai.BadRequestError, lambda: chat([{"role": "user", "content": "a " * 40000}]))):
         try:
             ask()

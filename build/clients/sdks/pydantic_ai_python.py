@@ -2,9 +2,11 @@
 
 from checks import (cached, check, expect, model, question, rules, run, time_answer,
                     time_question, time_result, url)
-from pydantic_ai import Agent
+from forms import Order, order_question, right
+from pydantic_ai import Agent, NativeOutput, ToolOutput
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -12,7 +14,8 @@ provider = OpenAIProvider(base_url=url + "/v1", api_key="any")
 models = {
     "Chat": OpenAIChatModel(model, provider=provider),
     "Responses": OpenAIResponsesModel(model, provider=provider),
-    "Messages": AnthropicModel(model, provider=AnthropicProvider(base_url=url, api_key="any")),
+    "Messages": AnthropicModel(model, provider=AnthropicProvider(base_url=url, api_key="any"),
+                               profile=ModelProfile(supports_json_schema_output=True)),
 }
 greedy = {"temperature": 0, "max_tokens": 200}
 
@@ -41,6 +44,14 @@ def _():
 
         output = a.run_sync(time_question).output
         expect(output == time_answer, (name, output))
+
+
+@check(f"objects by calls and by the form of the answer ({', '.join(models)})")
+def _():
+    for name, llm in models.items():
+        for kind in (ToolOutput, NativeOutput):
+            output = agent(llm, output_type=kind(Order)).run_sync(order_question).output
+            expect(right(output), (name, kind, output))
 
 
 @check("instructions and a system prompt")

@@ -331,6 +331,7 @@ type objectWriter struct {
 // objectNode returns the node of the objects of a shape. some, if not None, are the keys of which a
 // member of the rest must have one.
 func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
+	o = c.listedOnly(o)
 	w := &objectWriter{compiler: c, shape: o, states: map[[2]int]grammar.Node{}}
 	names := make([]string, 0, len(o.members))
 	for _, m := range o.members {
@@ -357,6 +358,26 @@ func (c *compiler) objectNode(o *objectShape, some regular.Expr) grammar.Node {
 	}
 	w.count()
 	return c.b.Seq(c.open, w.from(0, 0), c.shut)
+}
+
+// listedOnly returns the shape without members that no schema mentions; see Options.ListedOnly.
+func (c *compiler) listedOnly(o *objectShape) *objectShape {
+	if !c.o.ListedOnly || o.open || len(o.some) > 0 || len(o.rest) != 1 ||
+		o.rest[0] != (memberClass{c.anyText, always}) {
+		return o
+	}
+	listed := 0
+	for _, m := range o.members {
+		if m.value != never {
+			listed++
+		}
+	}
+	if listed == 0 || o.min > listed {
+		return o
+	}
+	closed := *o
+	closed.rest = nil
+	return &closed
 }
 
 func (c *compiler) key(name string) grammar.Node {

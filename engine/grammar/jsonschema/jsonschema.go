@@ -2,7 +2,7 @@
 //
 // The schemas are those of draft 2020-12, with the older spellings of drafts 4 to 2019-09 and
 // OpenAPI's nullable. What cannot be enforced is an error that names the keyword and its place:
-// every text of the grammar is valid, and every valid value has a text.
+// every text of the grammar is valid, and every valid value has a text, but for Options.ListedOnly.
 //
 // A schema is first read as a set of values (set.go): what it allows of each type. Sets have
 // intersections, unions and mostly complements, so allOf, anyOf, oneOf, not and if are exact. A
@@ -39,6 +39,9 @@ type Options struct {
 	// AnnotateFormats makes format an annotation, as it is by default in draft 2020-12. Without it
 	// the known formats are enforced.
 	AnnotateFormats bool
+	// ListedOnly leaves out members of objects that no schema mentions. Where a schema lists
+	// properties, its additionalProperties must allow others explicitly.
+	ListedOnly bool
 	// Strict refuses formats that are not known, instead of taking them as annotations.
 	Strict bool
 }

@@ -23,6 +23,35 @@ func matches(g *grammar.Grammar, text string) bool {
 	return m.AcceptBytes([]byte(text)) == len(text) && m.Complete()
 }
 
+// TestListedOnly: members that no schema mentions come only where one allows them.
+func TestListedOnly(t *testing.T) {
+	const extra = `{"a": 1, "x": 1}`
+	for _, c := range []struct {
+		schema string
+		yes    bool // extra is allowed
+	}{
+		{`{"properties": {"a": {}}}`, false},
+		{`{"properties": {"a": {}}, "additionalProperties": true}`, true},
+		{`{"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}`, true},
+		{`{"properties": {"a": {}}, "patternProperties": {"^x": {}}}`, true},
+		{`{"type": "object"}`, true},
+		{`{"required": ["a"]}`, false},
+		{`{"allOf": [{"properties": {"a": {}}}, {"properties": {"x": {}}}]}`, true},
+		{`{"allOf": [{"properties": {"a": {}}}, {"additionalProperties": true}]}`, true},
+		{`{"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}`, false},
+		{`{"not": {"required": ["b"]}}`, true},
+	} {
+		g, err := compile(c.schema, Options{ListedOnly: true})
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		if got := matches(g, extra); got != c.yes {
+			t.Errorf("%s: allowed %t, expected %t", c.schema, got, c.yes)
+		}
+	}
+}
+
 // TestTexts compares schemas with texts of their grammars and texts that are not.
 func TestTexts(t *testing.T) {
 	for _, c := range []struct {

@@ -18,6 +18,7 @@ type objectShape struct {
 	// some lists sets of keys, of each of which a member must have one.
 	some      []regular.Expr
 	evaluated evaluation
+	open      bool // additionalProperties says that there may be others
 }
 
 type memberShape struct {
@@ -118,6 +119,7 @@ func (c *compiler) objectKeywords(v *value) []*objectShape {
 	o.rest = c.patternClasses(v, &o.evaluated)
 	if additional := v.get("additionalProperties"); additional != nil {
 		o.evaluated.all = true
+		o.open = c.schema(additional) == always
 	}
 	c.addProperties(v, o)
 	if required := v.get("required"); required != nil {
@@ -293,7 +295,7 @@ func (c *compiler) tidyObject(o *objectShape) *objectShape {
 	}
 	if len(o.members) == 0 && len(o.rest) == 1 && o.rest[0] == (memberClass{c.anyText, always}) &&
 		o.min == 0 && o.max == regular.Unlimited && len(o.some) == 0 && !o.evaluated.all &&
-		len(o.evaluated.names) == 0 && o.evaluated.keys == regular.None {
+		len(o.evaluated.names) == 0 && o.evaluated.keys == regular.None && !o.open {
 		return c.allObjects()[0]
 	}
 	return o
@@ -350,7 +352,8 @@ func (c *compiler) bothObjects(a, b *objectShape) *objectShape {
 	if a == c.universe {
 		return b
 	}
-	out := &objectShape{min: max(a.min, b.min), max: smaller(a.max, b.max)}
+	out := &objectShape{min: max(a.min, b.min), max: smaller(a.max, b.max),
+		open: a.open || b.open}
 	c.spend(len(a.members) + len(b.members))
 	for _, m := range a.members {
 		if i, ok := b.find(m.name); ok {
@@ -508,7 +511,8 @@ func (c *compiler) applyUnevaluatedProperties(o *objectShape, f formula) *object
 	if o.evaluated.all {
 		return o
 	}
-	out := &objectShape{min: o.min, max: o.max, some: o.some, evaluated: evaluation{all: true}}
+	out := &objectShape{min: o.min, max: o.max, some: o.some, open: o.open,
+		evaluated: evaluation{all: true}}
 	keys := o.evaluated.keys
 	for _, m := range o.members {
 		if !o.evaluated.names[m.name] && !c.space.Matches(keys, c.spelled(m.name)) {

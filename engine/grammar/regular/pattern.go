@@ -106,10 +106,11 @@ func shortest(p *part, atBeginning bool) *part {
 }
 
 // Whole returns the expression of the texts that the pattern matches from their beginning to their
-// end. The pattern may have no anchor and no lookahead; else the error is a *PatternError.
+// end. character and the error are those of Search.
 func (p Pattern) Whole(s *Space, character func([]RuneRange) Expr) (Expr, error) {
 	if p.root.looks {
-		return None, &PatternError{Offset: p.root.at, Reason: "anchors are not expected here"}
+		kids := []*part{{kind: partStart, looks: true}, p.root, {kind: partEnd, looks: true}}
+		return Pattern{&part{kind: partSeq, kids: kids, looks: true}}.Search(s, character)
 	}
 	t := &translator{space: s, character: character, sets: map[*part]Expr{}}
 	return t.plain(p.root), nil

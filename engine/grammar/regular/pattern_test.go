@@ -74,6 +74,34 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// TestWhole: a pattern matches a whole text, with and without anchors.
+func TestWhole(t *testing.T) {
+	for _, c := range []struct{ pattern, yes, no string }{
+		{`a|bc`, "a bc", "ab abc b"}, {`^(yes|no)$`, "yes no", "yess n"}, {`^a|b$`, "a b", "ab aa"},
+		{`(?!x)[a-z]+`, "a ax", "xa x"}, {`a$`, "a", "ba"}, {`^a`, "a", "ab"},
+	} {
+		p, err := ParsePattern(c.pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewSpace(0)
+		e, err := p.Whole(s, func(set []RuneRange) Expr { return s.Runes(set...) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range strings.Fields(c.yes) {
+			if !s.Matches(e, text) {
+				t.Errorf("%s does not match %q", c.pattern, text)
+			}
+		}
+		for _, text := range strings.Fields(c.no) {
+			if s.Matches(e, text) {
+				t.Errorf("%s matches %q", c.pattern, text)
+			}
+		}
+	}
+}
+
 func TestPatternErrors(t *testing.T) {
 	for _, c := range []struct {
 		pattern, reason string
