@@ -22,9 +22,10 @@ func (c *graph) forcedOf(g *Grammar, s *state) []int32 {
 	}
 	text, end := c.forcedText(g, s)
 	tokens := c.stable(g, text, end)
-	if c.err == nil {
-		s.forced, s.isForced = tokens, true
+	if c.err != nil {
+		return nil // what is not computed looks like what no text has
 	}
+	s.forced, s.isForced = tokens, true
 	return tokens
 }
 

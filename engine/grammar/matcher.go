@@ -3,6 +3,7 @@ package grammar
 // A Matcher follows one answer through a grammar.
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -13,6 +14,7 @@ type Matcher struct {
 	at      *state
 	pending []int32 // forced tokens that have not come yet
 	ended   bool    // an end token has come
+	err     error   // the text is too complex to go on
 }
 
 // SetVocabulary sets the tokens of the model. It must precede the first Matcher that sees tokens.
@@ -22,14 +24,20 @@ func (g *Grammar) SetVocabulary(v *Vocabulary) {
 	g.vocabulary = v
 }
 
-// exprBytes is about what an expression takes, with its derivatives.
-const exprBytes = 300
-
 // Bytes returns about how much memory the grammar takes, with all its states.
 func (g *Grammar) Bytes() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.graph.bytes + exprBytes*g.space.Len()
+	return g.graph.bytes + g.space.Bytes()
+}
+
+// Full reports whether the grammar cannot hold what further answers need. It has to be compiled
+// again for them.
+func (g *Grammar) Full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.space.LimitWork(0) // that of an earlier token does not count
+	return g.space.Full()
 }
 
 // NewMatcher returns a Matcher at the beginning of an answer.
@@ -39,25 +47,36 @@ func (g *Grammar) NewMatcher() *Matcher {
 	return &Matcher{g: g, graph: g.graph, at: g.graph.start}
 }
 
-// lock locks the grammar, and begins a new graph if the old one has become too large.
+// lock locks the grammar, and begins a new graph if the old one has become too large. An error of
+// an earlier token is forgotten: it may have been another answer's.
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
-	m.g.graph.work = 0
+	m.g.graph.work, m.g.graph.err = 0, nil
 	m.g.space.LimitWork(maxStepWork)
 	if m.g.graph.bytes > maxGraphBytes {
 		m.g.graph = newGraph(m.g)
 	}
-	if m.graph != m.g.graph {
-		m.graph = m.g.graph
-		m.at = m.graph.adopt(m.g, m.at)
+	if m.graph == m.g.graph || m.err != nil {
+		return
+	}
+	at, err := m.g.graph.adopt(m.g, m.at)
+	if m.err = err; err == nil {
+		m.graph, m.at = m.g.graph, at
 	}
 }
+
+// failed returns why the matcher cannot go on, if it cannot.
+func (m *Matcher) failed() error { return cmp.Or(m.err, m.graph.err) }
 
 // Mask returns which tokens may come next.
 func (m *Matcher) Mask() (*Mask, error) {
 	m.lock()
 	defer m.g.mu.Unlock()
-	if next := m.next(); len(next) > 0 {
+	next := m.next()
+	if err := m.failed(); err != nil {
+		return nil, err
+	}
+	if len(next) > 0 {
 		mask := &Mask{Bits: make([]uint64, (m.g.vocabulary.size+63)/64)}
 		mask.allow(next[0])
 		return mask, nil
@@ -81,7 +100,7 @@ func (m *Matcher) Forced() []int32 {
 }
 
 func (m *Matcher) next() []int32 {
-	if len(m.pending) == 0 && !m.ended {
+	if len(m.pending) == 0 && !m.ended && m.err == nil {
 		m.pending = m.graph.forcedOf(m.g, m.at)
 	}
 	return m.pending
@@ -97,17 +116,20 @@ func (m *Matcher) Accept(token int32) error {
 		return nil
 	}
 	next := m.next()
+	if err := m.failed(); err != nil {
+		return err
+	}
 	if m.ended || len(next) > 0 && next[0] != token {
 		return fmt.Errorf("token %d is not allowed here", token)
 	}
 	text := v.text(token)
 	if n := m.advance(text); len(text) == 0 || n < len(text) {
-		return fmt.Errorf("token %d is not allowed here", token)
+		return cmp.Or(m.failed(), fmt.Errorf("token %d is not allowed here", token))
 	}
 	if len(next) > 0 {
 		m.pending = next[1:]
 	}
-	return m.graph.err
+	return nil
 }
 
 // AcceptBytes goes on by a text, and returns how many of its bytes are allowed. It is for texts
@@ -148,5 +170,5 @@ func (m *Matcher) Ended() bool {
 			return false
 		}
 	}
-	return true
+	return m.failed() == nil
 }

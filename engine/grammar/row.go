@@ -65,18 +65,21 @@ type rowBuilder struct {
 	items     []item
 	terminals []int32
 	complete  bool
+	work      int // items that were added, also those that were there already
 }
 
 func (b *rowBuilder) add(it item) {
+	b.work++
 	if !b.seen[it] {
 		b.seen[it] = true
 		b.todo = append(b.todo, it)
 	}
 }
 
-// close processes all items, but not more than most.
+// close processes all items, but ends with more work than most. An ambiguous grammar adds the same
+// item again and again, from each place where its rule may have begun.
 func (b *rowBuilder) close(most int) {
-	for len(b.todo) > 0 && len(b.seen) <= most {
+	for len(b.todo) > 0 && b.work <= most {
 		it := b.todo[len(b.todo)-1]
 		b.todo = b.todo[:len(b.todo)-1]
 		next, waits, complete := b.g.expects(it)

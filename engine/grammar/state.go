@@ -19,6 +19,9 @@ const (
 	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
 	// derivatives. It takes about a tenth of a second, during which other requests wait.
 	maxStepWork = 500_000
+	// maxAdoptedBytes bounds what a matcher takes along into a new graph. With more, a few matchers
+	// would fill it at once, and each of their steps would begin the next one.
+	maxAdoptedBytes = maxGraphBytes / 16
 )
 
 // thread is a terminal in progress.
@@ -50,7 +53,7 @@ type graph struct {
 	bytes  int
 	key    []byte       // buffer
 	ranges []tokenRange // buffer
-	err    error        // a state could not be computed
+	err    error        // a state could not be computed for the current token
 	work   int          // new work for the current token
 }
 
@@ -127,6 +130,7 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		if b == nil {
 			b = g.newRow()
 		}
+		b.work += len(t.row.items)
 		for _, it := range t.row.items {
 			if next, _, _ := g.expects(it); next == terminalNode(int(t.terminal)) {
 				b.add(g.advanced(it, t.row))
@@ -135,7 +139,7 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	}
 	if b != nil {
 		b.close(maxStepWork - c.work)
-		c.work += len(b.seen)
+		c.work += b.work
 	}
 	c.work += 1 + len(s.threads) + g.space.Work() - derived
 	if c.work > maxStepWork || g.space.Full() {
@@ -154,33 +158,47 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	return n
 }
 
-// adopt returns the state of another graph in c.
-func (c *graph) adopt(g *Grammar, s *state) *state {
+// adopt returns the state of another graph in c. The error is regular.ErrTooComplex.
+func (c *graph) adopt(g *Grammar, s *state) (*state, error) {
 	threads := make([]thread, len(s.threads))
-	rows := map[*row]*row{}
+	a := adoption{c: c, g: g, done: map[*row]*row{}, most: c.bytes + maxAdoptedBytes}
 	for i, t := range s.threads {
-		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, t.rest}
+		threads[i] = thread{a.row(t.row), t.terminal, t.rest}
 	}
-	return c.stateOf(g, threads, s.complete)
+	if a.tooMuch {
+		return nil, regular.ErrTooComplex
+	}
+	return c.stateOf(g, threads, s.complete), nil
 }
 
-// adoptRow returns the row of another graph in c, with the rows where its items began.
-func (c *graph) adoptRow(g *Grammar, r *row, done map[*row]*row) *row {
-	n, ok := done[r]
+// adoption takes the rows of another graph into c.
+type adoption struct {
+	c       *graph
+	g       *Grammar
+	done    map[*row]*row
+	most    int  // bytes of c
+	tooMuch bool // the rows are not whole
+}
+
+// row returns a row of the other graph in c, with the rows where its items began.
+func (a *adoption) row(r *row) *row {
+	n, ok := a.done[r]
 	switch {
 	case ok:
 		return n
-	case r.began == 0:
-		n = c.first
+	case r.began == 0 || a.tooMuch:
+		n = a.c.first
 	default:
-		b := g.newRow()
+		b := a.g.newRow()
 		for _, it := range r.items[:r.began] {
-			it.origin = c.adoptRow(g, it.origin, done)
+			it.origin = a.row(it.origin)
 			b.add(it)
 		}
 		b.complete = r.complete
-		n = b.finish(c)
+		n = b.finish(a.c)
+		a.c.work += b.work
+		a.tooMuch = a.tooMuch || a.c.bytes > a.most || a.c.work > maxStepWork
 	}
-	done[r] = n
+	a.done[r] = n
 	return n
 }

@@ -1,11 +1,14 @@
 package structured
 
 import (
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"headroom/engine/grammar"
+	"headroom/engine/grammar/regular"
 )
 
 // The tokens of these tests.
@@ -165,5 +168,31 @@ func TestCompilerKeeps(t *testing.T) {
 	c.most = 1
 	if get(Output{Kind: Choice, Source: `["no"]`}); c.used.Len() != 1 || len(c.byID) != 1 {
 		t.Errorf("%d forms are kept in a byte, expected the last one", c.used.Len())
+	}
+}
+
+// TestUsedUp: a grammar that one answer has used up is compiled again for the next one.
+func TestUsedUp(t *testing.T) {
+	c := testCompiler()
+	form := Output{Kind: Regex, Source: `[yes]*y[yes]{3000}`}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2 {
+		a, err := c.NewAnswer(&form)
+		if err == nil {
+			_, err = a.Mask()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for ; n < 20_000 && err == nil; n++ {
+			word := []string{"yes", "ye", "s"}[r.IntN(3)]
+			if _, err = a.Mask(); err == nil {
+				err = a.Accept(id(word), word)
+			}
+		}
+		if n < 200 || !errors.Is(err, regular.ErrTooComplex) {
+			t.Fatalf("%d tokens, then %v, expected more, then %v", n, err, regular.ErrTooComplex)
+		}
 	}
 }

@@ -193,6 +193,12 @@ type kept struct {
 	err  error
 }
 
+// full reports whether earlier answers have used the grammar up.
+func (k *kept) full() bool {
+	g := k.g.Load()
+	return g != nil && g.Full()
+}
+
 // NewCompiler returns a Compiler for a vocabulary, which is made when it is first needed, and for
 // the calls of a model. special returns the token of a tag, if it is one token.
 func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
@@ -222,8 +228,11 @@ func (c *Compiler) kept(id string) *kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[id]; ok {
-		c.used.MoveToFront(e)
-		return e.Value.(*kept)
+		if k := e.Value.(*kept); !k.full() {
+			c.used.MoveToFront(e)
+			return k
+		}
+		c.used.Remove(e)
 	}
 	for c.used.Len() >= maxKept || c.used.Len() > 0 && c.bytes() > c.most {
 		last := c.used.Back()
