@@ -12,8 +12,8 @@ type Matcher struct {
 	graph   *graph
 	at      *state
 	pending []int32 // forced tokens that have not come yet
-	failed  error   // what follows could not be computed, and would fail again
 	ended   bool    // an end token has come
+	err     error   // the text is too complex to go on
 }
 
 // SetVocabulary sets the tokens of the model. It must precede the first Matcher that sees tokens.
@@ -23,14 +23,11 @@ func (g *Grammar) SetVocabulary(v *Vocabulary) {
 	g.vocabulary = v
 }
 
-// exprBytes is about what an expression takes, with its derivatives.
-const exprBytes = 300
-
 // Bytes returns about how much memory the grammar takes, with all its states.
 func (g *Grammar) Bytes() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.graph.bytes + exprBytes*g.graph.space.Len()
+	return g.graph.bytes + g.graph.space.Bytes()
 }
 
 // NewMatcher returns a Matcher at the beginning of an answer.
@@ -46,16 +43,21 @@ func (m *Matcher) lock() {
 	m.begin()
 }
 
-// begin begins a call on a locked grammar, with a new graph if the old one is spent.
+// begin begins a call on a locked grammar, with a new graph if the old one is spent. An error of an
+// earlier token is forgotten: it may have been another answer's.
 func (m *Matcher) begin() {
+	m.g.graph.space.LimitWork(0)
 	if m.g.graph.isSpent() {
 		m.g.graph = m.g.graph.successor(m.g)
 	}
-	m.g.graph.work = 0
+	m.g.graph.work, m.g.graph.err = 0, nil
 	m.g.graph.space.LimitWork(maxStepWork)
-	if m.graph != m.g.graph {
-		m.at = m.g.graph.adopt(m.g, m.graph, m.at)
-		m.graph = m.g.graph
+	if m.graph == m.g.graph || m.err != nil {
+		return
+	}
+	at, err := m.g.graph.adopt(m.g, m.graph, m.at)
+	if m.err = err; err == nil {
+		m.graph, m.at = m.g.graph, at
 	}
 }
 
@@ -65,16 +67,16 @@ func (m *Matcher) Mask() (*Mask, error) {
 	defer m.g.mu.Unlock()
 	next := m.next()
 	switch {
-	case m.failed != nil:
-		return nil, m.failed
+	case m.err != nil:
+		return nil, m.err
 	case len(next) > 0:
 		mask := &Mask{Bits: make([]uint64, (m.g.vocabulary.size+63)/64)}
 		mask.allow(next[0])
 		return mask, nil
 	}
 	var mask *Mask
-	mask, m.failed = m.graph.maskOf(m.g, m.at)
-	return mask, m.failed
+	mask, m.err = m.graph.maskOf(m.g, m.at)
+	return mask, m.err
 }
 
 // MaskIsKnown reports whether Mask takes no time. It does not wait for other answers with the
@@ -85,7 +87,7 @@ func (m *Matcher) MaskIsKnown() bool {
 	}
 	defer m.g.mu.Unlock()
 	m.begin()
-	return len(m.pending) > 0 || m.at.mask != nil || m.failed != nil
+	return len(m.pending) > 0 || m.at.mask != nil || m.err != nil
 }
 
 // Forced returns the tokens that must come next, in order. It is empty if there is a choice, and at
@@ -97,8 +99,8 @@ func (m *Matcher) Forced() []int32 {
 }
 
 func (m *Matcher) next() []int32 {
-	if len(m.pending) == 0 && !m.ended && m.failed == nil {
-		m.pending, m.failed = m.graph.forcedOf(m.g, m.at)
+	if len(m.pending) == 0 && !m.ended && m.err == nil {
+		m.pending, m.err = m.graph.forcedOf(m.g, m.at)
 	}
 	return m.pending
 }
@@ -113,14 +115,17 @@ func (m *Matcher) Accept(token int32) error {
 		return nil
 	}
 	next := m.next()
+	if m.err != nil {
+		return m.err
+	}
 	if m.ended || len(next) > 0 && next[0] != token {
 		return fmt.Errorf("token %d is not allowed here", token)
 	}
 	text := v.text(token)
 	n := m.advance(text)
 	switch {
-	case m.graph.err != nil:
-		return m.graph.err
+	case m.err != nil:
+		return m.err
 	case len(text) == 0 || n < len(text):
 		return fmt.Errorf("token %d is not allowed here", token)
 	case len(next) > 0:
@@ -138,12 +143,16 @@ func (m *Matcher) AcceptBytes(text []byte) int {
 }
 
 func (m *Matcher) advance(text []byte) int {
+	if m.err != nil {
+		return 0
+	}
 	for i, b := range text {
 		next := m.graph.step(m.g, m.at, m.graph.space.Class(b))
 		if next == dead {
+			m.err = m.graph.err
 			return i
 		}
-		m.at, m.failed = next, nil
+		m.at = next
 	}
 	return len(text)
 }
@@ -158,7 +167,7 @@ func (m *Matcher) Ended() bool {
 	}
 	m.lock()
 	defer m.g.mu.Unlock()
-	if !m.at.complete || m.failed != nil {
+	if !m.at.complete || m.err != nil {
 		return false
 	}
 	_, count := m.graph.space.Classes()
@@ -167,6 +176,6 @@ func (m *Matcher) Ended() bool {
 			return false
 		}
 	}
-	m.failed = m.graph.err
-	return m.failed == nil
+	m.err = m.graph.err
+	return m.err == nil
 }

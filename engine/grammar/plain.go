@@ -24,7 +24,15 @@ func (c *graph) afterPlain(g *Grammar, s *state) *state {
 	if s.plain != nil {
 		return s.plain
 	}
-	s.plain = dead
+	if to := c.sameAfterPlain(g, s); c.err == nil {
+		s.plain = to
+		return to
+	}
+	return dead
+}
+
+// sameAfterPlain computes it.
+func (c *graph) sameAfterPlain(g *Grammar, s *state) *state {
 	classes, _ := c.space.Classes()
 	to := c.step(g, s, classes['a'])
 	for b := byte(' '); b < 0x80; b++ {
@@ -37,7 +45,6 @@ func (c *graph) afterPlain(g *Grammar, s *state) *state {
 			return dead
 		}
 	}
-	s.plain = to
 	return to
 }
 

@@ -68,8 +68,8 @@ type rowBuilder struct {
 	complete  bool
 }
 
-// newItem is about how often an item could be looked up in the time that a new one takes.
-const newItem = 8
+// newItem is about how often an item could be looked for in the time that a new one takes.
+const newItem = 4
 
 func (b *rowBuilder) add(it item) {
 	b.work++
@@ -80,7 +80,8 @@ func (b *rowBuilder) add(it item) {
 	}
 }
 
-// close processes all items, with most work at most.
+// close processes all items, but ends with more work than most. An ambiguous grammar adds the same
+// item again and again, from each place where its rule may have begun.
 func (b *rowBuilder) close(most int) {
 	for len(b.todo) > 0 && b.work <= most {
 		it := b.todo[len(b.todo)-1]

@@ -3,8 +3,8 @@ package grammar
 // States. A state is what the matcher knows after some bytes: the terminals that may be in
 // progress, each with the row where it began and the expression of its rest. States are stored
 // once, in a graph that grows as texts are matched, like a lazily built automaton. When it has
-// become too large, a new one begins, and each matcher takes its state along. So it does after a
-// state that was too complex to be computed: other answers with the grammar do not notice.
+// become too large, a new one begins, and each matcher takes its state along. A state that is too
+// complex to be computed is not stored, so the error is that of one answer alone.
 
 import (
 	"cmp"
@@ -17,8 +17,13 @@ import (
 const (
 	// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
 	maxGraphBytes = 64 << 20
-	// maxDerived bounds the expressions that a graph adds to those at its beginning.
-	maxDerived = 200_000
+	// maxDerived and maxDerivedBytes bound the expressions that a graph adds to those at its
+	// beginning.
+	maxDerived      = 200_000
+	maxDerivedBytes = 64 << 20
+	// maxAdoptedBytes bounds what a matcher takes along into a new graph. With more, a few matchers
+	// would fill it at once, and each of their steps would begin the next one.
+	maxAdoptedBytes = maxGraphBytes / 16
 	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
 	// derivatives. It takes less than a tenth of a second, during which other requests wait.
 	maxStepWork = 500_000
@@ -48,7 +53,8 @@ var dead = &state{}
 type graph struct {
 	space     *regular.Space
 	terminals []regular.Expr
-	begun     int // expressions at the beginning
+	// The number and the bytes of expressions with which a new graph begins.
+	mostExprs, mostExprBytes int
 
 	rows   map[string]*row
 	states map[string]*state
@@ -57,14 +63,16 @@ type graph struct {
 	bytes  int
 	key    []byte       // buffer
 	ranges []tokenRange // buffer
-	err    error        // a state could not be computed
+	err    error        // a state could not be computed for the current token
 	work   int          // new work for the current token
 }
 
 func newGraph(g *Grammar, space *regular.Space, terminals []regular.Expr) *graph {
-	c := &graph{space: space, terminals: terminals, begun: space.Len(), rows: map[string]*row{},
+	c := &graph{space: space, terminals: terminals, mostExprs: space.Len() + maxDerived,
+		mostExprBytes: space.Bytes() + maxDerivedBytes, rows: map[string]*row{},
 		states: map[string]*state{}}
-	space.LimitSize(c.begun + 3*maxDerived/2) // a step more
+	space.LimitSize(c.mostExprs + maxDerived/2) // a step more
+	space.LimitBytes(c.mostExprBytes + maxDerivedBytes/2)
 	b := g.newRow()
 	b.add(item{production: g.start})
 	c.first = b.finish(c)
@@ -74,7 +82,8 @@ func newGraph(g *Grammar, space *regular.Space, terminals []regular.Expr) *graph
 
 // isSpent reports whether a new graph must begin.
 func (c *graph) isSpent() bool {
-	return c.bytes > maxGraphBytes || c.space.Len() > c.begun+maxDerived || c.err != nil
+	return c.bytes > maxGraphBytes || c.space.Len() > c.mostExprs ||
+		c.space.Bytes() > c.mostExprBytes || c.space.Full()
 }
 
 // successor returns a graph without any text. Its Space has only the expressions of the terminals.
@@ -147,6 +156,7 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		if b == nil {
 			b = g.newRow()
 		}
+		b.work += len(t.row.items) / 8
 		for _, it := range t.row.items {
 			if next, _, _ := g.expects(it); next == terminalNode(int(t.terminal)) {
 				b.add(g.advanced(it, t.row))
@@ -154,8 +164,8 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		}
 	}
 	if b != nil {
-		b.close(3 * (maxStepWork - c.work))
-		c.work += b.work / 3
+		b.close(2 * (maxStepWork - c.work))
+		c.work += b.work / 2
 	}
 	c.work += 1 + len(s.threads) + c.space.Work() - derived
 	if c.work > maxStepWork || c.space.Full() {
@@ -174,37 +184,51 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	return n
 }
 
-// adopt returns the state of another graph in c.
-func (c *graph) adopt(g *Grammar, other *graph, s *state) *state {
+// adopt returns the state of another graph in c. The error is regular.ErrTooComplex.
+func (c *graph) adopt(g *Grammar, other *graph, s *state) (*state, error) {
 	threads, rests := make([]thread, len(s.threads)), make([]regular.Expr, len(s.threads))
 	for i, t := range s.threads {
 		rests[i] = t.rest
 	}
 	rests = c.space.Import(other.space, rests)
-	rows := map[*row]*row{}
+	a := adoption{c: c, g: g, done: map[*row]*row{}, most: c.bytes + maxAdoptedBytes}
 	for i, t := range s.threads {
-		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, rests[i]}
+		threads[i] = thread{a.row(t.row), t.terminal, rests[i]}
 	}
-	return c.stateOf(threads, s.complete)
+	if a.tooMuch || c.space.Full() {
+		return nil, regular.ErrTooComplex
+	}
+	return c.stateOf(threads, s.complete), nil
 }
 
-// adoptRow returns the row of another graph in c, with the rows where its items began.
-func (c *graph) adoptRow(g *Grammar, r *row, done map[*row]*row) *row {
-	n, ok := done[r]
+// adoption takes the rows of another graph into c.
+type adoption struct {
+	c       *graph
+	g       *Grammar
+	done    map[*row]*row
+	most    int  // bytes of c
+	tooMuch bool // the rows are not whole
+}
+
+// row returns a row of the other graph in c, with the rows where its items began.
+func (a *adoption) row(r *row) *row {
+	n, ok := a.done[r]
 	switch {
 	case ok:
 		return n
-	case r.began == 0:
-		n = c.first
+	case r.began == 0 || a.tooMuch:
+		n = a.c.first
 	default:
-		b := g.newRow()
+		b := a.g.newRow()
 		for _, it := range r.items[:r.began] {
-			it.origin = c.adoptRow(g, it.origin, done)
+			it.origin = a.row(it.origin)
 			b.add(it)
 		}
 		b.complete = r.complete
-		n = b.finish(c)
+		n = b.finish(a.c)
+		a.c.work += b.work / 2
+		a.tooMuch = a.tooMuch || a.c.bytes > a.most || a.c.work > maxStepWork
 	}
-	done[r] = n
+	a.done[r] = n
 	return n
 }

@@ -76,8 +76,8 @@ func TestLastPromptTokenAlone(t *testing.T) {
 	steps(t, s, "a[0,8)", "a[8,9)+", "a[9,10)+")
 }
 
-// TestKnownTokens plans sequences whose next tokens are known. A step has at most ChunkTokens of them
-// and of prompt tokens, because a pass has no rows for more.
+// TestKnownTokens plans sequences whose next tokens are known. A step has at most ChunkTokens of
+// them and of prompt tokens, because a pass has no rows for more.
 func TestKnownTokens(t *testing.T) {
 	s := small(20)
 	know := func(q *Sequence, n int) {

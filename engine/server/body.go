@@ -186,7 +186,8 @@ func (b *Body) grow(r *http.Request, size int64) error {
 	var small, large int64
 	switch {
 	case size > largeBody:
-		large = size - b.large
+		// The longest body has one byte more, if its length is not declared.
+		large = min(size, largeBodyBudget) - b.large
 	case size > freeBody:
 		small = size - b.small
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -78,6 +79,29 @@ func TestBudget(t *testing.T) {
 	b.give(1)
 	if b.free != 10 {
 		t.Errorf("%d bytes are free, expected 10", b.free)
+	}
+}
+
+// TestLongestBodies: a body that may be as long as the limit never waits for memory that does not
+// exist, with and without a declared length.
+func TestLongestBodies(t *testing.T) {
+	for _, n := range []int64{300 << 10, maxBodyBytes} {
+		for _, declared := range []int64{n, -1} {
+			ctx, cancel := context.WithTimeout(t.Context(), budgetWait/2)
+			defer cancel()
+			r := httptest.NewRequestWithContext(ctx, "POST", "/",
+				bytes.NewReader(make([]byte, n)))
+			r.ContentLength = declared
+			b, err := ReadBody(r, maxBodyBytes)
+			if err != nil {
+				t.Errorf("%d bytes, declared %d: %v", n, declared, err)
+				continue
+			}
+			if int64(len(b.Bytes)) != n {
+				t.Errorf("%d bytes, declared %d: got %d", n, declared, len(b.Bytes))
+			}
+			b.Release()
+		}
 	}
 }
 

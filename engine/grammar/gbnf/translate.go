@@ -22,8 +22,8 @@ type translator struct {
 	recursive map[string]bool
 }
 
-// findRecursion finds the rules that refer to themselves, through others too, and those that lead to
-// one of them.
+// findRecursion finds the rules that refer to themselves, through others too, and those that lead
+// to one of them.
 func (t *translator) findRecursion(name string) {
 	t.state[name] = 1
 	var visit func(n *node)

@@ -162,7 +162,8 @@ type compiler struct {
 	emitter
 }
 
-// newCompiler returns a compiler of the schemas in root. raw says how strings are spelled; see texts.
+// newCompiler returns a compiler of the schemas in root. raw says how strings are spelled; see
+// texts.
 func newCompiler(b *grammar.Builder, root *value, o Options, raw bool) *compiler {
 	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All}
 	c.formulas = newFormulas()

@@ -69,6 +69,9 @@ func (s *Space) thaw(set Set) {
 	}
 	for class := range s.classCount {
 		if inside[class] && outside[class] {
+			for _, row := range s.derivatives {
+				s.bytes -= 4 * len(row)
+			}
 			s.classCount, s.derivatives, s.choices = 0, nil, map[Expr][][]Expr{}
 			return
 		}
@@ -90,14 +93,18 @@ func (s *Space) DerivativeByClass(e Expr, class uint8) Expr {
 			row[i] = notYet
 		}
 		s.derivatives[e] = row
+		s.bytes += 4 * len(row)
 	}
 	if row[class] == notYet {
-		if s.stop > 0 && s.work > s.stop {
-			s.full = true
+		if !s.mayWork() {
 			return None
 		}
 		s.computed++
-		row[class] = s.derive(e, class) // s.derivatives may move, row does not
+		d := s.derive(e, class) // s.derivatives may move, row does not
+		if s.Full() {
+			return None // d may lack parts
+		}
+		row[class] = d
 	}
 	return row[class]
 }
@@ -170,6 +177,7 @@ func (s *Space) byBeginning(kids []Expr) [][]Expr {
 		}
 	}
 	s.work += len(lists)
+	s.bytes += 24 * len(lists)
 	return lists
 }
 
@@ -194,10 +202,10 @@ func (s *Space) Matches(e Expr, text string) bool {
 // maxSearch is how many derivatives a search for a text may need.
 const maxSearch = 50_000
 
-// LimitWork allows so much further Work for derivatives, after which the Space is full. 0 removes
-// the limit.
+// LimitWork allows so much further Work for derivatives, after which the Space is full until the
+// next LimitWork. 0 removes the limit.
 func (s *Space) LimitWork(parts int) {
-	s.stop = 0
+	s.stop, s.spent = 0, false
 	if parts > 0 {
 		s.stop = s.work + parts
 	}
@@ -219,7 +227,7 @@ func (s *Space) IsNone(e Expr) (bool, error) {
 		n := s.nodes[e]
 		switch {
 		case e == None:
-			return !s.full, s.check()
+			return !s.Full(), s.check()
 		case n.nullable || !n.searched:
 			return false, nil
 		}
@@ -248,7 +256,7 @@ func (s *Space) IsNone(e Expr) (bool, error) {
 }
 
 func (s *Space) check() error {
-	if s.full {
+	if s.Full() {
 		return ErrTooComplex
 	}
 	return nil
@@ -272,7 +280,7 @@ func (s *Space) search(e Expr) (none bool, err error) {
 		}
 		d := s.DerivativeByClass(v.at, uint8(v.class))
 		v.class++
-		if steps++; s.full || steps > maxSearch || s.last > 0 && s.computed > s.last {
+		if steps++; s.Full() || steps > maxSearch || s.last > 0 && s.computed > s.last {
 			return false, ErrTooComplex
 		}
 		if d == None || seen[d] {

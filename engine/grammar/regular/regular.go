@@ -105,7 +105,10 @@ type Space struct {
 	index map[string]Expr
 	key   []byte // buffer
 	limit int    // most nodes; 0: none
-	full  bool   // a node was refused for limit
+	bytes int    // about the memory of all
+	most  int    // with more bytes, nodes are refused; 0: none
+	full  bool   // a node was refused
+	spent bool   // the work was over the limit
 
 	classes     [256]uint8        // of bytes that no set of the Space distinguishes
 	classCount  int               // 0: not computed
@@ -181,11 +184,21 @@ func (s *Space) Import(from *Space, exprs []Expr) []Expr {
 	return out
 }
 
-// Full reports whether an expression was lost because of the limit.
-func (s *Space) Full() bool { return s.full }
+// nodeBytes is about what an expression takes without its parts and derivatives.
+const nodeBytes = 250
+
+// Full reports whether an expression was lost because of a limit.
+func (s *Space) Full() bool { return s.full || s.spent }
 
 // Len returns the number of expressions.
 func (s *Space) Len() int { return len(s.nodes) }
+
+// Bytes returns about how much memory the expressions and their derivatives take.
+func (s *Space) Bytes() int { return s.bytes }
+
+// LimitBytes refuses further expressions once they take more than most bytes. Their number alone
+// bounds no memory: one choice may have thousands of parts.
+func (s *Space) LimitBytes(most int) { s.most = most }
 
 // Work returns how many parts expressions have been made of so far, a measure of time.
 func (s *Space) Work() int { return s.work }
@@ -216,7 +229,7 @@ func (s *Space) intern(n node) Expr {
 	if e, ok := s.index[string(key)]; ok {
 		return e
 	}
-	if s.limit > 0 && len(s.nodes) >= s.limit {
+	if s.limit > 0 && len(s.nodes) >= s.limit || s.most > 0 && s.bytes > s.most {
 		s.full = true
 		return None
 	}
@@ -227,6 +240,7 @@ func (s *Space) intern(n node) Expr {
 	e := Expr(len(s.nodes))
 	s.nodes = append(s.nodes, n)
 	s.index[string(key)] = e
+	s.bytes += nodeBytes + len(key) + 4*cap(n.kids)
 	return e
 }
 
@@ -289,11 +303,13 @@ func (s *Space) spend(parts []Expr) bool {
 	for _, part := range parts {
 		s.work += 1 + len(s.nodes[part].kids)
 	}
-	if s.stop > 0 && s.work > s.stop {
-		s.full = true
-		return false
-	}
-	return true
+	return s.mayWork()
+}
+
+// mayWork reports whether the limit of work is not reached yet.
+func (s *Space) mayWork() bool {
+	s.spent = s.spent || s.stop > 0 && s.work > s.stop
+	return !s.spent
 }
 
 // Or returns the expression of texts of one of the parts.
