@@ -196,7 +196,8 @@ func (r *Request) readPrompt(w *wireGenerate) error {
 	case raw && w.System != "":
 		return badParam("system", "cannot be sent together with raw: the prompt is used as it is")
 	case w.Suffix != "" && w.System != "":
-		return badParam("system", "cannot be sent together with suffix: the prompt is used as it is")
+		return badParam("system", "cannot be sent together with suffix: the prompt is used as it "+
+			"is")
 	case w.Suffix != "":
 		r.Prompt, r.Suffix = w.Prompt, w.Suffix
 	case w.Prompt == "":
