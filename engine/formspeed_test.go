@@ -4,6 +4,7 @@ package engine_test
 // texts are given: the model's logits are replaced, so that it writes them, with and without a form.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -78,7 +79,8 @@ func BenchmarkForms(b *testing.B) {
 	if err := json.Unmarshal(data, &cases); err != nil {
 		b.Fatal(err)
 	}
-	e := openModel(b, engine.Source{Dir: shapeWith(b, vocabulary)},
+	shape := cmp.Or(os.Getenv("HEADROOM_SHAPE"), "../app/commands/shapes/qwen3-0.6b.json")
+	e := openModel(b, engine.Source{Dir: randomModel(b, shape, vocabulary)},
 		engine.Options{MaxSequences: 1, NoPrefixCache: true, ContextTokens: 2048})
 	prompt := encode(e, "JSON:")
 	script := &scripted{prompt: len(prompt)}
@@ -128,24 +130,21 @@ func BenchmarkForms(b *testing.B) {
 	}
 }
 
-// shapeWith writes a model of random weights with the tokenizer of a folder.
-func shapeWith(b *testing.B, vocabulary string) (dir string) {
-	b.Helper()
-	shape := os.Getenv("HEADROOM_SHAPE")
-	if shape == "" {
-		shape = "../app/commands/shapes/qwen3-0.6b.json"
-	}
+// randomModel writes a model of random weights in the shape of a config.json, with the tokenizer of
+// a folder. HEADROOM_VOCABULARY_SIZE replaces the size of qwen3-0.6b's vocabulary.
+func randomModel(t testing.TB, shape, vocabulary string) (dir string) {
+	t.Helper()
 	config, err := os.ReadFile(shape)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	if size := os.Getenv("HEADROOM_VOCABULARY_SIZE"); size != "" {
 		config = []byte(strings.Replace(string(config), `"vocab_size": 151936`,
 			`"vocab_size": `+size, 1))
 	}
-	dir = b.TempDir()
+	dir = t.TempDir()
 	if err := engine.WriteRandom(dir, config); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "tiktoken.model"} {
 		data, err := os.ReadFile(filepath.Join(vocabulary, name))
@@ -157,7 +156,7 @@ func shapeWith(b *testing.B, vocabulary string) (dir string) {
 			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
 		}
 		if err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	return dir

@@ -1,8 +1,9 @@
 """The time of llguidance's masks for the texts that `schemas -speed` has written.
 
-    python speed.py VOCABULARY.tiktoken CASES.json
+    python speed.py VOCABULARY CASES.json
 
-It needs llguidance and tiktoken from PyPI. Times are as in speed.go: compiling with the first mask,
+VOCABULARY is a file of tiktoken or a tokenizer.json. It needs llguidance, and tiktoken or tokenizers,
+from PyPI. Times are as in speed.go: compiling with the first mask,
 and each later mask with the step before it.
 """
 
@@ -13,9 +14,6 @@ import sys
 import time
 
 import llguidance
-import llguidance.tiktoken
-import tiktoken
-import tiktoken.load
 
 
 def summary(times):
@@ -25,13 +23,25 @@ def summary(times):
             f"99 % {at(0.99):.0f}, longest {s[-1]:.0f}")
 
 
-def main(vocabulary, cases):
+def read(vocabulary):
+    """Returns the tokenizer of a file, for llguidance and as a function of a text."""
+    if vocabulary.endswith(".json"):
+        import tokenizers
+        encoding = tokenizers.Tokenizer.from_file(vocabulary)
+        return (llguidance.LLTokenizer(open(vocabulary).read()),
+                lambda text: encoding.encode(text, add_special_tokens=False).ids)
+    import tiktoken.load
+    from llguidance.tiktoken import lltokenizer_from_encoding
     ranks = tiktoken.load.load_tiktoken_bpe(vocabulary)
     pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
                r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
     encoding = tiktoken.Encoding("test", pat_str=pattern, mergeable_ranks=ranks,
                                  special_tokens={"<|endoftext|>": len(ranks)})
-    tokenizer = llguidance.tiktoken.lltokenizer_from_encoding(encoding)
+    return (lltokenizer_from_encoding(encoding), encoding.encode_ordinary)
+
+
+def main(vocabulary, cases):
+    tokenizer, encode = read(vocabulary)
     first, steps, refused = [], [], 0
     mask = (ctypes.c_uint32 * ((tokenizer.vocab_size + 31) // 32))()
     for case in json.load(open(cases)):
@@ -46,7 +56,7 @@ def main(vocabulary, cases):
         except Exception:
             refused += 1
             continue
-        for i, token in enumerate(encoding.encode_ordinary(case["text"])):
+        for i, token in enumerate(encode(case["text"])):
             matcher.unsafe_compute_mask_ptr(ctypes.addressof(mask), ctypes.sizeof(mask))
             took = (time.perf_counter() - began) * 1e6
             (first if i == 0 else steps).append(took)

@@ -150,7 +150,7 @@ func (c *compiler) addProperties(v *value, o *objectShape) {
 	if properties.kind != object {
 		invalid(v, "properties is not an object")
 	}
-	c.spend(len(properties.members))
+	c.spend(2 * len(properties.members)) // each becomes a member and a key
 	patterns := v.get("patternProperties")
 	for _, m := range properties.members {
 		f := c.schema(m.value)
