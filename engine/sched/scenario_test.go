@@ -171,7 +171,11 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 				w.From, w.To, q.Computed, len(q.Tokens), len(q.Pages), q.running, seen[q])
 		}
 		seen[q] = true
-		if q.Computed > 0 && len(q.Tokens)-q.Computed == 1 && w.Restore == nil {
+		if q.Computed > 0 && q.decodes() && w.Restore == nil {
+			if w.To != len(q.Tokens) {
+				t.Fatalf("[%d, %d) of a sequence that decodes %d tokens, %d of them known", w.From,
+					w.To, len(q.Tokens)-q.Computed, q.Ahead)
+			}
 			decoding++
 		} else {
 			prompt += w.To - w.From
@@ -189,7 +193,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 		return // running streams stall while prompts are computed
 	}
 	for _, q := range s.running {
-		if q.Computed > q.Cached && len(q.Tokens)-q.Computed == 1 && !seen[q] {
+		if q.Computed > q.Cached && q.decodes() && !seen[q] {
 			t.Fatalf("a decoding sequence was left out of the step")
 		}
 	}
@@ -226,6 +230,10 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 			done[l] = true
 		} else {
 			w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
+			for len(w.Seq.Tokens) < l.final && world.r.IntN(4) == 0 { // known tokens
+				w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
+				w.Seq.Ahead++
+			}
 		}
 	}
 	var left []*life
