@@ -3,7 +3,10 @@ package grammar
 // A Matcher follows one answer through a grammar.
 
 import (
+	"cmp"
 	"fmt"
+
+	"headroom/engine/grammar/regular"
 )
 
 // Matcher knows what may come next in one answer. It belongs to one goroutine, but for Prepare.
@@ -13,6 +16,7 @@ type Matcher struct {
 	at      *state
 	pending []int32 // forced tokens that have not come yet
 	ended   bool    // an end token has come
+	tooMuch bool    // the states of this answer alone take too much memory
 }
 
 // SetVocabulary sets the tokens of the model. It must precede the first Matcher that sees tokens.
@@ -32,6 +36,13 @@ func (g *Grammar) Bytes() int {
 	return g.graph.bytes + exprBytes*g.space.Len()
 }
 
+// Failed reports whether an answer has exceeded a limit, so that all later answers would fail too.
+func (g *Grammar) Failed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.graph.err != nil || g.space.Full()
+}
+
 // NewMatcher returns a Matcher at the beginning of an answer.
 func (g *Grammar) NewMatcher() *Matcher {
 	g.mu.Lock()
@@ -47,9 +58,17 @@ func (m *Matcher) lock() {
 	if m.g.graph.bytes > maxGraphBytes {
 		m.g.graph = newGraph(m.g)
 	}
-	if m.graph != m.g.graph {
-		m.graph = m.g.graph
-		m.at = m.graph.adopt(m.g, m.at)
+	if m.graph == m.g.graph || m.tooMuch {
+		return
+	}
+	before := m.g.graph.bytes
+	m.graph = m.g.graph
+	m.at = m.graph.adopt(m.g, m.at)
+	if m.graph.bytes-before > maxGraphBytes/2 {
+		// The next graph would soon be too large again, and filling it takes about a second. Other
+		// answers get one without these states.
+		m.tooMuch, m.graph.err = true, regular.ErrTooComplex
+		m.g.graph = newGraph(m.g)
 	}
 }
 
@@ -102,7 +121,7 @@ func (m *Matcher) Accept(token int32) error {
 	}
 	text := v.text(token)
 	if n := m.advance(text); len(text) == 0 || n < len(text) {
-		return fmt.Errorf("token %d is not allowed here", token)
+		return cmp.Or(m.graph.err, fmt.Errorf("token %d is not allowed here", token))
 	}
 	if len(next) > 0 {
 		m.pending = next[1:]

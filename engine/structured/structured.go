@@ -222,8 +222,12 @@ func (c *Compiler) kept(id string) *kept {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.byID[id]; ok {
-		c.used.MoveToFront(e)
-		return e.Value.(*kept)
+		if g := e.Value.(*kept).g.Load(); g == nil || !g.Failed() {
+			c.used.MoveToFront(e)
+			return e.Value.(*kept)
+		}
+		c.used.Remove(e) // one answer was too complex, and the next one may not be
+		delete(c.byID, id)
 	}
 	for c.used.Len() >= maxKept || c.used.Len() > 0 && c.bytes() > c.most {
 		last := c.used.Back()
