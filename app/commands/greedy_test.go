@@ -160,6 +160,7 @@ func TestGreedyClients(t *testing.T) {
 	s.within("the memory has fallen again", func() bool {
 		return memoryOf(t, pid, "VmRSS") < mostLeftBytes
 	})
+	t.Logf("afterwards: %d MB", memoryOf(t, pid, "VmRSS")>>20)
 }
 
 // peakMemory returns the most memory that a process had so far, 0 without /proc.
