@@ -105,7 +105,11 @@ func TestGreatPrompts(t *testing.T) {
 	tokenizers := []*Tokenizer{demo(t), parseSmall(t, expression),
 		parseSmall(t, expression+longToken)}
 	for name, text := range greatTexts() {
-		for _, tok := range tokenizers {
+		for i, tok := range tokenizers {
+			most := uint64(160 << 20)
+			if i == 2 {
+				most = 320 << 20 // with what the expression's matcher allocates as it grows
+			}
 			start := time.Now()
 			used := allocated(func() {
 				ids, err := tok.EncodeContext(t.Context(), text, EncodeOptions{Limit: 40_960})
@@ -113,8 +117,9 @@ func TestGreatPrompts(t *testing.T) {
 					t.Errorf("%s: %d ids, error %v", name, len(ids), err)
 				}
 			})
-			if used > 160<<20 || time.Since(start) > 10*time.Second {
-				t.Errorf("%s: %d MB were allocated in %v", name, used>>20, time.Since(start))
+			if used > most || time.Since(start) > 10*time.Second {
+				t.Errorf("%s, tokenizer %d: %d MB were allocated in %v", name, i, used>>20,
+					time.Since(start))
 			}
 		}
 	}
