@@ -62,8 +62,8 @@ func number(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// testFolders plants folders, starts a server and uses each folder. plant returns what is wrong with
-// a folder.
+// testFolders plants folders, starts a server and uses each folder. plant returns what is wrong
+// with a folder.
 func testFolders(t *testing.T, count int, plant func(i int, dir string) string) {
 	home := isolate(t)
 	root := filepath.Join(home, "hostile")
