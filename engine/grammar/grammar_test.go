@@ -191,7 +191,8 @@ func TestStatesAreShared(t *testing.T) {
 	}
 }
 
-// TestNewGraph begins a new graph at every byte: nothing changes.
+// TestNewGraph begins a new graph at every byte, as when the old one takes too much memory: nothing
+// changes.
 func TestNewGraph(t *testing.T) {
 	for seed := range uint64(100) {
 		b, start := randomGrammar(rand.New(rand.NewPCG(seed, 1)))
@@ -209,6 +210,9 @@ func TestNewGraph(t *testing.T) {
 				if other.AcceptBytes([]byte(text[i:i+1])) == 0 ||
 					other.Complete() != m.Complete() || other.Ended() != m.Ended() {
 					t.Fatalf("seed %d, %q: a new graph at byte %d changes something", seed, text, i)
+				}
+				if g.graph.bytes > maxGraphBytes {
+					t.Fatalf("seed %d, %q: the graph at byte %d is the old one", seed, text, i)
 				}
 			}
 		}
