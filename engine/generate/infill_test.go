@@ -84,7 +84,8 @@ func TestInfill(t *testing.T) {
 	r := generate.Request{Prompt: before, Suffix: after}
 	_, _, err := r.Encode(t.Context(), withMarks(t, "<|fim_prefix|>"), 1000)
 	var bad *generate.ParamError
-	if !errors.As(err, &bad) || bad.Param != "suffix" || !strings.Contains(err.Error(), "no tokens") {
+	if !errors.As(err, &bad) || bad.Param != "suffix" ||
+		!strings.Contains(err.Error(), "no tokens") {
 		t.Errorf("a model without marks: %v", err)
 	}
 }
