@@ -13,13 +13,16 @@ import (
 )
 
 // SetOutput demands a form of the answer, as the parameter param says. A form that cannot be
-// enforced is refused, and so is a second one. The error is a *ParamError.
+// enforced is refused, and so is a second one. The error is a *ParamError, or a Problem if too many
+// forms are compiled at once.
 func (p *Params) SetOutput(param string, o structured.Output) error {
 	if p.Output != nil {
 		return BadParam(param, "an answer can have one form, and the request has another one")
 	}
 	if o.Kind != structured.Calls { // whose form only the model knows
-		if _, err := o.Compile(nil); err != nil {
+		if _, err := o.Compile(nil); structured.IsOverloaded(err) {
+			return err
+		} else if err != nil {
 			return Unsupported(param, "%v", err)
 		}
 	}
@@ -75,7 +78,9 @@ func (r *Request) openOutput(m Model, text string) error {
 	with := *r.Output
 	forced := with.Kind == structured.Calls
 	if forced {
-		if _, err := with.Compile(textproc.CallForm(m)); err != nil {
+		if _, err := with.Compile(textproc.CallForm(m)); structured.IsOverloaded(err) {
+			return err
+		} else if err != nil {
 			return problem.Wrap(problem.BadRequest, err,
 				"The call that tool_choice requires cannot be enforced", "")
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/engine/grammar"
 	"headroom/engine/grammar/regular"
@@ -193,6 +194,32 @@ func TestUsedUp(t *testing.T) {
 		}
 		if n < 200 || !errors.Is(err, regular.ErrTooComplex) {
 			t.Fatalf("%d tokens, then %v, expected more, then %v", n, err, regular.ErrTooComplex)
+		}
+	}
+}
+
+// TestSlots: a form waits until others are compiled. What is refused meanwhile is not kept.
+func TestSlots(t *testing.T) {
+	defer func(patience time.Duration) { compiling.patience = patience }(compiling.patience)
+	compiling.patience = time.Millisecond
+	for range maxCompiling {
+		if err := compiling.take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, form := testCompiler(), Output{Kind: Choice, Source: `["yes"]`}
+	if _, err := c.NewAnswer(&form); !IsOverloaded(err) {
+		t.Errorf("without a slot: %v", err)
+	}
+	for range maxCompiling {
+		compiling.give()
+	}
+	for range maxCompiling + 1 {
+		if _, err := c.NewAnswer(&form); err != nil {
+			t.Errorf("with a slot: %v", err)
+		}
+		if _, err := form.Compile(nil); err != nil {
+			t.Errorf("with a slot: %v", err)
 		}
 	}
 }
