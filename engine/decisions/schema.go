@@ -32,7 +32,8 @@ func openAISchema() schema {
 }
 
 func systemOneSchema() schema {
-	state := schema{"type": []string{"string", "object", "array"}}
+	state := jsonbody.Either(jsonbody.Text(), schema{"type": "object"},
+		jsonbody.List(schema{}))
 	question := func(kind string, criteria schema, required ...string) schema {
 		return jsonbody.Struct(map[string]schema{"type": jsonbody.OneOfTexts(kind),
 			"instructions": state, "criteria": criteria}, append(required, "type")...)

@@ -86,7 +86,7 @@ func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
 	case c.Names != nil && len(chosen) < len(c.Names):
 		return BadParam(c.Param, "it names a function that is not in tools: %.200q", c.Names)
 	case !c.Required && len(chosen) < len(tools):
-		return Unsupported(c.Param, "a choice of functions is only supported if a call is required")
+		return Unsupported(c.Param, `a choice of functions is only supported with the mode "required"`)
 	case !c.Required && strict:
 		calls.OneCall = true // each call has this form
 		p.Calls = &calls
