@@ -46,7 +46,8 @@ func systemOneSchema() schema {
 					question("noul", jsonbody.Struct(map[string]schema{"true": state,
 						"false": state})),
 					question("choice", schema{"type": "object", "minProperties": 2}, "criteria"),
-					question("score", schema{"type": "array", "minItems": 2}, "criteria"))},
+					question("score", schema{"type": "array", "minItems": 2,
+						"items": schema{}}, "criteria"))},
 			"chat_template_kwargs": {"type": "object"},
 		}, "state", "questions")
 }

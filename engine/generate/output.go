@@ -123,8 +123,7 @@ func (r *Request) openOutput(m Model, text string) error {
 // openCalls sets what may come before calls that are required.
 func (r *Request) openCalls(m Model, text string, with *structured.Output) error {
 	if _, err := with.Compile(textproc.CallForm(m)); err != nil {
-		return problem.Wrap(problem.BadRequest, err,
-			"The call that tool_choice requires cannot be enforced", "")
+		return Unsupported("tool_choice", "the call that it requires cannot be enforced: %v", err)
 	}
 	if r.continues() || m.Template().InMessages() { // the grammar has the reasoning
 		return nil
@@ -160,8 +159,7 @@ func (r *Request) openContent(m Model, text string, with *structured.Output) err
 	switch {
 	case errors.As(err, &none): // the format has no form
 	case err != nil:
-		return problem.Wrap(problem.BadRequest, err,
-			"The calls of a strict function cannot be enforced", "")
+		return Unsupported("tools", "the calls of a strict function cannot be enforced: %v", err)
 	default:
 		with.Calls = r.Calls
 	}

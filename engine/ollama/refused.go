@@ -15,7 +15,7 @@ var refusals = []struct{ pattern, what, why, instead string }{
 	{"POST /api/push", "Models cannot be uploaded", "Headroom has no registry", ""},
 	{"POST /api/create", "Models cannot be created with Ollama's API",
 		"a model is a folder with its files",
-		"Put the folder into one that Headroom scans, or import it with headroom import."},
+		"Put the folder into one that Headroom scans, or import it with headroom models import."},
 	{"POST /api/copy", "Models cannot be copied with Ollama's API", "",
 		"Give the model another name with aliases in its settings."},
 	{"DELETE /api/delete", "Models cannot be deleted with Ollama's API",
