@@ -21,8 +21,8 @@ type wireTool struct {
 }
 
 // readTools reads tools, tool_choice and parallel_tool_calls. It checks only the type, the name,
-// strict, and whether parameters is an object. The chat template renders the schemas, and the client validates
-// the arguments, unless the form of the answer does; see generate.ToolChoice.
+// strict, and whether parameters is an object. The chat template renders the schemas, and the
+// client validates the arguments, unless the form of the answer does; see generate.ToolChoice.
 func (r *ChatRequest) readTools(w *wireChat) error {
 	for i, raw := range w.Tools {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
