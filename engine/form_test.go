@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"headroom/engine"
@@ -102,6 +103,34 @@ func TestForm(t *testing.T) {
 	if err := e.CheckMemory(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFormsInSmallPasses answers several forms at once on an engine with small passes. Their forced
+// tokens and the prompts of others must share the rows of a pass.
+func TestFormsInSmallPasses(t *testing.T) {
+	const form = `root ::= "{\"the first of several long names\": " [0-9]{1,3} ` +
+		`", \"the second of several long names\": " [0-9]{1,3} "}"`
+	e := open(t, engine.Options{MaxSequences: 4, ChunkTokens: 16})
+	r := engine.Request{Prompt: encode(e, question), Output: formOf(form), MaxTokens: 100}
+	want := answerOf(t, e, r)
+	if want.finish != engine.FinishStop {
+		t.Fatalf("alone: %q (%s), %v", want.text, want.finish, want.err)
+	}
+	var running sync.WaitGroup
+	for i := range 12 {
+		running.Go(func() {
+			r := r
+			r.Prompt = slices.Concat(encode(e, fmt.Sprint(i, " ")), r.Prompt)
+			if a := answerOf(t, e, r); a.finish != engine.FinishStop {
+				t.Errorf("in a crowd: %q (%s), %v", a.text, a.finish, a.err)
+			}
+			r.Prompt = encode(e, question)
+			if a := answerOf(t, e, r); !equalAnswers(a, want) {
+				t.Errorf("alone %q, in a crowd %q (%s), %v", want.text, a.text, a.finish, a.err)
+			}
+		})
+	}
+	running.Wait()
 }
 
 func equalAnswers(a, b formAnswer) bool {

@@ -1,7 +1,8 @@
 package engine_test
 
 // What forms of answers cost and save, with a model of random weights and a real vocabulary. The
-// texts are given: the model's logits are replaced, so that it writes them, with and without a form.
+// texts are given: the model's logits are replaced, so that it writes them, with a form and without
+// one.
 
 import (
 	"cmp"

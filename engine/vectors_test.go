@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -207,4 +208,40 @@ func TestMeanInChunks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMetalVectors computes the vectors on the simulated Metal device, alone and with all texts at
+// once. The bound is that of TestVectors.
+func TestMetalVectors(t *testing.T) {
+	const metalVectorError = 1e-5
+	onMetalDevices(t, func(t *testing.T, device string) {
+		eachVectorModel(t, func(t *testing.T, dir string, want expectedVectors) {
+			e := openMetal(t, device, engine.Source{Dir: dir}, engine.Options{})
+			largest := 0.0
+			var streams []*engine.Stream
+			for _, ids := range want.IDs {
+				streams = append(streams, submit(t, e, engine.Request{Prompt: slices.Clone(ids),
+					Embed: true}))
+			}
+			for i, s := range streams {
+				got, done := vectorOf(t, s)
+				alone, _ := vectorOf(t, submit(t, e, engine.Request{
+					Prompt: slices.Clone(want.IDs[i]), Embed: true}))
+				if done.Err != nil || !slices.Equal(got, alone) {
+					t.Errorf("text %d: %v; %v, alone %v", i, done.Err, got, alone)
+				}
+				for k, x := range got {
+					largest = max(largest, math.Abs(float64(x)-want.Vectors[i][k]))
+				}
+			}
+			t.Logf("the largest difference is %.2g, with the kernels %v", largest,
+				slices.Sorted(maps.Keys(e.MetalKernels())))
+			if len(e.MetalKernels()) == 0 {
+				t.Error("no kernel has run on the device")
+			}
+			if largest > metalVectorError && !compileOnly {
+				t.Errorf("a dimension differs by %g", largest)
+			}
+		})
+	})
 }

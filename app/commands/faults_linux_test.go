@@ -63,16 +63,6 @@ func (s *serverProcess) stream() *bufio.Scanner {
 	return lines
 }
 
-// within waits until the condition holds.
-func (s *serverProcess) within(what string, condition func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(2 * patience); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			s.t.Fatal("timeout: waited until " + what)
-		}
-	}
-}
-
 // TestServeEndsSoon: SIGTERM and SIGINT end the server within about three seconds, whether its
 // worker is idle, busy or stopped. A running request gets an error. No process is left.
 func TestServeEndsSoon(t *testing.T) {

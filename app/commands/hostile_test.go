@@ -87,11 +87,48 @@ func (h *hostile) plant(dir string, seed uint64) string {
 	for _, mutate := range kinds {
 		done = append(done, mutate(h, f, r))
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	h.finish(f)
+	return strings.Join(done, "; ")
+}
+
+// reported are folders that have ended or stalled a server once, whatever the seeds make.
+var reported = []struct {
+	what string
+	make func(f *hostileFolder)
+}{
+	{"a filter without end", func(f *hostileFolder) {
+		f.files[templateFile] = []byte(endless("{% set b = a|unique|list %}"))
+	}},
+	{"a loop without end", func(f *hostileFolder) {
+		f.files[templateFile] = []byte(endless(""))
+	}},
+	{"a normalizer that doubles 30 times", func(f *hostileFolder) {
+		f.setTokenizer("normalizer", doubling(30))
+	}},
+	{"a normalizer that doubles an added token", func(f *hostileFolder) {
+		f.setTokenizer("normalizer", doubling(30))
+		f.setTokenizer("added_tokens", `[{"id":300,"content":"a<|boom|>","normalized":true}]`)
+	}},
+	{"an expression of exponential time", func(f *hostileFolder) {
+		f.setTokenizer("pre_tokenizer", splits("(a+)+$", 1))
+	}},
+}
+
+// plantReported writes a folder of reported.
+func (h *hostile) plantReported(dir string, i int) string {
+	f := &hostileFolder{dir: dir, files: maps.Clone(h.files)}
+	reported[i].make(f)
+	h.finish(f)
+	return reported[i].what
+}
+
+// finish writes the folder.
+func (h *hostile) finish(f *hostileFolder) {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		h.t.Fatal(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
-		path, data := filepath.Join(dir, name), f.files[name]
+		path, data := filepath.Join(f.dir, name), f.files[name]
 		switch {
 		case data == nil:
 		case name == weightsFile && &data[0] == &h.files[weightsFile][0]:
@@ -105,7 +142,6 @@ func (h *hostile) plant(dir string, seed uint64) string {
 	for _, f := range f.after {
 		f()
 	}
-	return strings.Join(done, "; ")
 }
 
 // nasty returns JSON that hardly any key expects.
@@ -362,23 +398,30 @@ func mutateTemplate(_ *hostile, f *hostileFolder, r *rand.Rand) string {
 	return fmt.Sprintf("template %d: %.60q", i, hostileTemplates[i])
 }
 
+// splits returns a pre-tokenizer that splits by an expression several times.
+func splits(regex string, times int) string {
+	text, _ := json.Marshal(regex)
+	return sequence(`{"type":"Split","pattern":{"Regex":`+string(text)+
+		`},"behavior":"Isolated","invert":false}`, "pretokenizers", times,
+		`{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,"use_regex":false}`)
+}
+
+const replace = `{"type":"Replace","pattern":{"String":"a"},"content":"aa"}`
+
+// doubling returns a normalizer that doubles each a n times.
+func doubling(n int) string { return sequence(replace, "normalizers", n) }
+
+// sequence returns a part of a tokenizer that is another part n times, and then others.
+func sequence(kind, list string, n int, others ...string) string {
+	return `{"type":"Sequence","` + list + `":[` +
+		strings.Join(append(slices.Repeat([]string{kind}, n), others...), ",") + `]}`
+}
+
 // mutateTokenizer sets a part of tokenizer.json to one that may use much time or memory.
 func mutateTokenizer(_ *hostile, f *hostileFolder, r *rand.Rand) string {
-	const byteLevel = `{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":false,` +
-		`"use_regex":false}`
-	splits := func(regex string, times int) string {
-		text, _ := json.Marshal(regex)
-		return `{"type":"Sequence","pretokenizers":[` + strings.Repeat(`{"type":"Split","pattern":`+
-			`{"Regex":`+string(text)+`},"behavior":"Isolated","invert":false},`, times) +
-			byteLevel + "]}"
-	}
 	split := func(regex string) string { return splits(regex, 1) }
-	replace := `{"type":"Replace","pattern":{"String":"a"},"content":"aa"}`
-	sequence := func(kind, list string, n int) string {
-		return `{"type":"Sequence","` + list + `":[` + strings.Repeat(kind+",", n-1) + kind + `]}`
-	}
 	cases := []struct{ key, value string }{
-		{"normalizer", sequence(replace, "normalizers", 40)},
+		{"normalizer", doubling(40)},
 		{"normalizer", sequence(strings.Replace(replace, `"aa"`, `"`+strings.Repeat("a", 9999)+`"`,
 			1), "normalizers", 3)},
 		{"normalizer", sequence(`{"type":"NFD"}`, "normalizers", 5000)},
@@ -404,18 +447,23 @@ func mutateTokenizer(_ *hostile, f *hostileFolder, r *rand.Rand) string {
 		{"model", `{"type":"BPE","vocab":{"a":0,"aa":1},"merges":[["a","a"],["aa","aa"],["x","y"]]}`},
 	}
 	c := cases[r.IntN(len(cases))]
+	f.setTokenizer(c.key, c.value)
+	return fmt.Sprintf("%s of the tokenizer: %.60s", c.key, c.value)
+}
+
+// setTokenizer sets a key of tokenizer.json to a text, which need not be JSON.
+func (f *hostileFolder) setTokenizer(key, value string) {
 	var tokenizer map[string]json.RawMessage
 	if json.Unmarshal(f.files["tokenizer.json"], &tokenizer) != nil {
 		tokenizer = map[string]json.RawMessage{}
 	}
-	delete(tokenizer, c.key)
+	delete(tokenizer, key)
 	rest, _ := json.Marshal(tokenizer)
 	text := strings.TrimSuffix(string(rest), "}")
 	if len(tokenizer) > 0 {
 		text += ","
 	}
-	f.files["tokenizer.json"] = []byte(text + `"` + c.key + `":` + c.value + "}")
-	return fmt.Sprintf("%s of the tokenizer: %.60s", c.key, c.value)
+	f.files["tokenizer.json"] = []byte(text + `"` + key + `":` + value + "}")
 }
 
 func mutateGeneration(_ *hostile, f *hostileFolder, r *rand.Rand) string {

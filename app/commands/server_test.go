@@ -133,6 +133,16 @@ func (s *serverProcess) ask(method, path, body string) (status int, text string,
 	return status, string(answer), time.Since(begun)
 }
 
+// within waits until the condition holds.
+func (s *serverProcess) within(what string, condition func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(2 * patience); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatal("timeout: waited until " + what)
+		}
+	}
+}
+
 // lastBytes keeps the end of what is written to it. Its methods may be called concurrently.
 type lastBytes struct {
 	mu   sync.Mutex

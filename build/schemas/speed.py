@@ -2,9 +2,9 @@
 
     python speed.py VOCABULARY CASES.json
 
-VOCABULARY is a file of tiktoken or a tokenizer.json. It needs llguidance, and tiktoken or tokenizers,
-from PyPI. Times are as in speed.go: compiling with the first mask,
-and each later mask with the step before it.
+VOCABULARY is a file of tiktoken or a tokenizer.json. It needs llguidance, and tiktoken or
+tokenizers, from PyPI. Times are as in speed.go: compiling with the first mask, and each later mask
+with the step before it.
 """
 
 import ctypes

@@ -178,18 +178,33 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 	if strings.ContainsAny(name, "<>\n") {
 		return 0, &CallError{"its name cannot be written in this model's tool calls"}
 	}
-	list, err := propertiesOf(parameters)
+	if len(parameters) == 0 || string(parameters) == "null" {
+		parameters = json.RawMessage(anyObject)
+	}
+	arguments, err := jsonschema.ReadArguments(w.b, parameters,
+		jsonschema.Options{Strict: w.strict, ListedOnly: true}, w.without(f.tags))
+	if err != nil {
+		return 0, err
+	}
+	list, err := arguments.List()
 	if err != nil {
 		return 0, err
 	}
 	parts := []grammar.Node{w.text(f.head + name + f.afterName)}
 	for _, p := range list {
-		value, err := w.argument(p.schema, f.tags)
-		if err != nil {
-			return 0, fmt.Errorf("parameter %q: %w", p.name, err)
+		if strings.ContainsAny(p.Name, "<>\n") {
+			return 0, &CallError{fmt.Sprintf("parameter %q cannot be written in this model's "+
+				"tool calls", p.Name)}
 		}
-		part := w.b.Seq(w.text(f.key+p.name+f.afterKey), value, w.text(f.next))
-		if !p.required {
+		value, err := arguments.Build(p)
+		if err != nil && !w.strict {
+			value, err = arguments.BuildAny()
+		}
+		if err != nil {
+			return 0, fmt.Errorf("parameter %q: %w", p.Name, err)
+		}
+		part := w.b.Seq(w.text(f.key+p.Name+f.afterKey), value, w.text(f.next))
+		if !p.Required {
 			part = w.b.Optional(part)
 		}
 		parts = append(parts, part)
@@ -197,8 +212,8 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 	return w.b.Seq(append(parts, w.text(f.tail))...), nil
 }
 
-// argument returns the node of an argument: a text as it is, or JSON of any other type.
-func (w *callWriter) argument(schema json.RawMessage, tags []string) (grammar.Node, error) {
+// without returns all texts but those with one of the tags.
+func (w *callWriter) without(tags []string) regular.Expr {
 	space := w.b.Space
 	character := space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF})
 	allowed := space.Repeat(character, 0, regular.Unlimited)
@@ -206,83 +221,5 @@ func (w *callWriter) argument(schema json.RawMessage, tags []string) (grammar.No
 		allowed = space.And(allowed,
 			space.Not(space.Concat(regular.All, space.Text(tag), regular.All)))
 	}
-	o := jsonschema.Options{Strict: w.strict, ListedOnly: true}
-	n, err := jsonschema.BuildArgument(w.b, schema, o, allowed)
-	if err != nil && !w.strict {
-		return jsonschema.BuildArgument(w.b, json.RawMessage(`{}`), o, allowed)
-	}
-	return n, err
-}
-
-// property is a parameter of a function.
-type property struct {
-	name     string
-	schema   json.RawMessage
-	required bool
-}
-
-// propertiesOf returns the properties of an object's schema, in their order.
-func propertiesOf(parameters json.RawMessage) (list []property, err error) {
-	var s struct {
-		Properties json.RawMessage `json:"properties"`
-		Required   []string        `json:"required"`
-	}
-	if len(parameters) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(parameters, &s); err != nil {
-		return nil, &CallError{"its parameters are no JSON Schema: " + err.Error()}
-	}
-	if len(s.Properties) == 0 || string(s.Properties) == "null" {
-		return nil, nil
-	}
-	required := map[string]bool{}
-	for _, name := range s.Required {
-		required[name] = true
-	}
-	d := json.NewDecoder(strings.NewReader(string(s.Properties)))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		p := property{name: fmt.Sprint(name)}
-		if err := d.Decode(&p.schema); err != nil {
-			return nil, err
-		}
-		p.required = required[p.name]
-		if strings.ContainsAny(p.name, "<>\n") {
-			return nil, &CallError{fmt.Sprintf("parameter %q cannot be written in this model's "+
-				"tool calls", p.name)}
-		}
-		// A $ref leads from the parameters, not from the property.
-		p.schema = withDefinitions(p.schema, parameters)
-		list = append(list, p)
-	}
-	return list, nil
-}
-
-// withDefinitions adds $defs and definitions of the parameters to the schema of one of them.
-func withDefinitions(schema, parameters json.RawMessage) json.RawMessage {
-	var all, own map[string]json.RawMessage
-	if json.Unmarshal(parameters, &all) != nil || json.Unmarshal(schema, &own) != nil {
-		return schema
-	}
-	changed := false
-	for _, name := range []string{"$defs", "definitions"} {
-		if defs, ok := all[name]; ok && own[name] == nil && own != nil {
-			own[name], changed = defs, true
-		}
-	}
-	if !changed {
-		return schema
-	}
-	with, err := json.Marshal(own)
-	if err != nil {
-		return schema
-	}
-	return with
+	return allowed
 }

@@ -2,10 +2,13 @@ package chat
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"headroom/engine/grammar"
 )
@@ -210,7 +213,14 @@ func TestCallFormErrors(t *testing.T) {
 	for _, c := range []struct{ source, tools, want string }{
 		{"<tool_call>\\n<function=", `{"function":{"name":"f","strict":true,"parameters":{
 			"properties":{"a":{"type":"string","pattern":"(?<=a)x"}}}}}`,
-			`function "f": parameter "a": the schema at "#": "pattern" cannot be enforced`},
+			`function "f": parameter "a": the schema at "#/properties/a": "pattern" cannot be`},
+		{"<tool_call>\\n<function=", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]}}}`,
+			`function "f": the schema at "#": "anyOf" cannot be enforced`},
+		{"<tool_call>\\n<function=", `{"function":{"name":"f","strict":true,"parameters":{
+			"properties":{"a":{}},"required":["a","b"]}}}`, `"b" is not among properties`},
+		{"<tool_call>\\n<function=", `{"function":{"name":"f","parameters":true}}`,
+			`the parameters of a function are an object`},
 		{"<tool_call>\\n<function=", `{"function":{"name":"a>b"}}`,
 			`function "a>b": its name cannot be written`},
 		{"<tool_call>\\n{\"name\"", `{"function":{"name":"f","strict":true,"parameters":{
@@ -227,4 +237,79 @@ func TestCallFormErrors(t *testing.T) {
 			t.Errorf("%s: got %v, expected %q", c.source, err, c.want)
 		}
 	}
+}
+
+// TestReferences: a $ref of an argument leads from the parameters, as in every schema.
+func TestReferences(t *testing.T) {
+	template := (&formatTests{source: "<tool_call>\\n<function="}).template(t)
+	b := grammar.NewBuilder()
+	start, err := template.Calls(b, CallOptions{IsToken: func(string) bool { return false },
+		Tools: []json.RawMessage{json.RawMessage(`{"function":{"name":"f","parameters":{
+			"properties":{"a":{"enum":["x","y"]},"b":{"$ref":"#/properties/a"}},
+			"required":["b"]}}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Compile(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]bool{"x": true, "y": true, "z": false} {
+		text := "<tool_call>\n<function=f>\n<parameter=b>\n" + value + "\n</parameter>\n" +
+			"</function>\n</tool_call>"
+		m := g.NewMatcher()
+		if got := m.AcceptBytes([]byte(text)) == len(text); got != want {
+			t.Errorf("%q: got %t", text, got)
+		}
+	}
+}
+
+// TestManyFunctions compiles the calls of functions whose schemas are large or hard together.
+func TestManyFunctions(t *testing.T) {
+	list := func(n int, one func(i int) string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = one(i)
+		}
+		return strings.Join(parts, ",")
+	}
+	hard := `{"type":"object","allOf":[` + list(9, func(i int) string {
+		return fmt.Sprintf(`{"anyOf":[{"required":["a%d"]},{"required":["b%d"]}]}`, i, i)
+	}) + `]}`
+	shared := `{"type":"object","properties":{` + list(1000, func(i int) string {
+		return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/d%d"}`, i, i)
+	}) + `},"$defs":{` + list(3000, func(i int) string {
+		return fmt.Sprintf(`"d%d":{"type":"string","description":%q}`, i, strings.Repeat("x", 50))
+	}) + `}}`
+	tools := func(n int, parameters string) (list []json.RawMessage) {
+		for i := range n {
+			list = append(list, json.RawMessage(fmt.Sprintf(
+				`{"function":{"name":"f%d","parameters":%s}}`, i, parameters)))
+		}
+		return list
+	}
+	for _, source := range []string{"<tool_call>\\n<function=", "<tool_call>\\n{\"name\""} {
+		template := (&formatTests{source: source}).template(t)
+		for name, list := range map[string][]json.RawMessage{"many": tools(200, hard),
+			"hard arguments": tools(1, `{"properties":{`+list(300, func(i int) string {
+				return fmt.Sprintf(`"p%d":%s`, i, hard)
+			})+`}}`), "definitions": tools(1, shared)} {
+			began := cpuTime(t)
+			_, err := template.Calls(grammar.NewBuilder(), CallOptions{Tools: list,
+				IsToken: func(string) bool { return false }})
+			// Usually 30 ms. Without limits for all functions together, up to 14 s.
+			if took := cpuTime(t) - began; took > 400*time.Millisecond && !testing.Short() {
+				t.Errorf("%s, %s: it took %v, %v", source, name, took, err)
+			}
+		}
+	}
+}
+
+// cpuTime returns the processor time of this process.
+func cpuTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -47,8 +47,10 @@ type Request struct {
 	// default. TemplateKwargs take precedence.
 	Effort string
 
-	Prompt       string // plain text to continue, without a chat template
-	NoSpecial    bool   // leave out the tokens that the tokenizer adds to a plain prompt
+	Prompt string // plain text to continue, without a chat template
+	// Suffix is a text that follows the answer to Prompt; "": none.
+	Suffix       string
+	NoSpecial    bool // leave out the tokens that the tokenizer adds to a plain prompt
 	PromptTokens []int32
 }
 
@@ -90,6 +92,11 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 		return r.PromptTokens, nil, nil
 	case r.Messages == nil:
 		options.AddSpecial = !r.NoSpecial
+		if r.Suffix != "" {
+			if text, options.Shield, err = r.infill(m.Tokenizer()); err != nil {
+				return nil, nil, err
+			}
+		}
 	default:
 		leave, err := m.Tokenizer().Admit(ctx, r.messageBytes())
 		if err != nil {

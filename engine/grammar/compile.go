@@ -33,11 +33,10 @@ type Grammar struct {
 	productions []production
 	ofRule      [][]int32 // the productions of each rule
 	nullable    []bool    // rules that match the empty text
-	terminals   []regular.Expr
-	start       int32 // the production of the whole text
+	optional    []bool    // terminals that match the empty text
+	start       int32     // the production of the whole text
 
 	mu         sync.Mutex // for all below
-	space      *regular.Space
 	vocabulary *Vocabulary
 	graph      *graph
 }
@@ -63,13 +62,16 @@ func (b *Builder) Compile(start Node) (*Grammar, error) {
 	if !productive(whole) {
 		return nil, ErrNothing
 	}
-	g := &Grammar{ofRule: make([][]int32, len(b.rules)), terminals: b.terminals, space: b.Space}
+	g := &Grammar{ofRule: make([][]int32, len(b.rules)), optional: make([]bool, len(b.terminals))}
+	for i, e := range b.terminals {
+		g.optional[i] = b.Space.Nullable(e)
+	}
 	for i := range b.rules {
 		g.addProductions(int32(i), &b.rules[i], productive)
 	}
 	g.start = g.ofRule[whole.rule()][0]
 	g.findNullable()
-	g.graph = newGraph(g)
+	g.graph = newGraph(g, b.Space, b.terminals)
 	return g, nil
 }
 
@@ -192,7 +194,7 @@ func (g *Grammar) findNullable() {
 
 func (g *Grammar) isNullable(n Node) bool {
 	if n.isTerminal() {
-		return g.space.Nullable(g.terminals[n.terminal()])
+		return g.optional[n.terminal()]
 	}
 	return g.nullable[n.rule()]
 }

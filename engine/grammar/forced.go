@@ -15,22 +15,23 @@ import "bytes"
 // maxForcedBytes bounds the text that is forced at once.
 const maxForcedBytes = 1024
 
-// forcedOf returns the tokens that must follow in a state.
-func (c *graph) forcedOf(g *Grammar, s *state) []int32 {
+// forcedOf returns the tokens that must follow in a state. The error is that of the graph.
+func (c *graph) forcedOf(g *Grammar, s *state) ([]int32, error) {
 	if s.isForced || g.vocabulary.encode == nil {
-		return s.forced
+		return s.forced, nil
 	}
 	text, end := c.forcedText(g, s)
 	tokens := c.stable(g, text, end)
-	if c.err == nil {
-		s.forced, s.isForced = tokens, true
+	if c.err != nil {
+		return nil, c.err
 	}
-	return tokens
+	s.forced, s.isForced = tokens, true
+	return tokens, nil
 }
 
 // forcedText returns the only text that can follow in a state, and the state after it.
 func (c *graph) forcedText(g *Grammar, s *state) (text []byte, end *state) {
-	classes, count := g.space.Classes()
+	classes, count := c.space.Classes()
 	for len(text) < maxForcedBytes && !s.complete {
 		only, next := -1, dead
 		for class := range count {
@@ -74,7 +75,7 @@ func (c *graph) stable(g *Grammar, text []byte, end *state) (tokens []int32) {
 
 // extends reports whether a token begins with text and goes on as the state after it allows.
 func (c *graph) extends(g *Grammar, text []byte, end *state) (found bool) {
-	classes, _ := g.space.Classes()
+	classes, _ := c.space.Classes()
 	for _, t := range []*trie{&g.vocabulary.plain, &g.vocabulary.rest} {
 		t.children(text, func(b byte) bool {
 			found = found || c.step(g, end, classes[b]) != dead

@@ -62,12 +62,16 @@ type Builder struct {
 	rules     []rule
 	empty     Node // the rule of the empty text
 	hasEmpty  bool
+	// Steps counts the work of packages that add large parts, which they limit.
+	Steps int
 }
 
 // Limits of a grammar. They bound the memory and the time of hostile ones.
 const (
 	maxExprs = 400_000 // expressions, with the derivatives of all answers
-	maxRules = 200_000
+	// maxExprBytes bounds the memory of those.
+	maxExprBytes = 192 << 20
+	maxRules     = 200_000
 	// maxBuildWork bounds the work for the expressions of a grammar, without the derivatives that
 	// answers need.
 	maxBuildWork = 1_500_000
@@ -79,6 +83,7 @@ const (
 // NewBuilder returns a Builder of an empty grammar.
 func NewBuilder() *Builder {
 	b := &Builder{Space: regular.NewSpace(maxExprs), byExpr: map[regular.Expr]Node{}}
+	b.Space.LimitBytes(maxExprBytes)
 	b.Space.LimitSearches(maxSearches)
 	b.Space.LimitWork(maxBuildWork)
 	return b

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -190,7 +191,8 @@ func TestStatesAreShared(t *testing.T) {
 	}
 }
 
-// TestNewGraph begins a new graph at every byte: nothing changes.
+// TestNewGraph begins a new graph at every byte, as when the old one takes too much memory: nothing
+// changes.
 func TestNewGraph(t *testing.T) {
 	for seed := range uint64(100) {
 		b, start := randomGrammar(rand.New(rand.NewPCG(seed, 1)))
@@ -209,8 +211,83 @@ func TestNewGraph(t *testing.T) {
 					other.Complete() != m.Complete() || other.Ended() != m.Ended() {
 					t.Fatalf("seed %d, %q: a new graph at byte %d changes something", seed, text, i)
 				}
+				if g.graph.bytes > maxGraphBytes {
+					t.Fatalf("seed %d, %q: the graph at byte %d is the old one", seed, text, i)
+				}
 			}
 		}
+	}
+}
+
+// TestAfterTooComplex matches texts after one whose states are too complex. Many answers share the
+// grammar, so the error of one must not be that of all.
+func TestAfterTooComplex(t *testing.T) {
+	b := NewBuilder()
+	s := b.Space
+	ab := s.Set(regular.Of("ab"))
+	any := s.Repeat(ab, 0, regular.Unlimited)
+	yes := s.Text("yes")
+	hard := s.And(s.Concat(any, s.Text("a"), s.Repeat(ab, 18, 18)), s.Not(any)) // 2^18 derivatives
+	g, err := b.Compile(b.Terminal(s.Or(yes, s.Concat(s.Text("n"), hard))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := words()
+	v.encode = nil
+	g.SetVocabulary(v)
+	m, other := g.NewMatcher(), g.NewMatcher()
+	if n := m.AcceptBytes([]byte("ye")); n != 2 {
+		t.Fatalf("%d bytes are allowed", n)
+	}
+	for i := range 2 {
+		if _, err := other.Mask(); !errors.Is(err, regular.ErrTooComplex) {
+			t.Fatalf("got error %v, expected that the expression is too complex", err)
+		}
+		if i > 0 && g.graph.err != nil {
+			t.Error("what is too complex was computed again")
+		}
+		if len(other.Forced()) > 0 || other.Ended() {
+			t.Error("what is too complex is forced or ended")
+		}
+	}
+	mask, err := m.Mask()
+	if err != nil || mask.Len() != 1 || !mask.Allows(2+'s') {
+		t.Fatalf("after another text was too complex: mask %v, %v", mask, err)
+	}
+	if m.AcceptBytes([]byte("s")) != 1 || !m.Ended() ||
+		g.NewMatcher().AcceptBytes([]byte("yes")) != 3 {
+		t.Error("after another text was too complex, nothing is allowed")
+	}
+}
+
+// TestManyStates matches a text with more states than a grammar keeps.
+func TestManyStates(t *testing.T) {
+	b := NewBuilder()
+	s := b.Space
+	ab := s.Set(regular.Of("ab"))
+	any := s.Repeat(ab, 0, regular.Unlimited)
+	late := func(n int) Node { return b.Terminal(s.Concat(any, s.Text("a"), s.Repeat(ab, n, n))) }
+	g, err := b.Compile(b.Choice(late(24), late(25), late(26), late(27)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, maxExprs/3)
+	for i := range text {
+		text[i] = "ab"[r.IntN(2)]
+	}
+	copy(text[len(text)-28:], "aaaa")
+	m := g.NewMatcher()
+	for i := range text {
+		if m.AcceptBytes(text[i:i+1]) != 1 {
+			t.Fatalf("byte %d is not allowed: %v", i, g.graph.err)
+		}
+	}
+	if !m.Complete() {
+		t.Error("the text is not complete")
+	}
+	if n := g.graph.space.Len(); n > 2*maxDerived {
+		t.Errorf("the grammar has %d expressions", n)
 	}
 }
 
@@ -364,6 +441,26 @@ func TestForced(t *testing.T) {
 	}
 }
 
+// TestMaskIsKnown asks for the mask of an answer before and after it is computed, and while that of
+// another answer is.
+func TestMaskIsKnown(t *testing.T) {
+	g := list(t)
+	v := words()
+	g.SetVocabulary(v)
+	m := g.NewMatcher()
+	before := m.MaskIsKnown()
+	if _, err := m.Mask(); err != nil {
+		t.Fatal(err)
+	}
+	after := m.MaskIsKnown()
+	g.mu.Lock() // as the mask of another answer does
+	during := m.MaskIsKnown()
+	g.mu.Unlock()
+	if before || !after || during {
+		t.Errorf("known before %t, after %t, during another one %t", before, after, during)
+	}
+}
+
 // TestMaskInStrings compares masks inside of strings, where plain tokens are allowed together, with
 // trying each token.
 func TestMaskInStrings(t *testing.T) {
@@ -466,5 +563,23 @@ func TestHostile(t *testing.T) {
 		if longest > 10*time.Second || g.graph.bytes > 2*maxGraphBytes {
 			t.Errorf("%s: a step took %v, the states take %d bytes", name, longest, g.graph.bytes)
 		}
+	}
+}
+
+// TestAmbiguousToken computes a mask that follows a long token through a grammar in which each part
+// of it has many readings. Most work is for items that a row has already.
+func TestAmbiguousToken(t *testing.T) {
+	b := NewBuilder()
+	n := b.Rule("n")
+	b.Define(n, b.Choice(b.Text("a"), b.Seq(), b.Seq(n, n), b.Seq(n, n, n)))
+	g, err := b.Compile(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := words(strings.Repeat("a", 128))
+	v.encode = nil
+	g.SetVocabulary(v)
+	if _, err := g.NewMatcher().Mask(); !errors.Is(err, regular.ErrTooComplex) {
+		t.Errorf("got error %v, expected that the expression is too complex", err)
 	}
 }

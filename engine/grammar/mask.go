@@ -75,7 +75,7 @@ type tokenRange struct{ from, to int32 }
 // set, all tokens are plain, and below a state in which plain characters change nothing all of them
 // are allowed.
 func (c *graph) walk(g *Grammar, s *state, t *trie, plain bool) []tokenRange {
-	classes, _ := g.space.Classes()
+	classes, _ := c.space.Classes()
 	at := make([]*state, g.vocabulary.depth+1) // the state before each byte of the current token
 	at[0] = s
 	ranges := c.ranges[:0]

@@ -13,6 +13,7 @@ type Matcher struct {
 	at      *state
 	pending []int32 // forced tokens that have not come yet
 	ended   bool    // an end token has come
+	err     error   // the text is too complex to go on
 }
 
 // SetVocabulary sets the tokens of the model. It must precede the first Matcher that sees tokens.
@@ -22,14 +23,11 @@ func (g *Grammar) SetVocabulary(v *Vocabulary) {
 	g.vocabulary = v
 }
 
-// exprBytes is about what an expression takes, with its derivatives.
-const exprBytes = 300
-
 // Bytes returns about how much memory the grammar takes, with all its states.
 func (g *Grammar) Bytes() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.graph.bytes + exprBytes*g.space.Len()
+	return g.graph.bytes + g.graph.space.Bytes()
 }
 
 // NewMatcher returns a Matcher at the beginning of an answer.
@@ -39,17 +37,27 @@ func (g *Grammar) NewMatcher() *Matcher {
 	return &Matcher{g: g, graph: g.graph, at: g.graph.start}
 }
 
-// lock locks the grammar, and begins a new graph if the old one has become too large.
+// lock locks the grammar.
 func (m *Matcher) lock() {
 	m.g.mu.Lock()
-	m.g.graph.work = 0
-	m.g.space.LimitWork(maxStepWork)
-	if m.g.graph.bytes > maxGraphBytes {
-		m.g.graph = newGraph(m.g)
+	m.begin()
+}
+
+// begin begins a call on a locked grammar, with a new graph if the old one is spent. An error of an
+// earlier token is forgotten: it may have been another answer's.
+func (m *Matcher) begin() {
+	m.g.graph.space.LimitWork(0)
+	if m.g.graph.isSpent() {
+		m.g.graph = m.g.graph.successor(m.g)
 	}
-	if m.graph != m.g.graph {
-		m.graph = m.g.graph
-		m.at = m.graph.adopt(m.g, m.at)
+	m.g.graph.work, m.g.graph.err = 0, nil
+	m.g.graph.space.LimitWork(maxStepWork)
+	if m.graph == m.g.graph || m.err != nil {
+		return
+	}
+	at, err := m.g.graph.adopt(m.g, m.graph, m.at)
+	if m.err = err; err == nil {
+		m.graph, m.at = m.g.graph, at
 	}
 }
 
@@ -57,19 +65,29 @@ func (m *Matcher) lock() {
 func (m *Matcher) Mask() (*Mask, error) {
 	m.lock()
 	defer m.g.mu.Unlock()
-	if next := m.next(); len(next) > 0 {
+	next := m.next()
+	switch {
+	case m.err != nil:
+		return nil, m.err
+	case len(next) > 0:
 		mask := &Mask{Bits: make([]uint64, (m.g.vocabulary.size+63)/64)}
 		mask.allow(next[0])
 		return mask, nil
 	}
-	return m.graph.maskOf(m.g, m.at)
+	var mask *Mask
+	mask, m.err = m.graph.maskOf(m.g, m.at)
+	return mask, m.err
 }
 
-// MaskIsKnown reports whether Mask takes no time.
+// MaskIsKnown reports whether Mask takes no time. It does not wait for other answers with the
+// grammar: while the mask of one is computed, it is false.
 func (m *Matcher) MaskIsKnown() bool {
-	m.lock()
+	if !m.g.mu.TryLock() {
+		return false
+	}
 	defer m.g.mu.Unlock()
-	return len(m.pending) > 0 || m.at.mask != nil
+	m.begin()
+	return len(m.pending) > 0 || m.at.mask != nil || m.err != nil
 }
 
 // Forced returns the tokens that must come next, in order. It is empty if there is a choice, and at
@@ -81,8 +99,8 @@ func (m *Matcher) Forced() []int32 {
 }
 
 func (m *Matcher) next() []int32 {
-	if len(m.pending) == 0 && !m.ended {
-		m.pending = m.graph.forcedOf(m.g, m.at)
+	if len(m.pending) == 0 && !m.ended && m.err == nil {
+		m.pending, m.err = m.graph.forcedOf(m.g, m.at)
 	}
 	return m.pending
 }
@@ -97,17 +115,23 @@ func (m *Matcher) Accept(token int32) error {
 		return nil
 	}
 	next := m.next()
+	if m.err != nil {
+		return m.err
+	}
 	if m.ended || len(next) > 0 && next[0] != token {
 		return fmt.Errorf("token %d is not allowed here", token)
 	}
 	text := v.text(token)
-	if n := m.advance(text); len(text) == 0 || n < len(text) {
+	n := m.advance(text)
+	switch {
+	case m.err != nil:
+		return m.err
+	case len(text) == 0 || n < len(text):
 		return fmt.Errorf("token %d is not allowed here", token)
-	}
-	if len(next) > 0 {
+	case len(next) > 0:
 		m.pending = next[1:]
 	}
-	return m.graph.err
+	return nil
 }
 
 // AcceptBytes goes on by a text, and returns how many of its bytes are allowed. It is for texts
@@ -119,9 +143,13 @@ func (m *Matcher) AcceptBytes(text []byte) int {
 }
 
 func (m *Matcher) advance(text []byte) int {
+	if m.err != nil {
+		return 0
+	}
 	for i, b := range text {
-		next := m.graph.step(m.g, m.at, m.g.space.Class(b))
+		next := m.graph.step(m.g, m.at, m.graph.space.Class(b))
 		if next == dead {
+			m.err = m.graph.err
 			return i
 		}
 		m.at = next
@@ -139,14 +167,15 @@ func (m *Matcher) Ended() bool {
 	}
 	m.lock()
 	defer m.g.mu.Unlock()
-	if !m.at.complete {
+	if !m.at.complete || m.err != nil {
 		return false
 	}
-	_, count := m.g.space.Classes()
+	_, count := m.graph.space.Classes()
 	for class := range count {
 		if m.graph.step(m.g, m.at, uint8(class)) != dead {
 			return false
 		}
 	}
-	return true
+	m.err = m.graph.err
+	return m.err == nil
 }

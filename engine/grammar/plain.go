@@ -24,8 +24,16 @@ func (c *graph) afterPlain(g *Grammar, s *state) *state {
 	if s.plain != nil {
 		return s.plain
 	}
-	s.plain = dead
-	classes, _ := g.space.Classes()
+	if to := c.sameAfterPlain(g, s); c.err == nil {
+		s.plain = to
+		return to
+	}
+	return dead
+}
+
+// sameAfterPlain computes it.
+func (c *graph) sameAfterPlain(g *Grammar, s *state) *state {
+	classes, _ := c.space.Classes()
 	to := c.step(g, s, classes['a'])
 	for b := byte(' '); b < 0x80; b++ {
 		if b != '"' && b != '\\' && c.step(g, s, classes[b]) != to {
@@ -37,7 +45,6 @@ func (c *graph) afterPlain(g *Grammar, s *state) *state {
 			return dead
 		}
 	}
-	s.plain = to
 	return to
 }
 
@@ -46,7 +53,7 @@ func (c *graph) allLeadTo(g *Grammar, s *state, ranges [][2]byte, to *state) boo
 	if len(ranges) == 0 {
 		return s == to
 	}
-	classes, _ := g.space.Classes()
+	classes, _ := c.space.Classes()
 	last := dead
 	for b := int(ranges[0][0]); b <= int(ranges[0][1]); b++ {
 		next := c.step(g, s, classes[b])
@@ -87,7 +94,7 @@ func (c *graph) addPlain(g *Grammar, s *state, m *Mask) {
 
 // allows reports whether text can follow in a state.
 func (c *graph) allows(g *Grammar, s *state, text []byte) bool {
-	classes, _ := g.space.Classes()
+	classes, _ := c.space.Classes()
 	for _, b := range text {
 		if s = c.step(g, s, classes[b]); s == dead {
 			return false

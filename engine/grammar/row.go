@@ -60,6 +60,7 @@ func (g *Grammar) advanced(it item, in *row) item {
 type rowBuilder struct {
 	g         *Grammar
 	seen      map[item]bool
+	work      int // a measure of time: see add
 	todo      []item
 	predicted map[int32]bool
 	items     []item
@@ -67,16 +68,22 @@ type rowBuilder struct {
 	complete  bool
 }
 
+// newItem is about how often an item could be looked for in the time that a new one takes.
+const newItem = 4
+
 func (b *rowBuilder) add(it item) {
+	b.work++
 	if !b.seen[it] {
+		b.work += newItem
 		b.seen[it] = true
 		b.todo = append(b.todo, it)
 	}
 }
 
-// close processes all items, but not more than most.
+// close processes all items, but ends with more work than most. An ambiguous grammar adds the same
+// item again and again, from each place where its rule may have begun.
 func (b *rowBuilder) close(most int) {
-	for len(b.todo) > 0 && len(b.seen) <= most {
+	for len(b.todo) > 0 && b.work <= most {
 		it := b.todo[len(b.todo)-1]
 		b.todo = b.todo[:len(b.todo)-1]
 		next, waits, complete := b.g.expects(it)

@@ -3,7 +3,8 @@ package grammar
 // States. A state is what the matcher knows after some bytes: the terminals that may be in
 // progress, each with the row where it began and the expression of its rest. States are stored
 // once, in a graph that grows as texts are matched, like a lazily built automaton. When it has
-// become too large, a new one begins, and each matcher takes its state along.
+// become too large, a new one begins, and each matcher takes its state along. A state that is too
+// complex to be computed is not stored, so the error is that of one answer alone.
 
 import (
 	"cmp"
@@ -16,8 +17,15 @@ import (
 const (
 	// maxGraphBytes bounds the memory of the states of a grammar, with their masks.
 	maxGraphBytes = 64 << 20
+	// maxDerived and maxDerivedBytes bound the expressions that a graph adds to those at its
+	// beginning.
+	maxDerived      = 200_000
+	maxDerivedBytes = 64 << 20
+	// maxAdoptedBytes bounds what a matcher takes along into a new graph. With more, a few matchers
+	// would fill it at once, and each of their steps would begin the next one.
+	maxAdoptedBytes = maxGraphBytes / 16
 	// maxStepWork bounds the new work for one token: terminals, items of rows and parts of
-	// derivatives. It takes about a tenth of a second, during which other requests wait.
+	// derivatives. It takes less than a tenth of a second, during which other requests wait.
 	maxStepWork = 500_000
 )
 
@@ -43,6 +51,11 @@ type state struct {
 var dead = &state{}
 
 type graph struct {
+	space     *regular.Space
+	terminals []regular.Expr
+	// The number and the bytes of expressions with which a new graph begins.
+	mostExprs, mostExprBytes int
+
 	rows   map[string]*row
 	states map[string]*state
 	first  *row // where a text begins
@@ -50,29 +63,45 @@ type graph struct {
 	bytes  int
 	key    []byte       // buffer
 	ranges []tokenRange // buffer
-	err    error        // a state could not be computed
+	err    error        // a state could not be computed for the current token
 	work   int          // new work for the current token
 }
 
-func newGraph(g *Grammar) *graph {
-	c := &graph{rows: map[string]*row{}, states: map[string]*state{}}
+func newGraph(g *Grammar, space *regular.Space, terminals []regular.Expr) *graph {
+	c := &graph{space: space, terminals: terminals, mostExprs: space.Len() + maxDerived,
+		mostExprBytes: space.Bytes() + maxDerivedBytes, rows: map[string]*row{},
+		states: map[string]*state{}}
+	space.LimitSize(c.mostExprs + maxDerived/2) // a step more
+	space.LimitBytes(c.mostExprBytes + maxDerivedBytes/2)
 	b := g.newRow()
 	b.add(item{production: g.start})
 	c.first = b.finish(c)
-	c.start = c.stateOf(g, c.first.threads(g, nil), c.first.complete)
+	c.start = c.stateOf(c.first.threads(c, nil), c.first.complete)
 	return c
 }
 
+// isSpent reports whether a new graph must begin.
+func (c *graph) isSpent() bool {
+	return c.bytes > maxGraphBytes || c.space.Len() > c.mostExprs ||
+		c.space.Bytes() > c.mostExprBytes || c.space.Full()
+}
+
+// successor returns a graph without any text. Its Space has only the expressions of the terminals.
+func (c *graph) successor(g *Grammar) *graph {
+	space := c.space.Successor()
+	return newGraph(g, space, space.Import(c.space, c.terminals))
+}
+
 // threads appends the terminals that may begin at a row.
-func (r *row) threads(g *Grammar, threads []thread) []thread {
+func (r *row) threads(c *graph, threads []thread) []thread {
 	for _, t := range r.terminals {
-		threads = append(threads, thread{r, t, g.terminals[t]})
+		threads = append(threads, thread{r, t, c.terminals[t]})
 	}
 	return threads
 }
 
 // stateOf returns the state of the threads.
-func (c *graph) stateOf(g *Grammar, threads []thread, complete bool) *state {
+func (c *graph) stateOf(threads []thread, complete bool) *state {
 	slices.SortFunc(threads, func(a, b thread) int {
 		return cmp.Or(cmp.Compare(a.row.id, b.row.id), cmp.Compare(a.terminal, b.terminal),
 			cmp.Compare(a.rest, b.rest))
@@ -94,7 +123,7 @@ func (c *graph) stateOf(g *Grammar, threads []thread, complete bool) *state {
 	if s, ok := c.states[string(key)]; ok {
 		return s
 	}
-	_, classes := g.space.Classes()
+	_, classes := c.space.Classes()
 	s := &state{threads: slices.Clone(threads), complete: complete, next: make([]*state, classes)}
 	c.states[string(key)] = s
 	c.bytes += 150 + len(key) + 24*len(threads) + 8*classes // about
@@ -111,22 +140,23 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	}
 	var threads []thread
 	var b *rowBuilder
-	derived := g.space.Work()
+	derived := c.space.Work()
 	for _, t := range s.threads {
-		rest := g.space.DerivativeByClass(t.rest, class)
-		if none, err := g.space.IsNone(rest); err != nil || none {
+		rest := c.space.DerivativeByClass(t.rest, class)
+		if none, err := c.space.IsNone(rest); err != nil || none {
 			c.err = cmp.Or(c.err, err)
 			continue
 		}
 		if rest != regular.Empty {
 			threads = append(threads, thread{t.row, t.terminal, rest})
 		}
-		if !g.space.Nullable(rest) {
+		if !c.space.Nullable(rest) {
 			continue
 		}
 		if b == nil {
 			b = g.newRow()
 		}
+		b.work += len(t.row.items) / 8
 		for _, it := range t.row.items {
 			if next, _, _ := g.expects(it); next == terminalNode(int(t.terminal)) {
 				b.add(g.advanced(it, t.row))
@@ -134,11 +164,11 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 		}
 	}
 	if b != nil {
-		b.close(maxStepWork - c.work)
-		c.work += len(b.seen)
+		b.close(2 * (maxStepWork - c.work))
+		c.work += b.work / 2
 	}
-	c.work += 1 + len(s.threads) + g.space.Work() - derived
-	if c.work > maxStepWork || g.space.Full() {
+	c.work += 1 + len(s.threads) + c.space.Work() - derived
+	if c.work > maxStepWork || c.space.Full() {
 		c.err = cmp.Or(c.err, regular.ErrTooComplex)
 	}
 	if c.err != nil {
@@ -147,40 +177,58 @@ func (c *graph) step(g *Grammar, s *state, class uint8) *state {
 	complete := false
 	if b != nil {
 		fresh := b.finish(c)
-		threads, complete = fresh.threads(g, threads), fresh.complete
+		threads, complete = fresh.threads(c, threads), fresh.complete
 	}
-	n := c.stateOf(g, threads, complete)
+	n := c.stateOf(threads, complete)
 	s.next[class] = n
 	return n
 }
 
-// adopt returns the state of another graph in c.
-func (c *graph) adopt(g *Grammar, s *state) *state {
-	threads := make([]thread, len(s.threads))
-	rows := map[*row]*row{}
+// adopt returns the state of another graph in c. The error is regular.ErrTooComplex.
+func (c *graph) adopt(g *Grammar, other *graph, s *state) (*state, error) {
+	threads, rests := make([]thread, len(s.threads)), make([]regular.Expr, len(s.threads))
 	for i, t := range s.threads {
-		threads[i] = thread{c.adoptRow(g, t.row, rows), t.terminal, t.rest}
+		rests[i] = t.rest
 	}
-	return c.stateOf(g, threads, s.complete)
+	rests = c.space.Import(other.space, rests)
+	a := adoption{c: c, g: g, done: map[*row]*row{}, most: c.bytes + maxAdoptedBytes}
+	for i, t := range s.threads {
+		threads[i] = thread{a.row(t.row), t.terminal, rests[i]}
+	}
+	if a.tooMuch || c.space.Full() {
+		return nil, regular.ErrTooComplex
+	}
+	return c.stateOf(threads, s.complete), nil
 }
 
-// adoptRow returns the row of another graph in c, with the rows where its items began.
-func (c *graph) adoptRow(g *Grammar, r *row, done map[*row]*row) *row {
-	n, ok := done[r]
+// adoption takes the rows of another graph into c.
+type adoption struct {
+	c       *graph
+	g       *Grammar
+	done    map[*row]*row
+	most    int  // bytes of c
+	tooMuch bool // the rows are not whole
+}
+
+// row returns a row of the other graph in c, with the rows where its items began.
+func (a *adoption) row(r *row) *row {
+	n, ok := a.done[r]
 	switch {
 	case ok:
 		return n
-	case r.began == 0:
-		n = c.first
+	case r.began == 0 || a.tooMuch:
+		n = a.c.first
 	default:
-		b := g.newRow()
+		b := a.g.newRow()
 		for _, it := range r.items[:r.began] {
-			it.origin = c.adoptRow(g, it.origin, done)
+			it.origin = a.row(it.origin)
 			b.add(it)
 		}
 		b.complete = r.complete
-		n = b.finish(c)
+		n = b.finish(a.c)
+		a.c.work += b.work / 2
+		a.tooMuch = a.tooMuch || a.c.bytes > a.most || a.c.work > maxStepWork
 	}
-	done[r] = n
+	a.done[r] = n
 	return n
 }

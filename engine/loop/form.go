@@ -5,6 +5,9 @@ package loop
 // leaves no choice, tokens are added without logits, and the next pass computes them together.
 
 import (
+	"errors"
+
+	"headroom/engine/grammar/regular"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
 )
@@ -31,11 +34,20 @@ func forcedResult(r *request, token int32) sample.Result {
 func (r *request) setMask() error {
 	mask, err := r.form.Mask()
 	if err != nil {
-		return problem.Wrap(problem.Internal, err,
-			"The answer cannot go on in the form that the request demands", "")
+		return formError(err)
 	}
 	if r.sampler.SetMask(nil); mask != nil {
 		r.sampler.SetMask(mask.Bits)
 	}
 	return nil
+}
+
+// formError says why an answer cannot go on in its form.
+func formError(err error) error {
+	code, fix := problem.Internal, ""
+	if errors.Is(err, regular.ErrTooComplex) {
+		code, fix = problem.BadRequest, "Send a simpler grammar, schema or regular expression."
+	}
+	return problem.Wrap(code, err, "The answer cannot go on in the form that the request demands",
+		fix)
 }

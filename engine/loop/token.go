@@ -89,7 +89,7 @@ func (l *Loop) addToken(r *request, s sample.Result, position int, now time.Time
 	}
 	if r.form != nil {
 		if err := r.form.Accept(s.Token, text); err != nil {
-			return err
+			return formError(err)
 		}
 	}
 	if ends {

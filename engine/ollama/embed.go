@@ -5,6 +5,7 @@ package ollama
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"headroom/engine"
@@ -85,8 +86,16 @@ func ParseEmbed(body []byte) (*EmbedRequest, error) {
 			return nil, err
 		}
 	case "an array":
-		if err := jsonbody.Decode(w.Input, &q.Inputs, "input"); err != nil {
+		var texts []*string
+		if err := jsonbody.Decode(w.Input, &texts, "input"); err != nil {
 			return nil, err
+		}
+		q.Inputs = make([]string, len(texts))
+		for i, text := range texts {
+			if text == nil {
+				return nil, badParam(fmt.Sprintf("input[%d]", i), "expected a string, got null")
+			}
+			q.Inputs[i] = *text
 		}
 	default:
 		return nil, badParam("input", "expected a string or an array of strings, got %s",

@@ -38,6 +38,7 @@ func TestParseEmbed(t *testing.T) {
 		{`{}`, ParseEmbed, "input", "is missing"},
 		{`{"input": 3}`, ParseEmbed, "input", "got a number"},
 		{`{"input": [3]}`, ParseEmbed, "input[0]", "expected a string, got a number"},
+		{`{"input": ["a", null]}`, ParseEmbed, "input[1]", "expected a string, got null"},
 		{`{"input": "a", "dimensions": -1}`, ParseEmbed, "dimensions", "must be at least 1"},
 		{`{"input": [` + strings.Repeat(`"",`, maxInputs) + `""]}`, ParseEmbed, "input",
 			"at most 2048 texts, got 2049"},

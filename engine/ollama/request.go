@@ -47,6 +47,7 @@ type wireGenerate struct {
 	Prompt string `json:"prompt"`
 	System string `json:"system"`
 	Raw    *bool  `json:"raw"`
+	Suffix string `json:"suffix"`
 }
 
 // ParseChat parses the body of a request to /api/chat. The error is an *Error.
@@ -194,6 +195,11 @@ func (r *Request) readPrompt(w *wireGenerate) error {
 	switch {
 	case raw && w.System != "":
 		return badParam("system", "cannot be sent together with raw: the prompt is used as it is")
+	case w.Suffix != "" && w.System != "":
+		return badParam("system", "cannot be sent together with suffix: the prompt is used as it "+
+			"is")
+	case w.Suffix != "":
+		r.Prompt, r.Suffix = w.Prompt, w.Suffix
 	case w.Prompt == "":
 		r.Load = true
 	case raw:

@@ -187,6 +187,10 @@ func TestGenerate(t *testing.T) {
 		`{"prompt":"","system":"s"}`: func(r *Request) { r.Load = true },
 		`{"raw":true}`:               func(r *Request) { r.Load = true },
 		`{"prompt":"p","raw":true}`:  func(r *Request) { r.Prompt = "p" },
+		`{"prompt":"p","suffix":"s"}`: func(r *Request) {
+			r.Prompt, r.Suffix = "p", "s"
+		},
+		`{"suffix":"s"}`: func(r *Request) { r.Suffix = "s" },
 		`{"prompt":"p","system":"s"}`: func(r *Request) {
 			r.Messages = []chat.Message{{Role: "system", Content: "s"},
 				{Role: "user", Content: "p"}}
@@ -250,6 +254,8 @@ func TestErrors(t *testing.T) {
 	}
 	_, err := ParseGenerate([]byte(`{"prompt":"p","system":"s","raw":true}`))
 	checkError(t, "raw", err, "system", "cannot be sent together with raw")
+	_, err = ParseGenerate([]byte(`{"prompt":"p","system":"s","suffix":"x"}`))
+	checkError(t, "suffix", err, "system", "cannot be sent together with suffix")
 }
 
 // checkError checks that err is an *Error about a parameter, with a message.

@@ -87,7 +87,8 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 	return &server.Call{
 		ID: generate.NewID("cmpl-"),
 		Request: generate.Request{Params: q.Params.Params, Model: q.Model, Stream: q.Stream,
-			Cache: q.Cache, Prompt: q.Prompts[0].Text, PromptTokens: q.Prompts[0].Tokens},
+			Cache: q.Cache, Prompt: q.Prompts[0].Text, PromptTokens: q.Prompts[0].Tokens,
+			Suffix: q.Suffix},
 		More: q.Prompts[1:],
 		N:    q.N,
 		Renderer: func(h generate.Head) server.Renderer {

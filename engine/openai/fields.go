@@ -77,8 +77,8 @@ var fieldTable = []origin{
 			note: "`false` keeps the prompt off the disk"},
 		{name: "stream", chat: works, completion: works},
 		{name: "stream_options", chat: works, completion: works, note: "`include_usage`"},
-		{name: "suffix", completion: refused, harmless: `""`,
-			instead: "Text cannot be inserted before a suffix"},
+		{name: "suffix", completion: works, note: "of a prompt that is text, for models with " +
+			"tokens for it; not with `echo`"},
 		{name: "temperature", chat: works, completion: works},
 		{name: "tool_choice", chat: works,
 			note: "a required call fits the function's schema; allowed tools only with `required`"},

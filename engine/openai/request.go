@@ -49,6 +49,7 @@ type ChatRequest struct {
 type CompletionRequest struct {
 	Params
 	Prompts []generate.Prompt // at least one; each has a choice
+	Suffix  string            // follows each answer; "": none
 }
 
 // Limits of one request.
@@ -124,6 +125,7 @@ type wireCompletion struct {
 	Logprobs *int            `json:"logprobs"`
 	Echo     *bool           `json:"echo"`
 	BestOf   *int            `json:"best_of"`
+	Suffix   *string         `json:"suffix"`
 }
 
 // ParseChat parses the body of a request for a chat completion. The error is an *Error.
@@ -175,6 +177,7 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 		func() error { return r.Params.read(&w.wireParams) },
 		func() error { return r.readExtras(&w) },
 		func() (err error) { r.Prompts, err = parsePrompts("prompt", w.Prompt); return },
+		func() error { return r.readSuffix(w.Suffix) },
 		func() error {
 			if n := len(r.Prompts); n*r.N > maxPrompts {
 				return badParam("n", "at most %d answers in all, got %d for each of %d prompts",
@@ -187,6 +190,23 @@ func ParseCompletion(body []byte) (*CompletionRequest, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// readSuffix reads the text that follows the answer.
+func (r *CompletionRequest) readSuffix(suffix *string) error {
+	if suffix == nil || *suffix == "" {
+		return nil
+	}
+	if r.Echo {
+		return badParam("suffix", "cannot be sent together with echo")
+	}
+	for _, p := range r.Prompts {
+		if p.Tokens != nil {
+			return badParam("suffix", "expected a prompt that is text, not token ids")
+		}
+	}
+	r.Suffix = *suffix
+	return nil
 }
 
 // first runs the steps in order and returns the first error.

@@ -159,7 +159,7 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 // decoding sequence.
 func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	t.Helper()
-	decoding, prompt := 0, 0
+	decoding, prompt, known := 0, 0, 0 // known tokens are those after a decoded one
 	seen := map[*Sequence]bool{}
 	for _, w := range work {
 		q := w.Seq
@@ -171,7 +171,12 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 				w.From, w.To, q.Computed, len(q.Tokens), len(q.Pages), q.running, seen[q])
 		}
 		seen[q] = true
-		if q.Computed > 0 && len(q.Tokens)-q.Computed == 1 && w.Restore == nil {
+		if q.Computed > 0 && q.decodes() && w.Restore == nil {
+			known += w.To - w.From - 1
+			if w.To != len(q.Tokens) && known < s.o.ChunkTokens {
+				t.Fatalf("[%d, %d) of a sequence that decodes %d tokens, %d of them known", w.From,
+					w.To, len(q.Tokens)-q.Computed, q.Ahead)
+			}
 			decoding++
 		} else {
 			prompt += w.To - w.From
@@ -185,11 +190,15 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt,
 			decoding, budget)
 	}
+	if prompt+known > s.o.ChunkTokens { // a pass has no rows for more
+		t.Fatalf("a step of %d prompt tokens and %d known ones, at most %d are allowed", prompt,
+			known, s.o.ChunkTokens)
+	}
 	if s.o.PreferPrefill && decoding == 0 && prompt > 0 {
 		return // running streams stall while prompts are computed
 	}
 	for _, q := range s.running {
-		if q.Computed > q.Cached && len(q.Tokens)-q.Computed == 1 && !seen[q] {
+		if q.Computed > q.Cached && q.decodes() && !seen[q] {
 			t.Fatalf("a decoding sequence was left out of the step")
 		}
 	}
@@ -226,6 +235,10 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 			done[l] = true
 		} else {
 			w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
+			for len(w.Seq.Tokens) < l.final && world.r.IntN(4) == 0 { // known tokens
+				w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
+				w.Seq.Ahead++
+			}
 		}
 	}
 	var left []*life

@@ -284,10 +284,10 @@ func (s *Scheduler) Next() []Work {
 			return s.work
 		}
 	}
-	s.planDecode()
+	left := s.planDecode()
 	budget := s.o.ChunkTokens
 	if len(s.work) > 0 {
-		budget = s.o.MixedChunkTokens
+		budget = min(s.o.MixedChunkTokens, left)
 	}
 	s.planPrefill(budget)
 	return s.work
@@ -302,15 +302,24 @@ func (s *Scheduler) SetMixedChunkTokens(n int) {
 // prompt.
 const maxAhead = 64
 
-// planDecode plans one token of every decoding sequence, and those that are known after it.
-func (s *Scheduler) planDecode() {
+// planDecode plans one token of every decoding sequence, and those that are known after it. These
+// count like prompt tokens: of more than ChunkTokens, the rest are for the next step. planDecode
+// returns how many prompt tokens the step may still have.
+func (s *Scheduler) planDecode() (left int) {
+	left = s.o.ChunkTokens
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
-		if q.running && q.decodes() && s.reserve(q, len(q.Tokens)) {
-			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: len(q.Tokens)})
+		if !q.running || !q.decodes() {
+			continue
+		}
+		ahead := min(q.Ahead, left)
+		if to := q.Computed + 1 + ahead; s.reserve(q, to) {
+			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: to})
+			left -= ahead
 		}
 	}
 	s.dropPreempted()
+	return left
 }
 
 // decodes reports whether all tokens of a running sequence have been computed but the last and

@@ -76,6 +76,29 @@ func TestLastPromptTokenAlone(t *testing.T) {
 	steps(t, s, "a[0,8)", "a[8,9)+", "a[9,10)+")
 }
 
+// TestKnownTokens plans sequences whose next tokens are known. A step has at most ChunkTokens of
+// them and of prompt tokens, because a pass has no rows for more.
+func TestKnownTokens(t *testing.T) {
+	s := small(20)
+	know := func(q *Sequence, n int) {
+		q.Tokens, q.Ahead = append(q.Tokens, make([]int32, n)...), n
+	}
+	a, b := add(s, "a", 4, 0), add(s, "b", 4, 0)
+	steps(t, s, "a[0,4)+ b[0,4)+")
+	know(a, 2)
+	know(b, 6)
+	steps(t, s, "a[4,7)+ b[4,11)+")
+	know(a, 3)
+	know(b, 7)
+	steps(t, s, "a[7,11)+ b[11,17)", "a[11,12)+ b[17,19)+")
+	s.Remove(a, false)
+	add(s, "c", 9, 0)
+	know(b, 6)
+	steps(t, s, "b[19,26)+ c[0,2)", "b[26,27)+ c[2,5)")
+	know(b, 8)
+	steps(t, s, "b[27,36)+", "b[36,37)+ c[5,8)")
+}
+
 // TestDecodeFirst checks that decoding sequences come first in a step, and prompts then share the
 // smaller budget.
 func TestDecodeFirst(t *testing.T) {

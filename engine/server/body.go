@@ -48,9 +48,9 @@ const (
 const maxBodyBytes = 16 << 20
 
 var (
-	smallBodies = &budget{free: smallBodyBudget}
-	largeBodies = &budget{free: largeBodyBudget}
-	building    = &budget{free: buildBudget}
+	smallBodies = &budget{free: smallBodyBudget, garbage: garbage, ofBodies: true}
+	largeBodies = &budget{free: largeBodyBudget, garbage: garbage, ofBodies: true}
+	building    = &budget{free: buildBudget, garbage: garbage}
 )
 
 // takeBuild waits until there is memory for what is built from a body. The caller must call done.
@@ -186,7 +186,8 @@ func (b *Body) grow(r *http.Request, size int64) error {
 	var small, large int64
 	switch {
 	case size > largeBody:
-		large = size - b.large
+		// The longest body has one byte more, if its length is not declared.
+		large = min(size, largeBodyBudget) - b.large
 	case size > freeBody:
 		small = size - b.small
 	}
@@ -225,6 +226,9 @@ func bodyProblem(err error) error {
 
 // budget is an amount of memory that requests share. Those who wait are served in order.
 type budget struct {
+	garbage  *collector // learns what is taken; nil: nothing does
+	ofBodies bool       // what is taken is in memory, as bodies
+
 	mu      sync.Mutex
 	free    int64
 	waiting []*claim
@@ -245,7 +249,7 @@ func (b *budget) take(ctx context.Context, bytes int64, patience time.Duration) 
 	}
 	b.mu.Lock()
 	if len(b.waiting) == 0 && bytes <= b.free {
-		b.free -= bytes
+		b.spend(bytes)
 		b.mu.Unlock()
 		return false, nil
 	}
@@ -274,7 +278,7 @@ func (b *budget) withdraw(c *claim) {
 	defer b.mu.Unlock()
 	select {
 	case <-c.ready:
-		b.free += c.bytes
+		b.spend(-c.bytes)
 	default:
 		for i := range b.waiting {
 			if b.waiting[i] == c {
@@ -290,7 +294,7 @@ func (b *budget) withdraw(c *claim) {
 func (b *budget) give(bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.free += bytes
+	b.spend(-bytes)
 	b.serve()
 }
 
@@ -299,7 +303,13 @@ func (b *budget) serve() {
 	for len(b.waiting) > 0 && b.waiting[0].bytes <= b.free {
 		c := b.waiting[0]
 		b.waiting = b.waiting[1:]
-		b.free -= c.bytes
+		b.spend(c.bytes)
 		close(c.ready)
 	}
+}
+
+// spend takes bytes that are free; less than 0: returns them. The caller holds mu.
+func (b *budget) spend(bytes int64) {
+	b.free -= bytes
+	b.garbage.add(bytes, b.ofBodies)
 }

@@ -277,3 +277,16 @@ func TestOpenAIClientStructured(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
+
+// TestTooComplexForm demands a form that can be compiled, and whose first tokens cannot be found.
+// The request is at fault, and not the server.
+func TestTooComplexForm(t *testing.T) {
+	url, _, stop := serveDemo(t, engine.Options{MaxSequences: 2})
+	defer stop()
+	const factors = `[{"multipleOf":997},{"multipleOf":991},{"multipleOf":983}]`
+	status, _, answer := post(t, url+"/v1/chat/completions", `{"messages":[{"role":"user",`+
+		`"content":"?"}],"structured_outputs":{"json":{"type":"integer","allOf":`+factors+`}}}`)
+	if status != 400 || !strings.Contains(answer, "too complex") {
+		t.Errorf("%d %s, expected 400 and that it is too complex", status, answer)
+	}
+}

@@ -1,11 +1,13 @@
 package structured
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"headroom/engine/grammar"
+	"headroom/engine/grammar/regular"
 )
 
 // The tokens of these tests.
@@ -175,6 +177,8 @@ func TestRefusals(t *testing.T) {
 		{Output{Kind: JSONSchema, Source: strings.Repeat(" ", maxSchemaBytes+1)},
 			"at most 1048576"},
 		{Output{Kind: Regex, Source: strings.Repeat(" ", maxSourceBytes+1)}, "at most 131072"},
+		{Output{Kind: Choice, Source: `["a"` + strings.Repeat(`,"a"`, maxChoices) + `]`},
+			"expected 1 to 10000 texts, got 10001"},
 		{Output{Kind: Choice, Source: `["a"]`, Before: Before{Calls: []string{"[x]"}}},
 			`"[x]" is no token of its own`},
 	} {
@@ -182,6 +186,49 @@ func TestRefusals(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %.40s: got %v, expected %q", c.o.Kind, c.o.Source, err, c.want)
 		}
+	}
+}
+
+// TestAtTheLimits: the longest sources are compiled.
+func TestAtTheLimits(t *testing.T) {
+	for _, o := range []Output{
+		{Kind: JSONSchema, Source: "{}" + strings.Repeat(" ", maxSchemaBytes-2)},
+		{Kind: Grammar, Source: `root ::= "yes"` + strings.Repeat("\n", maxSourceBytes-14)},
+		{Kind: Choice, Source: `["yes"` + strings.Repeat(`,"no"`, maxChoices-1) + `]`},
+	} {
+		if _, err := o.Compile(nil); err != nil {
+			t.Errorf("%s of %d bytes: %v", o.Kind, len(o.Source), err)
+		}
+	}
+}
+
+// TestFailedGrammar: if one answer becomes too complex, others with the same form go on.
+func TestFailedGrammar(t *testing.T) {
+	tokens := [][]byte{nil, []byte(strings.Repeat("a", 1500)), []byte("a")}
+	c := NewCompiler(func() *grammar.Vocabulary {
+		return grammar.NewVocabulary(tokens, []int32{0}, nil)
+	}, nil, func(string) (int32, bool) { return 0, false })
+	o := Output{Kind: Grammar, Source: `root ::= "a" | root root`} // ambiguous
+	begin := func() *Answer {
+		t.Helper()
+		a, err := c.NewAnswer(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	first, other := begin(), begin()
+	if err := first.Accept(1, ""); !errors.Is(err, regular.ErrTooComplex) {
+		t.Fatalf("a long token: %v, expected ErrTooComplex", err)
+	}
+	if err := other.Accept(2, "a"); err != nil {
+		t.Errorf("an answer beside it: %v", err)
+	}
+	if err := begin().Accept(2, "a"); err != nil {
+		t.Errorf("the next answer: %v", err)
+	}
+	if c.used.Len() != 1 || len(c.byID) != 1 {
+		t.Errorf("%d forms are kept, expected one", c.used.Len())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -322,6 +323,12 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		begin := time.Now()
+		defer func() {
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+		}()
 		tok, err := Parse(data)
 		if err != nil {
 			return

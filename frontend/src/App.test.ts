@@ -6,6 +6,7 @@ import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeEngine, fakeState } from './lib/backend/fake';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
+import { newMessage } from './lib/stores/conversations';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
@@ -358,6 +359,25 @@ test('a conversation shows prefill progress, answer and statistics, and is saved
       messages: [{ role: 'user' }, { role: 'assistant', end: 'stop' }],
     },
   ]);
+});
+
+test('a conversation that nests without end opens, and can be gone on with', async () => {
+  const endless = '>'.repeat(6000); // models that loop write this
+  await open(undefined, ({ chats }) => {
+    chats.put('endless', 'Endless', Date.now(), [
+      newMessage('user', 'Go on.'),
+      { ...newMessage('assistant', endless), end: 'length' },
+    ]);
+  });
+  press('2', { metaKey: true });
+  await pass(100);
+  expect(text('h1')).toBe('Chat');
+  button(/^Endless/).click();
+  await pass(100);
+  expect(text('[data-testid="answer"] .markdown')).toBe(endless);
+  await type('And now?');
+  await pass(3000);
+  expect(backend.asked[0]?.messages).toHaveLength(3);
 });
 
 test('reasoning is folded and is not sent back', async () => {

@@ -1,6 +1,6 @@
 """A type that the Python clients ask for. The demo model knows nothing of it, so only a constrained
-answer is one. It has no lists and no numbers: some SDKs take their bounds out of the schema, and the
-model may write on for ever."""
+answer is one. It has no lists and no numbers: some SDKs take their bounds out of the schema, and
+the model may write on for ever."""
 
 from typing import Literal
 

@@ -1,8 +1,11 @@
 package gbnf
 
 import (
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"headroom/engine/grammar"
 )
@@ -107,4 +110,40 @@ func FuzzBuild(f *testing.F) {
 			m.Ended()
 		}
 	})
+}
+
+// TestLongCycles reads rules in a chain, of which each also refers to the first.
+func TestLongCycles(t *testing.T) {
+	source := strings.Builder{}
+	source.WriteString("root ::= r0\n")
+	const n = 9000
+	for i := range n {
+		fmt.Fprintf(&source, "r%d ::= r%d | r0 \"x\"\n", i, i+1)
+	}
+	fmt.Fprintf(&source, "r%d ::= \"a\"\n", n)
+	began := cpuTime(t)
+	b := grammar.NewBuilder()
+	start, err := Build(b, source.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := cpuTime(t) - began; took > 400*time.Millisecond { // usually 20
+		t.Errorf("it took %v", took)
+	}
+	g, err := b.Compile(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := g.NewMatcher(); m.AcceptBytes([]byte("axx")) != 3 || !m.Complete() {
+		t.Error("the text is not allowed")
+	}
+}
+
+// cpuTime returns the processor time of this process.
+func cpuTime(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

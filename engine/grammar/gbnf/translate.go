@@ -20,14 +20,12 @@ type translator struct {
 	parts     map[string]part
 	state     map[string]int // of findRecursion: 1 being visited, 2 done
 	recursive map[string]bool
-	path      []string
 }
 
-// findRecursion finds the rules that refer to themselves, through others too. Rules that lead to
-// one of them may count as recursive as well, which costs nothing.
+// findRecursion finds the rules that refer to themselves, through others too, and those that lead
+// to one of them.
 func (t *translator) findRecursion(name string) {
 	t.state[name] = 1
-	t.path = append(t.path, name)
 	var visit func(n *node)
 	visit = func(n *node) {
 		if n.op == opRule {
@@ -36,15 +34,8 @@ func (t *translator) findRecursion(name string) {
 				t.fail(n.at, "rule %q is not defined", n.text)
 			case t.state[n.text] == 0:
 				t.findRecursion(n.text)
-			case t.state[n.text] == 1:
-				for i := len(t.path) - 1; ; i-- {
-					t.recursive[t.path[i]] = true
-					if t.path[i] == n.text {
-						break
-					}
-				}
 			}
-			if t.recursive[n.text] && t.state[n.text] == 2 {
+			if t.recursive[n.text] || t.state[n.text] == 1 {
 				t.recursive[name] = true
 			}
 		}
@@ -55,7 +46,6 @@ func (t *translator) findRecursion(name string) {
 	if t.state[name] == 1 {
 		visit(t.rules[name])
 	}
-	t.path = t.path[:len(t.path)-1]
 	t.state[name] = 2
 }
 

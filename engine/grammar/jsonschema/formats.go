@@ -59,8 +59,12 @@ func uri(more string) (absolute, reference string) {
 	return absolute, reference
 }
 
-// maxHostname is the length of a host name.
-const maxHostname = 253
+// The lengths of a host name, and of an address of mail and what stands before its @.
+const (
+	maxHostname = 253
+	maxMail     = 254
+	maxLocal    = 64
+)
 
 var formatPatterns = formatTable()
 
@@ -70,7 +74,6 @@ func formatTable() map[string]string {
 		"time":                  `<time>`,
 		"date-time":             `<date>[Tt]<time>`,
 		"duration":              durationPattern(),
-		"email":                 emailPattern,
 		"hostname":              `<label>(?:\.<label>)*`,
 		"ipv4":                  `<ipv4>`,
 		"ipv6":                  ipv6,
@@ -81,15 +84,22 @@ func formatTable() map[string]string {
 	m["uri"], m["uri-reference"] = uri("")
 	m["iri"], m["iri-reference"] = uri("<other>")
 	for name, pattern := range m {
-		pattern = strings.ReplaceAll(pattern, "<ipv4>", `(?:<byte>\.){3}<byte>`)
-		m[name] = formatParts.Replace(pattern)
+		m[name] = expanded(pattern)
 	}
 	return m
 }
 
-// emailPattern is the Mailbox of RFC 5321.
-var emailPattern = `(?:<atom>(?:\.<atom>)*|"(?:[ !#-\[\]-~]|\\[ -~])*")@` +
-	`(?:<label>(?:\.<label>)*|\[(?:<ipv4>|IPv6:` + ipv6 + `)\])`
+// expanded returns a pattern with its parts in place of their names.
+func expanded(pattern string) string {
+	return formatParts.Replace(strings.ReplaceAll(pattern, "<ipv4>", `(?:<byte>\.){3}<byte>`))
+}
+
+// The parts of the Mailbox of RFC 5321: what stands before the @, and an address in place of a host
+// name after it.
+var (
+	mailLocal   = `<atom>(?:\.<atom>)*|"(?:[ !#-\[\]-~]|\\[ -~])*"`
+	mailAddress = `\[(?:<ipv4>|IPv6:` + ipv6 + `)\]`
+)
 
 // durationPattern returns the pattern of RFC 3339's appendix A: units in their order, none left out
 // between two others.
@@ -114,6 +124,10 @@ func (c *compiler) format(v *value, name string) regular.Expr {
 	pattern, ok := formatPatterns[name]
 	switch {
 	case ok:
+	case name == "email":
+		e := c.mail(v)
+		c.formats[name] = e
+		return e
 	case unenforced[name]:
 		unsupported(v, "format", "the format "+strconv.Quote(name)+" cannot be enforced")
 	case c.o.Strict && !openAPIFormats[name]:
@@ -121,15 +135,7 @@ func (c *compiler) format(v *value, name string) regular.Expr {
 	default:
 		return c.anyText
 	}
-	c.spend(len(pattern) / 8)
-	parsed, err := regular.ParsePattern(pattern)
-	e := regular.None
-	if err == nil {
-		e, err = parsed.Whole(c.space, c.spellings)
-	}
-	if err != nil {
-		panic(err) // a fault of the table
-	}
+	e := c.whole(pattern)
 	if name == "hostname" {
 		// Labels with -- in the third place are for names in Punycode, of which few are valid.
 		reserved, err := regular.ParsePattern(`(?:^|\.)..--`)
@@ -145,4 +151,26 @@ func (c *compiler) format(v *value, name string) regular.Expr {
 	}
 	c.formats[name] = e
 	return e
+}
+
+// whole returns the strings that a pattern of this file matches.
+func (c *compiler) whole(pattern string) regular.Expr {
+	c.spend(len(pattern) / 8)
+	parsed, err := regular.ParsePattern(pattern)
+	e := regular.None
+	if err == nil {
+		e, err = parsed.Whole(c.space, c.spellings)
+	}
+	if err != nil {
+		panic(err) // a fault of the table
+	}
+	return e
+}
+
+// mail returns the addresses of mail.
+func (c *compiler) mail(v *value) regular.Expr {
+	local := c.space.And(c.whole(expanded(mailLocal)), c.space.Repeat(c.anyCharacter, 0, maxLocal))
+	host := c.space.Or(c.format(v, "hostname"), c.whole(expanded(mailAddress)))
+	return c.space.And(c.space.Concat(local, c.space.Text("@"), host),
+		c.space.Repeat(c.anyCharacter, 0, maxMail))
 }

@@ -17,6 +17,7 @@
 //	set.go        sets of values: and, or, not
 //	numbers.go, strings.go, formats.go, arrays.go, objects.go  the parts of sets
 //	emit.go       from sets to a grammar
+//	arguments.go  schemas of functions whose calls have tags
 //
 // The work is counted, so that a hostile schema ends in an error and not in a long wait.
 package jsonschema
@@ -71,62 +72,29 @@ func (e *Invalid) Error() string {
 // or *Invalid.
 func Build(b *grammar.Builder, schema json.RawMessage, o Options) (n grammar.Node, err error) {
 	defer stop(&err)
-	c, f, err := begin(b, schema, o, false)
+	root, err := read(b, schema)
 	if err != nil {
 		return 0, err
 	}
-	n = c.node(f)
+	c := newCompiler(b, root, o, false)
+	n = c.node(c.possible(root))
 	c.define()
 	return n, nil
 }
 
-// BuildArgument is Build for a value that a tool call has between tags: a string is written without
-// quotation marks and escapes, and every other value is JSON. All strings in it are among allowed.
-func BuildArgument(b *grammar.Builder, schema json.RawMessage, o Options,
-	allowed regular.Expr) (n grammar.Node, err error) {
-	defer stop(&err)
-	r, f, err := begin(b, schema, o, true)
-	if err != nil {
-		return 0, err
-	}
-	text := r.space.And(r.set(f).text, allowed)
-	none, err := r.space.IsNone(text)
-	r.check(err)
-	c, f, err := begin(b, schema, o, false)
-	if err != nil {
-		return 0, err
-	}
-	c.allowed = allowed
-	others := *c.set(f)
-	others.text = regular.None
-	var parts []grammar.Node
-	if !none {
-		parts = append(parts, b.Terminal(text))
-	}
-	if !others.isNothing() {
-		parts = append(parts, c.choices(&others))
-		c.define()
-	}
-	if len(parts) == 0 {
-		return 0, &Invalid{Reason: "no value can be written in this model's tool calls"}
-	}
-	return b.Choice(parts...), nil
+// read parses a schema.
+func read(b *grammar.Builder, schema json.RawMessage) (*value, error) {
+	b.Steps += len(schema) / bytesPerStep
+	return parse(schema)
 }
 
-// begin reads a schema. raw says how strings are spelled; see texts.
-func begin(b *grammar.Builder, schema json.RawMessage, o Options, raw bool) (*compiler, formula,
-	error) {
-	root, err := parse(schema)
-	if err != nil {
-		return nil, 0, err
-	}
-	c := newCompiler(b, o, raw)
-	c.openDocument(root)
-	f := c.schema(root)
+// possible returns the formula of a schema with values.
+func (c *compiler) possible(schema *value) formula {
+	f := c.schema(schema)
 	if c.isEmpty(f) {
-		return nil, 0, &Invalid{Reason: "no value is valid"}
+		invalid(schema, "no value is valid")
 	}
-	return c, f, nil
+	return f
 }
 
 // stop recovers from a panic that the compiler has stopped with. It must be deferred.
@@ -151,13 +119,21 @@ func invalid(at *value, reason string) {
 	panic(stopped{&Invalid{Path: at.path(), Reason: reason}})
 }
 
-// maxWork bounds the steps of a Build, of which each takes about a microsecond. The largest schema
-// of JSONSchemaBench needs 47,000.
-const maxWork = 60_000
+// Steps of about a microsecond are counted.
+const (
+	// maxWork bounds the steps of a Build. The largest schema of JSONSchemaBench needs 47,000.
+	maxWork = 60_000
+	// maxSteps bounds those of all schemas of a grammar, such as the functions of a request.
+	maxSteps = 150_000
+	// bytesPerStep is how many bytes of a schema are read in a step.
+	bytesPerStep = 16
+)
 
 // spend counts steps.
 func (c *compiler) spend(n int) {
-	if c.work += n; c.work > maxWork || c.space.Full() {
+	c.work += n
+	c.b.Steps += n
+	if c.work > maxWork || c.b.Steps > maxSteps || c.space.Full() {
 		panic(stopped{&Invalid{Path: c.at.path(), Reason: "it is too complex"}})
 	}
 }
@@ -186,11 +162,14 @@ type compiler struct {
 	emitter
 }
 
-func newCompiler(b *grammar.Builder, o Options, raw bool) *compiler {
+// newCompiler returns a compiler of the schemas in root. raw says how strings are spelled; see
+// texts.
+func newCompiler(b *grammar.Builder, root *value, o Options, raw bool) *compiler {
 	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All}
 	c.formulas = newFormulas()
 	c.texts = newTexts(b.Space, raw)
 	c.numerals = newNumerals(b.Space)
 	c.emitter = newEmitter(c)
+	c.openDocument(root)
 	return c
 }

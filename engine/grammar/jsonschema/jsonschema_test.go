@@ -2,6 +2,7 @@ package jsonschema
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"headroom/engine/grammar"
@@ -131,6 +132,12 @@ func TestTexts(t *testing.T) {
 		{`{"type": "string", "nullable": true}`, []string{`null`, `"a"`}, []string{`1`}},
 		{`{"type": "string", "format": "date"}`, []string{`"2024-02-29"`, `"1999-12-31"`},
 			[]string{`"2023-02-29"`, `"2023-13-01"`, `"2023-04-31"`, `"x"`}},
+		{`{"format": "email", "type": "string"}`, []string{`"a.b@c.de"`, `"\"a@b\"@c"`,
+			`"a@[1.2.3.4]"`, `"` + strings.Repeat("a", 64) + `@b"`},
+			[]string{`"a"`, `"a@"`, `"@b"`, `".a@b"`, `"a@b.` + strings.Repeat("a", 64) + `"`,
+				`"` + strings.Repeat("a", 65) + `@b"`, `"a@` + strings.Repeat("b.", 126) + `c"`}},
+		{`{"type": "string", "allOf": [{"pattern": "\\p{Lu}"}, {"pattern": "\\p{Ll}"},
+			{"pattern": "\\p{N}"}]}`, []string{`"aÄ1"`, `"٣Яя"`}, []string{`"aB"`, `"A1"`, `"aaa"`}},
 		{`{"type": "object", "dependentRequired": {"a": ["b"]}, "properties": {"a": true, "b": true},
 			"additionalProperties": false}`, []string{`{}`, `{"b": 1}`, `{"a": 1, "b": 1}`},
 			[]string{`{"a": 1}`}},

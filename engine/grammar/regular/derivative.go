@@ -69,7 +69,10 @@ func (s *Space) thaw(set Set) {
 	}
 	for class := range s.classCount {
 		if inside[class] && outside[class] {
-			s.classCount, s.derivatives = 0, nil
+			for _, row := range s.derivatives {
+				s.bytes -= 4 * len(row)
+			}
+			s.classCount, s.derivatives, s.choices = 0, nil, map[Expr][][]Expr{}
 			return
 		}
 	}
@@ -90,14 +93,18 @@ func (s *Space) DerivativeByClass(e Expr, class uint8) Expr {
 			row[i] = notYet
 		}
 		s.derivatives[e] = row
+		s.bytes += 4 * len(row)
 	}
 	if row[class] == notYet {
-		if s.stop > 0 && s.work > s.stop {
-			s.full = true
+		if !s.mayWork() {
 			return None
 		}
 		s.computed++
-		row[class] = s.derive(e, class) // s.derivatives may move, row does not
+		d := s.derive(e, class) // s.derivatives may move, row does not
+		if s.Full() {
+			return None // d may lack parts
+		}
+		row[class] = d
 	}
 	return row[class]
 }
@@ -116,7 +123,7 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 		}
 		return d
 	case kindOr:
-		return s.Or(s.each(n.kids, class)...)
+		return s.Or(s.each(s.beginning(e, class), class)...)
 	case kindAnd:
 		return s.And(s.each(n.kids, class)...)
 	case kindNot:
@@ -128,6 +135,50 @@ func (s *Space) derive(e Expr, class uint8) Expr {
 		return s.deriveMultiple(n, s.classByte[class])
 	}
 	return None
+}
+
+// manyKids is the size of an Or whose parts are listed by the bytes with which they begin. The
+// letters of all scripts are an Or of 700 parts, and a byte begins few of them.
+const manyKids = 16
+
+// beginning returns the parts of an Or that may begin with a byte of a class, and perhaps others.
+func (s *Space) beginning(e Expr, class uint8) []Expr {
+	kids := s.nodes[e].kids
+	if len(kids) < manyKids {
+		return kids
+	}
+	lists, ok := s.choices[e]
+	if !ok {
+		lists = s.byBeginning(kids)
+		s.choices[e] = lists
+	}
+	if lists == nil {
+		return kids
+	}
+	return lists[class]
+}
+
+// byBeginning returns the parts that may begin with a byte of each class; nil: some of them begin
+// with no set of bytes, so that it is not worth it.
+func (s *Space) byBeginning(kids []Expr) [][]Expr {
+	lists := make([][]Expr, s.classCount)
+	for _, kid := range kids {
+		first := s.nodes[kid]
+		if first.kind == kindConcat {
+			first = s.nodes[first.kids[0]]
+		}
+		if first.kind != kindSet {
+			return nil
+		}
+		for class := range lists {
+			if first.set.has(s.classByte[class]) {
+				lists[class] = append(lists[class], kid)
+			}
+		}
+	}
+	s.work += len(lists)
+	s.bytes += 24 * len(lists)
+	return lists
 }
 
 func (s *Space) each(kids []Expr, class uint8) []Expr {
@@ -151,10 +202,10 @@ func (s *Space) Matches(e Expr, text string) bool {
 // maxSearch is how many derivatives a search for a text may need.
 const maxSearch = 50_000
 
-// LimitWork allows so much further Work for derivatives, after which the Space is full. 0 removes
-// the limit.
+// LimitWork allows so much further Work for derivatives, after which the Space is full until the
+// next LimitWork. 0 removes the limit.
 func (s *Space) LimitWork(parts int) {
-	s.stop = 0
+	s.stop, s.spent = 0, false
 	if parts > 0 {
 		s.stop = s.work + parts
 	}
@@ -176,7 +227,7 @@ func (s *Space) IsNone(e Expr) (bool, error) {
 		n := s.nodes[e]
 		switch {
 		case e == None:
-			return !s.full, s.check()
+			return !s.Full(), s.check()
 		case n.nullable || !n.searched:
 			return false, nil
 		}
@@ -205,7 +256,7 @@ func (s *Space) IsNone(e Expr) (bool, error) {
 }
 
 func (s *Space) check() error {
-	if s.full {
+	if s.Full() {
 		return ErrTooComplex
 	}
 	return nil
@@ -229,7 +280,7 @@ func (s *Space) search(e Expr) (none bool, err error) {
 		}
 		d := s.DerivativeByClass(v.at, uint8(v.class))
 		v.class++
-		if steps++; s.full || steps > maxSearch || s.last > 0 && s.computed > s.last {
+		if steps++; s.Full() || steps > maxSearch || s.last > 0 && s.computed > s.last {
 			return false, ErrTooComplex
 		}
 		if d == None || seen[d] {

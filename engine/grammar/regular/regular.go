@@ -18,6 +18,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math/bits"
 	"slices"
 )
@@ -104,12 +105,16 @@ type Space struct {
 	index map[string]Expr
 	key   []byte // buffer
 	limit int    // most nodes; 0: none
-	full  bool   // a node was refused for limit
+	bytes int    // about the memory of all
+	most  int    // with more bytes, nodes are refused; 0: none
+	full  bool   // a node was refused
+	spent bool   // the work was over the limit
 
-	classes     [256]uint8 // of bytes that no set of the Space distinguishes
-	classCount  int        // 0: not computed
-	classByte   [256]byte  // a byte of each class
-	derivatives [][]Expr   // by expression and class; notYet: not computed
+	classes     [256]uint8        // of bytes that no set of the Space distinguishes
+	classCount  int               // 0: not computed
+	classByte   [256]byte         // a byte of each class
+	derivatives [][]Expr          // by expression and class; notYet: not computed
+	choices     map[Expr][][]Expr // see beginning
 	alive       map[Expr]bool
 	work        int // parts of derivatives that were computed
 	stop        int // with more work, derivatives fail; 0: never
@@ -123,7 +128,8 @@ var ErrTooComplex = errors.New("the expression is too complex")
 // NewSpace returns a Space for at most limit expressions, derivatives included; 0: without a limit.
 // Beyond it, expressions match nothing and Full reports true.
 func NewSpace(limit int) *Space {
-	s := &Space{index: map[string]Expr{}, limit: limit, alive: map[Expr]bool{}}
+	s := &Space{index: map[string]Expr{}, limit: limit, alive: map[Expr]bool{},
+		choices: map[Expr][][]Expr{}}
 	s.intern(node{kind: kindNone})
 	s.intern(node{kind: kindEmpty, nullable: true})
 	s.nodes = append(s.nodes, node{kind: kindNot, nullable: true, kids: []Expr{None}})
@@ -132,11 +138,67 @@ func NewSpace(limit int) *Space {
 	return s
 }
 
-// Full reports whether an expression was lost because of the limit.
-func (s *Space) Full() bool { return s.full }
+// LimitSize replaces the limit of NewSpace.
+func (s *Space) LimitSize(limit int) { s.limit = limit }
+
+// Successor returns a Space with the classes of bytes of s, and without its expressions.
+func (s *Space) Successor() *Space {
+	n := NewSpace(s.limit)
+	for i := range s.nodes {
+		if s.nodes[i].kind == kindSet {
+			n.Set(s.nodes[i].set)
+		}
+	}
+	return n
+}
+
+// Import returns expressions of another Space in s.
+func (s *Space) Import(from *Space, exprs []Expr) []Expr {
+	needed := map[Expr]bool{}
+	todo := slices.Clone(exprs)
+	for len(todo) > 0 {
+		e := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !needed[e] {
+			needed[e] = true
+			todo = append(todo, from.nodes[e].kids...)
+		}
+	}
+	here := make(map[Expr]Expr, len(needed))
+	for _, e := range slices.Sorted(maps.Keys(needed)) { // parts come before what has them
+		n := from.nodes[e]
+		kids := make([]Expr, len(n.kids))
+		for i, kid := range n.kids {
+			kids[i] = here[kid]
+		}
+		if n.kind == kindOr || n.kind == kindAnd {
+			slices.Sort(kids)
+		}
+		n.kids = kids
+		here[e] = s.intern(n)
+	}
+	out := make([]Expr, len(exprs))
+	for i, e := range exprs {
+		out[i] = here[e]
+	}
+	return out
+}
+
+// nodeBytes is about what an expression takes without its parts and derivatives.
+const nodeBytes = 250
+
+// Full reports whether an expression was lost because of a limit.
+func (s *Space) Full() bool { return s.full || s.spent }
 
 // Len returns the number of expressions.
 func (s *Space) Len() int { return len(s.nodes) }
+
+// Bytes returns about how much memory the expressions and their derivatives take.
+func (s *Space) Bytes() int { return s.bytes }
+
+// LimitBytes refuses further expressions once they take more than most bytes. Their number alone
+// bounds no memory: one choice may have thousands of parts.
+func (s *Space) LimitBytes(most int) { s.most = most }
 
 // Work returns how many parts expressions have been made of so far, a measure of time.
 func (s *Space) Work() int { return s.work }
@@ -167,7 +229,7 @@ func (s *Space) intern(n node) Expr {
 	if e, ok := s.index[string(key)]; ok {
 		return e
 	}
-	if s.limit > 0 && len(s.nodes) >= s.limit {
+	if s.limit > 0 && len(s.nodes) >= s.limit || s.most > 0 && s.bytes > s.most {
 		s.full = true
 		return None
 	}
@@ -178,6 +240,7 @@ func (s *Space) intern(n node) Expr {
 	e := Expr(len(s.nodes))
 	s.nodes = append(s.nodes, n)
 	s.index[string(key)] = e
+	s.bytes += nodeBytes + len(key) + 4*cap(n.kids)
 	return e
 }
 
@@ -240,11 +303,13 @@ func (s *Space) spend(parts []Expr) bool {
 	for _, part := range parts {
 		s.work += 1 + len(s.nodes[part].kids)
 	}
-	if s.stop > 0 && s.work > s.stop {
-		s.full = true
-		return false
-	}
-	return true
+	return s.mayWork()
+}
+
+// mayWork reports whether the limit of work is not reached yet.
+func (s *Space) mayWork() bool {
+	s.spent = s.spent || s.stop > 0 && s.work > s.stop
+	return !s.spent
 }
 
 // Or returns the expression of texts of one of the parts.

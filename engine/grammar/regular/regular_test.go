@@ -83,6 +83,28 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// TestImport compares expressions with their imports in another Space, which has others already.
+func TestImport(t *testing.T) {
+	all := append(texts(5), "1.4", "7", "8", "0.7")
+	for seed := range uint64(100) {
+		r, s := rand.New(rand.NewPCG(seed, 3)), NewSpace(0)
+		e, _ := random(s, r, 4)
+		f, _ := random(s, r, 3)
+		exprs := []Expr{s.And(e, s.Not(f)), s.Derivative(s.Or(e, s.Not(f)), 'a'), All, None, Any,
+			Empty, s.Multiples(7, 1)}
+		other := s.Successor()
+		random(other, r, 3)
+		got := other.Import(s, exprs)
+		for i, e := range exprs {
+			for _, text := range all {
+				if want := s.Matches(e, text); other.Matches(got[i], text) != want {
+					t.Fatalf("seed %d, expression %d, text %q: expected %t", seed, i, text, want)
+				}
+			}
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	s := NewSpace(0)
 	letter := s.Set(Range('a', 'z'))
