@@ -148,7 +148,10 @@ func modelIDs(names []string) (ids []string, err error) {
 		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }
 		meant := library.Meant(models, name, aliases)
 		if len(meant) == 0 {
-			return nil, library.NotFound(name, models)
+			err := library.NotFound(name, models)
+			err.Fix = "Use one of these. Models elsewhere are found with modelFolders in the " +
+				"settings, or HEADROOM_MODELS." // a key has no folders
+			return nil, err
 		}
 		ids = append(ids, meant[0].ID)
 	}

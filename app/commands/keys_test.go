@@ -82,7 +82,8 @@ func TestKeysOfAServer(t *testing.T) {
 	few := addKey(t, "few", "--requests-per-minute", "2", "--batch")
 	demo := addKey(t, "demo", "--model", "Headroom-Demo")
 	if code, _, errOut := headroom("", "keys", "add", "x", "--model", "nowhere"); code != 1 ||
-		!strings.Contains(errOut, `no model "nowhere"`) {
+		!strings.Contains(errOut, `no model "nowhere"`) ||
+		!strings.Contains(errOut, "modelFolders in the settings") {
 		t.Errorf("an unknown model: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "keys", "add", "ALL"); code != 1 ||

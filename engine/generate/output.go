@@ -88,7 +88,7 @@ func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
 	case c.Names != nil && len(chosen) < len(c.Names):
 		return BadParam(c.Param, "it names a function that is not in tools: %.200q", c.Names)
 	case !c.Required && len(chosen) < len(tools):
-		return Unsupported(c.Param, "a choice of functions is only supported if a call is required")
+		return Unsupported(c.Param, `a choice of functions is only supported with the mode "required"`)
 	case !c.Required && strict:
 		calls.OneCall = true // each call has this form
 		p.Calls = &calls
@@ -127,8 +127,7 @@ func (r *Request) openCalls(m Model, text string, with *structured.Output) error
 	if _, err := with.Compile(textproc.CallForm(m)); structured.IsOverloaded(err) {
 		return err
 	} else if err != nil {
-		return problem.Wrap(problem.BadRequest, err,
-			"The call that tool_choice requires cannot be enforced", "")
+		return Unsupported("tool_choice", "the call that it requires cannot be enforced: %v", err)
 	}
 	if r.continues() || m.Template().InMessages() { // the grammar has the reasoning
 		return nil
@@ -166,8 +165,7 @@ func (r *Request) openContent(m Model, text string, with *structured.Output) err
 		return err
 	case errors.As(err, &none): // the format has no form
 	case err != nil:
-		return problem.Wrap(problem.BadRequest, err,
-			"The calls of a strict function cannot be enforced", "")
+		return Unsupported("tools", "the calls of a strict function cannot be enforced: %v", err)
 	default:
 		with.Calls = r.Calls
 	}
