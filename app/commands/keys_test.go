@@ -122,8 +122,9 @@ func TestKeysOfAServer(t *testing.T) {
 		fmt.Sprint(k.Models) != "[headroom-demo]" {
 		t.Errorf("demo: %+v", k)
 	}
-	if code, out, errOut := headroom("", "keys", "set", "FEW", "--requests-per-minute", "5",
-		"--rename", "more", "--batch=false"); code != 0 || !strings.Contains(out, `"more" was changed`) {
+	code, out, errOut := headroom("", "keys", "set", "FEW", "--requests-per-minute", "5",
+		"--rename", "more", "--batch=false")
+	if code != 0 || !strings.Contains(out, `"more" was changed`) {
 		t.Errorf("set: exit %d, %s%s", code, out, errOut)
 	}
 	if k := listKeys(t)["more"]; k.RequestsPerMinute != 5 || k.Priority != keys.Interactive ||
@@ -132,16 +133,17 @@ func TestKeysOfAServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"more"}, {"nobody", "--batch"}, {"more", "--rename", "demo"},
 		{"more", "--requests-per-minute", "-1"}} {
-		if code, _, errOut := headroom("", append([]string{"keys", "set"}, args...)...); code == 0 ||
-			errOut == "" {
+		code, _, errOut := headroom("", append([]string{"keys", "set"}, args...)...)
+		if code == 0 || errOut == "" {
 			t.Errorf("set %q: exit %d, %q", args, code, errOut)
 		}
 	}
-	if code, _, errOut := headroom("", "keys", "set", "more", "--requests-per-minute", "2", "--rename",
-		"few", "--batch"); code != 0 {
+	code, _, errOut = headroom("", "keys", "set", "more", "--requests-per-minute", "2",
+		"--rename", "few", "--batch")
+	if code != 0 {
 		t.Errorf("set again: exit %d, %s", code, errOut)
 	}
-	code, out, _ := headroom("", "keys")
+	code, out, _ = headroom("", "keys")
 	if code != 0 ||
 		!strings.Contains(out, "demo  headroom-demo  any         any      interactive") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -264,7 +266,8 @@ func TestKeysWithoutAServer(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"list"}, {"add", "y"}, {"set", "x", "--batch"}, {"remove", "x"}} {
+	for _, args := range [][]string{{"list"}, {"add", "y"}, {"set", "x", "--batch"},
+		{"remove", "x"}} {
 		if code, _, errOut := headroom("", append([]string{"keys"}, args...)...); code != 1 ||
 			!strings.Contains(errOut, path) {
 			t.Errorf("%q with a damaged file: exit %d, %s", args, code, errOut)

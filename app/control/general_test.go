@@ -104,8 +104,8 @@ func TestGeneralSettings(t *testing.T) {
 		`"loadOnRequest":false,"requestWaitMinutes":3,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
 		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
-	want := GeneralSettings{Port: 12000, OllamaPort: true, APIKey: "k-1", AllowHosts: []string{"mac.local"},
-		AllowOrigins: []string{"app://obsidian.md"},
+	want := GeneralSettings{Port: 12000, OllamaPort: true, APIKey: "k-1",
+		AllowHosts: []string{"mac.local"}, AllowOrigins: []string{"app://obsidian.md"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
 		DefaultModel: "o/m", IdleUnloadMinutes: 30, RequestWaitMinutes: 3, LogLevel: "debug",
 		StartAtLogin:  true,
