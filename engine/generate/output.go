@@ -116,7 +116,7 @@ func (r *Request) openOutput(m Model, text string) error {
 	} else {
 		err = r.openContent(m, text, &with)
 	}
-	if err == nil {
+	if err == nil && (with.Kind != structured.Free || with.Calls != nil) {
 		r.Output = &with
 	}
 	return err

@@ -43,6 +43,7 @@ func TestOpenAPI(t *testing.T) {
 		Summary     string
 		Description string
 		Parameters  []struct{ Name, In string }
+		Responses   map[string]struct{ Description string }
 		RequestBody struct {
 			Content map[string]struct {
 				Schema struct {
@@ -80,6 +81,14 @@ func TestOpenAPI(t *testing.T) {
 				t.Errorf("%s: a body %v", route.Pattern, o.RequestBody)
 			}
 			known++
+		}
+	}
+	for path, stream := range map[string]bool{"/v1/chat/completions": true, "/v1/messages": true,
+		"/api/chat": true, "/v1/decisions": false, "/v1/systemone": false,
+		"/v1/responses/compact": false, "/v1/embeddings": false} {
+		is := document.Paths[path]["post"].Responses["200"].Description
+		if strings.Contains(is, "stream") != stream {
+			t.Errorf("%s: %q, may be a stream: %t", path, is, stream)
 		}
 	}
 	own := []string{"/health", "/metrics", "/openapi.json", "/ready"}
