@@ -182,6 +182,8 @@ func (e *Engine) schedOptions() sched.Options {
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
+		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
+		States:       cache.SlotBytes(p.Spec.Layers, p.State) > 0,
 		WholePrompts: p.Spec.Vectors != nil && p.Spec.Vectors.Whole}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"headroom/engine/cache"
+	"headroom/engine/draft"
 	"headroom/engine/plan"
 	"headroom/kernels"
 	"headroom/metal"
@@ -61,6 +62,10 @@ type Options struct {
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64
 
+	// Speculate is how tokens are decoded ahead: SpeculateOff, or SpeculateAuto, which proposes
+	// tokens where that has been measured to be faster; "": off. No answer depends on it.
+	Speculate string
+
 	PreferPrefill bool // compute waiting prompts before running streams continue
 	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other
 	// requests decode. The number of prompt tokens in the pass is chosen from the speed of earlier
@@ -78,6 +83,20 @@ type Options struct {
 	History *History
 }
 
+// The values of Options.Speculate.
+const (
+	SpeculateAuto = "auto"
+	SpeculateOff  = "off"
+)
+
+// draftTokens returns how many proposed tokens a pass verifies.
+func (o Options) draftTokens() int {
+	if o.Speculate != SpeculateAuto {
+		return 0
+	}
+	return 2 * draft.MaxTokens
+}
+
 // Check returns a Problem if an option that planning depends on is valid for no model.
 func (o Options) Check() error { return o.planning().Check() }
 
@@ -90,6 +109,7 @@ func (o *Options) planning() plan.Options {
 		StateFormat: o.StateFormat, MaxKVTokens: o.MaxKVTokens, ContextTokens: o.ContextTokens,
 		MaxSequences: o.MaxSequences, ChunkTokens: o.ChunkTokens, KeptStates: o.KeptStates,
 		NoPrefixCache: o.NoPrefixCache, AvailableBytes: o.AvailableBytes,
+		DraftTokens: o.draftTokens(),
 	}
 }
 
