@@ -73,7 +73,9 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 
 // makePlan plans the model for the device and reads its tokenizer.
 func (e *Engine) makePlan(src Source) (err error) {
-	o := e.options.planning()
+	named := e.options
+	named.Device = e.device.Name
+	o := named.planning()
 	o.LongestBuffer = e.device.LongestBuffer()
 	if e.plan, err = plan.New(src, o); err != nil {
 		return err

@@ -1,9 +1,9 @@
 package draft
 
-// Prompt lookup. Answers often copy: an edited file, a quoted passage, a name. If the last tokens of
-// a sequence occurred in it before, those that followed then are a good guess. The longest earlier
-// match is followed, and of equally long ones the latest. A copy that goes on is followed without
-// another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which transformers has
+// Prompt lookup. Answers often copy: an edited file, a quoted passage, a name. If the last tokens
+// of a sequence occurred in it before, those that followed then are a good guess. The longest
+// earlier match is followed, and of equally long ones the latest. A copy that goes on is followed
+// without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which transformers has
 // as prompt_lookup_num_tokens.
 //
 // The index has each position under the hash of the gram tokens before it, and each entry is
@@ -20,7 +20,7 @@ type Lookup struct {
 	latest []int32 // by hash: the latest position after such a gram; 0: none
 	before []int32 // by position: the one before it with the same hash; 0: none
 	at     int     // the position whose token is expected next; 0: none
-	equal  int     // tokens before at that equal the end of the sequence, at most longest when found
+	equal  int     // tokens before at that equal the end of the sequence, as far as they are known
 }
 
 // NewLookup returns the index of a sequence. It is fast up to the given number of tokens, and

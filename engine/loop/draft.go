@@ -2,8 +2,8 @@ package loop
 
 // Drafts: tokens that probably come next are computed in the same pass as the token before them
 // (engine/draft, and draft.go of engine/sched). The sampler then chooses a token at each row, in
-// order and with the state that it would have had, as if the rows were passes. The row after a wrong
-// draft is not looked at. So tokens, log-probabilities and random numbers are those of plain
+// order and with the state that it would have had, as if the rows were passes. The row after a
+// wrong draft is not looked at. So tokens, log-probabilities and random numbers are those of plain
 // decoding, with every sampler, and in a form.
 //
 // Only devices whose passes end before the next one starts have drafts: on a GPU, the next pass is

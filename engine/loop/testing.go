@@ -34,6 +34,6 @@ func (l *Loop) OnPause(f func(time.Duration)) { l.throttled.pause = f }
 // may be in flight. It is for tests.
 func (l *Loop) OneByOne() { l.oneByOne = true }
 
-// AlwaysDraft replaces the drafts with what f proposes after the given tokens, whatever it costs. No
-// request may be in flight. It is for tests.
+// AlwaysDraft replaces the drafts with what f proposes after the given tokens, whatever it costs.
+// No request may be in flight. It is for tests.
 func (l *Loop) AlwaysDraft(f func(tokens []int32) []int32) { l.drafts.always = f }

@@ -97,8 +97,8 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 }
 
 // chooseDraftSlots chooses DraftSlots, the number of slots for the states before drafts, which only
-// recurrent models need: half as many as are kept for prompts. With rings there is none, because a
-// sequence cannot change the slot that has its ring.
+// recurrent models need: half as many as are kept for prompts, in a 64th of the memory. With rings
+// there is none, because a sequence cannot change the slot that has its ring.
 func (p *Plan) chooseDraftSlots(slotBytes int64) {
 	if slotBytes == 0 || p.Spec.Vectors != nil {
 		return
@@ -110,7 +110,8 @@ func (p *Plan) chooseDraftSlots(slotBytes int64) {
 	case rings && states:
 		p.DraftTokens = 0
 	case states:
-		p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2))
+		p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2),
+			int(p.available()/64/slotBytes))
 		p.DraftSlots = max(0, min(p.DraftSlots, p.slotsWithin()-p.MaxSequences-p.KeptStates))
 	}
 }

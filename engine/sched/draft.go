@@ -67,8 +67,8 @@ func (s *Scheduler) Accept(w Work, n int) {
 	w.Keeps[at].Slot, q.Slot = q.Slot, w.Keeps[at].Slot
 }
 
-// EndDrafts frees the slots that w used for its drafts. The owner calls it after Accept, even if the
-// sequence has been removed.
+// EndDrafts frees the slots that w used for its drafts. The owner calls it after Accept, even if
+// the sequence has been removed.
 func (s *Scheduler) EndDrafts(w Work) {
 	for _, k := range w.Keeps {
 		s.spare = append(s.spare, k.Slot)

@@ -22,8 +22,8 @@ import (
 )
 
 // Sequence holds the tokens of one request and its memory. The owner appends generated tokens and
-// sets Stored, StorePending, Ahead and Drafts. While the sequence is queued, only the scheduler changes the
-// other fields.
+// sets Stored, StorePending, Ahead and Drafts. While the sequence is queued, only the scheduler
+// changes the other fields.
 type Sequence struct {
 	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, less
 	// than 0, for a token that the device has not sampled yet.

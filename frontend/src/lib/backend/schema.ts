@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: b4c4a8034a26c3cfedcb3e62f5fccab0ab629fbf5fde228716ed7bfff55f2083
+// SHA-256 of openapi.json: 6a2153238095d74199be8fd023b17e8a21acb5b32a60a571d2bb83935c0d8052
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -629,6 +629,7 @@ export interface SettingsModel {
   presencePenalty?: number;
   repetitionPenalty?: number;
   seed?: number;
+  speculate?: string;
   stateFormat?: string;
   temperature?: number;
   templateArguments?: Record<string, unknown>;
