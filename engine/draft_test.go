@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/draft"
@@ -173,4 +174,45 @@ func TestLookup(t *testing.T) {
 	}
 	t.Logf("%d of %d drafts were right, of %d tokens", done.Usage.AcceptedTokens,
 		done.Usage.DraftTokens, done.Usage.CompletionTokens)
+}
+
+// BenchmarkSpeculate answers each prompt of the demo model's cases in plain decoding and with the
+// engine's own drafts, in turn. It prints how many times as fast the latter decodes: for all answers
+// of at least 32 tokens, and for each of them with -v.
+func BenchmarkSpeculate(b *testing.B) {
+	plain := open(b, engine.Options{ContextTokens: 4096})
+	ahead := open(b, engine.Options{ContextTokens: 4096, Speculate: engine.SpeculateAuto})
+	decode := func(e *engine.Engine, p string) (time.Duration, engine.Usage) {
+		_, _, done := collect(b, submit(b, e, engine.Request{Prompt: encode(e, p),
+			MaxTokens: 120}))
+		return done.Timing.Decode, done.Usage
+	}
+	prompts := demoCases(b, 2000)
+	times := make([][2][]time.Duration, len(prompts))
+	usages := make([]engine.Usage, len(prompts))
+	for b.Loop() {
+		for range 5 {
+			for i, p := range prompts {
+				slow, _ := decode(plain, p)
+				fast, u := decode(ahead, p)
+				times[i][0], times[i][1] = append(times[i][0], slow), append(times[i][1], fast)
+				usages[i] = u
+			}
+		}
+	}
+	median := func(list []time.Duration) time.Duration {
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	var slow, fast time.Duration
+	for i, u := range usages {
+		if u.CompletionTokens < 32 {
+			continue
+		}
+		one, two := median(times[i][0]), median(times[i][1])
+		slow, fast = slow+one, fast+two
+		b.Logf("%5.2f  %3d tokens, %3d of %3d drafts right", float64(one)/float64(two),
+			u.CompletionTokens, u.AcceptedTokens, u.DraftTokens)
+	}
+	b.ReportMetric(float64(slow)/float64(fast), "times-plain")
 }

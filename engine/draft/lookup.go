@@ -3,8 +3,8 @@ package draft
 // Prompt lookup. Answers often copy: an edited file, a quoted passage, a name. If the last tokens
 // of a sequence occurred in it before, those that followed then are a good guess. The longest
 // earlier match is followed, and of equally long ones the latest. A copy that goes on is followed
-// without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which transformers has
-// as prompt_lookup_num_tokens.
+// without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which
+// transformers has as prompt_lookup_num_tokens.
 //
 // The index has each position under the hash of the gram tokens before it, and each entry is
 // chained to the entry before it. It grows with the sequence. A token costs a bounded time.
