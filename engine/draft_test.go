@@ -183,8 +183,8 @@ func TestLookup(t *testing.T) {
 }
 
 // BenchmarkSpeculate answers each prompt of the demo model's cases in plain decoding and with the
-// engine's own drafts, in turn. It prints how many times as fast the latter decodes: for all answers
-// of at least 32 tokens, and for each of them with -v.
+// engine's own drafts, in turn. It prints how many times as fast the latter decodes: for all
+// answers of at least 32 tokens, and for each of them with -v.
 func BenchmarkSpeculate(b *testing.B) {
 	plain := open(b, engine.Options{ContextTokens: 4096})
 	ahead := open(b, engine.Options{ContextTokens: 4096, Speculate: engine.SpeculateAuto})

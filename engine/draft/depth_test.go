@@ -59,9 +59,9 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestDepthInABatch: four sequences share a pass whose rows cost a fifth of it each. One of them may
-// still propose, but less than alone: 4.8 / 1.125 = 4.27, 5.44 / 1.25 = 4.35 and 5.95 / 1.375 = 4.33
-// tokens a second.
+// TestDepthInABatch: four sequences share a pass whose rows cost a fifth of it each. One of them
+// may still propose, but less than alone: 4.8 / 1.125 = 4.27, 5.44 / 1.25 = 4.35 and 5.95 / 1.375 =
+// 4.33 tokens a second.
 func TestDepthInABatch(t *testing.T) {
 	times := linear(0.2, 1, 2, 4, 8, 12)
 	alone, _ := Depth(20, 8, 1, 1, always(0.8), times)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// text returns tokens that are partly copies of earlier ones: of each stretch the share copied
-// begins at a random earlier place, and a token of a copy is another one with the probability edits.
+// text returns tokens that are partly copies of earlier ones: the share copied of the stretches
+// begins at a random earlier place, and a token of a copy is another one with the probability
+// edits.
 func text(r *rand.Rand, n int, copied, edits float64) []int32 {
 	var tokens []int32
 	for len(tokens) < n {

@@ -35,6 +35,8 @@ type Params struct {
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
 
+	NoDrafts bool // decode every token in a pass of its own, with the same result
+
 	// Output is the form that the answer must have; nil: any. See SetOutput.
 	Output *structured.Output
 	// Calls is the form of calls that the model may make or not; nil: any. See ChooseTools.

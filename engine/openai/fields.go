@@ -91,6 +91,7 @@ var fieldTable = []origin{
 	}},
 	{"Headroom", []field{
 		{name: "cache", chat: works, completion: works, note: "`disk`, `memory` or `none`"},
+		{name: "speculation", chat: works, completion: works, note: "`auto` or `off`"},
 	}},
 	{"vLLM and SGLang", []field{
 		{name: "add_generation_prompt", chat: works},

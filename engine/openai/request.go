@@ -86,6 +86,7 @@ type wireParams struct {
 	Priority            *int               `json:"priority"`
 	Store               *bool              `json:"store"`
 	Cache               *string            `json:"cache"`
+	Speculation         *string            `json:"speculation"`
 	wireOutput
 }
 
@@ -239,6 +240,7 @@ func (p *Params) read(w *wireParams) error {
 		func() error { return p.readMaxTokens(w) },
 		func() error { return p.readN(w.N) },
 		func() error { return p.readPriority(w.Priority) },
+		func() error { return p.readSpeculation(w.Speculation) },
 		func() (err error) { p.Stop, err = ParseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 		func() error { return p.readOutput(&w.wireOutput) },
@@ -266,6 +268,18 @@ func (p *Params) readPriority(n *int) error {
 		return badParam("priority", "must be between %d and %d, got %d", -most, most, *n)
 	}
 	p.Priority = -*n
+	return nil
+}
+
+// readSpeculation reads speculation, which is Headroom's.
+func (p *Params) readSpeculation(how *string) error {
+	switch {
+	case how == nil || *how == "auto":
+	case *how == "off":
+		p.NoDrafts = true
+	default:
+		return badParam("speculation", `expected "auto" or "off", got %.80q`, *how)
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/engine"
 	"headroom/engine/generate"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -38,6 +39,44 @@ func TestRequestReachesTheEngine(t *testing.T) {
 		t.Errorf("completion: request %+v, expected the tokens 5, 6, 7, no limit and the stop "+
 			"texts",
 			q)
+	}
+}
+
+// TestSpeculation: a request can turn drafts off, and gets their number.
+func TestSpeculation(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.put(engine.Event{Type: engine.Done, Finish: engine.FinishStop,
+			Usage: engine.Usage{CompletionTokens: 9, DraftTokens: 7, AcceptedTokens: 5}})
+	})
+	s := start(t, e, server.Options{})
+	for _, route := range []struct{ path, input string }{
+		{"/v1/chat/completions", `"messages":[{"role":"user","content":"U"}]`},
+		{"/v1/completions", `"prompt":"U"`},
+	} {
+		for _, c := range []struct {
+			body   string
+			status int
+			off    bool
+			answer string
+		}{
+			{``, 200, false, `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
+			{`,"speculation":"auto"`, 200, false, ""}, {`,"speculation":null`, 200, false, ""},
+			{`,"speculation":"off"`, 200, true, ""},
+			{`,"speculation":"on"`, 400, false, `expected \"auto\" or \"off\", got \"on\"`},
+			{`,"speculation":true`, 400, false, `speculation: expected a string, got a boolean`},
+		} {
+			status, _, answer := post(t, s.URL+route.path, "{"+route.input+c.body+"}")
+			if status != c.status || !strings.Contains(answer, c.answer) {
+				t.Errorf("%s %s: %d %s, expected %d and %s", route.path, c.body, status, answer,
+					c.status, c.answer)
+			}
+			if status == 200 {
+				<-e.streams
+				if got := <-e.requests; got.NoDrafts != c.off {
+					t.Errorf("%s %s: drafts off %t", route.path, c.body, got.NoDrafts)
+				}
+			}
+		}
 	}
 }
 
