@@ -85,7 +85,7 @@ func TestFlagsOverrideSettings(t *testing.T) {
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
 				Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7,
-				PreloadBytes: preloadBytes,
+				PreloadBytes:    preloadBytes,
 				MaxPrefillStall: time.Second}},
 		{"no preloading", "x", []string{"--no-preload"},
 			engine.Options{Speculate: "auto", MemoryCacheBytes: 1e9, PromptCacheSize: 5,
