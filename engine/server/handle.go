@@ -112,7 +112,8 @@ func (s *Server) answer(r *http.Request, route Route) (d *document, err error) {
 // resources returns what the request may use.
 func (s *Server) resources(r *http.Request) Resources {
 	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r),
-		priority: priorityOf(r, 0), record: recordOf(r), count: func(u engine.Usage) {
+		delete: s.deleteFor(r), priority: priorityOf(r, 0), record: recordOf(r),
+		count: func(u engine.Usage) {
 			s.metrics.generation(u, 0, engine.Timing{})
 		}}
 }

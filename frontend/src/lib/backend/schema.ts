@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: b4c4a8034a26c3cfedcb3e62f5fccab0ab629fbf5fde228716ed7bfff55f2083
+// SHA-256 of openapi.json: e85d13a09bc55cca6abec5671e1ad461d2ecaa0c12e56df7faa5d24870c69691
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -238,6 +238,7 @@ export interface GeneralChange {
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
   modelFolders?: string[];
   notifications?: boolean;
+  ollamaDelete?: boolean;
   ollamaPort?: boolean;
   port?: number;
   requestWaitMinutes?: number;
@@ -261,6 +262,7 @@ export interface GeneralSettings {
   namedKeys: number;
   needsRestart: string[];
   notifications: boolean;
+  ollamaDelete: boolean;
   ollamaPort: boolean;
   path: string;
   port: number;
