@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -285,8 +284,7 @@ func (a *API) checkGeneral(c GeneralChange) error {
 	}
 	if c.AllowHosts != nil {
 		for _, name := range *c.AllowHosts {
-			if _, _, err := net.SplitHostPort(name); name == "" || err == nil ||
-				strings.ContainsAny(name, "/ *") {
+			if !guard.ValidHost(name) {
 				return refused(strconv.Quote(name)+" is not a host name",
 					"a host name has no port, path or wildcard",
 					"Enter a name such as my-mac.local.")
