@@ -99,6 +99,7 @@ const (
 // ModelInfo is an entry in a dialect's list of models.
 type ModelInfo struct {
 	ID            string
+	Aliases       []string // further names, by which no other model in the list is meant
 	State         ModelState
 	ContextTokens int    // 0: unknown
 	Engine        Engine // nil unless State is Loaded
