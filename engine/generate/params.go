@@ -36,7 +36,8 @@ type Params struct {
 	Priority int
 
 	// Output is the form that the answer must have; nil: any. See SetOutput.
-	Output *structured.Output
+	Output      *structured.Output
+	outputParam string // the parameter that demands Output, for errors
 	// Calls is the form of calls that the model may make or not; nil: any. See ChooseTools.
 	Calls *structured.Output
 

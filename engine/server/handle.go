@@ -213,6 +213,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		if err != nil {
 			return nil, err
 		}
+		if len(prompt) == 0 && len(call.Messages) == 0 {
+			return nil, emptyPrompt(i, 1+len(call.More))
+		}
 		for k := range n {
 			g := &generation{Call: call, dialect: d, model: model, held: held,
 				prompt: prompt, number: k}
@@ -229,6 +232,16 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
 	call.More = nil
 	return list, nil
+}
+
+// emptyPrompt returns the error of plain prompt number i of n. The field has the same name in all
+// dialects.
+func emptyPrompt(i, n int) error {
+	param := "prompt"
+	if n > 1 {
+		param = fmt.Sprintf("prompt[%d]", i)
+	}
+	return generate.BadParam(param, "has no tokens, expected at least one")
 }
 
 // prepareReads returns a generation for each read of a call.
