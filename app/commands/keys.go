@@ -191,8 +191,8 @@ func (c *KeysSet) Run(t *terminal) error {
 	return nil
 }
 
-// modelIDs returns the IDs of the models with these names, which may also be in dirs. The error is a
-// Problem.
+// modelIDs returns the IDs of the models with these names, which may also be in dirs. The error is
+// a Problem.
 func modelIDs(names, dirs []string) (ids []string, err error) {
 	if len(names) == 0 {
 		return nil, nil

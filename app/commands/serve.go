@@ -47,7 +47,8 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	}
 	for _, name := range c.AllowHost {
 		if !guard.ValidHost(name) {
-			return problem.New(problem.BadRequest, fmt.Sprintf("--allow-host %q is not valid", name),
+			return problem.New(problem.BadRequest,
+				fmt.Sprintf("--allow-host %q is not valid", name),
 				"a host name has no port, path or wildcard", "Give "+bareHost(name)+".")
 		}
 	}

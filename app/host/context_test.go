@@ -23,7 +23,8 @@ func TestShorterContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Close()
-		if got := log.String(); strings.Contains(got, "asked_tokens=4097 context_tokens=4096") != warns {
+		const numbers = "asked_tokens=4097 context_tokens=4096"
+		if got := log.String(); strings.Contains(got, numbers) != warns {
 			t.Errorf("a context of %d tokens: the log has %q", asked, got)
 		}
 	}

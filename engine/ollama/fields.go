@@ -153,13 +153,12 @@ var (
 )
 
 // refuseFields returns the error of the first refused field or option with a value that would
-// change the answer, or of the first option that there is not. jsonbody.Check has accepted the body, which is an object.
+// change the answer, or of the first option that there is not. jsonbody.Check has accepted the
+// body, which is an object.
 func refuseFields(body []byte, fields jsonbody.FieldsByName) error {
 	err := jsonbody.Members(jsonbody.Trimmed(body), func(name string, value []byte) *Error {
 		if name == "options" && fields[name].Support == works && value[0] == '{' {
-			return jsonbody.Members(value, func(name string, value []byte) *Error {
-				return refuseOption(name, value)
-			})
+			return jsonbody.Members(value, refuseOption)
 		}
 		return fields[name].Refuse(name, value)
 	})
@@ -181,6 +180,7 @@ func refuseOption(name string, value []byte) *Error {
 	for i, f := range optionTable {
 		names[i] = f.Name
 	}
-	return badParam("options."+jsonbody.Shorten(json.RawMessage(name)), "is not an option. The most similar "+
-		"ones are %s", strings.Join(problem.Nearest(name, names)[:similar], ", "))
+	return badParam("options."+jsonbody.Shorten(json.RawMessage(name)),
+		"is not an option. The most similar ones are %s",
+		strings.Join(problem.Nearest(name, names)[:similar], ", "))
 }

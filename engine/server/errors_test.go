@@ -211,8 +211,8 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// TestEmptyPrompt: an error about a plain prompt without tokens names the field, and the engine gets
-// no request.
+// TestEmptyPrompt: an error about a plain prompt without tokens names the field, and the engine
+// gets no request.
 func TestEmptyPrompt(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, server.Options{})
