@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -39,6 +41,7 @@ type KeysAdd struct {
 	RequestsPerMinute  int      `help:"Most requests in a minute. Default: any number." placeholder:"N"`
 	ConcurrentRequests int      `help:"Most requests at once. Default: any number." placeholder:"N"`
 	Batch              bool     `help:"Run the key's requests after those of others."`
+	ModelsDir          []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // KeysSet is `headroom keys set`.
@@ -50,6 +53,7 @@ type KeysSet struct {
 	RequestsPerMinute  *int     `help:"Most requests in a minute; 0: any number." placeholder:"N"`
 	ConcurrentRequests *int     `help:"Most requests at once; 0: any number." placeholder:"N"`
 	Batch              *bool    `help:"Run the key's requests after those of others." placeholder:"BOOL"`
+	ModelsDir          []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 // KeysRemove is `headroom keys remove`.
@@ -137,7 +141,7 @@ func (c *KeysAdd) Run(t *terminal) error {
 	if c.Batch {
 		limits.Priority = keys.Batch
 	}
-	if limits.Models, err = modelIDs(c.Model); err != nil {
+	if limits.Models, err = modelIDs(c.Model, c.ModelsDir); err != nil {
 		return err
 	}
 	k, text, err := store.Add(c.Name, limits)
@@ -166,7 +170,7 @@ func (c *KeysSet) Run(t *terminal) error {
 		return err
 	}
 	limits := k.Limits
-	if limits.Models, err = modelIDs(c.Model); err != nil {
+	if limits.Models, err = modelIDs(c.Model, c.ModelsDir); err != nil {
 		return err
 	} else if len(c.Model) == 0 && !c.AllModels {
 		limits.Models = k.Limits.Models
@@ -187,20 +191,25 @@ func (c *KeysSet) Run(t *terminal) error {
 	return nil
 }
 
-// modelIDs returns the IDs of the models with these names. The error is a Problem.
-func modelIDs(names []string) (ids []string, err error) {
+// modelIDs returns the IDs of the models with these names, which may also be in dirs. The error is
+// a Problem.
+func modelIDs(names, dirs []string) (ids []string, err error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	s := service.OpenSettings()
-	models := (&ModelFlags{ModelsDir: s.Get().ModelFolders}).library(s).Scan()
+	for _, sentence := range library.Unreadable(dirs) {
+		slog.Warn(sentence)
+	}
+	flags := ModelFlags{ModelsDir: slices.Concat(dirs, s.Get().ModelFolders)}
+	models := flags.library(s).Scan()
 	for _, name := range names {
 		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }
 		meant := library.Meant(models, name, aliases)
 		if len(meant) == 0 {
 			err := library.NotFound(name, models)
-			err.Fix = "Use one of these. Models elsewhere are found with modelFolders in the " +
-				"settings, or HEADROOM_MODELS." // a key has no folders
+			err.Fix = "Use one of these. Models elsewhere are found with --models-dir, with " +
+				"modelFolders in the settings, or with HEADROOM_MODELS." // not by their folder
 			return nil, err
 		}
 		ids = append(ids, meant[0].ID)

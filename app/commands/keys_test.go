@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,38 @@ func listKeys(t *testing.T) map[string]control.APIKey {
 		byName[k.Name] = k
 	}
 	return byName
+}
+
+// TestKeysOfAFolder: a key may be limited to a model in a folder that a flag names.
+func TestKeysOfAFolder(t *testing.T) {
+	root := filepath.Join(isolate(t), "elsewhere")
+	if err := os.MkdirAll(filepath.Join(root, "org", "m"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "org", "m", "config.json"), []byte(`{}`),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errOut := headroom("", "keys", "add", "x", "--model", "org/m"); code != 1 ||
+		!strings.Contains(errOut, "--models-dir") {
+		t.Errorf("without the folder: exit %d, %s", code, errOut)
+	}
+	addKey(t, "added", "--model", "m", "--models-dir", root)
+	addKey(t, "set")
+	if code, _, errOut := headroom("", "keys", "set", "set", "--model", "m", "--models-dir",
+		root); code != 0 {
+		t.Errorf("set: exit %d, %s", code, errOut)
+	}
+	for name, k := range listKeys(t) {
+		if !slices.Equal(k.Models, []string{"org/m"}) {
+			t.Errorf("%s: %q", name, k.Models)
+		}
+	}
+	_, _, errOut := headroom("", "keys", "add", "y", "--model", "m", "--models-dir", root,
+		"--models-dir", filepath.Join(root, "nowhere"))
+	if !strings.Contains(errOut, "There is no folder") {
+		t.Errorf("a folder that does not exist: %s", errOut)
+	}
 }
 
 // TestKeysOfAServer makes, limits and removes keys while a server runs. All of it applies to the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,13 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	if err := c.readKey(); err != nil {
 		return err
 	}
+	for _, name := range c.AllowHost {
+		if !guard.ValidHost(name) {
+			return problem.New(problem.BadRequest,
+				fmt.Sprintf("--allow-host %q is not valid", name),
+				"a host name has no port, path or wildcard", "Give "+bareHost(name)+".")
+		}
+	}
 	for _, origin := range c.AllowOrigin {
 		if !guard.ValidOrigin(origin) {
 			return problem.New(problem.BadRequest, "--allow-origin "+origin+" is not valid",
@@ -61,6 +69,19 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 		o.AlsoPort = service.OllamaPort
 	}
 	return c.serve(ctx, o, t)
+}
+
+// bareHost returns what to give instead of an invalid host name: the name in it, or an example.
+func bareHost(given string) string {
+	_, rest, ok := strings.Cut(given, "://")
+	if !ok {
+		rest = given
+	}
+	u, err := url.Parse("//" + rest)
+	if err == nil && guard.ValidHost(u.Hostname()) {
+		return "the name alone: --allow-host " + u.Hostname()
+	}
+	return "a name such as my-mac.local"
 }
 
 // serve runs a service with these options.

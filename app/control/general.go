@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -27,9 +26,10 @@ import (
 // GeneralSettings is the response of /control/settings.
 type GeneralSettings struct {
 	Port              int             `json:"port"`
-	OllamaPort        bool            `json:"ollamaPort"` // also listen on Ollama's port
-	APIKey            string          `json:"apiKey"`     // the key without a name
-	NamedKeys         int             `json:"namedKeys"`  // how many there are; see /control/keys
+	OllamaPort        bool            `json:"ollamaPort"`   // also listen on Ollama's port
+	OllamaDelete      bool            `json:"ollamaDelete"` // clients may delete models
+	APIKey            string          `json:"apiKey"`       // the key without a name
+	NamedKeys         int             `json:"namedKeys"`    // how many there are; see /control/keys
 	AllowHosts        []string        `json:"allowHosts"`
 	AllowOrigins      []string        `json:"allowOrigins"`
 	ModelFolders      []string        `json:"modelFolders"`
@@ -59,6 +59,7 @@ type GeneralSettings struct {
 type GeneralChange struct {
 	Port               *int             `json:"port"`
 	OllamaPort         *bool            `json:"ollamaPort"`
+	OllamaDelete       *bool            `json:"ollamaDelete"`
 	APIKey             *string          `json:"apiKey"`
 	AllowHosts         *[]string        `json:"allowHosts"`
 	AllowOrigins       *[]string        `json:"allowOrigins"`
@@ -136,7 +137,8 @@ func (a *API) logRoutes() []Route {
 // general returns the settings and which of them are read-only or need a restart.
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
-	g := GeneralSettings{Port: s.Port, OllamaPort: s.OllamaPort, APIKey: s.APIKey,
+	g := GeneralSettings{Port: s.Port, OllamaPort: s.OllamaPort, OllamaDelete: s.OllamaDelete,
+		APIKey:     s.APIKey,
 		AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders,
 		AllowOrigins: append([]string{}, s.AllowOrigins...),
 		ImportFolder: s.ImportFolder, Launch: s.Launch,
@@ -189,6 +191,7 @@ func (a *API) changeGeneral(c GeneralChange) error {
 	err := a.settings.Change(func(s *settings.Settings) {
 		setIfSent(&s.Port, c.Port)
 		setIfSent(&s.OllamaPort, c.OllamaPort)
+		setIfSent(&s.OllamaDelete, c.OllamaDelete)
 		setIfSent(&s.APIKey, c.APIKey)
 		setIfSent(&s.AllowHosts, c.AllowHosts)
 		setIfSent(&s.AllowOrigins, c.AllowOrigins)
@@ -281,8 +284,7 @@ func (a *API) checkGeneral(c GeneralChange) error {
 	}
 	if c.AllowHosts != nil {
 		for _, name := range *c.AllowHosts {
-			if _, _, err := net.SplitHostPort(name); name == "" || err == nil ||
-				strings.ContainsAny(name, "/ *") {
+			if !guard.ValidHost(name) {
 				return refused(strconv.Quote(name)+" is not a host name",
 					"a host name has no port, path or wildcard",
 					"Enter a name such as my-mac.local.")

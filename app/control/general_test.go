@@ -98,13 +98,14 @@ func (w *generalFixture) put(t *testing.T, body string) (int, GeneralSettings, s
 // TestGeneralSettings: sent settings are saved and applied, others do not change.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"ollamaPort":true,"apiKey":"k-1","allowHosts":["mac.local"],` +
+	const all = `{"port":12000,"ollamaPort":true,"ollamaDelete":true,"apiKey":"k-1",` +
+		`"allowHosts":["mac.local"],` +
 		`"allowOrigins":["app://obsidian.md"],"modelFolders":["/m"],` +
 		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
 		`"loadOnRequest":false,"requestWaitMinutes":3,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
 		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
-	want := GeneralSettings{Port: 12000, OllamaPort: true, APIKey: "k-1",
+	want := GeneralSettings{Port: 12000, OllamaPort: true, OllamaDelete: true, APIKey: "k-1",
 		AllowHosts: []string{"mac.local"}, AllowOrigins: []string{"app://obsidian.md"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
 		DefaultModel: "o/m", IdleUnloadMinutes: 30, RequestWaitMinutes: 3, LogLevel: "debug",

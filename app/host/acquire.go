@@ -6,6 +6,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"headroom/app/library"
 	"headroom/engine/problem"
@@ -143,7 +144,7 @@ func (h *Host) List() []server.ModelInfo {
 	rules, models := h.requestRules(), h.models.list()
 	list := h.listInstances(rules)
 	if !rules.Load {
-		return list
+		return withAliases(list, rules.Aliases)
 	}
 	listed := make(map[string]bool, len(list))
 	for _, one := range list {
@@ -154,6 +155,27 @@ func (h *Host) List() []server.ModelInfo {
 			list = append(list, server.ModelInfo{ID: m.ID, State: server.Unloaded,
 				ContextTokens: plannedContext(m), Description: m.Description,
 				UpdatedAt: m.UpdatedAt})
+		}
+	}
+	return withAliases(list, rules.Aliases)
+}
+
+// withAliases adds the aliases of the models to a list. Of several models with the same alias, the
+// first has it, and a name that is an ID is no alias.
+func withAliases(list []server.ModelInfo, aliases func(id string) []string) []server.ModelInfo {
+	if aliases == nil {
+		return list
+	}
+	taken := make(map[string]bool, len(list))
+	for _, one := range list {
+		taken[strings.ToLower(one.ID)] = true
+	}
+	for i := range list {
+		for _, alias := range aliases(list[i].ID) {
+			if key := strings.ToLower(alias); !taken[key] {
+				taken[key] = true
+				list[i].Aliases = append(list[i].Aliases, alias)
+			}
 		}
 	}
 	return list

@@ -267,10 +267,20 @@ func TestNames(t *testing.T) {
 	m := newMachine(t, 10, 10, 0)
 	m.set(func() {
 		m.rules.Aliases = func(id string) []string {
-			return map[string][]string{"b": {"gpt", "a"}}[id]
+			return map[string][]string{"a": {"mini"}, "b": {"gpt", "A", "GPT", "both"},
+				"headroom-demo": {"Both", "own"}}[id]
 		}
 		m.rules.DefaultModel = "b"
 	})
+	listed := map[string]string{"a": "mini", "b": "gpt", "headroom-demo": "Both own"}
+	for _, one := range m.List() {
+		if got := strings.Join(one.Aliases, " "); got != listed[one.ID] {
+			t.Errorf("the aliases of %s are listed as %q, want %q", one.ID, got, listed[one.ID])
+		}
+	}
+	if id, err := m.Resolve("both"); err != nil || id != "headroom-demo" {
+		t.Errorf("the model that is listed with an alias of two models: %q, %v", id, err)
+	}
 	for name, want := range map[string]string{"": "b", "GPT": "b", "a": "a"} {
 		loaded := len(m.State().Engines)
 		if id, err := m.Resolve(name); err != nil || id != want ||

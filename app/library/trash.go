@@ -52,7 +52,7 @@ func (l *Library) Remove(m Model, path string) error {
 	if place.Origin == HuggingFace && filepath.Base(snapshots) == "snapshots" {
 		dir = filepath.Dir(snapshots)
 	}
-	if !l.inside(dir) {
+	if !Contains(l.roots, dir) {
 		return problem.New(problem.Forbidden, "Headroom does not remove this folder",
 			dir+" is outside the folders that Headroom scans", "Remove it by hand.")
 	}
@@ -63,16 +63,16 @@ func (l *Library) Remove(m Model, path string) error {
 	return nil
 }
 
-// inside reports whether path, which may be a link, is inside a root and neither a root nor above
+// Contains reports whether path, which may be a link, is inside a root and neither a root nor above
 // one. It resolves links in the parent folder only.
-func (l *Library) inside(path string) bool {
+func Contains(roots []string, path string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return false
 	}
 	path = filepath.Join(parent, filepath.Base(path))
 	in := false
-	for _, root := range l.roots {
+	for _, root := range roots {
 		real, err := filepath.EvalSymlinks(root)
 		if err != nil {
 			continue

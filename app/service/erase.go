@@ -265,8 +265,7 @@ func (s *Service) trashModels(gone *stored.Deleted, was stored.Item) {
 	left := ""
 	for _, m := range s.Host.Models(0).Models {
 		for _, p := range m.Places {
-			if !slices.ContainsFunc(modelFolders(s.settings.Get()),
-				func(dir string) bool { return inside(dir, p.Path) }) {
+			if !library.Contains(modelFolders(s.settings.Get()), p.Path) {
 				continue
 			}
 			if err := s.Host.RemoveModel(m.ID, p.Path); err != nil {
@@ -275,11 +274,6 @@ func (s *Service) trashModels(gone *stored.Deleted, was stored.Item) {
 		}
 	}
 	gone.Add(was, left)
-}
-
-func inside(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
 // StoredHere lists what is stored, for a command without a server.

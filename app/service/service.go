@@ -3,7 +3,8 @@
 //
 // New (service.go) opens the port and builds the host, the guard and the handlers. Models are
 // loaded later, through the host. port.go says why a port cannot be opened, and joined.go opens a
-// second one. transfers.go and pull.go have imports and downloads, and unfinished.go stores the
+// second one. transfers.go and pull.go have imports and downloads, remove.go what clients
+// delete, and unfinished.go stores the
 // jobs that a restart interrupts.
 package service
 
@@ -184,7 +185,7 @@ func (o *Options) guard(token string) *guard.Guard {
 // endpoint returns the handler of the dialects.
 func (s *Service) endpoint(file *settings.File, access *guard.Guard, p *puller) *server.Server {
 	return server.New(server.Options{Models: s.Host, Guard: access, Dialects: dialects,
-		Version: version.Version, Pull: p.pull,
+		Version: version.Version, Pull: p.pull, Delete: s.newRemover().remove,
 		Defaults: func(modelID string) generate.Defaults {
 			return control.RequestDefaults(file.Get().ForModel(modelID))
 		}})

@@ -39,6 +39,7 @@ type File struct {
 	unread   error       // why the file could not be read; it is not overwritten
 	unsaved  bool        // now has changes that could not be written
 	info     os.FileInfo // of the file that now was read from or written to; nil: there was none
+	noticed  []notice    // what the log says of now
 	checked  time.Time   // when Get last compared info with the file
 }
 
@@ -62,6 +63,7 @@ func Open(dir string, checkModel func(Model) error) (*File, error) {
 	err := f.load()
 	f.checked = time.Now()
 	f.warnOfLostKey()
+	f.notice()
 	return f, err
 }
 
@@ -195,6 +197,7 @@ func (f *File) refresh(locked bool) {
 		s.APIKey, s.NoAPIKey = cmp.Or(f.now.APIKey, randomKey()), false
 	}
 	f.now, f.info, f.readOnly = s, info, s.Version > version
+	f.notice()
 	if err = f.keepInvalid(data, invalid); err != nil {
 		slog.Warn("another program has changed the settings file", "err", err)
 	}
@@ -255,6 +258,7 @@ func (f *File) Change(change func(*Settings)) error {
 	next.NoAPIKey = next.APIKey == "" && (f.now.APIKey != "" || f.now.NoAPIKey)
 	before, after := encode(f.now), encode(next)
 	f.now = next
+	f.notice()
 	if string(before) == string(after) && !f.unsaved || f.readOnly {
 		return nil
 	}

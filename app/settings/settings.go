@@ -27,6 +27,8 @@ type Settings struct {
 	Port     int  `json:"port"` // of the endpoint, [1, 65535]
 	// OllamaPort makes the endpoint listen on Ollama's port, too, if that is free.
 	OllamaPort bool `json:"ollamaPort,omitempty"`
+	// OllamaDelete lets clients move models to the Trash with Ollama's API.
+	OllamaDelete bool `json:"ollamaDelete,omitempty"`
 	// ModelFolders are scanned in addition to library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine

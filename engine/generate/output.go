@@ -21,7 +21,8 @@ import (
 func (p *Params) SetOutput(param string, o structured.Output) error {
 	calls := p.Output != nil && p.Output.Kind == structured.Calls
 	if p.Output != nil && !calls && o.Kind != structured.Calls {
-		return BadParam(param, "an answer can have one form, and the request has another one")
+		return BadParam(param, "an answer can have one form, and %s demands another one",
+			p.outputParam)
 	}
 	if o.Kind != structured.Calls { // whose form only the model knows
 		if _, err := o.Compile(nil); structured.IsOverloaded(err) {
@@ -35,7 +36,7 @@ func (p *Params) SetOutput(param string, o structured.Output) error {
 		}
 	}
 	if !calls {
-		p.Output = &o
+		p.Output, p.outputParam = &o, param
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ type Params struct {
 	NoDrafts bool // decode every token in a pass of its own, with the same result
 
 	// Output is the form that the answer must have; nil: any. See SetOutput.
-	Output *structured.Output
+	Output      *structured.Output
+	outputParam string // the parameter that demands Output, for errors
 	// Calls is the form of calls that the model may make or not; nil: any. See ChooseTools.
 	Calls *structured.Output
 

@@ -130,6 +130,13 @@ func ValidOrigin(origin string) bool {
 	return !strings.ContainsAny(host, "/*")
 }
 
+// ValidHost reports whether a text can stand in AllowHosts: a name or an address without a port,
+// brackets, a path or a wildcard.
+func ValidHost(name string) bool {
+	_, _, err := net.SplitHostPort(name)
+	return name != "" && err != nil && !strings.ContainsAny(name, "/ *[]")
+}
+
 // listedOrigin reports whether one of the rules is about this origin.
 func (g *Guard) listedOrigin(origin string) bool {
 	scheme, _, _ := strings.Cut(origin, "://")

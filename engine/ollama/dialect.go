@@ -29,6 +29,8 @@ func (Dialect) Routes() []server.Route {
 		{Pattern: "POST /api/show", Summary: "One model.", Body: nameSchema, Answer: showModel},
 		{Pattern: "POST /api/pull", Summary: "Downloads a model from Hugging Face.",
 			Body: nameSchema, Follow: pullModel},
+		{Pattern: "DELETE /api/delete", Summary: "Moves a model to the Trash, if that is allowed.",
+			Body: nameSchema, Answer: deleteModel},
 		{Pattern: "GET /api/version", Summary: "The version of Ollama whose API this is.",
 			Document: version},
 	}

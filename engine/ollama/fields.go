@@ -5,10 +5,12 @@ package ollama
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"headroom/engine/jsonbody"
+	"headroom/engine/problem"
 )
 
 const (
@@ -61,6 +63,8 @@ var fieldTable = withFormFields([]field{
 		instead: "Add a chat_template.jinja to the model's folder"},
 	{name: "think", chat: works, generate: works,
 		note: "a boolean or an effort. Without it the model decides"},
+	{name: "tool_choice", chat: refused, generate: refused, harmless: `"auto" ""`,
+		instead: "Ollama's API has none; /v1/chat/completions has"},
 	{name: "tools", chat: works, note: "only functions; calls fit the schema if a function is " +
 		"`strict`"},
 	{name: "top_logprobs", chat: works, generate: works},
@@ -106,6 +110,7 @@ var optionTable = []jsonbody.Field{
 	option("num_batch", inert, speed),
 	option("num_ctx", inert, "the context is that with which the model is loaded"),
 	option("num_gpu", inert, speed),
+	option("num_gqa", inert, "the model's files say it"),
 	option("num_keep", inert, "no prompt is truncated"),
 	option("num_predict", works, "0 and less: the rest of the context"),
 	option("num_thread", inert, speed),
@@ -114,6 +119,8 @@ var optionTable = []jsonbody.Field{
 	option("presence_penalty", works, ""),
 	option("repeat_last_n", works, "64 without it, and 131072 for -1"),
 	option("repeat_penalty", works, ""),
+	option("rope_frequency_base", refused, "", `0`),
+	option("rope_frequency_scale", refused, "", `0`),
 	option("seed", works, "modulo 2^64, and random for -1"),
 	option("stop", works, "in a chat, of the content from its first visible character on"),
 	option("temperature", works, "at most 2"),
@@ -146,13 +153,12 @@ var (
 )
 
 // refuseFields returns the error of the first refused field or option with a value that would
-// change the answer. jsonbody.Check has accepted the body, which is an object.
+// change the answer, or of the first option that there is not. jsonbody.Check has accepted the
+// body, which is an object.
 func refuseFields(body []byte, fields jsonbody.FieldsByName) error {
 	err := jsonbody.Members(jsonbody.Trimmed(body), func(name string, value []byte) *Error {
-		if name == "options" && value[0] == '{' {
-			return jsonbody.Members(value, func(name string, value []byte) *Error {
-				return optionsByName[name].Refuse("options."+name, value)
-			})
+		if name == "options" && fields[name].Support == works && value[0] == '{' {
+			return jsonbody.Members(value, refuseOption)
 		}
 		return fields[name].Refuse(name, value)
 	})
@@ -160,4 +166,21 @@ func refuseFields(body []byte, fields jsonbody.FieldsByName) error {
 		return err
 	}
 	return nil
+}
+
+// refuseOption returns the error of an option. One that is not in the table is misspelled: Ollama's
+// types have no others.
+func refuseOption(name string, value []byte) *Error {
+	row, known := optionsByName[name]
+	if known || jsonbody.IsNull(value) {
+		return row.Refuse("options."+name, value)
+	}
+	const similar = 3
+	names := make([]string, len(optionTable))
+	for i, f := range optionTable {
+		names[i] = f.Name
+	}
+	return badParam("options."+jsonbody.Shorten(json.RawMessage(name)),
+		"is not an option. The most similar ones are %s",
+		strings.Join(problem.Nearest(name, names)[:similar], ", "))
 }

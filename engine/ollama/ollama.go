@@ -6,7 +6,8 @@
 // know it. What would change the answer works or is refused by name; fields.go has the tables.
 //
 // Rendering (render.go, response.go) makes the lines of an answer. models.go has the lists of
-// models, pull.go has downloads, and refused.go what Headroom does in another way.
+// models, pull.go has downloads, delete.go deletion, and refused.go what Headroom does in another
+// way.
 //
 // Sources: https://github.com/ollama/ollama/blob/main/docs/api.md and api/types.go there, and the
 // packages ollama for Python and for JavaScript.

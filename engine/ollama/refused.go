@@ -18,9 +18,6 @@ var refusals = []struct{ pattern, what, why, instead string }{
 		"Put the folder into one that Headroom scans, or import it with headroom models import."},
 	{"POST /api/copy", "Models cannot be copied with Ollama's API", "",
 		"Give the model another name with aliases in its settings."},
-	{"DELETE /api/delete", "Models cannot be deleted with Ollama's API",
-		"a client could delete the files of other programs",
-		"Move the model to the Trash on the Models page."},
 }
 
 func refusedRoutes() (routes []server.Route) {

@@ -80,6 +80,8 @@ func TestParams(t *testing.T) {
 		`,"options":{"stop":["a","","b"]}`:         func(r *Request) { r.Stop = []string{"a", "b"} },
 		`,"options":{"stop":"a"}`:                  func(r *Request) { r.Stop = []string{"a"} },
 		`,"options":{"num_ctx":5,"num_gpu":0}`:     func(r *Request) {},
+		`,"options":{"temprature":null}`:           func(r *Request) {},
+		`,"tool_choice":"auto"`:                    func(r *Request) {},
 	} {
 		want := &Request{Request: generate.Request{Stream: true,
 			Messages: []chat.Message{{Role: "user", Content: "hi"}}}}
@@ -226,6 +228,14 @@ func TestErrors(t *testing.T) {
 		{chatBody(`,"options":{"repeat_penalty":-1}`), "options.repeat_penalty", "must be over 0"},
 		{chatBody(`,"options":{"repeat_last_n":-2}`), "options.repeat_last_n",
 			"must be between -1 and 131072, got -2"},
+		{chatBody(`,"options":{"temprature":0}`), "options.temprature",
+			"is not an option. The most similar ones are temperature, "},
+		{generateBody(`,"options":{"Temperature":0}`), "options.Temperature", "is not an option"},
+		{chatBody(`,"options":{"tool_choice":"auto"}`), "options.tool_choice", "is not an option"},
+		{chatBody(`,"options":{"seed":1,"` + strings.Repeat("x", 99) + `":1}`),
+			"options." + strings.Repeat("x", 40) + "…", "is not an option"},
+		{chatBody(`,"tool_choice":"required"`), "tool_choice",
+			"is not supported. Ollama's API has none"},
 		{chatBody(`,"options":{"seed":1.5}`), "options.seed", "expected an integer, got 1.5"},
 		{chatBody(`,"options":{"seed":"a"}`), "options.seed", "expected an integer, got a string"},
 		{chatBody(`,"options":{"stop":5}`), "options.stop", "expected an array, got a number"},

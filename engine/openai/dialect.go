@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"headroom/engine/chat"
@@ -101,19 +102,33 @@ func parseCompletionCall(body []byte) (*server.Call, error) {
 // the model was created.
 var started = time.Now().Unix()
 
+// listModels answers GET /v1/models. A model has an entry for each of its aliases, too: clients let
+// their users choose only what is in the list.
 func listModels(_ *http.Request, models server.Models) (any, error) {
 	var list []Model
 	for _, m := range models.List() {
-		list = append(list, NewModel(m, started))
+		one := NewModel(m, started)
+		list = append(list, one)
+		for _, alias := range m.Aliases {
+			list = append(list, one.As(alias))
+		}
 	}
 	return NewModelList(list), nil
 }
 
 func getModel(r *http.Request, models server.Models) (any, error) {
 	id := r.PathValue("id")
-	for _, m := range models.List() {
+	list := models.List()
+	for _, m := range list {
 		if m.ID == id {
 			return NewModel(m, started), nil
+		}
+	}
+	for _, m := range list {
+		for _, alias := range m.Aliases {
+			if strings.EqualFold(alias, id) {
+				return NewModel(m, started).As(alias), nil
+			}
 		}
 	}
 	m, err := models.Acquire(id) // id may be another name of the model

@@ -206,6 +206,7 @@ type Model struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"` // unix seconds
 	OwnedBy string `json:"owned_by"`
+	Root    string `json:"root"` // the ID of the model, of which ID may be an alias
 	// The length of the context in tokens, under the names of vLLM, OpenRouter and llama-server; 0:
 	// unknown.
 	MaxModelLen   int        `json:"max_model_len,omitempty"`
@@ -231,7 +232,7 @@ type ModelMeta struct {
 // NewModel returns an entry of /v1/models.
 func NewModel(m server.ModelInfo, created int64) Model {
 	model := Model{ID: m.ID, Object: objectModel, Created: created, OwnedBy: "headroom",
-		MaxModelLen: m.ContextTokens, ContextLength: m.ContextTokens, State: m.State,
+		Root: m.ID, MaxModelLen: m.ContextTokens, ContextLength: m.ContextTokens, State: m.State,
 		Modalities: []string{"text"}, Type: objectModel, DisplayName: m.ID,
 		CreatedAt: time.Unix(created, 0).UTC().Format(time.RFC3339), Lifecycle: "active",
 		MaxInputTokens: m.ContextTokens}
@@ -239,6 +240,12 @@ func NewModel(m server.ModelInfo, created int64) Model {
 		model.Meta = &ModelMeta{m.ContextTokens}
 	}
 	return model
+}
+
+// As returns the entry of the same model under another name.
+func (m Model) As(name string) Model {
+	m.ID, m.DisplayName = name, name
+	return m
 }
 
 // ModelList is the response of /v1/models. It has all models, so there are no more pages.

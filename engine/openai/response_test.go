@@ -68,8 +68,10 @@ func TestResponseJSON(t *testing.T) {
 		{"models", NewModelList([]Model{
 			NewModel(server.ModelInfo{ID: "a/b", State: server.Loaded, ContextTokens: 4096}, 7),
 			NewModel(server.ModelInfo{ID: "c", State: server.Unloaded}, 7)}),
-			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096,"context_length":4096,"meta":{"n_ctx":4096},"state":"loaded","modalities":["text"],"type":"model","display_name":"a/b","created_at":"1970-01-01T00:00:07Z","lifecycle":"active","max_input_tokens":4096},` +
-				`{"id":"c","object":"model","created":7,"owned_by":"headroom","state":"unloaded","modalities":["text"],"type":"model","display_name":"c","created_at":"1970-01-01T00:00:07Z","lifecycle":"active"}],"has_more":false,"first_id":"a/b","last_id":"c"}`},
+			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","root":"a/b","max_model_len":4096,"context_length":4096,"meta":{"n_ctx":4096},"state":"loaded","modalities":["text"],"type":"model","display_name":"a/b","created_at":"1970-01-01T00:00:07Z","lifecycle":"active","max_input_tokens":4096},` +
+				`{"id":"c","object":"model","created":7,"owned_by":"headroom","root":"c","state":"unloaded","modalities":["text"],"type":"model","display_name":"c","created_at":"1970-01-01T00:00:07Z","lifecycle":"active"}],"has_more":false,"first_id":"a/b","last_id":"c"}`},
+		{"alias", NewModel(server.ModelInfo{ID: "a/b", State: server.Loading}, 7).As("gpt"),
+			`{"id":"gpt","object":"model","created":7,"owned_by":"headroom","root":"a/b","state":"loading","modalities":["text"],"type":"model","display_name":"gpt","created_at":"1970-01-01T00:00:07Z","lifecycle":"active"}`},
 		{"no models", NewModelList(nil),
 			`{"object":"list","data":[],"has_more":false,"first_id":null,"last_id":null}`},
 	}

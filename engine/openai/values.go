@@ -52,7 +52,9 @@ func describe(raw json.RawMessage) string {
 	return kind(raw)
 }
 
-// parseLogitBias parses an object that maps token ids to numbers in [-100, 100].
+const mostBias = 100
+
+// parseLogitBias parses an object that maps token ids to numbers in [-mostBias, mostBias].
 func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -73,10 +75,15 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 				"the key %q is not a token id, expected an integer of at least 0", key)
 		}
 		var v *float64
-		if json.Unmarshal(value, &v) != nil || v == nil {
+		err = json.Unmarshal(value, &v)
+		switch {
+		case err != nil && jsonbody.IsNumber(value): // it is beyond any float64
+			return nil, badParam("logit_bias."+key, "must be between -%d and %[1]d, got %s",
+				mostBias, jsonbody.Shorten(value))
+		case err != nil || v == nil:
 			return nil, badParam("logit_bias."+key, "expected a number, got %s", kind(value))
 		}
-		if err := generate.Within("logit_bias."+key, v, -100, 100); err != nil {
+		if err := generate.Within("logit_bias."+key, v, -mostBias, mostBias); err != nil {
 			return nil, err
 		}
 		if _, has := bias[int32(id)]; has {

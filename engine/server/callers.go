@@ -91,6 +91,21 @@ func (s *Server) pullFor(r *http.Request) pullFunc {
 	}
 }
 
+// deleteFunc is the type of Options.Delete.
+type deleteFunc = func(name string) error
+
+// deleteFor returns Options.Delete for a request. Who holds a named key may use models, but not
+// take them from the others.
+func (s *Server) deleteFor(r *http.Request) deleteFunc {
+	if s.delete == nil || guard.CallerOf(r) == nil {
+		return s.delete
+	}
+	return func(string) error {
+		return problem.New(problem.Forbidden, "A named API key may not delete models", "",
+			"Move the model to the Trash on the Models page.")
+	}
+}
+
 // limitKeepAlive keeps who holds a named key from deciding how long a model stays: others may use
 // it.
 func limitKeepAlive(r *http.Request, call *Call) error {

@@ -141,6 +141,23 @@ func TestPullOfAKey(t *testing.T) {
 	}
 }
 
+// TestDeleteOfAKey: who holds a named key, limited to models or not, cannot delete them.
+func TestDeleteOfAKey(t *testing.T) {
+	deleted := 0
+	url, store, _ := withKeys(t, newFakeEngine(nil), server.Options{
+		Delete: func(string) error {
+			deleted++
+			return nil
+		}})
+	for name, limits := range map[string]keys.Limits{"all": {}, "one": {Models: []string{"demo"}}} {
+		status, _, text := do(t, "DELETE", url+"/api/delete", `{"model":"demo"}`, "X-Api-Key",
+			addKey(t, store, name, limits))
+		if status != 403 || deleted > 0 || !strings.Contains(text, "may not delete models") {
+			t.Errorf("%s: got %d %s, %d deleted", name, status, text, deleted)
+		}
+	}
+}
+
 // TestModelsOfAKey: a key with models lists and uses only these. Every other model, whether it
 // exists or not, gets the same answer, and is never loaded.
 func TestModelsOfAKey(t *testing.T) {

@@ -53,8 +53,9 @@ type Resources struct {
 	Models   Models
 	Defaults func(modelID string) generate.Defaults // see Options.Defaults
 
-	pull     pullFunc // see Options.Pull
-	priority int      // of the request
+	pull     pullFunc   // see Options.Pull
+	delete   deleteFunc // see Options.Delete
+	priority int        // of the request
 	record   *record
 	count    func(engine.Usage) // counts prompt tokens in the metrics
 }

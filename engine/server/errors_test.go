@@ -210,3 +210,26 @@ func TestCORS(t *testing.T) {
 		t.Errorf("foreign preflight: got %d %v, expected 403 without an origin", status, header)
 	}
 }
+
+// TestEmptyPrompt: an error about a plain prompt without tokens names the field, and the engine
+// gets no request.
+func TestEmptyPrompt(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
+	s := start(t, e, server.Options{})
+	for body, want := range map[string]string{
+		`{"prompt":""}`:               `"prompt"`,
+		`{"prompt":"","n":2}`:         `"prompt"`,
+		`{"prompt":["a","",[5]]}`:     `"prompt[1]"`,
+		`{"prompt":["","a"],"n":2}`:   `"prompt[0]"`,
+		`{"prompt":"","stream":true}`: `"prompt"`,
+	} {
+		status, _, text := post(t, s.URL+"/v1/completions", body)
+		if status != 400 || !strings.Contains(text, `"param":`+want) ||
+			!strings.Contains(text, "has no tokens, expected at least one") {
+			t.Errorf("%s: %d %s, want 400 with %s", body, status, text, want)
+		}
+	}
+	if len(e.requests) > 0 {
+		t.Errorf("the engine got %d requests", len(e.requests))
+	}
+}

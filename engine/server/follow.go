@@ -26,6 +26,14 @@ func (r Resources) Pull(ctx context.Context, name string, report func(Progress) 
 	return r.pull(ctx, name, report)
 }
 
+// Delete deletes the model with that name. Errors are Problems.
+func (r Resources) Delete(name string) error {
+	if r.delete == nil {
+		return problem.New(problem.BadRequest, "This server deletes no models", "", "")
+	}
+	return r.delete(name)
+}
+
 // follow answers a request with the lines of a Work.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, d Dialect, route Route) {
 	var work Work

@@ -112,7 +112,8 @@ func (s *Server) answer(r *http.Request, route Route) (d *document, err error) {
 // resources returns what the request may use.
 func (s *Server) resources(r *http.Request) Resources {
 	return Resources{Models: s.modelsFor(r), Defaults: s.defaults, pull: s.pullFor(r),
-		priority: priorityOf(r, 0), record: recordOf(r), count: func(u engine.Usage) {
+		delete: s.deleteFor(r), priority: priorityOf(r, 0), record: recordOf(r),
+		count: func(u engine.Usage) {
 			s.metrics.generation(u, 0, engine.Timing{})
 		}}
 }
@@ -212,6 +213,9 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		if err != nil {
 			return nil, err
 		}
+		if len(prompt) == 0 && len(call.Messages) == 0 {
+			return nil, emptyPrompt(i, 1+len(call.More))
+		}
 		for k := range n {
 			g := &generation{Call: call, dialect: d, model: model, held: held,
 				prompt: prompt, number: k}
@@ -228,6 +232,16 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
 	call.More = nil
 	return list, nil
+}
+
+// emptyPrompt returns the error of plain prompt number i of n. The field has the same name in all
+// dialects.
+func emptyPrompt(i, n int) error {
+	param := "prompt"
+	if n > 1 {
+		param = fmt.Sprintf("prompt[%d]", i)
+	}
+	return generate.BadParam(param, "has no tokens, expected at least one")
 }
 
 // prepareReads returns a generation for each read of a call.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -109,7 +110,7 @@ func TestOllamaErrors(t *testing.T) {
 		{"POST", "/api/push", `{}`, 400, "Models cannot be uploaded"},
 		{"POST", "/api/create", `{}`, 400, "Models cannot be created"},
 		{"POST", "/api/copy", `{}`, 400, "Models cannot be copied"},
-		{"DELETE", "/api/delete", `{}`, 400, "Models cannot be deleted"},
+		{"DELETE", "/api/delete", `{}`, 400, "model: is missing"},
 		{"POST", "/api/show", `{"model":"x"}`, 404, `There is no model "x" here`},
 		{"PUT", "/api/chat", `{}`, 405, "PUT is not possible at /api/chat"},
 		{"GET", "/api/nothing", ``, 404, "There is nothing at GET /api/nothing"},
@@ -276,6 +277,40 @@ func TestOllamaPull(t *testing.T) {
 	if status, _, text := post(t, s.URL+"/api/pull", `{"model":"o/m"}`); status != 400 ||
 		text != `{"error":"This server downloads no models"}`+"\n" {
 		t.Errorf("without downloads: %d %s", status, text)
+	}
+}
+
+// TestOllamaDelete: the model that a body names is deleted, or the error says why not.
+func TestOllamaDelete(t *testing.T) {
+	for _, c := range []struct {
+		body   string
+		err    error
+		status int
+		want   string
+	}{
+		{`{"model":"o/m:latest"}`, nil, 200, `{"status":"success"}`},
+		{`{"name":"o/m:latest"}`, nil, 200, `{"status":"success"}`},
+		{`{"model":"o/m:latest"}`, problem.New(problem.Forbidden, "No", "", ""), 403,
+			`{"error":"No"}`},
+		{`{"model":""}`, nil, 400, `{"error":"model: is missing"}`},
+	} {
+		var deleted []string
+		s := start(t, newFakeEngine(nil), server.Options{Delete: func(name string) error {
+			deleted = append(deleted, name)
+			return c.err
+		}})
+		status, _, text := do(t, "DELETE", s.URL+"/api/delete", c.body)
+		if status != c.status || text != c.want+"\n" {
+			t.Errorf("%s: got %d %s, want %d %s", c.body, status, text, c.status, c.want)
+		}
+		if (status != 400) != slices.Equal(deleted, []string{"o/m:latest"}) {
+			t.Errorf("%s: deletes %q", c.body, deleted)
+		}
+	}
+	s := start(t, newFakeEngine(nil), server.Options{})
+	if status, _, text := do(t, "DELETE", s.URL+"/api/delete", `{"model":"m"}`); status != 400 ||
+		text != `{"error":"This server deletes no models"}`+"\n" {
+		t.Errorf("without deletion: %d %s", status, text)
 	}
 }
 

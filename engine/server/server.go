@@ -99,6 +99,7 @@ const (
 // ModelInfo is an entry in a dialect's list of models.
 type ModelInfo struct {
 	ID            string
+	Aliases       []string // further names, by which no other model in the list is meant
 	State         ModelState
 	ContextTokens int    // 0: unknown
 	Engine        Engine // nil unless State is Loaded
@@ -131,7 +132,9 @@ type Options struct {
 	// called for each request. nil: no parameters are set.
 	Defaults func(modelID string) generate.Defaults
 	// Pull downloads a model for a client; see Resources.Pull. nil: no model can be downloaded.
-	Pull    pullFunc
+	Pull pullFunc
+	// Delete deletes a model for a client; see Resources.Delete. nil: no model can be deleted.
+	Delete  deleteFunc
 	Log     *slog.Logger // nil: slog.Default()
 	Version string       // of the program; a part of system_fingerprint
 
@@ -153,6 +156,7 @@ type Server struct {
 	log          *slog.Logger
 	version      string
 	pull         pullFunc
+	delete       deleteFunc
 	metrics      *metrics
 	maxBodyBytes int64
 	keepAlive    time.Duration
@@ -165,7 +169,7 @@ type Server struct {
 // New returns a Server.
 func New(o Options) *Server {
 	s := &Server{models: o.Models, dialects: o.Dialects, defaults: o.Defaults, log: o.Log,
-		version: o.Version, pull: o.Pull,
+		version: o.Version, pull: o.Pull, delete: o.Delete,
 		metrics: newMetrics(o.Models), maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive,
 		writeTimeout: o.WriteTimeout, routes: http.NewServeMux(), byPattern: map[string]Dialect{}}
 	access := o.Guard

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,6 +196,42 @@ func TestModelsAndHealth(t *testing.T) {
 	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
 		text != `{"status":"loading"}`+"\n" {
 		t.Errorf("health while loading: got %d %s, expected loading", status, text)
+	}
+}
+
+// aliasedModels are models with two aliases for the first.
+type aliasedModels struct{ *fakeModels }
+
+func (m aliasedModels) List() []server.ModelInfo {
+	list := append(m.fakeModels.List(), server.ModelInfo{ID: "o/other"})
+	list[0].Aliases = []string{"gpt-4o", "My/Alias"}
+	return list
+}
+
+// TestAliasesInLists: OpenAI's list has an entry for each alias, after that of its model, and every
+// entry can be asked for. Ollama's lists have a model once.
+func TestAliasesInLists(t *testing.T) {
+	s := start(t, nil, server.Options{
+		Models: aliasedModels{&fakeModels{engine: newFakeEngine(nil)}}})
+	type entry struct{ ID, Root string }
+	var list struct{ Data []entry }
+	_, _, text := do(t, http.MethodGet, s.URL+"/v1/models", "")
+	want := []entry{{"demo", "demo"}, {"gpt-4o", "demo"}, {"My/Alias", "demo"},
+		{"o/other", "o/other"}}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || !slices.Equal(list.Data, want) {
+		t.Errorf("list: %s, want %v", text, want)
+	}
+	for path, want := range map[string]entry{"demo": want[0], "gpt-4o": want[1],
+		"my/alias": want[2], "o/other": want[3]} {
+		var got entry
+		_, _, text := do(t, http.MethodGet, s.URL+"/v1/models/"+path, "")
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %s, want %v", path, text, want)
+		}
+	}
+	_, _, text = do(t, http.MethodGet, s.URL+"/api/tags", "")
+	if strings.Count(text, `"name":`) != 2 || strings.Contains(text, "gpt-4o") {
+		t.Errorf("Ollama's list: %s", text)
 	}
 }
 

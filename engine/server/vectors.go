@@ -147,7 +147,7 @@ func (r Resources) Embed(ctx context.Context, m Model, texts [][]int32,
 	return e.vectors, e.usage.PromptTokens, nil
 }
 
-// checkTask returns a Problem if the model is not for a task.
+// checkTask returns the error of the parameter model if the model is not for a task.
 func checkTask(id string, info engine.Info, task modelfile.Task) error {
 	if info.Task == task {
 		return nil
@@ -166,8 +166,9 @@ func checkTask(id string, info engine.Info, task modelfile.Task) error {
 	case modelfile.Rerank:
 		wanted = "compares a query with documents, such as Qwen3-Reranker"
 	}
-	return problem.New(problem.BadRequest, fmt.Sprintf("The model %q %s", id, what),
-		"this address needs a model that "+wanted, "Use it at "+use+", or name another model.")
+	return &generate.ParamError{Param: "model", Problem: problem.New(problem.BadRequest,
+		fmt.Sprintf("The model %q %s", id, what), "this address needs a model that "+wanted,
+		"Use it at "+use+", or name another model.")}
 }
 
 // embedding computes the vectors of the texts of a request.

@@ -56,9 +56,10 @@ func TestEmbeddings(t *testing.T) {
 		{"/v1/embeddings", `{"content": ""}`, 400, []string{"content: has no tokens"}},
 		{"/api/embeddings", `{"prompt": ""}`, 400, []string{"prompt: has no tokens"}},
 		{"/v1/rerank", `{"query": "a", "documents": ["b"]}`, 400,
-			[]string{"is an embedding model", "/v1/embeddings"}},
+			[]string{"is an embedding model", "/v1/embeddings", `"param":"model"`}},
 		{"/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}]}`, 400,
-			[]string{"is an embedding model", "needs a model that generates text"}},
+			[]string{"is an embedding model", "needs a model that generates text",
+				`"param":"model"`}},
 		{"/api/generate", `{"prompt": "a"}`, 400, []string{"is an embedding model"}},
 	} {
 		status, _, body := post(t, s.URL+c.path, c.body)

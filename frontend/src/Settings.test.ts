@@ -118,6 +118,16 @@ test('a switch opens Ollama’s port', async () => {
   await vi.waitFor(() => expect(calls()).toEqual(['general {"ollamaPort":true}']));
 });
 
+test('a switch lets apps delete models', async () => {
+  await open();
+  const button = document.querySelector<HTMLElement>(
+    '[role="switch"][aria-label="Let apps delete models"]',
+  )!;
+  expect(button.getAttribute('aria-checked')).toBe('false');
+  button.click();
+  await vi.waitFor(() => expect(calls()).toEqual(['general {"ollamaDelete":true}']));
+});
+
 test('host names are entered as a list with commas', async () => {
   await open();
   await set('allowHosts', ' mac.local,, other ');

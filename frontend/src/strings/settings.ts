@@ -101,6 +101,10 @@ export const serverSettings = {
   portRange: 'Ports are 1 to 65535.',
   ollamaPort: 'Also listen on Ollama’s port',
   ollamaPortHelp: 'Port 11434, if no other program uses it: for apps that expect Ollama there.',
+  ollamaDelete: 'Let apps delete models',
+  ollamaDeleteHelp:
+    'Apps that use Ollama’s API can move models to the Trash: those in the folders that ' +
+    'Headroom downloads or imports to.',
   portSaved: 'Saved. The port is used when Headroom restarts.',
   apiKey: 'Key without a name',
   apiKeyHelp: 'From an earlier version, stored as text. Remove it when apps have keys with names.',

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 6a2153238095d74199be8fd023b17e8a21acb5b32a60a571d2bb83935c0d8052
+// SHA-256 of openapi.json: a8665fc05c52875f6d8764e2ca1f8e5bf625130e37c0cf583d99911b8922c964
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -238,6 +238,7 @@ export interface GeneralChange {
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
   modelFolders?: string[];
   notifications?: boolean;
+  ollamaDelete?: boolean;
   ollamaPort?: boolean;
   port?: number;
   requestWaitMinutes?: number;
@@ -261,6 +262,7 @@ export interface GeneralSettings {
   namedKeys: number;
   needsRestart: string[];
   notifications: boolean;
+  ollamaDelete: boolean;
   ollamaPort: boolean;
   path: string;
   port: number;

@@ -11,6 +11,7 @@ export function fakeGeneral(): GeneralSettings {
     allowHosts: [],
     allowOrigins: [],
     ollamaPort: false,
+    ollamaDelete: false,
     modelFolders: [],
     importFolder: '',
     launch: '',

@@ -1,0 +1,94 @@
+package settings
+
+// What the log says of a file whose values all make sense: keys without effect, which may be
+// misspelled, and aliases with several meanings.
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// notice is a line of the log about the settings.
+type notice struct{ message, about, fix string }
+
+// notices returns what is to be said of the settings.
+func (s Settings) notices() (list []notice) {
+	if keys := s.unknown.keys(); len(keys) > 0 {
+		list = append(list, notice{"keys in the settings file have no effect: this version does " +
+			"not know them", some(keys), "check their spelling, or remove them; they stay in " +
+			"the file until then"})
+	}
+	if shared := s.sharedAliases(); len(shared) > 0 {
+		list = append(list, notice{"aliases in the settings name several models: a request gets " +
+			"the one that is loaded, or else the first", some(shared),
+			"give each alias to one model"})
+	}
+	return list
+}
+
+// keys returns the unknown keys in order, with those that lead to them: "cache.maxsise".
+func (u unknown) keys() []string {
+	list := slices.Collect(maps.Keys(u.top))
+	for key := range u.cache {
+		list = append(list, "cache."+key)
+	}
+	for id, fields := range u.models {
+		for key := range fields {
+			list = append(list, "models."+id+"."+key)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// sharedAliases returns the aliases that several models have, or that are the ID or the name of
+// another model in the settings, each with the models: "gpt-4o: org/a, org/b". Case does not count.
+func (s Settings) sharedAliases() (list []string) {
+	owners := map[string][]string{} // the IDs of models by alias, in lower case
+	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
+		for _, alias := range s.Models[id].Aliases {
+			alias = strings.ToLower(alias)
+			if !slices.Contains(owners[alias], id) {
+				owners[alias] = append(owners[alias], id)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Models)) {
+		for _, name := range []string{id, id[strings.LastIndexByte(id, '/')+1:]} {
+			name = strings.ToLower(name)
+			if has := owners[name]; len(has) > 0 && !slices.Contains(has, id) {
+				owners[name] = append(has, id)
+			}
+		}
+	}
+	for _, alias := range slices.Sorted(maps.Keys(owners)) {
+		if ids := owners[alias]; len(ids) > 1 {
+			list = append(list, alias+": "+strings.Join(ids, ", "))
+		}
+	}
+	return list
+}
+
+// some joins the first texts of a list, and says how many more there are.
+func some(list []string) string {
+	const most = 8
+	if len(list) <= most {
+		return strings.Join(list, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(list[:most], "; "), len(list)-most)
+}
+
+// notice logs what is to be said of the current settings and was not said of the previous ones.
+// f.mu is locked, or f is new.
+func (f *File) notice() {
+	before := f.noticed
+	f.noticed = f.now.notices()
+	for _, n := range f.noticed {
+		if !slices.Contains(before, n) {
+			slog.Warn(n.message, "file", f.path, "which", n.about, "fix", n.fix)
+		}
+	}
+}
