@@ -9,6 +9,7 @@ import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { pages } from './pages';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 
 let backend: FakeBackend;
@@ -54,6 +55,7 @@ async function open(
       chat: new ChatStore(backend, localStorage),
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
+      tries: new TryStore(),
       welcome: new WelcomeStore(backend),
       router: new Router(() => pages.map(({ id }) => id)),
       pages,

@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: f82371b523d915b1ea1e3dc31e7b40c9877ec216050095a487503905ada82d30
+// SHA-256 of openapi.json: 9fcdb46e36d19e8b707e23982f58d287b13ccd7252d7f5fd584bde9c6fdbace8
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -361,6 +361,7 @@ export interface HostModel {
   quantization: string;
   sizeBytes: number;
   state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+  task: '' | 'embed' | 'rerank';
   updatedAt: number;
 }
 

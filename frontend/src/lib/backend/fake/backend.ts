@@ -47,6 +47,7 @@ import {
   sizeOf,
 } from './cache';
 import { FakeChats } from './chats';
+import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels } from './models';
 import { refusal } from './refusal';
@@ -191,6 +192,17 @@ export class FakeBackend implements Backend {
   async cancel(requestId: string): Promise<void> {
     this.#act(`cancel ${requestId}`);
     this.set((state) => (state.requests = state.requests.filter(({ id }) => id !== requestId)));
+  }
+
+  async ask(path: string, body: object, signal: AbortSignal): Promise<unknown> {
+    this.#act(`ask ${path} ${JSON.stringify(body)}`);
+    const { status } = this.state.engine;
+    if (status !== 'ready' && status !== 'busy')
+      throw refusal('not_running', 'No model is running.');
+    if (await this.#pause(signal)) throw refusal('cancelled', 'The request was cancelled.');
+    const { model } = body as EndpointBody;
+    const task = this.found.find(({ id }) => id === model)?.task ?? '';
+    return endpointAnswer(path, body as EndpointBody, task);
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
