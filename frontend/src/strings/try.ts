@@ -17,20 +17,19 @@ export const examples = {
   schema: `{
   "type": "object",
   "properties": {
-    "customer": { "type": "string", "maxLength": 40 },
-    "city": { "enum": ["Bergen", "Oslo", "Tromsø"] },
+    "customer": { "type": "string" },
+    "city": { "enum": ["Bergen", "Oslo"] },
     "items": {
       "type": "array",
-      "minItems": 1,
-      "maxItems": 4,
       "items": {
         "type": "object",
         "properties": {
-          "name": { "type": "string", "maxLength": 20 },
-          "count": { "type": "integer", "minimum": 1, "maximum": 99 }
+          "name": { "type": "string" },
+          "count": { "type": "integer" }
         },
         "required": ["name", "count"]
-      }
+      },
+      "maxItems": 3
     }
   },
   "required": ["customer", "city", "items"]
