@@ -218,7 +218,7 @@ test('a reranker orders documents by their scores', async () => {
   expect(bars()).toEqual(['the red lamp: 1.000', 'a blue lamp: 0.500']);
 });
 
-test('without a model for similarity the page says which is needed, and downloads one', async () => {
+test('without a model for similarity, one is offered for download', async () => {
   await open();
   await click(/^Similarity$/);
   expect(text('[data-testid="no-model"]')).toMatch(

@@ -1,5 +1,5 @@
-// Code that sends a request to the endpoint and runs as pasted, with nothing to install. It contains
-// the API key if one is required.
+// Code that sends a request to the endpoint and runs as pasted, with nothing to install. It has the
+// API key if one is required.
 //
 // The e2e test copies each example from Overview and runs it against the live server.
 import { snippets as texts } from '../strings/overview';

@@ -26,7 +26,7 @@ interface Schema {
   items?: Schema;
   minItems?: number;
   minimum?: number;
-  $dynamicRef?: string;
+  $ref?: string;
 }
 
 /** Answers a request to a model of a task. Throws when it is refused. */
@@ -56,7 +56,7 @@ export function endpointAnswer(path: string, body: EndpointBody, task: Model['ta
 
 /** The smallest instance of a schema; a string is the name of its member. */
 function instance(schema: Schema, name: string): unknown {
-  if (schema.$dynamicRef) throw refusal('bad_request', '"$dynamicRef" at # is not supported');
+  if (schema.$ref) throw refusal('bad_request', `"${schema.$ref}" leads nowhere`);
   if (schema.enum) return schema.enum[0];
   switch (schema.type) {
     case 'object':
