@@ -3,6 +3,7 @@ package commands
 // `headroom keys` works on the file of keys, which running servers notice with the next request.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 type Keys struct {
 	List   KeysList   `cmd:"" default:"1" help:"List the API keys, their limits and their use (the default)."`
 	Add    KeysAdd    `cmd:"" help:"Make an API key and print it, this once: only its hash is stored."`
+	Set    KeysSet    `cmd:"" help:"Change the name or the limits of an API key. What no flag names stays as it is."`
 	Remove KeysRemove `cmd:"" help:"Remove an API key. Requests that use it end at once."`
 }
 
@@ -37,6 +39,17 @@ type KeysAdd struct {
 	RequestsPerMinute  int      `help:"Most requests in a minute. Default: any number." placeholder:"N"`
 	ConcurrentRequests int      `help:"Most requests at once. Default: any number." placeholder:"N"`
 	Batch              bool     `help:"Run the key's requests after those of others."`
+}
+
+// KeysSet is `headroom keys set`.
+type KeysSet struct {
+	Name               string   `arg:"" help:"Name or ID of the key."`
+	Rename             string   `help:"New name of the key." placeholder:"NAME"`
+	Model              []string `help:"Model that the key may use, as models lists it; may be repeated." placeholder:"NAME" sep:"none" xor:"models"`
+	AllModels          bool     `help:"Let the key use all models." xor:"models"`
+	RequestsPerMinute  *int     `help:"Most requests in a minute; 0: any number." placeholder:"N"`
+	ConcurrentRequests *int     `help:"Most requests at once; 0: any number." placeholder:"N"`
+	Batch              *bool    `help:"Run the key's requests after those of others." placeholder:"BOOL"`
 }
 
 // KeysRemove is `headroom keys remove`.
@@ -137,6 +150,43 @@ func (c *KeysAdd) Run(t *terminal) error {
 	return err
 }
 
+// Run changes the key.
+func (c *KeysSet) Run(t *terminal) error {
+	if c.Rename == "" && len(c.Model) == 0 && !c.AllModels && c.RequestsPerMinute == nil &&
+		c.ConcurrentRequests == nil && c.Batch == nil {
+		return problem.New(problem.BadRequest, "There is nothing to change", "",
+			"Name a limit: headroom keys set NAME --requests-per-minute 60. See --help.")
+	}
+	store, err := openKeys()
+	if err != nil {
+		return err
+	}
+	k, err := store.Named(c.Name)
+	if err != nil {
+		return err
+	}
+	limits := k.Limits
+	if limits.Models, err = modelIDs(c.Model); err != nil {
+		return err
+	} else if len(c.Model) == 0 && !c.AllModels {
+		limits.Models = k.Limits.Models
+	}
+	for to, sent := range map[*int]*int{&limits.RequestsPerMinute: c.RequestsPerMinute,
+		&limits.ConcurrentRequests: c.ConcurrentRequests} {
+		if sent != nil {
+			*to = *sent
+		}
+	}
+	if c.Batch != nil {
+		limits.Priority = map[bool]keys.Priority{true: keys.Batch}[*c.Batch]
+	}
+	if k, err = store.Set(k.ID, cmp.Or(c.Rename, k.Name), limits); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "The API key %q was changed.\n", k.Name)
+	return nil
+}
+
 // modelIDs returns the IDs of the models with these names. The error is a Problem.
 func modelIDs(names []string) (ids []string, err error) {
 	if len(names) == 0 {
@@ -148,7 +198,10 @@ func modelIDs(names []string) (ids []string, err error) {
 		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }
 		meant := library.Meant(models, name, aliases)
 		if len(meant) == 0 {
-			return nil, library.NotFound(name, models)
+			err := library.NotFound(name, models)
+			err.Fix = "Use one of these. Models elsewhere are found with modelFolders in the " +
+				"settings, or HEADROOM_MODELS." // a key has no folders
+			return nil, err
 		}
 		ids = append(ids, meant[0].ID)
 	}

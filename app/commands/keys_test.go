@@ -82,7 +82,8 @@ func TestKeysOfAServer(t *testing.T) {
 	few := addKey(t, "few", "--requests-per-minute", "2", "--batch")
 	demo := addKey(t, "demo", "--model", "Headroom-Demo")
 	if code, _, errOut := headroom("", "keys", "add", "x", "--model", "nowhere"); code != 1 ||
-		!strings.Contains(errOut, `no model "nowhere"`) {
+		!strings.Contains(errOut, `no model "nowhere"`) ||
+		!strings.Contains(errOut, "modelFolders in the settings") {
 		t.Errorf("an unknown model: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "keys", "add", "ALL"); code != 1 ||
@@ -121,7 +122,28 @@ func TestKeysOfAServer(t *testing.T) {
 		fmt.Sprint(k.Models) != "[headroom-demo]" {
 		t.Errorf("demo: %+v", k)
 	}
-	code, out, _ := headroom("", "keys")
+	code, out, errOut := headroom("", "keys", "set", "FEW", "--requests-per-minute", "5",
+		"--rename", "more", "--batch=false")
+	if code != 0 || !strings.Contains(out, `"more" was changed`) {
+		t.Errorf("set: exit %d, %s%s", code, out, errOut)
+	}
+	if k := listKeys(t)["more"]; k.RequestsPerMinute != 5 || k.Priority != keys.Interactive ||
+		k.Requests != 2 || k.ConcurrentRequests != used["few"].ConcurrentRequests {
+		t.Errorf("after set: %+v, before %+v", k, used["few"])
+	}
+	for _, args := range [][]string{{"more"}, {"nobody", "--batch"}, {"more", "--rename", "demo"},
+		{"more", "--requests-per-minute", "-1"}} {
+		code, _, errOut := headroom("", append([]string{"keys", "set"}, args...)...)
+		if code == 0 || errOut == "" {
+			t.Errorf("set %q: exit %d, %q", args, code, errOut)
+		}
+	}
+	code, _, errOut = headroom("", "keys", "set", "more", "--requests-per-minute", "2",
+		"--rename", "few", "--batch")
+	if code != 0 {
+		t.Errorf("set again: exit %d, %s", code, errOut)
+	}
+	code, out, _ = headroom("", "keys")
 	if code != 0 ||
 		!strings.Contains(out, "demo  headroom-demo  any         any      interactive") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -244,7 +266,8 @@ func TestKeysWithoutAServer(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"list"}, {"add", "y"}, {"remove", "x"}} {
+	for _, args := range [][]string{{"list"}, {"add", "y"}, {"set", "x", "--batch"},
+		{"remove", "x"}} {
 		if code, _, errOut := headroom("", append([]string{"keys"}, args...)...); code != 1 ||
 			!strings.Contains(errOut, path) {
 			t.Errorf("%q with a damaged file: exit %d, %s", args, code, errOut)

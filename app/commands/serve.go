@@ -108,6 +108,9 @@ func (c *Serve) readOnlySettings() []string {
 	if c.RequestWait > 0 {
 		readOnly = append(readOnly, "requestWaitMinutes")
 	}
+	if c.OllamaPort != nil {
+		readOnly = append(readOnly, "ollamaPort")
+	}
 	return readOnly
 }
 

@@ -110,20 +110,21 @@ type API struct {
 	log     *slog.Logger
 	handler http.Handler
 
-	settings     *settings.File
-	cacheFlags   settings.Cache
-	showWindow   func() error
-	readOnly     []string
-	login        LoginItem
-	logs         *logs.Logs
-	startFolders []string // ModelFolders when the program started
-	modelFlags   settings.Model
-	wired        *wired.Limit
-	modelOptions func(settings.Settings, string) engine.Options
-	transfers    *Transfers
-	chats        *chats.Store
-	keys         *keys.Store
-	stored       Stored
+	settings        *settings.File
+	cacheFlags      settings.Cache
+	showWindow      func() error
+	readOnly        []string
+	login           LoginItem
+	logs            *logs.Logs
+	startFolders    []string // ModelFolders when the program started
+	startOllamaPort bool     // likewise
+	modelFlags      settings.Model
+	wired           *wired.Limit
+	modelOptions    func(settings.Settings, string) engine.Options
+	transfers       *Transfers
+	chats           *chats.Store
+	keys            *keys.Store
+	stored          Stored
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -154,7 +155,8 @@ func New(o Options) *API {
 		a.wired = wired.New(wired.Here(), earlierLimit(o.Settings))
 	}
 	if o.Settings != nil {
-		a.startFolders = o.Settings.Get().ModelFolders
+		now := o.Settings.Get()
+		a.startFolders, a.startOllamaPort = now.ModelFolders, now.OllamaPort
 	}
 	access := o.Guard
 	if access == nil {

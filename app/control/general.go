@@ -27,8 +27,9 @@ import (
 // GeneralSettings is the response of /control/settings.
 type GeneralSettings struct {
 	Port              int             `json:"port"`
-	APIKey            string          `json:"apiKey"`    // the key without a name
-	NamedKeys         int             `json:"namedKeys"` // how many there are; see /control/keys
+	OllamaPort        bool            `json:"ollamaPort"` // also listen on Ollama's port
+	APIKey            string          `json:"apiKey"`     // the key without a name
+	NamedKeys         int             `json:"namedKeys"`  // how many there are; see /control/keys
 	AllowHosts        []string        `json:"allowHosts"`
 	AllowOrigins      []string        `json:"allowOrigins"`
 	ModelFolders      []string        `json:"modelFolders"`
@@ -57,6 +58,7 @@ type GeneralSettings struct {
 // GeneralChange is the body of PUT /control/settings. A missing field does not change.
 type GeneralChange struct {
 	Port               *int             `json:"port"`
+	OllamaPort         *bool            `json:"ollamaPort"`
 	APIKey             *string          `json:"apiKey"`
 	AllowHosts         *[]string        `json:"allowHosts"`
 	AllowOrigins       *[]string        `json:"allowOrigins"`
@@ -134,7 +136,7 @@ func (a *API) logRoutes() []Route {
 // general returns the settings and which of them are read-only or need a restart.
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
-	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey,
+	g := GeneralSettings{Port: s.Port, OllamaPort: s.OllamaPort, APIKey: s.APIKey,
 		AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders,
 		AllowOrigins: append([]string{}, s.AllowOrigins...),
 		ImportFolder: s.ImportFolder, Launch: s.Launch,
@@ -158,6 +160,9 @@ func (a *API) general() GeneralSettings {
 	if u, err := url.Parse(a.host.State().Endpoint.URL); err == nil && u.Port() != "" &&
 		u.Port() != strconv.Itoa(s.Port) && !slices.Contains(g.ReadOnly, "port") {
 		g.NeedsRestart = append(g.NeedsRestart, "port")
+	}
+	if s.OllamaPort != a.startOllamaPort && !slices.Contains(g.ReadOnly, "ollamaPort") {
+		g.NeedsRestart = append(g.NeedsRestart, "ollamaPort")
 	}
 	if !slices.Equal(s.ModelFolders, a.startFolders) &&
 		!slices.Contains(g.ReadOnly, "modelFolders") {
@@ -183,6 +188,7 @@ func (a *API) changeGeneral(c GeneralChange) error {
 	}
 	err := a.settings.Change(func(s *settings.Settings) {
 		setIfSent(&s.Port, c.Port)
+		setIfSent(&s.OllamaPort, c.OllamaPort)
 		setIfSent(&s.APIKey, c.APIKey)
 		setIfSent(&s.AllowHosts, c.AllowHosts)
 		setIfSent(&s.AllowOrigins, c.AllowOrigins)
@@ -223,6 +229,7 @@ func setIfSent[T any](to, from *T) {
 func (a *API) checkGeneral(c GeneralChange) error {
 	readOnly := a.general().ReadOnly
 	for name, asked := range map[string]bool{"port": c.Port != nil, "apiKey": c.APIKey != nil,
+		"ollamaPort": c.OllamaPort != nil,
 		"allowHosts": c.AllowHosts != nil, "modelFolders": c.ModelFolders != nil,
 		"logLevel": c.LogLevel != nil, "startAtLogin": c.StartAtLogin != nil,
 		"idleUnloadMinutes": c.IdleUnloadMinutes != nil, "launch": c.Launch != nil,

@@ -98,20 +98,20 @@ func (w *generalFixture) put(t *testing.T, body string) (int, GeneralSettings, s
 // TestGeneralSettings: sent settings are saved and applied, others do not change.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],` +
+	const all = `{"port":12000,"ollamaPort":true,"apiKey":"k-1","allowHosts":["mac.local"],` +
 		`"allowOrigins":["app://obsidian.md"],"modelFolders":["/m"],` +
 		`"importFolder":"/i","launch":"off","defaultModel":"o/m","idleUnloadMinutes":30,` +
 		`"loadOnRequest":false,"requestWaitMinutes":3,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,` +
 		`"throttleWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
-	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
-		AllowOrigins: []string{"app://obsidian.md"},
+	want := GeneralSettings{Port: 12000, OllamaPort: true, APIKey: "k-1",
+		AllowHosts: []string{"mac.local"}, AllowOrigins: []string{"app://obsidian.md"},
 		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
 		DefaultModel: "o/m", IdleUnloadMinutes: 30, RequestWaitMinutes: 3, LogLevel: "debug",
 		StartAtLogin:  true,
 		Notifications: false,
 		SaveOnBattery: false, ThrottleWhenHot: true, Welcomed: true, Path: w.file.Path(),
-		ReadOnly: []string{}, NeedsRestart: []string{"port", "modelFolders"}}
+		ReadOnly: []string{}, NeedsRestart: []string{"port", "ollamaPort", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}
@@ -120,7 +120,7 @@ func TestGeneralSettings(t *testing.T) {
 		t.Errorf("saved: %+v, login %v, level %s, FollowLogLevel called %d times", s, w.login.on,
 			w.logs.Level(), w.host.levels)
 	}
-	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
+	_, g, _ = w.put(t, `{"port":11811,"ollamaPort":false,"modelFolders":[],"startAtLogin":false}`)
 	if len(g.NeedsRestart) != 0 || g.StartAtLogin || g.IdleUnloadMinutes != 30 ||
 		g.APIKey != "k-1" {
 		t.Errorf("%+v", g)

@@ -199,17 +199,38 @@ func (s *Store) Set(id, name string, l Limits) (k Key, err error) {
 	return k, err
 }
 
+// Named returns the key with a name or an ID. The error is a Problem.
+func (s *Store) Named(nameOrID string) (Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refresh()
+	i, err := indexOf(s.list, nameOrID)
+	if err != nil {
+		return Key{}, err
+	}
+	return s.list[i], nil
+}
+
+// indexOf returns the index of the key with a name or an ID. The error is a Problem.
+func indexOf(list []Key, nameOrID string) (int, error) {
+	nameOrID = strings.TrimSpace(nameOrID)
+	i := slices.IndexFunc(list, func(k Key) bool { return strings.EqualFold(k.Name, nameOrID) })
+	if i < 0 {
+		i = slices.IndexFunc(list, func(k Key) bool { return k.ID == nameOrID })
+	}
+	if i < 0 {
+		return 0, notFound(nameOrID, list)
+	}
+	return i, nil
+}
+
 // Remove removes the key with a name or an ID. Requests with it end. left is the number of keys
 // that are left. The error is a Problem.
 func (s *Store) Remove(nameOrID string) (removed Key, left int, err error) {
-	nameOrID = strings.TrimSpace(nameOrID)
 	err = s.change(func(list []Key) ([]Key, error) {
-		i := slices.IndexFunc(list, func(k Key) bool { return strings.EqualFold(k.Name, nameOrID) })
-		if i < 0 {
-			i = slices.IndexFunc(list, func(k Key) bool { return k.ID == nameOrID })
-		}
-		if i < 0 {
-			return nil, notFound(nameOrID, list)
+		i, err := indexOf(list, nameOrID)
+		if err != nil {
+			return nil, err
 		}
 		removed, left = list[i], len(list)-1
 		return slices.Delete(list, i, i+1), nil

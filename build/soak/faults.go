@@ -24,11 +24,11 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"worker killed", func(_ context.Context, b *bench, _ time.Duration) error {
-		return b.signalWorker(syscall.SIGKILL)
+	{"worker killed", func(ctx context.Context, b *bench, _ time.Duration) error {
+		return b.signalWorker(ctx, syscall.SIGKILL)
 	}},
-	{"worker ended by SIGBUS", func(_ context.Context, b *bench, _ time.Duration) error {
-		return b.signalWorker(syscall.SIGBUS) // SIGSEGV would blame the running prompts
+	{"worker ended by SIGBUS", func(ctx context.Context, b *bench, _ time.Duration) error {
+		return b.signalWorker(ctx, syscall.SIGBUS) // SIGSEGV would blame the running prompts
 	}},
 	{"worker stopped for a while", func(ctx context.Context, b *bench, hold time.Duration) error {
 		return b.suspend(ctx, hold, false)
@@ -74,8 +74,8 @@ var faults = []fault{
 // errSkipped means that a fault is not possible on this system.
 var errSkipped = errors.New("not possible on this system")
 
-func (b *bench) signalWorker(s syscall.Signal) error {
-	pid, err := b.server.worker()
+func (b *bench) signalWorker(ctx context.Context, s syscall.Signal) error {
+	pid, err := b.server.worker(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (b *bench) signalWorker(s syscall.Signal) error {
 
 // suspend stops the worker, or with all also the server, and lets them go on after a time.
 func (b *bench) suspend(ctx context.Context, hold time.Duration, all bool) error {
-	pid, err := b.server.worker()
+	pid, err := b.server.worker(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,8 @@ func (b *bench) restart(ctx context.Context, kill bool) error {
 	return err
 }
 
-// switchModel loads the other copy of the model. Its weights are equal, so its answers are.
+// switchModel loads the other copy of the model, and unloads the one that was loaded, since memory
+// has room for both. Its weights are equal, so its answers are.
 func (b *bench) switchModel(ctx context.Context) error {
 	other := copyName
 	if b.loaded == copyName {
@@ -121,10 +122,13 @@ func (b *bench) switchModel(ctx context.Context) error {
 	}
 	err := b.server.control(ctx, "POST", "/control/engine/start", map[string]any{"model": other},
 		nil)
-	if err == nil {
-		b.loaded = other
+	if err != nil {
+		return err
 	}
-	return err
+	before := b.loaded
+	b.loaded = other
+	return b.server.control(ctx, "POST", "/control/engine/stop", map[string]any{"model": before},
+		nil)
 }
 
 func (b *bench) limit(ctx context.Context, bytes int64) error {

@@ -47,7 +47,7 @@ func (b *bench) take(ctx context.Context, cycle int) (sample, error) {
 	if err != nil {
 		return s, err
 	}
-	worker, err := b.server.worker()
+	worker, err := b.server.worker(ctx)
 	if err != nil {
 		return s, err
 	}

@@ -123,16 +123,20 @@ func (s *server) pid() int {
 	return s.cmd.Process.Pid
 }
 
-// worker returns the process ID of the model's process.
-func (s *server) worker() (int, error) {
-	found, err := children(s.pid())
-	if err != nil {
-		return 0, err
-	}
-	if len(found) != 1 {
-		return 0, fmt.Errorf("the server has %d child processes, expected 1", len(found))
-	}
-	return found[0], nil
+// worker waits until only one model is loaded, and returns the ID of its process. A model that has
+// been unloaded may still be ending.
+func (s *server) worker(ctx context.Context) (pid int, err error) {
+	err = s.await(ctx, "one worker", func() error {
+		found, err := children(s.pid())
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("the server has %d child processes, expected 1", len(found))
+		}
+		if err == nil {
+			pid = found[0]
+		}
+		return err
+	})
+	return pid, err
 }
 
 // await calls try until it succeeds, or the patience has ended.

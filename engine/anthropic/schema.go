@@ -36,7 +36,8 @@ func bodySchema(required ...string) schema {
 		"system": texts,
 		"tools": jsonbody.List(jsonbody.Struct(map[string]schema{
 			"name": {"type": "string", "minLength": 1}, "description": text(),
-			"input_schema": {"type": "object"}}, "name", "input_schema")),
+			"input_schema": {"type": "object"}, "strict": jsonbody.Flag()},
+			"name", "input_schema")),
 		"tool_choice": jsonbody.Struct(map[string]schema{
 			"type": jsonbody.OneOfTexts("auto", "any", "tool", "none"), "name": text(),
 			"disable_parallel_tool_use": {"type": "boolean"}}, "type"),

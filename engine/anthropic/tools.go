@@ -36,7 +36,7 @@ func (r *Request) readTools(w *wireRequest) error {
 		}
 		if kind := tool.Type; kind != nil && *kind != "custom" {
 			if theirs == "" {
-				theirs = fmt.Sprintf("%s.type: %.80q", path, *kind)
+				theirs = fmt.Sprintf("%s has the type %.80q", path, *kind)
 			}
 			continue
 		}
@@ -50,8 +50,8 @@ func (r *Request) readTools(w *wireRequest) error {
 		}
 	}
 	if theirs != "" && len(r.Tools) == 0 {
-		return unsupported("tools", "%s is a tool of Anthropic, which Headroom does not have",
-			theirs)
+		return unsupported("tools", "%s, which Headroom does not have. A function has name and "+
+			"input_schema, and the type \"custom\" or none", theirs)
 	}
 	return r.readToolChoice(w.ToolChoice, strict)
 }

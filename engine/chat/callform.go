@@ -60,6 +60,13 @@ func (t *Template) Calls(b *grammar.Builder, o CallOptions) (grammar.Node, error
 			return 0, fmt.Errorf("tool %d: %w", i, err)
 		}
 		w.strict = tool.Function.Strict
+		if !describesObject(tool.Function.Parameters) {
+			if w.strict {
+				return 0, fmt.Errorf(`function %q: the type of its parameters is not "object"`,
+					tool.Function.Name)
+			}
+			tool.Function.Parameters = nil
+		}
 		node, err := form.call(w, tool.Function.Name, tool.Function.Parameters)
 		if err != nil {
 			return 0, fmt.Errorf("function %q: %w", tool.Function.Name, err)
@@ -131,6 +138,14 @@ func (w *callWriter) object(schema json.RawMessage) (grammar.Node, error) {
 	return n, err
 }
 
+// describesObject reports whether the type of a function's parameters is an object, or not said.
+func describesObject(schema json.RawMessage) bool {
+	var s struct {
+		Type *string `json:"type"`
+	}
+	return json.Unmarshal(schema, &s) != nil || s.Type == nil || *s.Type == "object"
+}
+
 // asObject adds the type to a schema without one: arguments are an object.
 func asObject(schema json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
@@ -198,7 +213,7 @@ func (f *argumentForm) call(w *callWriter, name string, parameters json.RawMessa
 		}
 		value, err := arguments.Build(p)
 		if err != nil && !w.strict {
-			value, err = arguments.BuildAny()
+			value, err = arguments.BuildLoosely(p)
 		}
 		if err != nil {
 			return 0, fmt.Errorf("parameter %q: %w", p.Name, err)

@@ -224,7 +224,7 @@ func TestCallFormErrors(t *testing.T) {
 		{"<tool_call>\\n<function=", `{"function":{"name":"a>b"}}`,
 			`function "a>b": its name cannot be written`},
 		{"<tool_call>\\n{\"name\"", `{"function":{"name":"f","strict":true,"parameters":{
-			"type":"array","uniqueItems":true}}}`, `"uniqueItems" cannot be enforced`},
+			"type":"array"}}}`, `the type of its parameters is not "object"`},
 		{"<|tool_call_start|>", `{"function":{"name":"f"}}`,
 			`there is no grammar of its format of tool calls (pythonic)`},
 	} {
@@ -235,6 +235,31 @@ func TestCallFormErrors(t *testing.T) {
 			}})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, expected %q", c.source, err, c.want)
+		}
+	}
+}
+
+// TestLooseArguments: an argument whose schema cannot be enforced still has its type, unless the
+// function is strict.
+func TestLooseArguments(t *testing.T) {
+	template := (&formatTests{source: "<tool_call>\\n<function="}).template(t)
+	b := grammar.NewBuilder()
+	start, err := template.Calls(b, CallOptions{IsToken: func(string) bool { return false },
+		Tools: []json.RawMessage{json.RawMessage(`{"function":{"name":"f","parameters":{
+			"properties":{"a":{"type":"array","uniqueItems":true}},"required":["a"]}}}`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := b.Compile(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, yes := range map[string]bool{"[2, 2]": true, "2000": false, "text": false} {
+		call := "<tool_call>\n<function=f>\n<parameter=a>\n" + value +
+			"\n</parameter>\n</function>\n</tool_call>"
+		m := g.NewMatcher()
+		if got := m.AcceptBytes([]byte(call)) == len(call) && m.Complete(); got != yes {
+			t.Errorf("%s: allowed %t, expected %t", value, got, yes)
 		}
 	}
 }

@@ -14,11 +14,12 @@ func (Dialect) Routes() []server.Route {
 	return []server.Route{
 		{Pattern: "POST /v1/decisions", Alias: "POST /decisions",
 			Summary: "OpenAI's decisions: probabilities in place of text.", Body: openAISchema,
+			Whole: true,
 			Parse: func(body []byte) (*server.Call, error) {
 				return newCall(Parse, body, openAI)
 			}},
 		{Pattern: "POST /v1/systemone", Alias: "POST /systemone",
-			Summary: "System One's decisions.", Body: systemOneSchema,
+			Summary: "System One's decisions.", Body: systemOneSchema, Whole: true,
 			Parse: func(body []byte) (*server.Call, error) {
 				return newCall(ParseSystemOne, body, systemOne)
 			}},

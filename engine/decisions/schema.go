@@ -32,7 +32,8 @@ func openAISchema() schema {
 }
 
 func systemOneSchema() schema {
-	state := schema{"type": []string{"string", "object", "array"}}
+	state := jsonbody.Either(jsonbody.Text(), schema{"type": "object"},
+		jsonbody.List(schema{}))
 	question := func(kind string, criteria schema, required ...string) schema {
 		return jsonbody.Struct(map[string]schema{"type": jsonbody.OneOfTexts(kind),
 			"instructions": state, "criteria": criteria}, append(required, "type")...)
@@ -45,7 +46,8 @@ func systemOneSchema() schema {
 					question("noul", jsonbody.Struct(map[string]schema{"true": state,
 						"false": state})),
 					question("choice", schema{"type": "object", "minProperties": 2}, "criteria"),
-					question("score", schema{"type": "array", "minItems": 2}, "criteria"))},
+					question("score", schema{"type": "array", "minItems": 2,
+						"items": schema{}}, "criteria"))},
 			"chat_template_kwargs": {"type": "object"},
 		}, "state", "questions")
 }

@@ -17,14 +17,16 @@ import (
 
 // SetOutput demands a form of the answer, as the parameter param says. A form that cannot be
 // enforced is refused, and so is a second one. Required calls take precedence over any other form.
-// The error is a *ParamError.
+// The error is a *ParamError, or a Problem if too many forms are compiled at once.
 func (p *Params) SetOutput(param string, o structured.Output) error {
 	calls := p.Output != nil && p.Output.Kind == structured.Calls
 	if p.Output != nil && !calls && o.Kind != structured.Calls {
 		return BadParam(param, "an answer can have one form, and the request has another one")
 	}
 	if o.Kind != structured.Calls { // whose form only the model knows
-		if _, err := o.Compile(nil); err != nil {
+		if _, err := o.Compile(nil); structured.IsOverloaded(err) {
+			return err
+		} else if err != nil {
 			var unsupported *jsonschema.Unsupported
 			if errors.As(err, &unsupported) {
 				return Unsupported(param, "%v", err)
@@ -86,7 +88,7 @@ func (p *Params) ChooseTools(c ToolChoice, tools []json.RawMessage) error {
 	case c.Names != nil && len(chosen) < len(c.Names):
 		return BadParam(c.Param, "it names a function that is not in tools: %.200q", c.Names)
 	case !c.Required && len(chosen) < len(tools):
-		return Unsupported(c.Param, "a choice of functions is only supported if a call is required")
+		return Unsupported(c.Param, `a choice of functions is only supported with the mode "required"`)
 	case !c.Required && strict:
 		calls.OneCall = true // each call has this form
 		p.Calls = &calls
@@ -114,7 +116,7 @@ func (r *Request) openOutput(m Model, text string) error {
 	} else {
 		err = r.openContent(m, text, &with)
 	}
-	if err == nil {
+	if err == nil && (with.Kind != structured.Free || with.Calls != nil) {
 		r.Output = &with
 	}
 	return err
@@ -122,9 +124,10 @@ func (r *Request) openOutput(m Model, text string) error {
 
 // openCalls sets what may come before calls that are required.
 func (r *Request) openCalls(m Model, text string, with *structured.Output) error {
-	if _, err := with.Compile(textproc.CallForm(m)); err != nil {
-		return problem.Wrap(problem.BadRequest, err,
-			"The call that tool_choice requires cannot be enforced", "")
+	if _, err := with.Compile(textproc.CallForm(m)); structured.IsOverloaded(err) {
+		return err
+	} else if err != nil {
+		return Unsupported("tool_choice", "the call that it requires cannot be enforced: %v", err)
 	}
 	if r.continues() || m.Template().InMessages() { // the grammar has the reasoning
 		return nil
@@ -158,10 +161,11 @@ func (r *Request) openContent(m Model, text string, with *structured.Output) err
 	_, err = r.Calls.Compile(textproc.CallForm(m))
 	var none *chat.CallError
 	switch {
+	case structured.IsOverloaded(err):
+		return err
 	case errors.As(err, &none): // the format has no form
 	case err != nil:
-		return problem.Wrap(problem.BadRequest, err,
-			"The calls of a strict function cannot be enforced", "")
+		return Unsupported("tools", "the calls of a strict function cannot be enforced: %v", err)
 	default:
 		with.Calls = r.Calls
 	}

@@ -68,7 +68,7 @@ type Builder struct {
 
 // Limits of a grammar. They bound the memory and the time of hostile ones.
 const (
-	maxExprs = 400_000 // expressions, with the derivatives of all answers
+	maxExprs = 400_000 // expressions
 	// maxExprBytes bounds the memory of those.
 	maxExprBytes = 192 << 20
 	maxRules     = 200_000

@@ -1,5 +1,7 @@
 package grammar
 
+// Each limit of grammars and of answers: what exceeds it ends, and what is within it does not.
+
 import (
 	"errors"
 	"fmt"
@@ -103,8 +105,8 @@ func TestStepLimit(t *testing.T) {
 	}
 }
 
-// TestGraphLimit: an answer whose states alone take more memory than a grammar may have ends with
-// an error. Another answer goes on.
+// TestGraphLimit: an answer whose rows are too large for a new graph of states ends with an error.
+// Another answer goes on.
 func TestGraphLimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes 64 MB of states")

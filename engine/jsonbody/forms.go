@@ -1,5 +1,8 @@
 package jsonbody
 
+// The fields of other APIs that demand a form of the answer. Each dialect has its own; those of all
+// others are refused by name, with what to send instead.
+
 import (
 	"cmp"
 	"slices"

@@ -22,6 +22,9 @@ func OneOfTexts(values ...string) Schema { return Schema{"type": "string", "enum
 // List is the schema of an array.
 func List(items Schema) Schema { return Schema{"type": "array", "items": items} }
 
+// Flag is the schema of a boolean or null, which is as if it were absent.
+func Flag() Schema { return orNull(Schema{"type": "boolean"}) }
+
 // Either is the schema of a value that has one of several schemas.
 func Either(schemas ...Schema) Schema { return Schema{"anyOf": schemas} }
 
@@ -53,7 +56,7 @@ func BodySchema(table []Field, wire reflect.Type, raw map[string]Schema,
 		case Works:
 			properties[f.Name] = described(workingSchema(f.Name, wire, raw), f)
 		case Refused:
-			properties[f.Name] = described(Schema{"enum": f.harmless()}, f)
+			properties[f.Name] = described(f.harmless(), f)
 		case Inert:
 			properties[f.Name] = described(Schema{}, f)
 		}
@@ -102,16 +105,51 @@ func typeSchema(t reflect.Type) Schema {
 	return BodySchema(nil, t, nil)
 }
 
-// harmless returns the values of a refused field that are accepted.
-func (f Field) harmless() []any {
-	values := []any{nil}
+// harmless returns the schema of the values of a refused field that are accepted.
+func (f Field) harmless() Schema {
+	schemas := []Schema{only(nil)}
 	for _, text := range strings.Fields(f.Harmless) {
 		var v any
 		if json.Unmarshal([]byte(text), &v) == nil {
-			values = append(values, v)
+			schemas = append(schemas, only(v))
 		}
 	}
-	return values
+	if len(schemas) == 1 {
+		return schemas[0]
+	}
+	return Either(schemas...)
+}
+
+// only returns the schema of a value alone. It has a type, because generators of clients leave out
+// the routes that have an enum of several types, or a const that is an array or an object. An array
+// has equal items.
+func only(value any) Schema {
+	switch v := value.(type) {
+	case nil:
+		return Schema{"type": "null"}
+	case bool:
+		return Schema{"type": "boolean", "const": v}
+	case float64:
+		return Schema{"type": "number", "const": v}
+	case string:
+		return Schema{"type": "string", "const": v}
+	case []any:
+		s := List(Schema{})
+		if len(v) > 0 {
+			s["items"], s["minItems"] = only(v[0]), len(v)
+		}
+		s["maxItems"] = len(v)
+		return s
+	}
+	properties, names := map[string]Schema{}, []string{}
+	for name, v := range value.(map[string]any) {
+		properties[name] = only(v)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	s := Struct(properties, names...)
+	s["additionalProperties"] = false
+	return s
 }
 
 // described adds what becomes of the field to its schema.

@@ -20,8 +20,9 @@ func TestBodySchema(t *testing.T) {
 	}
 	table := []Field{
 		{Name: "flag", Support: Works, Note: "a note"},
-		{Name: "gone", Support: Refused, Harmless: `0 "a"`, Instead: "Send n"},
+		{Name: "gone", Support: Refused, Harmless: `0 "a" [] ["t"] {"b":false}`, Instead: "Send n"},
 		{Name: "idle", Support: Inert},
+		{Name: "ill", Support: Refused},
 		{Name: "inside", Support: Works},
 		{Name: "n", Support: Works},
 		{Name: "raw", Support: Works},
@@ -36,8 +37,13 @@ func TestBodySchema(t *testing.T) {
 	}
 	const want = `{"properties":{` +
 		`"flag":{"anyOf":[{"type":"boolean"},{"type":"null"}],"description":"a note"},` +
-		`"gone":{"description":"Refused. Send n","enum":[null,0,"a"]},` +
+		`"gone":{"anyOf":[{"type":"null"},{"const":0,"type":"number"},{"const":"a","type":"string"},` +
+		`{"items":{},"maxItems":0,"type":"array"},{"items":{"const":"t","type":"string"},` +
+		`"maxItems":1,"minItems":1,"type":"array"},{"additionalProperties":false,"properties":{` +
+		`"b":{"const":false,"type":"boolean"}},"required":["b"],"type":"object"}],` +
+		`"description":"Refused. Send n"},` +
 		`"idle":{"description":"No effect"},` +
+		`"ill":{"description":"Refused","type":"null"},` +
 		`"inside":{"anyOf":[{"properties":{"a":{"anyOf":[{"items":{"type":"string"},` +
 		`"type":"array"},{"type":"null"}]}},"type":"object"},{"type":"null"}]},` +
 		`"n":{"anyOf":[{"type":"integer"},{"type":"null"}]},` +

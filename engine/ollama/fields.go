@@ -61,7 +61,8 @@ var fieldTable = withFormFields([]field{
 		instead: "Add a chat_template.jinja to the model's folder"},
 	{name: "think", chat: works, generate: works,
 		note: "a boolean or an effort. Without it the model decides"},
-	{name: "tools", chat: works, note: "only functions"},
+	{name: "tools", chat: works, note: "only functions; calls fit the schema if a function is " +
+		"`strict`"},
 	{name: "top_logprobs", chat: works, generate: works},
 	{name: "truncate", chat: inert, generate: inert,
 		note: "a prompt that does not fit is refused"},

@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine/chat"
 	"headroom/engine/generate"
+	"headroom/engine/structured"
 )
 
 // chatBody returns a request to /api/chat with further parameters, each after a comma.
@@ -99,6 +100,7 @@ func TestParams(t *testing.T) {
 func TestChat(t *testing.T) {
 	const tool = `{"type":"function","function":{"name":"f","parameters":{"type":"object",` +
 		`"properties":{"z":{},"a":{}}}}}`
+	const strict = `{"type":"function","function":{"name":"f","strict":true}}`
 	for _, c := range []struct {
 		name, body string
 		change     func(r *Request)
@@ -121,6 +123,14 @@ func TestChat(t *testing.T) {
 			func(r *Request) {
 				r.Messages = []chat.Message{{Role: "user", Content: "u"}}
 				r.Tools = []json.RawMessage{json.RawMessage(tool)}
+			}},
+		{"a strict function", `{"messages":[{"role":"user","content":"u"}],"tools":[` + strict + `]}`,
+			func(r *Request) {
+				r.Messages = []chat.Message{{Role: "user", Content: "u"}}
+				r.Tools = []json.RawMessage{json.RawMessage(strict)}
+				r.Calls = &structured.Output{Kind: structured.Calls, OneCall: true,
+					Tools: []json.RawMessage{json.RawMessage(
+						`{"function":{"name":"f","strict":true}}`)}}
 			}},
 		{"calls without IDs", `{"messages":[
 			{"role":"assistant","content":"c","thinking":"t","tool_calls":[
@@ -233,6 +243,8 @@ func TestErrors(t *testing.T) {
 		{chatBody(`,"tools":[null]`), "tools[0]", "expected an object, got null"},
 		{chatBody(`,"tools":[{}]`), "tools[0].function", "is missing"},
 		{chatBody(`,"tools":[{"function":{}}]`), "tools[0].function.name", "is missing"},
+		{chatBody(`,"tools":[{"function":{"name":"f","strict":1}}]`),
+			"tools[0].function.strict", "expected a boolean, got a number"},
 		{chatBody(`,"tools":[{"type":"x"}]`), "tools[0].type", `"x" is not supported`},
 		{chatBody(`,"tools":[{"function":{"name":"f","parameters":[]}}]`),
 			"tools[0].function.parameters", "expected an object, got an array"},

@@ -24,7 +24,8 @@ func chatSchema() schema {
 	return jsonbody.BodySchema(fieldsOf(field.ofChat), reflect.TypeFor[wireChat](),
 		shared(map[string]schema{"tools": jsonbody.List(jsonbody.Struct(map[string]schema{
 			"type": jsonbody.OneOfTexts("function"), "function": jsonbody.Struct(map[string]schema{
-				"name": {"type": "string", "minLength": 1}, "parameters": {"type": "object"}},
+				"name": {"type": "string", "minLength": 1}, "parameters": {"type": "object"},
+				"strict": jsonbody.Flag()},
 				"name")}, "type", "function"))}), "model")
 }
 

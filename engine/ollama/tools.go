@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
 )
 
@@ -13,10 +14,12 @@ type wireTool struct {
 	Function *struct {
 		Name       string          `json:"name"`
 		Parameters json.RawMessage `json:"parameters"`
+		Strict     *bool           `json:"strict"`
 	} `json:"function"`
 }
 
-// readTools reads the functions that the model may call.
+// readTools reads the functions that the model may call. Ollama has no tool_choice, and no strict:
+// who sends it, as to the other APIs, gets what it means there.
 func (r *Request) readTools(list []json.RawMessage) error {
 	for i, raw := range list {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -26,7 +29,7 @@ func (r *Request) readTools(list []json.RawMessage) error {
 	if len(list) > 0 {
 		r.Tools = list
 	}
-	return nil
+	return r.ChooseTools(generate.ToolChoice{Param: "tools"}, r.Tools)
 }
 
 func checkTool(raw json.RawMessage, path string) error {

@@ -51,8 +51,7 @@ func (p *Params) readOutput(w *wireOutput) error {
 	)
 }
 
-// readFormat reads response_format. A json_object, and json_schema without strict, may have white
-// space between their parts.
+// readFormat reads response_format. A json_object may have white space between its parts.
 func (p *Params) readFormat(raw json.RawMessage) error {
 	if isNull(raw) {
 		return nil
@@ -82,7 +81,8 @@ func (p *Params) readFormat(raw json.RawMessage) error {
 	}
 	if isNull(f.JSONSchema) {
 		if isNull(f.Schema) {
-			return badParam("response_format.json_schema", "is missing")
+			return badParam("response_format.json_schema",
+				`is missing, expected {"name": ..., "schema": ...}`)
 		}
 		return p.SetSchema("response_format.schema", f.Schema, false)
 	}
@@ -94,10 +94,29 @@ func (p *Params) readFormat(raw json.RawMessage) error {
 		return err
 	}
 	if isNull(s.Schema) { // OpenAI's API takes it for any object
+		if err := checkNoSchema(f.JSONSchema); err != nil {
+			return err
+		}
 		return p.SetJSONObject("response_format")
 	}
 	return p.SetSchema("response_format.json_schema.schema", s.Schema,
 		s.Strict != nil && *s.Strict)
+}
+
+// checkNoSchema refuses a json_schema that has the members of a schema itself. Its answer would be
+// any object.
+func checkNoSchema(raw json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return badParam("response_format.json_schema", "%v", err)
+	}
+	for _, name := range []string{"type", "properties", "$ref", "anyOf", "enum", "items"} {
+		if _, ok := members[name]; ok {
+			return badParam("response_format.json_schema.schema", "is missing, and json_schema "+
+				"has %q. Put the schema into json_schema.schema", name)
+		}
+	}
+	return nil
 }
 
 // readStructured reads vLLM's structured_outputs.

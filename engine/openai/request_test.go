@@ -282,6 +282,8 @@ func TestParseChatRefuses(t *testing.T) {
 			"expected a string, got an array"},
 		{"tool schema", chatBody(`"tools":[{"function":{"name":"f","parameters":"x"}}]`),
 			"tools[0].function.parameters", "expected an object, got a string"},
+		{"strict", chatBody(`"tools":[{"function":{"name":"f","strict":"yes"}}]`),
+			"tools[0].function.strict", "expected a boolean, got a string"},
 		{"tool_choice required", chatBody(`"tool_choice":"required"`), "tool_choice",
 			`a call is required, but there are no functions in tools`},
 		{"tool_choice of an unknown function", chatBody(`"tools":[{"function":{"name":"g"}}],` +
@@ -294,7 +296,7 @@ func TestParseChatRefuses(t *testing.T) {
 		{"allowed tools", chatBody(`"tools":[{"function":{"name":"f"}},{"function":{"name":"g"}}],` +
 			`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[` +
 			`{"type":"function","function":{"name":"f"}}]}}`),
-			"tool_choice", `a choice of functions is only supported if a call is required`},
+			"tool_choice", `a choice of functions is only supported with the mode "required"`},
 		{"another tool_choice", chatBody(`"tools":[{"function":{"name":"f"}}],` +
 			`"tool_choice":"maybe"`), "tool_choice", `must be "auto", "none", "required" or`},
 		{"effort", chatBody(`"reasoning_effort":"much"`), "reasoning_effort",
@@ -318,6 +320,9 @@ func TestParseChatRefuses(t *testing.T) {
 			"structured_outputs.disable_additional_properties", `"additionalProperties": false`},
 		{"no schema", chatBody(`"response_format":{"type":"json_schema"}`),
 			"response_format.json_schema", `is missing`},
+		{"schema without its name", chatBody(`"response_format":{"type":"json_schema",` +
+			`"json_schema":{"type":"object","properties":{"a":{"type":"string"}}}}`),
+			"response_format.json_schema.schema", `Put the schema into json_schema.schema`},
 		{"schema", chatBody(`"response_format":{"type":"json_schema","json_schema":{"schema":` +
 			`{"properties":{"a":{"uniqueItems":true,"type":"array"}}}}}`),
 			"response_format.json_schema.schema", `"#/properties/a": "uniqueItems" cannot be`},

@@ -17,7 +17,8 @@ var (
 		"type": jsonbody.OneOfTexts("text"), "text": jsonbody.Text()}, "type", "text"))
 	contentSchema  = jsonbody.Either(jsonbody.Text(), partsSchema)
 	functionSchema = map[string]schema{"name": nameSchema,
-		"description": jsonbody.Text(), "parameters": {"type": "object"}}
+		"description": jsonbody.Text(), "parameters": {"type": "object"},
+		"strict": jsonbody.Flag()}
 	callsSchema = jsonbody.List(jsonbody.Struct(map[string]schema{"id": jsonbody.Text(),
 		"type": jsonbody.OneOfTexts("function"), "function": jsonbody.Struct(map[string]schema{
 			"name": jsonbody.Text(), "arguments": jsonbody.Text()}, "name", "arguments")},
@@ -55,7 +56,7 @@ func chatSchema() schema {
 				"type":     jsonbody.OneOfTexts("function"),
 				"function": jsonbody.Struct(functionSchema, "name")}, "type", "function")),
 			"tool_choice":          choiceSchema,
-			"think":                {"type": "boolean"},
+			"think":                jsonbody.Either(schema{"type": "boolean"}, jsonbody.Text()),
 			"chat_template_kwargs": {"type": "object"},
 		}), "messages")
 }

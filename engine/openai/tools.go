@@ -16,12 +16,13 @@ type wireTool struct {
 		Name        string          `json:"name"`
 		Description *string         `json:"description"`
 		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
 	} `json:"function"`
 }
 
-// readTools reads tools, tool_choice and parallel_tool_calls. It checks only the type, the name and
-// whether parameters is an object. The chat template renders the schemas, and the client validates
-// the arguments, unless the form of the answer does; see generate.ToolChoice.
+// readTools reads tools, tool_choice and parallel_tool_calls. It checks only the type, the name,
+// strict, and whether parameters is an object. The chat template renders the schemas, and the
+// client validates the arguments, unless the form of the answer does; see generate.ToolChoice.
 func (r *ChatRequest) readTools(w *wireChat) error {
 	for i, raw := range w.Tools {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -84,7 +85,7 @@ func readToolChoice(raw json.RawMessage) (kind string, names []string, err error
 	}
 	switch {
 	case c.Function == nil && c.Type == "function":
-		return "", nil, badParam("tool_choice.function", "is missing")
+		return "", nil, badParam("tool_choice.function", `is missing, expected {"name": ...}`)
 	case c.Function != nil && c.Function.Name == "":
 		return "", nil, badParam("tool_choice.function.name", "is missing")
 	case c.Function != nil:
@@ -113,7 +114,7 @@ func checkTool(raw json.RawMessage, path string) error {
 	}
 	switch {
 	case tool.Type != nil && *tool.Type != "function":
-		return badParam(path+".type", "%q is not supported, only \"function\"", *tool.Type)
+		return unsupported(path+".type", "%.80q is not supported, only \"function\"", *tool.Type)
 	case tool.Function == nil:
 		return badParam(path+".function", "is missing")
 	case tool.Function.Name == "":

@@ -39,7 +39,7 @@ func bodySchema() schema {
 	return jsonbody.BodySchema(fieldTable, reflect.TypeFor[wireRequest](), map[string]schema{
 		"input": jsonbody.Either(text(), items),
 		"tools": jsonbody.List(item("function", map[string]schema{
-			"name": name, "parameters": {"type": "object"}}, "name")),
+			"name": name, "parameters": {"type": "object"}, "strict": jsonbody.Flag()}, "name")),
 		"tool_choice":          choice,
 		"metadata":             {"type": "object", "additionalProperties": text()},
 		"stop":                 jsonbody.Either(text(), jsonbody.List(text())),

@@ -36,6 +36,8 @@ type Route struct {
 	Body func() map[string]any
 	// Parse parses the body of a request for a generation. The server does the rest.
 	Parse func(body []byte) (*Call, error)
+	// Whole says that no answer to Parse's requests is a stream.
+	Whole bool
 	// Document returns the JSON document that answers a request of any other kind.
 	Document func(r *http.Request, models Models) (any, error)
 	// Answer returns the JSON document that answers a request with a body, other than for a

@@ -125,8 +125,11 @@ func encode(v any) []byte {
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	data := encode(v)
+	writeData(w, status, append(encode(v), '\n'))
+}
+
+func writeData(w http.ResponseWriter, status int, json []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n'))
+	_, _ = w.Write(json)
 }

@@ -27,12 +27,17 @@ import (
 func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 	if route.Document != nil {
 		return func(w http.ResponseWriter, r *http.Request) {
-			document, err := route.Document(r, s.modelsFor(r))
+			v, err := route.Document(r, s.modelsFor(r))
 			if err != nil {
 				s.refuse(w, r, err)
 				return
 			}
-			writeJSON(w, http.StatusOK, document)
+			d, err := newDocument(r.Context(), v)
+			if err != nil {
+				s.refuse(w, r, ended(r.Context(), err))
+				return
+			}
+			d.write(w)
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +55,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 				s.refuse(w, r, ended(r.Context(), err))
 				return
 			}
-			writeJSON(w, http.StatusOK, document)
+			document.write(w)
 			return
 		}
 		if route.Follow != nil {
@@ -93,12 +98,15 @@ func ended(ctx context.Context, err error) error {
 }
 
 // answer returns the document of a route that has a body and no generation.
-func (s *Server) answer(r *http.Request, route Route) (document any, err error) {
+func (s *Server) answer(r *http.Request, route Route) (d *document, err error) {
 	err = s.withBody(r, func(body []byte) error {
-		document, err = route.Answer(r.Context(), body, s.resources(r))
+		v, err := route.Answer(r.Context(), body, s.resources(r))
+		if err == nil {
+			d, err = newDocument(r.Context(), v) // while the memory to build it is taken
+		}
 		return err
 	})
-	return document, err
+	return d, err
 }
 
 // resources returns what the request may use.
@@ -291,5 +299,5 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request, g *generation,
 			renderer:  g.Renderer(head), refuse: refuse, prompt: prompt,
 			events: g.held.events}
 	}
-	return &whole{w: w, renderer: g.Renderer(head), refuse: refuse}
+	return &whole{w: w, ctx: r.Context(), renderer: g.Renderer(head), refuse: refuse}
 }

@@ -38,6 +38,10 @@ const (
 	largeBody        = 1 << 20 // bytes from which a body is large
 )
 
+// minAnswerRate is the least rate of an answer that is written at once, in bytes per second, beyond
+// the time that any write has. Until it is read, it takes memory that others wait for.
+const minAnswerRate = 256 << 10
+
 // maxHeaderBytes limits the header of a request.
 const maxHeaderBytes = 64 << 10
 

@@ -61,7 +61,7 @@ func (r *Route) operation() object {
 	}
 	done := object{"description": "Done."}
 	switch {
-	case r.Follow != nil || r.Parse != nil && r.streams():
+	case r.Follow != nil || r.Parse != nil && !r.Whole:
 		done["description"] = "A document, or a stream."
 	case r.Document != nil || r.Answer != nil || r.Parse != nil:
 		done["content"] = asJSON(object{})
@@ -80,13 +80,6 @@ func (r *Route) operation() object {
 		operation["requestBody"] = object{"required": true, "content": asJSON(r.Body())}
 	}
 	return operation
-}
-
-// streams reports whether the body may ask for a stream. A field that is refused has an enum.
-func (r *Route) streams() bool {
-	properties, _ := r.Body()["properties"].(map[string]object)
-	field, ok := properties["stream"]
-	return ok && field["enum"] == nil
 }
 
 // asJSON returns the content of a JSON body with that schema.

@@ -43,6 +43,7 @@ func TestOpenAPI(t *testing.T) {
 		Summary     string
 		Description string
 		Parameters  []struct{ Name, In string }
+		Responses   map[string]struct{ Description string }
 		RequestBody struct {
 			Content map[string]struct {
 				Schema struct {
@@ -82,6 +83,14 @@ func TestOpenAPI(t *testing.T) {
 			known++
 		}
 	}
+	for path, stream := range map[string]bool{"/v1/chat/completions": true, "/v1/messages": true,
+		"/api/chat": true, "/v1/decisions": false, "/v1/systemone": false,
+		"/v1/responses/compact": false, "/v1/embeddings": false} {
+		is := document.Paths[path]["post"].Responses["200"].Description
+		if strings.Contains(is, "stream") != stream {
+			t.Errorf("%s: %q, may be a stream: %t", path, is, stream)
+		}
+	}
 	own := []string{"/health", "/metrics", "/openapi.json", "/ready"}
 	for _, path := range own {
 		if document.Paths[path]["get"].Summary == "" {
@@ -95,6 +104,11 @@ func TestOpenAPI(t *testing.T) {
 	if total != known+len(own) || known < 25 {
 		t.Errorf("%d operations for %d routes", total, known)
 	}
+	var all any
+	if err := json.Unmarshal(body, &all); err != nil {
+		t.Fatal(err)
+	}
+	checkForGenerators(t, "", all)
 	chat := document.Paths["/v1/chat/completions"]["post"].RequestBody.
 		Content["application/json"].Schema
 	for _, name := range []string{"messages", "temperature", "guided_json", "metadata"} {
@@ -104,5 +118,35 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if len(chat.Required) != 1 || chat.Required[0] != "messages" {
 		t.Errorf("the chat's body requires %q", chat.Required)
+	}
+}
+
+// checkForGenerators: schemas have nothing for which generators of clients leave out a route.
+func checkForGenerators(t *testing.T, path string, value any) {
+	t.Helper()
+	switch v := value.(type) {
+	case []any:
+		for _, each := range v {
+			checkForGenerators(t, path, each)
+		}
+	case map[string]any:
+		if v["enum"] != nil && v["type"] != "string" {
+			t.Errorf("%s: an enum of the type %v", path, v["type"])
+		}
+		if v["type"] == "array" && v["items"] == nil {
+			t.Errorf("%s: an array without items", path)
+		}
+		if _, ok := v["type"].([]any); ok {
+			t.Errorf("%s: several types", path)
+		}
+		for name, each := range v {
+			if name != "properties" {
+				checkForGenerators(t, path+"/"+name, each)
+				continue
+			}
+			for property, schema := range each.(map[string]any) {
+				checkForGenerators(t, path+"/"+property, schema)
+			}
+		}
 	}
 }

@@ -22,10 +22,10 @@ func (l Limits) paced(next http.Handler) http.Handler {
 		}
 		// An earlier request of this connection may have left a deadline that has passed. It would
 		// break "100 Continue".
-		p.renew()
+		p.renew(time.Now(), 0)
 		next.ServeHTTP(p, r)
 		p.begin()
-		p.renew() // http.Server writes the rest of its buffer
+		p.renew(time.Now(), 0) // http.Server writes the rest of its buffer
 	})
 }
 
@@ -90,8 +90,14 @@ func (w *pacedWriter) begin() {
 	}
 }
 
-func (w *pacedWriter) renew() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.limits.Write))
+// renew sets the deadline of the next part of a write that began at begun.
+func (w *pacedWriter) renew(begun time.Time, written int) {
+	at := time.Now().Add(w.limits.Write)
+	all := time.Duration(written) * time.Second / minAnswerRate
+	if latest := begun.Add(w.limits.Write + all); latest.Before(at) {
+		at = latest
+	}
+	_ = w.control.SetWriteDeadline(at)
 }
 
 func (w *pacedWriter) WriteHeader(status int) {
@@ -101,13 +107,15 @@ func (w *pacedWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes in parts, so that a long answer only has to make progress.
+// Write writes in parts, so that a long answer only has to make progress, at minAnswerRate on
+// average.
 func (w *pacedWriter) Write(data []byte) (written int, err error) {
 	const part = 64 << 10
 	w.begin()
+	begun := time.Now()
 	for first := true; err == nil && (first || len(data) > 0); first = false {
 		if !w.own {
-			w.renew()
+			w.renew(begun, written)
 		}
 		var n int
 		n, err = w.ResponseWriter.Write(data[:min(len(data), part)])

@@ -163,6 +163,8 @@ func TestStrictCalls(t *testing.T) {
 			return `,"tools":[{"name":"get_time","description":"Get the local time in a city.",` +
 				`"input_schema":` + schema + strict + `}]}`
 		}, []any{"content", -1, "input"}},
+		{"/api/chat", `{"stream":false,` + question, chatTool,
+			[]any{"message", "tool_calls", 0, "function", "arguments"}},
 	} {
 		called := func(more, strict string) string {
 			schema := fmt.Sprintf(city, more)
@@ -188,7 +190,8 @@ func TestStrictCalls(t *testing.T) {
 		if got := called(only, strict); got != `{"city":"Rome"}` && got != `{"city":"Oslo"}` {
 			t.Errorf("%s: strict with an enum, got %s", c.path, got)
 		}
-		if got := called(`,"format":"regex"`, strict); !strings.Contains(got, "cannot be enforced") {
+		if got := called(`,"format":"regex"`, strict); !strings.Contains(got,
+			"tools: the calls of a strict function cannot be enforced") {
 			t.Errorf("%s: a format that cannot be enforced, got %s", c.path, got)
 		}
 	}

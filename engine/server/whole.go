@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 // whole collects the answers to a request and sends them as one document at the end.
 type whole struct {
 	w        http.ResponseWriter
+	ctx      context.Context // of the request
 	renderer Renderer
 	refuse   func(error)
 
@@ -45,7 +47,7 @@ func (o *whole) answer(reason generate.FinishReason, stop string,
 }
 
 func (o *whole) next(reason generate.FinishReason, stop string) error {
-	*o = whole{w: o.w, renderer: o.renderer, refuse: o.refuse,
+	*o = whole{w: o.w, ctx: o.ctx, renderer: o.renderer, refuse: o.refuse,
 		before: append(o.before, o.answer(reason, stop, generate.Usage{}))}
 	return nil
 }
@@ -58,7 +60,12 @@ func (o *whole) finish(reason generate.FinishReason, stop string, usage generate
 	} else {
 		document = o.renderer.(ChoicesRenderer).WholeChoices(append(o.before, last), usage)
 	}
-	writeJSON(o.w, http.StatusOK, document)
+	d, err := newDocument(o.ctx, document)
+	if err != nil {
+		o.refuse(ended(o.ctx, err))
+		return nil
+	}
+	d.write(o.w)
 	return nil
 }
 

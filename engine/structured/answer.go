@@ -42,7 +42,7 @@ type result struct {
 func (c *Compiler) begin(a *Answer, o *Output) (err error) {
 	if a.matcher != nil {
 		if n := a.matcher.AcceptBytes([]byte(o.Begun)); n < len(o.Begun) {
-			return refused("the text that the answer shall continue does not have the form that "+
+			return refused("The text that the answer shall continue does not have the form that "+
 				"the request demands: it differs at byte %d, %.40q", n, o.Begun[n:])
 		}
 	}

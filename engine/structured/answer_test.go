@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/engine/grammar"
 	"headroom/engine/grammar/regular"
@@ -261,5 +262,31 @@ func TestCompilerKeeps(t *testing.T) {
 	c.most = 1
 	if get(Output{Kind: Choice, Source: `["no"]`}); c.used.Len() != 1 || len(c.byID) != 1 {
 		t.Errorf("%d forms are kept in a byte, expected the last one", c.used.Len())
+	}
+}
+
+// TestSlots: a form waits until others are compiled. What is refused meanwhile is not kept.
+func TestSlots(t *testing.T) {
+	defer func(patience time.Duration) { compiling.patience = patience }(compiling.patience)
+	compiling.patience = time.Millisecond
+	for range maxCompiling {
+		if err := compiling.take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, form := testCompiler(), Output{Kind: Choice, Source: `["yes"]`}
+	if _, err := c.NewAnswer(&form); !IsOverloaded(err) {
+		t.Errorf("without a slot: %v", err)
+	}
+	for range maxCompiling {
+		compiling.give()
+	}
+	for range maxCompiling + 1 {
+		if _, err := c.NewAnswer(&form); err != nil {
+			t.Errorf("with a slot: %v", err)
+		}
+		if _, err := form.Compile(nil); err != nil {
+			t.Errorf("with a slot: %v", err)
+		}
 	}
 }

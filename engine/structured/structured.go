@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"headroom/engine/grammar"
 	"headroom/engine/grammar/gbnf"
@@ -99,9 +100,49 @@ var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
 	},
 }
 
+// compiling bounds how many forms are compiled at once. A hostile one takes 2 s and 200 MB until it
+// is refused.
+var compiling = slots{taken: make(chan struct{}, maxCompiling), patience: compileWait}
+
+const (
+	maxCompiling = 2
+	compileWait  = 10 * time.Second
+)
+
+type slots struct {
+	taken    chan struct{}
+	patience time.Duration
+}
+
+// take takes a slot, and waits for it. The error is a Problem with the code Overloaded.
+func (s *slots) take() error {
+	timer := time.NewTimer(s.patience)
+	defer timer.Stop()
+	select {
+	case s.taken <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return problem.New(problem.Overloaded, "Too many answers of a given form begin at once", "",
+			"Try again.")
+	}
+}
+
+func (s *slots) give() { <-s.taken }
+
+// IsOverloaded reports whether an error of Compile or NewAnswer says nothing about the form: others
+// were compiled meanwhile.
+func IsOverloaded(err error) bool {
+	var p *problem.Problem
+	return errors.As(err, &p) && p.Code == problem.Overloaded
+}
+
 // Compile returns the grammar of a form. calls is that of the model; nil: it has no calls. Errors
-// are Problems that begin with what is wrong.
+// are Problems that begin with what is wrong, or for which IsOverloaded holds.
 func (o *Output) Compile(calls CallForm) (*grammar.Grammar, error) {
+	if err := compiling.take(); err != nil {
+		return nil, err
+	}
+	defer compiling.give()
 	most := maxSourceBytes
 	if o.Kind == JSONSchema {
 		most = maxSchemaBytes
@@ -245,6 +286,9 @@ func (c *Compiler) grammar(o *Output) (*grammar.Grammar, error) {
 			k.g.Store(g)
 		}
 	})
+	if IsOverloaded(k.err) {
+		c.forget(k)
+	}
 	return k.g.Load(), k.err
 }
 
@@ -262,6 +306,16 @@ func (c *Compiler) kept(id string) *kept {
 	k := &kept{id: id}
 	c.byID[id] = c.used.PushFront(k)
 	return k
+}
+
+// forget removes k, so that its form is compiled again.
+func (c *Compiler) forget(k *kept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.byID[k.id]; ok && e.Value.(*kept) == k {
+		c.used.Remove(e)
+		delete(c.byID, k.id)
+	}
 }
 
 // bytes returns about how much memory the kept grammars take.

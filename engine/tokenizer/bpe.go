@@ -82,9 +82,9 @@ func (m *bpe) wholeWord(e *encoder, word string) (id int32, ok bool) {
 
 // appendBPE appends the ids of a word by merging its symbols.
 func (m *bpe) appendBPE(e *encoder, dst []int32, word string) []int32 {
-	if len(word) > longWordBytes {
-		e.symbols = slices.Grow(e.symbols[:0], len(word))
-		e.queue = slices.Grow(e.queue[:0], len(word))
+	if len(word) > longWordBytes && cap(e.symbols) < len(word) {
+		// Not slices.Grow, which makes a slice twice under the race detector.
+		e.symbols, e.queue = make([]symbol, 0, len(word)), make(mergeQueue, 0, len(word))
 	}
 	clear(e.halves)
 	start := len(dst)

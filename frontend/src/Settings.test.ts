@@ -108,6 +108,16 @@ test('an invalid port shows an error; a valid one applies after a restart', asyn
   );
 });
 
+test('a switch opens Ollama’s port', async () => {
+  await open();
+  const button = document.querySelector<HTMLElement>(
+    '[role="switch"][aria-label="Also listen on Ollama’s port"]',
+  )!;
+  expect(button.getAttribute('aria-checked')).toBe('false');
+  button.click();
+  await vi.waitFor(() => expect(calls()).toEqual(['general {"ollamaPort":true}']));
+});
+
 test('host names are entered as a list with commas', async () => {
   await open();
   await set('allowHosts', ' mac.local,, other ');

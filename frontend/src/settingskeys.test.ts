@@ -48,7 +48,6 @@ const fileOnly: Record<string, string> = {
   noPreload: tuning,
   preferPrefill: tuning,
   maxPrefillStallMs: tuning,
-  ollamaPort: 'for clients that cannot be told another address; a flag sets it, too',
   aliases: 'for clients that ask for a model by a fixed name',
   kvGroupSize: tuning,
   kvBoundaryLayers: tuning,

@@ -198,6 +198,9 @@ func TestSameBits(t *testing.T) {
 			vf: FloatFormat(kernels.F16), window: 70, cap: 1.5},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), cap: 1.5},
 	} {
+		if kerneltest.RaceDetector {
+			c.tokens = min(c.tokens, 200) // enough for several threads; plain Go is very slow
+		}
 		c = newConversation(c)
 		for _, isa := range cpu.Available() {
 			t.Run(fmt.Sprintf("%d tokens window %d %s exact %t %s", c.tokens, c.window,

@@ -110,8 +110,12 @@ func (a *Arguments) Build(argument Argument) (n grammar.Node, err error) {
 	return a.b.Choice(parts...), nil
 }
 
-// BuildAny is Build for an argument that may have any value.
-func (a *Arguments) BuildAny() (grammar.Node, error) {
-	whole := &Arguments{b: a.b, o: a.o, allowed: a.allowed, root: &value{kind: object}}
-	return whole.Build(Argument{schema: whole.root})
+// BuildLoosely is Build for an argument whose schema cannot be enforced, but for its type.
+func (a *Arguments) BuildLoosely(argument Argument) (grammar.Node, error) {
+	root := &value{kind: object}
+	if t := argument.schema.get("type"); t != nil {
+		root.members = []member{{key: "type", value: t}}
+	}
+	loose := &Arguments{b: a.b, o: a.o, allowed: a.allowed, root: root}
+	return loose.Build(Argument{schema: root})
 }

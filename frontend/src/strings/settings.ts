@@ -99,6 +99,8 @@ export const serverSettings = {
   port: 'Port',
   portHelp: 'The port of the endpoint on this computer.',
   portRange: 'Ports are 1 to 65535.',
+  ollamaPort: 'Also listen on Ollama’s port',
+  ollamaPortHelp: 'Port 11434, if no other program uses it: for apps that expect Ollama there.',
   portSaved: 'Saved. The port is used when Headroom restarts.',
   apiKey: 'Key without a name',
   apiKeyHelp: 'From an earlier version, stored as text. Remove it when apps have keys with names.',

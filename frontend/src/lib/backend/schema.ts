@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 9fcdb46e36d19e8b707e23982f58d287b13ccd7252d7f5fd584bde9c6fdbace8
+// SHA-256 of openapi.json: 7562c409afda89251d50e9b8a029736753257525b07e8ef0d65730501a5b3977
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -238,6 +238,7 @@ export interface GeneralChange {
   logLevel?: 'debug' | 'info' | 'warn' | 'error';
   modelFolders?: string[];
   notifications?: boolean;
+  ollamaPort?: boolean;
   port?: number;
   requestWaitMinutes?: number;
   saveOnBattery?: boolean;
@@ -260,6 +261,7 @@ export interface GeneralSettings {
   namedKeys: number;
   needsRestart: string[];
   notifications: boolean;
+  ollamaPort: boolean;
   path: string;
   port: number;
   readOnly: string[];

@@ -10,6 +10,7 @@ export function fakeGeneral(): GeneralSettings {
     namedKeys: 0,
     allowHosts: [],
     allowOrigins: [],
+    ollamaPort: false,
     modelFolders: [],
     importFolder: '',
     launch: '',
