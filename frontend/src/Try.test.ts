@@ -120,6 +120,33 @@ test('the answer with a schema is indented JSON with the time, and can be copied
   });
 });
 
+test('the answer stays until the next one, or until there is none', async () => {
+  await open((b) => (b.pauseMs = 1000));
+  await fill('try-schema', '{"enum": ["first"]}');
+  await click(/^Run$/);
+  await pass(1000);
+  await fill('try-schema', '{"enum": ["second"]}');
+  await click(/^Run$/);
+  expect(answer()).toBe('"first"');
+  expect(document.querySelector('[data-testid="answer"] .old')).not.toBeNull();
+  await pass(1000);
+  expect(answer()).toBe('"second"');
+  expect(document.querySelector('[data-testid="answer"] .old')).toBeNull();
+  await click(/^Run$/);
+  await click(/^Stop$/);
+  await pass(1000);
+  expect(answer()).toBe('Stopped.');
+});
+
+test('an answer that is not complete says what to do', async () => {
+  await open();
+  const choice = { message: { content: '{"city": "O' }, finish_reason: 'length' };
+  backend.ask = () => Promise.resolve({ choices: [choice] });
+  await click(/^Run$/);
+  expect(answer()).toMatch(/^\{"city": "O The answer reached its limit of 1,024 tokens /);
+  expect(answer()).toMatch(/ set maxLength and maxItems in the schema\.$/);
+});
+
 test('a schema that is not JSON says so, and is not sent', async () => {
   await open();
   await fill('try-schema', '{"type": ');
@@ -169,6 +196,7 @@ test('a predicate has two bars', async () => {
   const fill = document.querySelector<HTMLElement>('[data-testid="bar"] .bar span');
   expect(fill?.style.width).toBe('90%');
   expect(document.querySelector('#try-options')).toBeNull();
+  expect(document.querySelector('dl')).toBeNull();
 });
 
 test('a choice has its options, a score its levels and the expected one', async () => {
@@ -180,6 +208,7 @@ test('a choice has its options, a score its levels and the expected one', async 
   expect(bars()).toEqual(['tea: 50 %', 'coffee: 25 %', 'water: 25 %']);
   expect(text('dl')).toBe('Confidence 25 %');
   await click(/^Score$/);
+  expect(bars()).toEqual([]);
   await fill('try-options', 'low\nhigh');
   await fill('try-instructions', 'How much?');
   await click(/^Run$/);
@@ -188,6 +217,7 @@ test('a choice has its options, a score its levels and the expected one', async 
   ]);
   expect(text('dl')).toBe('Score 0.50 of 1 Confidence 25 %');
   await click(/^Choice$/);
+  expect(bars()).toHaveLength(3);
   expect(document.querySelector<HTMLTextAreaElement>('#try-options')?.value).toMatch(/^tea/);
   await fill('try-options', 'one option');
   expect(button(/^Run$/).disabled).toBe(true);
@@ -205,6 +235,9 @@ test('an embedding model orders texts by the cosine of their vectors', async () 
   await click(/^Run$/);
   expect(asked()).toEqual({ model: 'org/embedder', input: ['abc', 'xyz', 'abd', 'cab'] });
   expect(bars()).toEqual(['cab: 1.000', 'abd: 0.667', 'xyz: 0.000']);
+  expect(answer()).toContain('The cosine of the vectors');
+  await fill('try-model', 'org/reranker', 'change');
+  expect(answer()).toContain('The cosine of the vectors');
 });
 
 test('a reranker orders documents by their scores', async () => {
@@ -216,6 +249,7 @@ test('a reranker orders documents by their scores', async () => {
   await fill('try-texts', 'a blue lamp\nthe red lamp');
   await click(/^Run$/);
   expect(bars()).toEqual(['the red lamp: 1.000', 'a blue lamp: 0.500']);
+  expect(answer()).toContain('How well the document answers the query');
 });
 
 test('without a model for similarity, one is offered for download', async () => {

@@ -147,11 +147,14 @@ describe('answers', () => {
       { index: 3, embedding: [-1, 0] },
       { index: 2, embedding: [3, 0] },
     ];
-    expect(readSimilarity({ data }, request)).toEqual([
-      { label: 'same', value: 1 },
-      { label: 'across', value: 0 },
-      { label: 'opposite', value: -1 },
-    ]);
+    expect(readSimilarity({ data }, request)).toEqual({
+      bars: [
+        { label: 'same', value: 1 },
+        { label: 'across', value: 0 },
+        { label: 'opposite', value: -1 },
+      ],
+      scores: 'embed',
+    });
   });
 
   test('scores belong to the documents of their index, the highest first', () => {
@@ -160,10 +163,13 @@ describe('answers', () => {
       { index: 0, relevance_score: 0.1 },
       { index: 1, relevance_score: 0.9 },
     ];
-    expect(readSimilarity({ results }, request)).toEqual([
-      { label: 'b', value: 0.9 },
-      { label: 'a', value: 0.1 },
-    ]);
+    expect(readSimilarity({ results }, request)).toEqual({
+      bars: [
+        { label: 'b', value: 0.9 },
+        { label: 'a', value: 0.1 },
+      ],
+      scores: 'rerank',
+    });
   });
 
   test('a document of another form is an error that says so', () => {

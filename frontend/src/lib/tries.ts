@@ -17,7 +17,7 @@ export const tasksOf: Record<Part, readonly Task[]> = {
 };
 
 /** The most tokens of an answer with a schema. */
-const maxTokens = 1024;
+export const maxTokens = 1024;
 
 /** The models that a part can use, those that are loaded first. */
 export function usable(models: readonly Model[], part: Part): Model[] {
@@ -121,6 +121,13 @@ export interface Bar {
   value: number;
 }
 
+/** The texts of a request with their scores, the highest first. */
+export interface SimilarityAnswer {
+  bars: Bar[];
+  /** What computed the scores: an embedding model or a reranker. */
+  scores: 'embed' | 'rerank';
+}
+
 export interface DecisionAnswer {
   bars: Bar[];
   /** From 0 to 1; null for a predicate, whose probability says it. */
@@ -191,14 +198,17 @@ export function readDecision(document: unknown, yes: string, no: string): Decisi
   });
 }
 
-/** The texts of the request with their scores, the highest first. */
-export function readSimilarity(document: unknown, { path, body }: SnippetRequest): Bar[] {
+export function readSimilarity(
+  document: unknown,
+  { path, body }: SnippetRequest,
+): SimilarityAnswer {
   return read(() => {
+    const scores = path === 'rerank' ? 'rerank' : 'embed';
     const bars =
-      path === 'rerank'
+      scores === 'rerank'
         ? rerankScores(document as Reranked, body.documents as string[])
         : vectorScores(document as Vectors, body.input as string[]);
-    return bars.toSorted((a, b) => b.value - a.value);
+    return { bars: bars.toSorted((a, b) => b.value - a.value), scores };
   });
 }
 

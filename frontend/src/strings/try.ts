@@ -17,14 +17,17 @@ export const examples = {
   schema: `{
   "type": "object",
   "properties": {
-    "customer": { "type": "string" },
+    "customer": {
+      "type": "string",
+      "maxLength": 20
+    },
     "city": { "enum": ["Bergen", "Oslo"] },
     "items": {
       "type": "array",
       "items": {
         "type": "object",
         "properties": {
-          "name": { "type": "string" },
+          "name": { "enum": ["candle", "lamp"] },
           "count": { "type": "integer" }
         },
         "required": ["name", "count"]
@@ -55,7 +58,9 @@ export const schemaPart = {
   schema: 'JSON Schema',
   schemaHelp: 'The answer has its members in this order.',
   notJson: (error: Text) => `This is not JSON: ${error}`,
-  cut: 'The answer reached its limit of tokens and is not complete.',
+  cut: (tokens: Text) =>
+    `The answer reached its limit of ${tokens} tokens and is not complete. To keep it shorter, set ` +
+    'maxLength and maxItems in the schema.',
 };
 
 export const decisionPart = {

@@ -7,11 +7,11 @@ import {
   parsed,
   schemaRequest,
   similarityRequest,
-  type Bar,
   type DecisionAnswer,
   type Part,
   type QuestionType,
   type SchemaAnswer,
+  type SimilarityAnswer,
   type Task,
 } from '../tries';
 import { examples } from '../../strings/try';
@@ -21,6 +21,7 @@ export class Run<Answer> {
   running = $state(false);
   /** When the running request began, in ms since 1970. */
   startedAt = $state(0);
+  /** While a request runs, the answer to the one before. */
   answer = $state.raw<Answer | null>(null);
   /** How long the answer took. */
   seconds = $state(0);
@@ -37,13 +38,13 @@ export class Run<Answer> {
   ): Promise<void> {
     if (this.running) return;
     const abort = (this.#abort = new AbortController());
-    Object.assign(this, { running: true, startedAt: Date.now() });
-    Object.assign(this, { answer: null, error: null, stopped: false });
+    Object.assign(this, { running: true, startedAt: Date.now(), error: null, stopped: false });
     const started = performance.now();
     try {
       this.answer = read(await backend.ask(request.path, request.body, abort.signal));
       this.seconds = (performance.now() - started) / 1000;
     } catch (cause) {
+      this.answer = null;
       if (abort.signal.aborted) this.stopped = true;
       else this.error = asHeadroomError(cause);
     } finally {
@@ -100,6 +101,11 @@ export class TryStore {
   }
 
   readonly schemaRun = new Run<SchemaAnswer>();
-  readonly decisionRun = new Run<DecisionAnswer>();
-  readonly similarityRun = new Run<Bar[]>();
+  /** One for each type of question: the answer to one does not answer another. */
+  readonly decisionRuns = {
+    predicate: new Run<DecisionAnswer>(),
+    choice: new Run<DecisionAnswer>(),
+    score: new Run<DecisionAnswer>(),
+  };
+  readonly similarityRun = new Run<SimilarityAnswer>();
 }
