@@ -227,10 +227,12 @@ export class FakeBackend implements Backend {
   async models(contextTokens: number): Promise<ModelList> {
     this.lists.push(contextTokens);
     const { engine, roomBytes } = this.state;
-    const loaded = engine.status === 'ready' || engine.status === 'busy' ? engine.model : '';
+    const loaded = [engine, ...this.beside]
+      .filter(({ status }) => status === 'ready' || status === 'busy')
+      .map(({ model }) => model);
     const models = this.found.map((model) => ({
       ...model,
-      loaded: model.id === loaded,
+      loaded: loaded.includes(model.id),
       needBytes: model.needBytes + contextTokens * needBytesPerToken,
     }));
     const folders = ['/home/you/.cache/huggingface/hub', '/home/you/models'];
