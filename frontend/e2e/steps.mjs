@@ -11,7 +11,7 @@ import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
-import { trySteps } from './try-steps.mjs';
+import { similaritySteps, trySteps } from './try-steps.mjs';
 import { welcomeSteps } from './welcome.mjs';
 import { windowSteps } from './window-steps.mjs';
 
@@ -30,5 +30,6 @@ export const steps = [
   ...transferSteps,
   ...sheetSteps,
   ...storedSteps,
+  ...similaritySteps,
   ...windowSteps,
 ];

@@ -117,3 +117,33 @@ export const trySteps = [
     },
   ],
 ];
+
+/** These come late, because the model stays in the list. */
+export const similaritySteps = [
+  [
+    'Try compares texts with an embedding model, which the request loads',
+    async ({ page, server, shot }) => {
+      if (!server.addEmbeddingModel) return 'the test cannot add a model to this server';
+      await goTo(page, 'Overview');
+      await ready(page);
+      await goTo(page, 'Try');
+      await page.getByRole('tab', { name: 'Similarity' }).click();
+      await server.addEmbeddingModel();
+      await page.getByText('The request loads this model.').waitFor();
+      const query = await page.getByLabel('Text', { exact: true }).inputValue();
+      await page.getByLabel('Compare with').fill(`Opening hours\n${query}\nWrong passwords`);
+      await page.getByRole('button', { name: 'Run' }).click();
+      const bars = page.getByTestId('bar');
+      await until('there are three bars', async () => (await bars.count()) === 3, 60_000);
+      const scores = (await bars.allInnerTexts()).map((one) => Number(/\S+$/.exec(one)[0]));
+      assert.ok((await bars.first().innerText()).startsWith(query));
+      assert.equal(scores[0], 1);
+      assert.ok(scores[0] > scores[1] && scores[1] >= scores[2], scores.join(' '));
+      await shot('try-similarity-light');
+      await page.getByLabel('Model').locator('option', { hasText: ', loaded' }).waitFor({
+        state: 'attached',
+      });
+      await page.getByRole('tab', { name: 'Schema' }).click();
+    },
+  ],
+];
