@@ -53,6 +53,16 @@ describe('a request in four languages', () => {
     expect(JSON.stringify(new Function(`return ${literal[1]}`)())).toBe(JSON.stringify(awkward));
   });
 
+  test('curl has a short body on one line', () => {
+    expect(code({ model: 'm', messages: [{ role: 'user' }] }).curl).toMatch(
+      /\n  -d '{"model":"m","messages":\[{"role":"user"}\]}'$/,
+    );
+    const lines = code({ model: 'm'.repeat(200) })
+      .curl.split('\n')
+      .slice(-2);
+    expect(lines).toEqual([`  "model": "${'m'.repeat(200)}"`, "}'"]);
+  });
+
   test('curl sends the body', () => {
     const word = /-d '(.*)'$/s.exec(code(awkward).curl)![1]!;
     expect(JSON.stringify(JSON.parse(word.replaceAll(`'\\''`, "'")))).toBe(JSON.stringify(awkward));

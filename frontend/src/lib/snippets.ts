@@ -49,12 +49,17 @@ export function requestSnippets(
 
 type Part = SnippetRequest['part'];
 
+/** curl has a body with at most so many characters on one line, which Overview has room for. */
+const shortBodyChars = 160;
+
 function curl(url: string, body: object, bearer: string): string {
+  const short = JSON.stringify(body);
+  const data = short.length <= shortBodyChars ? short : literal(body, json);
   return [
     `curl ${shellQuoted(url)} \\`,
     `  -H 'Content-Type: application/json' \\`,
     ...(bearer ? [`  -H ${shellQuoted(`Authorization: ${bearer}`)} \\`] : []),
-    `  -d ${shellQuoted(literal(body, json))}`,
+    `  -d ${shellQuoted(data)}`,
   ].join('\n');
 }
 
