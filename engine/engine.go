@@ -73,7 +73,9 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 
 // makePlan plans the model for the device and reads its tokenizer.
 func (e *Engine) makePlan(src Source) (err error) {
-	o := e.options.planning()
+	named := e.options
+	named.Device = e.device.Name
+	o := named.planning()
 	o.LongestBuffer = e.device.LongestBuffer()
 	if e.plan, err = plan.New(src, o); err != nil {
 		return err
@@ -182,6 +184,8 @@ func (e *Engine) schedOptions() sched.Options {
 		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
+		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
+		States:       cache.SlotBytes(p.Spec.Layers, p.State) > 0,
 		WholePrompts: p.Spec.Vectors != nil && p.Spec.Vectors.Whole}
 }
 

@@ -55,3 +55,7 @@ func (e *Engine) OnPause(f func(time.Duration)) { e.loop.OnPause(f) }
 // OneByOne computes the forced tokens of answers of a given form one after the other. No request
 // may be in flight.
 func (e *Engine) OneByOne() { e.loop.OneByOne() }
+
+// AlwaysDraft makes the engine verify what f proposes after the given tokens, in place of its own
+// drafts. No request may be in flight.
+func (e *Engine) AlwaysDraft(f func(tokens []int32) []int32) { e.loop.AlwaysDraft(f) }

@@ -51,7 +51,7 @@ func TestLives(t *testing.T) {
 				ChunkTokens:      64 << r.IntN(3),
 				KVFormat:         []string{"", "q4_0", "f16"}[r.IntN(3)],
 				MemoryCacheBytes: int64(1+r.IntN(4)) << 20, PreferPrefill: r.IntN(2) == 0,
-				PreloadBytes: int64(r.IntN(2)) << 24}
+				PreloadBytes: int64(r.IntN(2)) << 24, Speculate: engine.SpeculateAuto}
 			l.alone = open(t, engine.Options{NoPrefixCache: true, KVFormat: l.o.KVFormat})
 			l.start()
 			for i := range turns {

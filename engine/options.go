@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"fmt"
+	"runtime"
 	"time"
 
 	"headroom/engine/cache"
+	"headroom/engine/draft"
 	"headroom/engine/plan"
+	"headroom/engine/problem"
 	"headroom/kernels"
 	"headroom/metal"
 )
@@ -61,6 +65,10 @@ type Options struct {
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64
 
+	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff, or SpeculateAuto, which
+	// proposes tokens where that has been measured to be faster; "": off. No answer depends on it.
+	Speculate string
+
 	PreferPrefill bool // compute waiting prompts before running streams continue
 	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other
 	// requests decode. The number of prompt tokens in the pass is chosen from the speed of earlier
@@ -78,8 +86,32 @@ type Options struct {
 	History *History
 }
 
+// The values of Options.Speculate.
+const (
+	SpeculateAuto = "auto"
+	SpeculateOff  = "off"
+)
+
+// draftTokens returns how many proposed tokens a pass verifies. A GPU runs ahead of the host, so it
+// verifies none.
+func (o Options) draftTokens() int {
+	gpu := o.Device == "" && runtime.GOOS == "darwin" || o.Device != "" && o.Device != DeviceCPU
+	if o.Speculate != SpeculateAuto || gpu {
+		return 0
+	}
+	return 2 * draft.MaxTokens
+}
+
 // Check returns a Problem if an option that planning depends on is valid for no model.
-func (o Options) Check() error { return o.planning().Check() }
+func (o Options) Check() error {
+	switch o.Speculate {
+	case "", SpeculateAuto, SpeculateOff:
+	default:
+		return problem.New(problem.BadRequest, "There is no such way to decode ahead",
+			fmt.Sprintf("got %q, expected auto or off", o.Speculate), "")
+	}
+	return o.planning().Check()
+}
 
 // planning returns the options that a plan depends on.
 func (o *Options) planning() plan.Options {
@@ -90,6 +122,7 @@ func (o *Options) planning() plan.Options {
 		StateFormat: o.StateFormat, MaxKVTokens: o.MaxKVTokens, ContextTokens: o.ContextTokens,
 		MaxSequences: o.MaxSequences, ChunkTokens: o.ChunkTokens, KeptStates: o.KeptStates,
 		NoPrefixCache: o.NoPrefixCache, AvailableBytes: o.AvailableBytes,
+		DraftTokens: o.draftTokens(),
 	}
 }
 

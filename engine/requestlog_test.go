@@ -25,7 +25,8 @@ func logTo(t *testing.T, h slog.Handler) {
 var perfLine = regexp.MustCompile(
 	`PERF: prompt_tps=[\d.e+]+ prompt_tokens=(\d+) computed_tokens=(\d+) prefill=[\d.e-]+ ` +
 		`ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
-		`block_hits=0 block_writes=0 first_difference=(-?\d+) cause=(\S+) id=(\S+)\n`)
+		`drafts=0 accepted=0 block_hits=0 block_writes=0 ` +
+		`first_difference=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
 // TestRecentAndPERF continues a conversation. Its client first drops the empty think block of an
 // answer, and then changes the date in the system prompt. The reports, the log and the usage must

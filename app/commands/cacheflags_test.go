@@ -58,7 +58,7 @@ func TestFlagsOverrideSettings(t *testing.T) {
 		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
 			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64,
-			StateFormat: "bf16"}},
+			StateFormat: "bf16", Speculate: "off"}},
 	}
 	cases := []struct {
 		name  string
@@ -69,29 +69,29 @@ func TestFlagsOverrideSettings(t *testing.T) {
 		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2,
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
 			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16",
-			MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreloadBytes: preloadBytes,
+			Speculate: "off", MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreloadBytes: preloadBytes,
 			PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},
 		{"another model", "x", nil,
-			engine.Options{MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreloadBytes: preloadBytes,
-				PreferPrefill:   true,
+			engine.Options{Speculate: "auto", MemoryCacheBytes: 1e9, PromptCacheSize: 5,
+				PreloadBytes: preloadBytes, PreferPrefill: true,
 				MaxPrefillStall: 100 * time.Millisecond}},
 		{"flags", "m", strings.Fields(
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
 				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
 				"--memory-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill " +
-				"--max-prefill-stall 1s --threads 4"),
+				"--max-prefill-stall 1s --threads 4 --speculate auto"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
-				MemoryCacheBytes: 2e9, PromptCacheSize: 7, PreloadBytes: preloadBytes,
+				Speculate: "auto", MemoryCacheBytes: 2e9, PromptCacheSize: 7, PreloadBytes: preloadBytes,
 				MaxPrefillStall: time.Second}},
 		{"no preloading", "x", []string{"--no-preload"},
-			engine.Options{MemoryCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
-				MaxPrefillStall: 100 * time.Millisecond}},
+			engine.Options{Speculate: "auto", MemoryCacheBytes: 1e9, PromptCacheSize: 5,
+				PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},
 		{"no limit", "x", []string{"--memory-cache-size", "none"},
-			engine.Options{PromptCacheSize: 5, PreloadBytes: preloadBytes, PreferPrefill: true,
-				MaxPrefillStall: 100 * time.Millisecond}},
+			engine.Options{Speculate: "auto", PromptCacheSize: 5, PreloadBytes: preloadBytes,
+				PreferPrefill: true, MaxPrefillStall: 100 * time.Millisecond}},
 	}
 	for _, c := range cases {
 		if got := flagsOf(t, c.args...).options(s, c.model); !reflect.DeepEqual(got, c.want) {

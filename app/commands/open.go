@@ -36,6 +36,7 @@ type ModelFlags struct {
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
 	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
+	Speculate    string `help:"Whether proposed tokens are decoded ahead: auto, where that is faster, or off. No answer depends on it. Default: auto." enum:",auto,off" default:"" placeholder:"HOW"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
@@ -88,13 +89,14 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	o := f.KVFlags.or(m).apply(engine.Options{Device: f.Device, Threads: f.Threads,
 		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
+	o.Speculate = cmp.Or(f.Speculate, m.Speculate, engine.SpeculateAuto)
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
 // givenModel returns the model flags as settings; zero fields were not given.
 func (f *ModelFlags) givenModel() settings.Model {
 	m := f.KVFlags.model()
-	m.ContextTokens, m.MaxSequences = f.Context, f.MaxSequences
+	m.ContextTokens, m.MaxSequences, m.Speculate = f.Context, f.MaxSequences, f.Speculate
 	return m
 }
 

@@ -64,6 +64,7 @@ func EngineOptions(o engine.Options, m settings.Model) engine.Options {
 	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = m.KVFormat, m.KVBits, m.KVGroupSize,
 		m.KVBoundaryBits
 	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = m.KVStartTokens, m.StateFormat, m.MaxKVTokens
+	o.Speculate = m.Speculate
 	if n := m.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n
 		if *n == 0 {

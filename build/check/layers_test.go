@@ -96,6 +96,9 @@ var layers = []row{
 	{"Architectures: one file each, with layers under the names of the checkpoint.", []string{
 		"engine/models",
 	}},
+	{"Proposals of tokens that may come next. They know no device and no clock.", []string{
+		"engine/draft",
+	}},
 	{"One step on the device: the only caller of an architecture's forward pass.", []string{
 		"engine/runner",
 	}},

@@ -29,11 +29,11 @@ var shards = []shard{
 	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
 
-	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
+	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
 	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
-	{"race_engine", minutes(2), minutes(10), []string{"engine"}},
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
 	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
 		"engine/jsonbody", "engine/server", "app/control"}},

@@ -70,6 +70,8 @@ type Usage struct {
 	CachedTokens     int // prompt tokens that came from the prefix cache
 	CompletionTokens int
 	ReasoningTokens  int // completion tokens that are reasoning
+	// DraftTokens were proposed and verified; AcceptedTokens of them are completion tokens.
+	DraftTokens, AcceptedTokens int
 
 	FirstToken            time.Duration // from the request's arrival to its first token
 	DecodeTokensPerSecond float64       // speed after the first token; 0 if there is only one

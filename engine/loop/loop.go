@@ -7,6 +7,7 @@
 //
 //	loop.go         the hot path: schedule, launch, complete
 //	step.go         one forward pass: builds its batch, launches it, waits for it
+//	draft.go        proposes tokens before a step, and accepts those that were right
 //	token.go        turns the results of a step into tokens, text and events; ends requests
 //	inbox.go        Submit, Cancel and Close, which other goroutines call
 //	request.go      a Request and its Events
@@ -96,6 +97,7 @@ type Loop struct {
 	steps    steps
 	stored   storedBlocks
 	stall    prefillStall
+	drafts   drafts
 	counters counters
 }
 
@@ -114,6 +116,7 @@ func New(c Config) *Loop {
 	l := &Loop{config: c, runner: c.Runner, text: c.Text, inbox: newInbox(),
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
+	l.drafts.enabled = c.Sched.DraftTokens > 0 && !c.Runner.Async()
 	l.published.stats = c.Memory
 	l.stored.init(&c)
 	l.log = newRequestLog(c.History, c.Fingerprint, c.KVFormats, cachemiss.Outcome{
@@ -133,6 +136,7 @@ func (l *Loop) run() {
 	for {
 		l.heartbeat.Add(1)
 		open := l.takeInbox()
+		l.propose()
 		work := l.sched.Next()
 		// Restores precede fetches, because a fetch may overwrite a page that a restore copies.
 		restoreErr := l.restorePrefixes(work)

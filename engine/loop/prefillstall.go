@@ -44,7 +44,7 @@ func (p *prefillStall) mixedTokens(maxStall time.Duration) int {
 func (l *Loop) sizeMixedChunks(work []sched.Work, took time.Duration) {
 	tokens := 0
 	for _, w := range work {
-		if n := w.To - w.From; n > 1 {
+		if n := w.To - w.From - w.Drafts; n > 1 {
 			tokens += n
 		}
 	}

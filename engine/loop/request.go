@@ -8,6 +8,7 @@ import (
 
 	"headroom/engine/cachemiss"
 	"headroom/engine/chat"
+	"headroom/engine/draft"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/structured"
@@ -27,7 +28,9 @@ type Request struct {
 	// tokens that the Splitter needs. Otherwise it continues the text of the prompt.
 	ShowTags bool
 	// Output is the form that the answer must have; nil: any.
-	Output   *structured.Output
+	Output *structured.Output
+	// NoDrafts decodes every token in a pass of its own. Drafts change no token.
+	NoDrafts bool
 	Priority int // waiting requests of larger priority run first
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
@@ -111,6 +114,8 @@ type Usage struct {
 	CachedTokens     int // prompt tokens that came from the prefix cache
 	StoredTokens     int // cached tokens that were read back from disk
 	CompletionTokens int // generated so far, the end token included
+	// DraftTokens were proposed, and AcceptedTokens of them were what the model chose.
+	DraftTokens, AcceptedTokens int
 }
 
 // Timing holds the durations of the phases of a request. A phase that was not reached is 0.
@@ -138,6 +143,9 @@ type request struct {
 	seq     sched.Sequence
 	sampler *sample.Sampler
 	form    *structured.Answer // nil: the answer may have any form
+	lookup  *draft.Lookup      // nil: no tokens are proposed
+	hits    draft.Hits
+	drafts  []int32 // proposed for the step that is planned or runs
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
 	stopped bool      // a stop text ended the generation

@@ -16,6 +16,8 @@ type Stats struct {
 	Requests         []RequestStats
 	// Totals since the engine opened.
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	// Of the DraftTokens that were proposed, AcceptedTokens were what the model chose.
+	DraftTokens, AcceptedTokens int64
 	// Preemptions counts how often a request gave up its KV pages to others and was computed again.
 	Preemptions int64
 	// Average speeds over about the last two seconds; 0 when idle.
@@ -39,6 +41,7 @@ type RequestStats struct {
 // counters holds the totals of Stats and the recent speeds.
 type counters struct {
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	DraftTokens, AcceptedTokens                                   int64
 	speed                                                         speedometer
 }
 
@@ -133,6 +136,7 @@ func (l *Loop) publishStats() {
 	c := &l.counters
 	s.PromptTokens, s.CachedTokens = c.PromptTokens, c.CachedTokens
 	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
+	s.DraftTokens, s.AcceptedTokens = c.DraftTokens, c.AcceptedTokens
 	l.published.speed = c.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range l.requests {

@@ -40,7 +40,7 @@ type steps struct {
 type step struct {
 	work []sched.Work
 	// logitIndex has an entry for each Work: its index in logitRows, or -1 if the step does not
-	// reach the end of the sequence.
+	// reach the end of the sequence. The rows of drafts come after that of the token before them.
 	logitIndex []int
 	tokens     []int32
 	spans      []kernels.Span
@@ -157,7 +157,9 @@ func (l *Loop) gather(s *step) {
 			continue
 		}
 		s.logitIndex = append(s.logitIndex, len(s.logitRows))
-		s.logitRows = append(s.logitRows, int32(len(s.tokens)-1))
+		for before := w.Drafts; before >= 0; before-- {
+			s.logitRows = append(s.logitRows, int32(len(s.tokens)-1-before))
+		}
 		if s.async {
 			s.choices.Add(r.sampler, w.Seq.Tokens[w.To-1])
 		}
@@ -194,7 +196,8 @@ func (l *Loop) execute(s *step) (err error) {
 	return err
 }
 
-// rounds splits the spans of the step at the positions where a recurrent state must be kept. It
+// rounds splits the spans of the step at the positions where a recurrent state must be kept: for
+// later prompts, or before a draft. It
 // returns nil if there are no such positions.
 func (s *step) rounds() (rounds []batch.Round) {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
@@ -236,6 +239,7 @@ func (l *Loop) complete(s *step) {
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
 	l.stepTime.complete(s.work, l.steps.lastTook)
+	l.drafts.observe(s.work, l.steps.lastTook)
 	l.deliver(s, now)
 }
 

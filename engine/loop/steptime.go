@@ -29,7 +29,7 @@ type stepTime struct {
 // a conversation.
 func units(work []sched.Work) (rows int, cost float64) {
 	for _, w := range work {
-		n := w.To - w.From
+		n := w.To - w.From - w.Drafts
 		rows += n
 		cost += float64(n) * (1 + float64(w.From+n/2)/contextUnit)
 	}

@@ -33,3 +33,7 @@ func (l *Loop) OnPause(f func(time.Duration)) { l.throttled.pause = f }
 // OneByOne computes the forced tokens of answers of a given form one after the other. No request
 // may be in flight. It is for tests.
 func (l *Loop) OneByOne() { l.oneByOne = true }
+
+// AlwaysDraft replaces the drafts with what f proposes after the given tokens, whatever it costs.
+// No request may be in flight. It is for tests.
+func (l *Loop) AlwaysDraft(f func(tokens []int32) []int32) { l.drafts.always = f }

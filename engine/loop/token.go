@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"headroom/engine/sample"
+	"headroom/engine/sched"
 )
 
 // deliver gives each request of a step its result: prefill progress, scores, the next token.
@@ -35,7 +36,7 @@ func (l *Loop) deliver(s *step, now time.Time) {
 				l.deliverVector(r)
 			}
 		case row >= 0:
-			l.emitToken(r, s, row, w.To, now)
+			l.emitTokens(r, s, row, w, now)
 		case r.NoAnswer && w.To == len(r.Prompt):
 			r.last = now
 			l.finish(r, FinishLength, nil)
@@ -43,10 +44,10 @@ func (l *Loop) deliver(s *step, now time.Time) {
 	}
 }
 
-// emitToken gets a request's next token from row of the step's logits, stores it at position in the
-// sequence, and sends a Token event. A panic, for example in the sampler or the tokenizer, ends
-// this request only.
-func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Time) {
+// emitTokens gets the next token of a request from row of the step's logits, and those after it as
+// long as its drafts were right or its form forces them. A panic, for example in the sampler or the
+// tokenizer, ends this request only.
+func (l *Loop) emitTokens(r *request, step *step, row int, w sched.Work, now time.Time) {
 	var failed error
 	defer func() {
 		if failed != nil {
@@ -54,12 +55,11 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 		}
 	}()
 	defer recovered(&failed)
-	s, err := step.token(r, row)
-	if err != nil {
-		l.finish(r, FinishError, err)
-		return
+	if w.Drafts > 0 {
+		failed = l.emitDrafts(r, step, row, w, now)
+	} else {
+		failed = l.emitToken(r, step, row, w.To, now)
 	}
-	failed = l.addToken(r, s, position, now)
 	for failed == nil && !r.ended && r.form != nil && !l.oneByOne {
 		forced := r.form.Forced()
 		if len(forced) == 0 {
@@ -68,6 +68,16 @@ func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Tim
 		failed = l.addToken(r, forcedResult(r, forced[0]), len(r.seq.Tokens), now)
 		r.seq.Ahead++
 	}
+}
+
+// emitToken gets a request's next token from row of the step's logits, stores it at position in the
+// sequence, and sends a Token event.
+func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Time) error {
+	s, err := step.token(r, row)
+	if err != nil {
+		return err
+	}
+	return l.addToken(r, s, position, now)
 }
 
 // addToken stores the next token of a request at position in its sequence, and sends a Token event.

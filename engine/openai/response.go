@@ -41,9 +41,12 @@ type PromptDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// CompletionDetails has the number of generated tokens that are reasoning.
+// CompletionDetails has the number of generated tokens that are reasoning, and what became of the
+// tokens that were proposed. Rejected ones are not completion tokens.
 type CompletionDetails struct {
-	ReasoningTokens int `json:"reasoning_tokens"`
+	ReasoningTokens          int `json:"reasoning_tokens"`
+	AcceptedPredictionTokens int `json:"accepted_prediction_tokens,omitempty"`
+	RejectedPredictionTokens int `json:"rejected_prediction_tokens,omitempty"`
 }
 
 // NewUsage returns the token counts of a request.
@@ -51,7 +54,7 @@ func NewUsage(prompt, cached, completion, reasoning int) *Usage {
 	return &Usage{
 		PromptTokens: prompt, CompletionTokens: completion, TotalTokens: prompt + completion,
 		PromptTokensDetails:     PromptDetails{cached},
-		CompletionTokensDetails: CompletionDetails{reasoning},
+		CompletionTokensDetails: CompletionDetails{ReasoningTokens: reasoning},
 	}
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"log/slog"
+	"slices"
 
 	"github.com/shirou/gopsutil/v3/mem"
 
@@ -92,6 +93,26 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 		small := min(memory/256/slotBytes, 256)
 		p.KeptStates = int(max(4, min(memory/16/slotBytes, 32), small))
 		p.KeptStates = max(0, min(p.KeptStates, p.slotsWithin()-p.MaxSequences))
+	}
+}
+
+// chooseDraftSlots chooses DraftSlots, the number of slots for the states before drafts, which only
+// recurrent models need: half as many as are kept for prompts, in a 64th of the memory. With rings
+// there is none, because a sequence cannot change the slot that has its ring.
+func (p *Plan) chooseDraftSlots(slotBytes int64) {
+	if slotBytes == 0 || p.Spec.Vectors != nil {
+		return
+	}
+	rings := slices.ContainsFunc(p.Spec.Layers,
+		func(l cache.LayerSpec) bool { return l.Window > 0 })
+	states := cache.SlotBytes(p.Spec.Layers, p.State) > 0
+	switch {
+	case rings && states:
+		p.DraftTokens = 0
+	case states:
+		p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2),
+			int(p.available()/64/slotBytes))
+		p.DraftSlots = max(0, min(p.DraftSlots, p.slotsWithin()-p.MaxSequences-p.KeptStates))
 	}
 }
 

@@ -44,6 +44,7 @@ type Options struct {
 	ChunkTokens    int    // maximum number of prompt tokens in one pass; 0: 512
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // disables the prefix cache
+	DraftTokens    int    // proposed tokens that a pass verifies; 0: none
 	AvailableBytes int64  // memory that the model may use; 0: ask the system
 	LongestBuffer  int    // bytes of the device's longest buffer; 0: no limit
 }
@@ -120,6 +121,7 @@ type Plan struct {
 	Description Description
 	Unread      []string // tensors of the files that the model does not read
 	CopiedBytes int64    // of weights that loading copies or transposes
+	DraftSlots  int      // slots for the states before drafts
 
 	requestedTokens int // Options.ContextTokens as requested
 	largestBytes    int // of an activation
@@ -218,13 +220,14 @@ func (p *Plan) parseFormats() (err error) {
 func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	p.Spec = m.Spec()
 	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),
-		LogitsRows: p.MaxSequences, LongestBuffer: p.LongestBuffer}
+		LogitsRows: p.MaxSequences + p.DraftTokens, LongestBuffer: p.LongestBuffer}
 	scratch := p.chooseChunk(m)
 	p.Spec.Layers = cache.Limit(p.Spec.Layers, p.Runner.MaxKVTokens)
 	slotBytes := cache.SlotBytes(p.Spec.Layers, p.State) +
 		cache.RingBytes(p.Spec.Layers, p.KV, p.Runner.BatchRows)
 	p.chooseKeptStates(slotBytes)
-	p.Runner.Slots = p.MaxSequences + p.KeptStates
+	p.chooseDraftSlots(slotBytes)
+	p.Runner.Slots = p.MaxSequences + p.KeptStates + p.DraftSlots
 	p.PageSizes = prefix.Sizes{Start: cache.StartPageBytes(p.Spec.Layers, p.KV),
 		Rest: cache.PageBytes(p.Spec.Layers, p.KV)}
 	d := &p.Description

@@ -11,6 +11,10 @@ func (s *Scheduler) CheckIdle() error {
 	if len(s.slots) != s.o.Slots {
 		return fmt.Errorf("sched: %d of %d slots are free", len(s.slots), s.o.Slots)
 	}
+	if len(s.spare) != s.o.DraftSlots {
+		return fmt.Errorf("sched: %d of %d slots for drafts are free", len(s.spare),
+			s.o.DraftSlots)
+	}
 	refs := make([]int32, s.o.Pages)
 	if s.tree != nil {
 		s.tree.Each(func(page int32) { refs[page]++ })

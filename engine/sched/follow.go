@@ -18,16 +18,17 @@ const followPages = 2
 // only if that saves enough pages, and more than the present leader of q. The new leader will keep
 // its state where the two diverge, so that q can resume there.
 func (s *Scheduler) tryFollow(leader, q *Sequence) {
+	known := leader.Tokens[:len(leader.Tokens)-leader.Drafts]
 	if s.tree == nil || q == leader || q.Whole || leader.NoCache ||
-		len(leader.Tokens)-leader.Computed <= 1 {
+		len(known)-leader.Computed <= 1 {
 		return
 	}
 	least := followPages * s.o.PageTokens
-	shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], leader.Tokens)
+	shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], known)
 	if shared <= leader.Computed || shared < least || q.following() && shared <= q.shared {
 		return
 	}
-	if _, known := s.tree.Probe(q.Tokens, shared); shared-known < least {
+	if _, cached := s.tree.Probe(q.Tokens, shared); shared-cached < least {
 		return
 	}
 	q.leader, q.shared = leader, shared

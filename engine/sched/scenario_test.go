@@ -22,7 +22,7 @@ type world struct {
 }
 
 func newWorld(r *rand.Rand, o Options) *world {
-	w := &world{r: r, o: o, states: make([][]int32, o.Slots+o.StateSlots)}
+	w := &world{r: r, o: o, states: make([][]int32, o.Slots+o.StateSlots+o.DraftSlots)}
 	for range o.Pages {
 		w.pages = append(w.pages, make([]int32, o.PageTokens))
 	}
@@ -95,6 +95,7 @@ func TestScenario(t *testing.T) {
 		o.PreferPrefill, o.HotBytes, o.HotConversations = r.IntN(3) == 0, r.Int64N(3)*r.Int64N(5),
 			r.IntN(3)*r.IntN(3)
 		o.PageBytes = prefix.Sizes{Start: 2, Rest: 1}
+		o.DraftTokens, o.DraftSlots, o.States = r.IntN(6), r.IntN(6), o.Recurrent
 		s, world := New(o), newWorld(r, o)
 		disk := &disk{world: world, s: s}
 		var lives []*life
@@ -159,7 +160,7 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 // decoding sequence.
 func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	t.Helper()
-	decoding, prompt, known := 0, 0, 0 // known tokens are those after a decoded one
+	decoding, prompt, known, drafts := 0, 0, 0, 0 // known tokens are those after a decoded one
 	seen := map[*Sequence]bool{}
 	for _, w := range work {
 		q := w.Seq
@@ -177,6 +178,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 				t.Fatalf("[%d, %d) of a sequence that decodes %d tokens, %d of them known", w.From,
 					w.To, len(q.Tokens)-q.Computed, q.Ahead)
 			}
+			drafts += w.Drafts
 			decoding++
 		} else {
 			prompt += w.To - w.From
@@ -194,6 +196,9 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 		t.Fatalf("a step of %d prompt tokens and %d known ones, at most %d are allowed", prompt,
 			known, s.o.ChunkTokens)
 	}
+	if drafts > s.o.DraftTokens {
+		t.Fatalf("a step of %d drafts, at most %d are allowed", drafts, s.o.DraftTokens)
+	}
 	if s.o.PreferPrefill && decoding == 0 && prompt > 0 {
 		return // running streams stall while prompts are computed
 	}
@@ -207,7 +212,9 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 // keeps returns the number of state slots that work uses.
 func keeps(work []Work) (n int) {
 	for _, w := range work {
-		n += len(w.Keeps)
+		if w.Drafts == 0 {
+			n += len(w.Keeps)
+		}
 	}
 	return n
 }
@@ -226,7 +233,17 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 			done[w.Seq.Owner.(*life)] = true
 			continue
 		}
+		var drafts []int32
+		if w.Drafts > 0 {
+			drafts = slices.Clone(w.Seq.Tokens[w.To-w.Drafts : w.To])
+		}
 		s.Advance(w)
+		if w.Drafts > 0 {
+			ended := acceptSome(s, world, w, drafts)
+			s.EndDrafts(w)
+			done[w.Seq.Owner.(*life)] = ended
+			continue
+		}
 		if w.To < len(w.Seq.Tokens) {
 			continue
 		}
@@ -239,6 +256,7 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 				w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
 				w.Seq.Ahead++
 			}
+			propose(world, w.Seq, l.final)
 		}
 	}
 	var left []*life
@@ -248,6 +266,32 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 		}
 	}
 	return left
+}
+
+// propose appends drafts, some of which have no room.
+func propose(world *world, q *Sequence, final int) {
+	for q.Ahead == 0 && len(q.Tokens) < final && world.r.IntN(3) > 0 {
+		q.Tokens = append(q.Tokens, world.r.Int32N(2))
+		q.Drafts++
+	}
+}
+
+// acceptSome appends what the model chose at each row of w: often the draft. It reports whether the
+// sequence has ended.
+func acceptSome(s *Scheduler, world *world, w Work, drafts []int32) (ended bool) {
+	q, l := w.Seq, w.Seq.Owner.(*life)
+	for n := 0; ; n++ {
+		if len(q.Tokens) >= l.final || world.r.IntN(20) == 0 {
+			world.keep(s.Remove(q, true))
+			return true
+		}
+		q.Tokens = append(q.Tokens, world.r.Int32N(2))
+		if n == len(drafts) || q.Tokens[len(q.Tokens)-1] != drafts[n] {
+			propose(world, q, l.final)
+			return false
+		}
+		s.Accept(w, n+1)
+	}
 }
 
 // finishAll runs until all sequences have finished. Without arrivals, the number of steps is

@@ -22,8 +22,8 @@ import (
 )
 
 // Sequence holds the tokens of one request and its memory. The owner appends generated tokens and
-// sets Stored, StorePending and Ahead. While the sequence is queued, only the scheduler changes the
-// other fields.
+// sets Stored, StorePending, Ahead and Drafts. While the sequence is queued, only the scheduler
+// changes the other fields.
 type Sequence struct {
 	// Tokens are the prompt, then the generated tokens. The last one may be a placeholder, less
 	// than 0, for a token that the device has not sampled yet.
@@ -47,6 +47,9 @@ type Sequence struct {
 	// Ahead is how many tokens at the end are known although no logits have chosen them. They are
 	// computed like the token before them. Advance sets it to 0.
 	Ahead int
+	// Drafts is how many tokens at the end are only proposed (draft.go). There are none if Ahead
+	// is not 0.
+	Drafts int
 
 	Pages []int32 // page table; has room for at least Computed positions
 	Slot  int32   // slot of the recurrent state while the sequence runs, else -1
@@ -55,6 +58,7 @@ type Sequence struct {
 
 	arrival uint64
 	running bool
+	states  []Keep    // of the drafts in a step; its memory is reused
 	leader  *Sequence // the running sequence whose tokens this one waits for; nil: none
 	shared  int       // number of tokens that this one shares with leader
 }
@@ -83,6 +87,12 @@ type Options struct {
 	// MixedChunkTokens replaces ChunkTokens in steps that also decode. It limits the time by which
 	// a prompt stalls running streams.
 	MixedChunkTokens int
+	// DraftTokens is the maximum number of drafts in a step; 0: there are none. If slots hold
+	// recurrent States, each draft takes one of the slots [Slots+StateSlots,
+	// Slots+StateSlots+DraftSlots), where the state before it is kept. A slot must then hold
+	// nothing else.
+	DraftTokens, DraftSlots int
+	States                  bool
 	// WholePrompts computes a prompt in one step. No sequence may be longer than ChunkTokens.
 	WholePrompts bool
 	// PreferPrefill stalls running streams while prompts are computed, unless all slots are in use.
@@ -96,6 +106,9 @@ type Work struct {
 	From, To int
 	Restore  *Restore // the cached prefix of a newly admitted sequence; nil: none
 	Keeps    []Keep   // states to copy during the step, by position
+	// Drafts is how many of the tokens, at the end, are only proposed. The step then computes the
+	// logits of the token before them too, and of each. Keeps are the states before each of them.
+	Drafts int
 }
 
 // Keep tells a step to copy the sequence's recurrent state to Slot after Position tokens.
@@ -119,6 +132,7 @@ type Scheduler struct {
 	pool    *prefix.Pool
 	tree    *prefix.Tree // nil: no prefixes are cached
 	slots   []int32      // free slots
+	spare   []int32      // free slots for the states of drafts
 	waiting []*Sequence  // sorted by priority, then arrival
 	running []*Sequence  // in the order of admission
 	arrived uint64       // number of sequences added so far
@@ -141,6 +155,9 @@ func New(o Options) *Scheduler {
 	s := &Scheduler{o: o, pool: prefix.NewPool(o.Pages, start), marks: make([]uint32, o.Pages)}
 	for i := o.Slots - 1; i >= 0; i-- {
 		s.slots = append(s.slots, int32(i))
+	}
+	for i := range o.DraftSlots {
+		s.spare = append(s.spare, int32(o.Slots+o.StateSlots+i))
 	}
 	if !o.NoPrefixes {
 		states := make([]int32, o.StateSlots)
@@ -246,6 +263,11 @@ func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 // soon as the device has been told to do both, because the device works in order.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
+	if w.Drafts > 0 {
+		q.dropDrafts(0)
+		s.Accept(w, 0)
+		return
+	}
 	q.Computed, q.Ahead = w.To, 0
 	for _, k := range w.Keeps {
 		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot, q.Private)
@@ -262,6 +284,11 @@ func (s *Scheduler) Advance(w Work) {
 
 // Abandon frees the state slots of a Work that failed. The caller should then remove the sequence.
 func (s *Scheduler) Abandon(w Work) {
+	if w.Drafts > 0 {
+		w.Seq.dropDrafts(0)
+		s.EndDrafts(w)
+		return
+	}
 	for _, k := range w.Keeps {
 		s.tree.ReturnSlot(k.Slot)
 	}
@@ -307,15 +334,18 @@ const maxAhead = 64
 // returns how many prompt tokens the step may still have.
 func (s *Scheduler) planDecode() (left int) {
 	left = s.o.ChunkTokens
+	drafts := s.o.DraftTokens
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
 		if !q.running || !q.decodes() {
 			continue
 		}
-		ahead := min(q.Ahead, left)
+		s.limitDrafts(q, min(drafts, left))
+		ahead := min(q.Ahead, left) + q.Drafts
 		if to := q.Computed + 1 + ahead; s.reserve(q, to) {
-			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: to})
-			left -= ahead
+			s.work = append(s.work, s.withStates(Work{Seq: q, From: q.Computed, To: to,
+				Drafts: q.Drafts}))
+			left, drafts = left-ahead, drafts-q.Drafts
 		}
 	}
 	s.dropPreempted()
@@ -323,9 +353,9 @@ func (s *Scheduler) planDecode() (left int) {
 }
 
 // decodes reports whether all tokens of a running sequence have been computed but the last and
-// those that are known after it.
+// those that are known or proposed after it.
 func (q *Sequence) decodes() bool {
-	return q.Ahead <= maxAhead && len(q.Tokens)-q.Computed == 1+q.Ahead
+	return q.Ahead <= maxAhead && len(q.Tokens)-q.Computed == 1+q.Ahead+q.Drafts
 }
 
 // planPrefill plans up to budget prompt tokens, first of running and then of waiting sequences.
@@ -482,6 +512,7 @@ func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
 func (s *Scheduler) preempt(q *Sequence) {
 	s.running = slices.Delete(s.running, slices.Index(s.running, q), slices.Index(s.running, q)+1)
 	s.release(q)
+	q.dropDrafts(0)
 	q.Computed, q.Cached = 0, 0
 	s.Preemptions++
 	s.enqueue(q)

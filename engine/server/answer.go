@@ -291,6 +291,7 @@ func (a *answer) totals() generate.Usage {
 	timing := a.record.timing
 	return generate.Usage{PromptTokens: a.usage.PromptTokens, CachedTokens: a.usage.CachedTokens,
 		CompletionTokens: a.usage.CompletionTokens, ReasoningTokens: a.reasoningTokens,
+		DraftTokens: a.usage.DraftTokens, AcceptedTokens: a.usage.AcceptedTokens,
 		FirstToken:            timing.FirstToken,
 		DecodeTokensPerSecond: timing.DecodeTokensPerSecond()}
 }

@@ -237,6 +237,8 @@ func (c *choices) finish(reason generate.FinishReason, stop string, usage genera
 	}
 	c.usage.CompletionTokens += usage.CompletionTokens
 	c.usage.ReasoningTokens += usage.ReasoningTokens
+	c.usage.DraftTokens += usage.DraftTokens
+	c.usage.AcceptedTokens += usage.AcceptedTokens
 	c.usage.DecodeTokensPerSecond = c.decode.DecodeTokensPerSecond()
 	c.done++
 	if c.done < len(c.list) {

@@ -24,6 +24,8 @@ type metrics struct {
 	promptTokens     prometheus.Counter
 	prefixCacheHits  prometheus.Counter // in tokens, as in vLLM
 	generationTokens prometheus.Counter
+	draftTokens      prometheus.Counter
+	acceptedTokens   prometheus.Counter
 	reasoningTokens  prometheus.Counter
 	firstToken       prometheus.Histogram
 	perToken         prometheus.Histogram
@@ -43,6 +45,10 @@ func newMetrics(models Models) *metrics {
 		prefixCacheHits: counter("headroom_prefix_cache_hits_total",
 			"Prompt tokens taken from the prefix cache."),
 		generationTokens: counter("headroom_generation_tokens_total", "Generated tokens."),
+		draftTokens: counter("headroom_draft_tokens_total",
+			"Tokens that were proposed and verified."),
+		acceptedTokens: counter("headroom_draft_tokens_accepted_total",
+			"Proposed tokens that were what the model chose."),
 		reasoningTokens: counter("headroom_reasoning_tokens_total",
 			"Generated tokens that were reasoning."),
 		// 10 ms to 11 min: from a cached prompt on a small model to a long one on a slow machine.
@@ -56,6 +62,7 @@ func newMetrics(models Models) *metrics {
 				Help:    "Mean time between the tokens of a request.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
+	m.registry.MustRegister(m.draftTokens, m.acceptedTokens)
 	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
 		m.reasoningTokens, m.firstToken, m.perToken, engineCollector{models},
 		collectors.NewGoCollector(),
@@ -76,6 +83,8 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 	m.promptTokens.Add(float64(u.PromptDoneTokens))
 	m.prefixCacheHits.Add(float64(u.CachedTokens))
 	m.generationTokens.Add(float64(u.CompletionTokens))
+	m.draftTokens.Add(float64(u.DraftTokens))
+	m.acceptedTokens.Add(float64(u.AcceptedTokens))
 	m.reasoningTokens.Add(float64(reasoningTokens))
 	if t.FirstToken > 0 {
 		m.firstToken.Observe(t.FirstToken.Seconds())

@@ -142,6 +142,9 @@ func TestCharsMapWithoutEnd(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	for name, tok := range hostileFiles(t) {
 		for unit, part := range hostileTexts {
+			if testing.Short() { // under the race detector
+				part = 8
+			}
 			text := strings.Repeat(unit, 1<<20/len(unit)/part)
 			start := time.Now()
 			used := allocated(func() {

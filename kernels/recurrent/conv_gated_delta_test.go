@@ -52,6 +52,9 @@ func TestConvGatedDeltaIsItsParts(t *testing.T) {
 	var devices []kernels.Device
 	for _, isa := range cpu.Available() {
 		for _, threads := range []int{1, 2, 9} {
+			if kerneltest.RaceDetector && threads < 9 {
+				continue // it looks for races, and plain Go is very slow
+			}
 			devices = append(devices, kernels.NewCPU(cpu.Options{ISA: isa, Threads: threads}))
 		}
 	}
@@ -61,7 +64,7 @@ func TestConvGatedDeltaIsItsParts(t *testing.T) {
 		}
 	}()
 	all := devices
-	if kerneltest.HasMetal() {
+	if kerneltest.HasMetal() && !kerneltest.RaceDetector {
 		all = append(all[:len(all):len(all)], synced{kerneltest.Metal(t)})
 	}
 	spans, rows := spansOf([]int{2, 200, 1, 65, 1, 64}, []int{5, 0, 0, 1, 77, 512})

@@ -167,13 +167,24 @@ func plans() []plan {
 	return append(list, single)
 }
 
+// fewPlans are plans with only two of the single cuts.
+func fewPlans() []plan {
+	return slices.DeleteFunc(plans(), func(p plan) bool {
+		return strings.HasPrefix(p.name, "cut") && p.name != "cut at 8" && p.name != "cut at 33"
+	})
+}
+
 // TestExact checks the exactness rule on every instruction set.
 func TestExact(t *testing.T) {
+	list := plans()
+	if kerneltest.RaceDetector { // plain Go is very slow
+		list = fewPlans()
+	}
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			var native []byte
 			for _, isa := range cpu.Available() {
-				out := testPlans(t, s, fmt.Sprint(isa), plans(),
+				out := testPlans(t, s, fmt.Sprint(isa), list,
 					func(i int, use func(kernels.Device)) {
 						d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1 + i%3})
 						defer d.Close()
@@ -195,9 +206,7 @@ func TestExact(t *testing.T) {
 
 // TestMetalExact is TestExact on the simulated Metal device.
 func TestMetalExact(t *testing.T) {
-	few := slices.DeleteFunc(plans(), func(p plan) bool {
-		return strings.HasPrefix(p.name, "cut") && p.name != "cut at 8" && p.name != "cut at 33"
-	})
+	few := fewPlans()
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
 			d := kerneltest.Metal(t)

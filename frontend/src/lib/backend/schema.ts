@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 7562c409afda89251d50e9b8a029736753257525b07e8ef0d65730501a5b3977
+// SHA-256 of openapi.json: ef035a52d89428b0253080ab5fb184921d7267aacc732abd961108917d1da75a
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -630,6 +630,7 @@ export interface SettingsModel {
   presencePenalty?: number;
   repetitionPenalty?: number;
   seed?: number;
+  speculate?: string;
   stateFormat?: string;
   temperature?: number;
   templateArguments?: Record<string, unknown>;

@@ -1,0 +1,156 @@
+package draft
+
+// How many tokens to propose. A proposal of d tokens makes a pass 1+d rows long in place of one. It
+// is worth its time if the tokens that it is expected to yield cost less each than without it.
+//
+// The expected yield rests on hits: for each length of match, the share of tokens that came as
+// expected. It is measured whether or not a proposal was made, since what the index expects can be
+// compared with what the model chose. So a text with nothing to copy costs nothing, and copies are
+// noticed without a trial. The cost rests on the measured times of passes by their number of rows.
+
+// hitClasses are the classes of matches: by length, from 3, 4, 6, 10, 18 and 34 tokens.
+const hitClasses = 6
+
+// Hits is the share of expected tokens that came, by length of match. The zero value is what is
+// assumed before anything is known.
+type Hits struct {
+	// Before is what was known before the first observation, and learns all of them; nil: nothing.
+	Before     *Hits
+	seen, hits [hitClasses]float64
+}
+
+var firstHits = [hitClasses]float64{0.3, 0.4, 0.55, 0.7, 0.8, 0.85}
+
+const (
+	firstWeight = 8   // how many observations count as much as what was known before
+	mostSeen    = 200 // after so many observations, older ones are forgotten
+)
+
+func hitClass(match int) int {
+	class := 0
+	for limit := gram + 1; match >= limit && class < hitClasses-1; limit = limit*2 - 2 {
+		class++
+	}
+	return class
+}
+
+// Observe records whether the token that a match of this length expected has come.
+func (h *Hits) Observe(match int, hit bool) {
+	if h.Before != nil {
+		h.Before.Observe(match, hit)
+	}
+	c := hitClass(match)
+	if h.seen[c] >= mostSeen {
+		h.seen[c], h.hits[c] = h.seen[c]/2, h.hits[c]/2
+	}
+	h.seen[c]++
+	if hit {
+		h.hits[c]++
+	}
+}
+
+// Rate returns the probability that the token which a match of this length expects will come.
+func (h *Hits) Rate(match int) float64 {
+	c := hitClass(match)
+	first := firstHits[c]
+	if h.Before != nil {
+		first = h.Before.Rate(match)
+	}
+	return (h.hits[c] + firstWeight*first) / (h.seen[c] + firstWeight)
+}
+
+// MaxRows is the largest number of rows whose time Times measures.
+const MaxRows = 64
+
+// Times measures how long passes that only decode take, by their number of rows. The zero value
+// assumes that a row more costs a tenth of a pass with one row.
+type Times struct {
+	seconds [MaxRows + 1]float64 // moving averages; 0: not measured
+	at      [MaxRows + 1]int     // the number of passes when it was last measured
+	passes  int
+}
+
+const (
+	assumedSlope = 0.1
+	// weight of a new measurement. A faster one counts more, since what makes a pass slower than it
+	// has to be is mostly other work of the computer.
+	slowerWeight, fasterWeight = 0.05, 0.2
+	// After so many passes a measurement is old. What is then assumed is half as much dearer than
+	// one row, so that what another program once made slow is tried again.
+	oldPasses = 512
+)
+
+// Observe records the duration of a pass.
+func (t *Times) Observe(rows int, seconds float64) {
+	t.passes++
+	if rows < 1 || rows > MaxRows || seconds <= 0 {
+		return
+	}
+	s := &t.seconds[rows]
+	switch {
+	case *s == 0:
+		*s = seconds
+	case seconds < *s:
+		*s += fasterWeight * (seconds - *s)
+	default:
+		*s += slowerWeight * (seconds - *s)
+	}
+	t.at[rows] = t.passes
+}
+
+// Seconds returns the expected duration of a pass; 0 if nothing is known.
+func (t *Times) Seconds(rows int) float64 {
+	rows = min(rows, MaxRows)
+	low, high := rows, rows
+	for low > 0 && t.seconds[low] == 0 {
+		low--
+	}
+	for high <= MaxRows && t.seconds[high] == 0 {
+		high++
+	}
+	switch {
+	case low == rows:
+		return t.seconds[rows]
+	case low == 0:
+		return 0 // nothing to compare with
+	case high > MaxRows:
+		return t.seconds[low] * (1 + assumedSlope*float64(rows-low))
+	}
+	share := float64(rows-low) / float64(high-low)
+	return t.seconds[low] + share*max(0, t.seconds[high]-t.seconds[low])
+}
+
+// ratio returns how many times as long a pass of rows+more rows takes as one of rows.
+func (t *Times) ratio(rows, more int) float64 {
+	base := t.Seconds(rows)
+	if base == 0 {
+		return 1 + assumedSlope*float64(more)
+	}
+	r := max(1, t.Seconds(rows+more)/base)
+	if at := t.at[min(rows+more, MaxRows)]; at > 0 && t.passes-at > oldPasses {
+		r = 1 + (r-1)/2
+	}
+	return r
+}
+
+// gain is the least gain for which tokens are proposed: the measurements are not more exact.
+const gain = 1.03
+
+// Depth returns how many tokens to propose for a sequence in a pass that has rows rows without the
+// proposal, from which tokens tokens are expected. match is the length of its match, and most the
+// limit. It also returns the number of tokens that the proposal is expected to yield.
+func Depth(match, most, rows int, tokens float64, h *Hits, t *Times) (depth int, yield float64) {
+	if match == 0 {
+		return 0, 0
+	}
+	best := tokens * gain
+	chance, sum := 1.0, 0.0
+	for d := 1; d <= min(most, MaxTokens); d++ {
+		chance *= h.Rate(match + d - 1)
+		sum += chance
+		if speed := (tokens + sum) / t.ratio(rows, d); speed > best {
+			best, depth, yield = speed, d, sum
+		}
+	}
+	return depth, yield
+}

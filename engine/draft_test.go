@@ -1,0 +1,218 @@
+package engine_test
+
+// Decoding ahead changes no token and no log-probability, whatever is proposed: right tokens, wrong
+// ones, and some of each, with greedy sampling and at random, alone and in a crowd, and what is
+// cached afterwards is what plain decoding would have cached.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/draft"
+	"headroom/engine/sample"
+)
+
+// a drafter knows the plain answers, and proposes up to depth tokens of them, each of which it
+// replaces by another one with the probability wrong.
+type drafter struct {
+	mu      sync.Mutex
+	r       *rand.Rand
+	depth   int
+	wrong   float64
+	vocab   int32
+	answers [][]int32 // prompts with their answers
+}
+
+func (d *drafter) propose(tokens []int32) (drafts []int32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(tokens)
+	for _, a := range d.answers {
+		if len(a) > n && slices.Equal(a[:n], tokens) {
+			drafts = slices.Clone(a[n:min(n+d.depth, len(a))])
+		}
+	}
+	for len(drafts) < d.depth {
+		drafts = append(drafts, d.r.Int32N(d.vocab))
+	}
+	for i := range drafts {
+		if d.r.Float64() < d.wrong {
+			drafts[i] = d.r.Int32N(d.vocab)
+		}
+	}
+	return drafts
+}
+
+// sameWithDrafts answers prompts in plain decoding, and then with drafts.
+func sameWithDrafts(t *testing.T, src engine.Source, o engine.Options, prompts [][]int32,
+	vocab int32, depths []int) {
+	t.Helper()
+	plain := openModel(t, src, o)
+	o.Speculate = engine.SpeculateAuto
+	drafting := openModel(t, src, o)
+	d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: vocab}
+	var requests []engine.Request
+	for i, p := range prompts {
+		s := sample.Params{}
+		if i%2 == 1 {
+			s = sample.Params{Temperature: 0.8, Seed: new(uint64(i)), TopK: 20,
+				RepetitionPenalty: 1.05}
+		}
+		s.Logprobs = 1
+		requests = append(requests, engine.Request{Prompt: p, MaxTokens: 24 + i%7, Sampling: s,
+			IgnoreEOS: true})
+	}
+	type result struct {
+		tokens   []int32
+		logprobs []float32
+	}
+	run := func(e *engine.Engine, r engine.Request) (x result) {
+		x.tokens, x.logprobs, _ = answer(t, submit(t, e, r))
+		return x
+	}
+	var want []result
+	for _, r := range requests {
+		x := run(plain, r)
+		want = append(want, x)
+		d.answers = append(d.answers, append(slices.Clone(r.Prompt), x.tokens...))
+	}
+	// The next turns resume after the answers.
+	for i := range requests {
+		r := requests[i]
+		r.Prompt = append(slices.Clone(d.answers[i]), r.Prompt[:len(r.Prompt)/2]...)
+		x := run(plain, r)
+		requests, want = append(requests, r), append(want, x)
+		d.answers = append(d.answers, append(slices.Clone(r.Prompt), x.tokens...))
+	}
+	for _, depth := range depths {
+		for _, wrong := range []float64{0, 0.3, 1} {
+			d.mu.Lock()
+			d.depth, d.wrong = depth, wrong
+			d.mu.Unlock()
+			drafting.AlwaysDraft(d.propose)
+			name := fmt.Sprintf("depth %d, wrong %g", depth, wrong)
+			check := func(i int, got result) {
+				if !slices.Equal(got.tokens, want[i].tokens) ||
+					!slices.Equal(got.logprobs, want[i].logprobs) {
+					t.Errorf("%s, request %d: got %d, expected %d", name, i, got.tokens,
+						want[i].tokens)
+				}
+			}
+			for i, r := range requests { // alone
+				check(i, run(drafting, r))
+			}
+			var group sync.WaitGroup
+			got := make([]result, len(requests))
+			for i, r := range requests { // in a crowd
+				group.Go(func() { got[i] = run(drafting, r) })
+			}
+			group.Wait()
+			for i := range got {
+				check(i, got[i])
+			}
+			idle(t, drafting)
+			if err := drafting.CheckMemory(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+	s := drafting.Stats()
+	if s.AcceptedTokens == 0 || s.AcceptedTokens >= s.DraftTokens {
+		t.Errorf("%d of %d drafts were right, expected some of them", s.AcceptedTokens,
+			s.DraftTokens)
+	}
+}
+
+func TestDrafts(t *testing.T) {
+	depths := []int{1, 3, draft.MaxTokens}
+	if testing.Short() { // under the race detector
+		depths = []int{3}
+	}
+	var prompts [][]int32
+	for i := range 4 {
+		prompts = append(prompts, someIDs(i, 30+40*i))
+	}
+	eachArchitecture(t, func(t *testing.T, src engine.Source, _ engine.CacheCost) {
+		sameWithDrafts(t, src, engine.Options{MaxSequences: 3, KVBits: "(8, 4)"}, prompts, 300,
+			depths)
+	})
+}
+
+// TestDraftsOfTheDemo uses the demo model, whose recurrent states have to go back.
+func TestDraftsOfTheDemo(t *testing.T) {
+	e := open(t, engine.Options{})
+	var prompts [][]int32
+	for _, p := range demoCases(t, 2000)[:4] {
+		prompts = append(prompts, encode(e, p))
+	}
+	for _, state := range []string{"f32", "int8"} {
+		t.Run(state, func(t *testing.T) {
+			sameWithDrafts(t, demoSource(t), engine.Options{StateFormat: state}, prompts, 500,
+				[]int{2, 7})
+		})
+	}
+}
+
+// TestLookup repeats a text. The engine's own drafts are then nearly all right, and a pass yields
+// several tokens.
+func TestLookup(t *testing.T) {
+	e := open(t, engine.Options{Speculate: engine.SpeculateAuto})
+	plain := open(t, engine.Options{})
+	line := "The quick brown fox jumps over the lazy dog by the river. "
+	r := engine.Request{Prompt: encode(e, strings.Repeat(line, 12)), MaxTokens: 120,
+		IgnoreEOS: true}
+	want, _, _ := collect(t, submit(t, plain, r))
+	got, _, done := collect(t, submit(t, e, r))
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d, expected %d", got, want)
+	}
+	t.Logf("%d of %d drafts were right, of %d tokens", done.Usage.AcceptedTokens,
+		done.Usage.DraftTokens, done.Usage.CompletionTokens)
+}
+
+// BenchmarkSpeculate answers each prompt of the demo model's cases in plain decoding and with the
+// engine's own drafts, in turn. It prints how many times as fast the latter decodes: for all answers
+// of at least 32 tokens, and for each of them with -v.
+func BenchmarkSpeculate(b *testing.B) {
+	plain := open(b, engine.Options{ContextTokens: 4096})
+	ahead := open(b, engine.Options{ContextTokens: 4096, Speculate: engine.SpeculateAuto})
+	decode := func(e *engine.Engine, p string) (time.Duration, engine.Usage) {
+		_, _, done := collect(b, submit(b, e, engine.Request{Prompt: encode(e, p),
+			MaxTokens: 120}))
+		return done.Timing.Decode, done.Usage
+	}
+	prompts := demoCases(b, 2000)
+	times := make([][2][]time.Duration, len(prompts))
+	usages := make([]engine.Usage, len(prompts))
+	for b.Loop() {
+		for range 5 {
+			for i, p := range prompts {
+				slow, _ := decode(plain, p)
+				fast, u := decode(ahead, p)
+				times[i][0], times[i][1] = append(times[i][0], slow), append(times[i][1], fast)
+				usages[i] = u
+			}
+		}
+	}
+	median := func(list []time.Duration) time.Duration {
+		slices.Sort(list)
+		return list[len(list)/2]
+	}
+	var slow, fast time.Duration
+	for i, u := range usages {
+		if u.CompletionTokens < 32 {
+			continue
+		}
+		one, two := median(times[i][0]), median(times[i][1])
+		slow, fast = slow+one, fast+two
+		b.Logf("%5.2f  %3d tokens, %3d of %3d drafts right", float64(one)/float64(two),
+			u.CompletionTokens, u.AcceptedTokens, u.DraftTokens)
+	}
+	b.ReportMetric(float64(slow)/float64(fast), "times-plain")
+}

@@ -1,0 +1,112 @@
+package loop
+
+// Drafts: tokens that probably come next are computed in the same pass as the token before them
+// (engine/draft, and draft.go of engine/sched). The sampler then chooses a token at each row, in
+// order and with the state that it would have had, as if the rows were passes. The row after a
+// wrong draft is not looked at. So tokens, log-probabilities and random numbers are those of plain
+// decoding, with every sampler, and in a form.
+//
+// Only devices whose passes end before the next one starts have drafts: on a GPU, the next pass is
+// launched before the host knows the last token.
+
+import (
+	"time"
+
+	"headroom/engine/draft"
+	"headroom/engine/sched"
+)
+
+// drafts is the state of the loop that concerns drafts.
+type drafts struct {
+	enabled bool
+	hits    draft.Hits
+	times   draft.Times
+	// always replaces the proposals, for tests; nil: none.
+	always func(tokens []int32) []int32
+}
+
+// newLookup indexes the prompt of a request that may have drafts.
+func (l *Loop) newLookup(r *Request) *draft.Lookup {
+	if !l.drafts.enabled || r.NoDrafts || r.NoAnswer {
+		return nil
+	}
+	lookup := draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
+	lookup.Extend(r.Prompt, nil)
+	return lookup
+}
+
+// propose appends drafts to the sequences for which they are worth their time.
+func (l *Loop) propose() {
+	if !l.drafts.enabled {
+		return
+	}
+	rows := 0
+	for _, r := range l.requests {
+		if r.decodes() {
+			rows++
+		}
+	}
+	tokens := float64(rows) // that the pass is expected to yield
+	for _, r := range l.requests {
+		if r.lookup == nil || !r.decodes() {
+			continue
+		}
+		r.lookup.Extend(r.seq.Tokens, r.knownHits(l))
+		// The last token of an answer is never computed.
+		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
+		depth, yield := draft.Depth(r.lookup.Match(), most, rows, tokens, &r.hits, &l.drafts.times)
+		r.drafts = append(r.drafts[:0], r.lookup.Propose(r.seq.Tokens, depth)...)
+		if l.drafts.always != nil {
+			r.drafts = append(r.drafts[:0], l.drafts.always(r.seq.Tokens)...)
+			r.drafts = r.drafts[:min(len(r.drafts), max(most, 0))]
+		}
+		rows, tokens = rows+len(r.drafts), tokens+yield
+		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
+		r.seq.Drafts = len(r.drafts)
+	}
+}
+
+// decodes reports whether the next pass computes the last token of r and no other known one.
+func (r *request) decodes() bool {
+	return r.usage.CompletionTokens > 0 && r.seq.Ahead == 0 &&
+		r.seq.Computed == len(r.seq.Tokens)-1
+}
+
+// knownHits returns the hits of r, which begin with those of all requests.
+func (r *request) knownHits(l *Loop) *draft.Hits {
+	r.hits.Before = &l.drafts.hits
+	return &r.hits
+}
+
+// emitDrafts gets the tokens of a step with drafts: from the row of the token before them, and from
+// that of each draft that was right.
+func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now time.Time) error {
+	defer l.sched.EndDrafts(w)
+	r.usage.DraftTokens += w.Drafts
+	l.counters.DraftTokens += int64(w.Drafts)
+	for n := 0; ; n++ {
+		if n > 0 {
+			l.sched.Accept(w, n)
+			r.usage.AcceptedTokens++
+			l.counters.AcceptedTokens++
+		}
+		if err := l.emitToken(r, step, row+n, len(r.seq.Tokens), now); err != nil || r.ended {
+			return err
+		}
+		if n == w.Drafts || r.seq.Tokens[len(r.seq.Tokens)-1] != r.drafts[n] {
+			return nil
+		}
+	}
+}
+
+// observe records the duration of a pass that only decodes.
+func (d *drafts) observe(work []sched.Work, took time.Duration) {
+	rows := 0
+	for _, w := range work {
+		if w.To-w.From-w.Drafts != 1 {
+			return
+		}
+		rows += w.To - w.From
+	}
+	d.times.Observe(rows, took.Seconds())
+}
