@@ -59,8 +59,8 @@ export const schemaPart = {
   schemaHelp: 'The answer has its members in this order.',
   notJson: (error: Text) => `This is not JSON: ${error}`,
   cut: (tokens: Text) =>
-    `The answer reached its limit of ${tokens} tokens and is not complete. To keep it shorter, set ` +
-    'maxLength and maxItems in the schema.',
+    `The answer reached its limit of ${tokens} tokens and is not complete. To keep it shorter, ` +
+    'set maxLength and maxItems in the schema.',
 };
 
 export const decisionPart = {
