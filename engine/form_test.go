@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -84,6 +85,17 @@ func TestForm(t *testing.T) {
 				b.text)
 		}
 	}
+	ahead := draftingEngine(t, requests, alone)
+	for i, r := range requests {
+		if a := answerOf(t, ahead, r); !equalAnswers(a, alone[i]) {
+			t.Errorf("temperature %v: plain %q, with drafts %q", r.Sampling.Temperature,
+				alone[i].text, a.text)
+		}
+	}
+	if s := ahead.Stats(); s.AcceptedTokens == 0 || s.AcceptedTokens == s.DraftTokens {
+		t.Errorf("%d of %d drafts were right, expected some of them", s.AcceptedTokens,
+			s.DraftTokens)
+	}
 	answers := make(chan string)
 	for i, r := range requests {
 		go func() {
@@ -103,6 +115,18 @@ func TestForm(t *testing.T) {
 	if err := e.CheckMemory(); err != nil {
 		t.Error(err)
 	}
+}
+
+// draftingEngine returns an engine that proposes the tokens of the answers, a third of them wrong.
+func draftingEngine(t *testing.T, requests []engine.Request,
+	answers []formAnswer) *engine.Engine {
+	e := open(t, engine.Options{Speculate: engine.SpeculateAuto})
+	d := &drafter{r: rand.New(rand.NewPCG(1, 9)), depth: 4, wrong: 0.3, vocab: 500}
+	for i, r := range requests {
+		d.answers = append(d.answers, slices.Concat(r.Prompt, answers[i].tokens))
+	}
+	e.AlwaysDraft(d.propose)
+	return e
 }
 
 // TestFormsInSmallPasses answers several forms at once on an engine with small passes. Their forced
