@@ -18,6 +18,7 @@ import (
 	"headroom/app/stored"
 	"headroom/app/wired"
 	"headroom/engine/cachemiss"
+	"headroom/engine/modelfile"
 )
 
 // enums holds the values of every string type with constants.
@@ -48,7 +49,8 @@ var enums = map[reflect.Type][]any{
 	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
 	reflect.TypeFor[stored.Kind](): {stored.Chats, stored.Cache, stored.Jobs, stored.Log,
 		stored.Settings, stored.Models},
-	reflect.TypeFor[keys.Priority](): {keys.Interactive, keys.Batch},
+	reflect.TypeFor[modelfile.Task](): {modelfile.Generate, modelfile.Embed, modelfile.Rerank},
+	reflect.TypeFor[keys.Priority]():  {keys.Interactive, keys.Batch},
 	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,
 		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
 		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,

@@ -90,7 +90,7 @@ func needBytes(d engine.Description, contextTokens int) int64 {
 // modelView returns an entry of the list.
 func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	d := m.Description
-	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture,
+	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Task: d.Task,
 		Parameters: d.Parameters, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
 		NeedBytes: needBytes(d, contextTokens), ContextTokens: d.ContextTokens, Bundled: m.Bundled,
 		State: m.State, Places: []Place{}}

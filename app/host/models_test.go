@@ -11,6 +11,7 @@ import (
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine"
+	"headroom/engine/modelfile"
 )
 
 // newWatchingHost returns a host that watches its model folder.
@@ -118,6 +119,16 @@ func TestNeedBytes(t *testing.T) {
 	for tokens, want := range map[int]memory.Fit{100: memory.Yes, 1000: memory.No} {
 		if got := modelView(m, 5000, tokens).Fits; got != want {
 			t.Errorf("%d tokens in 5000 bytes: %s, want %s", tokens, got, want)
+		}
+	}
+}
+
+// TestModelTask: an embedding model is listed as one.
+func TestModelTask(t *testing.T) {
+	for _, task := range []modelfile.Task{modelfile.Generate, modelfile.Embed, modelfile.Rerank} {
+		m := library.Model{ID: "m", Description: engine.Description{Task: task}}
+		if got := modelView(m, 0, 0).Task; got != task {
+			t.Errorf("the task of a model for %q is %q", task, got)
 		}
 	}
 }

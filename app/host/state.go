@@ -7,6 +7,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -136,10 +137,12 @@ type Model struct {
 	Name         string `json:"name"`
 	Path         string `json:"path"` // "" for the bundled one
 	Architecture string `json:"architecture"`
-	Parameters   int64  `json:"parameters"` // 0: unknown
-	Quantization string `json:"quantization"`
-	SizeBytes    int64  `json:"sizeBytes"`
-	NeedBytes    int64  `json:"needBytes"`
+	// Task is what the model computes: "" for text, "embed" for vectors, "rerank" for scores.
+	Task         modelfile.Task `json:"task"`
+	Parameters   int64          `json:"parameters"` // 0: unknown
+	Quantization string         `json:"quantization"`
+	SizeBytes    int64          `json:"sizeBytes"`
+	NeedBytes    int64          `json:"needBytes"`
 	// Fits says whether the model fits into RoomBytes.
 	Fits    memory.Fit `json:"fits"`
 	Loaded  bool       `json:"loaded"`

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { startFakeServer } from './fake-server.mjs';
@@ -15,9 +15,10 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {name, url, isFake, kill, finishDownload, chats}. kill ends the server, and
- * finishDownload completes the model Half-Here-8bit; both are null for a server that runs already.
- * chats is the folder of conversations, if this test created it.
+ * Resolves with {name, url, isFake, kill, finishDownload, addEmbeddingModel, chats}. kill ends the
+ * server, and finishDownload completes the model Half-Here-8bit; both are null for a server that
+ * runs already. addEmbeddingModel adds the model Tiny-Embedding, and chats is the folder of
+ * conversations; only a server that this test started has them.
  */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
@@ -49,17 +50,29 @@ export async function openServer() {
 }
 
 const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
+const embedding = fileURLToPath(new URL('../../engine/testdata/vectors/qwen3/', import.meta.url));
+
+const hubFolder = (home, name) =>
+  join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
+
+/** Adds a model with random weights that computes vectors. It appears at once and complete. */
+async function plantEmbedding(home) {
+  const folder = hubFolder(home, 'Tiny-Embedding');
+  const outside = join(home, 'Tiny-Embedding');
+  await cp(embedding, outside, { recursive: true });
+  await mkdir(dirname(folder), { recursive: true });
+  await rename(outside, folder);
+}
 
 /**
  * Copies the demo model into the Hugging Face cache of that home, once complete and once without
  * weights. Returns a function that completes the second copy.
  */
 async function plantModels(home) {
-  const folder = (name) =>
-    join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
-  await mkdir(folder('Tiny-Qwen-4bit'), { recursive: true });
-  await cp(demo, folder('Tiny-Qwen-4bit'), { recursive: true });
-  const half = folder('Half-Here-8bit');
+  const whole = hubFolder(home, 'Tiny-Qwen-4bit');
+  await mkdir(whole, { recursive: true });
+  await cp(demo, whole, { recursive: true });
+  const half = hubFolder(home, 'Half-Here-8bit');
   await mkdir(half, { recursive: true });
   await cp(demo, half, { recursive: true });
   // The extra line makes this model differ from the other copy.
@@ -127,6 +140,7 @@ export async function startBinary(path, plant = plantModels) {
     isFake: false,
     kill,
     finishDownload,
+    addEmbeddingModel: () => plantEmbedding(home),
     chats:
       process.platform === 'darwin'
         ? join(home, 'Library/Application Support/Headroom/chats')

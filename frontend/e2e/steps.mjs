@@ -11,6 +11,7 @@ import { engineSteps, openingSteps, overviewSteps } from './overview-steps.mjs';
 import { settingsSteps, storedSteps } from './settings-steps.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
+import { similaritySteps, trySteps } from './try-steps.mjs';
 import { welcomeSteps } from './welcome.mjs';
 import { windowSteps } from './window-steps.mjs';
 
@@ -22,11 +23,13 @@ export const steps = [
   ...chatSteps,
   ...engineSteps,
   ...cacheSteps,
+  ...trySteps,
   ...modelsSteps,
   ...settingsSteps,
   ...memorySteps,
   ...transferSteps,
   ...sheetSteps,
   ...storedSteps,
+  ...similaritySteps,
   ...windowSteps,
 ];

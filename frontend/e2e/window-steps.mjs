@@ -17,7 +17,7 @@ export const windowSteps = [
         await page.setViewportSize(size);
         for (const theme of ['dark', 'light']) {
           await page.emulateMedia({ colorScheme: theme });
-          for (const name of ['Models', 'Memory', 'Cache', 'Settings', 'Chat', 'Overview']) {
+          for (const name of ['Models', 'Memory', 'Cache', 'Try', 'Settings', 'Chat', 'Overview']) {
             await goTo(page, name);
             if (name === 'Memory') await page.getByTestId('verdict').waitFor();
             await page.mouse.move(1, 1);

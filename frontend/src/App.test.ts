@@ -9,6 +9,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { newMessage } from './lib/stores/conversations';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { pages } from './pages';
@@ -60,6 +61,7 @@ async function open(
       chat,
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
+      tries: new TryStore(),
       welcome: new WelcomeStore(backend),
       router: new Router(() => pages.map(({ id }) => id)),
       pages,

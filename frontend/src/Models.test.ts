@@ -138,6 +138,25 @@ test('one click starts a model, a second click unloads it', async () => {
   expect(() => button(/^Unload/)).toThrow();
 });
 
+test('a model that a request loads beside another can be unloaded', async () => {
+  await open();
+  const id = 'mlx-community/Qwen3.5-9B-4bit';
+  const other = { ...backend.state.engine, model: id };
+  backend.beside = [other];
+  backend.set(() => {});
+  await pass(1000);
+  expect(() => button(/^Unload: Qwen3\.5-9B/)).not.toThrow();
+  const read = backend.lists.length;
+  other.status = 'busy';
+  backend.set(() => {});
+  await pass(3000);
+  expect(backend.lists).toHaveLength(read);
+  backend.beside = [];
+  backend.set(() => {});
+  await pass(1000);
+  expect(() => button(/^Unload: Qwen3\.5-9B/)).toThrow();
+});
+
 test('memory needs are computed for the chosen context length', async () => {
   await open();
   await fill('.context select', '131072', 'change');

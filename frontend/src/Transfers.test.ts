@@ -8,6 +8,7 @@ import type { ImportItem } from './lib/backend/transfers';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { pages } from './pages';
@@ -56,6 +57,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
       chat: new ChatStore(backend, localStorage),
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
+      tries: new TryStore(),
       welcome: new WelcomeStore(backend),
       router,
       pages,

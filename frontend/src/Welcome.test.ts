@@ -9,6 +9,7 @@ import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { pages } from './pages';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 
 let backend: FakeBackend;
@@ -54,6 +55,7 @@ async function open(
       chat: new ChatStore(backend, localStorage),
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
+      tries: new TryStore(),
       welcome: new WelcomeStore(backend),
       router: new Router(() => pages.map(({ id }) => id)),
       pages,
@@ -137,7 +139,7 @@ test('the welcome can be closed at once, and then is not shown again', async () 
 
 test('Settings can show the welcome again', async () => {
   await open((fake) => (fake.general = { ...fake.general, welcomed: true }));
-  window.dispatchEvent(new KeyboardEvent('keydown', { key: '6', ctrlKey: true, cancelable: true }));
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: '7', ctrlKey: true, cancelable: true }));
   await pass(20);
   document.querySelector<HTMLButtonElement>('[aria-label="Show again: the welcome"]')!.click();
   await pass(10);

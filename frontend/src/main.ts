@@ -11,6 +11,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { browserStorage } from './lib/storage';
 import { pages } from './pages';
@@ -36,6 +37,7 @@ mount(App, {
     chat: new ChatStore(backend, browserStorage()),
     cache: new CacheStore(backend),
     settings: new SettingsStore(backend, browserStorage()),
+    tries: new TryStore(),
     welcome: new WelcomeStore(backend),
     router: new Router(() => pages.map(({ id }) => id)),
     pages,

@@ -10,6 +10,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { TryStore } from './lib/stores/tries.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { pages, type Page } from './pages';
 import Unauthorized from './views/Unauthorized.svelte';
@@ -38,7 +39,7 @@ test('a new row in the table is a new page', () => {
   const engine = new EngineStore(backend);
   const chat = new ChatStore(backend, localStorage);
   const settings = new SettingsStore(backend, localStorage);
-  const stores = { engine, chat, settings, cache: new CacheStore(backend) };
+  const stores = { engine, chat, settings, cache: new CacheStore(backend), tries: new TryStore() };
   const props = { ...stores, welcome: new WelcomeStore(backend), router, pages: table };
   const app = mount(App, { target: document.body, props });
   flushSync();

@@ -6,6 +6,7 @@ import type { CacheStore } from './lib/stores/cache.svelte';
 import type { ChatStore } from './lib/stores/chat.svelte';
 import type { EngineStore } from './lib/stores/engine.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
+import type { TryStore } from './lib/stores/tries.svelte';
 import type { WelcomeStore } from './lib/stores/welcome.svelte';
 import Cache from './views/Cache.svelte';
 import Chat from './views/Chat.svelte';
@@ -13,12 +14,14 @@ import Memory from './views/Memory.svelte';
 import Models from './views/Models.svelte';
 import Overview from './views/Overview.svelte';
 import Settings from './views/Settings.svelte';
+import Try from './views/Try.svelte';
 import { cache } from './strings/cache';
 import { chat } from './strings/chat';
 import { memory } from './strings/memory';
 import { models } from './strings/models';
 import { overview } from './strings/overview';
 import { settings } from './strings/settings';
+import { tryPage } from './strings/try';
 
 /** The props that every view receives. A view uses those that it needs. */
 export interface ViewProps {
@@ -26,6 +29,7 @@ export interface ViewProps {
   chat: ChatStore;
   cache: CacheStore;
   settings: SettingsStore;
+  tries: TryStore;
   welcome: WelcomeStore;
 }
 
@@ -44,5 +48,6 @@ export const pages: Page[] = [
   { id: 'models', label: models.title, icon: 'models', view: Models },
   { id: 'memory', label: memory.title, icon: 'memory', view: Memory },
   { id: 'cache', label: cache.title, icon: 'disk', view: Cache },
+  { id: 'try', label: tryPage.title, icon: 'flask', view: Try },
   { id: 'settings', label: settings.title, icon: 'sliders', view: Settings },
 ];

@@ -90,6 +90,7 @@ export const snippets = {
     label: 'JavaScript',
     where: 'Save as a .mjs file and run it with Node 18 or later.',
   },
+  go: { label: 'Go', where: 'Save as main.go and run it with: go run main.go' },
 };
 
 /** The tools that can use the endpoint, and where their settings go. */

@@ -77,6 +77,11 @@ export interface Backend {
   /** Unloads a model; empty: all of them. */
   stop(model?: string): Promise<State>;
   cancel(requestId: string): Promise<void>;
+  /**
+   * Sends a request to a path of the endpoint, such as decisions. Resolves to the document of the
+   * answer, and rejects if it is aborted.
+   */
+  ask(path: string, body: object, signal: AbortSignal): Promise<unknown>;
   /** Streams one answer. Throws a HeadroomError; an aborted answer ends without one. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
 

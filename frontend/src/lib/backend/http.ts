@@ -85,6 +85,15 @@ export class HttpBackend implements Backend {
     await this.#post(`control/requests/${encodeURIComponent(requestId)}/cancel`);
   }
 
+  async ask(path: string, body: object, signal: AbortSignal): Promise<unknown> {
+    const response = await this.#post(`v1/${path}`, body, signal);
+    try {
+      return await response.json();
+    } catch (cause) {
+      throw unreachable(cause);
+    }
+  }
+
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
     const body = {
       model: request.model,

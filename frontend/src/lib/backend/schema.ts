@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: a8665fc05c52875f6d8764e2ca1f8e5bf625130e37c0cf583d99911b8922c964
+// SHA-256 of openapi.json: 4a0d9cc1159823cc5c6afd563ded4d7b86af51e7eb93fb2438a438dba6ab0c3e
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -365,6 +365,7 @@ export interface HostModel {
   quantization: string;
   sizeBytes: number;
   state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+  task: '' | 'embed' | 'rerank';
   updatedAt: number;
 }
 

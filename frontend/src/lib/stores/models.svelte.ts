@@ -1,11 +1,12 @@
 // The models that were found, as the pages see them.
 //
-// The server does not push the list. The page requests it again when its version, the running model
+// The server does not push the list. The page requests it again when its version, the loaded models
 // or the available memory changes. A long list is not requested again and again while a download
 // grows: there is a pause after each request. The Models page may request it for a chosen context;
 // all other pages see each model at the context it would be loaded with.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type {
+  Engine,
   Model,
   ModelChange,
   ModelList,
@@ -74,8 +75,11 @@ export class ModelsStore {
 
   /** Reloads the list if a new state may have changed it. */
   update(state: State): void {
-    const { status, model } = state.engine;
-    const mark = `${state.modelsVersion} ${model} ${status === 'busy' ? 'ready' : status}`;
+    const stateOf = ({ model, status }: Engine) =>
+      `${model} ${status === 'busy' ? 'ready' : status}`;
+    // The server orders them by their last use.
+    const engines = state.engines.map(stateOf).toSorted();
+    const mark = [state.modelsVersion, stateOf(state.engine), ...engines].join('\n');
     const moved =
       Math.abs(state.roomBytes - this.#room) > roomShare * Math.max(this.#room, state.roomBytes);
     if (mark === this.#mark && !moved) return;

@@ -47,6 +47,7 @@ import {
   sizeOf,
 } from './cache';
 import { FakeChats } from './chats';
+import { endpointAnswer, type EndpointBody } from './endpoint';
 import { fakeWhatIf, fakeWired } from './memory';
 import { completed, fakeModels } from './models';
 import { refusal } from './refusal';
@@ -193,6 +194,17 @@ export class FakeBackend implements Backend {
     this.set((state) => (state.requests = state.requests.filter(({ id }) => id !== requestId)));
   }
 
+  async ask(path: string, body: object, signal: AbortSignal): Promise<unknown> {
+    this.#act(`ask ${path} ${JSON.stringify(body)}`);
+    const { status } = this.state.engine;
+    if (status !== 'ready' && status !== 'busy')
+      throw refusal('not_running', 'No model is running.');
+    if (await this.#pause(signal)) throw refusal('cancelled', 'The request was cancelled.');
+    const { model } = body as EndpointBody;
+    const task = this.found.find(({ id }) => id === model)?.task ?? '';
+    return endpointAnswer(path, body as EndpointBody, task);
+  }
+
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
     this.asked.push(request);
     this.#failOnce();
@@ -215,10 +227,12 @@ export class FakeBackend implements Backend {
   async models(contextTokens: number): Promise<ModelList> {
     this.lists.push(contextTokens);
     const { engine, roomBytes } = this.state;
-    const loaded = engine.status === 'ready' || engine.status === 'busy' ? engine.model : '';
+    const loaded = [engine, ...this.beside]
+      .filter(({ status }) => status === 'ready' || status === 'busy')
+      .map(({ model }) => model);
     const models = this.found.map((model) => ({
       ...model,
-      loaded: model.id === loaded,
+      loaded: loaded.includes(model.id),
       needBytes: model.needBytes + contextTokens * needBytesPerToken,
     }));
     const folders = ['/home/you/.cache/huggingface/hub', '/home/you/models'];

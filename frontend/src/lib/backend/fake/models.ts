@@ -9,6 +9,7 @@ export function fakeModel(change: Partial<Model>): Model {
     name: 'Model',
     path: '',
     architecture: 'qwen3_5_moe',
+    task: '',
     parameters: 20e6,
     quantization: '4-bit, group 64',
     sizeBytes: 11.4e6,

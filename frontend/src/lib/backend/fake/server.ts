@@ -34,8 +34,13 @@ export class FakeServer {
   async handle(request: Request): Promise<Response | null> {
     const { pathname } = new URL(request.url);
     try {
-      if (pathname === '/v1/chat/completions')
-        return await complete(this.backend, await request.json());
+      if (pathname === '/v1/chat/completions') {
+        const body = await request.json();
+        if (!body.response_format) return await complete(this.backend, body);
+        return await ask(this.backend, 'chat/completions', body);
+      }
+      if (answered.test(pathname))
+        return await ask(this.backend, pathname.slice('/v1/'.length), await request.json());
       if (!pathname.startsWith('/control/')) return null;
       if (!this.#isSignedIn(request)) throw refusal('unauthorized', 'This page is not signed in.');
       if (pathname === '/control/events') return streamEvents(this.backend);
@@ -58,6 +63,13 @@ export class FakeServer {
     const fromQuery = new URL(url).searchParams.get('token');
     return [headers.get('X-Headroom-Token'), fromQuery].includes(this.token);
   }
+}
+
+/** The paths of the endpoint whose answers are whole documents. */
+const answered = /^\/v1\/(decisions|embeddings|rerank)$/;
+
+async function ask(backend: FakeBackend, path: string, body: object): Promise<Response> {
+  return Response.json(await backend.ask(path, body, new AbortController().signal));
 }
 
 /** A server that has just started: the demo model is loaded, and the cache is empty. */
