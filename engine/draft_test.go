@@ -222,3 +222,56 @@ func BenchmarkSpeculate(b *testing.B) {
 	}
 	b.ReportMetric(float64(slow)/float64(fast), "times-plain")
 }
+
+// qwen3Shape is the shape of Qwen3-0.6B with 4-bit weights.
+const qwen3Shape = `{"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+	"num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+	"rms_norm_eps": 1e-6, "vocab_size": 151936, "max_position_embeddings": 40960,
+	"tie_word_embeddings": true, "quantization": {"group_size": 64, "bits": 4}}`
+
+// BenchmarkVerify prints how many times as long as with one row a pass takes whose rows are the
+// last token and drafts that are all right.
+func BenchmarkVerify(b *testing.B) {
+	for _, m := range []struct {
+		name string
+		src  engine.Source
+	}{{"demo", demoSource(b)}, {"qwen3-0.6b", engine.Random([]byte(qwen3Shape))}} {
+		e := openModel(b, m.src, engine.Options{ContextTokens: 4608,
+			Speculate: engine.SpeculateAuto})
+		for _, context := range []int{16, 4096} {
+			r := engine.Request{Prompt: someIDs(3, context), MaxTokens: 65, IgnoreEOS: true}
+			var answer []int32
+			pass := func(rows int) float64 {
+				e.AlwaysDraft(func(tokens []int32) []int32 {
+					n := len(tokens) - context
+					if rows == 1 || n >= len(answer) {
+						return nil
+					}
+					return answer[n:min(n+rows-1, len(answer))]
+				})
+				tokens, _, done := collect(b, submit(b, e, r))
+				answer = tokens
+				passes := done.Usage.CompletionTokens - 1 - done.Usage.AcceptedTokens
+				return done.Timing.Decode.Seconds() / float64(passes)
+			}
+			b.Run(fmt.Sprintf("%s/context=%d", m.name, context), func(b *testing.B) {
+				pass(1)
+				times := map[int][]float64{}
+				rows := []int{1, 2, 4, 8}
+				for b.Loop() {
+					for range 9 {
+						for _, n := range rows {
+							times[n] = append(times[n], pass(n))
+						}
+					}
+				}
+				for _, n := range rows {
+					slices.Sort(times[n])
+					b.ReportMetric(times[n][len(times[n])/2]/times[1][len(times[1])/2],
+						fmt.Sprintf("times-%d", n))
+				}
+				b.ReportMetric(times[1][len(times[1])/2]*1000, "ms/row")
+			})
+		}
+	}
+}

@@ -17,6 +17,10 @@ type Hits struct {
 	// Before is what was known before the first observation, and learns all of them; nil: nothing.
 	Before     *Hits
 	seen, hits [hitClasses]float64
+	// window bounds proposals beyond firstWindow. It grows by one with a token that came as
+	// expected, and is halved by another one: a text copies or does not, and the rates, which are
+	// averages over texts, notice it late.
+	window int
 }
 
 var firstHits = [hitClasses]float64{0.3, 0.4, 0.55, 0.7, 0.8, 0.85}
@@ -24,6 +28,7 @@ var firstHits = [hitClasses]float64{0.3, 0.4, 0.55, 0.7, 0.8, 0.85}
 const (
 	firstWeight = 8   // how many observations count as much as what was known before
 	mostSeen    = 200 // after so many observations, older ones are forgotten
+	firstWindow = 2   // the bound of the first proposal
 )
 
 func hitClass(match int) int {
@@ -44,9 +49,14 @@ func (h *Hits) Observe(match int, hit bool) {
 		h.seen[c], h.hits[c] = h.seen[c]/2, h.hits[c]/2
 	}
 	h.seen[c]++
+	window := h.window + firstWindow
 	if hit {
 		h.hits[c]++
+		window = min(window+1, MaxTokens)
+	} else {
+		window /= 2
 	}
+	h.window = window - firstWindow
 }
 
 // Rate returns the probability that the token which a match of this length expects will come.
@@ -145,7 +155,7 @@ func Depth(match, most, rows int, tokens float64, h *Hits, t *Times) (depth int,
 	}
 	best := tokens * gain
 	chance, sum := 1.0, 0.0
-	for d := 1; d <= min(most, MaxTokens); d++ {
+	for d := 1; d <= min(most, firstWindow+h.window); d++ {
 		chance *= h.Rate(match + d - 1)
 		sum += chance
 		if speed := (tokens + sum) / t.ratio(rows, d); speed > best {

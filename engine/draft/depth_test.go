@@ -25,7 +25,7 @@ func linear(slope float64, rows ...int) *Times {
 
 // always returns hits with which a share of all expected tokens comes.
 func always(share float64) *Hits {
-	h := &Hits{}
+	h := &Hits{window: MaxTokens - firstWindow}
 	for c := range hitClasses {
 		h.seen[c], h.hits[c] = 1e6, 1e6*share
 	}
