@@ -222,3 +222,22 @@ func BenchmarkSpeculate(b *testing.B) {
 	}
 	b.ReportMetric(float64(slow)/float64(fast), "times-plain")
 }
+
+// TestDraftsNeedNoMemory: a model that just fits in plain decoding also fits if it may decode
+// ahead, if need be plainly: the slots for the states before drafts would take the rest.
+func TestDraftsNeedNoMemory(t *testing.T) {
+	src := tinySource(t, "qwen3_5_text")
+	o := engine.Options{ContextTokens: 512, MaxSequences: 128, KeptStates: 4}
+	d, err := engine.Describe(src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + d.KVBytes(o.ContextTokens)
+	for _, how := range []string{engine.SpeculateOff, engine.SpeculateAuto} {
+		o.Speculate = how
+		e := openModel(t, src, o)
+		if got := e.Info().Need; got.TotalBytes() > o.AvailableBytes {
+			t.Errorf("%s: %+v, available are %d", how, got, o.AvailableBytes)
+		}
+	}
+}

@@ -185,6 +185,10 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
+	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
+		o.DraftTokens = 0
+		return New(src, o)
+	}
 	return p, nil
 }
 
