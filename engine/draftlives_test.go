@@ -1,13 +1,18 @@
 package engine_test
 
 // Requests of every kind draft together where pages are few: some are preempted, some cancelled,
-// some score their prompt or have a form. Each gets what it gets alone, without drafts.
+// some score their prompt or have a form. Each gets what it gets alone, without drafts, and the
+// block store gets the same bytes.
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -202,4 +207,57 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 	s := many.Stats()
 	t.Logf("%d preemptions, %d of %d drafts were right, %d tokens cached", s.Preemptions,
 		s.AcceptedTokens, s.DraftTokens, s.CachedTokens)
+}
+
+// TestDraftsOnDisk: conversations that were decoded ahead leave the same files in the block store,
+// apart from the measured times in their headers.
+func TestDraftsOnDisk(t *testing.T) {
+	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma2"} {
+		t.Run(name, func(t *testing.T) {
+			d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: draft.MaxTokens, wrong: 0.3,
+				vocab: 200}
+			want, got := storedTalks(t, name, d, ""), storedTalks(t, name, d,
+				engine.SpeculateAuto)
+			if len(want) == 0 || !maps.Equal(got, want) {
+				t.Errorf("files %v, expected %v", got, want)
+			}
+		})
+	}
+}
+
+// storedTalks returns the hashes of the files that three conversations leave in a new block store.
+func storedTalks(t *testing.T, model string, d *drafter, speculate string) map[string][32]byte {
+	t.Helper()
+	dir := t.TempDir()
+	store := openStore(t, dir)
+	e := openModel(t, tinySource(t, model), engine.Options{BlockStore: store, ContextTokens: 1024,
+		KeptStates: 30, Speculate: speculate})
+	e.AlwaysDraft(d.propose)
+	for i := range 3 {
+		q := engine.Request{Prompt: someIDs(i, 200+50*i), MaxTokens: 90, IgnoreEOS: true,
+			Sampling: sample.Params{Temperature: 0.7, Seed: new(uint64(i))}}
+		for range 3 {
+			tokens, _, _ := answer(t, submit(t, e, q))
+			all := slices.Concat(q.Prompt, tokens)
+			d.answers = append(d.answers, all)
+			q.Prompt = append(slices.Clone(all), 5, 6, 7)
+		}
+	}
+	if s := e.Stats(); (speculate != "") != (s.AcceptedTokens > 0) {
+		t.Errorf("%d drafts were right", s.AcceptedTokens)
+	}
+	e.Close()
+	store.Close()
+	files := map[string][32]byte{}
+	names, _ := filepath.Glob(filepath.Join(dir, "blocks", "*", "*.safetensors"))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const checksum = 4
+		data = data[8+binary.LittleEndian.Uint64(data):]
+		files[filepath.Base(name)] = sha256.Sum256(data[:len(data)-checksum])
+	}
+	return files
 }
