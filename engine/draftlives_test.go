@@ -19,6 +19,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/draft"
+	"headroom/engine/models"
 	"headroom/engine/sample"
 )
 
@@ -260,4 +261,47 @@ func storedTalks(t *testing.T, model string, d *drafter, speculate string) map[s
 		files[filepath.Base(name)] = sha256.Sum256(data[:len(data)-checksum])
 	}
 	return files
+}
+
+// TestDraftsOfFailedSteps: passes with drafts that fail leave no memory behind.
+func TestDraftsOfFailedSteps(t *testing.T) {
+	o := engine.Options{NoPrefixCache: true, MaxSequences: 4, Speculate: engine.SpeculateAuto}
+	e := openModel(t, tinySource(t, "qwen3_5_text"), o)
+	d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: 5, wrong: 0.3, vocab: 200}
+	ask := engine.Request{Prompt: someIDs(1, 40), MaxTokens: 30, IgnoreEOS: true}
+	want, _, _ := collect(t, submit(t, e, ask))
+	d.answers = [][]int32{slices.Concat(ask.Prompt, want)}
+	e.AlwaysDraft(d.propose)
+	passes, broken := 0, true
+	e.ReplaceModel(func(m models.Model) models.Model {
+		return hooked{m, func(tokens []int32) {
+			if passes++; broken && passes%29 == 0 {
+				panic("a fault in a kernel")
+			}
+		}}
+	})
+	failed := 0
+	for range 10 {
+		var streams []*engine.Stream
+		for range 6 {
+			streams = append(streams, submit(t, e, ask))
+		}
+		for _, s := range streams {
+			if got, _, done := collect(t, s); done.Finish == engine.FinishError {
+				failed++
+			} else if !slices.Equal(got, want) {
+				t.Errorf("got %d, expected %d", got, want)
+			}
+		}
+	}
+	if idle(t, e); failed == 0 || failed == 60 {
+		t.Errorf("%d of 60 requests failed", failed)
+	}
+	if err := e.CheckMemory(); err != nil {
+		t.Error(err)
+	}
+	broken = false
+	if got, _, _ := collect(t, submit(t, e, ask)); !slices.Equal(got, want) {
+		t.Errorf("got %d, expected %d", got, want)
+	}
 }
