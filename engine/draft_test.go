@@ -241,3 +241,21 @@ func TestDraftsNeedNoMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestNoMemoryForNoDrafts: a model that cannot go back has no drafts, and no memory for them.
+func TestNoMemoryForNoDrafts(t *testing.T) {
+	for name, src := range map[string]engine.Source{"recurrent, with rings": tinySource(t,
+		"qwen3_5_text"), "vectors": {Dir: vectorModels + "/modernbert"}} {
+		o := engine.Options{MaxSequences: 1, ChunkTokens: 4, ContextTokens: 256, MaxKVTokens: 48,
+			KeptStates: 4}
+		plain, err := engine.Describe(src, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Speculate = engine.SpeculateAuto
+		auto, err := engine.Describe(src, o)
+		if err != nil || auto.Need != plain.Need {
+			t.Errorf("%s: %+v (%v), expected %+v", name, auto.Need, err, plain.Need)
+		}
+	}
+}
