@@ -96,9 +96,9 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 	}
 }
 
-// chooseDraftTokens sets DraftTokens to 0 for a model that has no drafts: one that computes vectors,
-// and one with recurrent states and rings, because a sequence cannot change the slot that has its
-// ring.
+// chooseDraftTokens sets DraftTokens to 0 for a model that has no drafts: one that computes
+// vectors, and one with recurrent states and rings, because a sequence cannot change the slot that
+// has its ring.
 func (p *Plan) chooseDraftTokens() {
 	rings := slices.ContainsFunc(p.Spec.Layers,
 		func(l cache.LayerSpec) bool { return l.Window > 0 })
