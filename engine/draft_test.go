@@ -223,6 +223,43 @@ func BenchmarkSpeculate(b *testing.B) {
 	b.ReportMetric(float64(slow)/float64(fast), "times-plain")
 }
 
+// TestDraftsNeedNoMemory: a model that just fits in plain decoding also fits if it may decode
+// ahead, if need be plainly: the slots for the states before drafts would take the rest.
+func TestDraftsNeedNoMemory(t *testing.T) {
+	src := tinySource(t, "qwen3_5_text")
+	o := engine.Options{ContextTokens: 512, MaxSequences: 128, KeptStates: 4}
+	d, err := engine.Describe(src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + d.KVBytes(o.ContextTokens)
+	for _, how := range []string{engine.SpeculateOff, engine.SpeculateAuto} {
+		o.Speculate = how
+		e := openModel(t, src, o)
+		if got := e.Info().Need; got.TotalBytes() > o.AvailableBytes {
+			t.Errorf("%s: %+v, available are %d", how, got, o.AvailableBytes)
+		}
+	}
+}
+
+// TestNoMemoryForNoDrafts: a model that cannot go back has no drafts, and no memory for them.
+func TestNoMemoryForNoDrafts(t *testing.T) {
+	for name, src := range map[string]engine.Source{"recurrent, with rings": tinySource(t,
+		"qwen3_5_text"), "vectors": {Dir: vectorModels + "/modernbert"}} {
+		o := engine.Options{MaxSequences: 1, ChunkTokens: 4, ContextTokens: 256, MaxKVTokens: 48,
+			KeptStates: 4}
+		plain, err := engine.Describe(src, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Speculate = engine.SpeculateAuto
+		auto, err := engine.Describe(src, o)
+		if err != nil || auto.Need != plain.Need {
+			t.Errorf("%s: %+v (%v), expected %+v", name, auto.Need, err, plain.Need)
+		}
+	}
+}
+
 // qwen3Shape is the shape of Qwen3-0.6B with 4-bit weights.
 const qwen3Shape = `{"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
 	"num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,

@@ -96,24 +96,27 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 	}
 }
 
-// chooseDraftSlots chooses DraftSlots, the number of slots for the states before drafts, which only
-// recurrent models need: half as many as are kept for prompts, in a 64th of the memory. With rings
-// there is none, because a sequence cannot change the slot that has its ring.
-func (p *Plan) chooseDraftSlots(slotBytes int64) {
-	if slotBytes == 0 || p.Spec.Vectors != nil {
-		return
-	}
+// chooseDraftTokens sets DraftTokens to 0 for a model that has no drafts: one that computes
+// vectors, and one with recurrent states and rings, because a sequence cannot change the slot that
+// has its ring.
+func (p *Plan) chooseDraftTokens() {
 	rings := slices.ContainsFunc(p.Spec.Layers,
 		func(l cache.LayerSpec) bool { return l.Window > 0 })
-	states := cache.SlotBytes(p.Spec.Layers, p.State) > 0
-	switch {
-	case rings && states:
+	if p.Spec.Vectors != nil || rings && p.hasStates() {
 		p.DraftTokens = 0
-	case states:
-		p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2),
-			int(p.available()/64/slotBytes))
-		p.DraftSlots = max(0, min(p.DraftSlots, p.slotsWithin()-p.MaxSequences-p.KeptStates))
 	}
+}
+
+func (p *Plan) hasStates() bool { return cache.SlotBytes(p.Spec.Layers, p.State) > 0 }
+
+// chooseDraftSlots chooses DraftSlots, the number of slots for the states before drafts, which only
+// recurrent models need: half as many as are kept for prompts, in a 64th of the memory.
+func (p *Plan) chooseDraftSlots(slotBytes int64) {
+	if p.DraftTokens == 0 || !p.hasStates() {
+		return
+	}
+	p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2), int(p.available()/64/slotBytes))
+	p.DraftSlots = max(0, min(p.DraftSlots, p.slotsWithin()-p.MaxSequences-p.KeptStates))
 }
 
 // available returns the bytes that the model may use. It is Options.AvailableBytes, or else the

@@ -185,6 +185,10 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	p.Unread, p.CopiedBytes = w.Unread(), d.AllocatedBytes
 	p.measure(m, w, w.MappedBytes()+d.AllocatedBytes)
 	p.Description.HasChatTemplate = hasTemplate
+	if p.DraftTokens > 0 && p.Check() != nil { // decoding ahead is not worth a refusal
+		o.DraftTokens = 0
+		return New(src, o)
+	}
 	return p, nil
 }
 
@@ -219,10 +223,12 @@ func (p *Plan) parseFormats() (err error) {
 // memory that m needs when it is loaded.
 func (p *Plan) measure(m models.Model, w *checkpoint.Weights, weights int64) {
 	p.Spec = m.Spec()
-	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),
+	limit := p.kvLimit()
+	p.Spec.Layers = cache.Limit(p.Spec.Layers, limit)
+	p.chooseDraftTokens()
+	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: limit,
 		LogitsRows: p.MaxSequences + p.DraftTokens, LongestBuffer: p.LongestBuffer}
 	scratch := p.chooseChunk(m)
-	p.Spec.Layers = cache.Limit(p.Spec.Layers, p.Runner.MaxKVTokens)
 	slotBytes := cache.SlotBytes(p.Spec.Layers, p.State) +
 		cache.RingBytes(p.Spec.Layers, p.KV, p.Runner.BatchRows)
 	p.chooseKeptStates(slotBytes)

@@ -4,8 +4,9 @@
 //
 // The package manages page and slot numbers only; engine/cache has their memory. Invariants:
 //
-//   - A position of a page is written once, by the sequence that the page was allocated for, before
-//     others can see it. So a page may be shared while its sequence still fills later positions.
+//   - A position of a page is written by the sequence that the page was allocated for, and only
+//     before others can see it. So a page may be shared while its sequence still fills later
+//     positions.
 //   - A page is free if neither a page table nor a node of the tree refers to it.
 //   - A node's page holds its tokens at the page's first positions. Only full pages have children.
 //   - Eviction is least recently used first, leaves before their parents. So every remaining path

@@ -8,7 +8,9 @@ package sched
 // and the sequence goes on in the slot that has the state after its last true token. No state is
 // copied back.
 //
-// Drafts use memory that is free. They neither evict a prefix nor preempt a sequence.
+// Drafts use memory that is free. They neither evict a prefix nor preempt a sequence: their pages
+// are allocated after all others of the step, and those with nothing but wrong drafts are free
+// after it.
 
 // dropDrafts removes the drafts after the first n.
 func (q *Sequence) dropDrafts(n int) {
@@ -18,26 +20,44 @@ func (q *Sequence) dropDrafts(n int) {
 	}
 }
 
-// limitDrafts drops the drafts for which there is no room: more than most, or more than there are
-// free slots or pages for.
-func (s *Scheduler) limitDrafts(q *Sequence, most int) {
-	if q.Drafts == 0 {
-		return
-	}
+// planDrafts adds drafts to the planned step, of which left rows are left, and returns how many are
+// left then: at least half, so that prompts go on. It drops the other drafts.
+func (s *Scheduler) planDrafts(left int) int {
+	most := min(s.o.DraftTokens, left/2)
 	if s.o.States {
 		most = min(most, len(s.spare))
 	}
-	q.dropDrafts(most)
-	for q.Drafts > 0 && !s.pool.Free().Covers(s.need(len(q.Pages), q.Computed+1+q.Drafts)) {
-		q.dropDrafts(q.Drafts - 1)
+	for i := range s.work {
+		w := &s.work[i]
+		w.Seq.dropDrafts(most)
+		w.Drafts = w.Seq.Drafts
+		w.To, most, left = w.To+w.Drafts, most-w.Drafts, left-w.Drafts
+	}
+	return left
+}
+
+// placeDrafts gives the drafts of the planned step pages, and slots for the states before them. It
+// drops those for which no page is free.
+func (s *Scheduler) placeDrafts() {
+	for i := range s.work {
+		w := &s.work[i]
+		q, plain := w.Seq, w.To-w.Drafts
+		for q.Drafts > 0 && !s.pool.Free().Covers(s.need(len(q.Pages), plain+q.Drafts)) {
+			q.dropDrafts(q.Drafts - 1)
+		}
+		if w.Drafts == 0 {
+			continue
+		}
+		w.Drafts, w.To = q.Drafts, plain+q.Drafts
+		s.fill(q, w.To)
+		if s.o.States {
+			w.Keeps = s.statesBefore(w)
+		}
 	}
 }
 
-// withStates gives w the slots for the states before its drafts.
-func (s *Scheduler) withStates(w Work) Work {
-	if !s.o.States || w.Drafts == 0 {
-		return w
-	}
+// statesBefore takes the slots for the states before the drafts of w.
+func (s *Scheduler) statesBefore(w *Work) []Keep {
 	q := w.Seq
 	q.states = q.states[:0]
 	for i := range w.Drafts {
@@ -45,8 +65,7 @@ func (s *Scheduler) withStates(w Work) Work {
 		q.states = append(q.states, Keep{w.To - w.Drafts + i, s.spare[at]})
 		s.spare = s.spare[:at]
 	}
-	w.Keeps = q.states
-	return w
+	return q.states
 }
 
 // Accept records that the first n drafts of w were what the model chose. Advance has dropped all
@@ -67,10 +86,15 @@ func (s *Scheduler) Accept(w Work, n int) {
 	w.Keeps[at].Slot, q.Slot = q.Slot, w.Keeps[at].Slot
 }
 
-// EndDrafts frees the slots that w used for its drafts. The owner calls it after Accept, even if
-// the sequence has been removed.
+// EndDrafts frees the slots that w used for its drafts, and the pages that have no token but wrong
+// drafts. The owner calls it after Accept, even if the sequence has been removed.
 func (s *Scheduler) EndDrafts(w Work) {
 	for _, k := range w.Keeps {
 		s.spare = append(s.spare, k.Slot)
+	}
+	q := w.Seq
+	for n := len(q.Pages) - 1; q.running && n >= s.pagesFor(q.Computed); n-- {
+		s.pool.Unref(q.Pages[n])
+		q.Pages = q.Pages[:n]
 	}
 }

@@ -124,6 +124,11 @@ func TestScenario(t *testing.T) {
 			}
 			lives = carryOut(t, s, world, work, lives)
 			checkBetween(t, s, 0, disk)
+			for _, q := range s.running {
+				if len(q.Pages) != s.pagesFor(q.Computed) {
+					t.Fatalf("%d pages for %d tokens", len(q.Pages), q.Computed)
+				}
+			}
 		}
 		disk.finish(t)
 		checkInvariants(t, s)

@@ -317,6 +317,7 @@ func (s *Scheduler) Next() []Work {
 		budget = min(s.o.MixedChunkTokens, left)
 	}
 	s.planPrefill(budget)
+	s.placeDrafts()
 	return s.work
 }
 
@@ -334,22 +335,19 @@ const maxAhead = 64
 // returns how many prompt tokens the step may still have.
 func (s *Scheduler) planDecode() (left int) {
 	left = s.o.ChunkTokens
-	drafts := s.o.DraftTokens
 	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
 		if !q.running || !q.decodes() {
 			continue
 		}
-		s.limitDrafts(q, min(drafts, left))
-		ahead := min(q.Ahead, left) + q.Drafts
+		ahead := min(q.Ahead, left)
 		if to := q.Computed + 1 + ahead; s.reserve(q, to) {
-			s.work = append(s.work, s.withStates(Work{Seq: q, From: q.Computed, To: to,
-				Drafts: q.Drafts}))
-			left, drafts = left-ahead, drafts-q.Drafts
+			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: to})
+			left -= ahead
 		}
 	}
 	s.dropPreempted()
-	return left
+	return s.planDrafts(left)
 }
 
 // decodes reports whether all tokens of a running sequence have been computed but the last and
@@ -485,10 +483,15 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 			return false
 		}
 	}
+	s.fill(q, tokens)
+	return true
+}
+
+// fill allocates pages, which must be free, for the first tokens of q up to the given number.
+func (s *Scheduler) fill(q *Sequence, tokens int) {
 	for len(q.Pages) < s.pagesFor(tokens) {
 		q.Pages = append(q.Pages, s.pool.Alloc(len(q.Pages)))
 	}
-	return true
 }
 
 // victim chooses the running sequence to preempt for q. It is the newest sequence of the lowest
