@@ -185,7 +185,7 @@ func (e *Engine) schedOptions() sched.Options {
 		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
 		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens,
 		DraftTokens: p.DraftTokens, DraftSlots: p.DraftSlots,
-		States:       cache.SlotBytes(p.Spec.Layers, p.State) > 0,
+		States:       p.HasStates(),
 		WholePrompts: p.Spec.Vectors != nil && p.Spec.Vectors.Whole}
 }
 

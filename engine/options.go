@@ -108,7 +108,8 @@ func (o Options) Check() error {
 	case "", SpeculateAuto, SpeculateOff:
 	default:
 		return problem.New(problem.BadRequest, "There is no such way to decode ahead",
-			fmt.Sprintf("got %q, expected auto or off", o.Speculate), "")
+			fmt.Sprintf("got %q, expected auto or off", o.Speculate),
+			"Leave it out to get auto.")
 	}
 	return o.planning().Check()
 }

@@ -25,14 +25,15 @@ type drafts struct {
 	always func(tokens []int32) []int32
 }
 
-// newLookup indexes the prompt of a request that may have drafts.
-func (l *Loop) newLookup(r *Request) *draft.Lookup {
-	if !l.drafts.enabled || r.NoDrafts || r.NoAnswer {
-		return nil
+// index indexes the prompt of a request that may have drafts. Its hits begin with those of all
+// requests. Submit calls it, on its caller's goroutine.
+func (d *drafts) index(r *request) {
+	if !d.enabled || r.NoDrafts || r.NoAnswer {
+		return
 	}
-	lookup := draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
-	lookup.Extend(r.Prompt, nil)
-	return lookup
+	r.lookup = draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
+	r.lookup.Extend(r.Prompt, nil)
+	r.hits.Before = &d.hits
 }
 
 // propose appends drafts to the sequences for which they are worth their time.
@@ -51,7 +52,7 @@ func (l *Loop) propose() {
 		if r.lookup == nil || !r.decodes() {
 			continue
 		}
-		r.lookup.Extend(r.seq.Tokens, r.knownHits(l))
+		r.lookup.Extend(r.seq.Tokens, &r.hits)
 		// The last token of an answer is never computed.
 		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
 		depth, yield := draft.Depth(r.lookup.Match(), most, rows, tokens, &r.hits, &l.drafts.times)
@@ -70,12 +71,6 @@ func (l *Loop) propose() {
 func (r *request) decodes() bool {
 	return r.usage.CompletionTokens > 0 && r.seq.Ahead == 0 &&
 		r.seq.Computed == len(r.seq.Tokens)-1
-}
-
-// knownHits returns the hits of r, which begin with those of all requests.
-func (r *request) knownHits(l *Loop) *draft.Hits {
-	r.hits.Before = &l.drafts.hits
-	return &r.hits
 }
 
 // emitDrafts gets the tokens of a step with drafts: from the row of the token before them, and from

@@ -148,7 +148,7 @@ func (l *Loop) Submit(r Request) (*Stream, error) {
 		}
 		q.text = l.text.NewStream(r.Prompt, r.ShowTags)
 		q.stop = chat.NewStopMatcher(r.Stop)
-		q.lookup = l.newLookup(&r)
+		l.drafts.index(q)
 	}
 	if r.Output != nil && !r.Embed {
 		form, err := l.text.Compiler().NewAnswer(r.Output)

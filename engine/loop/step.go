@@ -44,7 +44,8 @@ type step struct {
 	logitIndex []int
 	tokens     []int32
 	spans      []kernels.Span
-	logitRows  []int32 // rows of the tokens whose logits are needed
+	logitRows  []int32       // rows of the tokens whose logits are needed
+	split      []batch.Round // memory of rounds
 	launched   time.Time
 	err        error
 
@@ -197,17 +198,22 @@ func (l *Loop) execute(s *step) (err error) {
 }
 
 // rounds splits the spans of the step at the positions where a recurrent state must be kept: for
-// later prompts, or before a draft. It
-// returns nil if there are no such positions.
-func (s *step) rounds() (rounds []batch.Round) {
+// later prompts, or before a draft. It returns nil if there are no such positions. The result is
+// valid until the step's next call.
+func (s *step) rounds() []batch.Round {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
 		return nil
 	}
+	used := 0
 	round := func(n int) *batch.Round {
-		if n == len(rounds) {
-			rounds = append(rounds, batch.Round{})
+		if n == len(s.split) {
+			s.split = append(s.split, batch.Round{})
 		}
-		return &rounds[n]
+		r := &s.split[n]
+		if n == used {
+			r.Spans, r.Keeps, used = r.Spans[:0], r.Keeps[:0], used+1
+		}
+		return r
 	}
 	for i, w := range s.work {
 		rest := s.spans[i]
@@ -223,7 +229,7 @@ func (s *step) rounds() (rounds []batch.Round) {
 			r.Spans = append(r.Spans, rest)
 		}
 	}
-	return rounds
+	return s.split[:used]
 }
 
 // complete waits until a step has run and delivers its results.
@@ -239,7 +245,9 @@ func (l *Loop) complete(s *step) {
 	l.steps.lastEnd, l.steps.lastTook = now, now.Sub(from)
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
 	l.stepTime.complete(s.work, l.steps.lastTook)
-	l.drafts.observe(s.work, l.steps.lastTook)
+	if s.err == nil {
+		l.drafts.observe(s.work, l.steps.lastTook)
+	}
 	l.deliver(s, now)
 }
 

@@ -102,17 +102,18 @@ func (p *Plan) chooseKeptStates(slotBytes int64) {
 func (p *Plan) chooseDraftTokens() {
 	rings := slices.ContainsFunc(p.Spec.Layers,
 		func(l cache.LayerSpec) bool { return l.Window > 0 })
-	if p.Spec.Vectors != nil || rings && p.hasStates() {
+	if p.Spec.Vectors != nil || rings && p.HasStates() {
 		p.DraftTokens = 0
 	}
 }
 
-func (p *Plan) hasStates() bool { return cache.SlotBytes(p.Spec.Layers, p.State) > 0 }
+// HasStates reports whether the model has recurrent states.
+func (p *Plan) HasStates() bool { return cache.SlotBytes(p.Spec.Layers, p.State) > 0 }
 
 // chooseDraftSlots chooses DraftSlots, the number of slots for the states before drafts, which only
 // recurrent models need: half as many as are kept for prompts, in a 64th of the memory.
 func (p *Plan) chooseDraftSlots(slotBytes int64) {
-	if p.DraftTokens == 0 || !p.hasStates() {
+	if p.DraftTokens == 0 || !p.HasStates() {
 		return
 	}
 	p.DraftSlots = min(p.DraftTokens, max(2, p.KeptStates/2), int(p.available()/64/slotBytes))

@@ -45,9 +45,9 @@ func newMetrics(models Models) *metrics {
 		prefixCacheHits: counter("headroom_prefix_cache_hits_total",
 			"Prompt tokens taken from the prefix cache."),
 		generationTokens: counter("headroom_generation_tokens_total", "Generated tokens."),
-		draftTokens: counter("headroom_draft_tokens_total",
+		draftTokens: counter("headroom_spec_decode_num_draft_tokens_total",
 			"Tokens that were proposed and verified."),
-		acceptedTokens: counter("headroom_draft_tokens_accepted_total",
+		acceptedTokens: counter("headroom_spec_decode_num_accepted_tokens_total",
 			"Proposed tokens that were what the model chose."),
 		reasoningTokens: counter("headroom_reasoning_tokens_total",
 			"Generated tokens that were reasoning."),
@@ -62,9 +62,9 @@ func newMetrics(models Models) *metrics {
 				Help:    "Mean time between the tokens of a request.",
 				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
-	m.registry.MustRegister(m.draftTokens, m.acceptedTokens)
 	m.registry.MustRegister(m.requests, m.promptTokens, m.prefixCacheHits, m.generationTokens,
-		m.reasoningTokens, m.firstToken, m.perToken, engineCollector{models},
+		m.draftTokens, m.acceptedTokens, m.reasoningTokens, m.firstToken, m.perToken,
+		engineCollector{models},
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

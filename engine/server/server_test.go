@@ -79,6 +79,13 @@ func TestSpeculation(t *testing.T) {
 			}
 		}
 	}
+	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
+	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 56",
+		"headroom_spec_decode_num_accepted_tokens_total 40"} { // 8 answers
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("/metrics has no line %q", line)
+		}
+	}
 }
 
 // TestPrivateRequests checks where a request may be cached, in body and header, on every route.
