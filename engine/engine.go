@@ -15,7 +15,6 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/device"
 	"headroom/engine/loop"
-	"headroom/engine/models"
 	"headroom/engine/plan"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
@@ -117,7 +116,7 @@ func (e *Engine) load(ctx context.Context, src Source) (err error) {
 		copying(share)
 		return stopped(ctx.Err())
 	}
-	m, err := models.Load(e.weights)
+	m, err := e.plan.Load(e.weights)
 	if err != nil {
 		return err
 	}

@@ -59,3 +59,7 @@ func (e *Engine) OneByOne() { e.loop.OneByOne() }
 // AlwaysDraft makes the engine verify what f proposes after the given tokens, in place of its own
 // drafts. No request may be in flight.
 func (e *Engine) AlwaysDraft(f func(tokens []int32) []int32) { e.loop.AlwaysDraft(f) }
+
+// DraftDepth makes the model's block draft so many tokens for each pass. No request may be in
+// flight.
+func (e *Engine) DraftDepth(tokens int) { e.loop.DraftDepth(tokens) }

@@ -12,7 +12,7 @@ func Random(config []byte) Source { return checkpoint.Random(config) }
 // WriteRandom writes the model that Random(config) returns into a folder, in MLX's format.
 func WriteRandom(dir string, config []byte) error {
 	return checkpoint.WriteRandom(dir, config, func(w *checkpoint.Weights) error {
-		_, err := models.Load(w)
+		_, err := models.LoadDrafter(w)
 		return err
 	})
 }

@@ -13,6 +13,8 @@ type Batch struct {
 	// a state must be kept inside a span, the span is split there, and its pieces are in
 	// consecutive rounds. If no span is split, there is one round with all Spans.
 	Rounds []Round
+	// Hidden tells where the hidden state before each row is.
+	Hidden Hidden
 	// Outputs are the rows whose hidden states are read after the pass; nil: all rows.
 	Outputs *Outputs
 }
@@ -47,6 +49,46 @@ func (o *Outputs) Select(rows []int32, spans []kernels.Span) {
 		}
 	}
 	o.Batch.Spans = selected
+}
+
+// Hidden lists hidden states by their rows in a pass and by slots, which keep the last one of each
+// sequence for its next pass. The state before row RowsAfter[i] is that of row Rows[i], and the
+// state before row RowsAfterSlots[i] is in slot Slots[i]. After the pass, slot LastSlots[i] gets
+// that of row LastRows[i].
+type Hidden struct {
+	Rows, RowsAfter       []int32
+	Slots, RowsAfterSlots []int32
+	LastRows, LastSlots   []int32
+}
+
+// Set lists the hidden states of a pass with the given spans and rounds. The slot zero is what
+// precedes the first token of a sequence. Set reuses the memory of the previous call.
+func (h *Hidden) Set(spans []kernels.Span, rounds []Round, zero int32) {
+	h.Rows, h.RowsAfter = h.Rows[:0], h.RowsAfter[:0]
+	h.Slots, h.RowsAfterSlots = h.Slots[:0], h.RowsAfterSlots[:0]
+	h.LastRows, h.LastSlots = h.LastRows[:0], h.LastSlots[:0]
+	for _, s := range spans {
+		slot := s.Slot
+		if s.Pos == 0 {
+			slot = zero
+		}
+		first, last := int32(s.Row), int32(s.Row+s.Rows-1)
+		h.Slots, h.RowsAfterSlots = append(h.Slots, slot), append(h.RowsAfterSlots, first)
+		for row := first; row < last; row++ {
+			h.Rows, h.RowsAfter = append(h.Rows, row), append(h.RowsAfter, row+1)
+		}
+		h.LastRows, h.LastSlots = append(h.LastRows, last), append(h.LastSlots, s.Slot)
+	}
+	for _, r := range rounds {
+		for _, k := range r.Keeps {
+			for _, s := range r.Spans {
+				if s.Slot == k.From {
+					h.LastRows = append(h.LastRows, int32(s.Row+s.Rows-1))
+					h.LastSlots = append(h.LastSlots, k.To)
+				}
+			}
+		}
+	}
 }
 
 // Round holds spans of different sequences, and the states to keep after these spans.

@@ -30,6 +30,12 @@ type LayerSpec struct {
 	// StateValues is the number of values in the state of a recurrent layer. Each row has StateRow
 	// values.
 	StateValues, StateRow int
+	// HiddenValues is the number of values of a hidden state, the last of each sequence, in float32
+	// (models.Drafter).
+	HiddenValues int
+	// Drafts marks the layer of a block that drafts tokens. It is none of the layers at either end
+	// that Format.BoundaryLayers counts.
+	Drafts bool
 }
 
 // Layer is one layer's memory.
@@ -38,6 +44,8 @@ type Layer struct {
 	Ring  *Ring            // of an attention layer with a window: the page tables of KV
 	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], see recurrent.Conv
 	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], see recurrent.GatedDelta
+	// Hidden is [slots+1, HiddenValues]. The last row is zero: what precedes every sequence.
+	Hidden kernels.Tensor
 }
 
 // Buffers returns the buffers of the layer, each of which a kernel accesses as a whole.
@@ -96,6 +104,9 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 				PageTokens, o.Pages, start)
 		case s.StateValues > 0:
 			layers[i].Conv, layers[i].State = o.State.tensors(d, s, o.Slots)
+		}
+		if s.HiddenValues > 0 {
+			layers[i].Hidden = kernels.NewTensor(d, kernels.F32, o.Slots+1, s.HiddenValues)
 		}
 	}
 	return layers

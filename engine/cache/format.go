@@ -173,7 +173,7 @@ type LayerFormat struct{ K, V attention.Format }
 func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	layers, at, total := make([]LayerFormat, len(specs)), 0, 0
 	for _, s := range specs {
-		if s.KVHeads > 0 {
+		if s.KVHeads > 0 && !s.Drafts {
 			total++
 		}
 	}
@@ -181,7 +181,7 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 		if s.KVHeads == 0 {
 			continue
 		}
-		boundary := min(at, total-1-at) < f.BoundaryLayers
+		boundary := !s.Drafts && min(at, total-1-at) < f.BoundaryLayers
 		layers[i] = LayerFormat{f.side(f.K, boundary, s.HeadDim), f.side(f.V, boundary, s.HeadDim)}
 		at++
 	}

@@ -122,6 +122,9 @@ func SlotRegions(layers []Layer) (regions []Region) {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv),
 				rows(fmt.Sprintf("layers.%d.state", i), l.State))
 		}
+		if !l.Hidden.IsNone() {
+			regions = append(regions, rows(fmt.Sprintf("layers.%d.hidden", i), l.Hidden))
+		}
 	}
 	return regions
 }

@@ -71,7 +71,8 @@ func SlotBytes(specs []LayerSpec, f StateFormat) int64 {
 	n := int64(0)
 	for _, s := range specs {
 		conv, state := f.cols(s)
-		n += int64(f.dtype.Size()) * int64(conv+state)
+		n += int64(f.dtype.Size())*int64(conv+state) +
+			int64(kernels.F32.Size()*s.HiddenValues)
 	}
 	return n
 }

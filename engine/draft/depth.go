@@ -146,21 +146,62 @@ func (t *Times) ratio(rows, more int) float64 {
 // gain is the least gain for which tokens are proposed: the measurements are not more exact.
 const gain = 1.03
 
-// Depth returns how many tokens to propose for a sequence in a pass that has rows rows without the
-// proposal, from which tokens tokens are expected. match is the length of its match, and most the
-// limit. It also returns the number of tokens that the proposal is expected to yield.
-func Depth(match, most, rows int, tokens float64, h *Hits, t *Times) (depth int, yield float64) {
-	if match == 0 {
-		return 0, 0
+// Round is a pass that is being planned, with the drafts that it verifies.
+type Round struct {
+	Rows    int     // of the pass without drafts, of which each yields a token
+	Drafts  int     // rows of drafts
+	Right   float64 // drafts that are expected to be right
+	Steps   float64 // the time of the drafter's steps before the pass, in seconds
+	Passes  *Times  // of passes by rows
+	Drafter *Times  // of the drafter's steps by rows
+}
+
+// assumedStep is the assumed duration of a drafter's step, in passes with one row.
+const assumedStep = 0.1
+
+// Step returns the expected duration of a step of the drafter.
+func (r *Round) Step(rows int) float64 {
+	if s := r.Drafter.Seconds(rows); s > 0 {
+		return s
 	}
-	best := tokens * gain
+	return assumedStep * r.plain()
+}
+
+// plain returns the expected duration of the pass without drafts.
+func (r *Round) plain() float64 {
+	if s := r.Passes.Seconds(r.Rows); s > 0 {
+		return s
+	}
+	return 1
+}
+
+// Speed returns the tokens per second of the pass with so many drafts more, of which so many are
+// expected to be right, after steps of the drafter that take so much longer.
+func (r *Round) Speed(drafts int, right, steps float64) float64 {
+	return (float64(r.Rows) + r.Right + right) /
+		(r.plain()*r.Passes.ratio(r.Rows, r.Drafts+drafts) + r.Steps + steps)
+}
+
+// Add adds drafts to the pass.
+func (r *Round) Add(drafts int, right, steps float64) {
+	r.Drafts, r.Right, r.Steps = r.Drafts+drafts, r.Right+right, r.Steps+steps
+}
+
+// LookupDepth returns how many tokens to propose for a sequence whose match has this length, up to
+// most. It also returns how many of them are expected to be right, and the speed of the pass with
+// them. The depth is 0 if they are not worth their time.
+func (r *Round) LookupDepth(match, most int, h *Hits) (depth int, right, speed float64) {
+	if match == 0 {
+		return 0, 0, 0
+	}
+	best := r.Speed(0, 0, 0) * gain
 	chance, sum := 1.0, 0.0
 	for d := 1; d <= min(most, firstWindow+h.window); d++ {
 		chance *= h.Rate(match + d - 1)
 		sum += chance
-		if speed := (tokens + sum) / t.ratio(rows, d); speed > best {
-			best, depth, yield = speed, d, sum
+		if s := r.Speed(d, sum, 0); s > best {
+			best, depth, right, speed = s, d, sum, s
 		}
 	}
-	return depth, yield
+	return depth, right, speed
 }

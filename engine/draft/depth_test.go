@@ -52,7 +52,8 @@ func TestDepth(t *testing.T) {
 		// rates of 0.4, 0.55, 0.55: 1.4 / 1.1 = 1.27, 1.62 / 1.2 = 1.35, 1.74 / 1.3 = 1.34
 		{"nothing is known", 5, 8, &Hits{}, &Times{}, 2},
 	} {
-		depth, yield := Depth(c.match, c.most, 1, 1, c.hits, c.times)
+		round := Round{Rows: 1, Passes: c.times}
+		depth, yield, _ := round.LookupDepth(c.match, c.most, c.hits)
 		if depth != c.want || (yield > 0) != (depth > 0) {
 			t.Errorf("%s: depth %d, yield %v, expected %d", c.name, depth, yield, c.want)
 		}
@@ -64,8 +65,9 @@ func TestDepth(t *testing.T) {
 // 4.33 tokens a second.
 func TestDepthInABatch(t *testing.T) {
 	times := linear(0.2, 1, 2, 4, 8, 12)
-	alone, _ := Depth(20, 8, 1, 1, always(0.8), times)
-	shared, _ := Depth(20, 8, 4, 4, always(0.8), times)
+	one, four := Round{Rows: 1, Passes: times}, Round{Rows: 4, Passes: times}
+	alone, _, _ := one.LookupDepth(20, 8, always(0.8))
+	shared, _, _ := four.LookupDepth(20, 8, always(0.8))
 	if alone != 4 || shared != 2 {
 		t.Errorf("depth %d alone, %d beside three others", alone, shared)
 	}

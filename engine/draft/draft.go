@@ -3,6 +3,7 @@
 // answer, only the time that it takes.
 //
 //	lookup.go   what followed the same tokens earlier in the same sequence
+//	chain.go    what a block of the model drafts (models.Drafter), one token after another
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
 //
 // Nothing here knows a device or a clock.

@@ -43,7 +43,8 @@ func decode(r *rand.Rand, tokens []int32, prompt int, slope, noise float64, h *H
 	h = &Hits{Before: h}
 	for n := prompt; n < len(tokens); {
 		l.Extend(tokens[:n], h)
-		depth, _ := Depth(l.Match(), len(tokens)-n-1, 1, 1, h, times)
+		round := Round{Rows: 1, Passes: times}
+		depth, _, _ := round.LookupDepth(l.Match(), len(tokens)-n-1, h)
 		drafts := l.Propose(tokens[:n], depth)
 		took := 1 + slope*float64(len(drafts))
 		times.Observe(1+len(drafts), took*math.Exp(noise*r.NormFloat64()))

@@ -6,6 +6,10 @@ package loop
 // wrong draft is not looked at. So tokens, log-probabilities and random numbers are those of plain
 // decoding, with every sampler, and in a form.
 //
+// Drafts are proposed before a pass is planned. Those of a lookup are known then. For those of the
+// model's own block (chain.go) only their number is, and the tokens are drafted once they have
+// pages.
+//
 // Only devices whose passes end before the next one starts have drafts: on a GPU, the next pass is
 // launched before the host knows the last token.
 
@@ -19,52 +23,75 @@ import (
 // drafts is the state of the loop that concerns drafts.
 type drafts struct {
 	enabled bool
+	lookup  bool // tokens are looked up
 	hits    draft.Hits
 	times   draft.Times
+	chains  chains
 	// always replaces the proposals, for tests; nil: none.
 	always func(tokens []int32) []int32
 }
 
-// index indexes the prompt of a request that may have drafts. Its hits begin with those of all
-// requests. Submit calls it, on its caller's goroutine.
+// index indexes the prompt of a request that may have drafts. What is learnt from it begins with
+// what was learnt from all requests. Submit calls it, on its caller's goroutine.
 func (d *drafts) index(r *request) {
 	if !d.enabled || r.NoDrafts || r.NoAnswer {
 		return
 	}
-	r.lookup = draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
-	r.lookup.Extend(r.Prompt, nil)
-	r.hits.Before = &d.hits
+	r.drafting = true
+	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
+	if d.lookup {
+		r.lookup = draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
+		r.lookup.Extend(r.Prompt, nil)
+	}
 }
 
 // propose appends drafts to the sequences for which they are worth their time.
 func (l *Loop) propose() {
-	if !l.drafts.enabled {
+	d := &l.drafts
+	if !d.enabled {
 		return
 	}
-	rows := 0
+	round := &d.chains.round
+	*round = draft.Round{Passes: &d.times, Drafter: &d.chains.times}
 	for _, r := range l.requests {
 		if r.decodes() {
-			rows++
+			round.Rows++
 		}
 	}
-	tokens := float64(rows) // that the pass is expected to yield
+	d.chains.drafting = 0
 	for _, r := range l.requests {
-		if r.lookup == nil || !r.decodes() {
+		r.chainDepth, r.chainTry = 0, false
+		if !r.drafting || !r.decodes() {
 			continue
 		}
-		r.lookup.Extend(r.seq.Tokens, &r.hits)
 		// The last token of an answer is never computed.
 		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
-		depth, yield := draft.Depth(r.lookup.Match(), most, rows, tokens, &r.hits, &l.drafts.times)
-		r.drafts = append(r.drafts[:0], r.lookup.Propose(r.seq.Tokens, depth)...)
-		if l.drafts.always != nil {
-			r.drafts = append(r.drafts[:0], l.drafts.always(r.seq.Tokens)...)
+		r.drafts = r.drafts[:0]
+		if d.always != nil {
+			r.drafts = append(r.drafts, d.always(r.seq.Tokens)...)
 			r.drafts = r.drafts[:min(len(r.drafts), max(most, 0))]
+		} else {
+			l.proposeFor(r, most)
 		}
-		rows, tokens = rows+len(r.drafts), tokens+yield
 		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
 		r.seq.Drafts = len(r.drafts)
 	}
+}
+
+// proposeFor fills r.drafts, with at most most tokens, by the drafter that is expected to make the
+// pass fastest.
+func (l *Loop) proposeFor(r *request, most int) {
+	round := &l.drafts.chains.round
+	depth, right, speed := 0, 0.0, 0.0
+	if r.lookup != nil {
+		r.lookup.Extend(r.seq.Tokens, &r.hits)
+		depth, right, speed = round.LookupDepth(r.lookup.Match(), most, &r.hits)
+	}
+	if l.proposeChain(r, most, speed) {
+		return
+	}
+	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
+	round.Add(len(r.drafts), right, 0)
 }
 
 // decodes reports whether the next pass computes the last token of r and no other known one.
@@ -88,7 +115,14 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 		if err := l.emitToken(r, step, row+n, len(r.seq.Tokens), now); err != nil || r.ended {
 			return err
 		}
-		if n == w.Drafts || r.seq.Tokens[len(r.seq.Tokens)-1] != r.drafts[n] {
+		if n == w.Drafts {
+			return nil
+		}
+		right := r.seq.Tokens[len(r.seq.Tokens)-1] == r.drafts[n]
+		if r.chainDepth > 0 {
+			r.chain.Observe(r.sureness[n], right)
+		}
+		if !right {
 			return nil
 		}
 	}

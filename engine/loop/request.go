@@ -146,17 +146,27 @@ type request struct {
 	lookup  *draft.Lookup      // nil: no tokens are proposed
 	hits    draft.Hits
 	drafts  []int32 // proposed for the step that is planned or runs
-	text    *tokenizer.Stream
-	stop    *chat.StopMatcher
-	stopped bool      // a stop text ended the generation
-	scored  int       // prompt tokens whose scores have been sent
-	pooled  []float64 // with Embed: the sums of hidden states so far
-	vector  []float32 // with Embed: the result
-	ended   bool      // finish was called; a step in flight may still hold the request
-	stream  *Stream
-	usage   Usage
-	miss    cachemiss.Match // the prompt compared with the history at Submit
-	title   string          // the conversation's title in lists
+
+	drafting   bool        // tokens may be drafted
+	chain      draft.Chain // what is known about the block that drafts
+	chainDepth int         // drafts of the block that the step is expected to have; 0: none
+	sureness   []float64   // the probabilities that the block gave drafts
+	// If chainTry, the block has drafted the token tried with the probability triedSure, to be
+	// compared and not to be verified.
+	chainTry  bool
+	tried     int32
+	triedSure float64
+	text      *tokenizer.Stream
+	stop      *chat.StopMatcher
+	stopped   bool      // a stop text ended the generation
+	scored    int       // prompt tokens whose scores have been sent
+	pooled    []float64 // with Embed: the sums of hidden states so far
+	vector    []float32 // with Embed: the result
+	ended     bool      // finish was called; a step in flight may still hold the request
+	stream    *Stream
+	usage     Usage
+	miss      cachemiss.Match // the prompt compared with the history at Submit
+	title     string          // the conversation's title in lists
 
 	lookups                int // number of lookups in the block store
 	blockHits, blockWrites int // blocks read from the store, and passed to it

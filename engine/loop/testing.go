@@ -37,3 +37,7 @@ func (l *Loop) OneByOne() { l.oneByOne = true }
 // AlwaysDraft replaces the drafts with what f proposes after the given tokens, whatever it costs.
 // No request may be in flight. It is for tests.
 func (l *Loop) AlwaysDraft(f func(tokens []int32) []int32) { l.drafts.always = f }
+
+// DraftDepth makes the model's block draft so many tokens for each pass, whatever it costs; 0: as
+// many as are worth their time. No request may be in flight. It is for tests.
+func (l *Loop) DraftDepth(tokens int) { l.drafts.chains.depth = tokens }

@@ -59,6 +59,7 @@ func (l *Loop) emitTokens(r *request, step *step, row int, w sched.Work, now tim
 		failed = l.emitDrafts(r, step, row, w, now)
 	} else {
 		failed = l.emitToken(r, step, row, w.To, now)
+		r.compareTrial()
 	}
 	for failed == nil && !r.ended && r.form != nil && !l.oneByOne {
 		forced := r.form.Forced()

@@ -229,6 +229,9 @@ type decoder struct {
 	// bidirectional says that tokens see those that follow. A pass then has whole texts, and all
 	// layers use the memory of the first.
 	bidirectional bool
+
+	loadMTP func() (*mtp, cache.LayerSpec) // loads the block that drafts; nil: there is none
+	mtp     *mtp                           // or nil
 }
 
 // decoderWeights locates the weights of a decoder in a checkpoint.
@@ -312,6 +315,9 @@ func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) 
 		}
 		c.AddRMSNormTo(x, h, delta, nextNorm, m.eps)
 		c.Release(mark)
+	}
+	if m.mtp != nil {
+		m.mtp.append(c, b, m.embedTokens, x, memory[len(m.layers)], m.eps)
 	}
 	return x
 }

@@ -175,6 +175,12 @@ func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoR
 func newDemoWithState(t *testing.T, float32Activations bool, kv cache.Format,
 	state cache.StateFormat) (*demoRig, *tokenizer.Tokenizer) {
 	t.Helper()
+	return loadDemo(t, float32Activations, kv, state, models.Load)
+}
+
+func loadDemo(t *testing.T, float32Activations bool, kv cache.Format, state cache.StateFormat,
+	load func(*checkpoint.Weights) (models.Model, error)) (*demoRig, *tokenizer.Tokenizer) {
+	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +196,7 @@ func newDemoWithState(t *testing.T, float32Activations bool, kv cache.Format,
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := models.Load(w)
+	m, err := load(w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type Spec struct {
 	ContextTokens int // maximum sequence length that the model was trained for
 	Layers        []cache.LayerSpec
 	Vectors       *Vectors // nil: the model generates text
+	Drafts        bool     // the model is a Drafter, and the last of Layers is that of its block
 }
 
 // registry maps values of model_type in config.json to functions that load such a model. The
@@ -90,7 +91,9 @@ func Check(c *checkpoint.Config) error {
 
 // Load builds the model that w's config describes. The weights of the model are valid until w is
 // closed. Errors are Problems.
-func Load(w *checkpoint.Weights) (Model, error) {
+func Load(w *checkpoint.Weights) (Model, error) { return load(w, false) }
+
+func load(w *checkpoint.Weights, drafter bool) (Model, error) {
 	if err := Check(w.Config); err != nil {
 		return nil, err
 	}
@@ -103,6 +106,10 @@ func Load(w *checkpoint.Weights) (Model, error) {
 		layers = len(m.Spec().Layers)
 		if d, ok := m.(*decoder); ok {
 			layers = len(d.layers)
+			if drafter {
+				d.addDrafter()
+				err = w.Err()
+			}
 		}
 	}
 	if err == nil && w.Config.Modules != nil {

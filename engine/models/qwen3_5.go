@@ -6,8 +6,8 @@ package models
 //
 // Sources: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py.
 // Checkpoints: Hugging Face originals, which store norm weights zero-centred, and MLX conversions,
-// which do not. In MLX conversions, tensor names begin with "language_model.". The tensors of the
-// MTP block (mtp.*), which drafts tokens, are not read.
+// which do not. In MLX conversions, tensor names begin with "language_model.". The block that drafts
+// tokens (mtp.go) is in mtp.*, if a conversion has kept it.
 
 import (
 	"fmt"
@@ -31,6 +31,7 @@ type qwen35Config struct {
 	LinearKeyHeadDim      int `json:"linear_key_head_dim"`
 	LinearValueHeadDim    int `json:"linear_value_head_dim"`
 	LinearConvKernelDim   int `json:"linear_conv_kernel_dim"`
+	MTPNumHiddenLayers    int `json:"mtp_num_hidden_layers"`
 
 	interleaved bool // the projections of GatedDeltaNet are those of Qwen3-Next (qwen3_next.go)
 }
@@ -84,7 +85,59 @@ func (c *qwen35Config) load(w *checkpoint.Weights) (Model, error) {
 	from.layer = func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec) {
 		return c.hybridLayer(i, s, rope, from.normOffset)
 	}
-	return from.load(w, &c.decoderConfig), nil
+	m := from.load(w, &c.decoderConfig)
+	m.loadMTP = c.mtp(w, rope, from.normOffset)
+	return m, nil
+}
+
+// mtp returns the function that loads the block which drafts tokens, or nil if the checkpoint has
+// none with one layer.
+func (c *qwen35Config) mtp(w *checkpoint.Weights, rope ops.Rope,
+	normOffset float32) func() (*mtp, cache.LayerSpec) {
+	s := w.At("language_model.mtp.", "model.mtp.", "mtp.")
+	if c.MTPNumHiddenLayers != 1 || !s.Has("fc.weight") {
+		return nil
+	}
+	return func() (*mtp, cache.LayerSpec) {
+		p := &mtp{fc: s.Linear("fc", c.HiddenSize, 2*c.HiddenSize)}
+		p.hiddenNorm = s.Vector("pre_fc_norm_hidden.weight", c.HiddenSize, 0)
+		offset := centreNorm(p.hiddenNorm, normOffset)
+		p.embeddingNorm = s.Vector("pre_fc_norm_embedding.weight", c.HiddenSize, offset)
+		p.norm = s.Vector("norm.weight", c.HiddenSize, offset)
+		l := s.Sub("layers.0")
+		p.attention = c.gatedAttention(l.Sub("self_attn"), rope, offset)
+		p.layer = transformerLayer{norms: c.preNorms(l, offset), mixer: p.attention,
+			mlp: c.mixtureConfig.load(l.Sub("mlp"), c.NumHiddenLayers-1, &c.decoderConfig)}
+		return p, c.attentionSpec()
+	}
+}
+
+// centreNorm adds 1 to a norm weight that is stored zero-centred, and returns what it has added.
+// The blocks that draft are often added to a conversion later, so the weight itself tells which of
+// the two it is, by its mean. normOffset is that of the model, for a weight without values.
+func centreNorm(weight kernels.Tensor, normOffset float32) float32 {
+	if weight.Buffer == nil || weight.Buffer.Bytes == nil {
+		return normOffset
+	}
+	values, sum := weight.Float32s(), float32(0)
+	for _, v := range values {
+		sum += v
+	}
+	if sum >= 0.5*float32(len(values)) {
+		return 0
+	}
+	for i := range values {
+		values[i]++
+	}
+	return 1
+}
+
+// gatedAttention loads the attention module s.
+func (c *qwen35Config) gatedAttention(s checkpoint.Scope, rope ops.Rope,
+	normOffset float32) *nn.Attention {
+	o := c.qwen3Attention()
+	o.rope, o.normOffset, o.outputGate = rope, normOffset, true
+	return c.attention(s, o)
 }
 
 // normOffset returns the value to add to norm weights. It is 1 for Hugging Face checkpoints, which
@@ -105,9 +158,7 @@ func (c *qwen35Config) hybridLayer(i int, s checkpoint.Scope, rope ops.Rope,
 	l := &transformerLayer{norms: c.preNorms(s, normOffset)}
 	var spec cache.LayerSpec
 	if c.LayerTypes[i] == fullAttention {
-		o := c.qwen3Attention()
-		o.rope, o.normOffset, o.outputGate = rope, normOffset, true
-		l.mixer = c.attention(s.Sub("self_attn"), o)
+		l.mixer = c.gatedAttention(s.Sub("self_attn"), rope, normOffset)
 		spec = c.attentionSpec()
 	} else {
 		l.mixer, spec = c.gatedDeltaNet(s.Sub("linear_attn")), c.linearAttentionSpec()

@@ -6,8 +6,7 @@ package models
 //
 // Sources: Hugging Face transformers, models/qwen3_next; mlx-lm, models/qwen3_next.py. Checkpoints:
 // Qwen3-Next-80B-A3B and Qwen3-Coder-Next, MLX conversions included. As in Qwen3.5, only Hugging
-// Face originals store norm weights zero-centred. The tensors of the MTP block (mtp.*) are not
-// read.
+// Face originals store norm weights zero-centred.
 
 import (
 	"headroom/engine/checkpoint"

@@ -83,6 +83,16 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	return l.OProj.Forward(c, out)
 }
 
+// Append adds the keys and values of x [M, hidden] to kv, which has no ring. It computes nothing
+// else.
+func (l *Attention) Append(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv cache.Layer) {
+	k, v := c.Linear2(x, l.KProj.Weight, l.VProj.Weight)
+	c.AddBias(k, l.KProj.Bias)
+	c.AddBias(v, l.VProj.Bias)
+	k = l.normRope(c, b, k.Reshape(x.Rows*l.KVHeads, l.HeadDim), l.KNorm, l.Rope, l.KVHeads)
+	c.Append(k, v, kv.KV, b.Spans)
+}
+
 // project returns q, which is [M, H*D] or with a gate [M, H*2D], and k and v, which are [M, KVH*D]
 // or, if the layer has none, zero tensors.
 func (l *Attention) project(c *ops.Context, x kernels.Tensor) (q, k, v kernels.Tensor) {

@@ -201,6 +201,14 @@ func (c *Context) Rows(x kernels.Tensor, indices []int32) kernels.Tensor {
 	return out
 }
 
+// MoveRows copies the rows of x at indices to those of out at targets, which differ.
+func (c *Context) MoveRows(out, x kernels.Tensor, indices, targets []int32) {
+	if len(indices) > 0 {
+		run(c, &c.ops.rows,
+			embedding.Rows{X: x, Indices: indices, Targets: targets, Out: out})
+	}
+}
+
 // RMSNorm returns the rows of x [M, H], normalized and multiplied by weight [1, H].
 func (c *Context) RMSNorm(x, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
@@ -502,7 +510,7 @@ func (c *Context) NormRope(x, weight kernels.Tensor, r Rope, spans []kernels.Spa
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
 	scale, cap float32, sinks kernels.Tensor, window, sinkTokens int) kernels.Tensor {
 	if !k.IsNone() {
-		run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+		c.Append(k, v, cache, spans)
 	}
 	out := c.f32(q.Rows, q.Cols)
 	run(c, &c.ops.attention,
@@ -511,12 +519,17 @@ func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, span
 	return out
 }
 
+// Append writes k and v [M, KVH*D] to the cache.
+func (c *Context) Append(k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span) {
+	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+}
+
 // FullAttention is Attention in which a row sees all positions of its span, also those after its
 // own. The spans begin at position 0. If window is not 0, a row sees that many positions before its
 // own and after it.
 func (c *Context) FullAttention(q, k, v kernels.Tensor, cache *attention.Cache,
 	spans []kernels.Span, scale, cap float32, window int) kernels.Tensor {
-	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+	c.Append(k, v, cache, spans)
 	out := c.f32(q.Rows, q.Cols)
 	op := attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Cap: cap,
 		Following: attention.MostFollowing}

@@ -168,7 +168,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return nil, err
 	}
 	defer w.Close()
-	m, err := models.Load(w)
+	m, err := p.loader()(w)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +190,23 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return New(src, o)
 	}
 	return p, nil
+}
+
+// loader returns the function that loads the model for the plan. A limited KV cache consists of
+// rings, which the block that drafts cannot use.
+func (p *Plan) loader() func(w *checkpoint.Weights) (models.Model, error) {
+	if p.DraftTokens > 0 && p.MaxKVTokens == 0 {
+		return models.LoadDrafter
+	}
+	return models.Load
+}
+
+// Load builds the model that was planned. Errors are Problems.
+func (p *Plan) Load(w *checkpoint.Weights) (models.Model, error) {
+	if p.Spec.Drafts {
+		return models.LoadDrafter(w)
+	}
+	return models.Load(w)
 }
 
 // refusedShape recovers from the panic of an operator that does not support a shape, and stores it

@@ -37,6 +37,9 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 		}
 	}
 	b.Rounds = []batch.Round{{Spans: b.Spans}}
+	if r.spec.Drafts {
+		b.Hidden.Set(b.Spans, b.Rounds, int32(sequences))
+	}
 	c := ops.NewContext(d, 0, 0)
 	b.Outputs = &batch.Outputs{}
 	b.Outputs.Select(last, b.Spans)

@@ -54,7 +54,10 @@ type Runner struct {
 	round  [1]batch.Round
 
 	outputs batch.Outputs // the rows of batch whose logits are computed
-	rows    []int32       // all rows of a pass
+	slots   int           // of Options
+	// hidden [LogitsRows, hidden] has the hidden states of the last Draft; none: there are no drafts.
+	hidden kernels.Tensor
+	rows   []int32 // all rows of a pass
 
 	logitsRows int // of Options
 
@@ -73,12 +76,16 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		model:      m,
 		spec:       spec,
 		logitsRows: o.LogitsRows,
+		slots:      o.Slots,
 		kv:         o.KV,
 		state:      o.State,
 		layers:     cache.New(d, spec.Layers, o.Cache()),
 		ops:        ops.NewContext(d, scratch, o.LongestBuffer),
 		tokens:     kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		rows:       firstRows(o.BatchRows),
+	}
+	if spec.Drafts {
+		r.hidden = kernels.NewTensor(d, kernels.F32, o.LogitsRows, r.draftLayer().Hidden.Cols)
 	}
 	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)
@@ -105,19 +112,28 @@ func ScratchBytes(m models.Model, o Options) (total, largest int) {
 		layers: sequentialCaches(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens),
 			cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1,
 				SpanTokens: o.BatchRows}),
-		ops: ops.NewContext(d, 0, o.LongestBuffer),
+		ops:   ops.NewContext(d, 0, o.LongestBuffer),
+		spec:  m.Spec(),
+		slots: 1,
 	}
 	r.batch = batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 		Spans:  []kernels.Span{{Rows: o.BatchRows, Pages: table}},
 	}
 	r.batch.Rounds = []batch.Round{{Spans: r.batch.Spans}}
+	r.setHidden(r.batch.Spans, r.batch.Rounds)
 	// Models may copy the rows of a selection, unless these are all rows.
 	for _, n := range []int{o.BatchRows, min(o.LogitsRows, o.BatchRows-1)} {
 		r.outputs.Select(firstRows(n), r.batch.Spans)
 		r.batch.Outputs = &r.outputs
 		m.Logits(r.ops, m.Forward(r.ops, &r.batch, r.layers), make([]int32, o.LogitsRows))
 		r.ops.Release(0)
+	}
+	if r.spec.Drafts {
+		n := min(o.LogitsRows, o.BatchRows)
+		r.hidden = kernels.NewTensor(d, kernels.F32, n, r.draftLayer().Hidden.Cols)
+		r.tokens, r.rows = r.batch.Tokens, firstRows(n)
+		r.draft(make([]int32, n), []kernels.Span{{Rows: n, Pages: table}}, nil)
 	}
 	return r.ops.PeakBytes(), r.ops.LargestBytes()
 }
@@ -158,6 +174,55 @@ func (r *Runner) logits(x kernels.Tensor, rows []int32) ([]float32, error) {
 		return nil, err
 	}
 	return out.Float32s(), nil
+}
+
+// Draft runs the model's block that drafts over tokens, one for each span, and returns the logits
+// [len(tokens), VocabSize] of the tokens after them. They are valid until the next pass. from is
+// nil if the model has computed the tokens before these. Otherwise these are drafts, and from has
+// for each of them the row of the last Draft that drafted it.
+func (r *Runner) Draft(tokens []int32, spans []kernels.Span, from []int32) ([]float32, error) {
+	if n := min(r.hidden.Rows, r.tokens.Rows); len(tokens) > n {
+		return nil, fmt.Errorf("runner: got %d tokens to draft after, the limit is %d", len(tokens),
+			n)
+	}
+	defer r.ops.Release(r.ops.Mark())
+	out := r.draft(tokens, spans, from)
+	if err := r.Sync(); err != nil {
+		return nil, err
+	}
+	return out.Float32s(), nil
+}
+
+func (r *Runner) draft(tokens []int32, spans []kernels.Span, from []int32) kernels.Tensor {
+	n := len(tokens)
+	in := r.tokens.RowRange(0, n)
+	r.ops.Feed(in, tokens, kernels.Tensor{})
+	r.batch = batch.Batch{Tokens: in, Spans: spans, Hidden: r.batch.Hidden}
+	h := &r.batch.Hidden
+	before := r.ops.Temp(kernels.F32, n, r.hidden.Cols)
+	if from == nil {
+		h.Set(spans, nil, int32(r.slots))
+		r.ops.MoveRows(before, r.draftLayer().Hidden, h.Slots, h.RowsAfterSlots)
+	} else {
+		r.ops.MoveRows(before, r.hidden, from, r.rows[:n])
+	}
+	r.ops.SetPrefill(spans)
+	x := r.model.(models.Drafter).Draft(r.ops, &r.batch, before, r.layers)
+	r.ops.MoveRows(r.hidden, x, r.rows[:n], r.rows[:n])
+	return r.model.Logits(r.ops, x, r.rows[:n])
+}
+
+// draftLayer returns the memory of the block that drafts.
+func (r *Runner) draftLayer() *cache.Layer { return &r.layers[len(r.layers)-1] }
+
+// Drafts reports whether the model has a block that drafts.
+func (r *Runner) Drafts() bool { return r.spec.Drafts }
+
+// setHidden lists the hidden states of a pass, which a block that drafts reads.
+func (r *Runner) setHidden(spans []kernels.Span, rounds []batch.Round) {
+	if r.spec.Drafts {
+		r.batch.Hidden.Set(spans, rounds, int32(r.slots))
+	}
 }
 
 // StepScored is Step for a pass that also needs the logits of many rows, one after the other. It
@@ -297,7 +362,9 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, rounds []batch.Ro
 		}
 	}
 	r.outputs.Select(outputs, spans)
-	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds, Outputs: &r.outputs}
+	r.batch = batch.Batch{Tokens: in, Spans: spans, Rounds: rounds, Outputs: &r.outputs,
+		Hidden: r.batch.Hidden}
+	r.setHidden(spans, rounds)
 	r.ops.SetPrefill(spans)
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }

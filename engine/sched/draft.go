@@ -68,6 +68,32 @@ func (s *Scheduler) statesBefore(w *Work) []Keep {
 	return q.states
 }
 
+// Trim drops the drafts of w after the first n, before the step is launched.
+func (s *Scheduler) Trim(w *Work, n int) {
+	q := w.Seq
+	if n >= w.Drafts {
+		return
+	}
+	if s.o.States {
+		for _, k := range w.Keeps[n:] {
+			s.spare = append(s.spare, k.Slot)
+		}
+		w.Keeps = w.Keeps[:n]
+	}
+	w.To -= w.Drafts - n
+	q.dropDrafts(n)
+	w.Drafts = n
+	s.freePages(q, w.To)
+}
+
+// freePages frees the pages of a sequence after those of its first tokens.
+func (s *Scheduler) freePages(q *Sequence, tokens int) {
+	for n := len(q.Pages) - 1; n >= s.pagesFor(tokens); n-- {
+		s.pool.Unref(q.Pages[n])
+		q.Pages = q.Pages[:n]
+	}
+}
+
 // Accept records that the first n drafts of w were what the model chose. Advance has dropped all
 // drafts from the tokens, and has called Accept for n = 0. The owner appends the tokens that the
 // model chose, and calls Accept for 1, 2 and so on, as long as these are the drafts.
@@ -92,9 +118,7 @@ func (s *Scheduler) EndDrafts(w Work) {
 	for _, k := range w.Keeps {
 		s.spare = append(s.spare, k.Slot)
 	}
-	q := w.Seq
-	for n := len(q.Pages) - 1; q.running && n >= s.pagesFor(q.Computed); n-- {
-		s.pool.Unref(q.Pages[n])
-		q.Pages = q.Pages[:n]
+	if q := w.Seq; q.running {
+		s.freePages(q, q.Computed)
 	}
 }

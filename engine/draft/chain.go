@@ -1,0 +1,115 @@
+package draft
+
+// How far a drafter that computes goes. It drafts one token after another, and each takes a step of
+// its own. So after each draft it is decided whether the pass verifies it, and whether another one
+// is drafted. A draft comes with the probability that the drafter gave it. How often drafts of such
+// a probability were right is measured: a drafter is surer than it should be, or less sure.
+//
+// A drafter that is not worth its time is no longer used, so nothing would be learnt about it. Now
+// and then it therefore drafts one token, which is compared with the model's own and not verified.
+// The longer it is not worth its time, the rarer that is.
+
+// chainClasses are the classes of probabilities, by their distance from 1.
+var chainClasses = [...]float64{0.5, 0.25, 0.1, 0.03, 0.01, 0.003}
+
+// Chain is what is known about a drafter that computes. The zero value is what is assumed before
+// anything is known.
+type Chain struct {
+	// Before is what was known before the first observation, and learns all of them; nil: nothing.
+	Before     *Chain
+	seen, hits [len(chainClasses) + 1]float64
+	// rate is a moving average of drafts that were right, and rates how many it is of.
+	right, drafted float64
+
+	pause, left int // tokens between two trials, and those left until the next
+}
+
+const (
+	firstRate  = 0.8
+	firstPause = 8
+	mostPause  = 512
+	rateMemory = 64 // drafts after which older ones count less than a third
+)
+
+func chainClass(probability float64) int {
+	for i, distance := range chainClasses {
+		if 1-probability > distance {
+			return i
+		}
+	}
+	return len(chainClasses)
+}
+
+// Observe records whether a draft of this probability, which followed right tokens, was right.
+func (c *Chain) Observe(probability float64, right bool) {
+	if c.Before != nil {
+		c.Before.Observe(probability, right)
+	}
+	i := chainClass(probability)
+	if c.seen[i] >= mostSeen {
+		c.seen[i], c.hits[i] = c.seen[i]/2, c.hits[i]/2
+	}
+	c.seen[i]++
+	c.drafted += 1 - c.drafted/rateMemory
+	c.right -= c.right / rateMemory
+	if right {
+		c.hits[i]++
+		c.right++
+	}
+}
+
+// Rate returns the probability that a draft is right, given that which the drafter gave it.
+func (c *Chain) Rate(probability float64) float64 {
+	i := chainClass(probability)
+	first := probability
+	if c.Before != nil {
+		first = c.Before.Rate(probability)
+	}
+	return (c.hits[i] + firstWeight*first) / (c.seen[i] + firstWeight)
+}
+
+// Next returns the probability that the next draft will be right, before it is drafted.
+func (c *Chain) Next() float64 {
+	first := firstRate
+	if c.Before != nil {
+		first = c.Before.Next()
+	}
+	return (c.right + firstWeight*first) / (c.drafted + firstWeight)
+}
+
+// Used records that the drafter was worth its time.
+func (c *Chain) Used() { c.pause, c.left = 0, 0 }
+
+// Try reports whether a drafter that is not worth its time drafts a token to learn from. It is
+// called once for each pass.
+func (c *Chain) Try() bool {
+	if c.pause == 0 {
+		c.pause, c.left = firstPause, firstPause
+	}
+	if c.left--; c.left > 0 {
+		return false
+	}
+	c.pause = min(2*c.pause, mostPause)
+	c.left = c.pause
+	return true
+}
+
+// ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the speed
+// of the pass with them. rows is how many sequences it drafts for in one step. The depth is 0 if
+// drafts are not worth their time.
+func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) {
+	best := r.Speed(0, 0, 0) * gain
+	step := r.Step(rows) - r.Step(rows-1)
+	if rows == 1 {
+		step = r.Step(1)
+	}
+	chance, right := 1.0, 0.0
+	for d := 1; d <= most; d++ {
+		chance *= c.Next()
+		right += chance
+		if s := r.Speed(d, right, float64(d)*max(step, 0)); s > best {
+			best, depth, speed = s, d, s
+		}
+	}
+	return depth, speed
+}

@@ -1,0 +1,133 @@
+package engine_test
+
+// The block of the demo model that drafts tokens (models.Drafter). It was trained, so nearly all of
+// its drafts are right: a fault in its input, its keys and values or its hidden states would show.
+
+import (
+	"encoding/json"
+	"io/fs"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/sample"
+)
+
+// sameWithMTP drafts with each depth, alone and in a crowd, greedily and at random, for two turns of
+// a conversation. Tokens and log-probabilities are those of plain decoding. It calls check with how
+// many drafts were right.
+func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []int,
+	check func(depth int, right, drafts int64)) {
+	t.Helper()
+	o := engine.Options{MaxSequences: 3, ContextTokens: 2048}
+	plain := openModel(t, src, o)
+	o.Speculate = engine.SpeculateAuto
+	ahead := openModel(t, src, o)
+	type result struct {
+		tokens   []int32
+		logprobs []float32
+	}
+	run := func(e *engine.Engine, r engine.Request) (x result) {
+		x.tokens, x.logprobs, _ = answer(t, submit(t, e, r))
+		return x
+	}
+	var requests []engine.Request
+	var want []result
+	for i, p := range prompts {
+		s := sample.Params{Logprobs: 1}
+		if i%2 == 1 {
+			s = sample.Params{Logprobs: 1, Temperature: 0.7, Seed: new(uint64(i)), TopK: 20,
+				RepetitionPenalty: 1.05}
+		}
+		r := engine.Request{Prompt: p, MaxTokens: 40, Sampling: s}
+		for range 2 {
+			x := run(plain, r)
+			requests, want = append(requests, r), append(want, x)
+			r.Prompt = slices.Concat(r.Prompt, x.tokens, prompts[(i+1)%len(prompts)])
+		}
+	}
+	for _, depth := range depths {
+		ahead.DraftDepth(depth)
+		compare := func(i int, got result) {
+			if !slices.Equal(got.tokens, want[i].tokens) ||
+				!slices.Equal(got.logprobs, want[i].logprobs) {
+				t.Errorf("depth %d, request %d: got %d, expected %d", depth, i, got.tokens,
+					want[i].tokens)
+			}
+		}
+		before := ahead.Stats()
+		for i, r := range requests {
+			compare(i, run(ahead, r))
+		}
+		s := ahead.Stats()
+		check(depth, s.AcceptedTokens-before.AcceptedTokens, s.DraftTokens-before.DraftTokens)
+		var group sync.WaitGroup
+		got := make([]result, len(requests))
+		for i, r := range requests {
+			group.Go(func() { got[i] = run(ahead, r) })
+		}
+		group.Wait()
+		for i := range got {
+			compare(i, got[i])
+		}
+		idle(t, ahead)
+		if err := ahead.CheckMemory(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMTP drafts with the demo model's block, which was trained for the first draft of a pass.
+func TestMTP(t *testing.T) {
+	e := open(t, engine.Options{})
+	var prompts [][]int32
+	for _, p := range demoCases(t, 400)[:6] {
+		prompts = append(prompts, encode(e, p))
+	}
+	depths := []int{0, 1, 3, 8}
+	if testing.Short() { // under the race detector
+		depths, prompts = []int{3}, prompts[:3]
+	}
+	sameWithMTP(t, demoSource(t), prompts, depths, func(depth int, right, drafts int64) {
+		t.Logf("depth %d: %d of %d drafts were right", depth, right, drafts)
+		least := map[int]float64{0: 0.7, 1: 0.85, 3: 0.35}[depth]
+		if float64(right) < least*float64(drafts) || drafts == 0 {
+			t.Errorf("depth %d: %d of %d drafts were right, expected %g of them", depth, right,
+				drafts, least)
+		}
+	})
+}
+
+// TestMTPOfRandomModels uses the other architectures that have such a block. Their drafts are
+// mostly wrong.
+func TestMTPOfRandomModels(t *testing.T) {
+	var prompts [][]int32
+	for i := range 4 {
+		prompts = append(prompts, someIDs(i, 20+30*i))
+	}
+	for _, name := range []string{"qwen3_5_text", "qwen3_next"} {
+		t.Run(name, func(t *testing.T) {
+			data, err := fs.ReadFile(tinyTree, path.Join(name, "config.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config map[string]any
+			if err := json.Unmarshal(data, &config); err != nil {
+				t.Fatal(err)
+			}
+			config["mtp_num_hidden_layers"] = 1
+			config["quantization"] = map[string]int{"bits": 4, "group_size": 32}
+			if data, err = json.Marshal(config); err != nil {
+				t.Fatal(err)
+			}
+			drafted := int64(0)
+			sameWithMTP(t, engine.Random(data), prompts, []int{0, 2, 6},
+				func(_ int, _, drafts int64) { drafted += drafts })
+			if drafted < 100 {
+				t.Errorf("%d drafts, expected some hundreds", drafted)
+			}
+		})
+	}
+}
