@@ -15,9 +15,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// sameWithMTP drafts with each depth, alone and in a crowd, greedily and at random, for two turns of
-// a conversation. Tokens and log-probabilities are those of plain decoding. It calls check with how
-// many drafts were right.
+// sameWithMTP drafts with each depth, alone and in a crowd, greedily and at random, for two turns
+// of a conversation. Tokens and log-probabilities are those of plain decoding. It calls check with
+// how many drafts were right.
 func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []int,
 	check func(depth int, right, drafts int64)) {
 	t.Helper()

@@ -35,7 +35,7 @@ type chain struct {
 	row    int32   // of the last step
 	count  int     // drafts that the pass will verify
 	chance float64 // that all of them are right
-	trial  bool    // one draft is compared and not verified
+	trial  bool    // its only draft is compared and not verified
 }
 
 // proposeChain appends room for the block's drafts to r.drafts if they are expected to make the
@@ -135,29 +135,27 @@ func (l *Loop) stepChains(step int) error {
 func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) bool {
 	c := &l.drafts.chains
 	r := a.work.Seq.Owner.(*request)
+	r.tried, r.triedSure = token, probability
 	if a.trial {
-		r.tried, r.triedSure = token, probability
 		return false
 	}
 	round := &c.round
-	round.Steps += round.Step(rows) / float64(rows)
+	step, left := round.Step(rows)/float64(rows), a.work.Drafts-a.count-1
+	round.Steps += step
 	chance := a.chance * r.chain.Rate(probability)
-	if c.depth == 0 && round.Speed(1, chance, 0) <= round.Speed(0, 0, 0) {
+	if c.depth == 0 && !round.Take(&r.chain, chance, step, left) {
+		r.chainTry = true
 		return false
 	}
 	round.Add(1, chance, 0)
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
-	if a.count == a.work.Drafts {
-		return false
-	}
-	step := round.Step(rows) / float64(rows)
-	return c.depth > 0 ||
-		round.Speed(1, chance*r.chain.Next(), step) > round.Speed(0, 0, 0)
+	return left > 0 && (c.depth > 0 || round.More(&r.chain, chance, step, left))
 }
 
-// compareTrial learns from a draft that was not verified, now that the token is known.
+// compareTrial learns from a draft that was not verified, now that the token after the last right
+// one is known.
 func (r *request) compareTrial() {
 	if r.chainTry && !r.ended {
 		r.chain.Observe(r.triedSure, r.seq.Tokens[len(r.seq.Tokens)-1] == r.tried)

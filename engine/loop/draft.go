@@ -116,6 +116,7 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 			return err
 		}
 		if n == w.Drafts {
+			r.compareTrial()
 			return nil
 		}
 		right := r.seq.Tokens[len(r.seq.Tokens)-1] == r.drafts[n]
