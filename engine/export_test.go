@@ -60,6 +60,9 @@ func (e *Engine) OneByOne() { e.loop.OneByOne() }
 // drafts. No request may be in flight.
 func (e *Engine) AlwaysDraft(f func(tokens []int32) []int32) { e.loop.AlwaysDraft(f) }
 
+// FreeRows makes every pass count as equally long. No request may be in flight.
+func (e *Engine) FreeRows() { e.loop.FreeRows() }
+
 // DraftDepth makes the model's block draft so many tokens for each pass. No request may be in
 // flight.
 func (e *Engine) DraftDepth(tokens int) { e.loop.DraftDepth(tokens) }

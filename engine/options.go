@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"runtime"
 	"time"
 
@@ -65,8 +64,10 @@ type Options struct {
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64
 
-	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff, or SpeculateAuto, which
-	// proposes tokens where that has been measured to be faster; "": off. No answer depends on it.
+	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff; SpeculateLookup, which
+	// proposes what followed the same tokens; SpeculateMTP, with the model's own block, if it has
+	// one; SpeculateAuto, whichever is faster. Each proposes tokens only where that has been
+	// measured to be faster than plain decoding. "": off. No answer depends on it.
 	Speculate string
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
@@ -88,15 +89,20 @@ type Options struct {
 
 // The values of Options.Speculate.
 const (
-	SpeculateAuto = "auto"
-	SpeculateOff  = "off"
+	SpeculateAuto   = draft.WayAuto
+	SpeculateOff    = draft.WayOff
+	SpeculateLookup = draft.WayLookup
+	SpeculateMTP    = draft.WayMTP
 )
+
+// CheckSpeculate returns an error unless Options.Speculate may have the value.
+func CheckSpeculate(value string) error { return draft.CheckWay(value) }
 
 // draftTokens returns how many proposed tokens a pass verifies. A GPU runs ahead of the host, so it
 // verifies none.
 func (o Options) draftTokens() int {
 	gpu := o.Device == "" && runtime.GOOS == "darwin" || o.Device != "" && o.Device != DeviceCPU
-	if o.Speculate != SpeculateAuto || gpu {
+	if o.Speculate == "" || o.Speculate == SpeculateOff || gpu {
 		return 0
 	}
 	return 2 * draft.MaxTokens
@@ -104,11 +110,8 @@ func (o Options) draftTokens() int {
 
 // Check returns a Problem if an option that planning depends on is valid for no model.
 func (o Options) Check() error {
-	switch o.Speculate {
-	case "", SpeculateAuto, SpeculateOff:
-	default:
-		return problem.New(problem.BadRequest, "There is no such way to decode ahead",
-			fmt.Sprintf("got %q, expected auto or off", o.Speculate),
+	if err := CheckSpeculate(o.Speculate); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "There is no such way to decode ahead",
 			"Leave it out to get auto.")
 	}
 	return o.planning().Check()
@@ -123,7 +126,7 @@ func (o *Options) planning() plan.Options {
 		StateFormat: o.StateFormat, MaxKVTokens: o.MaxKVTokens, ContextTokens: o.ContextTokens,
 		MaxSequences: o.MaxSequences, ChunkTokens: o.ChunkTokens, KeptStates: o.KeptStates,
 		NoPrefixCache: o.NoPrefixCache, AvailableBytes: o.AvailableBytes,
-		DraftTokens: o.draftTokens(),
+		DraftTokens: o.draftTokens(), NoDrafter: o.Speculate == SpeculateLookup,
 	}
 }
 

@@ -25,7 +25,7 @@ type Chain struct {
 }
 
 const (
-	firstRate  = 0.8
+	firstRate = 0.8
 	// firstTrust is how many drafts count as much as what was known before a request.
 	firstTrust = 24
 	firstPause = 8

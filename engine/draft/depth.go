@@ -165,7 +165,8 @@ func (t *Times) ratio(rows, more int) float64 {
 	return r
 }
 
-// lacksPlain reports whether a pass without drafts has to be measured first: never, or not for long.
+// lacksPlain reports whether a pass without drafts has to be measured first, because it was not, or
+// not for long.
 func (t *Times) lacksPlain(rows int) bool {
 	n := min(rows, MaxRows)
 	return t.Seconds(n) == 0 || t.at[n] > 0 && t.passes-t.at[n] > oldPasses

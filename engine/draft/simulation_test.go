@@ -38,7 +38,7 @@ func text(r *rand.Rand, n int, copied, edits float64) []int32 {
 // times noise.
 func decode(r *rand.Rand, tokens []int32, prompt int, slope, noise float64, h *Hits,
 	times *Times) (ahead, plain float64) {
-	l := NewLookup(len(tokens))
+	l := NewLookup(nil, len(tokens))
 	l.Extend(tokens[:prompt], nil)
 	h = &Hits{Before: h}
 	for n := prompt; n < len(tokens); {

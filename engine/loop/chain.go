@@ -43,7 +43,7 @@ type chain struct {
 // although they are not.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
-	if !c.enabled || most < 1 {
+	if !r.chaining || most < 1 {
 		return false
 	}
 	depth, chainSpeed := c.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), c.drafting+1)

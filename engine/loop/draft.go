@@ -23,24 +23,33 @@ import (
 // drafts is the state of the loop that concerns drafts.
 type drafts struct {
 	enabled bool
-	lookup  bool // tokens are looked up
+	way     string // of all requests; see draft.CheckWay
 	hits    draft.Hits
 	times   draft.Times
 	chains  chains
 	// always replaces the proposals, for tests; nil: none.
 	always func(tokens []int32) []int32
+	free   bool // every pass counts as equally long, for tests
 }
 
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
 // what was learnt from all requests. Submit calls it, on its caller's goroutine.
 func (d *drafts) index(r *request) {
-	if !d.enabled || r.NoDrafts || r.NoAnswer {
+	if !d.enabled || r.Speculate == draft.WayOff || r.NoAnswer {
 		return
 	}
-	r.drafting = true
+	allows := func(way string) bool {
+		for _, w := range []string{d.way, r.Speculate} {
+			if w != way && w != draft.WayAuto && w != "" {
+				return false
+			}
+		}
+		return true
+	}
+	r.drafting, r.chaining = true, d.chains.enabled && allows(draft.WayMTP)
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
-	if d.lookup {
-		r.lookup = draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
+	if allows(draft.WayLookup) {
+		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
 		r.lookup.Extend(r.Prompt, nil)
 	}
 }
@@ -87,7 +96,7 @@ func (l *Loop) proposeFor(r *request, most int) {
 		r.lookup.Extend(r.seq.Tokens, &r.hits)
 		depth, right, speed = round.LookupDepth(r.lookup.Match(), most, &r.hits)
 	}
-	if l.proposeChain(r, most, speed) {
+	if l.proposeChain(r, most, speed) || depth == 0 {
 		return
 	}
 	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
@@ -137,6 +146,9 @@ func (d *drafts) observe(work []sched.Work, took time.Duration) {
 			return
 		}
 		rows += w.To - w.From
+	}
+	if d.free {
+		took = time.Second
 	}
 	d.times.Observe(rows, took.Seconds())
 }

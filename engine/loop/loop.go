@@ -60,7 +60,7 @@ type Config struct {
 	Store            *blockstore.Store
 	StoreModel       blockstore.Model
 	StateEveryTokens int
-	NoLookup         bool // no drafts are looked up in the sequence
+	Speculate        string // how tokens are decoded ahead; see draft.CheckWay
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64
@@ -118,7 +118,7 @@ func New(c Config) *Loop {
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
 	l.drafts.enabled = c.Sched.DraftTokens > 0 && !c.Runner.Async()
-	l.drafts.lookup, l.drafts.chains.enabled = !c.NoLookup, c.Runner.Drafts()
+	l.drafts.way, l.drafts.chains.enabled = c.Speculate, c.Runner.Drafts()
 	l.published.stats = c.Memory
 	l.stored.init(&c)
 	l.log = newRequestLog(c.History, c.Fingerprint, c.KVFormats, cachemiss.Outcome{
