@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"runtime"
 	"time"
 
 	"headroom/engine/cache"
@@ -98,11 +97,9 @@ const (
 // CheckSpeculate returns an error unless Options.Speculate may have the value.
 func CheckSpeculate(value string) error { return draft.CheckWay(value) }
 
-// draftTokens returns how many proposed tokens a pass verifies. A GPU runs ahead of the host, so it
-// verifies none.
+// draftTokens returns how many proposed tokens a pass verifies.
 func (o Options) draftTokens() int {
-	gpu := o.Device == "" && runtime.GOOS == "darwin" || o.Device != "" && o.Device != DeviceCPU
-	if o.Speculate == "" || o.Speculate == SpeculateOff || gpu {
+	if o.Speculate == "" || o.Speculate == SpeculateOff {
 		return 0
 	}
 	return 2 * draft.MaxTokens

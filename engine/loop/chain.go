@@ -17,11 +17,12 @@ import (
 // chains is the state of the loop that concerns the block. The slices are reused.
 type chains struct {
 	enabled  bool
-	all      draft.Chain // of all requests
-	times    draft.Times // of steps of the block
-	round    draft.Round // the pass that is being planned
-	drafting int         // sequences that the block drafts for
-	depth    int         // replaces the decisions, for tests: this many drafts; 0: they are made
+	all      draft.Chain   // of all requests
+	times    draft.Times   // of steps of the block
+	round    draft.Round   // the pass that is being planned
+	drafting int           // sequences that the block drafts for
+	took     time.Duration // of the block's steps before the pass that is planned
+	depth    int           // replaces the decisions, for tests: this many drafts; 0: they are made
 
 	active []chain
 	tokens []int32
@@ -51,7 +52,8 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 		depth, chainSpeed = min(most, c.depth), speed+1
 	}
 	if depth == 0 {
-		r.chainTry = speed == 0 && c.all.Try()
+		r.chainTry = speed == 0 && (r.chainDue || c.all.Try())
+		r.awaited, r.chainDue = r.chainTry, false
 		return false
 	}
 	if chainSpeed <= speed {
@@ -74,6 +76,7 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 func (l *Loop) draftChains(work []sched.Work) (err error) {
 	defer recovered(&err)
 	c := &l.drafts.chains
+	c.took = 0
 	if !c.enabled {
 		return nil
 	}
@@ -127,7 +130,9 @@ func (l *Loop) stepChains(step int) error {
 		}
 	}
 	c.active = going
-	c.times.Observe(rows, time.Since(began).Seconds())
+	took := time.Since(began)
+	c.took += took
+	c.times.Observe(rows, took.Seconds())
 	return nil
 }
 

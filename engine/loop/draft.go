@@ -10,8 +10,9 @@ package loop
 // model's own block (chain.go) only their number is, and the tokens are drafted once they have
 // pages.
 //
-// Only devices whose passes end before the next one starts have drafts: on a GPU, the next pass is
-// launched before the host knows the last token.
+// On a GPU, the next pass is launched before the host knows the last token. A request for which
+// drafts would be worth their time then waits for it: its steps are synchronous, as long as that is
+// measured to be faster than passes that overlap with the host's work.
 
 import (
 	"time"
@@ -69,22 +70,53 @@ func (l *Loop) propose() {
 	}
 	d.chains.drafting = 0
 	for _, r := range l.requests {
-		r.chainDepth, r.chainTry = 0, false
+		r.chainDepth, r.chainTry, r.awaited = 0, false, false
 		if !r.drafting || !r.decodes() {
 			continue
 		}
 		// The last token of an answer is never computed.
 		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
 		r.drafts = r.drafts[:0]
+		if known := len(r.seq.Tokens) - 1; r.seq.Tokens[known] < 0 {
+			r.awaited = l.wouldDraft(r, r.seq.Tokens[:known], most-1)
+			continue
+		}
 		if d.always != nil {
 			r.drafts = append(r.drafts, d.always(r.seq.Tokens)...)
 			r.drafts = r.drafts[:min(len(r.drafts), max(most, 0))]
 		} else {
 			l.proposeFor(r, most)
 		}
+		r.awaited = r.awaited || len(r.drafts) > 0
 		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
 		r.seq.Drafts = len(r.drafts)
 	}
+}
+
+// wouldDraft reports whether drafts would be worth their time if the last token of r were known.
+// known are the tokens before it.
+func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
+	d := &l.drafts
+	switch {
+	case d.always != nil:
+		return len(d.always(known)) > 0
+	case most < 1:
+		return false
+	case d.chains.depth > 0 && r.chaining:
+		return true
+	}
+	if r.lookup != nil {
+		r.lookup.Extend(known, &r.hits)
+		if depth, _, _ := d.chains.round.LookupDepth(r.lookup.Match(), most, &r.hits); depth > 0 {
+			return true
+		}
+	}
+	if !r.chaining {
+		return false
+	}
+	depth, _ := d.chains.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), 1)
+	r.chainDue = depth == 0 && d.chains.all.Try()
+	return depth > 0 || r.chainDue
 }
 
 // proposeFor fills r.drafts, with at most most tokens, by the drafter that is expected to make the
@@ -138,17 +170,25 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// observe records the duration of a pass that only decodes.
-func (d *drafts) observe(work []sched.Work, took time.Duration) {
-	rows := 0
-	for _, w := range work {
+// observeDrafts records the duration of a step that only decodes. On a GPU, a step without drafts
+// counts only if it overlaps with the host's work, and one with drafts counts from its planning on.
+func (l *Loop) observeDrafts(s *step, now time.Time) {
+	rows, drafts := 0, 0
+	for _, w := range s.work {
 		if w.To-w.From-w.Drafts != 1 {
 			return
 		}
-		rows += w.To - w.From
+		rows, drafts = rows+w.To-w.From, drafts+w.Drafts
 	}
-	if d.free {
+	took := l.steps.lastTook
+	if l.runner.Async() && !s.async {
+		if drafts == 0 {
+			return
+		}
+		took = now.Sub(s.began) - l.drafts.chains.took
+	}
+	if l.drafts.free {
 		took = time.Second
 	}
-	d.times.Observe(rows, took.Seconds())
+	l.drafts.times.Observe(rows, took.Seconds())
 }

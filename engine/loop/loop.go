@@ -117,7 +117,7 @@ func New(c Config) *Loop {
 	l := &Loop{config: c, runner: c.Runner, text: c.Text, inbox: newInbox(),
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
-	l.drafts.enabled = c.Sched.DraftTokens > 0 && !c.Runner.Async()
+	l.drafts.enabled = c.Sched.DraftTokens > 0
 	l.drafts.way, l.drafts.chains.enabled = c.Speculate, c.Runner.Drafts()
 	l.published.stats = c.Memory
 	l.stored.init(&c)
@@ -138,6 +138,7 @@ func (l *Loop) run() {
 	for {
 		l.heartbeat.Add(1)
 		open := l.takeInbox()
+		l.steps.began = time.Now()
 		l.propose()
 		work := l.sched.Next()
 		// Restores precede fetches, because a fetch may overwrite a page that a restore copies.

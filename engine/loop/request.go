@@ -151,6 +151,7 @@ type request struct {
 	drafts  []int32 // proposed for the step that is planned or runs
 
 	drafting   bool        // tokens may be drafted
+	awaited    bool        // the host needs its next token before it plans another pass
 	chaining   bool        // by the model's block
 	chain      draft.Chain // what is known about the block that drafts
 	chainDepth int         // drafts of the block that the step is expected to have; 0: none
@@ -158,6 +159,7 @@ type request struct {
 	// If chainTry, the block has drafted the token tried with the probability triedSure, to be
 	// compared and not to be verified.
 	chainTry  bool
+	chainDue  bool // a trial is due once the last token is known
 	tried     int32
 	triedSure float64
 	text      *tokenizer.Stream
