@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/engine"
@@ -107,6 +108,8 @@ func TestDraftLives(t *testing.T) {
 		o    engine.Options
 	}{
 		{"demo", demoSource(t), engine.Options{StateFormat: "int8"}},
+		{"demo's own drafts", demoSource(t), engine.Options{}},
+		{"qwen3_5's own drafts", mtpSource(t, "qwen3_5_text"), engine.Options{KVStartTokens: 64}},
 		{"qwen3_5", tinySource(t, "qwen3_5_text"), engine.Options{}},
 		{"qwen3_5 without prefixes", tinySource(t, "qwen3_5_text"),
 			engine.Options{StateFormat: "bf16", NoPrefixCache: true}},
@@ -124,14 +127,16 @@ func TestDraftLives(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range seeds {
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					draftLife(t, seed, c.src, c.o, c.name == "demo")
+					draftLife(t, seed, c.src, c.o, strings.HasPrefix(c.name, "demo"),
+						strings.HasSuffix(c.name, "own drafts"))
 				})
 			}
 		})
 	}
 }
 
-func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, forms bool) {
+// draftLife uses the engine's own drafts, or else those of a drafter that is often right.
+func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, forms, own bool) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	o.ContextTokens = 160 // there are pages for two such requests
 	alone := o
@@ -156,7 +161,9 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 		}
 		ask.answers = append(ask.answers, a)
 	}
-	many.AlwaysDraft(ask.propose)
+	if many.FreeRows(); !own {
+		many.AlwaysDraft(ask.propose)
+	}
 	for range 2 {
 		var streams []*engine.Stream
 		for _, q := range requests {
@@ -207,6 +214,9 @@ func draftLife(t *testing.T, seed uint64, src engine.Source, o engine.Options, f
 		t.Errorf("%d tokens cached, %v", cached, many.CheckMemory())
 	}
 	s := many.Stats()
+	if s.DraftTokens == 0 && o.MaxKVTokens == 0 { // a recurrent model with rings has none
+		t.Error("there were no drafts")
+	}
 	t.Logf("%d preemptions, %d of %d drafts were right, %d tokens cached", s.Preemptions,
 		s.AcceptedTokens, s.DraftTokens, s.CachedTokens)
 }
@@ -218,23 +228,39 @@ func TestDraftsOnDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &drafter{r: rand.New(rand.NewPCG(1, 2)), depth: draft.MaxTokens, wrong: 0.3,
 				vocab: 200}
-			want, got := storedTalks(t, name, d, ""), storedTalks(t, name, d,
-				engine.SpeculateAuto)
+			always := func(e *engine.Engine) { e.AlwaysDraft(d.propose) }
+			src := tinySource(t, name)
+			want, got := storedTalks(t, src, d, "", always), storedTalks(t, src, d,
+				engine.SpeculateAuto, always)
 			if len(want) == 0 || !maps.Equal(got, want) {
 				t.Errorf("files %v, expected %v", got, want)
 			}
 		})
 	}
+	// The block's own keys, values and hidden states are in the files too.
+	t.Run("its own drafts", func(t *testing.T) {
+		src, d := mtpSource(t, "qwen3_5_text"), &drafter{}
+		none := func(e *engine.Engine) {
+			e.AlwaysDraft(func([]int32) []int32 { return nil })
+		}
+		want := storedTalks(t, src, d, engine.SpeculateAuto, none)
+		got := storedTalks(t, src, d, engine.SpeculateAuto,
+			func(e *engine.Engine) { e.DraftDepth(4) })
+		if len(want) == 0 || !maps.Equal(got, want) {
+			t.Errorf("files %v, expected %v", got, want)
+		}
+	})
 }
 
 // storedTalks returns the hashes of the files that three conversations leave in a new block store.
-func storedTalks(t *testing.T, model string, d *drafter, speculate string) map[string][32]byte {
+func storedTalks(t *testing.T, src engine.Source, d *drafter, speculate string,
+	prepare func(*engine.Engine)) map[string][32]byte {
 	t.Helper()
 	dir := t.TempDir()
 	store := openStore(t, dir)
-	e := openModel(t, tinySource(t, model), engine.Options{BlockStore: store, ContextTokens: 1024,
+	e := openModel(t, src, engine.Options{BlockStore: store, ContextTokens: 1024,
 		KeptStates: 30, Speculate: speculate})
-	e.AlwaysDraft(d.propose)
+	prepare(e)
 	for i := range 3 {
 		q := engine.Request{Prompt: someIDs(i, 200+50*i), MaxTokens: 90, IgnoreEOS: true,
 			Sampling: sample.Params{Temperature: 0.7, Seed: new(uint64(i))}}
@@ -245,9 +271,7 @@ func storedTalks(t *testing.T, model string, d *drafter, speculate string) map[s
 			q.Prompt = append(slices.Clone(all), 5, 6, 7)
 		}
 	}
-	if s := e.Stats(); (speculate != "") != (s.AcceptedTokens > 0) {
-		t.Errorf("%d drafts were right", s.AcceptedTokens)
-	}
+	t.Logf("%d drafts", e.Stats().DraftTokens)
 	e.Close()
 	store.Close()
 	files := map[string][32]byte{}
