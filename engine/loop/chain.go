@@ -21,7 +21,6 @@ type chains struct {
 	times    draft.Times // of steps of the block
 	round    draft.Round // the pass that is being planned
 	drafting int         // sequences that the block drafts for
-	depth    int         // replaces the decisions, for tests: this many drafts; 0: they are made
 
 	active []chain
 	tokens []int32
@@ -47,9 +46,6 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 		return false
 	}
 	depth, chainSpeed := c.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), c.drafting+1)
-	if c.depth > 0 {
-		depth, chainSpeed = min(most, c.depth), speed+1
-	}
 	if depth == 0 {
 		r.chainTry = speed == 0 && c.all.Try()
 		return false
@@ -61,9 +57,6 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c.drafting++
 	r.chainDepth = depth
 	room := 2*depth + 1 // a sure drafter goes on beyond what is worth its time on average
-	if c.depth > 0 {
-		room = depth
-	}
 	for range min(room, most, draft.MaxTokens) {
 		r.drafts = append(r.drafts, 0)
 	}
@@ -142,10 +135,13 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 	round := &c.round
 	round.Steps += round.Step(rows) / float64(rows)
 	chance := a.chance * r.chain.Rate(probability)
-	if c.depth == 0 && round.Speed(1, chance, 0) <= round.Speed(0, 0, 0) {
+	if !r.forced && round.Speed(1, chance, 0) <= round.Speed(0, 0, 0) {
 		return false
 	}
 	round.Add(1, chance, 0)
+	if r.given {
+		token = r.drafts[a.count]
+	}
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
@@ -153,7 +149,7 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 		return false
 	}
 	step := round.Step(rows) / float64(rows)
-	return c.depth > 0 ||
+	return r.forced ||
 		round.Speed(1, chance*r.chain.Next(), step) > round.Speed(0, 0, 0)
 }
 

@@ -27,8 +27,17 @@ type drafts struct {
 	hits    draft.Hits
 	times   draft.Times
 	chains  chains
-	// always replaces the proposals, for tests; nil: none.
-	always func(tokens []int32) []int32
+	forced  func(tokens []int32) *Drafts // Config.Draft
+}
+
+// Drafts are what a pass verifies after the last token of a sequence, if it is not the loop that
+// decides.
+type Drafts struct {
+	Tokens []int32
+	// Block is how many tokens the model's own block drafts. The pass verifies these. If there are
+	// Tokens, it verifies as many of them instead, and what the block drafts only takes its time. A
+	// model without such a block ignores it.
+	Block int
 }
 
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
@@ -67,15 +76,36 @@ func (l *Loop) propose() {
 		// The last token of an answer is never computed.
 		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
 		r.drafts = r.drafts[:0]
-		if d.always != nil {
-			r.drafts = append(r.drafts, d.always(r.seq.Tokens)...)
-			r.drafts = r.drafts[:min(len(r.drafts), max(most, 0))]
-		} else {
+		if !l.proposeForced(r, most) {
 			l.proposeFor(r, most)
 		}
 		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
 		r.seq.Drafts = len(r.drafts)
 	}
+}
+
+// proposeForced fills r.drafts as Config.Draft says, and reports whether it decides.
+func (l *Loop) proposeForced(r *request, most int) bool {
+	d := &l.drafts
+	r.forced, r.given = false, false
+	if d.forced == nil {
+		return false
+	}
+	f := d.forced(r.seq.Tokens)
+	if f == nil {
+		return false
+	}
+	r.forced, most = true, max(most, 0)
+	r.drafts = append(r.drafts, f.Tokens...)
+	if f.Block > 0 && d.chains.enabled {
+		most = min(most, f.Block, draft.MaxTokens)
+		r.given, r.chainDepth = len(f.Tokens) > 0, most
+		for !r.given && len(r.drafts) < most {
+			r.drafts = append(r.drafts, 0)
+		}
+	}
+	r.drafts = r.drafts[:min(len(r.drafts), most)]
+	return true
 }
 
 // proposeFor fills r.drafts, with at most most tokens, by the drafter that is expected to make the
