@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -27,30 +28,33 @@ type Speculation struct {
 	Acceptance []float64 // probabilities that a draft is right if those before it are
 	Depths     []int     // numbers of drafts in a pass, 1 to MaxDepth
 	Context    int       // tokens before the answer
-	Tokens     int       // length of an answer
-	Repeat     int       // samples of each figure; its value is their median
+	Tokens     int       // length of an answer: at least 2 more than the largest depth
+	Repeat     int       // answers for each figure
 	Free       bool      // drafts cost no time, as if they were looked up
 	// Say is called with a description of the next measurement. It must not block. May be nil.
 	Say func(what string)
 }
 
-// SpeculationResult has the measured speeds, in tokens per second.
+// SpeculationResult has the measured speeds.
 type SpeculationResult struct {
-	Shape  string
-	Device string             // for example "CPU, AVX-512 VNNI, 2 threads"
-	Block  bool               // the model's own block has drafted
-	Plain  float64            // median of plain decoding
-	Rows   []SpeculationSpeed // by acceptance, then by depth
+	Shape  string             `json:"shape"`
+	Device string             `json:"device"` // for example "CPU, AVX-512 VNNI, 2 threads"
+	Block  bool               `json:"block"`  // the model's own block has drafted
+	Rows   []SpeculationSpeed `json:"rows"`   // by acceptance, then by depth
 }
 
-// SpeculationSpeed is the speed with one acceptance and depth.
+// SpeculationSpeed is the speed with one acceptance and depth. It is the tokens that a pass yields
+// on average, per median duration of a pass, because other work on the machine makes some passes
+// much longer than most.
 type SpeculationSpeed struct {
-	Acceptance float64
-	Depth      int
-	Speed      float64 // median
-	Ratio      float64 // median of the ratios to the plain decoding of the same round
-	Drafts     int     // in one answer
-	Accepted   int     // of these
+	Acceptance      float64 `json:"acceptance"`
+	Depth           int     `json:"depth"` // 0: plain decoding
+	TokensPerSecond float64 `json:"tokens_per_second"`
+	Ratio           float64 `json:"ratio"`    // to plain decoding in the same rounds
+	Drafts          int     `json:"drafts"`   // in one answer
+	Accepted        int     `json:"accepted"` // of these
+
+	passes []float64 // durations in seconds
 }
 
 // Best returns the row of the highest ratio among those with an acceptance; nil: there is none.
@@ -138,50 +142,84 @@ func (s *Speculation) hasBlock(ctx context.Context, e *engine.Engine, d *knownDr
 	return a.Usage.DraftTokens > 0, err
 }
 
+// rounds measures all rows Repeat times.
 func (s *Speculation) rounds(ctx context.Context, plain, ahead *engine.Engine, d *knownDrafts,
 	result *SpeculationResult) error {
 	for _, p := range s.Acceptance {
+		result.Rows = append(result.Rows, SpeculationSpeed{Acceptance: p})
 		for _, depth := range s.Depths {
 			result.Rows = append(result.Rows, SpeculationSpeed{Acceptance: p, Depth: depth})
 		}
 	}
-	var base []float64
-	speeds, ratios := make([][]float64, len(result.Rows)), make([][]float64, len(result.Rows))
 	for range max(s.Repeat, 1) {
 		for i := range result.Rows {
 			row := &result.Rows[i]
-			if i%len(s.Depths) == 0 { // each acceptance is compared with a plain run of its own
+			var err error
+			if row.Depth == 0 {
 				s.say(fmt.Sprintf("%s: drafts of which %.2g are right", s.Shape.Name,
 					row.Acceptance))
-				a, err := ask(ctx, plain, d.answer[:d.prompt], s.Tokens+1)
-				if err != nil {
-					return err
-				}
-				base = append(base, a.Timing.DecodeTokensPerSecond())
-			}
-			block := 0
-			if result.Block {
-				block = row.Depth
-			}
-			d.set(row.Acceptance, row.Depth, block)
-			a, err := ask(ctx, ahead, d.answer[:d.prompt], s.Tokens+1)
-			if err == nil {
-				err = d.check(a.Usage)
+				err = s.measurePlain(ctx, plain, d, row)
+			} else {
+				err = s.measureAhead(ctx, ahead, d, row, result.Block)
 			}
 			if err != nil {
 				return err
 			}
-			row.Drafts, row.Accepted = a.Usage.DraftTokens, a.Usage.AcceptedTokens
-			speed := a.Timing.DecodeTokensPerSecond()
-			speeds[i] = append(speeds[i], speed)
-			ratios[i] = append(ratios[i], speed/base[len(base)-1])
 		}
 	}
-	result.Plain = median(base)
+	base := 0.0
 	for i := range result.Rows {
-		result.Rows[i].Speed, result.Rows[i].Ratio = median(speeds[i]), median(ratios[i])
+		row := &result.Rows[i]
+		row.TokensPerSecond = meanYield(row.Acceptance, row.Depth) / median(row.passes)
+		if row.Depth == 0 {
+			base = row.TokensPerSecond
+		}
+		row.Ratio = row.TokensPerSecond / base
 	}
 	return nil
+}
+
+// measurePlain decodes an answer of one token a pass.
+func (s *Speculation) measurePlain(ctx context.Context, e *engine.Engine, d *knownDrafts,
+	row *SpeculationSpeed) error {
+	a, err := ask(ctx, e, d.answer[:d.prompt], s.Tokens+1)
+	row.passes = append(row.passes, seconds(a.at)...)
+	return err
+}
+
+// measureAhead decodes an answer with drafts.
+func (s *Speculation) measureAhead(ctx context.Context, e *engine.Engine, d *knownDrafts,
+	row *SpeculationSpeed, block bool) error {
+	steps := 0
+	if block {
+		steps = row.Depth
+	}
+	d.set(row.Acceptance, row.Depth, steps)
+	a, err := ask(ctx, e, d.answer[:d.prompt], s.Tokens+1)
+	if err == nil {
+		err = d.check(a.Usage)
+	}
+	row.Drafts, row.Accepted = a.Usage.DraftTokens, a.Usage.AcceptedTokens
+	row.passes = append(row.passes, seconds(d.began)...)
+	return err
+}
+
+// seconds returns the times between the given ones.
+func seconds(at []time.Time) (list []float64) {
+	for i := 1; i < len(at); i++ {
+		list = append(list, at[i].Sub(at[i-1]).Seconds())
+	}
+	return list
+}
+
+// meanYield returns the tokens that a pass yields on average: one, and the right drafts.
+func meanYield(acceptance float64, depth int) float64 {
+	yield, chance := 1.0, 1.0
+	for range depth {
+		chance *= acceptance
+		yield += chance
+	}
+	return yield
 }
 
 func (s *Speculation) say(what string) {
@@ -200,15 +238,18 @@ type knownDrafts struct {
 	depth      int
 	block      int  // tokens that the model's block drafts, for their time
 	blockOnly  bool // the block's own drafts are verified
-	passes     int
+	turn       int  // passes of this measurement
+	passes     int  // of these, passes with as many drafts as depth
 	proposed   int
+	began      []time.Time // of the passes with as many drafts as depth, and of the one after them
 }
 
 // set begins a measurement.
 func (d *knownDrafts) set(acceptance float64, depth, block int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.acceptance, d.depth, d.block, d.passes, d.proposed = acceptance, depth, block, 0, 0
+	d.acceptance, d.depth, d.block = acceptance, depth, block
+	d.turn, d.passes, d.proposed, d.began = 0, 0, 0, nil
 }
 
 // check returns an error if a pass had fewer drafts than were proposed.
@@ -237,16 +278,22 @@ func (d *knownDrafts) propose(tokens []int32) *engine.Drafts {
 	}
 	// The last token of an answer is never computed.
 	n := min(d.depth, len(d.answer)-len(tokens)-1)
+	if len(d.began) == d.passes {
+		d.began = append(d.began, time.Now())
+	}
 	if n <= 0 || len(tokens) < d.prompt {
 		return &engine.Drafts{}
 	}
-	_, u := math.Modf(float64(d.passes+1) * goldenRatio)
-	d.passes++
+	d.turn++
+	_, u := math.Modf(float64(d.turn) * goldenRatio)
+	if n == d.depth {
+		d.passes++
+	}
 	d.proposed += n
 	right := rightDrafts(d.acceptance, u, n)
 	drafts := append([]int32{}, d.answer[len(tokens):][:n]...)
 	for i := right; i < n; i++ {
-		drafts[i] = d.answer[(i+d.passes)%d.prompt] // any token will do
+		drafts[i] = d.answer[(i+d.turn)%d.prompt] // any token will do
 		if drafts[i] == d.answer[len(tokens)+i] {
 			drafts[i] ^= 1
 		}

@@ -51,15 +51,15 @@ func TestSpeculation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Block != c.block || r.Plain <= 0 || !strings.HasPrefix(r.Device, "CPU") ||
-				len(r.Rows) != 9 || said != 6 {
+			if r.Block != c.block || !strings.HasPrefix(r.Device, "CPU") || len(r.Rows) != 12 ||
+				said != 6 {
 				t.Fatalf("%+v, said %d times", r, said)
 			}
 			for i, row := range r.Rows {
 				p, d := row.Acceptance, float64(row.Depth)
 				name := fmt.Sprintf("acceptance %g, depth %g", p, d)
-				if p != s.Acceptance[i/3] || row.Depth != s.Depths[i%3] || row.Speed <= 0 ||
-					row.Ratio <= 0 {
+				if p != s.Acceptance[i/4] || row.Depth != []int{0, 1, 4, MaxDepth}[i%4] ||
+					row.TokensPerSecond <= 0 || row.Ratio <= 0 || row.Depth == 0 && row.Ratio != 1 {
 					t.Errorf("%s: %+v", name, row)
 				}
 				right := d
@@ -68,6 +68,13 @@ func TestSpeculation(t *testing.T) {
 				}
 				// The passes at the end have fewer drafts than the others.
 				passes := float64(s.Tokens) / (1 + right)
+				// Of the durations of both runs, those of the passes at the end are missing.
+				if got := float64(len(row.passes)); got > 2*passes+6 || got < 2*passes-2*d-6 {
+					t.Errorf("%s: %g durations, expected %g", name, got, 2*passes)
+				}
+				if got := meanYield(p, row.Depth); math.Abs(got-1-right) > 1e-9 {
+					t.Errorf("%s: %g tokens a pass, expected %g", name, got, 1+right)
+				}
 				if got := float64(s.Tokens - row.Accepted); math.Abs(got-passes) > 3 {
 					t.Errorf("%s: %g passes, expected %g", name, got, passes)
 				}

@@ -6,6 +6,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -23,7 +24,7 @@ type BenchSpeculate struct {
 	Depths     []int     `help:"Numbers of drafts in a pass." default:"1,2,3,4,5,6,7,8"`
 	Context    int       `help:"Tokens before the answer." default:"16"`
 	Tokens     int       `help:"Tokens to decode per answer." default:"48"`
-	Repeat     int       `help:"Runs of each figure; the median counts." default:"3"`
+	Repeat     int       `help:"Answers for each figure. The median duration of their passes counts." default:"3"`
 	Free       bool      `help:"Drafts cost no time, as if they were looked up. Default: if the model has a block that drafts, its time is included."`
 	Threads    int       `help:"Compute threads. Default: one per performance core."`
 	JSON       bool      `name:"json" help:"Print the figures as JSON."`
@@ -31,6 +32,9 @@ type BenchSpeculate struct {
 
 // Validate rejects what cannot be measured. kong calls it.
 func (c *BenchSpeculate) Validate() error {
+	if len(c.Acceptance) == 0 || len(c.Depths) == 0 {
+		return errors.New("--acceptance and --depths need a number")
+	}
 	for _, p := range c.Acceptance {
 		if !(p >= 0 && p <= 1) {
 			return fmt.Errorf("--acceptance is %g, expected 0 to 1", p)
@@ -42,8 +46,8 @@ func (c *BenchSpeculate) Validate() error {
 		}
 	}
 	switch {
-	case c.Tokens < 1:
-		return fmt.Errorf("--tokens is %d, expected 1 or more", c.Tokens)
+	case c.Tokens < slices.Max(append(c.Depths, 1))+2:
+		return fmt.Errorf("--tokens is %d, expected at least 2 more than --depths", c.Tokens)
 	case c.Context < 1:
 		return fmt.Errorf("--context is %d, expected 1 or more", c.Context)
 	case c.Repeat < 1:
@@ -100,29 +104,30 @@ func (c *BenchSpeculate) print(out io.Writer, r *bench.SpeculationResult) {
 	for _, p := range c.Acceptance {
 		fmt.Fprintf(w, "\t%.0f %%\t", 100*p)
 	}
-	fmt.Fprint(w, "\t\nplain")
-	for range c.Acceptance {
-		fmt.Fprintf(w, "\t%.1f\t1.00 x", r.Plain)
-	}
 	fmt.Fprintln(w, "\t")
-	depths := len(r.Rows) / max(len(c.Acceptance), 1)
+	depths := len(r.Rows) / len(c.Acceptance)
 	for d := range depths {
-		fmt.Fprint(w, count(r.Rows[d].Depth, "draft"))
+		fmt.Fprint(w, draftCount(r.Rows[d].Depth))
 		for i := range c.Acceptance {
 			row := r.Rows[i*depths+d]
-			fmt.Fprintf(w, "\t%.1f\t%.2f x", row.Speed, row.Ratio)
+			fmt.Fprintf(w, "\t%.1f\t%.2f x", row.TokensPerSecond, row.Ratio)
 		}
 		fmt.Fprintln(w, "\t")
 	}
 	fmt.Fprint(w, "best")
 	for _, p := range c.Acceptance {
-		if best := r.Best(p); best == nil || best.Ratio <= 1 {
-			fmt.Fprint(w, "\tplain\t")
-		} else {
-			fmt.Fprintf(w, "\t%s\t%.2f x", count(best.Depth, "draft"), best.Ratio)
-		}
+		best := r.Best(p)
+		fmt.Fprintf(w, "\t%s\t%.2f x", draftCount(best.Depth), best.Ratio)
 	}
 	fmt.Fprintln(w, "\t")
 	w.Flush()
 	fmt.Fprintln(out)
+}
+
+// draftCount names a row by its number of drafts.
+func draftCount(depth int) string {
+	if depth == 0 {
+		return "plain"
+	}
+	return count(depth, "draft")
 }

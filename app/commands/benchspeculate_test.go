@@ -40,8 +40,8 @@ func TestBenchSpeculate(t *testing.T) {
 	}
 	// 40 tokens in passes of 3 and of 2, at the end with fewer drafts.
 	rows := results[0].Rows
-	if len(results) != 1 || len(rows) != 4 || rows[0].Accepted != 0 ||
-		rows[2].Accepted != 20 || rows[3].Accepted != 26 {
+	if len(results) != 1 || len(rows) != 6 || rows[1].Accepted != 0 ||
+		rows[4].Accepted != 20 || rows[5].Accepted != 26 {
 		t.Errorf("got %s", out)
 	}
 	for _, c := range []struct{ flag, want string }{
@@ -49,7 +49,7 @@ func TestBenchSpeculate(t *testing.T) {
 		{"--acceptance=NaN", "--acceptance is NaN, expected 0 to 1"},
 		{"--depths=9", "--depths is 9, expected 1 to 8"},
 		{"--depths=0", "--depths is 0, expected 1 to 8"},
-		{"--tokens=0", "--tokens is 0, expected 1 or more"},
+		{"--tokens=9", "--tokens is 9, expected at least 2 more than --depths"},
 		{"--context=0", "--context is 0, expected 1 or more"},
 		{"--repeat=0", "--repeat is 0, expected 1 or more"},
 		{"--threads=-1", "--threads is -1, expected 0 to 1024"},
