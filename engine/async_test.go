@@ -231,13 +231,42 @@ func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Opti
 // times. Some are preempted, because there are too few pages. A request that is not cancelled must
 // give the same tokens as alone, and no memory may leak.
 func TestAsyncCrowd(t *testing.T) {
+	// With few pages there are no slots for the states before drafts.
+	enough := func(_ *testing.T, _ engine.Source, o engine.Options) engine.Options { return o }
 	for _, model := range []string{"qwen3_5_text", "qwen3"} { // with recurrent states and without
-		testAsyncCrowd(t, model)
+		forDrafts := withFewPages
+		if model != "qwen3" {
+			forDrafts = enough
+		}
+		src := tinySource(t, model)
+		t.Run(model, func(t *testing.T) {
+			testAsyncCrowd(t, src, withFewPages, func(*engine.Engine, [][]int32) {})
+		})
+		t.Run(model+", drafts", func(t *testing.T) {
+			testAsyncCrowd(t, src, forDrafts, func(e *engine.Engine, answers [][]int32) {
+				d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: 300, depth: 4, wrong: 0.3,
+					answers: answers}
+				calls := 0
+				e.AlwaysDraft(func(tokens []int32) []int32 {
+					if calls++; calls%7 < 3 { // steps with drafts and without alternate
+						return nil
+					}
+					return d.propose(tokens)
+				})
+			})
+		})
 	}
+	t.Run("its own drafts", func(t *testing.T) {
+		testAsyncCrowd(t, mtpSource(t, "qwen3_5_text"), enough,
+			func(e *engine.Engine, _ [][]int32) { e.DraftDepth(3) })
+	})
 }
 
-func testAsyncCrowd(t *testing.T, model string) {
-	src := tinySource(t, model)
+// testAsyncCrowd adds the memory to the options, and calls prepare with the engine and with prompts
+// and their answers.
+func testAsyncCrowd(t *testing.T, src engine.Source,
+	memory func(*testing.T, engine.Source, engine.Options) engine.Options,
+	prepare func(e *engine.Engine, answers [][]int32)) {
 	o := engine.Options{MaxSequences: 4, ChunkTokens: 40, ContextTokens: 128, KeptStates: 4}
 	var all []engine.Request
 	params := samplings()
@@ -251,12 +280,15 @@ func testAsyncCrowd(t *testing.T, model string) {
 		all = append(all, r)
 	}
 	alone := openModel(t, src, engine.Options{MaxSequences: 1, ContextTokens: 128})
-	var want [][]int32
+	var want, answers [][]int32
 	for _, r := range all {
 		want = append(want, run(t, alone, r, 0).tokens)
+		answers = append(answers, slices.Concat(r.Prompt, want[len(want)-1]))
 	}
-	e := openModel(t, src, withFewPages(t, src, o))
+	o.Speculate = engine.SpeculateAuto
+	e := openModel(t, src, memory(t, src, o))
 	makeAsync(e)
+	prepare(e, answers)
 	var crowd sync.WaitGroup
 	for who := range 8 {
 		crowd.Go(func() {
@@ -286,7 +318,8 @@ func testAsyncCrowd(t *testing.T, model string) {
 		}
 	}
 	// The number depends on timing. TestMetalAsync requires at least one.
-	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions)
+	s := e.Stats()
+	t.Logf("%d preemptions, %d of %d drafts right", s.Preemptions, s.AcceptedTokens, s.DraftTokens)
 }
 
 // TestAsyncFaults checks that a panic while a step is recorded ends the requests of that step,

@@ -167,6 +167,7 @@ func TestDraftsOfTheDemo(t *testing.T) {
 // several tokens.
 func TestLookup(t *testing.T) {
 	e := open(t, engine.Options{Speculate: engine.SpeculateAuto})
+	e.FreeRows()
 	plain := open(t, engine.Options{})
 	line := "The quick brown fox jumps over the lazy dog by the river. "
 	r := engine.Request{Prompt: encode(e, strings.Repeat(line, 12)), MaxTokens: 120,
@@ -179,6 +180,23 @@ func TestLookup(t *testing.T) {
 	u := done.Usage
 	if u.DraftTokens == 0 || u.AcceptedTokens > u.DraftTokens {
 		t.Errorf("%d of %d drafts were right, expected some", u.AcceptedTokens, u.DraftTokens)
+	}
+}
+
+// TestPrediction: a text that the answer repeats is looked up from its first tokens on.
+func TestPrediction(t *testing.T) {
+	e := open(t, engine.Options{Speculate: engine.SpeculateLookup})
+	e.FreeRows()
+	r := engine.Request{Prompt: encode(e, demoCases(t, 400)[2]), MaxTokens: 120}
+	want, _, plain := collect(t, submit(t, e, r))
+	r.Prediction = slices.Clone(want)
+	got, _, done := collect(t, submit(t, e, r))
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d, expected %d", got, want)
+	}
+	if more := done.Usage.AcceptedTokens - plain.Usage.AcceptedTokens; more < len(want)/4 {
+		t.Errorf("%d drafts were right without the prediction, %d with it",
+			plain.Usage.AcceptedTokens, done.Usage.AcceptedTokens)
 	}
 }
 

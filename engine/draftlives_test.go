@@ -67,7 +67,8 @@ func manyKinds(r *rand.Rand, context int, forms bool) (list []engine.Request) {
 		n := 1 + r.IntN(context/2)
 		q := engine.Request{Prompt: slices.Concat(someIDs(i%3, n*r.IntN(2)), someIDs(i+5, n)),
 			MaxTokens: 1 + r.IntN(70), IgnoreEOS: r.IntN(4) > 0, Priority: r.IntN(5) / 4,
-			NoCache: r.IntN(6) == 0, Private: r.IntN(5) == 0, NoDrafts: r.IntN(8) == 0}
+			NoCache: r.IntN(6) == 0, Private: r.IntN(5) == 0}
+		q.Speculate = []string{"", "", "auto", "off", "lookup", "mtp"}[r.IntN(6)]
 		q.Prompt = q.Prompt[:min(len(q.Prompt), context-1)]
 		q.Sampling = sample.Params{Logprobs: r.IntN(5) - 1}
 		if r.IntN(2) == 0 {

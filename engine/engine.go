@@ -150,7 +150,7 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	need := p.Description.Need
 	c := loop.Config{
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
-		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests,
+		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
 		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft,
 		History: o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,

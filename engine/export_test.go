@@ -29,7 +29,7 @@ func (e *Engine) ReplaceDevice(wrap func(kernels.Device) kernels.Device) {
 }
 
 func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.Model) {
-	m, err := models.Load(e.weights)
+	m, err := e.plan.Load(e.weights)
 	if err != nil {
 		panic(err)
 	}
@@ -59,6 +59,9 @@ func (e *Engine) OneByOne() { e.loop.OneByOne() }
 // AlwaysDraft makes the engine verify what f proposes after the given tokens, in place of its own
 // drafts. No request may be in flight.
 func (e *Engine) AlwaysDraft(f func(tokens []int32) []int32) { e.loop.AlwaysDraft(f) }
+
+// FreeRows makes every pass count as equally long. No request may be in flight.
+func (e *Engine) FreeRows() { e.loop.FreeRows() }
 
 // DraftDepth makes the model's block draft so many tokens for each pass. No request may be in
 // flight.

@@ -15,9 +15,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// sameWithMTP drafts with each depth, alone and in a crowd, greedily and at random, for two turns of
-// a conversation. Tokens and log-probabilities are those of plain decoding. It calls check with how
-// many drafts were right.
+// sameWithMTP drafts with each depth, alone and in a crowd, greedily and at random, for two turns
+// of a conversation. Tokens and log-probabilities are those of plain decoding. It calls check with
+// how many drafts were right.
 func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []int,
 	check func(depth int, right, drafts int64)) {
 	t.Helper()
@@ -100,6 +100,29 @@ func TestMTP(t *testing.T) {
 	})
 }
 
+// mtpSource returns a random model of the shape of a tiny one, with a block that drafts.
+func mtpSource(t *testing.T, name string) engine.Source {
+	t.Helper()
+	data, err := fs.ReadFile(tinyTree, path.Join(name, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	config["mtp_num_hidden_layers"] = 1
+	config["quantization"] = map[string]int{"bits": 4, "group_size": 32}
+	if data, err = json.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // a random model that is loaded twice has other weights
+	if err := engine.WriteRandom(dir, data); err != nil {
+		t.Fatal(err)
+	}
+	return engine.Source{Dir: dir}
+}
+
 // TestMTPOfRandomModels uses the other architectures that have such a block. Their drafts are
 // mostly wrong.
 func TestMTPOfRandomModels(t *testing.T) {
@@ -109,21 +132,8 @@ func TestMTPOfRandomModels(t *testing.T) {
 	}
 	for _, name := range []string{"qwen3_5_text", "qwen3_next"} {
 		t.Run(name, func(t *testing.T) {
-			data, err := fs.ReadFile(tinyTree, path.Join(name, "config.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var config map[string]any
-			if err := json.Unmarshal(data, &config); err != nil {
-				t.Fatal(err)
-			}
-			config["mtp_num_hidden_layers"] = 1
-			config["quantization"] = map[string]int{"bits": 4, "group_size": 32}
-			if data, err = json.Marshal(config); err != nil {
-				t.Fatal(err)
-			}
 			drafted := int64(0)
-			sameWithMTP(t, engine.Random(data), prompts, []int{0, 2, 6},
+			sameWithMTP(t, mtpSource(t, name), prompts, []int{0, 2, 6},
 				func(_ int, _, drafts int64) { drafted += drafts })
 			if drafted < 100 {
 				t.Errorf("%d drafts, expected some hundreds", drafted)

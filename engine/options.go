@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-	"runtime"
 	"time"
 
 	"headroom/engine/cache"
@@ -65,12 +63,15 @@ type Options struct {
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64
 
-	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff, or SpeculateAuto, which
-	// proposes tokens where that has been measured to be faster; "": off. No answer depends on it.
+	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff; SpeculateLookup, which
+	// proposes what followed the same tokens; SpeculateMTP, with the model's own block, if it has
+	// one; SpeculateAuto, whichever is faster. Each proposes tokens only where that has been
+	// measured to be faster than plain decoding. "": off. No answer depends on it.
 	Speculate string
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
-	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. It needs
+	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. On a GPU
+	// it is also called before the last token is known, to see whether to wait for that. It needs
 	// SpeculateAuto, and like that changes no answer.
 	Draft func(tokens []int32) *Drafts
 
@@ -93,15 +94,18 @@ type Options struct {
 
 // The values of Options.Speculate.
 const (
-	SpeculateAuto = "auto"
-	SpeculateOff  = "off"
+	SpeculateAuto   = draft.WayAuto
+	SpeculateOff    = draft.WayOff
+	SpeculateLookup = draft.WayLookup
+	SpeculateMTP    = draft.WayMTP
 )
 
-// draftTokens returns how many proposed tokens a pass verifies. A GPU runs ahead of the host, so it
-// verifies none.
+// CheckSpeculate returns an error unless Options.Speculate may have the value.
+func CheckSpeculate(value string) error { return draft.CheckWay(value) }
+
+// draftTokens returns how many proposed tokens a pass verifies.
 func (o Options) draftTokens() int {
-	gpu := o.Device == "" && runtime.GOOS == "darwin" || o.Device != "" && o.Device != DeviceCPU
-	if o.Speculate != SpeculateAuto || gpu {
+	if o.Speculate == "" || o.Speculate == SpeculateOff {
 		return 0
 	}
 	return 2 * draft.MaxTokens
@@ -109,11 +113,8 @@ func (o Options) draftTokens() int {
 
 // Check returns a Problem if an option that planning depends on is valid for no model.
 func (o Options) Check() error {
-	switch o.Speculate {
-	case "", SpeculateAuto, SpeculateOff:
-	default:
-		return problem.New(problem.BadRequest, "There is no such way to decode ahead",
-			fmt.Sprintf("got %q, expected auto or off", o.Speculate),
+	if err := CheckSpeculate(o.Speculate); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "There is no such way to decode ahead",
 			"Leave it out to get auto.")
 	}
 	return o.planning().Check()
@@ -128,7 +129,7 @@ func (o *Options) planning() plan.Options {
 		StateFormat: o.StateFormat, MaxKVTokens: o.MaxKVTokens, ContextTokens: o.ContextTokens,
 		MaxSequences: o.MaxSequences, ChunkTokens: o.ChunkTokens, KeptStates: o.KeptStates,
 		NoPrefixCache: o.NoPrefixCache, AvailableBytes: o.AvailableBytes,
-		DraftTokens: o.draftTokens(),
+		DraftTokens: o.draftTokens(), NoDrafter: o.Speculate == SpeculateLookup,
 	}
 }
 

@@ -36,7 +36,7 @@ func TestParity(t *testing.T) {
 		`(?m)^after a restart +not tried +none of \d+ prompt tokens came from disk$`,
 		`(?m)^ahead, some drafts wrong +2 of 2 .* \d+ of \d+ drafts were right$`,
 		`(?m)^KV cache in f16 .* within `,
-		`(?m)^All 6 ways that must equal plain decoding do, 1 more could not be tried\b.*\.\n$`} {
+		`(?m)^All 7 ways that must equal plain decoding do, 1 more could not be tried\b.*\.\n$`} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the output lacks %s", want)
 		}
@@ -47,7 +47,7 @@ func TestParity(t *testing.T) {
 	code, out, errOut = headroom("", append(args, "--json")...)
 	var r parity.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 || !r.Equal ||
-		r.Model != demo.ID || r.Prompts != 2 || r.MaxTokens != 12 || len(r.Ways) != 10 {
+		r.Model != demo.ID || r.Prompts != 2 || r.MaxTokens != 12 || len(r.Ways) != 11 {
 		t.Errorf("exit %d, %v, %s%s", code, err, out, errOut)
 	}
 	if left, err := filepath.Glob(filepath.Join(home, "headroom-parity-*")); err != nil ||

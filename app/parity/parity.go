@@ -192,14 +192,15 @@ func (c *check) restarted() error {
 
 // The ways to decode ahead.
 const (
-	aheadAuto  = "decoded ahead"
-	aheadBlock = "ahead, by the model's block"
-	aheadWrong = "ahead, some drafts wrong"
-	aheadCrowd = "the same, in a crowd"
+	aheadAuto   = "decoded ahead"
+	aheadLookup = "ahead, by lookup"
+	aheadBlock  = "ahead, by the model's block"
+	aheadWrong  = "ahead, some drafts wrong"
+	aheadCrowd  = "the same, in a crowd"
 )
 
-// ahead answers with drafts: those that the engine proposes by itself, those of the model's own
-// block if it has one, and others of which some are wrong.
+// ahead answers with drafts: those that the engine proposes by itself, also if it only looks them
+// up, those of the model's own block if it has one, and others of which some are wrong.
 func (c *check) ahead() error {
 	o := c.Engine
 	o.Speculate, o.BlockStore = engine.SpeculateAuto, nil
@@ -211,24 +212,30 @@ func (c *check) ahead() error {
 			return err
 		}
 		if !tried {
-			for _, way := range []string{aheadAuto, aheadBlock, aheadWrong, aheadCrowd} {
+			for _, way := range []string{aheadAuto, aheadLookup, aheadBlock, aheadWrong,
+				aheadCrowd} {
 				c.report.absent(way, true, "this model has no drafts on this device")
 			}
 			return nil
 		}
-		if err := c.aheadAlone(e, aheadAuto, auto); err != nil {
+		lookup := uncached
+		lookup.Speculate = engine.SpeculateLookup
+		if err := c.aheadAlone(e, aheadAuto, auto, uncached); err != nil {
+			return err
+		}
+		if err := c.aheadAlone(e, aheadLookup, auto, lookup); err != nil {
 			return err
 		}
 		if tried, err = c.drafted(e, block); err != nil {
 			return err
 		}
 		if tried {
-			err = c.aheadAlone(e, aheadBlock, block)
+			err = c.aheadAlone(e, aheadBlock, block, uncached)
 		} else {
 			c.report.absent(aheadBlock, true, "the model has no block that drafts")
 		}
 		if err == nil {
-			err = c.aheadAlone(e, aheadWrong, wrong)
+			err = c.aheadAlone(e, aheadWrong, wrong, uncached)
 		}
 		if err == nil {
 			err = c.crowd(e, aheadCrowd, uncached)
@@ -249,9 +256,9 @@ func (c *check) drafted(e *engine.Engine, m draftMode) (bool, error) {
 	return false, nil
 }
 
-func (c *check) aheadAlone(e *engine.Engine, way string, m draftMode) error {
+func (c *check) aheadAlone(e *engine.Engine, way string, m draftMode, how engine.Request) error {
 	c.drafts.set(m)
-	answers, err := c.alone(e, uncached)
+	answers, err := c.alone(e, how)
 	if err != nil {
 		return err
 	}

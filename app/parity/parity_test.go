@@ -78,7 +78,7 @@ func run(t *testing.T, o engine.Options, sources map[int]engine.Source) *Report 
 
 // ways are the rows of every report.
 var ways = []string{"plain, one by one", "in a crowd", "from the prefix cache", "after a restart",
-	aheadAuto, aheadBlock, aheadWrong, aheadCrowd, "KV cache in f16", "on the GPU"}
+	aheadAuto, aheadLookup, aheadBlock, aheadWrong, aheadCrowd, "KV cache in f16", "on the GPU"}
 
 // row returns the row of that name.
 func (r *Report) row(t *testing.T, way string) Row {
@@ -98,11 +98,11 @@ func TestEqual(t *testing.T) {
 		!strings.HasPrefix(r.KVFormat, "K8 ") || r.StateFormat != "f32" {
 		t.Errorf("%+v", r)
 	}
-	for i, way := range ways[:9] {
+	for i, way := range ways[:10] {
 		row := r.row(t, way)
 		if row.NotTried != "" || row.Answers != 3 || row.Tokens < 30 ||
 			row.ReadTokensPerSecond <= 0 || row.DecodeTokensPerSecond <= 0 ||
-			row.MustEqual != (i > 0 && i < 8) {
+			row.MustEqual != (i > 0 && i < 9) {
 			t.Errorf("%+v", row)
 		}
 		if row.MustEqual && (row.EqualAnswers != 3 || row.EqualTokens != row.Tokens ||
@@ -139,13 +139,13 @@ func TestDifferent(t *testing.T) {
 		ways  []string // that differ
 		equal bool
 	}{{2, []string{"after a restart"}, false},
-		{3, []string{aheadAuto, aheadBlock, aheadWrong, aheadCrowd}, false},
+		{3, []string{aheadAuto, aheadLookup, aheadBlock, aheadWrong, aheadCrowd}, false},
 		{4, []string{"KV cache in f16"}, true}} {
 		r := run(t, engine.Options{}, map[int]engine.Source{c.open: other})
 		if r.Equal != c.equal || !strings.Contains(r.Verdict, c.ways[0]+" in 3 of 3 answers") {
 			t.Errorf("open %d: equal %t, %s", c.open, r.Equal, r.Verdict)
 		}
-		for _, way := range ways[1:8] {
+		for _, way := range ways[1:9] {
 			row := r.row(t, way)
 			same := true
 			for _, w := range c.ways {
@@ -173,8 +173,8 @@ func TestNotTried(t *testing.T) {
 		want map[string]string
 	}{
 		{"recurrent, with rings", engine.Options{MaxKVTokens: 64}, map[string]string{
-			aheadAuto: noDrafts, aheadBlock: noDrafts, aheadWrong: noDrafts,
-			aheadCrowd: noDrafts}},
+			aheadAuto: noDrafts, aheadLookup: noDrafts, aheadBlock: noDrafts,
+			aheadWrong: noDrafts, aheadCrowd: noDrafts}},
 		{"no prefix cache", engine.Options{NoPrefixCache: true}, map[string]string{
 			"from the prefix cache": "the prefix cache is off",
 			"after a restart":       "the prefix cache is off"}},
@@ -183,7 +183,7 @@ func TestNotTried(t *testing.T) {
 		if !r.Equal || !strings.Contains(r.Verdict, "more could not be tried") {
 			t.Errorf("%s: %+v", c.name, r)
 		}
-		for _, way := range ways[:8] {
+		for _, way := range ways[:9] {
 			if row := r.row(t, way); row.NotTried != c.want[way] {
 				t.Errorf("%s: %+v, expected %q", c.name, row, c.want[way])
 			}

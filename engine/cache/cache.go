@@ -107,6 +107,9 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 		}
 		if s.HiddenValues > 0 {
 			layers[i].Hidden = kernels.NewTensor(d, kernels.F32, o.Slots+1, s.HiddenValues)
+			if h := layers[i].Hidden; h.Buffer.Bytes != nil {
+				clear(h.Row(o.Slots))
+			}
 		}
 	}
 	return layers

@@ -25,7 +25,9 @@ type Chain struct {
 }
 
 const (
-	firstRate  = 0.8
+	firstRate = 0.8
+	// firstTrust is how many drafts count as much as what was known before a request.
+	firstTrust = 24
 	firstPause = 8
 	mostPause  = 512
 	rateMemory = 64 // drafts after which older ones count less than a third
@@ -74,7 +76,7 @@ func (c *Chain) Next() float64 {
 	if c.Before != nil {
 		first = c.Before.Next()
 	}
-	return (c.right + firstWeight*first) / (c.drafted + firstWeight)
+	return (c.right + firstTrust*first) / (c.drafted + firstTrust)
 }
 
 // Used records that the drafter was worth its time.
@@ -94,22 +96,53 @@ func (c *Chain) Try() bool {
 	return true
 }
 
-// ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the speed
-// of the pass with them. rows is how many sequences it drafts for in one step. The depth is 0 if
-// drafts are not worth their time.
+// ChainDepth returns how many tokens the drafter should draft for a sequence, up to most, and the
+// speed of the pass with them. rows is how many sequences it drafts for in one step. The depth is 0
+// if drafts are not worth their time.
 func (r *Round) ChainDepth(c *Chain, most, rows int) (depth int, speed float64) {
-	best := r.Speed(0, 0, 0) * gain
-	step := r.Step(rows) - r.Step(rows-1)
-	if rows == 1 {
-		step = r.Step(1)
+	if r.Passes.lacksPlain(r.Rows) {
+		return 0, 0
 	}
-	chance, right := 1.0, 0.0
-	for d := 1; d <= most; d++ {
-		chance *= c.Next()
-		right += chance
-		if s := r.Speed(d, right, float64(d)*max(step, 0)); s > best {
-			best, depth, speed = s, d, s
-		}
+	step := r.Step(rows)
+	if rows > 1 {
+		step = max(0, step-r.Step(rows-1))
+	}
+	depth, speed = r.further(c, 1, step, 0, most)
+	if speed <= r.Speed(0, 0, 0)*gain {
+		return 0, 0
 	}
 	return depth, speed
+}
+
+// Take reports whether the pass verifies a draft that is right with the given probability, with
+// the drafts that may follow it, up to most. A step of the drafter takes step.
+func (r *Round) Take(c *Chain, chance, step float64, most int) bool {
+	with := *r
+	with.Add(1, chance, 0)
+	_, speed := with.further(c, chance, step, 0, most)
+	return speed > r.Speed(0, 0, 0)
+}
+
+// More reports whether the drafter goes on, when its drafts are all right with the probability
+// chance.
+func (r *Round) More(c *Chain, chance, step float64, most int) bool {
+	_, speed := r.further(c, chance, step, 1, most)
+	return speed > r.Speed(0, 0, 0)
+}
+
+// further returns how many drafts, from least to most, give the greatest speed of the pass, and
+// that speed.
+func (r *Round) further(c *Chain, chance, step float64, least, most int) (depth int,
+	best float64) {
+	right := 0.0
+	for d := 0; d <= most; d++ {
+		if d > 0 {
+			chance *= c.Next()
+			right += chance
+		}
+		if s := r.Speed(d, right, float64(d)*step); d >= least && s > best {
+			best, depth = s, d
+		}
+	}
+	return depth, best
 }

@@ -77,6 +77,7 @@ const MaxRows = 64
 type Times struct {
 	seconds [MaxRows + 1]float64 // moving averages; 0: not measured
 	at      [MaxRows + 1]int     // the number of passes when it was last measured
+	rest    [MaxRows + 1]int     // passes after which a measurement is old; 0: oldPasses
 	passes  int
 }
 
@@ -86,8 +87,10 @@ const (
 	// has to be is mostly other work of the computer.
 	slowerWeight, fasterWeight = 0.05, 0.2
 	// After so many passes a measurement is old. What is then assumed is half as much dearer than
-	// one row, so that what another program once made slow is tried again.
-	oldPasses = 512
+	// one row, so that what another program once made slow is tried again. If that finds nothing
+	// new, the next measurement is old after twice as many passes.
+	oldPasses, mostOldPasses = 512, 1 << 14
+	sameTime                 = 0.8 // a new measurement of more than this share of the old one
 )
 
 // Observe records the duration of a pass.
@@ -97,15 +100,29 @@ func (t *Times) Observe(rows int, seconds float64) {
 		return
 	}
 	s := &t.seconds[rows]
+	old := t.isOld(rows)
+	if old {
+		t.rest[rows] = min(2*max(t.rest[rows], oldPasses), mostOldPasses)
+		if seconds < sameTime**s {
+			t.rest[rows] = 0
+		}
+	}
 	switch {
 	case *s == 0:
 		*s = seconds
+	case old:
+		*s += (seconds - *s) / 2
 	case seconds < *s:
 		*s += fasterWeight * (seconds - *s)
 	default:
 		*s += slowerWeight * (seconds - *s)
 	}
 	t.at[rows] = t.passes
+}
+
+// isOld reports whether the measurement for so many rows is old.
+func (t *Times) isOld(rows int) bool {
+	return t.at[rows] > 0 && t.passes-t.at[rows] > max(t.rest[rows], oldPasses)
 }
 
 // Seconds returns the expected duration of a pass; 0 if nothing is known.
@@ -124,7 +141,12 @@ func (t *Times) Seconds(rows int) float64 {
 	case low == 0:
 		return 0 // nothing to compare with
 	case high > MaxRows:
-		return t.seconds[low] * (1 + assumedSlope*float64(rows-low))
+		// Rows after the last measured ones cost at least half as much as those.
+		slope := assumedSlope * t.seconds[low]
+		if one := t.seconds[1]; low > 1 && one > 0 {
+			slope = max(slope, (t.seconds[low]-one)/float64(low-1)/2)
+		}
+		return t.seconds[low] + slope*float64(rows-low)
 	}
 	share := float64(rows-low) / float64(high-low)
 	return t.seconds[low] + share*max(0, t.seconds[high]-t.seconds[low])
@@ -137,10 +159,17 @@ func (t *Times) ratio(rows, more int) float64 {
 		return 1 + assumedSlope*float64(more)
 	}
 	r := max(1, t.Seconds(rows+more)/base)
-	if at := t.at[min(rows+more, MaxRows)]; at > 0 && t.passes-at > oldPasses {
+	if t.isOld(min(rows+more, MaxRows)) {
 		r = 1 + (r-1)/2
 	}
 	return r
+}
+
+// lacksPlain reports whether a pass without drafts has to be measured first, because it was not, or
+// not for long.
+func (t *Times) lacksPlain(rows int) bool {
+	n := min(rows, MaxRows)
+	return t.Seconds(n) == 0 || t.at[n] > 0 && t.passes-t.at[n] > oldPasses
 }
 
 // gain is the least gain for which tokens are proposed: the measurements are not more exact.
@@ -191,7 +220,7 @@ func (r *Round) Add(drafts int, right, steps float64) {
 // most. It also returns how many of them are expected to be right, and the speed of the pass with
 // them. The depth is 0 if they are not worth their time.
 func (r *Round) LookupDepth(match, most int, h *Hits) (depth int, right, speed float64) {
-	if match == 0 {
+	if match == 0 || r.Passes.lacksPlain(r.Rows) {
 		return 0, 0, 0
 	}
 	best := r.Speed(0, 0, 0) * gain

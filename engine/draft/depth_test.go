@@ -50,7 +50,8 @@ func TestDepth(t *testing.T) {
 		// (1 + 0.5) / (1 + 0.25) = 1.2, (1 + 0.5 + 0.25) / (1 + 0.5) = 1.17
 		{"half of them", 5, 8, always(0.5), linear(0.25, 1, 9), 1},
 		// rates of 0.4, 0.55, 0.55: 1.4 / 1.1 = 1.27, 1.62 / 1.2 = 1.35, 1.74 / 1.3 = 1.34
-		{"nothing is known", 5, 8, &Hits{}, &Times{}, 2},
+		{"little is known", 5, 8, &Hits{}, linear(0.1, 1), 2},
+		{"a pass without drafts was never measured", 5, 8, always(1), linear(0.1, 3), 0},
 	} {
 		round := Round{Rows: 1, Passes: c.times}
 		depth, yield, _ := round.LookupDepth(c.match, c.most, c.hits)

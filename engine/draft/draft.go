@@ -9,5 +9,25 @@
 // Nothing here knows a device or a clock.
 package draft
 
+import "fmt"
+
+// The ways to decode ahead, as users name them.
+const (
+	WayAuto   = "auto"   // by whichever drafter is measured to be the fastest, or not at all
+	WayOff    = "off"    // not at all
+	WayLookup = "lookup" // only by what followed the same tokens
+	WayMTP    = "mtp"    // only by the model's own block
+)
+
+// CheckWay returns an error unless way is one of these or "".
+func CheckWay(way string) error {
+	switch way {
+	case "", WayAuto, WayOff, WayLookup, WayMTP:
+		return nil
+	}
+	return fmt.Errorf("got %.80q, expected %s, %s, %s or %s", way, WayAuto, WayOff, WayLookup,
+		WayMTP)
+}
+
 // MaxTokens is the maximum number of tokens in a proposal.
 const MaxTokens = 8

@@ -4,7 +4,8 @@ package draft
 // of a sequence occurred in it before, those that followed then are a good guess. The longest
 // earlier match is followed, and of equally long ones the latest. A copy that goes on is followed
 // without another search. The idea is prompt lookup decoding (Apoorv Saxena, 2023), which
-// transformers has as prompt_lookup_num_tokens.
+// transformers has as prompt_lookup_num_tokens. A text that the caller expects the answer to repeat
+// (OpenAI's prediction) is looked up too.
 //
 // The index has each position under the hash of the gram tokens before it, and each entry is
 // chained to the entry before it. It grows with the sequence. A token costs a bounded time.
@@ -15,57 +16,89 @@ const (
 	longest    = 64 // tokens before a position that a search compares
 )
 
-// Lookup is the index of one sequence.
+// Lookup is the index of one sequence, and of a text before it that the answer may repeat.
+// Positions count the tokens of that text first.
 type Lookup struct {
+	text   []int32
 	latest []int32 // by hash: the latest position after such a gram; 0: none
 	before []int32 // by position: the one before it with the same hash; 0: none
 	at     int     // the position whose token is expected next; 0: none
 	equal  int     // tokens before at that equal the end of the sequence, as far as they are known
 }
 
-// NewLookup returns the index of a sequence. It is fast up to the given number of tokens, and
-// correct after that.
-func NewLookup(tokens int) *Lookup {
+// NewLookup returns the index of a sequence that may repeat text, which may be nil and must not
+// change. It is fast up to the given number of tokens of the sequence, and correct after that.
+func NewLookup(text []int32, tokens int) *Lookup {
 	size := 1 << 10
-	for size < tokens && size < 1<<20 {
+	for size < len(text)+tokens && size < 1<<20 {
 		size *= 2
 	}
-	return &Lookup{latest: make([]int32, size), before: make([]int32, 0, tokens+1)}
+	l := &Lookup{text: text, latest: make([]int32, size),
+		before: make([]int32, 1, len(text)+tokens+1)} // position 0 follows nothing
+	for n := 1; n < len(text); n++ {
+		l.index(text[:n], n)
+	}
+	if len(text) > 0 {
+		l.before = append(l.before, 0) // no token follows its end
+	}
+	return l
 }
 
 // Extend adds the tokens of the sequence that are not in the index yet. If h is not nil, it learns
 // which of them were expected.
 func (l *Lookup) Extend(tokens []int32, h *Hits) {
-	for n := max(1, len(l.before)); n <= len(tokens); n++ {
-		if len(l.before) == 0 {
-			l.before = append(l.before, 0) // position 0 follows nothing
-		}
+	for n := len(l.before) - len(l.text); n <= len(tokens); n++ {
 		l.add(tokens[:n], h)
 	}
 }
 
-// add adds the last token.
+// add adds the last token of the sequence.
 func (l *Lookup) add(tokens []int32, h *Hits) {
-	n := len(tokens)
-	hit := l.at > 0 && tokens[l.at] == tokens[n-1]
+	hit := l.at > 0 && l.following(tokens)[0] == tokens[len(tokens)-1]
 	if l.at > 0 && h != nil {
 		h.Observe(l.equal, hit)
 	}
-	if hit {
-		l.at, l.equal = l.at+1, l.equal+1
-	} else {
+	if l.at++; !hit || l.at == len(l.text) {
 		l.at, l.equal = 0, 0
+	} else {
+		l.equal++
 	}
-	if n < gram {
+	if l.at == 0 && len(tokens) >= gram {
+		l.search(tokens, int(*l.slot(tokens)))
+	}
+	l.index(tokens, len(l.text)+len(tokens))
+}
+
+// index enters a position under the gram before it, the end of tokens.
+func (l *Lookup) index(tokens []int32, position int) {
+	if len(tokens) < gram {
 		l.before = append(l.before, 0)
 		return
 	}
-	slot := &l.latest[hash(tokens[n-gram:])&uint32(len(l.latest)-1)]
-	if l.at == 0 {
-		l.search(tokens, int(*slot))
-	}
+	slot := l.slot(tokens)
 	l.before = append(l.before, *slot)
-	*slot = int32(n)
+	*slot = int32(position)
+}
+
+// slot returns the entry of latest for the gram at the end of tokens.
+func (l *Lookup) slot(tokens []int32) *int32 {
+	return &l.latest[hash(tokens[len(tokens)-gram:])&uint32(len(l.latest)-1)]
+}
+
+// preceding returns the tokens before a position of the sequence or of the text.
+func (l *Lookup) preceding(tokens []int32, position int) []int32 {
+	if position < len(l.text) {
+		return l.text[:position]
+	}
+	return tokens[:position-len(l.text)]
+}
+
+// following returns the tokens from position at on.
+func (l *Lookup) following(tokens []int32) []int32 {
+	if l.at < len(l.text) {
+		return l.text[l.at:]
+	}
+	return tokens[l.at-len(l.text):]
 }
 
 // search follows the chain from a position to the longest match with the end of the sequence.
@@ -74,7 +107,7 @@ func (l *Lookup) search(tokens []int32, at int) {
 		if at == 0 {
 			return
 		}
-		if n := common(tokens[:at], tokens); n >= gram && n > l.equal {
+		if n := common(l.preceding(tokens, at), tokens); n >= gram && n > l.equal {
 			l.at, l.equal = at, n
 		}
 		at = int(l.before[at])
@@ -84,7 +117,7 @@ func (l *Lookup) search(tokens []int32, at int) {
 // common returns how many tokens at the ends of a and b are equal, at most longest.
 func common(a, b []int32) int {
 	n := 0
-	for n < longest && n < len(a) && a[len(a)-1-n] == b[len(b)-1-n] {
+	for n < min(longest, len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {
 		n++
 	}
 	return n
@@ -93,12 +126,14 @@ func common(a, b []int32) int {
 // Match returns the length of the match that the proposal rests on; 0: there is none.
 func (l *Lookup) Match() int { return l.equal }
 
-// Propose returns up to n tokens that may follow the sequence. They are a part of tokens.
+// Propose returns up to n tokens that may follow the sequence. They are a part of
+// tokens or of the text.
 func (l *Lookup) Propose(tokens []int32, n int) []int32 {
 	if l.at == 0 {
 		return nil
 	}
-	return tokens[l.at:min(l.at+n, len(tokens))]
+	f := l.following(tokens)
+	return f[:min(n, len(f))]
 }
 
 // hash is that of FNV-1a, over whole tokens.

@@ -23,7 +23,7 @@ func TestLookup(t *testing.T) {
 			[]int32{4, 0, 1, 2}},
 		{"one token again and again", []int32{7, 7, 7, 7, 7, 7}, 5, []int32{7}},
 	} {
-		l := NewLookup(4)
+		l := NewLookup(nil, 4)
 		l.Extend(c.tokens, nil)
 		if got := l.Propose(c.tokens, 4); l.Match() != c.match || !slices.Equal(got, c.want) {
 			t.Errorf("%s: match %d, proposal %d, expected %d and %d", c.name, l.Match(), got,
@@ -35,7 +35,7 @@ func TestLookup(t *testing.T) {
 // TestLookupFollows goes on with a copy, though a later place has the same three tokens.
 func TestLookupFollows(t *testing.T) {
 	tokens := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0, 3, 4, 5, 9, 0, 1, 2, 3}
-	l := NewLookup(100)
+	l := NewLookup(nil, 100)
 	l.Extend(tokens, nil)
 	for _, next := range []int32{4, 5} {
 		tokens = append(tokens, next)
@@ -43,6 +43,30 @@ func TestLookupFollows(t *testing.T) {
 	}
 	if got := l.Propose(tokens, 2); l.Match() != 5 || !slices.Equal(got, []int32{6, 7}) {
 		t.Errorf("match %d, proposal %d", l.Match(), got)
+	}
+}
+
+// TestLookupOfText: what followed in a text is proposed, up to its end, and not what begins the
+// sequence.
+func TestLookupOfText(t *testing.T) {
+	text := []int32{1, 2, 3, 4, 5, 6}
+	for _, c := range []struct {
+		tokens []int32
+		match  int
+		want   []int32
+	}{
+		{[]int32{9, 9, 1, 2, 3}, 3, []int32{4, 5, 6}},
+		{[]int32{9, 1, 2, 3, 4}, 4, []int32{5, 6}},
+		{[]int32{4, 5, 6}, 0, nil},
+		{[]int32{1, 2, 3, 4, 5, 6}, 0, nil},
+		{[]int32{2, 3, 4, 7, 2, 3, 4}, 3, []int32{7, 2, 3, 4}}, // the sequence is later
+	} {
+		l := NewLookup(text, 10)
+		l.Extend(c.tokens, nil)
+		if got := l.Propose(c.tokens, 4); l.Match() != c.match || !slices.Equal(got, c.want) {
+			t.Errorf("%d: match %d, proposal %d, expected %d and %d", c.tokens, l.Match(), got,
+				c.match, c.want)
+		}
 	}
 }
 
@@ -54,7 +78,7 @@ func TestLookupIsSound(t *testing.T) {
 	for range 400 {
 		letters := 2 + r.Int32N(20)
 		var tokens []int32
-		l := NewLookup(r.IntN(300))
+		l := NewLookup(nil, r.IntN(300))
 		for len(tokens) < 200 {
 			for range 1 + r.IntN(3) {
 				tokens = append(tokens, r.Int32N(letters))
@@ -93,7 +117,7 @@ func TestHitsOfLookup(t *testing.T) {
 	for i := range int32(300) {
 		tokens = append(tokens, i%30)
 	}
-	l := NewLookup(300)
+	l := NewLookup(nil, 300)
 	l.Extend(tokens[:60], nil)
 	if h.Rate(10) != firstHits[3] {
 		t.Errorf("rate %v before the first observation", h.Rate(10))
@@ -119,7 +143,7 @@ func BenchmarkExtend(b *testing.B) {
 		tokens[i] = r.Int32N(50)
 	}
 	for b.Loop() {
-		NewLookup(len(tokens)).Extend(tokens, nil)
+		NewLookup(nil, len(tokens)).Extend(tokens, nil)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(tokens)), "ns/token")
 }

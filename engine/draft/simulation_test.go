@@ -38,7 +38,7 @@ func text(r *rand.Rand, n int, copied, edits float64) []int32 {
 // times noise.
 func decode(r *rand.Rand, tokens []int32, prompt int, slope, noise float64, h *Hits,
 	times *Times) (ahead, plain float64) {
-	l := NewLookup(len(tokens))
+	l := NewLookup(nil, len(tokens))
 	l.Extend(tokens[:prompt], nil)
 	h = &Hits{Before: h}
 	for n := prompt; n < len(tokens); {
@@ -85,6 +85,101 @@ func TestNeverSlower(t *testing.T) {
 				}
 				if least := 1 + 1.5*(copied-0.5)*(1-2*slope); copied > 0.5 && speed < least {
 					t.Errorf("%s: %.3f times as fast, expected at least %.2f", name, speed, least)
+				}
+			}
+		}
+	}
+}
+
+// machine is a simulated machine with a drafter.
+type machine struct {
+	r           *rand.Rand
+	slope, step float64 // the costs of a row and of a step of the drafter, in passes
+	noise       float64 // of its clock
+	sure        float64 // how often the drafter is sure
+	right       float64 // how often a sure draft is right; others are right a third as often
+}
+
+// generate generates n tokens, with drafts of the drafter, and returns the time that it took.
+func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float64) {
+	chain := &Chain{Before: all}
+	clock := func(seconds float64) float64 { return seconds * math.Exp(m.noise*m.r.NormFloat64()) }
+	for done := 0; done < n; {
+		round := Round{Rows: 1, Passes: passes, Drafter: steps}
+		depth, _ := round.ChainDepth(chain, min(MaxTokens, n-done-1), 1)
+		accepted, right, chance := 0, true, 1.0
+		trial := depth == 0 && all.Try()
+		if depth > 0 {
+			all.Used()
+		}
+		for depth > 0 || trial {
+			took += m.step
+			steps.Observe(1, clock(m.step))
+			probability, rate := 0.95, m.right
+			if m.r.Float64() > m.sure {
+				probability, rate = 0.4, m.right/3
+			}
+			hit := m.r.Float64() < rate
+			if trial {
+				chain.Observe(probability, hit)
+				break
+			}
+			step, left := round.Step(1), min(MaxTokens, 2*depth+1)-round.Drafts-1
+			round.Steps += step
+			next := chance * chain.Rate(probability)
+			if !round.Take(chain, next, step, left) {
+				if right { // the next token tells
+					chain.Observe(probability, hit)
+				}
+				break
+			}
+			round.Add(1, next, 0)
+			chance = next
+			if right {
+				chain.Observe(probability, hit)
+			}
+			if right = right && hit; right {
+				accepted++
+			}
+			if left == 0 || !round.More(chain, chance, step, left) {
+				break
+			}
+		}
+		pass := 1 + m.slope*float64(round.Drafts)
+		took += pass
+		passes.Observe(1+round.Drafts, clock(pass))
+		done += 1 + accepted
+	}
+	return took
+}
+
+// TestDrafterNeverSlower decodes with drafters that are good and bad, dear and cheap, on simulated
+// machines with noisy clocks. Decoding is never slower than without by more than two percent, and
+// where drafts are cheap and right it is much faster.
+func TestDrafterNeverSlower(t *testing.T) {
+	for _, slope := range []float64{0.05, 0.3, 0.6, 1} {
+		for _, step := range []float64{0.03, 0.1, 0.3} {
+			for _, right := range []float64{0.02, 0.5, 0.95} {
+				for _, noise := range []float64{0, 0.2} {
+					m := machine{r: rand.New(rand.NewPCG(uint64(slope*100), uint64(right*100))),
+						slope: slope, step: step, noise: noise, sure: 0.8, right: right}
+					var all Chain
+					var passes, steps Times
+					took, tokens := 0.0, 0
+					for range 60 {
+						took += m.generate(150, &all, &passes, &steps)
+						tokens += 150
+					}
+					speed := float64(tokens) / took
+					name := fmt.Sprintf("rows of %g, steps of %g, %g right, noise %g", slope, step,
+						right, noise)
+					t.Logf("%s: %.2f times as fast", name, speed)
+					if speed < 0.98 {
+						t.Errorf("%s: %.3f times as fast", name, speed)
+					}
+					if right > 0.9 && slope < 0.1 && step < 0.2 && speed < 1.8 {
+						t.Errorf("%s: %.3f times as fast, expected 1.8", name, speed)
+					}
 				}
 			}
 		}

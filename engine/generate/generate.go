@@ -126,6 +126,21 @@ func (r *Request) EncodeAnswers(ctx context.Context, m Model, contextTokens, n i
 	return prompt, splits, nil
 }
 
+// EncodePrediction returns the tokens of p.Prediction, at most contextTokens of them.
+func (p *Params) EncodePrediction(ctx context.Context, m Model, contextTokens int) ([]int32,
+	error) {
+	if p.Prediction == "" {
+		return nil, nil
+	}
+	shield := m.Tokenizer().NewShield() // its control tokens are text, as those of an answer are
+	tokens, err := m.Tokenizer().EncodeContext(ctx, shield.Hide(p.Prediction),
+		tokenizer.EncodeOptions{Shield: shield})
+	if err != nil {
+		return nil, EncodeProblem(ctx, err, 0, contextTokens)
+	}
+	return tokens[:min(len(tokens), contextTokens)], nil
+}
+
 // Text returns the prompt of a conversation as text. Errors are Problems.
 func (r *Request) Text(ctx context.Context, m Model) (string, error) {
 	text, shield, err := r.renderAsText(ctx, m)

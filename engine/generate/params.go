@@ -35,7 +35,10 @@ type Params struct {
 	// It is in [-MaxPriority, MaxPriority].
 	Priority int
 
-	NoDrafts bool // decode every token in a pass of its own, with the same result
+	// Speculate is how tokens are decoded ahead, with the same result: engine.SpeculateAuto,
+	// SpeculateOff, SpeculateLookup or SpeculateMTP.
+	Speculate  string
+	Prediction string // a text that the answer may repeat, which is then faster
 
 	// Output is the form that the answer must have; nil: any. See SetOutput.
 	Output      *structured.Output

@@ -17,10 +17,11 @@ import (
 // chains is the state of the loop that concerns the block. The slices are reused.
 type chains struct {
 	enabled  bool
-	all      draft.Chain // of all requests
-	times    draft.Times // of steps of the block
-	round    draft.Round // the pass that is being planned
-	drafting int         // sequences that the block drafts for
+	all      draft.Chain   // of all requests
+	times    draft.Times   // of steps of the block
+	round    draft.Round   // the pass that is being planned
+	drafting int           // sequences that the block drafts for
+	took     time.Duration // of the block's steps before the pass that is planned
 
 	active []chain
 	tokens []int32
@@ -34,7 +35,7 @@ type chain struct {
 	row    int32   // of the last step
 	count  int     // drafts that the pass will verify
 	chance float64 // that all of them are right
-	trial  bool    // one draft is compared and not verified
+	trial  bool    // its only draft is compared and not verified
 }
 
 // proposeChain appends room for the block's drafts to r.drafts if they are expected to make the
@@ -42,12 +43,13 @@ type chain struct {
 // although they are not.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
-	if !c.enabled || most < 1 {
+	if !r.chaining || most < 1 {
 		return false
 	}
 	depth, chainSpeed := c.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), c.drafting+1)
 	if depth == 0 {
-		r.chainTry = speed == 0 && c.all.Try()
+		r.chainTry = speed == 0 && (r.chainDue || c.all.Try())
+		r.awaited, r.chainDue = r.chainTry, false
 		return false
 	}
 	if chainSpeed <= speed {
@@ -67,6 +69,7 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 func (l *Loop) draftChains(work []sched.Work) (err error) {
 	defer recovered(&err)
 	c := &l.drafts.chains
+	c.took = 0
 	if !c.enabled {
 		return nil
 	}
@@ -120,7 +123,9 @@ func (l *Loop) stepChains(step int) error {
 		}
 	}
 	c.active = going
-	c.times.Observe(rows, time.Since(began).Seconds())
+	took := time.Since(began)
+	c.took += took
+	c.times.Observe(rows, took.Seconds())
 	return nil
 }
 
@@ -128,14 +133,16 @@ func (l *Loop) stepChains(step int) error {
 func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) bool {
 	c := &l.drafts.chains
 	r := a.work.Seq.Owner.(*request)
+	r.tried, r.triedSure = token, probability
 	if a.trial {
-		r.tried, r.triedSure = token, probability
 		return false
 	}
 	round := &c.round
-	round.Steps += round.Step(rows) / float64(rows)
+	step, left := round.Step(rows)/float64(rows), a.work.Drafts-a.count-1
+	round.Steps += step
 	chance := a.chance * r.chain.Rate(probability)
-	if !r.forced && round.Speed(1, chance, 0) <= round.Speed(0, 0, 0) {
+	if !r.forced && !round.Take(&r.chain, chance, step, left) {
+		r.chainTry = true
 		return false
 	}
 	round.Add(1, chance, 0)
@@ -145,15 +152,11 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
-	if a.count == a.work.Drafts {
-		return false
-	}
-	step := round.Step(rows) / float64(rows)
-	return r.forced ||
-		round.Speed(1, chance*r.chain.Next(), step) > round.Speed(0, 0, 0)
+	return left > 0 && (r.forced || round.More(&r.chain, chance, step, left))
 }
 
-// compareTrial learns from a draft that was not verified, now that the token is known.
+// compareTrial learns from a draft that was not verified, now that the token after the last right
+// one is known.
 func (r *request) compareTrial() {
 	if r.chainTry && !r.ended {
 		r.chain.Observe(r.triedSure, r.seq.Tokens[len(r.seq.Tokens)-1] == r.tried)

@@ -10,8 +10,9 @@ package loop
 // model's own block (chain.go) only their number is, and the tokens are drafted once they have
 // pages.
 //
-// Only devices whose passes end before the next one starts have drafts: on a GPU, the next pass is
-// launched before the host knows the last token.
+// On a GPU, the next pass is launched before the host knows the last token. A request for which
+// drafts would be worth their time then waits for it: its steps are synchronous, as long as that is
+// measured to be faster than passes that overlap with the host's work.
 
 import (
 	"time"
@@ -23,11 +24,12 @@ import (
 // drafts is the state of the loop that concerns drafts.
 type drafts struct {
 	enabled bool
-	lookup  bool // tokens are looked up
+	way     string // of all requests; see draft.CheckWay
 	hits    draft.Hits
 	times   draft.Times
 	chains  chains
 	forced  func(tokens []int32) *Drafts // Config.Draft
+	free    bool                         // every pass counts as equally long, for tests
 }
 
 // Drafts are what a pass verifies after the last token of a sequence, if it is not the loop that
@@ -43,13 +45,21 @@ type Drafts struct {
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
 // what was learnt from all requests. Submit calls it, on its caller's goroutine.
 func (d *drafts) index(r *request) {
-	if !d.enabled || r.NoDrafts || r.NoAnswer {
+	if !d.enabled || r.Speculate == draft.WayOff || r.NoAnswer {
 		return
 	}
-	r.drafting = true
+	allows := func(way string) bool {
+		for _, w := range []string{d.way, r.Speculate} {
+			if w != way && w != draft.WayAuto && w != "" {
+				return false
+			}
+		}
+		return true
+	}
+	r.drafting, r.chaining = true, d.chains.enabled && allows(draft.WayMTP)
 	r.hits.Before, r.chain.Before = &d.hits, &d.chains.all
-	if d.lookup {
-		r.lookup = draft.NewLookup(len(r.Prompt) + min(r.MaxTokens, 4096))
+	if allows(draft.WayLookup) {
+		r.lookup = draft.NewLookup(r.Prediction, len(r.Prompt)+min(r.MaxTokens, 4096))
 		r.lookup.Extend(r.Prompt, nil)
 	}
 }
@@ -69,16 +79,21 @@ func (l *Loop) propose() {
 	}
 	d.chains.drafting = 0
 	for _, r := range l.requests {
-		r.chainDepth, r.chainTry = 0, false
+		r.chainDepth, r.chainTry, r.awaited = 0, false, false
 		if !r.drafting || !r.decodes() {
 			continue
 		}
 		// The last token of an answer is never computed.
 		most := min(r.MaxTokens-r.usage.CompletionTokens-1, l.config.Sched.DraftTokens)
 		r.drafts = r.drafts[:0]
+		if known := len(r.seq.Tokens) - 1; r.seq.Tokens[known] < 0 {
+			r.awaited = l.wouldDraft(r, r.seq.Tokens[:known], most-1)
+			continue
+		}
 		if !l.proposeForced(r, most) {
 			l.proposeFor(r, most)
 		}
+		r.awaited = r.awaited || len(r.drafts) > 0
 		r.seq.Tokens = append(r.seq.Tokens, r.drafts...)
 		r.seq.Drafts = len(r.drafts)
 	}
@@ -86,18 +101,17 @@ func (l *Loop) propose() {
 
 // proposeForced fills r.drafts as Config.Draft says, and reports whether it decides.
 func (l *Loop) proposeForced(r *request, most int) bool {
-	d := &l.drafts
 	r.forced, r.given = false, false
-	if d.forced == nil {
+	if l.drafts.forced == nil {
 		return false
 	}
-	f := d.forced(r.seq.Tokens)
+	f := l.drafts.forced(r.seq.Tokens)
 	if f == nil {
 		return false
 	}
 	r.forced, most = true, max(most, 0)
 	r.drafts = append(r.drafts, f.Tokens...)
-	if f.Block > 0 && d.chains.enabled {
+	if f.Block > 0 && r.chaining {
 		most = min(most, f.Block, draft.MaxTokens)
 		r.given, r.chainDepth = len(f.Tokens) > 0, most
 		for !r.given && len(r.drafts) < most {
@@ -106,6 +120,32 @@ func (l *Loop) proposeForced(r *request, most int) bool {
 	}
 	r.drafts = r.drafts[:min(len(r.drafts), most)]
 	return true
+}
+
+// wouldDraft reports whether drafts would be worth their time if the last token of r were known.
+// known are the tokens before it.
+func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
+	d := &l.drafts
+	if d.forced != nil {
+		if f := d.forced(known); f != nil {
+			return len(f.Tokens) > 0 || most > 0 && f.Block > 0 && r.chaining
+		}
+	}
+	if most < 1 {
+		return false
+	}
+	if r.lookup != nil {
+		r.lookup.Extend(known, &r.hits)
+		if depth, _, _ := d.chains.round.LookupDepth(r.lookup.Match(), most, &r.hits); depth > 0 {
+			return true
+		}
+	}
+	if !r.chaining {
+		return false
+	}
+	depth, _ := d.chains.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), 1)
+	r.chainDue = depth == 0 && d.chains.all.Try()
+	return depth > 0 || r.chainDue
 }
 
 // proposeFor fills r.drafts, with at most most tokens, by the drafter that is expected to make the
@@ -117,7 +157,7 @@ func (l *Loop) proposeFor(r *request, most int) {
 		r.lookup.Extend(r.seq.Tokens, &r.hits)
 		depth, right, speed = round.LookupDepth(r.lookup.Match(), most, &r.hits)
 	}
-	if l.proposeChain(r, most, speed) {
+	if l.proposeChain(r, most, speed) || depth == 0 {
 		return
 	}
 	r.drafts = append(r.drafts, r.lookup.Propose(r.seq.Tokens, depth)...)
@@ -146,6 +186,7 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 			return err
 		}
 		if n == w.Drafts {
+			r.compareTrial()
 			return nil
 		}
 		right := r.seq.Tokens[len(r.seq.Tokens)-1] == r.drafts[n]
@@ -158,14 +199,25 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// observe records the duration of a pass that only decodes.
-func (d *drafts) observe(work []sched.Work, took time.Duration) {
-	rows := 0
-	for _, w := range work {
+// observeDrafts records the duration of a step that only decodes. On a GPU, a step without drafts
+// counts only if it overlaps with the host's work, and one with drafts counts from its planning on.
+func (l *Loop) observeDrafts(s *step, now time.Time) {
+	rows, drafts := 0, 0
+	for _, w := range s.work {
 		if w.To-w.From-w.Drafts != 1 {
 			return
 		}
-		rows += w.To - w.From
+		rows, drafts = rows+w.To-w.From, drafts+w.Drafts
 	}
-	d.times.Observe(rows, took.Seconds())
+	took := l.steps.lastTook
+	if l.runner.Async() && !s.async {
+		if drafts == 0 {
+			return
+		}
+		took = now.Sub(s.began) - l.drafts.chains.took
+	}
+	if l.drafts.free {
+		took = time.Second
+	}
+	l.drafts.times.Observe(rows, took.Seconds())
 }

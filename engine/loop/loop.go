@@ -60,7 +60,7 @@ type Config struct {
 	Store            *blockstore.Store
 	StoreModel       blockstore.Model
 	StateEveryTokens int
-	NoLookup         bool // no drafts are looked up in the sequence
+	Speculate        string // how tokens are decoded ahead; see draft.CheckWay
 	// Draft decides what a pass verifies after the given tokens, whatever it costs. If it returns
 	// nil, or is nil, the loop decides. It is called by the loop and must not block.
 	Draft func(tokens []int32) *Drafts
@@ -120,8 +120,8 @@ func New(c Config) *Loop {
 	l := &Loop{config: c, runner: c.Runner, text: c.Text, inbox: newInbox(),
 		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
 	l.throttled.pause = l.sleep
-	l.drafts.enabled = c.Sched.DraftTokens > 0 && !c.Runner.Async()
-	l.drafts.lookup, l.drafts.chains.enabled = !c.NoLookup, c.Runner.Drafts()
+	l.drafts.enabled = c.Sched.DraftTokens > 0
+	l.drafts.way, l.drafts.chains.enabled = c.Speculate, c.Runner.Drafts()
 	l.drafts.forced = c.Draft
 	l.published.stats = c.Memory
 	l.stored.init(&c)
@@ -142,6 +142,7 @@ func (l *Loop) run() {
 	for {
 		l.heartbeat.Add(1)
 		open := l.takeInbox()
+		l.steps.began = time.Now()
 		l.propose()
 		work := l.sched.Next()
 		// Restores precede fetches, because a fetch may overwrite a page that a restore copies.

@@ -29,9 +29,12 @@ type Request struct {
 	ShowTags bool
 	// Output is the form that the answer must have; nil: any.
 	Output *structured.Output
-	// NoDrafts decodes every token in a pass of its own. Drafts change no token.
-	NoDrafts bool
-	Priority int // waiting requests of larger priority run first
+	// Speculate is how tokens are decoded ahead, within what the engine's option of this name
+	// allows; "": as that says. Drafts change no token.
+	Speculate string
+	// Prediction is a text that the answer may repeat. Only drafts depend on it.
+	Prediction []int32
+	Priority   int // waiting requests of larger priority run first
 	// Private keeps the request in memory. None of its tokens, texts and titles are written to disk
 	// or shown, nor is its prompt looked up in the block store. Its prefix stays cached in memory.
 	Private bool
@@ -148,6 +151,8 @@ type request struct {
 	drafts  []int32 // proposed for the step that is planned or runs
 
 	drafting   bool        // tokens may be drafted
+	awaited    bool        // the host needs its next token before it plans another pass
+	chaining   bool        // by the model's block
 	chain      draft.Chain // what is known about the block that drafts
 	chainDepth int         // drafts of the block that the step is expected to have; 0: none
 	forced     bool        // Config.Draft has decided on the drafts of the step
@@ -156,6 +161,7 @@ type request struct {
 	// If chainTry, the block has drafted the token tried with the probability triedSure, to be
 	// compared and not to be verified.
 	chainTry  bool
+	chainDue  bool // a trial is due once the last token is known
 	tried     int32
 	triedSure float64
 	text      *tokenizer.Stream

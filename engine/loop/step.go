@@ -9,7 +9,7 @@ package loop
 //
 // A step is synchronous if one of its sequences needs logits on the host, for example for logprobs,
 // for the scores of its prompt, or for a bias on very many tokens. The host then samples all tokens
-// of the step, with the same result.
+// of the step, with the same result. That also holds for a request that is decoded ahead (draft.go).
 
 import (
 	"fmt"
@@ -32,6 +32,7 @@ type steps struct {
 	buffers  [2]step
 	launched int           // number of steps launched so far
 	inFlight *step         // launched and not yet completed; nil: none
+	began    time.Time     // when the step that is planned began to be planned
 	lastEnd  time.Time     // when the last step completed
 	lastTook time.Duration // duration of the last step
 }
@@ -46,6 +47,7 @@ type step struct {
 	spans      []kernels.Span
 	logitRows  []int32       // rows of the tokens whose logits are needed
 	split      []batch.Round // memory of rounds
+	began      time.Time     // when it began to be planned
 	launched   time.Time
 	err        error
 
@@ -100,7 +102,7 @@ func (st *step) token(r *request, row int) (sample.Result, error) {
 func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	s := &l.steps.buffers[l.steps.launched%2]
 	l.steps.launched++
-	s.launched, s.vocab = time.Now(), l.runner.VocabSize()
+	s.began, s.launched, s.vocab = l.steps.began, time.Now(), l.runner.VocabSize()
 	s.work = append(s.work[:0], work...)
 	s.async = l.runner.Async() && !slices.ContainsFunc(work, needsHost)
 	l.gather(s)
@@ -123,11 +125,11 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	return s
 }
 
-// needsHost reports whether the host needs logits of w, to sample the next token or to score
-// prompt tokens, or its hidden states.
+// needsHost reports whether the host needs logits of w, to sample the next token, to verify drafts
+// or to score prompt tokens, or its hidden states.
 func needsHost(w sched.Work) bool {
 	r := w.Seq.Owner.(*request)
-	return r.Embed || !r.sampler.OnDevice() || needsScores(w)
+	return r.Embed || !r.sampler.OnDevice() || needsScores(w) || r.awaited
 }
 
 // gather fills in the batch of a step from its work.
@@ -246,7 +248,7 @@ func (l *Loop) complete(s *step) {
 	l.sizeMixedChunks(s.work, l.steps.lastTook)
 	l.stepTime.complete(s.work, l.steps.lastTook)
 	if s.err == nil {
-		l.drafts.observe(s.work, l.steps.lastTook)
+		l.observeDrafts(s, now)
 	}
 	l.deliver(s, now)
 }

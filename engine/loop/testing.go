@@ -40,6 +40,10 @@ func (l *Loop) AlwaysDraft(f func(tokens []int32) []int32) {
 	l.drafts.forced = func(tokens []int32) *Drafts { return &Drafts{Tokens: f(tokens)} }
 }
 
+// FreeRows makes every pass count as equally long, so that what is proposed does not depend on the
+// machine. No request may be in flight. It is for tests.
+func (l *Loop) FreeRows() { l.drafts.free = true }
+
 // DraftDepth makes the model's block draft so many tokens for each pass, whatever it costs; 0: as
 // many as are worth their time. No request may be in flight. It is for tests.
 func (l *Loop) DraftDepth(tokens int) {

@@ -32,7 +32,8 @@ type Drafter interface {
 	// Draft runs the block that drafts over the tokens of b, which are one for each span, and adds
 	// them to memory. hidden [M, hidden] has the hidden state before each token. Draft returns the
 	// hidden states [M, hidden] after it, for Logits and for the next call.
-	Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor, memory []cache.Layer) kernels.Tensor
+	Draft(c *ops.Context, b *batch.Batch, hidden kernels.Tensor,
+		memory []cache.Layer) kernels.Tensor
 }
 
 // mtp is a loaded block. Its memory is the last entry of Spec.Layers.

@@ -6,8 +6,8 @@ package models
 //
 // Sources: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py.
 // Checkpoints: Hugging Face originals, which store norm weights zero-centred, and MLX conversions,
-// which do not. In MLX conversions, tensor names begin with "language_model.". The block that drafts
-// tokens (mtp.go) is in mtp.*, if a conversion has kept it.
+// which do not. In MLX conversions, tensor names begin with "language_model.". The block that
+// drafts tokens (mtp.go) is in mtp.*, if a conversion has kept it.
 
 import (
 	"fmt"

@@ -59,7 +59,7 @@ var fieldTable = []origin{
 		{name: "n", chat: works, completion: works, note: "at most 128 for a prompt"},
 		{name: "parallel_tool_calls", chat: works,
 			note: "with `false` the answer ends after its first call"},
-		{name: "prediction", chat: inert},
+		{name: "prediction", chat: works, note: "tokens that the answer repeats come faster"},
 		{name: "presence_penalty", chat: works, completion: works},
 		{name: "prompt", completion: works},
 		{name: "prompt_cache_key", chat: inert, note: "every prompt is looked up in one cache"},
@@ -91,7 +91,8 @@ var fieldTable = []origin{
 	}},
 	{"Headroom", []field{
 		{name: "cache", chat: works, completion: works, note: "`disk`, `memory` or `none`"},
-		{name: "speculation", chat: works, completion: works, note: "`auto` or `off`"},
+		{name: "speculation", chat: works, completion: works, note: "`auto`, `off`, `lookup` or " +
+			"`mtp`, within what the server allows"},
 	}},
 	{"vLLM and SGLang", []field{
 		{name: "add_generation_prompt", chat: works},

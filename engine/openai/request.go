@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
@@ -108,6 +109,7 @@ type wireChat struct {
 	Think              json.RawMessage   `json:"think"`
 	ParallelToolCalls  *bool             `json:"parallel_tool_calls"`
 	IncludeReasoning   *bool             `json:"include_reasoning"`
+	Prediction         json.RawMessage   `json:"prediction"`
 
 	ContinueFinalMessage *bool `json:"continue_final_message"`
 	AddGenerationPrompt  *bool `json:"add_generation_prompt"`
@@ -147,6 +149,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 		func() error { return r.SetLogprobs(w.Logprobs, w.TopLogprobs) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
 		func() error { return r.readContinue(&w) },
+		func() error { return r.readPrediction(w.Prediction) },
 		func() error { return r.readTools(&w) },
 		func() (err error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
@@ -273,12 +276,49 @@ func (p *Params) readPriority(n *int) error {
 
 // readSpeculation reads speculation, which is Headroom's.
 func (p *Params) readSpeculation(how *string) error {
+	if how == nil {
+		return nil
+	}
+	if err := engine.CheckSpeculate(*how); err != nil || *how == "" {
+		return badParam("speculation", `expected "auto", "off", "lookup" or "mtp", got %.80q`, *how)
+	}
+	p.Speculate = *how
+	return nil
+}
+
+// wirePrediction is a text that the answer may repeat.
+type wirePrediction struct {
+	Type    string          `json:"type"`
+	Content json.RawMessage `json:"content"`
+}
+
+// readPrediction reads prediction. Its parts are joined as they are.
+func (p *Params) readPrediction(raw json.RawMessage) error {
+	if isNull(raw) {
+		return nil
+	}
+	var w wirePrediction
+	if err := fill(raw, &w, "prediction"); err != nil {
+		return err
+	}
+	if w.Type != "content" {
+		return badParam("prediction.type", `expected "content", got %.80q`, w.Type)
+	}
+	var parts []struct{ Text string }
 	switch {
-	case how == nil || *how == "auto":
-	case *how == "off":
-		p.NoDrafts = true
-	default:
-		return badParam("speculation", `expected "auto" or "off", got %.80q`, *how)
+	case isNull(w.Content):
+		return badParam("prediction.content", "is missing")
+	case kind(w.Content) == "a string":
+		return json.Unmarshal(w.Content, &p.Prediction)
+	}
+	if err := checkContent(w.Content, "prediction.content"); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(w.Content, &parts); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		p.Prediction += part.Text
 	}
 	return nil
 }

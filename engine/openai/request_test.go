@@ -65,6 +65,13 @@ func TestParseChat(t *testing.T) {
 			func(r *ChatRequest) any { return *r.Seed }, int64(-7)},
 		{"a large seed as a float", chatBody(`"seed":1.8446744073709551616e19`),
 			func(r *ChatRequest) any { return *r.Seed }, int64(0)},
+		{"a prediction", chatBody(`"prediction":{"type":"content","content":"a\nb"}`),
+			func(r *ChatRequest) any { return r.Prediction }, "a\nb"},
+		{"a prediction in parts", chatBody(`"prediction":{"type":"content","content":[` +
+			`{"type":"text","text":"a"},{"type":"text","text":"b"}]}`),
+			func(r *ChatRequest) any { return r.Prediction }, "ab"},
+		{"no prediction", chatBody(`"prediction":null`),
+			func(r *ChatRequest) any { return r.Prediction }, ""},
 		{"llama.cpp's names", chatBody(`"n_predict":5,"repeat_penalty":1.5,"ignore_eos":true`),
 			func(r *ChatRequest) any {
 				return []any{r.MaxTokens, *r.RepetitionPenalty, r.IgnoreEOS}
@@ -230,6 +237,15 @@ func TestParseChatRefuses(t *testing.T) {
 			"messages[0].tool_calls[0].function.name", "expected a string"},
 		{"temperature", chatBody(`"temperature":2.5`), "temperature",
 			"must be between 0 and 2, got 2.5"},
+		{"a prediction of another type", chatBody(`"prediction":{"type":"file","content":"a"}`),
+			"prediction.type", `expected "content", got "file"`},
+		{"a prediction without content", chatBody(`"prediction":{"type":"content"}`),
+			"prediction.content", "is missing"},
+		{"a prediction that is a text", chatBody(`"prediction":"a"`), "prediction",
+			"expected an object"},
+		{"an image as prediction", chatBody(
+			`"prediction":{"type":"content","content":[{"type":"image_url"}]}`),
+			"prediction.content[0].type", "not supported"},
 		{"top_p", chatBody(`"top_p":-0.1`), "top_p", "must be between 0 and 1, got -0.1"},
 		{"top_k", chatBody(`"top_k":-2`), "top_k", "got -2"},
 		{"min_p", chatBody(`"min_p":1.1`), "min_p", "must be between 0 and 1"},

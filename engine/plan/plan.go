@@ -45,6 +45,7 @@ type Options struct {
 	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
 	NoPrefixCache  bool   // disables the prefix cache
 	DraftTokens    int    // proposed tokens that a pass verifies; 0: none
+	NoDrafter      bool   // leave out the model's block that drafts
 	AvailableBytes int64  // memory that the model may use; 0: ask the system
 	LongestBuffer  int    // bytes of the device's longest buffer; 0: no limit
 }
@@ -195,7 +196,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 // loader returns the function that loads the model for the plan. A limited KV cache consists of
 // rings, which the block that drafts cannot use.
 func (p *Plan) loader() func(w *checkpoint.Weights) (models.Model, error) {
-	if p.DraftTokens > 0 && p.MaxKVTokens == 0 {
+	if p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 {
 		return models.LoadDrafter
 	}
 	return models.Load

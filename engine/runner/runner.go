@@ -55,7 +55,8 @@ type Runner struct {
 
 	outputs batch.Outputs // the rows of batch whose logits are computed
 	slots   int           // of Options
-	// hidden [LogitsRows, hidden] has the hidden states of the last Draft; none: there are no drafts.
+	// hidden [LogitsRows, hidden] has the hidden states of the last Draft; none: the model has no
+	// block that drafts.
 	hidden kernels.Tensor
 	rows   []int32 // all rows of a pass
 

@@ -102,7 +102,7 @@ func (c *choices) submit(i int) *choice {
 		NoCache:   g.Cache == generate.CacheNone,
 		NoAnswer:  g.NoAnswer,
 		Priority:  g.Priority,
-		NoDrafts:  g.NoDrafts,
+		Speculate: g.Speculate, Prediction: g.prediction,
 	}}
 	if g.read != nil {
 		now.request.Prompt, now.request.Candidates = g.read.Prompt(), g.read.Tokens

@@ -145,10 +145,12 @@ type generation struct {
 	model   Model
 	held    *serving // of the request
 	prompt  []int32
-	text    string         // of the prompt, if it is to be echoed and not a list of tokens
-	split   *chat.Splitter // nil: all text is content
-	number  int            // of the answer to this prompt
-	read    *generate.Read // instead of the prompt; nil: an answer is to be generated
+	// prediction is a text that the answer may repeat, or nil.
+	prediction []int32
+	text       string         // of the prompt, if it is to be echoed and not a list of tokens
+	split      *chat.Splitter // nil: all text is content
+	number     int            // of the answer to this prompt
+	read       *generate.Read // instead of the prompt; nil: an answer is to be generated
 }
 
 // prepare parses the request, waits for its model and encodes its prompts. The list has a
@@ -202,6 +204,11 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	if call.Reads != nil {
 		return prepareReads(r.Context(), d, call, model, held)
 	}
+	prediction, err := call.EncodePrediction(r.Context(), model.Engine,
+		model.Engine.Info().ContextTokens)
+	if err != nil {
+		return nil, err
+	}
 	n := max(call.N, 1)
 	list := make([]*generation, 0, n*(1+len(call.More)))
 	for i := range 1 + len(call.More) {
@@ -218,7 +225,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		}
 		for k := range n {
 			g := &generation{Call: call, dialect: d, model: model, held: held,
-				prompt: prompt, number: k}
+				prompt: prompt, prediction: prediction, number: k}
 			if splits != nil {
 				g.split = splits[k]
 			}
@@ -230,7 +237,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 	}
 	// The text may take megabytes, and the request may wait for long.
 	call.Messages, call.Tools, call.Prompt, call.PromptTokens = nil, nil, "", nil
-	call.More = nil
+	call.More, call.Prediction = nil, ""
 	return list, nil
 }
 

@@ -57,14 +57,15 @@ func TestSpeculation(t *testing.T) {
 		for _, c := range []struct {
 			body   string
 			status int
-			off    bool
+			way    string
 			answer string
 		}{
-			{``, 200, false, `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
-			{`,"speculation":"auto"`, 200, false, ""}, {`,"speculation":null`, 200, false, ""},
-			{`,"speculation":"off"`, 200, true, ""},
-			{`,"speculation":"on"`, 400, false, `expected \"auto\" or \"off\", got \"on\"`},
-			{`,"speculation":true`, 400, false, `speculation: expected a string, got a boolean`},
+			{``, 200, "", `"accepted_prediction_tokens":5,"rejected_prediction_tokens":2}`},
+			{`,"speculation":"auto"`, 200, "auto", ""}, {`,"speculation":null`, 200, "", ""},
+			{`,"speculation":"off"`, 200, "off", ""}, {`,"speculation":"mtp"`, 200, "mtp", ""},
+			{`,"speculation":"on"`, 400, "", `\"lookup\" or \"mtp\", got \"on\"`},
+			{`,"speculation":""`, 400, "", `\"mtp\", got \"\"`},
+			{`,"speculation":true`, 400, "", `speculation: expected a string, got a boolean`},
 		} {
 			status, _, answer := post(t, s.URL+route.path, "{"+route.input+c.body+"}")
 			if status != c.status || !strings.Contains(answer, c.answer) {
@@ -73,15 +74,15 @@ func TestSpeculation(t *testing.T) {
 			}
 			if status == 200 {
 				<-e.streams
-				if got := <-e.requests; got.NoDrafts != c.off {
-					t.Errorf("%s %s: drafts off %t", route.path, c.body, got.NoDrafts)
+				if got := <-e.requests; got.Speculate != c.way {
+					t.Errorf("%s %s: decoded ahead by %q", route.path, c.body, got.Speculate)
 				}
 			}
 		}
 	}
 	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
-	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 56",
-		"headroom_spec_decode_num_accepted_tokens_total 40"} { // 8 answers
+	for _, line := range []string{"headroom_spec_decode_num_draft_tokens_total 70",
+		"headroom_spec_decode_num_accepted_tokens_total 50"} { // 10 answers
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("/metrics has no line %q", line)
 		}

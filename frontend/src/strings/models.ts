@@ -156,6 +156,8 @@ export const modelOptionsForm = {
   state8: '8-bit',
   speculate: 'Decoding ahead',
   speculateDefault: 'Default: where it is faster',
+  speculateLookup: 'Only what was said before',
+  speculateMTP: 'Only the model’s own drafts',
   speculateOff: 'Off',
   pinned: 'Keep loaded',
   pinnedHelp: 'Neither idle time nor another model unloads it.',

@@ -1,0 +1,77 @@
+package engine_test
+
+// Decoding ahead on Metal devices. A row has the same bits in any pass there too, so tokens are
+// those of plain decoding, whose passes overlap.
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/sample"
+)
+
+func TestMetalDrafts(t *testing.T) { onMetalDevices(t, testMetalDrafts) }
+
+func testMetalDrafts(t *testing.T, device string) {
+	for _, m := range []struct {
+		name string
+		src  engine.Source
+		own  bool // the model has a block that drafts
+	}{{"qwen3", tinySource(t, "qwen3"), false},
+		{"qwen3_5_text", mtpSource(t, "qwen3_5_text"), true}} {
+		o := engine.Options{ContextTokens: 256, MaxSequences: 3, ChunkTokens: 64, KeptStates: 4,
+			KVBits: "(8, 4)"}
+		plain := openMetal(t, device, m.src, o)
+		o.Speculate = engine.SpeculateAuto
+		ahead := openMetal(t, device, m.src, o)
+		d := &drafter{r: rand.New(rand.NewPCG(1, 9)), vocab: 300, depth: 3, wrong: 0.3}
+		var requests []engine.Request
+		var want [][]int32
+		for i := range 3 {
+			r := engine.Request{Prompt: someIDs(i, 20+25*i), MaxTokens: 14, IgnoreEOS: true,
+				Sampling: sample.Params{Logprobs: -1}}
+			if i == 1 {
+				r.Sampling = sample.Params{Logprobs: -1, Temperature: 0.8, Seed: new(uint64(3)),
+					RepetitionPenalty: 1.1}
+			}
+			tokens := run(t, plain, r, 0).tokens
+			requests, want = append(requests, r), append(want, tokens)
+			d.answers = append(d.answers, slices.Concat(r.Prompt, tokens))
+		}
+		check := func(how string) {
+			t.Helper()
+			compare := func(i int, got []int32) {
+				if !compileOnly && !slices.Equal(got, want[i]) {
+					t.Errorf("%s, %s, request %d: %d, plain %d", m.name, how, i, got, want[i])
+				}
+			}
+			for i, r := range requests {
+				compare(i, run(t, ahead, r, 0).tokens)
+			}
+			var crowd sync.WaitGroup
+			for i, r := range requests {
+				crowd.Go(func() { compare(i, run(t, ahead, r, 0).tokens) })
+			}
+			crowd.Wait()
+		}
+		ahead.AlwaysDraft(d.propose)
+		check("drafts")
+		ahead.AlwaysDraft(nil)
+		if m.own {
+			ahead.DraftDepth(2)
+			check("its own drafts")
+		}
+		idle(t, ahead)
+		if err := ahead.CheckMemory(); err != nil {
+			t.Error(err)
+		}
+		s := ahead.Stats()
+		t.Logf("%s: %d of %d drafts right", m.name, s.AcceptedTokens, s.DraftTokens)
+		if s.AcceptedTokens == 0 || s.DraftTokens < 50 {
+			t.Errorf("%s: %d of %d drafts right", m.name, s.AcceptedTokens, s.DraftTokens)
+		}
+	}
+}
