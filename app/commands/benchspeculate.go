@@ -23,8 +23,8 @@ type BenchSpeculate struct {
 	Acceptance []float64 `help:"Probabilities that a draft is right if those before it are." default:"0.5,0.7,0.8,0.9"`
 	Depths     []int     `help:"Numbers of drafts in a pass." default:"1,2,3,4,5,6,7,8"`
 	Context    int       `help:"Tokens before the answer." default:"16"`
-	Tokens     int       `help:"Tokens to decode per answer." default:"48"`
-	Repeat     int       `help:"Answers for each figure. The median duration of their passes counts." default:"3"`
+	Tokens     int       `help:"Tokens to decode per answer." default:"64"`
+	Passes     int       `help:"Passes to measure for each figure; the first quartile of their durations counts." default:"20"`
 	Free       bool      `help:"Drafts cost no time, as if they were looked up. Default: if the model has a block that drafts, its time is included."`
 	Threads    int       `help:"Compute threads. Default: one per performance core."`
 	JSON       bool      `name:"json" help:"Print the figures as JSON."`
@@ -50,8 +50,8 @@ func (c *BenchSpeculate) Validate() error {
 		return fmt.Errorf("--tokens is %d, expected at least 2 more than --depths", c.Tokens)
 	case c.Context < 1:
 		return fmt.Errorf("--context is %d, expected 1 or more", c.Context)
-	case c.Repeat < 1:
-		return fmt.Errorf("--repeat is %d, expected 1 or more", c.Repeat)
+	case c.Passes < 1:
+		return fmt.Errorf("--passes is %d, expected 1 or more", c.Passes)
 	}
 	return checkThreads(c.Threads)
 }
@@ -86,7 +86,7 @@ func (c *BenchSpeculate) measure(ctx context.Context, t *terminal,
 	}
 	s := bench.Speculation{Shape: shape, Device: engine.DeviceCPU, Threads: c.Threads,
 		Acceptance: c.Acceptance, Depths: slices.Sorted(slices.Values(c.Depths)),
-		Context: c.Context, Tokens: c.Tokens, Repeat: c.Repeat, Free: c.Free,
+		Context: c.Context, Tokens: c.Tokens, Passes: c.Passes, Free: c.Free,
 		Say: func(what string) { fmt.Fprintln(t.err, what) }}
 	return s.Measure(ctx)
 }

@@ -74,7 +74,7 @@ var quickFlags = map[string]string{
 	"bin/headroom bench kv": "",
 	"bin/headroom parity":   " --tokens=4",
 	"bin/headroom bench speculate": " tiny.json --acceptance=0.5 --depths=1 --tokens=4 " +
-		"--repeat=1 --threads=1",
+		"--passes=1 --threads=1",
 }
 
 func TestReadmeCommands(t *testing.T) {
