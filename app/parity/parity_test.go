@@ -2,7 +2,11 @@ package parity
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,4 +237,89 @@ func TestCancelled(t *testing.T) {
 	if err == nil {
 		t.Error("no error")
 	}
+}
+
+// withBlock are the tiny models that get a block that drafts.
+var withBlock = []string{"qwen3_5_text", "qwen3_next"}
+
+// TestArchitectures checks a random model of each architecture that has a tiny one. All of them
+// are equal in every way, and each says what it could not try.
+func TestArchitectures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it opens every architecture five times")
+	}
+	const tiny = "../../engine/models/testdata/tiny"
+	folders, err := os.ReadDir(tiny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompts := make([][]int32, 3)
+	for i := range prompts {
+		for j := range 20 + 130*i {
+			prompts[i] = append(prompts[i], int32(3+(7*j+5*i+j*j)%90))
+		}
+	}
+	checked := 0
+	for _, f := range folders {
+		config := randomConfig(t, filepath.Join(tiny, f.Name(), "config.json"))
+		d, err := engine.DescribeCache(config, engine.Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name(), err)
+		}
+		dir := t.TempDir() // a model that is only in memory is not cached on disk
+		if err := engine.WriteRandom(dir, config); err != nil {
+			t.Fatalf("%s: %v", f.Name(), err)
+		}
+		r, err := Run(t.Context(), Options{Source: engine.Source{Dir: dir}, Prompts: prompts,
+			Tokens: 10, Dir: t.TempDir(), NoOther: "no GPU",
+			Engine: engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 512}})
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name(), err)
+		}
+		checked++
+		if !r.Equal {
+			t.Errorf("%s: %s", f.Name(), r.Verdict)
+		}
+		rings := slices.ContainsFunc(d.Layers,
+			func(l engine.LayerCost) bool { return l.BytesPerToken == 0 && l.Format != "" })
+		drafts := r.row(t, aheadWrong)
+		if tried := drafts.NotTried == ""; tried != (d.StateBytes == 0 || !rings) {
+			t.Errorf("%s: %+v", f.Name(), drafts)
+		}
+		// These prompts are no conversations, so no states and rings are kept on disk.
+		restart := r.row(t, "after a restart")
+		if tried := restart.NotTried == ""; tried != (d.StateBytes == 0 && !rings) {
+			t.Errorf("%s: %+v", f.Name(), restart)
+		}
+		block := r.row(t, aheadBlock)
+		if tried := block.NotTried == ""; tried != slices.Contains(withBlock, f.Name()) {
+			t.Errorf("%s: %+v", f.Name(), block)
+		}
+	}
+	if checked < 20 {
+		t.Errorf("%d architectures were found", checked)
+	}
+}
+
+// randomConfig returns a config.json with a quantization that fits narrow matrices, as random
+// models need one.
+func randomConfig(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	var config map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	if slices.Contains(withBlock, filepath.Base(filepath.Dir(name))) {
+		config["mtp_num_hidden_layers"] = 1
+	}
+	delete(config, "quantization_config")
+	config["quantization"] = map[string]int{"bits": 4, "group_size": 32}
+	if err == nil {
+		text, err = json.Marshal(config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
