@@ -4,14 +4,18 @@ package engine_test
 // its drafts are right: a fault in its input, its keys and values or its hidden states would show.
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/safetensors"
 	"headroom/engine/sample"
 )
 
@@ -176,5 +180,37 @@ func TestGivenDrafts(t *testing.T) {
 	// Passes with 3 right drafts, 1 right draft, 3 again, and then what the engine finds.
 	if s := ahead.Stats(); s.AcceptedTokens < 30 || s.AcceptedTokens >= s.DraftTokens {
 		t.Errorf("%d of %d drafts were right", s.AcceptedTokens, s.DraftTokens)
+	}
+}
+
+// TestBrokenMTP: a block that cannot be used does not keep the model from being loaded.
+func TestBrokenMTP(t *testing.T) {
+	src := tinySource(t, "qwen3_5_text")
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(src.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = bytes.Replace(config, []byte("{"), []byte(`{"mtp_num_hidden_layers": 1, `), 1)
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := safetensors.Write(&file, []safetensors.Tensor{{Name: "mtp.fc.weight",
+		DType: safetensors.F32, Shape: []int{3, 5}, Data: make([]byte, 60)}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model-mtp.safetensors"), file.Bytes(),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := engine.Request{Prompt: someIDs(1, 20), MaxTokens: 8, IgnoreEOS: true}
+	want, _, _ := collect(t, submit(t, openModel(t, src, engine.Options{}), r))
+	e := openModel(t, engine.Source{Dir: dir}, engine.Options{Speculate: engine.SpeculateAuto})
+	if got, _, _ := collect(t, submit(t, e, r)); !slices.Equal(got, want) {
+		t.Errorf("got %d, expected %d", got, want)
 	}
 }

@@ -63,10 +63,10 @@ type Options struct {
 	// start, before a request needs them; at most a quarter of the KV cache. 0: none are read.
 	PreloadBytes int64
 
-	// Speculate is how tokens are decoded ahead, on the CPU: SpeculateOff; SpeculateLookup, which
-	// proposes what followed the same tokens; SpeculateMTP, with the model's own block, if it has
-	// one; SpeculateAuto, whichever is faster. Each proposes tokens only where that has been
-	// measured to be faster than plain decoding. "": off. No answer depends on it.
+	// Speculate is how tokens are decoded ahead: SpeculateOff; SpeculateLookup, which proposes what
+	// followed the same tokens; SpeculateMTP, with the model's own block, if it has one;
+	// SpeculateAuto, whichever is faster. Each proposes tokens only where that has been measured to
+	// be faster than plain decoding. "": off. No answer depends on it.
 	Speculate string
 	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
 	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it

@@ -36,7 +36,7 @@ type ModelFlags struct {
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
 	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
-	Speculate    string `help:"How tokens are decoded ahead, on the CPU where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." enum:",auto,off,lookup,mtp" default:"" placeholder:"HOW"`
+	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." enum:",auto,off,lookup,mtp" default:"" placeholder:"HOW"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`

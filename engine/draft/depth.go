@@ -78,6 +78,7 @@ type Times struct {
 	seconds [MaxRows + 1]float64 // moving averages; 0: not measured
 	at      [MaxRows + 1]int     // the number of passes when it was last measured
 	rest    [MaxRows + 1]int     // passes after which a measurement is old; 0: oldPasses
+	count   [MaxRows + 1]int     // of measurements, up to sureCount
 	passes  int
 }
 
@@ -91,6 +92,10 @@ const (
 	// new, the next measurement is old after twice as many passes.
 	oldPasses, mostOldPasses = 512, 1 << 14
 	sameTime                 = 0.8 // a new measurement of more than this share of the old one
+	// The first measurements may be far too long, for example since a GPU prepares its kernels. Up
+	// to sureCount, one that takes less than half as long replaces them. Until then they are old
+	// after unsurePasses, and what is assumed of passes that were never measured is tried again.
+	sureCount, unsurePasses = 3, 16
 )
 
 // Observe records the duration of a pass.
@@ -100,7 +105,7 @@ func (t *Times) Observe(rows int, seconds float64) {
 		return
 	}
 	s := &t.seconds[rows]
-	old := t.isOld(rows)
+	old := t.isOld(rows) && !t.isUnsure(rows)
 	if old {
 		t.rest[rows] = min(2*max(t.rest[rows], oldPasses), mostOldPasses)
 		if seconds < sameTime**s {
@@ -110,6 +115,8 @@ func (t *Times) Observe(rows int, seconds float64) {
 	switch {
 	case *s == 0:
 		*s = seconds
+	case t.count[rows] < sureCount && seconds < *s/2:
+		*s = seconds
 	case old:
 		*s += (seconds - *s) / 2
 	case seconds < *s:
@@ -118,12 +125,23 @@ func (t *Times) Observe(rows int, seconds float64) {
 		*s += slowerWeight * (seconds - *s)
 	}
 	t.at[rows] = t.passes
+	t.count[rows] = min(t.count[rows]+1, sureCount)
 }
+
+// Tick counts a pass that is not measured here, so that measurements become old.
+func (t *Times) Tick() { t.passes++ }
 
 // isOld reports whether the measurement for so many rows is old.
 func (t *Times) isOld(rows int) bool {
-	return t.at[rows] > 0 && t.passes-t.at[rows] > max(t.rest[rows], oldPasses)
+	limit := max(t.rest[rows], oldPasses)
+	if t.count[rows] < sureCount {
+		limit = unsurePasses
+	}
+	return t.at[rows] > 0 && t.passes-t.at[rows] > limit
 }
+
+// isUnsure reports whether the measurement for so many rows is old and rests on a few passes.
+func (t *Times) isUnsure(rows int) bool { return t.isOld(rows) && t.count[rows] < sureCount }
 
 // Seconds returns the expected duration of a pass; 0 if nothing is known.
 func (t *Times) Seconds(rows int) float64 {
@@ -159,7 +177,10 @@ func (t *Times) ratio(rows, more int) float64 {
 		return 1 + assumedSlope*float64(more)
 	}
 	r := max(1, t.Seconds(rows+more)/base)
-	if t.isOld(min(rows+more, MaxRows)) {
+	switch n := min(rows+more, MaxRows); {
+	case t.isUnsure(n):
+		r = min(r, 1+assumedSlope*float64(more))
+	case t.isOld(n):
 		r = 1 + (r-1)/2
 	}
 	return r
@@ -190,10 +211,15 @@ const assumedStep = 0.1
 
 // Step returns the expected duration of a step of the drafter.
 func (r *Round) Step(rows int) float64 {
-	if s := r.Drafter.Seconds(rows); s > 0 {
+	assumed := assumedStep * r.plain()
+	switch s := r.Drafter.Seconds(rows); {
+	case s == 0:
+		return assumed
+	case r.Drafter.isUnsure(min(rows, MaxRows)):
+		return min(s, assumed)
+	default:
 		return s
 	}
-	return assumedStep * r.plain()
 }
 
 // plain returns the expected duration of the pass without drafts.

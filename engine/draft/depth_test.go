@@ -86,6 +86,8 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%d rows: %v s, expected %v", rows, got, want)
 		}
 	}
+	times.Observe(5, 4)
+	times.Observe(5, 4)
 	times.Observe(5, 104) // another program ran
 	if got := times.Seconds(5); got != 9 {
 		t.Errorf("%v s after a slow pass, expected 9", got)
@@ -98,5 +100,16 @@ func TestTimes(t *testing.T) {
 	}
 	if got := times.ratio(1, 4); got != 2.75 {
 		t.Errorf("ratio %v when the measurement is old, expected 2.75", got)
+	}
+	times.Observe(3, 400) // a GPU has prepared kernels
+	times.Observe(3, 40)
+	if got := times.ratio(1, 2); got != 20 {
+		t.Errorf("ratio %v, expected 20", got)
+	}
+	for range unsurePasses + 1 {
+		times.Tick()
+	}
+	if got := times.ratio(1, 2); got != 1.2 {
+		t.Errorf("ratio %v when the only measurement is old, expected what is assumed", got)
 	}
 }

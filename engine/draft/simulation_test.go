@@ -148,6 +148,7 @@ func (m *machine) generate(n int, all *Chain, passes, steps *Times) (took float6
 		pass := 1 + m.slope*float64(round.Drafts)
 		took += pass
 		passes.Observe(1+round.Drafts, clock(pass))
+		steps.Tick()
 		done += 1 + accepted
 	}
 	return took

@@ -199,19 +199,21 @@ func (l *Loop) emitDrafts(r *request, step *step, row int, w sched.Work, now tim
 	}
 }
 
-// observeDrafts records the duration of a step that only decodes. On a GPU, a step without drafts
-// counts only if it overlaps with the host's work, and one with drafts counts from its planning on.
+// observeDrafts records the duration of a step that only decodes. On a GPU, a step that does not
+// overlap with the host's work counts from its planning on. If it has no drafts and was only
+// awaited to propose some, it does not count.
 func (l *Loop) observeDrafts(s *step, now time.Time) {
-	rows, drafts := 0, 0
+	rows, drafts, awaited := 0, 0, false
 	for _, w := range s.work {
 		if w.To-w.From-w.Drafts != 1 {
 			return
 		}
 		rows, drafts = rows+w.To-w.From, drafts+w.Drafts
+		awaited = awaited || w.Seq.Owner.(*request).awaited
 	}
 	took := l.steps.lastTook
 	if l.runner.Async() && !s.async {
-		if drafts == 0 {
+		if drafts == 0 && awaited {
 			return
 		}
 		took = now.Sub(s.began) - l.drafts.chains.took
@@ -220,4 +222,5 @@ func (l *Loop) observeDrafts(s *step, now time.Time) {
 		took = time.Second
 	}
 	l.drafts.times.Observe(rows, took.Seconds())
+	l.drafts.chains.times.Tick()
 }

@@ -8,9 +8,8 @@ package loop
 // samples is dropped.
 //
 // A step is synchronous if one of its sequences needs logits on the host, for example for logprobs,
-// for the scores of its prompt, or for a bias on very many tokens. The host then samples all tokens
-// of the step, with the same result. That also holds for a request that is decoded ahead
-// (draft.go).
+// for the scores of its prompt, for a bias on very many tokens, or to decode ahead (draft.go). The
+// host then samples all tokens of the step, with the same result.
 
 import (
 	"fmt"

@@ -97,6 +97,12 @@ func (f folder) write(t testing.TB) (dir string) {
 // load writes f to a temporary folder and loads the model from there.
 func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	t.Helper()
+	return f.loadWith(t, d, models.Load)
+}
+
+func (f folder) loadWith(t testing.TB, d kernels.Device,
+	load func(*checkpoint.Weights) (models.Model, error)) models.Model {
+	t.Helper()
 	src := checkpoint.Source{Dir: f.write(t)}
 	config, err := src.Config()
 	if err != nil {
@@ -107,7 +113,7 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Close() })
-	m, err := models.Load(w)
+	m, err := load(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +143,18 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	return logitsOf(d, f.load(t, d))
 }
 
-// logitsOf returns the logits of a model after each of 24 tokens.
-func logitsOf(d kernels.Device, m models.Model) [][]float32 {
-	ids := make([]int32, 24)
+// someTokens returns n tokens of the tiny models.
+func someTokens(n int) []int32 {
+	ids := make([]int32, n)
 	for i := range ids {
 		ids[i] = int32(i * 37 % 320)
 	}
+	return ids
+}
+
+// logitsOf returns the logits of a model after each of 24 tokens.
+func logitsOf(d kernels.Device, m models.Model) [][]float32 {
+	ids := someTokens(24)
 	r := &rig{Runner: runner.New(d, m,
 		runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1, BatchRows: len(ids),
 			LogitsRows: len(ids)})}

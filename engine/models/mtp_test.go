@@ -3,16 +3,21 @@ package models_test
 // The block that drafts tokens, beside mlx-vlm's in float32 (testdata/mtp.py).
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/engine/batch"
 	"headroom/engine/cache"
 	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/engine/safetensors"
 	"headroom/engine/tokenizer"
 	"headroom/kernels"
 	"headroom/kernels/cpu"
@@ -123,5 +128,83 @@ func TestHiddenStates(t *testing.T) {
 	}
 	if !slices.Equal(drafted(1, r.pages, 100), early) {
 		t.Error("after the kept state: other bits")
+	}
+}
+
+// withMTP returns f, which is in the layout of Hugging Face, with a block that drafts. Its layer is
+// a copy of the model's layer with full attention.
+func withMTP(f folder, attentionLayer string) folder {
+	out := f.rename(func(name string) string { return name })
+	out.config = strings.Replace(f.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
+	r := rand.New(rand.NewPCG(3, 5))
+	bf16 := func(shape ...int) safetensors.Tensor {
+		x := safetensors.Tensor{DType: safetensors.BF16, Shape: shape}
+		n := 2
+		for _, size := range shape {
+			n *= size
+		}
+		for len(x.Data) < n {
+			x.Data = binary.LittleEndian.AppendUint16(x.Data,
+				uint16(math.Float32bits(float32(r.NormFloat64()*0.1))>>16))
+		}
+		return x
+	}
+	for name, x := range f.tensors {
+		if strings.HasSuffix(name, "model.norm.weight") {
+			hidden := x.Shape[0]
+			out.put("mtp.fc.weight", bf16(hidden, 2*hidden))
+			for _, norm := range []string{"norm", "pre_fc_norm_embedding", "pre_fc_norm_hidden"} {
+				out.put("mtp."+norm+".weight", bf16(hidden))
+			}
+		}
+		if _, rest, found := strings.Cut(name, attentionLayer); found {
+			out.put("mtp.layers.0."+rest, x)
+		}
+	}
+	return out
+}
+
+// TestMTPLayouts: the block drafts the same in every layout, also if its norms are zero-centred and
+// the model's are not, as in some conversions to which it was added.
+func TestMTPLayouts(t *testing.T) {
+	d := cpuDevice(t, 2)
+	drafted := func(f folder) []float32 {
+		t.Helper()
+		m := f.loadWith(t, d, models.LoadDrafter)
+		if !m.Spec().Drafts {
+			t.Fatal("the model has no block that drafts")
+		}
+		r := runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1,
+			BatchRows: 24, LogitsRows: 24})
+		ids := someTokens(24)
+		span := kernels.Span{Rows: 23, Pages: []int32{0}}
+		if _, err := r.Step(ids[:23], []kernels.Span{span}, nil); err != nil {
+			t.Fatal(err)
+		}
+		span.Rows, span.Pos = 1, 23
+		logits, err := r.Draft(ids[23:], []kernels.Span{span}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(logits)
+	}
+	for name, attention := range map[string]string{"qwen3_5_text": "model.layers.3.",
+		"qwen3_5_moe_text": "model.layers.3.", "qwen3_next": "model.layers.3."} {
+		hf := withMTP(readTiny(t, name), attention)
+		want := drafted(hf)
+		mlx := hf.mlx()
+		added := hf.mlx() // the block as in the original
+		for tensor, x := range hf.tensors {
+			if strings.HasPrefix(tensor, "mtp.") && strings.HasSuffix(tensor, "norm.weight") ||
+				strings.Contains(tensor, "pre_fc_norm") {
+				added.put("language_model."+tensor, x)
+			}
+		}
+		for layout, f := range map[string]folder{"MLX": mlx, "added later": added,
+			"fused": hf.fused()} {
+			if got := drafted(f); !slices.Equal(got, want) {
+				t.Errorf("%s, %s: other drafts than in the original layout", name, layout)
+			}
+		}
 	}
 }

@@ -14,6 +14,7 @@ package plan
 
 import (
 	"fmt"
+	"log/slog"
 
 	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
@@ -169,8 +170,20 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 		return nil, err
 	}
 	defer w.Close()
-	m, err := p.loader()(w)
-	if err != nil {
+	load := models.Load
+	if p.loadsDrafter() {
+		load = models.LoadDrafter
+	}
+	m, err := load(w)
+	switch {
+	case err != nil && p.loadsDrafter(): // decoding ahead is not worth a refusal
+		o.NoDrafter = true
+		plain, plainErr := New(src, o)
+		if plainErr == nil {
+			slog.Warn("the model's block that drafts tokens cannot be used", "err", err)
+		}
+		return plain, plainErr
+	case err != nil:
 		return nil, err
 	}
 	hasTemplate, err := textproc.Check(src)
@@ -193,13 +206,10 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	return p, nil
 }
 
-// loader returns the function that loads the model for the plan. A limited KV cache consists of
-// rings, which the block that drafts cannot use.
-func (p *Plan) loader() func(w *checkpoint.Weights) (models.Model, error) {
-	if p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0 {
-		return models.LoadDrafter
-	}
-	return models.Load
+// loadsDrafter reports whether the model is loaded with its block that drafts, if it has one. A
+// limited KV cache consists of rings, which the block cannot use.
+func (p *Plan) loadsDrafter() bool {
+	return p.DraftTokens > 0 && !p.NoDrafter && p.MaxKVTokens == 0
 }
 
 // Load builds the model that was planned. Errors are Problems.
