@@ -151,8 +151,8 @@ func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
 	c := loop.Config{
 		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
 		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests, Speculate: o.Speculate,
-		MaxPrefillStall: o.MaxPrefillStall,
-		History:         o.History, Fingerprint: e.weights.Fingerprint(),
+		MaxPrefillStall: o.MaxPrefillStall, Draft: o.Draft,
+		History: o.History, Fingerprint: e.weights.Fingerprint(),
 		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
 		Heartbeat: heartbeat,
 		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,

@@ -146,6 +146,43 @@ func TestMTPOfRandomModels(t *testing.T) {
 	}
 }
 
+// TestGivenDrafts has the block draft, and verifies other tokens in place of its drafts: some that
+// are right and some that are not. Between them the engine decides.
+func TestGivenDrafts(t *testing.T) {
+	plain := open(t, engine.Options{})
+	r := engine.Request{Prompt: encode(plain, demoCases(t, 400)[0]), MaxTokens: 60,
+		IgnoreEOS: true, Sampling: sample.Params{Logprobs: 1}}
+	want, logprobs, _ := answer(t, submit(t, plain, r))
+	known := append(slices.Clone(r.Prompt), want...)
+	passes, next := 0, 0
+	ahead := open(t, engine.Options{Speculate: engine.SpeculateAuto,
+		Draft: func(tokens []int32) *engine.Drafts {
+			passes++
+			n := len(tokens)
+			if next > 0 && n != next { // the pass before had one right draft
+				t.Errorf("pass %d begins with %d tokens, expected %d", passes, n, next)
+			}
+			next = 0
+			d := &engine.Drafts{Tokens: slices.Clone(known[n:min(n+4, len(known))]), Block: 3}
+			switch {
+			case passes%4 == 0:
+				return nil
+			case passes%2 == 0 && len(d.Tokens) > 3:
+				d.Tokens[1] ^= 1
+				next = n + 2
+			}
+			return d
+		}})
+	got, gotLogprobs, _ := answer(t, submit(t, ahead, r))
+	if !slices.Equal(got, want) || !slices.Equal(gotLogprobs, logprobs) {
+		t.Errorf("got %d, expected %d", got, want)
+	}
+	// Passes with 3 right drafts, 1 right draft, 3 again, and then what the engine finds.
+	if s := ahead.Stats(); s.AcceptedTokens < 30 || s.AcceptedTokens >= s.DraftTokens {
+		t.Errorf("%d of %d drafts were right", s.AcceptedTokens, s.DraftTokens)
+	}
+}
+
 // TestBrokenMTP: a block that cannot be used does not keep the model from being loaded.
 func TestBrokenMTP(t *testing.T) {
 	src := tinySource(t, "qwen3_5_text")

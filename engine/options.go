@@ -68,6 +68,12 @@ type Options struct {
 	// SpeculateAuto, whichever is faster. Each proposes tokens only where that has been measured to
 	// be faster than plain decoding. "": off. No answer depends on it.
 	Speculate string
+	// Draft is for benchmarks and checks, which know the answer or want a wrong one verified. It
+	// decides what a pass verifies after the given tokens of a sequence, whatever it costs. If it
+	// returns nil, or is nil, the engine decides. It must not block, nor keep the tokens. On a GPU
+	// it is also called before the last token is known, to see whether to wait for that. It needs
+	// SpeculateAuto, and like that changes no answer.
+	Draft func(tokens []int32) *Drafts
 
 	PreferPrefill bool // compute waiting prompts before running streams continue
 	// MaxPrefillStall limits the duration of a pass that computes prompt tokens while other

@@ -85,6 +85,8 @@ type (
 	RequestStats = loop.RequestStats
 	// Heartbeat shows a watchdog whether the engine makes progress.
 	Heartbeat = loop.Heartbeat
+	// Drafts are what a pass verifies; see Options.Draft.
+	Drafts = loop.Drafts
 	// Finished describes a request that has ended, whether answered, cancelled or failed.
 	Finished = loop.Finished
 	// History holds the token ids of recent requests; see Options.History.

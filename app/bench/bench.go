@@ -5,6 +5,7 @@
 //	plan.go       the groups of figures, each measured in its own process
 //	dense.go      prefill and decode of one stream, at several context lengths
 //	together.go   several streams, several threads, a mixture of experts
+//	speculate.go  decoding ahead, by depth and acceptance
 //	load.go       the time from opening a checkpoint to the first token, and resident memory
 //	cost.go       the minimum work of a prompt or a token, and its minimum time
 //	yardstick.go  measures memory bandwidth and arithmetic

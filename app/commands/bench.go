@@ -37,12 +37,13 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`. Table, speed and cache measure; kv calculates.
+// Bench is `headroom bench`. All but kv measure; kv calculates.
 type Bench struct {
-	Table BenchTable `cmd:"" default:"withargs" help:"Measure every figure that Headroom has a target for, with this machine's ceilings (the default)."`
-	Speed BenchSpeed `cmd:"" help:"Measure prefill, decode and peak memory of any model."`
-	Cache BenchCache `cmd:"" name:"cache" help:"Measure what the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
-	KV    BenchKV    `cmd:"" name:"kv" help:"Calculate the size of the KV cache and recurrent states from any config.json, without weights."`
+	Table     BenchTable     `cmd:"" default:"withargs" help:"Measure every figure that Headroom has a target for, with this machine's ceilings (the default)."`
+	Speed     BenchSpeed     `cmd:"" help:"Measure prefill, decode and peak memory of any model."`
+	Cache     BenchCache     `cmd:"" name:"cache" help:"Measure what the prefix cache saves: after a restart, with concurrent streams, in long conversations."`
+	Speculate BenchSpeculate `cmd:"" help:"Measure decoding ahead with random weights, by depth and acceptance."`
+	KV        BenchKV        `cmd:"" name:"kv" help:"Calculate the size of the KV cache and recurrent states from any config.json, without weights."`
 }
 
 // BenchSpeed is `headroom bench speed`.

@@ -7,6 +7,7 @@
 //	headroom cache    the prefix cache on disk              cache.go
 //	headroom keys     API keys of the endpoint              keys.go
 //	headroom stored   what is stored on this machine        stored.go
+//	headroom parity   whether speed-ups change answers      parity.go, app/parity
 //	headroom bench    speed and memory on this machine      bench*.go
 //	headroom selftest the self-test of the GPU              selftest.go
 //	headroom worker   one model, started by the server      worker.go
@@ -46,6 +47,7 @@ type CLI struct {
 	Cache  Cache  `cmd:"" help:"Show and clear the prefix cache on disk."`
 	Keys   Keys   `cmd:"" help:"List, make and remove API keys of the endpoint."`
 	Stored Stored `cmd:"" help:"Show what is stored on this computer, and delete everything."`
+	Parity Parity `cmd:"" help:"Check that what makes a model faster changes none of its answers."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 
 	Selftest Selftest `cmd:"" help:"Test this machine's GPU and write a report for bug reports."`

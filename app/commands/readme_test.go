@@ -72,6 +72,9 @@ var quickFlags = map[string]string{
 	"bin/headroom bench cache": " --repeat=1 --prompt=300 --stream=200 --head=100 --streams=2 " +
 		"--tokens=2 --turns=2 --grow=400",
 	"bin/headroom bench kv": "",
+	"bin/headroom parity":   " --tokens=4",
+	"bin/headroom bench speculate": " tiny.json --acceptance=0.5 --depths=1 --tokens=4 " +
+		"--passes=1 --threads=1",
 }
 
 func TestReadmeCommands(t *testing.T) {

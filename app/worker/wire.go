@@ -81,6 +81,7 @@ type options struct {
 	engine.Options
 	OpenMetal  *nothing `cbor:",omitempty"` // refused by Open
 	Times      *nothing `cbor:",omitempty"` // refused by Open
+	Draft      *nothing `cbor:",omitempty"` // refused by Open
 	Progress   *nothing `cbor:",omitempty"` // sent as fromWorker.Progress
 	History    *nothing `cbor:",omitempty"` // sent as Known and Learned
 	BlockStore *nothing `cbor:",omitempty"` // sent as opening.Store

@@ -51,11 +51,13 @@ func roundTrip[T any](t *testing.T, message *T) *T {
 var replaced = map[string]string{
 	"Options.OpenMetal":  "refused by Open",
 	"Options.Times":      "refused by Open",
+	"Options.Draft":      "refused by Open",
 	"Options.Progress":   "fromWorker.Progress",
 	"Options.History":    "toWorker.Known, fromWorker.Learned",
 	"Options.BlockStore": "opening.Store",
 	"options.OpenMetal":  "hides Options.OpenMetal",
 	"options.Times":      "hides Options.Times",
+	"options.Draft":      "hides Options.Draft",
 	"options.Progress":   "hides Options.Progress",
 	"options.History":    "hides Options.History",
 	"options.BlockStore": "hides Options.BlockStore",

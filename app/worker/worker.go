@@ -75,12 +75,12 @@ func (o Options) command() ([]string, error) {
 
 // Open starts a worker and loads a model in it, from a folder or the bundled one. The error is a
 // Problem, such as those of engine.Open. When ctx ends, loading stops and the worker ends. The
-// worker opens the block store a second time, with the same limits. Open panics if o has OpenMetal
-// or Times, which cannot be passed to another process.
+// worker opens the block store a second time, with the same limits. Open panics if o has OpenMetal,
+// Times or Draft, which cannot be passed to another process.
 func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (*Model, error) {
-	if o.OpenMetal != nil || o.Times != nil {
-		panic("worker: Open: engine.Options.OpenMetal and Times cannot be passed to another " +
-			"process: open the model in this one")
+	if o.OpenMetal != nil || o.Times != nil || o.Draft != nil {
+		panic("worker: Open: engine.Options.OpenMetal, Times and Draft cannot be passed to " +
+			"another process: open the model in this one")
 	}
 	p, err := start(w)
 	if err != nil {

@@ -23,6 +23,7 @@ var deletions = map[string]deletes{
 		"it writes its address only into the file that claim has locked and emptied"},
 	"app/commands/benchcache.go": {1, nil, temporary},
 	"app/commands/benchtable.go": {2, nil, temporary + "; " + chosen},
+	"app/commands/parity.go":     {1, nil, temporary},
 	"app/commands/selftest.go":   {1, nil, chosen},
 	"app/control/running.go":     {4, []string{"TestForeignFilesAmongRunning"}, ""},
 	"app/disk/disk_darwin.go":    {1, []string{"TestRename"}, ""},

@@ -130,8 +130,9 @@ var layers = []row{
 		[]string{
 			"engine/decisions", "engine/rerank", "engine/responses",
 		}},
-	{"Benchmarks: how fast this machine runs a model, and how fast it could.", []string{
-		"app/bench",
+	{"Benchmarks: how fast this machine runs a model, how fast it could, and whether what makes " +
+		"it faster changes an answer.", []string{
+		"app/bench", "app/parity",
 	}},
 	{"Facts about this machine and its models, and policies for them. No model runs.", []string{
 		"app/memory", "app/power", "app/wired", "app/library", "app/cache",

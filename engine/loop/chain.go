@@ -22,7 +22,6 @@ type chains struct {
 	round    draft.Round   // the pass that is being planned
 	drafting int           // sequences that the block drafts for
 	took     time.Duration // of the block's steps before the pass that is planned
-	depth    int           // replaces the decisions, for tests: this many drafts; 0: they are made
 
 	active []chain
 	tokens []int32
@@ -48,9 +47,6 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 		return false
 	}
 	depth, chainSpeed := c.round.ChainDepth(&r.chain, min(most, draft.MaxTokens), c.drafting+1)
-	if c.depth > 0 {
-		depth, chainSpeed = min(most, c.depth), speed+1
-	}
 	if depth == 0 {
 		r.chainTry = speed == 0 && (r.chainDue || c.all.Try())
 		r.awaited, r.chainDue = r.chainTry, false
@@ -63,9 +59,6 @@ func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c.drafting++
 	r.chainDepth = depth
 	room := 2*depth + 1 // a sure drafter goes on beyond what is worth its time on average
-	if c.depth > 0 {
-		room = depth
-	}
 	for range min(room, most, draft.MaxTokens) {
 		r.drafts = append(r.drafts, 0)
 	}
@@ -148,15 +141,18 @@ func (l *Loop) takeDraft(a *chain, token int32, probability float64, rows int) b
 	step, left := round.Step(rows)/float64(rows), a.work.Drafts-a.count-1
 	round.Steps += step
 	chance := a.chance * r.chain.Rate(probability)
-	if c.depth == 0 && !round.Take(&r.chain, chance, step, left) {
+	if !r.forced && !round.Take(&r.chain, chance, step, left) {
 		r.chainTry = true
 		return false
 	}
 	round.Add(1, chance, 0)
+	if r.given {
+		token = r.drafts[a.count]
+	}
 	a.work.Seq.Tokens[a.work.From+1+a.count] = token
 	r.drafts[a.count], r.sureness = token, append(r.sureness, probability)
 	a.count, a.chance = a.count+1, chance
-	return left > 0 && (c.depth > 0 || round.More(&r.chain, chance, step, left))
+	return left > 0 && (r.forced || round.More(&r.chain, chance, step, left))
 }
 
 // compareTrial learns from a draft that was not verified, now that the token after the last right

@@ -28,9 +28,18 @@ type drafts struct {
 	hits    draft.Hits
 	times   draft.Times
 	chains  chains
-	// always replaces the proposals, for tests; nil: none.
-	always func(tokens []int32) []int32
-	free   bool // every pass counts as equally long, for tests
+	forced  func(tokens []int32) *Drafts // Config.Draft
+	free    bool                         // every pass counts as equally long, for tests
+}
+
+// Drafts are what a pass verifies after the last token of a sequence, if it is not the loop that
+// decides.
+type Drafts struct {
+	Tokens []int32
+	// Block is how many tokens the model's own block drafts. The pass verifies these. If there are
+	// Tokens, it verifies as many of them instead, and what the block drafts only takes its time. A
+	// model without such a block ignores it.
+	Block int
 }
 
 // index indexes the prompt of a request that may have drafts. What is learnt from it begins with
@@ -81,10 +90,7 @@ func (l *Loop) propose() {
 			r.awaited = l.wouldDraft(r, r.seq.Tokens[:known], most-1)
 			continue
 		}
-		if d.always != nil {
-			r.drafts = append(r.drafts, d.always(r.seq.Tokens)...)
-			r.drafts = r.drafts[:min(len(r.drafts), max(most, 0))]
-		} else {
+		if !l.proposeForced(r, most) {
 			l.proposeFor(r, most)
 		}
 		r.awaited = r.awaited || len(r.drafts) > 0
@@ -93,17 +99,40 @@ func (l *Loop) propose() {
 	}
 }
 
+// proposeForced fills r.drafts as Config.Draft says, and reports whether it decides.
+func (l *Loop) proposeForced(r *request, most int) bool {
+	r.forced, r.given = false, false
+	if l.drafts.forced == nil {
+		return false
+	}
+	f := l.drafts.forced(r.seq.Tokens)
+	if f == nil {
+		return false
+	}
+	r.forced, most = true, max(most, 0)
+	r.drafts = append(r.drafts, f.Tokens...)
+	if f.Block > 0 && r.chaining {
+		most = min(most, f.Block, draft.MaxTokens)
+		r.given, r.chainDepth = len(f.Tokens) > 0, most
+		for !r.given && len(r.drafts) < most {
+			r.drafts = append(r.drafts, 0)
+		}
+	}
+	r.drafts = r.drafts[:min(len(r.drafts), most)]
+	return true
+}
+
 // wouldDraft reports whether drafts would be worth their time if the last token of r were known.
 // known are the tokens before it.
 func (l *Loop) wouldDraft(r *request, known []int32, most int) bool {
 	d := &l.drafts
-	switch {
-	case d.always != nil:
-		return len(d.always(known)) > 0
-	case most < 1:
+	if d.forced != nil {
+		if f := d.forced(known); f != nil {
+			return len(f.Tokens) > 0 || most > 0 && f.Block > 0 && r.chaining
+		}
+	}
+	if most < 1 {
 		return false
-	case d.chains.depth > 0 && r.chaining:
-		return true
 	}
 	if r.lookup != nil {
 		r.lookup.Extend(known, &r.hits)

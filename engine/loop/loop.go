@@ -61,6 +61,9 @@ type Config struct {
 	StoreModel       blockstore.Model
 	StateEveryTokens int
 	Speculate        string // how tokens are decoded ahead; see draft.CheckWay
+	// Draft decides what a pass verifies after the given tokens, whatever it costs. If it returns
+	// nil, or is nil, the loop decides. It is called by the loop and must not block.
+	Draft func(tokens []int32) *Drafts
 	// PreloadBytes limits the memory of the conversations that are read from the Store at the
 	// start; 0: none are read.
 	PreloadBytes int64
@@ -119,6 +122,7 @@ func New(c Config) *Loop {
 	l.throttled.pause = l.sleep
 	l.drafts.enabled = c.Sched.DraftTokens > 0
 	l.drafts.way, l.drafts.chains.enabled = c.Speculate, c.Runner.Drafts()
+	l.drafts.forced = c.Draft
 	l.published.stats = c.Memory
 	l.stored.init(&c)
 	l.log = newRequestLog(c.History, c.Fingerprint, c.KVFormats, cachemiss.Outcome{

@@ -155,6 +155,8 @@ type request struct {
 	chaining   bool        // by the model's block
 	chain      draft.Chain // what is known about the block that drafts
 	chainDepth int         // drafts of the block that the step is expected to have; 0: none
+	forced     bool        // Config.Draft has decided on the drafts of the step
+	given      bool        // it has named them, and the block only takes its time
 	sureness   []float64   // the probabilities that the block gave drafts
 	// If chainTry, the block has drafted the token tried with the probability triedSure, to be
 	// compared and not to be verified.

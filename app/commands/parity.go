@@ -1,0 +1,252 @@
+package commands
+
+// Whether what makes a model faster changes its answers: batches, the prefix cache in memory and on
+// disk, decoding ahead. Another KV cache and another device are compared, too. It is what to run
+// before trusting a speed-up.
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"headroom/app/library"
+	"headroom/app/parity"
+	"headroom/app/service"
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/generate"
+	"headroom/engine/problem"
+)
+
+// Parity is `headroom parity`.
+type Parity struct {
+	Model        string   `arg:"" optional:"" help:"Model: an ID, a name or a folder. Default: the bundled demo model."`
+	Prompts      string   `help:"File with the prompts: one per line, or JSON lines with \"prompt\". Default: eight that are built in." type:"existingfile" placeholder:"FILE"`
+	Tokens       int      `help:"Maximum length of an answer in tokens." default:"48"`
+	JSON         bool     `name:"json" help:"Print the result as JSON."`
+	Device       string   `help:"Device to check: cpu, metal or, for development, sim and nv. Default: metal if the GPU passes its self-test, else cpu." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
+	Threads      int      `help:"Compute threads. Default: one per performance core." placeholder:"N"`
+	Context      int      `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
+	MaxSequences int      `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
+	Float32      bool     `name:"float32" help:"Compute activations in float32; several times slower."`
+	ModelsDir    []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
+	KVFlags
+
+	open func(ctx context.Context, o engine.Options) (*engine.Engine, error) // replaced by tests
+}
+
+// Validate rejects numbers that make no sense. kong calls it.
+func (c *Parity) Validate() error {
+	if c.Tokens < 1 {
+		return fmt.Errorf("--tokens is %d, expected 1 or more", c.Tokens)
+	}
+	f := c.modelFlags()
+	return f.Validate()
+}
+
+// modelFlags returns the flags in the form of the other commands that run a model.
+func (c *Parity) modelFlags() ModelFlags {
+	return ModelFlags{Device: c.Device, Threads: c.Threads, Context: c.Context, Float32: c.Float32,
+		MaxSequences: c.MaxSequences, KVFlags: c.KVFlags, ModelsDir: c.ModelsDir}
+}
+
+// Run checks the model and prints a table and a verdict. Exit code 1 means that an answer that must
+// be the same is not.
+func (c *Parity) Run(ctx context.Context, t *terminal) error {
+	file, flags := service.OpenSettings(), c.modelFlags()
+	m, err := flags.library(file).Resolve(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.Description.Task != "" {
+		return problem.New(problem.BadRequest, "This model cannot be checked",
+			m.ID+" generates no text", "Choose a language model.")
+	}
+	texts, err := c.texts()
+	if err != nil {
+		return err
+	}
+	o := parity.Options{Source: m.Source, Open: c.open, Tokens: c.Tokens,
+		Engine: flags.options(file.Get(), m.ID),
+		Say:    func(what string) { fmt.Fprintln(t.err, what) }}
+	if o.Prompts, err = encodePrompts(ctx, m, texts, o.Engine.ContextTokens); err != nil {
+		return err
+	}
+	o.Engine.ModelName = m.ID
+	if err := c.devices(ctx, &o); err != nil {
+		return err
+	}
+	if o.Dir, err = os.MkdirTemp("", "headroom-parity-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.Dir)
+	r, err := parity.Run(ctx, o)
+	if err != nil {
+		return blameSettings(err, file)
+	}
+	r.Model = m.ID
+	if c.JSON {
+		err = printJSON(t.out, r)
+	} else {
+		err = printParity(t.out, r, texts)
+	}
+	if err == nil && !r.Equal {
+		return exitProblem
+	}
+	return err
+}
+
+// devices sets the device to check and the one to compare with.
+func (c *Parity) devices(ctx context.Context, o *parity.Options) error {
+	gpu, trouble, err := newGate().Device(ctx)
+	if err != nil {
+		return err
+	}
+	o.Engine.Device = cmp.Or(c.Device, gpu)
+	switch {
+	case o.Engine.Device != engine.DeviceCPU:
+		o.Other = engine.DeviceCPU
+	case gpu != engine.DeviceCPU:
+		o.Other = gpu
+	case trouble != nil:
+		slog.Warn("the GPU is not used", "err", trouble)
+		o.NoOther = "the GPU has not passed its self-test"
+	default:
+		o.NoOther = "no GPU"
+	}
+	return nil
+}
+
+// encodePrompts returns the tokens of the prompts, each as the first message of a conversation. A
+// model without a chat template continues them.
+func encodePrompts(ctx context.Context, m library.Model, texts []string,
+	contextTokens int) ([][]int32, error) {
+	text, err := engine.ReadTextProcessor(m.Source)
+	if err != nil {
+		return nil, err
+	}
+	var prompts [][]int32
+	for _, p := range texts {
+		q := &generate.Request{Prompt: p}
+		if text.Template() != nil {
+			q.Messages = []chat.Message{{Role: "user", Content: p}}
+		}
+		tokens, _, err := q.Encode(ctx, text, cmp.Or(contextTokens, m.Description.ContextTokens))
+		if err != nil {
+			return nil, err
+		}
+		prompts = append(prompts, tokens)
+	}
+	return prompts, nil
+}
+
+// texts returns the prompts of the file, or else those that are built in.
+func (c *Parity) texts() ([]string, error) {
+	if c.Prompts == "" {
+		return parityPrompts, nil
+	}
+	f, err := os.Open(c.Prompts)
+	if err != nil {
+		return nil, problem.Wrap(problem.BadRequest, err, "The prompts cannot be read", "")
+	}
+	defer f.Close()
+	return readPrompts(f)
+}
+
+// readPrompts reads prompts, one per line. If the first line is a JSON object, each line is one.
+// Empty lines are skipped.
+func readPrompts(r io.Reader) (texts []string, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxPromptBytes)
+	asJSON := false
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" {
+			continue
+		}
+		asJSON = asJSON || len(texts) == 0 && strings.HasPrefix(line, "{")
+		if asJSON {
+			var object struct{ Prompt *string }
+			if err := json.Unmarshal([]byte(line), &object); err != nil {
+				return nil, badPrompt(n, err.Error())
+			}
+			if object.Prompt == nil {
+				return nil, badPrompt(n, `it has no "prompt"`)
+			}
+			line = *object.Prompt
+		}
+		texts = append(texts, line)
+	}
+	switch {
+	case lines.Err() != nil:
+		return nil, problem.Wrap(problem.BadRequest, lines.Err(), "The prompts cannot be read", "")
+	case len(texts) == 0:
+		return nil, problem.New(problem.BadRequest, "There are no prompts", "the file is empty",
+			"Write one prompt per line.")
+	}
+	return texts, nil
+}
+
+func badPrompt(line int, why string) error {
+	return problem.New(problem.BadRequest, fmt.Sprintf("Line %d is not a prompt", line), why,
+		`Write one prompt per line, or JSON lines such as {"prompt": "Hello"}.`)
+}
+
+// printParity prints the table, where answers part, and the verdict.
+func printParity(out io.Writer, r *parity.Report, texts []string) error {
+	fmt.Fprintf(out, "%s on %s, KV %s, state %s; %s of at most %s\n\n", oneLine(r.Model), r.Device,
+		r.KVFormat, r.StateFormat, count(r.Prompts, "answer"), count(r.MaxTokens, "token"))
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "WAY\tSAME ANSWERS\tSAME TOKENS\tLOGPROBS\tREAD\tDECODE\tNOTE")
+	for i, row := range r.Ways {
+		if row.NotTried != "" {
+			fmt.Fprintf(w, "%s\tnot tried\t\t\t\t\t%s\n", row.Way, oneLine(row.NotTried))
+			continue
+		}
+		same := fmt.Sprintf("%d of %d\t%d of %d\t%s", row.EqualAnswers, row.Answers,
+			row.EqualTokens, row.Tokens, logprobs(row.LargestDifference))
+		if i == 0 {
+			same = fmt.Sprintf("%d\t%d\t", row.Answers, row.Tokens)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.0f/s\t%.1f/s\t%s\n", row.Way, same, row.ReadTokensPerSecond,
+			row.DecodeTokensPerSecond, oneLine(row.Note))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, row := range r.Ways {
+		for _, p := range row.Partings {
+			fmt.Fprintf(out, "%s: answer %d (%q) parts at token %d: plain %s, here %s\n", row.Way,
+				p.Prompt, clip(texts[p.Prompt-1], 40), p.Token, said(p.Plain), said(p.Other))
+		}
+		if len(row.Partings) > 0 {
+			fmt.Fprintln(out)
+		}
+	}
+	_, err := fmt.Fprintln(out, r.Verdict)
+	return err
+}
+
+// logprobs formats the largest difference of log-probabilities.
+func logprobs(difference float64) string {
+	if difference == 0 {
+		return "same"
+	}
+	return fmt.Sprintf("within %.2g", difference)
+}
+
+// said formats a token with its log-probability.
+func said(s parity.Said) string {
+	if s.ID < 0 {
+		return "the end"
+	}
+	return fmt.Sprintf("%q (%.6g)", s.Text, s.Logprob)
+}
