@@ -9,25 +9,28 @@ import (
 	"headroom/engine/grammar"
 )
 
+// assistant is the end of a prompt in harmony.
+const assistant = "<|start|>assistant"
+
 // watched is an answer with the beginnings of calls that a CallWatch finds in it.
 var watched = []struct {
 	format, prompt, answer string
 	begun                  []string
 }{
-	{"harmony", "<|start|>assistant", "<|channel|>commentary to=functions.now <|constrain|>json" +
+	{"harmony", assistant, "<|channel|>commentary to=functions.now <|constrain|>json" +
 		`<|message|>{"a": 1}`, []string{harmonyHeader("now")}},
-	{"harmony", "<|start|>assistant", " to=functions.now<|channel|>commentary json<|message|>{\"a\": 1}",
+	{"harmony", assistant, ` to=functions.now<|channel|>commentary json<|message|>{"a": 1}`,
 		[]string{harmonyHeader("now")}},
-	{"harmony", "<|start|>assistant", "<|channel|>analysis<|message|>now, to=functions.now" +
-		"<|end|><|start|>assistant<|channel|>commentary to=now<|message|>{\"a\": 1}<|call|>",
+	{"harmony", assistant, "<|channel|>analysis<|message|>now, to=functions.now<|end|>" +
+		assistant + `<|channel|>commentary to=now<|message|>{"a": 1}<|call|>`,
 		[]string{harmonyHeader("now")}},
-	{"harmony", "<|start|>assistant", "<|channel|>commentary to=functions.now<|message|>{\"a\": 1}<|call|>" +
-		"<|start|>assistant<|channel|>commentary to=functions.send<|message|>{\"a\": 1}",
+	{"harmony", assistant, `<|channel|>commentary to=functions.now<|message|>{"a": 1}<|call|>` +
+		assistant + `<|channel|>commentary to=functions.send<|message|>{"a": 1}`,
 		[]string{harmonyHeader("now"), harmonyHeader("send")}},
-	{"harmony", "<|start|>assistant", "<|channel|>analysis to=browser.search<|message|>{}<|call|>",
+	{"harmony", assistant, "<|channel|>analysis to=browser.search<|message|>{}<|call|>",
 		nil},
-	{"harmony", "<|start|>assistant", "<|channel|>final<|message|>to=functions.now {}", nil},
-	{"harmony", "<|start|>assistant<|channel|>final<|message|>So ", "to=functions.now<|message|>",
+	{"harmony", assistant, "<|channel|>final<|message|>to=functions.now {}", nil},
+	{"harmony", assistant + "<|channel|>final<|message|>So ", "to=functions.now<|message|>",
 		nil},
 	{"llama3", "", `{"name": "now", "parameters": {}}`, []string{`{"name": "now"`}},
 	{"llama3", "", ` <|python_tag|>{"name":"now","parameters":{}}`, []string{`{"name": "now"`}},
@@ -95,7 +98,7 @@ func TestWatchedForms(t *testing.T) {
 		for seed := range uint64(16) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			text := write(t, g, r)
-			w, m := template.WatchCalls("<|start|>assistant", o), g.NewMatcher()
+			w, m := template.WatchCalls(assistant, o), g.NewMatcher()
 			found := false
 			for rest := text; rest != ""; {
 				n := 1 + r.IntN(min(len(rest), 2))

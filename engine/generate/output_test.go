@@ -68,7 +68,8 @@ func TestWatchedForm(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, _, err := r.Encode(t.Context(), m, 1000)
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			if (err == nil) != (c.err == "") ||
+				err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s, %s: got %v, expected %q", source, c.function, err, c.err)
 			}
 			o := r.Output
