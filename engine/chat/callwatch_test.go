@@ -2,6 +2,7 @@ package chat
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -140,4 +141,44 @@ func TestRespelled(t *testing.T) {
 			t.Errorf("%q: got %q, %t, expected %q, %t", c.text, got, ok, c.want, c.ok)
 		}
 	}
+}
+
+// wholeLlama3 is a call of Llama 3 in the order of its form.
+var wholeLlama3 = regexp.MustCompile(`\{\s*"name"\s*:\s*"[^"\\]*"\s*,\s*"parameters"\s*:`)
+
+// FuzzCallWatch: what the reader of a format reads as a call has been found before, if the form
+// writes such calls.
+func FuzzCallWatch(f *testing.F) {
+	for _, c := range watched {
+		f.Add(c.answer)
+	}
+	templates := map[string]*Template{}
+	for _, format := range allFormats {
+		templates[format.format] = format.template(f)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for format, beginning := range map[string]string{
+			"harmony": "<|channel|>commentary to=functions.", "llama3": `{"name": "`} {
+			template := templates[format]
+			o := CallOptions{Tools: callTools, IsToken: func(string) bool { return false }}
+			w, split := template.WatchCalls("", o), template.NewSplitter("", callTools)
+			found, called := 0, 0
+			for i := range len(text) {
+				if begun, ok := w.Add(text[i : i+1]); ok {
+					found++
+					if !strings.HasPrefix(begun, beginning) {
+						t.Fatalf("%s: %q begins with %q", format, text, begun)
+					}
+				}
+				for _, p := range split.Add(text[i : i+1]) {
+					if p.Kind == Call && (format == "harmony" || wholeLlama3.MatchString(p.Text)) {
+						called++
+					}
+				}
+			}
+			if called > found {
+				t.Fatalf("%s: %q has %d calls, %d were found", format, text, called, found)
+			}
+		}
+	})
 }
