@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"headroom/engine"
+	"headroom/engine/draft"
 	"headroom/engine/sample"
 	"headroom/engine/structured"
 )
@@ -74,9 +76,66 @@ func validatorOf(t testing.TB, schema []byte) *jsonschema.Schema {
 	return c.MustCompile("schema.json")
 }
 
-// TestFormAnswers answers random schemas with all samplers, in batches. Every answer that is not
-// cut off is valid. With HEADROOM_LONG there are 10,000; with HEADROOM_PART=2/4, for example, the
-// second quarter of them.
+// formModel is a model that answers in plain decoding, and with drafts of what it has answered.
+type formModel struct {
+	plain, ahead *engine.Engine
+	drafts       *drafter
+}
+
+// maxFormAnswers is how many answers of a formModel are in progress at once.
+const maxFormAnswers = 4
+
+func newFormModel(t *testing.T, src engine.Source, seed uint64) *formModel {
+	t.Helper()
+	o := engine.Options{MaxSequences: maxFormAnswers}
+	m := &formModel{plain: openModel(t, src, o)}
+	o.Speculate = engine.SpeculateAuto
+	m.ahead = openModel(t, src, o)
+	m.drafts = &drafter{r: rand.New(rand.NewPCG(seed, 9)), depth: draft.MaxTokens, wrong: 0.2,
+		vocab: int32(m.plain.Tokenizer().VocabSize()), answers: make([][]int32, maxFormAnswers)}
+	m.ahead.AlwaysDraft(m.drafts.propose)
+	return m
+}
+
+// answer answers r twice. The drafts of the second time are tokens of the first one, a fifth of
+// them replaced by others. worker is below maxFormAnswers and has one answer at a time.
+func (m *formModel) answer(t *testing.T, worker int, r engine.Request) formAnswer {
+	t.Helper()
+	know := func(tokens []int32) {
+		m.drafts.mu.Lock()
+		defer m.drafts.mu.Unlock()
+		m.drafts.answers[worker] = tokens
+	}
+	a := answerOf(t, m.plain, r)
+	know(slices.Concat(r.Prompt, a.tokens))
+	defer know(nil)
+	if b := answerOf(t, m.ahead, r); !equalAnswers(a, b) {
+		t.Errorf("%s: plain %q (%s), with drafts %q (%s, %v)", r.Output.Source, a.text, a.finish,
+			b.text, b.finish, b.err)
+	}
+	return a
+}
+
+// check reports whether drafts were right and wrong, and what is left in memory.
+func (m *formModel) check(t *testing.T) {
+	t.Helper()
+	s := m.ahead.Stats()
+	t.Logf("%d of %d drafts were right", s.AcceptedTokens, s.DraftTokens)
+	if s.AcceptedTokens == 0 || s.AcceptedTokens >= s.DraftTokens {
+		t.Errorf("%d of %d drafts were right, expected some of them", s.AcceptedTokens,
+			s.DraftTokens)
+	}
+	for _, e := range []*engine.Engine{m.plain, m.ahead} {
+		if err := e.CheckMemory(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFormAnswers answers random schemas with all samplers, in batches, in plain decoding and with
+// drafts, right and wrong ones. The answers are the same, and every one that is not cut off is
+// valid. With HEADROOM_LONG there are 10,000; with HEADROOM_PART=2/4, for example, the second
+// quarter of them.
 func TestFormAnswers(t *testing.T) {
 	n, first := 60, 0
 	if os.Getenv("HEADROOM_LONG") != "" {
@@ -90,36 +149,26 @@ func TestFormAnswers(t *testing.T) {
 		first, n = (part-1)*n/parts, part*n/parts
 	}
 	// Every other answer is of a model of random weights, which chooses from all that is allowed.
-	random := openModel(t, engine.Source{Dir: randomModel(t, "../app/demo/model/config.json",
-		"../app/demo/model")}, engine.Options{MaxSequences: 4})
-	models := []*engine.Engine{open(t, engine.Options{MaxSequences: 4}), random}
+	random := engine.Source{Dir: randomModel(t, "../app/demo/model/config.json",
+		"../app/demo/model")}
+	models := []*formModel{newFormModel(t, demoSource(t), 1), newFormModel(t, random, 2)}
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	cutOff, tokens := 0, 0
-	for worker := range 4 {
+	for worker := range maxFormAnswers {
 		running.Go(func() {
-			for i := first + worker; i < n; i += 4 {
+			for i := first + worker; i < n; i += maxFormAnswers {
 				r := rand.New(rand.NewPCG(uint64(i), 5))
 				schema, err := json.Marshal(randomSchema(r, 3))
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				s := sample.Params{Temperature: float32(r.IntN(5)) / 2, Seed: new(r.Uint64())}
-				switch r.IntN(5) {
-				case 0:
-					s.TopP = 0.9
-				case 1:
-					s.TopK = 5
-				case 2:
-					s.MinP = 0.05
-				case 3:
-					s.RepetitionPenalty, s.PresencePenalty = 1.2, 0.5
-				}
-				e := models[i/4%2]
-				a := answerOf(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 400,
-					Sampling: s, Output: &structured.Output{Kind: structured.JSONSchema,
-						Source: string(schema), Strict: true, Whitespace: r.IntN(4) == 0}})
+				m := models[i/4%2]
+				a := m.answer(t, worker, engine.Request{Prompt: encode(m.plain, question),
+					MaxTokens: 400, Sampling: randomSampling(r), Output: &structured.Output{
+						Kind: structured.JSONSchema, Source: string(schema), Strict: true,
+						Whitespace: r.IntN(4) == 0}})
 				mu.Lock()
 				tokens += len(a.tokens)
 				if a.finish == engine.FinishLength {
@@ -144,9 +193,23 @@ func TestFormAnswers(t *testing.T) {
 	if cutOff > (n-first)/5 {
 		t.Errorf("%d of %d answers were cut off", cutOff, n-first)
 	}
-	for _, e := range models {
-		if err := e.CheckMemory(); err != nil {
-			t.Error(err)
-		}
+	for _, m := range models {
+		m.check(t)
 	}
+}
+
+// randomSampling returns the parameters of a random sampler.
+func randomSampling(r *rand.Rand) sample.Params {
+	s := sample.Params{Temperature: float32(r.IntN(5)) / 2, Seed: new(r.Uint64())}
+	switch r.IntN(5) {
+	case 0:
+		s.TopP = 0.9
+	case 1:
+		s.TopK = 5
+	case 2:
+		s.MinP = 0.05
+	case 3:
+		s.RepetitionPenalty, s.PresencePenalty = 1.2, 0.5
+	}
+	return s
 }

@@ -23,17 +23,17 @@ const turns = 7
 var shards = []shard{
 	{"arm64_kernels", minutes(3), minutes(12), []string{"kernels"}},
 	{"race_models", minutes(4), minutes(15), []string{"engine/models", "engine/nn"}},
-	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
+	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
 	{"soak", minutes(7), minutes(20), []string{"app", "engine"}},
 	{"load", minutes(11), minutes(22), []string{"app/host", "app/service", "engine/server"}},
 	{"arm64_recurrent", minutes(6), minutes(20), []string{"kernels/recurrent", "kernels/common"}},
 	{"long_models", minutes(4), minutes(12), []string{"engine/models"}},
 
 	{"race_engine", minutes(5), minutes(15), []string{"engine"}},
-	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
 	{"race_commands", minutes(4), minutes(15), []string{"app/commands", "app/host", "app/service",
 		"engine/server"}},
-	{"race_kernels", minutes(3), minutes(12), []string{"kernels", "metal"}},
+	{"long_replay", minutes(3), minutes(15), []string{"engine/blockstore"}},
+	{"long_engine", minutes(4), minutes(15), []string{"engine", "app/demo"}},
 	{"long_store", minutes(2), minutes(12), []string{"engine/blockstore", "app/worker"}},
 	{"clients_sdks", minutes(6), minutes(15), []string{"build/clients", "engine/ollama",
 		"engine/jsonbody", "engine/server", "app/control"}},
@@ -52,6 +52,12 @@ var shards = []shard{
 		"engine/nn"}},
 
 	{"race_attention", minutes(4), minutes(15), []string{"kernels/attention"}},
+	{"long_forms_1", minutes(3), minutes(12), formFolders},
+	{"long_forms_2", minutes(3), minutes(12), formFolders},
 }
+
+// formFolders decide about answers of a given form.
+var formFolders = []string{"engine/grammar", "engine/structured", "engine/loop", "engine/draft",
+	"engine/sample"}
 
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

@@ -30,6 +30,9 @@ type callForm struct {
 	between string // after one call and before the next
 	after   string // of the last call
 	call    func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error)
+	// begun returns the beginning of the call that a reader is in, as the form writes it. It is
+	// false as long as the text may be no call. nil: calls begin with a tag.
+	begun func(reader callReader, text string) (beginning string, ok bool)
 }
 
 // CallError says why calls cannot be forced.
@@ -105,7 +108,10 @@ type callWriter struct {
 const TagMark = "\xFF"
 
 // text returns the node of a text whose tags are tokens where the model has such.
-func (w *callWriter) text(text string) grammar.Node {
+func (w *callWriter) text(text string) grammar.Node { return w.b.Text(w.mark(text)) }
+
+// mark returns a text with a TagMark before and after each tag that is a token.
+func (w *callWriter) mark(text string) string {
 	var marked strings.Builder
 	for text != "" {
 		at, tag := len(text), ""
@@ -121,7 +127,7 @@ func (w *callWriter) text(text string) grammar.Node {
 		}
 		text = text[at+len(tag):]
 	}
-	return w.b.Text(marked.String())
+	return marked.String()
 }
 
 // object returns the node of the arguments as JSON. A schema that cannot be enforced is an error if

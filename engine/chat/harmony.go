@@ -93,17 +93,26 @@ func (r *harmonyReader) read(text string) (ToolCall, int, verdict) {
 }
 
 // harmonyForm writes a call after the reasoning that the model may have.
-var harmonyForm = callForm{call: func(w *callWriter, name string,
-	parameters json.RawMessage) (grammar.Node, error) {
-	arguments, err := w.object(parameters)
-	if err != nil {
-		return 0, err
-	}
-	space := w.b.Space
-	thought := space.Repeat(space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF}), 0,
-		regular.Unlimited)
-	reasoning := w.b.Seq(w.text("<|channel|>analysis<|message|>"), w.b.Terminal(thought),
-		w.text("<|end|><|start|>assistant"))
-	return w.b.Seq(w.b.Optional(reasoning), w.text("<|channel|>commentary to=functions."+name+
-		" <|constrain|>json<|message|>"), arguments), nil
-}}
+var harmonyForm = callForm{
+	call: func(w *callWriter, name string, parameters json.RawMessage) (grammar.Node, error) {
+		arguments, err := w.object(parameters)
+		if err != nil {
+			return 0, err
+		}
+		space := w.b.Space
+		thought := space.Repeat(space.Runes(regular.RuneRange{Lo: 0, Hi: 0x10FFFF}), 0,
+			regular.Unlimited)
+		reasoning := w.b.Seq(w.text("<|channel|>analysis<|message|>"), w.b.Terminal(thought),
+			w.text("<|end|><|start|>assistant"))
+		return w.b.Seq(w.b.Optional(reasoning), w.text(harmonyHeader(name)), arguments), nil
+	},
+	// Headers differ, but that of a call has ended when its reader begins.
+	begun: func(reader callReader, text string) (string, bool) {
+		name := reader.(*harmonyReader).function
+		return harmonyHeader(name) + strings.TrimLeft(text, spaces), true
+	},
+}
+
+func harmonyHeader(function string) string {
+	return "<|channel|>commentary to=functions." + function + " <|constrain|>json<|message|>"
+}

@@ -1,6 +1,10 @@
 package chat
 
-import "regexp"
+import (
+	"regexp"
+
+	"headroom/engine/grammar/jsonschema"
+)
 
 // llama3 is the format of Llama 3.1 and later. An answer is a call, with or without the tag:
 //
@@ -16,13 +20,36 @@ var llama3 = toolFormat{
 	ends:    []string{"<|eom_id|>"},
 	bare:    true,
 	control: true,
-	form:    &callForm{call: jsonCall(`{"name": `, `, "parameters": `, "}", true)},
+	form: &callForm{call: jsonCall(llama3Head, llama3Middle, "}", true),
+		begun: llama3Begun},
 	begin: func(schemas map[string]schema) callReader {
 		return &llama3Reader{schemas: schemas}
 	},
 }
 
-const pythonTag = "<|python_tag|>"
+const (
+	pythonTag    = "<|python_tag|>"
+	llama3Head   = `{"name": ` // before the name
+	llama3Middle = `, "parameters": `
+)
+
+var llama3Name = regexp.MustCompile(`^\{\s*"name"\s*:\s*"([^"\\]*)"`)
+
+// llama3Begun returns the beginning of a call that begins with its name, as the template shows it.
+// Others do not have the form.
+func llama3Begun(reader callReader, text string) (string, bool) {
+	r := reader.(*llama3Reader)
+	if r.first.part != firstDone {
+		return "", false
+	}
+	text = text[r.first.from:]
+	found := llama3Name.FindStringSubmatch(text)
+	if found == nil {
+		return "", false
+	}
+	rest, ok := respelled(text[len(found[0]):], llama3Middle)
+	return llama3Head + jsonschema.Quote(found[1]) + rest, ok
+}
 
 // llama3Reader parses calls, which a semicolon may separate.
 type llama3Reader struct {

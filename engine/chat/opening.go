@@ -18,6 +18,8 @@ type Opening struct {
 	Close []string
 	// Calls are the tags that begin calls.
 	Calls []string
+	// Prompt is the end of the prompt that WatchCalls needs.
+	Prompt string
 }
 
 // errOpening is the error of formats whose content is between tags of its own.
@@ -34,6 +36,7 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 	t = t.of(tools)
 	if t.channels != nil {
 		s := newChannelSplitter(t.channels, prompt, nil)
+		o.Prompt = prompt[max(0, strings.LastIndex(prompt, t.channels.start)):]
 		if o.Inside = s.inHeader || s.kind != Content; o.Inside {
 			o.Close = t.channels.content
 		}
@@ -43,6 +46,7 @@ func (t *Template) Opening(prompt string, tools, calls bool) (o Opening, err err
 		return o, errOpening
 	}
 	end := strings.TrimRight(prompt, spaces)
+	o.Prompt = end[max(0, len(end)-maxTag):]
 	o.Close = []string{t.reasoning.close}
 	switch {
 	case t.reasoning.opens(prompt):

@@ -144,7 +144,7 @@ func (r *Request) openContent(m Model, text string, with *structured.Output) err
 	o, err := m.Template().Opening(text, len(r.Tools) > 0, calls)
 	switch {
 	case r.continues():
-		o = chat.Opening{Calls: o.Calls}
+		o = chat.Opening{Calls: o.Calls, Prompt: o.Prompt}
 		with.Begun = r.Messages[len(r.Messages)-1].Text()
 		with.Whitespace = true // the text may have any
 		if with.Kind != structured.Free {
@@ -156,8 +156,14 @@ func (r *Request) openContent(m Model, text string, with *structured.Output) err
 			"demands", err.Error(), "")
 	}
 	with.Before = before(o)
-	if r.Calls == nil || !calls || !beginCalls(m, o.Calls) {
+	if r.Calls == nil || !calls {
 		return nil
+	}
+	if !beginCalls(m, o.Calls) {
+		if !watchesCalls(m, r.Calls) {
+			return nil
+		}
+		with.Before.Watch, with.Before.Prompt = true, o.Prompt
 	}
 	_, err = r.Calls.Compile(textproc.CallForm(m))
 	var none *chat.CallError
@@ -184,6 +190,11 @@ func beginCalls(m Model, tags []string) bool {
 		_, ok := m.Tokenizer().TokenID(strings.TrimSpace(tag))
 		return !ok
 	})
+}
+
+// watchesCalls reports whether it can be found in the text of an answer where these calls begin.
+func watchesCalls(m Model, calls *structured.Output) bool {
+	return textproc.WatchCalls(m, &structured.Output{Calls: calls}) != nil
 }
 
 func before(o chat.Opening) structured.Before {

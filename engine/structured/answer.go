@@ -26,6 +26,7 @@ type Answer struct {
 	open  int32 // begins reasoning; -1: none
 	calls []int32
 	call  *grammar.Grammar // of one call; nil: calls are free
+	watch CallWatch        // says where calls begin; nil: they begin with tags
 
 	close []string // the tags that come before the content
 	tail  string   // the end of the text so far, which may be the beginning of a tag
@@ -122,6 +123,9 @@ func (a *Answer) Accept(token int32, text string) error {
 	if a.ready != nil {
 		a.wait()
 	}
+	if a.watch != nil && a.watched(text) {
+		return nil
+	}
 	switch a.phase {
 	case atStart, free:
 		if token == a.open {
@@ -145,6 +149,20 @@ func (a *Answer) Accept(token int32, text string) error {
 		a.phase = free
 	}
 	return err
+}
+
+// watched goes on by a text, and reports whether a call has begun in it.
+func (a *Answer) watched(text string) bool {
+	begun, ok := a.watch.Add(text)
+	if !ok || a.phase == content || a.phase == inCall {
+		return false
+	}
+	m := a.call.NewMatcher()
+	if m.AcceptBytes([]byte(begun)) < len(begun) {
+		return false // a function that is not offered
+	}
+	a.phase, a.matcher, a.open = inCall, m, -1
+	return true
 }
 
 // beginCall goes on by the tag of a call. After it there is no content.

@@ -32,7 +32,7 @@ func testCompiler() *Compiler {
 	}, nil, func(tag string) (int32, bool) {
 		i := id(tag)
 		return i, i >= 1 && i <= 3
-	})
+	}, nil)
 }
 
 // allowed returns the words that may come next.
@@ -158,6 +158,57 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// maybeWatch says that a call begins with each "maybe ", and calls it begun.
+type maybeWatch struct{ begun string }
+
+func (w maybeWatch) Add(text string) (string, bool) { return w.begun, text == "maybe " }
+
+// TestWatchedCalls: where calls have no tag, their form begins where a CallWatch says. All before
+// and after is free, and so is a call whose beginning the form does not have.
+func TestWatchedCalls(t *testing.T) {
+	inside := Before{Inside: true, Close: []string{"</think>"}, Watch: true}
+	form := Output{Kind: Choice, Source: `["yes","no"]`, Before: inside}
+	for _, c := range []struct {
+		name  string
+		begun string
+		o     Output
+		list  []string
+	}{
+		{"free", "maybe ", Output{Before: Before{Watch: true}}, []string{":all", "no:all",
+			"maybe :yes ye", "ye:s", "s:all", "no:all", "maybe :yes ye", "yes:all"}},
+		{"another function", "no", Output{Before: Before{Watch: true}}, []string{"maybe :all",
+			"no:all"}},
+		{"reasoning", "maybe ", form, []string{":all", "maybe :yes ye", "yes:all", "</think>:all"}},
+		{"content", "maybe ", Output{Kind: Choice, Source: `["maybe no"]`, Before: inside},
+			[]string{"no:all", "</think>:/ maybe ", "maybe :no"}},
+		{"a form without calls", "maybe ", Output{Before: Before{Watch: true}}, nil},
+	} {
+		compiler := testCompiler()
+		compiler.calls = func(b *grammar.Builder, o *Output) (grammar.Node, error) {
+			return b.Text("maybe yes"), nil
+		}
+		compiler.watch = func(*Output) CallWatch { return maybeWatch{c.begun} }
+		if c.o.Calls = (&Output{Kind: Calls}); c.list == nil {
+			c.o.Calls, c.list = nil, []string{"maybe :all", "maybe :all"}
+		}
+		a, err := compiler.NewAnswer(&c.o)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		for _, step := range c.list {
+			word, want, _ := strings.Cut(step, ":")
+			if word != "" {
+				if err := a.Accept(id(word), word); err != nil {
+					t.Fatalf("%s, %q: %v", c.name, word, err)
+				}
+			}
+			if got := allowed(t, a); got != want || a.Ended() {
+				t.Errorf("%s: %q after %q, expected %q", c.name, got, word, want)
+			}
+		}
+	}
+}
+
 // TestRefusals: what cannot be compiled, with what it says.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
@@ -208,7 +259,7 @@ func TestFailedGrammar(t *testing.T) {
 	tokens := [][]byte{nil, []byte(strings.Repeat("a", 1500)), []byte("a")}
 	c := NewCompiler(func() *grammar.Vocabulary {
 		return grammar.NewVocabulary(tokens, []int32{0}, nil)
-	}, nil, func(string) (int32, bool) { return 0, false })
+	}, nil, func(string) (int32, bool) { return 0, false }, nil)
 	o := Output{Kind: Grammar, Source: `root ::= "a" | root root`} // ambiguous
 	begin := func() *Answer {
 		t.Helper()

@@ -71,6 +71,10 @@ type Before struct {
 	Close []string
 	// Calls begin tool calls, which may come in place of content.
 	Calls []string
+	// Watch says that calls begin where a CallWatch says, in place of Calls. Prompt is what it
+	// needs of the prompt.
+	Watch  bool
+	Prompt string
 }
 
 // Limits of an Output. A JSON Schema has those of package jsonschema, too.
@@ -82,6 +86,12 @@ const (
 
 // CallForm adds the calls of an Output to a grammar, as a model writes them.
 type CallForm func(*grammar.Builder, *Output) (grammar.Node, error)
+
+// CallWatch follows the text of an answer. If a call has begun, Add returns the beginning of the
+// call as its form writes it.
+type CallWatch interface {
+	Add(text string) (begun string, ok bool)
+}
 
 // builders has the function for each kind that adds its form to a grammar, but for Calls.
 var builders = map[Kind]func(*grammar.Builder, *Output) (grammar.Node, error){
@@ -233,7 +243,8 @@ type Compiler struct {
 	vocabulary func() *grammar.Vocabulary
 	calls      CallForm
 	special    func(tag string) (token int32, ok bool)
-	most       int // bytes of kept grammars
+	watch      func(*Output) CallWatch // for Outputs with Before.Watch
+	most       int                     // bytes of kept grammars
 
 	mu   sync.Mutex
 	used list.List // of *kept, the last used first
@@ -248,11 +259,12 @@ type kept struct {
 }
 
 // NewCompiler returns a Compiler for a vocabulary, which is made when it is first needed, and for
-// the calls of a model. special returns the token of a tag, if it is one token.
+// the calls of a model. special returns the token of a tag, if it is one token, and watch the
+// CallWatch of an answer; nil: calls begin with tags.
 func NewCompiler(vocabulary func() *grammar.Vocabulary, calls CallForm,
-	special func(tag string) (token int32, ok bool)) *Compiler {
+	special func(tag string) (token int32, ok bool), watch func(*Output) CallWatch) *Compiler {
 	return &Compiler{vocabulary: sync.OnceValue(vocabulary), calls: calls, special: special,
-		most: maxKeptBytes, byID: map[string]*list.Element{}}
+		watch: watch, most: maxKeptBytes, byID: map[string]*list.Element{}}
 }
 
 // NewAnswer returns the state at the beginning of an answer. Errors are Problems.
@@ -271,6 +283,9 @@ func (c *Compiler) NewAnswer(o *Output) (*Answer, error) {
 			return nil, err
 		}
 		a.call = g
+		if o.Before.Watch {
+			a.watch = c.watch(o)
+		}
 	}
 	return a, c.begin(a, o)
 }

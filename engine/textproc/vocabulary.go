@@ -19,7 +19,13 @@ func (p *Processor) Compiler() *structured.Compiler { return p.compiler }
 
 // newCompiler returns the model's Compiler.
 func (p *Processor) newCompiler() *structured.Compiler {
-	return structured.NewCompiler(p.vocabulary, CallForm(p), p.tokenizer.TokenID)
+	watch := func(o *structured.Output) structured.CallWatch {
+		if w := WatchCalls(p, o); w != nil {
+			return w
+		}
+		return nil // not a nil pointer in an interface
+	}
+	return structured.NewCompiler(p.vocabulary, CallForm(p), p.tokenizer.TokenID, watch)
 }
 
 // Model is a tokenizer and a chat template.
@@ -34,13 +40,21 @@ func CallForm(m Model) structured.CallForm {
 		if m.Template() == nil {
 			return 0, errors.New("the model has no chat template")
 		}
-		isToken := func(tag string) bool {
-			_, ok := m.Tokenizer().TokenID(tag)
-			return ok
-		}
-		return m.Template().Calls(b, chat.CallOptions{Tools: o.Tools, One: o.OneCall,
-			IsToken: isToken})
+		return m.Template().Calls(b, callOptions(m, o))
 	}
+}
+
+func callOptions(m Model, o *structured.Output) chat.CallOptions {
+	return chat.CallOptions{Tools: o.Tools, One: o.OneCall, IsToken: func(tag string) bool {
+		_, ok := m.Tokenizer().TokenID(tag)
+		return ok
+	}}
+}
+
+// WatchCalls returns what finds the calls in an answer, for a format whose calls do not begin with
+// a tag; else nil.
+func WatchCalls(m Model, o *structured.Output) *chat.CallWatch {
+	return m.Template().WatchCalls(o.Before.Prompt, callOptions(m, o.Calls))
 }
 
 // vocabulary returns the tokens that an answer of a given form may have. Control tokens are none.

@@ -19,6 +19,28 @@ export const tools = [
   },
 ];
 
+// The demo model knows nothing of orders, so only a constrained answer is one; see forms.py.
+export const orderQuestion = 'I would like four large blue shirts, please.';
+export const orderSchema = {
+  type: 'object',
+  properties: {
+    colour: { enum: ['red', 'blue'] },
+    count: { type: 'integer', minimum: 1, maximum: 12 },
+    size: { enum: ['small', 'large', null] },
+  },
+  required: ['colour', 'count', 'size'],
+  additionalProperties: false,
+};
+
+/** Fails unless a value fits orderSchema. */
+export function checkOrder(order) {
+  assert.deepEqual(Object.keys(order), orderSchema.required);
+  const { colour, count, size } = orderSchema.properties;
+  assert.ok(colour.enum.includes(order.colour), order.colour);
+  assert.ok(count.minimum <= order.count && order.count <= count.maximum, order.count);
+  assert.ok(size.enum.includes(order.size), order.size);
+}
+
 // A long message, of which a second turn has at least 95 % in the cache.
 export const rules = Array.from(
   { length: 100 },

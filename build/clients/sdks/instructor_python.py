@@ -20,4 +20,13 @@ def _():
         expect(right(order), (mode, order))
 
 
+@check("partial objects of a stream")
+def _():
+    parts = list(instructor.from_openai(client, mode=instructor.Mode.JSON_SCHEMA)
+                 .chat.completions.create_partial(
+                     model=model, response_model=Order, max_retries=0, max_tokens=300,
+                     messages=[{"role": "user", "content": order_question}]))
+    expect(len(parts) > 2 and right(Order.model_validate(parts[-1].model_dump())), parts[-1:])
+
+
 run()

@@ -34,4 +34,10 @@ def _():
     expect(right(Order.model_validate_json(answer.text)), answer)
 
 
+@check("objects of a stream (Ollama)")
+def _():
+    parts = list(apis["Ollama"].stream_structured_predict(Order, PromptTemplate(order_question)))
+    expect(len(parts) > 2 and right(Order.model_validate(parts[-1].model_dump())), parts[-1:])
+
+
 run()

@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { Ollama } from 'ollama';
 import {
+  checkOrder,
   model,
+  orderQuestion,
+  orderSchema,
   question,
   rules,
   run,
@@ -37,6 +40,11 @@ await run({
   async generate() {
     const answer = await client.generate({ model, prompt: question });
     assert.ok(answer.done && answer.eval_count > 0);
+  },
+
+  async 'JSON of a schema'() {
+    const { message } = await chat([user(orderQuestion)], { format: orderSchema });
+    checkOrder(JSON.parse(message.content));
   },
 
   async 'tool round trip'() {

@@ -100,6 +100,33 @@ await run({
     assert.ok(order.parse(answer.choices[0].message.parsed));
   },
 
+  async 'decisions, twice the same'() {
+    const ask = () =>
+      client.decisions.create({
+        model: 'default',
+        input: [user('I was charged twice!')],
+        questions: [
+          { type: 'predicate', name: 'refund', instructions: 'They want money back.' },
+          {
+            type: 'choice',
+            instructions: 'Which team?',
+            choices: [{ value: 'a' }, { value: true }],
+          },
+          {
+            type: 'score',
+            instructions: 'How urgent?',
+            levels: [{ label: 'low' }, { label: 'high' }],
+          },
+        ],
+      });
+    const first = await ask();
+    assert.deepEqual((await ask()).answers, first.answers);
+    const [predicate, choice, score] = first.answers;
+    assert.ok(predicate.name === 'refund' && 0 <= predicate.probability);
+    assert.ok(['a', true].includes(choice.choice));
+    assert.ok(0 <= score.score && score.score <= 1);
+  },
+
   async 'a second turn from the cache, in both'() {
     const messages = [{ role: 'system', content: rules }, user(question)];
     messages.push((await chat(messages)).choices[0].message, user('How long is it?'));

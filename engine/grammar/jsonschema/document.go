@@ -99,6 +99,7 @@ func (c *compiler) identify(v *value, base *url.URL) *url.URL {
 		if key == "id" && c.draft != 4 && !(c.draft == 2020 && v == c.root) {
 			continue
 		}
+		c.spend(3 + len(id.text)/16)
 		uri, err := base.Parse(id.text)
 		if err != nil {
 			continue
@@ -144,6 +145,7 @@ func (c *compiler) resolve(at *value, keyword string, ref *value) *value {
 	if err != nil {
 		invalid(at, "$ref is not a URI reference")
 	}
+	c.spend(2 + len(ref.text)/16)
 	fragment := uri.Fragment
 	uri.Fragment, uri.RawFragment = "", ""
 	if name := uri.String(); name != base.String() {

@@ -75,7 +75,7 @@ func (c *compiler) schema(v *value) formula {
 }
 
 func (c *compiler) newSchema(v *value) formula {
-	c.spend(1)
+	c.spend(2)
 	if v.kind == boolean {
 		if v.is {
 			return always

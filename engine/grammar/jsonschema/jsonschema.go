@@ -121,19 +121,24 @@ func invalid(at *value, reason string) {
 
 // Steps of about a microsecond are counted.
 const (
-	// maxWork bounds the steps of a Build. The largest schema of JSONSchemaBench needs 47,000.
-	maxWork = 60_000
+	// maxWork bounds the steps of a Build. The largest schema of JSONSchemaBench needs 67,000.
+	maxWork = 70_000
 	// maxSteps bounds those of all schemas of a grammar, such as the functions of a request.
 	maxSteps = 150_000
 	// bytesPerStep is how many bytes of a schema are read in a step.
 	bytesPerStep = 16
+	// partsPerStep is how many parts of expressions are joined in a step, and newPartsPerStep how
+	// many of characters are made in one.
+	partsPerStep    = 16
+	newPartsPerStep = 4
 )
 
 // spend counts steps.
 func (c *compiler) spend(n int) {
 	c.work += n
 	c.b.Steps += n
-	if c.work > maxWork || c.b.Steps > maxSteps || c.space.Full() {
+	work := c.work + (c.space.Work()-c.began)/partsPerStep
+	if work > maxWork || c.b.Steps > maxSteps || c.space.Full() {
 		panic(stopped{&Invalid{Path: c.at.path(), Reason: "it is too complex"}})
 	}
 }
@@ -151,6 +156,7 @@ type compiler struct {
 	space *regular.Space
 	o     Options
 	work  int
+	began int    // the Work of space when the compiler was made
 	at    *value // the schema that is being read, for errors
 	// allowed are the strings that values may have, besides what the schema says.
 	allowed regular.Expr
@@ -165,7 +171,8 @@ type compiler struct {
 // newCompiler returns a compiler of the schemas in root. raw says how strings are spelled; see
 // texts.
 func newCompiler(b *grammar.Builder, root *value, o Options, raw bool) *compiler {
-	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All}
+	c := &compiler{b: b, space: b.Space, o: o, allowed: regular.All,
+		began: b.Space.Work()}
 	c.formulas = newFormulas()
 	c.texts = newTexts(b.Space, raw)
 	c.numerals = newNumerals(b.Space)

@@ -39,7 +39,7 @@ func keywordTable() map[string]keywordKind {
 
 // schemaSet returns the values that a schema allows.
 func (c *compiler) schemaSet(v *value) *set {
-	c.spend(1 + len(v.members))
+	c.spend(5 + len(v.members))
 	before := c.at
 	c.at = v
 	defer func() { c.at = before }()

@@ -302,6 +302,7 @@ func (c *compiler) enumSet(values []*value) *set {
 		if v.kind < array {
 			written := kindNames[v.kind] + v.text
 			if v.kind == number {
+				c.spend(6)
 				written = c.numberText(v)
 			} else if v.is {
 				written = "true"

@@ -4,6 +4,7 @@ package jsonschema
 // over characters, and complements are exact.
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strconv"
@@ -17,10 +18,24 @@ type texts struct {
 	anyText      regular.Expr
 	patterns     map[string]regular.Expr
 	formats      map[string]regular.Expr
+	sets         map[string]regular.Expr // characters of sets, by their ranges
+	escapes      []escape                // the characters that have one
+}
+
+// escape is a character that is not spelled as itself.
+type escape struct {
+	character rune
+	expr      regular.Expr
 }
 
 func newTexts(s *regular.Space, raw bool) texts {
-	t := texts{raw: raw, patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{}}
+	t := texts{raw: raw, patterns: map[string]regular.Expr{}, formats: map[string]regular.Expr{},
+		sets: map[string]regular.Expr{}}
+	for c := rune(0); c <= '\\' && !raw; c++ {
+		if spelled := spelling(c); len(spelled) > 1 {
+			t.escapes = append(t.escapes, escape{c, s.Text(spelled)})
+		}
+	}
 	t.anyCharacter = t.characters(s, []regular.RuneRange{{Lo: 0, Hi: 0x10FFFF}})
 	t.anyText = s.Repeat(t.anyCharacter, 0, regular.Unlimited)
 	return t
@@ -42,16 +57,15 @@ func (t *texts) characters(s *regular.Space, set []regular.RuneRange) regular.Ex
 	var raw []regular.RuneRange
 	var escaped []regular.Expr
 	for _, r := range set {
-		for c := r.Lo; c <= min(r.Hi, '\\'); c++ {
-			if spelled := spelling(c); len(spelled) > 1 {
-				escaped = append(escaped, s.Text(spelled))
-			} else {
-				raw = append(raw, regular.RuneRange{Lo: c, Hi: c})
+		for _, e := range t.escapes {
+			if e.character < r.Lo || e.character > r.Hi {
+				continue
 			}
+			escaped = append(escaped, e.expr)
+			raw = append(raw, regular.RuneRange{Lo: r.Lo, Hi: e.character - 1})
+			r.Lo = e.character + 1
 		}
-		if r.Hi > '\\' {
-			raw = append(raw, regular.RuneRange{Lo: max(r.Lo, '\\'+1), Hi: r.Hi})
-		}
+		raw = append(raw, r)
 	}
 	return s.Or(append(escaped, s.Runes(raw...))...)
 }
@@ -192,5 +206,18 @@ func (c *compiler) pattern(v *value, keyword, pattern string) regular.Expr {
 }
 
 func (c *compiler) spellings(set []regular.RuneRange) regular.Expr {
-	return c.characters(c.space, set)
+	c.spend(len(set) / 32)
+	key := make([]byte, 0, 8*len(set))
+	for _, r := range set {
+		key = binary.LittleEndian.AppendUint32(key, uint32(r.Lo))
+		key = binary.LittleEndian.AppendUint32(key, uint32(r.Hi))
+	}
+	e, ok := c.sets[string(key)]
+	if !ok {
+		before := c.space.Work()
+		e = c.characters(c.space, set)
+		c.spend((c.space.Work() - before) / newPartsPerStep)
+		c.sets[string(key)] = e
+	}
+	return e
 }

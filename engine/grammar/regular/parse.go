@@ -5,8 +5,10 @@ package regular
 // needs no backslash may have one, and { } ] may stand for themselves.
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -444,8 +446,22 @@ var categoryNames = map[string]string{
 	"Control": "Cc", "cntrl": "Cc", "Format": "Cf", "Private_Use": "Co",
 }
 
+// namedSets has the sets that namedSet has returned, by name. There are a few hundred.
+var namedSets sync.Map
+
 // namedSet returns the characters with a property, such as Letter, gc=L or Script=Greek.
 func namedSet(name string) ([]RuneRange, bool) {
+	if set, ok := namedSets.Load(name); ok {
+		return slices.Clone(set.([]RuneRange)), true
+	}
+	set, ok := findSet(name)
+	if ok {
+		namedSets.Store(name, slices.Clone(set))
+	}
+	return set, ok
+}
+
+func findSet(name string) ([]RuneRange, bool) {
 	property, value, two := strings.Cut(name, "=")
 	if !two {
 		value = name
