@@ -52,7 +52,7 @@ type KeysSet struct {
 	AllModels          bool     `help:"Let the key use all models." xor:"models"`
 	RequestsPerMinute  *int     `help:"Most requests in a minute; 0: any number." placeholder:"N"`
 	ConcurrentRequests *int     `help:"Most requests at once; 0: any number." placeholder:"N"`
-	Batch              *bool    `help:"Run the key's requests after those of others." placeholder:"BOOL"`
+	Batch              *bool    `help:"Run the key's requests after those of others; =false: as them." placeholder:"BOOL"`
 	ModelsDir          []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 

@@ -43,7 +43,8 @@ type wireRequest struct {
 	Tools         []json.RawMessage `json:"tools"`
 	ToolChoice    *wireToolChoice   `json:"tool_choice"`
 	OutputFormat  json.RawMessage   `json:"output_format"`
-	Cache         *string           `json:"cache"` // Headroom's
+	Cache         *string           `json:"cache"`       // Headroom's
+	Speculation   *string           `json:"speculation"` // Headroom's
 }
 
 type wireThinking struct {
@@ -130,11 +131,14 @@ func (r *Request) readParams(w *wireRequest) (err error) {
 	return r.Normalize()
 }
 
+// readCaching reads the fields that are Headroom's: cache and speculation.
 func (r *Request) readCaching(w *wireRequest) (err error) {
 	if w.Cache != nil {
-		r.Cache, err = generate.ParseCaching("cache", *w.Cache)
+		if r.Cache, err = generate.ParseCaching("cache", *w.Cache); err != nil {
+			return err
+		}
 	}
-	return err
+	return r.ReadSpeculation(w.Speculation)
 }
 
 func (r *Request) readStops(w *wireRequest) error {

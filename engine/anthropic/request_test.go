@@ -73,6 +73,7 @@ func TestParams(t *testing.T) {
 		{"stop sequences", `"stop_sequences":["END","","\n\n"]`, base(func(r *Request) {
 			r.Stop = []string{"END", "\n\n"}
 		})},
+		{"speculation", `"speculation":"mtp"`, base(func(r *Request) { r.Speculate = "mtp" })},
 		{"cache", `"cache":"none"`, base(func(r *Request) { r.Cache = generate.CacheNone })},
 		{"thinking disabled", `"thinking":{"type":"disabled"},"output_config":{"effort":"high"}`,
 			base(nil)},
@@ -303,6 +304,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no name", withParams(`"tool_choice":{"type":"tool"}`), "tool_choice.name", `is missing`},
 		{"old format", withParams(`"output_format":{"type":"json_schema"}`),
 			"output_format.schema", `is missing`},
+		{"speculation", withParams(`"speculation":"on"`), "speculation", `"lookup" or "mtp", got "on"`},
 		{"cache", withParams(`"cache":"tape"`), "cache", `expected "disk"`},
 		{"long model", withParams(`"model":"` + strings.Repeat("m", 1025) + `"`), "model",
 			"at most 1024 bytes"},

@@ -33,7 +33,8 @@ type wireShared struct {
 	Logprobs    *bool           `json:"logprobs"`
 	TopLogprobs *int            `json:"top_logprobs"`
 	Format      json.RawMessage `json:"format"`
-	Cache       *string         `json:"cache"` // Headroom's
+	Cache       *string         `json:"cache"`       // Headroom's
+	Speculation *string         `json:"speculation"` // Headroom's
 }
 
 type wireChat struct {
@@ -118,6 +119,7 @@ func (r *Request) readShared(w *wireShared) error {
 			}
 			return err
 		},
+		func() error { return r.ReadSpeculation(w.Speculation) },
 	)
 }
 

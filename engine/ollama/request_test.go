@@ -38,6 +38,7 @@ func TestParams(t *testing.T) {
 		`,"think":true`:             func(r *Request) { r.TemplateKwargs = thinks("true") },
 		`,"think":false`:            func(r *Request) { r.TemplateKwargs = thinks("false") },
 		`,"think":"low"`:            func(r *Request) { r.Effort = "low" },
+		`,"speculation":"lookup"`:   func(r *Request) { r.Speculate = "lookup" },
 		`,"cache":"none"`:           func(r *Request) { r.Cache = generate.CacheNone },
 		`,"logprobs":true,"top_logprobs":2`: func(r *Request) {
 			r.Logprobs, r.TopLogprobs = true, 2

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"headroom/engine"
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/jsonbody"
@@ -243,7 +242,7 @@ func (p *Params) read(w *wireParams) error {
 		func() error { return p.readMaxTokens(w) },
 		func() error { return p.readN(w.N) },
 		func() error { return p.readPriority(w.Priority) },
-		func() error { return p.readSpeculation(w.Speculation) },
+		func() error { return p.ReadSpeculation(w.Speculation) },
 		func() (err error) { p.Stop, err = ParseStop(w.Stop); return },
 		func() (err error) { p.LogitBias, err = parseLogitBias(w.LogitBias); return },
 		func() error { return p.readOutput(&w.wireOutput) },
@@ -271,18 +270,6 @@ func (p *Params) readPriority(n *int) error {
 		return badParam("priority", "must be between %d and %d, got %d", -most, most, *n)
 	}
 	p.Priority = -*n
-	return nil
-}
-
-// readSpeculation reads speculation, which is Headroom's.
-func (p *Params) readSpeculation(how *string) error {
-	if how == nil {
-		return nil
-	}
-	if err := engine.CheckSpeculate(*how); err != nil || *how == "" {
-		return badParam("speculation", `expected "auto", "off", "lookup" or "mtp", got %.80q`, *how)
-	}
-	p.Speculate = *how
 	return nil
 }
 

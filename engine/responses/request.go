@@ -55,7 +55,8 @@ type wireRequest struct {
 	Seed               json.RawMessage `json:"seed"`
 	Stop               json.RawMessage `json:"stop"`
 	ChatTemplateKwargs json.RawMessage `json:"chat_template_kwargs"`
-	Cache              *string         `json:"cache"` // Headroom's
+	Cache              *string         `json:"cache"`       // Headroom's
+	Speculation        *string         `json:"speculation"` // Headroom's
 }
 
 type wireText struct {
@@ -127,7 +128,7 @@ func (r *Request) readValues(w *wireRequest) (err error) {
 }
 
 // readCaching reads cache, which is Headroom's, or else store. A response that is not to be cached
-// at all is not stored either.
+// at all is not stored either. It also reads speculation.
 func (r *Request) readCaching(w *wireRequest) (err error) {
 	r.Store = w.Store == nil || *w.Store
 	switch {
@@ -136,7 +137,10 @@ func (r *Request) readCaching(w *wireRequest) (err error) {
 	case !r.Store:
 		r.Cache = generate.CacheMemory
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.ReadSpeculation(w.Speculation)
 }
 
 // includeLogprobs is the value of include that would add log-probabilities. The engine reports them

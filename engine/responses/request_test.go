@@ -90,6 +90,7 @@ func TestParams(t *testing.T) {
 		{"cache overrides store", `"store":false,"cache":"disk"`, func(r *Request) {
 			r.Store = false
 		}},
+		{"speculation", `"speculation":"off"`, func(r *Request) { r.Speculate = "off" }},
 		{"cache", `"cache":"none"`, func(r *Request) { r.Cache = generate.CacheNone }},
 		{"encrypted reasoning", `"include":["reasoning.encrypted_content"]`, func(r *Request) {
 			r.Encrypted = true
@@ -264,6 +265,7 @@ func TestErrors(t *testing.T) {
 		{withParams(`"max_output_tokens":0`), "max_output_tokens", "must be at least 1"},
 		{withParams(`"temperature":3`), "temperature", "between 0 and 2"},
 		{withParams(`"seed":"x"`), "seed", "expected an integer"},
+		{withParams(`"speculation":"x"`), "speculation", `"lookup" or "mtp", got "x"`},
 		{withParams(`"cache":"x"`), "cache", `expected "disk"`},
 		{withParams(`"truncation":"x"`), "truncation", `must be "auto" or "disabled"`},
 		{withParams(`"include":["message.output_text.logprobs"]`), "include", "not supported"},
