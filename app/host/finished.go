@@ -26,8 +26,10 @@ type Finished struct {
 	MemoryTokens    int `json:"memoryTokens"`
 	DiskTokens      int `json:"diskTokens"`
 	GeneratedTokens int `json:"generatedTokens"`
-	BlockHits       int `json:"blockHits"`   // blocks read from the cache on SSD
-	BlockWrites     int `json:"blockWrites"` // blocks written to it
+	DraftTokens     int `json:"draftTokens"`    // drafted, to be decoded ahead
+	AcceptedTokens  int `json:"acceptedTokens"` // of DraftTokens, those that the model chose too
+	BlockHits       int `json:"blockHits"`      // blocks read from the cache on SSD
+	BlockWrites     int `json:"blockWrites"`    // blocks written to it
 
 	QueuedSeconds          float64 `json:"queuedSeconds"`
 	PrefillSeconds         float64 `json:"prefillSeconds"`
@@ -84,8 +86,9 @@ func finished(f engine.Finished, model string) Finished {
 	v := Finished{ID: f.ID, Model: model, EndedAtUnixMs: f.At.UnixMilli(), FinishReason: f.Finish,
 		PromptTokens: u.PromptTokens, ComputedTokens: max(0, u.PromptDoneTokens-u.CachedTokens),
 		MemoryTokens: u.CachedTokens - u.StoredTokens,
-		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens, BlockHits: f.BlockHits,
-		BlockWrites:   f.BlockWrites,
+		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens,
+		DraftTokens: u.DraftTokens, AcceptedTokens: u.AcceptedTokens,
+		BlockHits: f.BlockHits, BlockWrites: f.BlockWrites,
 		QueuedSeconds: t.Queued.Seconds(), PrefillSeconds: t.Prefill.Seconds(),
 		FirstTokenSeconds: t.FirstToken.Seconds(),
 		DecodeSeconds:     t.Decode.Seconds(), LongestGapSeconds: t.LongestGap.Seconds(),

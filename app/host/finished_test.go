@@ -24,7 +24,8 @@ func TestFinished(t *testing.T) {
 	e.recent = []engine.Finished{
 		{ID: "new", At: at, Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
 			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 1000, CachedTokens: 700,
-				StoredTokens: 512, CompletionTokens: 41},
+				StoredTokens: 512, CompletionTokens: 41, DraftTokens: 30,
+				AcceptedTokens: 20},
 			Timing: engine.Timing{Queued: time.Second / 4, Prefill: 2 * time.Second,
 				FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second,
 				LongestGap: time.Second / 2, DecodeSteps: 40},
@@ -37,7 +38,8 @@ func TestFinished(t *testing.T) {
 	}
 	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, FinishReason: "stop",
 		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
-		DiskTokens: 512, GeneratedTokens: 41, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
+		DiskTokens: 512, GeneratedTokens: 41, DraftTokens: 30, AcceptedTokens: 20,
+		BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
 		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
 		CacheMiss: CacheMiss{Cause: "date_changed", Advice: "Leave it out.", FirstDifference: 700,

@@ -290,6 +290,9 @@ test('requests show the cause of a cache miss, with the differing text marked', 
   expect(text('[data-testid="cache-miss"] .figures')).toMatch(
     /from memory 42 tokens, <1 %computed 8,150 tokens, 99 %.*First token after 7\.4 s/,
   );
+  expect(text('[data-testid="cache-miss"] .figures')).toMatch(
+    /Decoded ahead 106 of 120 drafts accepted, 2\.0 tokens a pass/,
+  );
   await click(/A date or time changed/);
   expect(document.querySelector('[data-testid="cache-miss"]')).toBeNull();
 });

@@ -257,6 +257,9 @@ export const cacheMissDetails = {
   firstTokenValue: (duration: Text) => `after ${duration}`,
   answer: 'Answer',
   answerValue: (duration: Text, longestGap: Text) => `${duration}, longest gap ${longestGap}`,
+  ahead: 'Decoded ahead',
+  aheadValue: (accepted: Text, drafts: Text, perPass: Text) =>
+    `${accepted} of ${drafts} drafts accepted, ${perPass} tokens a pass`,
   blocks: 'Blocks',
   blocksValue: (read: Text, written: Text) => `${read} read, ${written} written`,
   request: 'Request',

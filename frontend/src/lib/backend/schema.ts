@@ -1,5 +1,5 @@
 // Code generated from openapi.json by `npm run generate`. DO NOT EDIT.
-// SHA-256 of openapi.json: 4a0d9cc1159823cc5c6afd563ded4d7b86af51e7eb93fb2438a438dba6ab0c3e
+// SHA-256 of openapi.json: 3779301b67447cd692112a2f95842c70055069e0852a38e59b400721b7f6c072
 //
 // The JSON documents of the control API. The Go type of the same name, with its package as the
 // prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
@@ -323,6 +323,7 @@ export interface HostError {
 }
 
 export interface HostFinished {
+  acceptedTokens: number;
   blockHits: number;
   blockWrites: number;
   cacheMiss: HostCacheMiss;
@@ -330,6 +331,7 @@ export interface HostFinished {
   decodeSeconds: number;
   decodeTokensPerSecond: number;
   diskTokens: number;
+  draftTokens: number;
   endedAt: number;
   finishReason: string;
   firstTokenSeconds: number;
