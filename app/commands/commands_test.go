@@ -104,6 +104,28 @@ func TestPainterOnATerminal(t *testing.T) {
 	}
 }
 
+// TestModelFolders: the folders of the settings are searched, as those of --models-dir are.
+func TestModelFolders(t *testing.T) {
+	home := isolate(t)
+	root := filepath.Join(home, "mine")
+	if err := os.MkdirAll(filepath.Join(root, "org", "some-model"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "org", "some-model", "config.json"),
+		[]byte(`{"model_type":"x"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := service.OpenSettings().Change(func(s *settings.Settings) {
+		s.ModelFolders = []string{root}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, out, errOut := headroom("", "models"); !strings.Contains(out, "some-model") {
+		t.Errorf("got %q, %q", out, errOut)
+	}
+}
+
 // TestControlCharacters prints what a model's folder and its answers contain. None of it may reach
 // a terminal as a control character.
 func TestControlCharacters(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,7 +39,7 @@ type KeysAdd struct {
 	Model              []string `help:"Model that the key may use, as models lists it; may be repeated. Default: all." placeholder:"NAME" sep:"none"`
 	RequestsPerMinute  int      `help:"Most requests in a minute. Default: any number." placeholder:"N"`
 	ConcurrentRequests int      `help:"Most requests at once. Default: any number." placeholder:"N"`
-	Batch              bool     `help:"Run the key's requests after those of others."`
+	Batch              bool     `help:"Let the key's requests wait until those of others run."`
 	ModelsDir          []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
@@ -52,7 +51,7 @@ type KeysSet struct {
 	AllModels          bool     `help:"Let the key use all models." xor:"models"`
 	RequestsPerMinute  *int     `help:"Most requests in a minute; 0: any number." placeholder:"N"`
 	ConcurrentRequests *int     `help:"Most requests at once; 0: any number." placeholder:"N"`
-	Batch              *bool    `help:"Run the key's requests after those of others; =false: as them." placeholder:"BOOL"`
+	Batch              *bool    `help:"Let the key's requests wait until those of others run; =false: do not." placeholder:"BOOL"`
 	ModelsDir          []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
@@ -201,7 +200,7 @@ func modelIDs(names, dirs []string) (ids []string, err error) {
 	for _, sentence := range library.Unreadable(dirs) {
 		slog.Warn(sentence)
 	}
-	flags := ModelFlags{ModelsDir: slices.Concat(dirs, s.Get().ModelFolders)}
+	flags := ModelFlags{ModelsDir: dirs}
 	models := flags.library(s).Scan()
 	for _, name := range names {
 		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }

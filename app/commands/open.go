@@ -147,7 +147,8 @@ func (f *KVFlags) args() []string {
 }
 
 func (f *ModelFlags) library(s *settings.File) *library.Library {
-	roots := library.Roots(append(slices.Clone(f.ModelsDir), s.Get().ImportFolder))
+	now := s.Get()
+	roots := library.Roots(slices.Concat(f.ModelsDir, now.ModelFolders, []string{now.ImportFolder}))
 	return library.NewPerModel(roots,
 		func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }

@@ -116,7 +116,7 @@ func (c *Serve) serve(ctx context.Context, o service.Options, t *terminal) error
 // readOnlySettings returns the names of the settings that this command ignores or that its flags
 // override.
 func (c *Serve) readOnlySettings() []string {
-	readOnly := []string{"port", "modelFolders", "launch", "logLevel", "notifications"}
+	readOnly := []string{"port", "launch", "logLevel", "notifications"}
 	if c.APIKey != "" {
 		readOnly = append(readOnly, "apiKey")
 	}
@@ -195,6 +195,9 @@ func (c *Serve) greet(out io.Writer, served *service.Service) {
 	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
 		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
+	if c.Host == "0.0.0.0" || c.Host == "::" {
+		fmt.Fprintln(out, "other computers: the same port at an address of this one")
+	}
 	if isTerminal(out) {
 		fmt.Fprintf(out, "web UI: http://%s/#token=%s\n", address, token)
 	} else {

@@ -78,8 +78,11 @@ func (c *chatRenderer) text(d generate.Delta) ChatText {
 // newUsage returns the token counts of an answer, extended by Timings.
 func newUsage(u generate.Usage) *Usage {
 	usage := NewUsage(u.PromptTokens, u.CachedTokens, u.CompletionTokens, u.ReasoningTokens)
-	usage.CompletionTokensDetails.AcceptedPredictionTokens = u.AcceptedTokens
-	usage.CompletionTokensDetails.RejectedPredictionTokens = u.DraftTokens - u.AcceptedTokens
+	if u.DraftTokens > 0 {
+		d := &usage.CompletionTokensDetails
+		d.AcceptedPredictionTokens = new(u.AcceptedTokens)
+		d.RejectedPredictionTokens = new(u.DraftTokens - u.AcceptedTokens)
+	}
 	usage.Timings = &Timings{FirstTokenSeconds: u.FirstToken.Seconds(),
 		DecodeTokensPerSecond: u.DecodeTokensPerSecond}
 	return usage

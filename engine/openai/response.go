@@ -42,11 +42,11 @@ type PromptDetails struct {
 }
 
 // CompletionDetails has the number of generated tokens that are reasoning, and what became of the
-// tokens that were proposed. Rejected ones are not completion tokens.
+// tokens that were proposed, if there were any. Rejected ones are not completion tokens.
 type CompletionDetails struct {
-	ReasoningTokens          int `json:"reasoning_tokens"`
-	AcceptedPredictionTokens int `json:"accepted_prediction_tokens,omitempty"`
-	RejectedPredictionTokens int `json:"rejected_prediction_tokens,omitempty"`
+	ReasoningTokens          int  `json:"reasoning_tokens"`
+	AcceptedPredictionTokens *int `json:"accepted_prediction_tokens,omitempty"`
+	RejectedPredictionTokens *int `json:"rejected_prediction_tokens,omitempty"`
 }
 
 // NewUsage returns the token counts of a request.
