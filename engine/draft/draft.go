@@ -5,6 +5,7 @@
 //	lookup.go   what followed the same tokens earlier in the same sequence
 //	chain.go    what a block of the model drafts (models.Drafter), one token after another
 //	depth.go    how many tokens are worth a proposal, from measured times and from earlier hits
+//	share.go    how often a guess was right, where old guesses count less than new ones
 //
 // Nothing here knows a device or a clock.
 package draft
