@@ -42,8 +42,8 @@ type ModelFlags struct {
 	ModelsDir []string `help:"Another folder to look for models in, up to four levels deep; may be repeated." placeholder:"DIR" sep:"none" type:"path"`
 }
 
-// Validate rejects negative numbers, as 0 means the default, and values that do not exist. kong calls
-// it.
+// Validate rejects negative numbers, as 0 means the default, and ways to decode ahead that do not
+// exist. kong calls it.
 func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string

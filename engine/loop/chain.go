@@ -39,8 +39,8 @@ type chain struct {
 }
 
 // proposeChain reports whether the block's drafts are expected to make the pass faster than speed.
-// If so, it appends room for them to r.drafts. If not, and speed is 0, the block may draft one token
-// for trial.
+// If so, it appends room for them to r.drafts. If not, and speed is 0, the block may draft one
+// token for trial.
 func (l *Loop) proposeChain(r *request, most int, speed float64) bool {
 	c := &l.drafts.chains
 	if !r.chaining || most < 1 {
