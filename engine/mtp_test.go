@@ -6,12 +6,12 @@ package engine_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 
 	"headroom/engine"
@@ -29,16 +29,7 @@ func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []in
 	plain := openModel(t, src, o)
 	o.Speculate = engine.SpeculateAuto
 	ahead := openModel(t, src, o)
-	type result struct {
-		tokens   []int32
-		logprobs []float32
-	}
-	run := func(e *engine.Engine, r engine.Request) (x result) {
-		x.tokens, x.logprobs, _ = answer(t, submit(t, e, r))
-		return x
-	}
-	var requests []engine.Request
-	var want []result
+	var want plainAnswers
 	for i, p := range prompts {
 		s := sample.Params{Logprobs: 1}
 		if i%2 == 1 {
@@ -47,39 +38,18 @@ func sameWithMTP(t *testing.T, src engine.Source, prompts [][]int32, depths []in
 		}
 		r := engine.Request{Prompt: p, MaxTokens: 40, Sampling: s}
 		for range 2 {
-			x := run(plain, r)
-			requests, want = append(requests, r), append(want, x)
-			r.Prompt = slices.Concat(r.Prompt, x.tokens, prompts[(i+1)%len(prompts)])
+			tokens := want.add(t, plain, r)
+			r.Prompt = slices.Concat(r.Prompt, tokens, prompts[(i+1)%len(prompts)])
 		}
 	}
 	for _, depth := range depths {
 		ahead.DraftDepth(depth)
-		compare := func(i int, got result) {
-			if !slices.Equal(got.tokens, want[i].tokens) ||
-				!slices.Equal(got.logprobs, want[i].logprobs) {
-				t.Errorf("depth %d, request %d: got %d, expected %d", depth, i, got.tokens,
-					want[i].tokens)
-			}
-		}
+		name := fmt.Sprintf("depth %d", depth)
 		before := ahead.Stats()
-		for i, r := range requests {
-			compare(i, run(ahead, r))
-		}
+		want.alone(t, ahead, name)
 		s := ahead.Stats()
 		check(depth, s.AcceptedTokens-before.AcceptedTokens, s.DraftTokens-before.DraftTokens)
-		var group sync.WaitGroup
-		got := make([]result, len(requests))
-		for i, r := range requests {
-			group.Go(func() { got[i] = run(ahead, r) })
-		}
-		group.Wait()
-		for i := range got {
-			compare(i, got[i])
-		}
-		idle(t, ahead)
-		if err := ahead.CheckMemory(); err != nil {
-			t.Fatal(err)
-		}
+		want.crowd(t, ahead, name)
 	}
 }
 
