@@ -8,10 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/engine"
@@ -157,7 +159,8 @@ func TestGivenDrafts(t *testing.T) {
 	}
 }
 
-// TestBrokenMTP: a block that cannot be used does not keep the model from being loaded.
+// TestBrokenMTP: a block that cannot be used does not keep the model from being loaded. Opening the
+// model logs why, once, and describing it does not.
 func TestBrokenMTP(t *testing.T) {
 	src := tinySource(t, "qwen3_5_text")
 	dir := t.TempDir()
@@ -183,7 +186,17 @@ func TestBrokenMTP(t *testing.T) {
 	}
 	r := engine.Request{Prompt: someIDs(1, 20), MaxTokens: 8, IgnoreEOS: true}
 	want, _, _ := collect(t, submit(t, openModel(t, src, engine.Options{}), r))
-	e := openModel(t, engine.Source{Dir: dir}, engine.Options{Speculate: engine.SpeculateAuto})
+	var log bytes.Buffer
+	logTo(t, slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	broken, o := engine.Source{Dir: dir}, engine.Options{Speculate: engine.SpeculateAuto}
+	if _, err := engine.Describe(broken, o); err != nil || log.Len() > 0 {
+		t.Errorf("describing the model: %v, logged %s", err, &log)
+	}
+	e := openModel(t, broken, o)
+	if got := log.String(); strings.Count(got, "\n") != 1 ||
+		!strings.Contains(got, "cannot be used") || !strings.Contains(got, "mtp.fc") {
+		t.Errorf("opening the model logged %s", got)
+	}
 	if got, _, _ := collect(t, submit(t, e, r)); !slices.Equal(got, want) {
 		t.Errorf("got %d, expected %d", got, want)
 	}
