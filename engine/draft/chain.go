@@ -71,7 +71,7 @@ func (c *Chain) Next() float64 {
 func (c *Chain) Used() { c.pause, c.left = 0, 0 }
 
 // Try reports whether a drafter that is not worth its time drafts a token for trial. It is called
-// for each pass of a sequence in which the drafter is not used.
+// for each pass of a sequence that has no drafts.
 func (c *Chain) Try() bool {
 	if c.pause == 0 {
 		c.pause, c.left = firstPause, firstPause
