@@ -34,6 +34,7 @@ type instance struct {
 
 	uses    int       // requests that use the engine; see wake.go
 	waiting int       // requests that wait until the model is loaded
+	patient int       // of these, the ones of low priority
 	usedAt  time.Time // when it was last used, or wanted for the first time
 	// observed is the target for which unloadIdle has begun to measure the idle time.
 	observed *target
@@ -66,7 +67,8 @@ type target struct {
 	reload       bool          // it is loaded again by itself: tried again after any failure
 	attempts     int           // failures of loading in a row, other than crashes
 	pause        time.Duration // before loading
-	waits        bool          // for the memory of other models
+	waits        bool          // for the memory of other models; see memoryChanged
+	beside       bool          // it was loaded while models that come before it waited
 	retryAt      time.Time     // when loading is tried again after a failure; zero: it is not
 	loadedAt     time.Time
 	loadTime     time.Duration // how long loading took
@@ -74,6 +76,11 @@ type target struct {
 	progress     float64       // [0, 1] while loading; guarded by Host.mu
 	context      context.Context
 	cancel       context.CancelFunc
+}
+
+// patient reports whether only requests of low priority wait for the model.
+func (t *target) patient() bool {
+	return !t.byPerson && t.of.waiting > 0 && t.of.patient == t.of.waiting
 }
 
 // is reports whether the instance is of this model, in this folder.

@@ -61,43 +61,46 @@ func (h *Host) step() (more, waits bool) {
 		work()
 		return true, false
 	}
-	i := h.next()
-	if i == nil {
+	queue := h.queue()
+	if len(queue) == 0 {
 		h.setDraining(nil)
 		h.forget(h.options.now())
 		h.mu.Unlock()
 		return false, false
 	}
-	want := i.want
 	h.mu.Unlock()
-	kept, ready := h.makeRoom(i, want)
-	if !ready {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		waits = i.want == want && i.failure == nil && h.unwanted() == nil
-		return !waits, waits
-	}
-	h.load(i, want, kept)
-	return true, false
-}
-
-// next returns the instance that is loaded next, nil for none: the one that a person started last,
-// then others of persons, then those of requests. Of these, the one that has been wanted for
-// longest is first. The caller holds mu.
-func (h *Host) next() *instance {
-	var waiting []*instance
-	for _, i := range h.instances {
-		if i.want != nil && i.have == nil && i.failure == nil {
-			waiting = append(waiting, i)
+	for n, w := range queue {
+		kept, ready := h.makeRoom(w.of, w, queue[:n])
+		if ready {
+			h.load(w.of, w, kept)
+			return true, false
+		}
+		if n == 0 {
+			h.mu.Lock()
+			waits = w.of.want == w && w.of.failure == nil && h.unwanted() == nil
+			h.mu.Unlock()
+			if !waits {
+				return true, false
+			}
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
+	return false, true
+}
+
+// queue returns the targets that are to be loaded: the one that a person started last, then others
+// of persons, then those of requests, of batch requests last. Of these, the one that has been
+// wanted for longest is first. The caller holds mu.
+func (h *Host) queue() (list []*target) {
+	for _, i := range h.instances {
+		if i.want != nil && i.have == nil && i.failure == nil {
+			list = append(list, i.want)
+		}
 	}
-	return slices.MinFunc(waiting, func(a, b *instance) int {
-		return cmp.Or(order(a != h.chosen, b != h.chosen),
-			order(!a.want.byPerson, !b.want.byPerson), a.want.since.Compare(b.want.since))
+	slices.SortStableFunc(list, func(a, b *target) int {
+		return cmp.Or(order(a.of != h.chosen, b.of != h.chosen), order(!a.byPerson, !b.byPerson),
+			order(a.patient(), b.patient()), a.since.Compare(b.since))
 	})
+	return list
 }
 
 // unwanted returns an instance whose loaded model is not wanted, nil for none. The caller holds mu.
@@ -139,6 +142,7 @@ func (h *Host) load(i *instance, want *target, keptBytes int64) {
 		i.have = want // if it is no longer wanted, the next step unloads it
 		i.ran, i.context, i.keepAlive = true, e.Info().ContextTokens, nil
 		h.anyRan = true
+		h.memoryChanged()
 		h.watchProcess(want)
 		h.throttle(want)
 	} else if i.want == want {
@@ -164,6 +168,7 @@ func (h *Host) unload(i *instance) {
 	}
 	h.mu.Lock()
 	i.have, i.draining = nil, false
+	h.memoryChanged()
 	h.mu.Unlock()
 	// Return garbage to the system before the next model's need is compared with available memory.
 	debug.FreeOSMemory()
@@ -171,6 +176,16 @@ func (h *Host) unload(i *instance) {
 	h.subscribers.notify()
 	h.stepped.Broadcast()
 	h.mu.Unlock()
+}
+
+// memoryChanged makes the loader read the memory anew for the models that wait for it. The caller
+// holds mu.
+func (h *Host) memoryChanged() {
+	for _, i := range h.instances {
+		if i.want != nil {
+			i.want.waits = false
+		}
+	}
 }
 
 // open loads a model. A panic becomes an error: a model that breaks the loader must not end the

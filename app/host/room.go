@@ -12,6 +12,10 @@ package host
 // go wait, too, behind those of the model that comes. Otherwise a model that always has requests
 // would never go.
 //
+// A model that waits for memory does not hold up those behind it which fit into what is free, if it
+// still fits beside them. A model that only requests of low priority wait for comes last, and the
+// requests of others do not wait for its sake: it is loaded when models without requests have gone.
+//
 // The size of a model's KV cache is chosen when it is loaded, by the memory that is free then. A
 // model that is alone takes up to half of what its weights leave. So a model that has to go for
 // another one may have had more than it needed. The other one is therefore loaded such that both
@@ -154,6 +158,25 @@ func decide(n need, roomBytes int64, others []occupant, urgent bool) verdict {
 	return v
 }
 
+// beside reports whether a model with this need can be loaded while others, which come before it,
+// wait: it fits into the roomBytes that are free, and once the loaded models have gone, each of
+// those that wait has room beside it. It then has to leave keptBytes free.
+func beside(n need, roomBytes int64, loaded []occupant, first []*target) (keptBytes int64,
+	ok bool) {
+	most := roomBytes
+	for _, o := range loaded {
+		if !o.pinned {
+			most += o.bytes
+		}
+	}
+	for _, t := range first {
+		if t.of.need == nil || most-n.shared < t.of.need.least {
+			return 0, false
+		}
+	}
+	return roomBytes - n.shared, n.shared <= roomBytes
+}
+
 // order sorts false before true.
 func order(a, b bool) int {
 	switch {
@@ -167,8 +190,8 @@ func order(a, b bool) int {
 
 // makeRoom prepares the load of an instance's wanted model. If ready is true, the model can be
 // loaded, and must leave keptBytes free. Otherwise another model is now to be unloaded, or the load
-// has failed, or has to wait.
-func (h *Host) makeRoom(i *instance, want *target) (keptBytes int64, ready bool) {
+// has failed, or has to wait. first are the targets that wait and come before this one.
+func (h *Host) makeRoom(i *instance, want *target, first []*target) (keptBytes int64, ready bool) {
 	h.mu.Lock()
 	loaded, evicted := h.others(i)
 	byPerson, waited := want.byPerson, want.waits
@@ -216,7 +239,16 @@ func (h *Host) makeRoom(i *instance, want *target) (keptBytes int64, ready bool)
 				stays:  now.Before(ends), stayEnds: ends})
 		}
 	}
+	if len(first) > 0 {
+		if keptBytes, want.beside = beside(*n, room, others, first); !want.beside {
+			want.waits = true
+		}
+		return keptBytes, want.beside
+	}
 	v := decide(*n, room, others, urgent)
+	if want.patient() {
+		v.drain = nil
+	}
 	h.setDraining(v.drain)
 	want.waits = false
 	switch {
@@ -267,9 +299,9 @@ func kept(roomBytes int64, n need, evicted []*instance) (bytes int64) {
 }
 
 // stayEnds returns until when no model is unloaded for requests of others, because this one was
-// loaded.
+// loaded. One that was loaded beside models that wait does not make them wait for longer.
 func (t *target) stayEnds() time.Time {
-	if t.byPerson {
+	if t.byPerson || t.beside {
 		return t.loadedAt
 	}
 	return t.loadedAt.Add(stayFactor * t.loadTime)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"headroom/app/library"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -49,7 +50,13 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 		defer h.mu.Unlock()
 		return h.use(i), nil
 	}
+	patient := 0
+	if guard.PriorityOf(ctx) < 0 {
+		patient = 1
+	}
 	i.waiting++
+	i.patient += patient
+	h.wakeLoader() // a model for which only patient requests have waited comes sooner now
 	changed := make(chan struct{}, 1)
 	h.subscribers[changed] = true
 	h.mu.Unlock()
@@ -58,6 +65,7 @@ func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 		defer h.mu.Unlock()
 		delete(h.subscribers, changed)
 		i.waiting--
+		i.patient -= patient
 		h.withdraw(i)
 	}()
 	late := time.NewTimer(rules.Wait)

@@ -12,7 +12,6 @@ package guard
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -278,7 +277,7 @@ func (g *Guard) Key(refuse Refuse, next http.Handler) http.Handler {
 		case unnamed != "" && sameSecret(key, unnamed):
 			next.ServeHTTP(w, r)
 		case caller != nil:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+			next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), caller)))
 		default:
 			refuse(w, r, problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
 				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\"."))

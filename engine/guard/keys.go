@@ -49,6 +49,19 @@ func CallerOf(r *http.Request) *Caller {
 	return c
 }
 
+// PriorityOf returns the priority of the named key of a request with this context; 0 without one.
+func PriorityOf(ctx context.Context) int {
+	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
+		return c.Priority
+	}
+	return 0
+}
+
+// WithCaller returns the context of a request of this caller.
+func WithCaller(ctx context.Context, c *Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
 // find returns who holds a named key; nil if nobody does.
 func (g *Guard) find(key string) *Caller {
 	if g.Keys == nil {
