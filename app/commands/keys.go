@@ -203,8 +203,7 @@ func modelIDs(names, dirs []string) (ids []string, err error) {
 	flags := ModelFlags{ModelsDir: dirs}
 	models := flags.library(s).Scan()
 	for _, name := range names {
-		aliases := func(id string) []string { return s.Get().ForModel(id).Aliases }
-		meant := library.Meant(models, name, aliases)
+		meant := library.Meant(models, name, aliases(s.Get()))
 		if len(meant) == 0 {
 			err := library.NotFound(name, models)
 			err.Fix = "Use one of these. Models elsewhere are found with --models-dir, with " +

@@ -198,12 +198,17 @@ func (f ModelFlags) ServiceOptions(u ServiceUse) service.Options {
 // requestRules returns which models requests load.
 func (u ServiceUse) requestRules(s settings.Settings) host.RequestRules {
 	r := host.RequestRules{Load: s.LoadOnRequest, DefaultModel: s.DefaultModel,
-		Aliases: func(id string) []string { return s.ForModel(id).Aliases },
+		Aliases: aliases(s),
 		Wait:    cmp.Or(u.RequestWait, time.Duration(s.RequestWaitMinutes)*time.Minute)}
 	if u.LoadOnRequest != nil {
 		r.Load = *u.LoadOnRequest
 	}
 	return r
+}
+
+// aliases returns a function that returns the aliases of the model with an ID.
+func aliases(s settings.Settings) func(id string) []string {
+	return func(id string) []string { return s.ForModel(id).Aliases }
 }
 
 // modelRules returns how long a model stays loaded.
@@ -223,9 +228,15 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	}
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
 		LastModel: use.lastModel, IdleUnload: use.idleUnload, Requests: use.requests,
-		Model:  func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },
-		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
-		Device: newGate().Device}
+		Model:      func(id string) host.ModelRules { return modelRules(s.Get().ForModel(id)) },
+		Engine:     func(id string) engine.Options { return f.options(s.Get(), id) },
+		Configured: func(id string) bool { return s.Get().Configured(id) },
+		Device:     newGate().Device}
+	if o.Requests == nil {
+		o.Requests = func() host.RequestRules {
+			return host.RequestRules{Aliases: aliases(s.Get())}
+		}
+	}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}

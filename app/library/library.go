@@ -42,6 +42,9 @@ type Model struct {
 	UpdatedAt   time.Time          // last change of its files; zero: not known
 	Download    *Download          // nil unless State is Downloading
 	Places      []Place            // Dir, then the copies; empty for the bundled model
+	// Copies are the IDs that the copies would have beside all models if they were none. The
+	// settings may have entries for them, of which only the aliases count.
+	Copies []string
 }
 
 // Library lists models. Its methods are safe for concurrent use.
@@ -203,7 +206,7 @@ func (s *scanner) reinspect(m Model) (Model, bool) {
 	}
 	f.name = m.ID
 	now := s.model(f)
-	now.Places = m.Places
+	now.Places, now.Copies = m.Places, m.Copies
 	return now, true
 }
 
