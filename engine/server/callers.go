@@ -31,12 +31,12 @@ func noteCaller(next http.Handler) http.Handler {
 	})
 }
 
-// begin begins a request that uses a model. The request that it returns ends when its key is
+// begin begins a request of a route. If it uses a model, it counts for its key. The request that it returns ends when its key is
 // removed. The error is a Problem, because the key has reached a limit. Otherwise the handler calls
 // end when it has answered.
-func begin(r *http.Request) (begun *http.Request, end func(), err error) {
+func begin(r *http.Request, route Route) (begun *http.Request, end func(), err error) {
 	c := guard.CallerOf(r)
-	if c == nil {
+	if c == nil || route.Free {
 		return r, func() {}, nil
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())

@@ -46,6 +46,9 @@ type Route struct {
 	// Follow parses the body of a request for work that a client follows, such as a download. The
 	// answer has a line of JSON for each step.
 	Follow func(body []byte) (Work, error)
+	// Free says that requests use no model, so that they do not count for a named key. Those of a
+	// Document are always free.
+	Free bool
 }
 
 // Resources are what the answer to a request may need.

@@ -41,7 +41,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		begun, end, err := begin(r)
+		begun, end, err := begin(r, route)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
