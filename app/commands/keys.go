@@ -233,7 +233,8 @@ func (c *KeysRemove) Run(ctx context.Context, t *terminal) error {
 	fmt.Fprintf(t.out, "The API key %q was removed.\n", removed.Name)
 	if left == 0 {
 		fmt.Fprintln(t.out, "No named API key is left. Unless the settings or the command line "+
-			"have a key, programs on this computer need none, and the network gets no answers.")
+			"have a key, a server that only this computer can reach needs none now. One that "+
+			"--host opens to the network answers 401 to everybody, or with --no-api-key needs none.")
 	}
 	return nil
 }
