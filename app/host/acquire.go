@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"headroom/app/library"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -35,6 +36,18 @@ func (h *Host) Resolve(name string) (id string, err error) {
 	defer h.mu.Unlock()
 	_, m, err := h.asked(name, models, rules)
 	return m.ID, err
+}
+
+// Task implements server.TaskModels.
+func (h *Host) Task(name string) (id string, task modelfile.Task, known bool) {
+	rules, models := h.requestRules(), h.models.list()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, m, err := h.asked(name, models, rules)
+	if err != nil || m.Err != nil {
+		return "", "", false
+	}
+	return m.ID, m.Description.Task, true
 }
 
 // asked returns the model that a request means, and its instance, nil for none. The names in

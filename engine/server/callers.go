@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine/generate"
 	"headroom/engine/guard"
+	"headroom/engine/modelfile"
 	"headroom/engine/problem"
 )
 
@@ -151,6 +152,16 @@ func (m someModels) Wake(ctx context.Context, name string) (Model, error) {
 		return model, err
 	}
 	return m.allowed(name)(model, err)
+}
+
+// Task implements TaskModels.
+func (m someModels) Task(name string) (id string, task modelfile.Task, known bool) {
+	all, ok := m.all.(TaskModels)
+	if !ok || m.check(name) != nil {
+		return "", "", false
+	}
+	id, task, known = all.Task(name)
+	return id, task, known && m.caller.Allows(id)
 }
 
 // check returns a Problem unless a name means a model that the key may use.

@@ -183,6 +183,11 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		held.document = call.Loaded("")
 		return nil, nil
 	}
+	if call.Loaded == nil {
+		if err := checkTaskOf(s.modelsFor(r), call.Model, modelfile.Generate); err != nil {
+			return nil, err
+		}
+	}
 	model, err := s.wake(w, r, call, held)
 	if err != nil {
 		return nil, err
@@ -191,7 +196,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		held.document = call.Loaded(model.ID)
 		return nil, nil
 	}
-	if err := checkTask(model.ID, model.Engine.Info(), modelfile.Generate); err != nil {
+	if err := checkTask(model.ID, model.Engine.Info().Task, modelfile.Generate); err != nil {
 		return nil, err
 	}
 	if limit, tooLong := s.limitFor(model.Engine.Info().ContextTokens); int64(

@@ -41,6 +41,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/generate"
 	"headroom/engine/guard"
+	"headroom/engine/modelfile"
 	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
 )
@@ -66,6 +67,13 @@ type TextModels interface {
 	// Texts returns them for the model that a request names, with its ID. Errors are Problems, with
 	// the codes of Acquire or model_broken.
 	Texts(name string) (id string, m generate.Model, err error)
+}
+
+// TaskModels is implemented by Models that know what a model is for before they load it.
+type TaskModels interface {
+	// Task returns the ID of the model that a request names, and what it is for. known is false if
+	// there is no such model, or it is not known what it is for.
+	Task(name string) (id string, task modelfile.Task, known bool)
 }
 
 // Wanter tells GET /health about models that do not run although they should.
