@@ -109,6 +109,10 @@ func TestMessagesTranscripts(t *testing.T) {
 		{"messages_whole_stop", messagesBody(`,"stop_sequences":["END"]`),
 			say(engine.FinishStop, "One END two")},
 		{"messages_whole_nothing", messagesBody(), say(engine.FinishStop, "\n\n")},
+		{"messages_whole_empty_thought", messagesBody(thinks),
+			say(engine.FinishStop, "\n</think>\n\n")},
+		{"messages_stream_empty_thought", messagesBody(messagesStream, thinks),
+			say(engine.FinishLength, "\n")},
 		{"messages_whole_error", messagesBody(), func(s *fakeStream) {
 			s.say("half an answer")
 			s.done(engine.FinishError, errors.New("the file is gone"))
