@@ -63,7 +63,9 @@ func (q *Request) call(generates bool) *server.Call {
 			return newRenderer(h, q, generates, started)
 		}}
 	if q.Load {
-		c.Loaded = func(id string) any { return newLoaded(q, id, generates) }
+		c.Loaded = func(id string, unloaded bool) any {
+			return newLoaded(q, id, unloaded, generates)
+		}
 	}
 	return c
 }

@@ -92,9 +92,10 @@ type Call struct {
 	// KeepAlive is how long the model stays loaded after the answer; see Model.Release.
 	KeepAlive *time.Duration
 	// Loaded, if it is not nil, makes the call load its model and generate nothing. With a
-	// KeepAlive of 0 the model is unloaded instead, unless other requests use it. Loaded returns
-	// the document of the answer. The ID is "" for a model that was not loaded and shall not be.
-	Loaded func(modelID string) any
+	// KeepAlive of 0 the model is unloaded instead, unless other requests use it or a person has
+	// pinned it. Loaded returns the document of the answer, and is told what has become of the model.
+	// The ID is "" for one that was not loaded and shall not be.
+	Loaded func(modelID string, unloaded bool) any
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
 	More []generate.Prompt

@@ -82,7 +82,7 @@ func (s *Server) handle(d Dialect, route Route) http.HandlerFunc {
 		}
 		if list == nil { // the model was to be loaded, or unloaded
 			held.release()
-			writeJSON(w, http.StatusOK, held.document)
+			writeJSON(w, http.StatusOK, held.document())
 			return
 		}
 		s.generate(w, r, list)
@@ -180,7 +180,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		return nil, err
 	}
 	if call.Loaded != nil && s.unloaded(call) {
-		held.document = call.Loaded("")
+		held.document = func() any { return call.Loaded("", true) }
 		return nil, nil
 	}
 	if call.Loaded == nil {
@@ -193,7 +193,7 @@ func (s *Server) prepareBody(w http.ResponseWriter, r *http.Request, d Dialect, 
 		return nil, err
 	}
 	if call.Loaded != nil {
-		held.document = call.Loaded(model.ID)
+		held.document = func() any { return call.Loaded(model.ID, s.unloaded(call)) }
 		return nil, nil
 	}
 	if err := checkTask(model.ID, model.Engine.Info().Task, modelfile.Generate); err != nil {
