@@ -234,7 +234,8 @@ func (c *KeysRemove) Run(ctx context.Context, t *terminal) error {
 	if left == 0 {
 		fmt.Fprintln(t.out, "No named API key is left. Unless the settings or the command line "+
 			"have a key, a server that only this computer can reach needs none now. One that "+
-			"--host opens to the network answers 401 to everybody, or with --no-api-key needs none.")
+			"--host opens to the network answers 401 to everybody, or needs none with "+
+			"--no-api-key.")
 	}
 	return nil
 }

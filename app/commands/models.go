@@ -128,8 +128,8 @@ func printCopies(t *terminal, models []library.Model, configured func(id string)
 			}
 			for _, id := range m.Copies {
 				if configured(id) {
-					fmt.Fprintf(t.out, "    The settings of %s have no effect, but for its aliases: "+
-						"move them to %s.\n", oneLine(id), oneLine(m.ID))
+					fmt.Fprintf(t.out, "    The settings of %s have no effect, but for its "+
+						"aliases: move them to %s.\n", oneLine(id), oneLine(m.ID))
 				}
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/generate"
+	"headroom/engine/guard"
 	"headroom/engine/problem"
 )
 
@@ -98,7 +99,11 @@ func CheckModel(m settings.Model) error {
 
 // OpenSettings reads the user's settings. The file is usable even if there is an error, which then
 // says what does not apply.
-func OpenSettings(dir string) (*settings.File, error) { return settings.Open(dir, CheckModel) }
+func OpenSettings(dir string) (*settings.File, error) {
+	file, err := settings.Open(dir, CheckModel)
+	file.CheckAccess(guard.ValidHost, guard.ValidOrigin)
+	return file, err
+}
 
 // givenFields returns the settings that differ from their zero value, by their names in JSON.
 func givenFields(m settings.Model) map[string]json.RawMessage {

@@ -200,11 +200,11 @@ func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engin
 	return e, nil
 }
 
-// Start loads a model, by ID, name, alias or folder, and puts it in front; "" means the one that ran last,
-// or the bundled one. It returns at once; the model is loaded in the background, and State reports
-// the result. A model that is already loaded or loading stays. Other loaded models stay if memory
-// allows; see room.go. A load that an earlier Start has begun is cancelled. The error is a Problem:
-// there is no such model, or its folder cannot be used.
+// Start loads a model, by ID, name, alias or folder, and puts it in front; "" means the one that
+// ran last, or the bundled one. It returns at once; the model is loaded in the background, and
+// State reports the result. A model that is already loaded or loading stays. Other loaded models
+// stay if memory allows; see room.go. A load that an earlier Start has begun is cancelled. The
+// error is a Problem: there is no such model, or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
 	if nameOrDir == "" {
 		h.mu.Lock()

@@ -82,8 +82,8 @@ func (p *puller) pull(ctx context.Context, name string, report func(server.Progr
 	return nil
 }
 
-// follow reports the progress of a job until it has ended, first at once. If ctx ends, or report returns an error,
-// follow returns that error.
+// follow reports the progress of a job until it has ended, first at once. If ctx ends, or report
+// returns an error, follow returns that error.
 func (p *puller) follow(ctx context.Context, id string,
 	report func(server.Progress) error) (jobs.Job, error) {
 	if err := report(server.Progress{}); err != nil {

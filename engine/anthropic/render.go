@@ -66,8 +66,8 @@ func (r *renderer) Whole(a generate.Answer) any {
 	return m
 }
 
-// thoughtOnly reports whether an answer without blocks needs one of thinking: the model has thought,
-// if only white space. Without thinking, an empty answer has no blocks, as Anthropic's have none.
+// thoughtOnly reports whether an answer without blocks needs one of thinking: the model has
+// thought, if only white space. Without thinking, an empty answer has no blocks, as with Anthropic.
 func (r *renderer) thoughtOnly(u generate.Usage) bool {
 	return r.request.Thinking && u.ReasoningTokens > 0
 }

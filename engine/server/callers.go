@@ -32,9 +32,9 @@ func noteCaller(next http.Handler) http.Handler {
 	})
 }
 
-// begin begins a request of a route. If it uses a model, it counts for its key. The request that it returns ends when its key is
-// removed. The error is a Problem, because the key has reached a limit. Otherwise the handler calls
-// end when it has answered.
+// begin begins a request of a route. If it uses a model, it counts for its key, and the request
+// that begin returns ends when the key is removed. The error is a Problem, because the key has
+// reached a limit. Otherwise the handler calls end when it has answered.
 func begin(r *http.Request, route Route) (begun *http.Request, end func(), err error) {
 	c := guard.CallerOf(r)
 	if c == nil || route.Free {

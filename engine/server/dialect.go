@@ -93,8 +93,8 @@ type Call struct {
 	KeepAlive *time.Duration
 	// Loaded, if it is not nil, makes the call load its model and generate nothing. With a
 	// KeepAlive of 0 the model is unloaded instead, unless other requests use it or a person has
-	// pinned it. Loaded returns the document of the answer, and is told what has become of the model.
-	// The ID is "" for one that was not loaded and shall not be.
+	// pinned it. Loaded returns the document of the answer; unloaded says what has become of the
+	// model. The ID is "" for one that was not loaded and shall not be.
 	Loaded func(modelID string, unloaded bool) any
 	// More are further plain prompts, each of which has an answer of its own. If there are any, the
 	// Renderer must be a ChoicesRenderer.
