@@ -147,13 +147,27 @@ func (s *scanner) bundled() Model {
 		panic("library: the demo model is not embedded under \"model\": " + err.Error())
 	}
 	m := Model{ID: demo.ID, Name: demo.ID, Bundled: true, Source: engine.Source{FS: files},
-		State: Ready}
+		State: Ready, UpdatedAt: programTime()}
 	m.Description, m.Err = s.describer.bundled(m.Source, s.options(m.ID), s)
 	if m.SizeBytes = m.Description.SizeBytes; m.Err != nil {
 		m.State = Broken
 	}
 	return m
 }
+
+// programTime returns when the running program was last changed, which has the bundled model; zero:
+// not known.
+var programTime = sync.OnceValue(func() time.Time {
+	path, err := os.Executable()
+	if err != nil {
+		return time.Time{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+})
 
 func (s *scanner) model(f folder) Model {
 	m := Model{ID: f.name, Name: filepath.Base(f.name), Dir: f.dir,
