@@ -23,6 +23,13 @@ type Dialect interface {
 	Error(err error) Event
 }
 
+// Recognizer is a Dialect that recognizes the requests of its clients at addresses of another one,
+// such as GET /v1/models. It renders the errors of those that get a document.
+type Recognizer interface {
+	Dialect
+	Recognizes(header http.Header) bool
+}
+
 // Route is one route of a dialect. One of Parse, Document, Answer and Follow must be set.
 type Route struct {
 	// Pattern is a method and a path, as http.ServeMux reads them: "POST /v1/chat/completions".

@@ -215,6 +215,29 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
+// TestModelErrorForAnthropic: who names a version of Anthropic's API gets its errors where OpenAI's
+// list of models is, too, and nowhere else.
+func TestModelErrorForAnthropic(t *testing.T) {
+	s := start(t, newFakeEngine(nil), server.Options{})
+	const openai, anthropic = `{"error":{"message":`, `{"type":"error","error":{"type":"`
+	for _, c := range []struct {
+		method, path, version string
+		status                int
+		want                  string
+	}{
+		{"GET", "/v1/models/none", "2023-06-01", 404, anthropic + "not_found_error"},
+		{"GET", "/v1/models/none", "", 404, openai},
+		{"GET", "/v1/files", "2023-06-01", 404, anthropic + "not_found_error"},
+		{"POST", "/v1/chat/completions", "2023-06-01", 400, openai},
+	} {
+		status, _, text := do(t, c.method, s.URL+c.path, "", "Anthropic-Version", c.version)
+		if status != c.status || !strings.HasPrefix(text, c.want) {
+			t.Errorf("%s %s, version %q: %d %s, want %d %s", c.method, c.path, c.version, status,
+				text, c.status, c.want)
+		}
+	}
+}
+
 // TestMessagesPrompt: thinking, tools and the beginning of an answer reach the prompt.
 func TestMessagesPrompt(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })

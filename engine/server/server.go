@@ -267,9 +267,17 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(s.renderError)(w, r, err)
 }
 
-// renderError renders an error in the dialect of the request's path.
+// renderError renders an error in the dialect of the request's client, if that is known, or else of
+// its path.
 func (s *Server) renderError(r *http.Request, err error) Event {
 	err = &requestError{err, recordOf(r).request}
+	if r.Method == http.MethodGet {
+		for _, d := range s.dialects {
+			if known, ok := d.(Recognizer); ok && known.Recognizes(r.Header) {
+				return d.Error(err)
+			}
+		}
+	}
 	for _, method := range append([]string{r.Method}, methods...) {
 		if d := s.dialectOf(r, method); d != nil {
 			return d.Error(err)
