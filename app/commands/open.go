@@ -35,7 +35,7 @@ type ModelFlags struct {
 	Context      int    `help:"Context length in tokens. Default: the model's, or as much as fits in memory." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Compute activations in float32; several times slower."`
 	NoPrefixes   bool   `name:"no-prefix-cache" help:"Process every prompt from the start, without reusing cached prefixes."`
-	MaxSequences int    `help:"Maximum number of requests that run at once. Default: 8." placeholder:"N"`
+	MaxSequences int    `help:"Maximum number of requests that run at once, up to 256. Default: 8." placeholder:"N"`
 	Speculate    string `help:"How tokens are decoded ahead where that is faster: by lookup of what the prompt already says, by the model's own block (mtp), by whichever is faster (auto), or off. No answer depends on it. Default: auto." enum:",auto,off,lookup,mtp" default:"" placeholder:"HOW"`
 	KVFlags
 	CacheFlags
@@ -53,6 +53,10 @@ func (f *ModelFlags) Validate() error {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
+	}
+	if f.MaxSequences > control.MaxSequences {
+		return fmt.Errorf("--max-sequences is %d, expected 0 to %d: memory is reserved for each "+
+			"request that may run", f.MaxSequences, control.MaxSequences)
 	}
 	if err := checkThreads(f.Threads); err != nil {
 		return err

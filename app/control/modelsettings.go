@@ -80,8 +80,8 @@ func CheckModel(m settings.Model) error {
 	switch {
 	case m.ContextTokens < 0:
 		return fmt.Errorf("the context is %d tokens, expected 0 or more", m.ContextTokens)
-	case m.MaxSequences < 0 || m.MaxSequences > maxStreams:
-		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, maxStreams)
+	case m.MaxSequences < 0 || m.MaxSequences > MaxSequences:
+		return fmt.Errorf("%d requests at once, expected 0 to %d", m.MaxSequences, MaxSequences)
 	case m.IdleUnloadMinutes != nil &&
 		(*m.IdleUnloadMinutes < 0 || *m.IdleUnloadMinutes > settings.MaxIdleMinutes):
 		return fmt.Errorf("%d idle minutes, expected 0 to %d", *m.IdleUnloadMinutes,
