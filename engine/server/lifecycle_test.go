@@ -115,14 +115,17 @@ func TestSpeedOfACancelledStream(t *testing.T) {
 	var logged bytes.Buffer
 	e := newFakeEngine(nil)
 	s := start(t, e, server.Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	read := make(chan struct{}) // the first token: a speed needs a time
 	go func() {
 		stream := <-e.streams
 		stream.say("a")
-		time.Sleep(2 * time.Millisecond) // a rate needs a time
+		<-read
 		stream.say(" b c")
 		e.streams <- stream
 	}()
 	lines, leave := open(t, s.URL+"/v1/chat/completions", hiStreamed)
+	waitFor(t, lines, `"reasoning_content":"a"`)
+	close(read)
 	waitFor(t, lines, `"reasoning_content":" c"`)
 	leave()
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
